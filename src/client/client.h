@@ -1,0 +1,109 @@
+/// Any kube-apiserver, embedded or real: requests, lists, watches. Controllers, scheduler, agent and CLI see
+/// the cluster only through this. Everything runs on the loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/env.h"
+#include "base/result.h"
+#include "json/json.h"
+#include "net/client.h"
+
+namespace muster::client {
+
+/// A resource of the API: group "" is core. Plural as in the path.
+struct Resource {
+  std::string group;
+  std::string version;
+  std::string plural;
+  std::string kind;
+  bool namespaced = true;
+
+  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  /// "/api/v1/namespaces/ns/pods" or without the namespace when `ns` is empty.
+  [[nodiscard]] std::string path(std::string_view ns) const;
+};
+
+/// The resources that Muster's rooms use, by name; e.g. resources::kPods.
+namespace resources {
+extern const Resource kPods, kNodes, kNamespaces, kServices, kEndpoints, kConfigMaps, kSecrets, kServiceAccounts, kEvents,
+    kPersistentVolumeClaims, kPersistentVolumes, kJobs, kStatefulSets, kDeployments, kReplicaSets, kRoles, kRoleBindings, kLeases, kPriorityClasses,
+    kPodDisruptionBudgets, kEventsV1, kPodGroups /* scheduling.volcano.sh/v1beta1 */, kQueues, kNativePodGroups /* scheduling.k8s.io/v1beta1 */,
+    kNativeWorkloads, kSchedulerPluginsPodGroups /* scheduling.x-k8s.io/v1alpha1 */, kPyTorchJobs, kTFJobs, kXGBoostJobs, kPaddleJobs, kJAXJobs, kMPIJobsV1Alpha1, kMPIJobsV1,
+    kMPIJobsV2Beta1, kT9kMPIJobs, kCustomResourceDefinitions, kHorizontalPodAutoscalers, kStorageClasses;
+}  // namespace resources
+
+enum class PatchType { kJson, kMerge, kStrategic, kApply };
+
+struct ListOptions {
+  std::string ns;  // empty: all namespaces
+  std::string label_selector;
+  std::string field_selector;
+  std::string resource_version;
+  int limit = 0;
+};
+
+struct List {
+  std::vector<json::Value> items;
+  std::string resource_version;
+};
+
+struct DeleteOptions {
+  int grace_s = -1;                     // -1: the object's own
+  std::string propagation = "Background";
+  std::string uid;                      // precondition, when set
+};
+
+struct WatchEvent {
+  std::string type;   // ADDED MODIFIED DELETED BOOKMARK
+  json::Value object;
+};
+
+class Client {
+ public:
+  virtual ~Client() = default;
+
+  virtual Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) = 0;
+  virtual Task<Result<List>> list(const Resource& resource, ListOptions options) = 0;
+  virtual Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object) = 0;
+  virtual Task<Result<json::Value>> update(const Resource& resource, json::Value object) = 0;
+  virtual Task<Result<json::Value>> update_status(const Resource& resource, json::Value object) = 0;
+  /// `subresource` empty for the object itself, else "status", "scale", …
+  virtual Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
+                                          json::Value patch) = 0;
+  virtual Task<Result<void>> remove(const Resource& resource, std::string ns, std::string name, DeleteOptions options) = 0;
+  /// POST to a subresource, e.g. "binding" or "eviction".
+  virtual Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
+                                                     json::Value body) = 0;
+  /// Any path, for discovery and raw requests. `body` null: none.
+  virtual Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) = 0;
+  /// Watches from options.resource_version until the stream ends (ok) or fails; `each` returns false to stop.
+  virtual Task<Result<void>> watch(const Resource& resource, ListOptions options, std::function<bool(WatchEvent)> each) = 0;
+
+  /// For logs, exec and the like.
+  virtual net::Client& http() = 0;
+  [[nodiscard]] virtual std::string default_namespace() const = 0;
+};
+
+/// Over any HTTP client; adds `token` as bearer when not empty. `user_agent` names the field manager.
+struct ClientOptions {
+  std::string token;
+  std::string user_agent = "muster";
+  std::string default_namespace = "default";
+};
+std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options);
+
+/// From a kubeconfig file ($KUBECONFIG, $MUSTER_HOME/kubeconfig, ~/.kube/config when path is empty), or the
+/// in-cluster account when there is none.
+struct KubeconfigOptions {
+  std::string path;
+  std::string context;
+  std::string user_agent = "muster";
+};
+Result<std::unique_ptr<Client>> connect(net::Loop& loop, KubeconfigOptions options);
+
+}  // namespace muster::client

@@ -1,0 +1,298 @@
+#include "json/json.h"
+
+#include <fmt/core.h>
+
+#include <boost/json/src.hpp>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/strings.h"
+
+namespace muster::json {
+namespace {
+
+constexpr std::size_t kMaxDepth = 200;
+
+void write_string(std::string& out, std::string_view text) { out += boost::json::serialize(boost::json::string_view(text)); }
+
+void write_number(std::string& out, double number) {
+  // Boost prints 0.5 as 5E-1; fmt's shortest form reads as people expect and parses back exactly.
+  if (std::isfinite(number)) {
+    out += number == std::floor(number) && std::abs(number) < 1e15 ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
+  } else {
+    out += "null";
+  }
+}
+
+void write(std::string& out, const Value& value, int indent) {
+  const auto newline = [&](int depth) {
+    if (indent >= 0) {
+      out += '\n';
+      out.append(static_cast<std::size_t>(depth) * 2, ' ');
+    }
+  };
+  const int inner = indent < 0 ? -1 : indent + 1;
+  switch (value.kind()) {
+    case boost::json::kind::double_:
+      write_number(out, value.get_double());
+      return;
+    case boost::json::kind::array: {
+      const Array& array = value.get_array();
+      out += '[';
+      for (std::size_t i = 0; i < array.size(); ++i) {
+        if (i > 0) out += ',';
+        newline(inner);
+        write(out, array[i], inner);
+      }
+      if (!array.empty()) newline(indent);
+      out += ']';
+      return;
+    }
+    case boost::json::kind::object: {
+      const Object& object = value.get_object();
+      out += '{';
+      bool first = true;
+      for (const auto& member : object) {
+        if (!first) out += ',';
+        first = false;
+        newline(inner);
+        write_string(out, member.key());
+        out += indent < 0 ? ":" : ": ";
+        write(out, member.value(), inner);
+      }
+      if (!object.empty()) newline(indent);
+      out += '}';
+      return;
+    }
+    case boost::json::kind::string:
+      write_string(out, value.get_string());
+      return;
+    case boost::json::kind::int64:
+      out += std::to_string(value.get_int64());
+      return;
+    case boost::json::kind::uint64:
+      out += std::to_string(value.get_uint64());
+      return;
+    case boost::json::kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      return;
+    case boost::json::kind::null:
+      out += "null";
+      return;
+  }
+}
+
+/// Scans the text once more for keys that stand twice in one object. Runs only when asked (fieldValidation),
+/// on text that has already parsed.
+class DuplicateKeys {
+ public:
+  DuplicateKeys(std::string_view text, std::vector<std::string>* found) : text_(text), found_(found) { value(""); }
+
+ private:
+  void space() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+  }
+  std::string string() {
+    const std::size_t first = at_++;
+    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    ++at_;
+    boost::system::error_code failure;
+    const Value key = boost::json::parse(boost::json::string_view(text_.data() + first, at_ - first), failure);
+    return key.is_string() ? std::string(key.get_string()) : std::string();
+  }
+  void value(const std::string& path) {
+    space();
+    if (at_ >= text_.size()) return;
+    if (text_[at_] == '{') {
+      object(path);
+    } else if (text_[at_] == '[') {
+      ++at_;
+      for (int i = 0; at_ < text_.size(); ++i) {
+        space();
+        if (text_[at_] == ']') break;
+        value(fmt::format("{}[{}]", path, i));
+        space();
+        if (text_[at_] == ',') ++at_;
+      }
+      ++at_;
+    } else if (text_[at_] == '"') {
+      string();
+    } else {
+      while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}' && text_[at_] != ']') ++at_;
+    }
+  }
+  void object(const std::string& path) {
+    ++at_;
+    std::set<std::string> seen;
+    while (at_ < text_.size()) {
+      space();
+      if (text_[at_] == '}') break;
+      const std::string key = string();
+      const std::string here = path.empty() ? key : path + "." + key;
+      if (!seen.insert(key).second) found_->push_back(here);
+      space();
+      ++at_;  // ':'
+      value(here);
+      space();
+      if (at_ < text_.size() && text_[at_] == ',') ++at_;
+    }
+    ++at_;
+  }
+
+  std::string_view text_;
+  std::vector<std::string>* found_;
+  std::size_t at_ = 0;
+};
+
+double as_double(const Value& value) {
+  if (value.is_double()) return value.get_double();
+  if (value.is_int64()) return static_cast<double>(value.get_int64());
+  return static_cast<double>(value.get_uint64());
+}
+
+}  // namespace
+
+const Value& null_value() {
+  static const Value kNull;
+  return kNull;
+}
+
+Result<Value> parse(std::string_view text) { return parse(text, nullptr); }
+
+Result<Value> parse(std::string_view text, std::vector<std::string>* duplicate_keys) {
+  boost::system::error_code failure;
+  boost::json::parse_options options;
+  options.max_depth = kMaxDepth;
+  boost::json::stream_parser parser({}, options);
+  const std::size_t used = parser.write_some(text.data(), text.size(), failure);
+  if (!failure) parser.finish(failure);
+  if (failure) {
+    return fail(Code::kBadRequest, fmt::format("json parse error at byte {}: {}", used, failure.message()));
+  }
+  std::size_t rest = used;
+  while (rest < text.size() && (text[rest] == ' ' || text[rest] == '\n' || text[rest] == '\r' || text[rest] == '\t')) ++rest;
+  if (rest != text.size()) {
+    return fail(Code::kBadRequest, fmt::format("json parse error at byte {}: text after the value", rest));
+  }
+  if (duplicate_keys != nullptr) DuplicateKeys(text, duplicate_keys);
+  return parser.release();
+}
+
+std::string dump(const Value& value) {
+  std::string out;
+  write(out, value, -1);
+  return out;
+}
+
+std::string dump_pretty(const Value& value) {
+  std::string out;
+  write(out, value, 0);
+  return out;
+}
+
+const Value& at(const Value& value, std::string_view key) {
+  if (const Object* object = value.if_object()) {
+    if (const Value* member = object->if_contains(key)) return *member;
+  }
+  return null_value();
+}
+
+Value& make(Value& value, std::initializer_list<std::string_view> path) {
+  Value* here = &value;
+  for (const std::string_view key : path) {
+    if (!here->is_object()) here->emplace_object();
+    here = &here->get_object()[key];
+  }
+  return *here;
+}
+
+Object& make_object(Value& value, std::initializer_list<std::string_view> path) {
+  Value& here = make(value, path);
+  if (!here.is_object()) here.emplace_object();
+  return here.get_object();
+}
+
+void remove(Value& value, std::initializer_list<std::string_view> path) {
+  Value* here = &value;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const std::string_view key = path.begin()[i];
+    Object* object = here->if_object();
+    if (object == nullptr) return;
+    const auto found = object->find(key);
+    if (found == object->end()) return;
+    if (i + 1 == path.size()) {
+      object->stable_erase(found);
+      return;
+    }
+    here = &found->value();
+  }
+}
+
+std::string_view as_string(const Value& value, std::string_view otherwise) {
+  if (const String* string = value.if_string()) return {string->data(), string->size()};
+  return otherwise;
+}
+
+std::int64_t as_int(const Value& value, std::int64_t otherwise) {
+  if (value.is_int64()) return value.get_int64();
+  if (value.is_uint64()) return static_cast<std::int64_t>(value.get_uint64());
+  if (value.is_double()) return static_cast<std::int64_t>(value.get_double());
+  return otherwise;
+}
+
+bool as_bool(const Value& value, bool otherwise) { return value.is_bool() ? value.get_bool() : otherwise; }
+
+const Object& as_object(const Value& value) {
+  static const Object kEmpty;
+  return value.is_object() ? value.get_object() : kEmpty;
+}
+
+const Array& as_array(const Value& value) {
+  static const Array kEmpty;
+  return value.is_array() ? value.get_array() : kEmpty;
+}
+
+bool equal(const Value& a, const Value& b) {
+  if (a.is_number() && b.is_number()) {
+    if (a.is_int64() && b.is_int64()) return a.get_int64() == b.get_int64();
+    return as_double(a) == as_double(b);
+  }
+  if (a.kind() != b.kind()) return false;
+  if (a.is_object()) {
+    const Object& left = a.get_object();
+    const Object& right = b.get_object();
+    if (left.size() != right.size()) return false;
+    for (const auto& member : left) {
+      const Value* other = right.if_contains(member.key());
+      if (other == nullptr || !equal(member.value(), *other)) return false;
+    }
+    return true;
+  }
+  if (a.is_array()) {
+    const Array& left = a.get_array();
+    const Array& right = b.get_array();
+    if (left.size() != right.size()) return false;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (!equal(left[i], right[i])) return false;
+    }
+    return true;
+  }
+  return a == b;
+}
+
+bool is_empty(const Value& value) {
+  switch (value.kind()) {
+    case boost::json::kind::null: return true;
+    case boost::json::kind::bool_: return !value.get_bool();
+    case boost::json::kind::int64: return value.get_int64() == 0;
+    case boost::json::kind::uint64: return value.get_uint64() == 0;
+    case boost::json::kind::double_: return value.get_double() == 0;
+    case boost::json::kind::string: return value.get_string().empty();
+    case boost::json::kind::array: return value.get_array().empty();
+    case boost::json::kind::object: return value.get_object().empty();
+  }
+  return false;
+}
+
+}  // namespace muster::json
