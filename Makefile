@@ -1,0 +1,55 @@
+# The two commands are `make up` and `make test`. Everything else is a convenience.
+MUSTER := build/muster
+JOBS ?= $(shell nproc)
+
+.PHONY: up down build test test-unit test-e2e test-kubernetes bench demo format check clean help packages-build packages-test kubernetes
+
+help: ## What can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+up: build ## Install, build and start a cluster of three 4-GPU nodes in the background
+	@$(MUSTER) up --nodes 3 --gpus 4 --detach
+
+down: ## End the cluster that `make up` started
+	@$(MUSTER) down
+
+build: packages-build ## Build build/muster
+	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@echo "==> building build/muster"
+	@ninja -C build -j$(JOBS) --quiet muster
+
+test: packages-test ## Install, build and run every test
+	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@tools/check_rooms
+	@echo "==> building Muster and its tests"
+	@ninja -C build -j$(JOBS) --quiet
+	@tools/kubernetes
+	@echo "==> running the tests"
+	@cd build && ctest --output-on-failure -j$(JOBS)
+
+test-unit: ## Only the quick tests
+	@cd build && ctest --output-on-failure -j$(JOBS) -L unit
+
+test-e2e: ## Only the tests that drive a running cluster
+	@cd build && ctest --output-on-failure -L e2e
+
+kubernetes: ## Build the real Kubernetes that tests compare with
+	@tools/kubernetes
+
+demo: build ## A first minute: two jobs, one GPU, what happened and why
+	@tools/demo.sh
+
+bench: ## List the benchmarks
+	@for dir in bench/*/; do [ -f $$dir/run ] && echo "  $$dir""run"; done; true
+
+format: ## Format the sources
+	@git ls-files '*.h' '*.cc' '*.cpp' | xargs clang-format-19 -i
+
+clean: ## Remove the builds (caches stay)
+	@rm -rf build build-*
+
+packages-build:
+	@tools/packages build
+
+packages-test:
+	@tools/packages test
