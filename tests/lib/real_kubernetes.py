@@ -1,0 +1,137 @@
+"""A real Kubernetes 1.37 control plane on loopback, for tests that hold Muster beside it.
+
+    with RealKubernetes(controllers=True, scheduler=False) as real:
+        real.kubectl("get", "ns")
+
+Built by tools/kubernetes into .cache/kubernetes; `available()` says whether it is there.
+"""
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = ROOT / ".cache" / "kubernetes"
+
+GATES = ("GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true,"
+         "WorkloadWithJob=true,PodGroupPreemptionPolicy=true")
+
+
+def available():
+    return (BIN / "kube-apiserver").exists() and (BIN / "etcd").exists()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class RealKubernetes:
+    def __init__(self, controllers=False, scheduler=False, groups=False, scheduler_args=()):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="real-kubernetes-"))
+        self.controllers, self.scheduler, self.groups = controllers, scheduler, groups
+        self.scheduler_args = list(scheduler_args)
+        self.processes = {}
+        self.token = "admin-token-of-the-test"
+        self.kubeconfig = self.dir / "kubeconfig"
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def spawn(self, name, *args):
+        log = open(self.dir / f"{name}.log", "ab")
+        self.processes[name] = subprocess.Popen([str(BIN / name), *args], stdout=log, stderr=log, cwd=self.dir)
+
+    def start(self):
+        self.etcd_port, peer, self.port = free_port(), free_port(), free_port()
+        (self.dir / "tokens.csv").write_text(f"{self.token},admin,admin,system:masters\n")
+        subprocess.run(["openssl", "genrsa", "-out", str(self.dir / "sa.key"), "2048"], check=True, capture_output=True)
+        self.etcd_args = ["--data-dir", str(self.dir / "etcd"), "--listen-client-urls", f"http://127.0.0.1:{self.etcd_port}",
+                          "--advertise-client-urls", f"http://127.0.0.1:{self.etcd_port}", "--listen-peer-urls",
+                          f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+                          "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--log-level", "error"]
+        self.spawn("etcd", *self.etcd_args)
+        self.start_apiserver()
+        self.kubeconfig.write_text(f"""apiVersion: v1
+kind: Config
+clusters: [{{name: real, cluster: {{server: "https://127.0.0.1:{self.port}", insecure-skip-tls-verify: true}}}}]
+users: [{{name: admin, user: {{token: {self.token}}}}}]
+contexts: [{{name: real, context: {{cluster: real, user: admin}}}}]
+current-context: real
+""")
+        if self.controllers:
+            self.spawn("kube-controller-manager", "--kubeconfig", str(self.kubeconfig), "--leader-elect=false",
+                       "--service-account-private-key-file", str(self.dir / "sa.key"), "--use-service-account-credentials=false",
+                       "--secure-port", "0", *(["--feature-gates", GATES] if self.groups else []))
+        if self.scheduler:
+            self.start_scheduler()
+
+    def start_apiserver(self):
+        args = ["--etcd-servers", f"http://127.0.0.1:{self.etcd_port}", "--secure-port", str(self.port), "--bind-address", "127.0.0.1",
+                "--cert-dir", str(self.dir / "certs"), "--token-auth-file", str(self.dir / "tokens.csv"),
+                "--authorization-mode", "RBAC", "--service-account-key-file", str(self.dir / "sa.key"),
+                "--service-account-signing-key-file", str(self.dir / "sa.key"),
+                "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.96.0.0/16",
+                "--advertise-address", "127.0.0.1", "--allow-privileged=true", "--max-requests-inflight", "2000",
+                "--max-mutating-requests-inflight", "1000"]
+        if self.groups:
+            args += ["--feature-gates", GATES, "--runtime-config", "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"]
+        self.spawn("kube-apiserver", *args)
+        self.wait_ready()
+
+    def start_scheduler(self):
+        self.spawn("kube-scheduler", "--kubeconfig", str(self.kubeconfig), "--leader-elect=false", "--secure-port", "0",
+                   "--kube-api-qps", "5000", "--kube-api-burst", "5000", *(["--feature-gates", GATES] if self.groups else []),
+                   *self.scheduler_args)
+
+    def wait_ready(self, timeout=90):
+        context = ssl._create_unverified_context()
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            for name, process in self.processes.items():
+                if process.poll() is not None:
+                    raise RuntimeError(f"{name} ended with {process.returncode}:\n" + (self.dir / f"{name}.log").read_text()[-2000:])
+            try:
+                request = urllib.request.Request(f"https://127.0.0.1:{self.port}/readyz", headers={"Authorization": f"Bearer {self.token}"})
+                with urllib.request.urlopen(request, context=context, timeout=2) as answer:
+                    if answer.status == 200:
+                        return
+            except OSError:
+                pass
+            time.sleep(0.1)
+        raise RuntimeError("kube-apiserver did not become ready:\n" + (self.dir / "kube-apiserver.log").read_text()[-2000:])
+
+    def kill(self, name):
+        self.processes[name].kill()
+        self.processes[name].wait()
+        del self.processes[name]
+
+    def stop(self):
+        for name in ("kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"):
+            if name in self.processes:
+                self.processes[name].terminate()
+        for process in self.processes.values():
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def kubectl(self, *args, check=True, kubectl=None, **kwargs):
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.dir), "KUBECTL_KUBERC": "false"}
+        return subprocess.run([str(kubectl or BIN / "kubectl"), *args], check=check, text=True, capture_output=True, env=environment, **kwargs)
