@@ -1,0 +1,81 @@
+#include "scheduler/config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "base/strings.h"
+#include "json/json.h"
+
+namespace muster::scheduler {
+namespace {
+
+constexpr std::array<std::string_view, 8> kActions = {"enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"};
+constexpr std::array<std::string_view, 24> kPlugins = {
+    "binpack",   "capacity",     "cdp",       "conformance", "deviceshare", "drf",        "extender",     "gang",
+    "network-topology-aware",    "nodegroup", "nodeorder",   "numa-aware",  "overcommit", "pdb",          "predicates",
+    "priority",  "proportion",   "rescheduling", "resource-strategy-fit",   "resourcequota", "sla",       "task-topology", "tdm", "usage"};
+
+std::string list_of(std::span<const std::string_view> names) {
+  std::string out;
+  for (const std::string_view name : names) out += (out.empty() ? "" : ", ") + std::string(name);
+  return out;
+}
+
+Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
+  engine::VolcanoPlugin plugin;
+  plugin.name = json::text(json::at(value, "name"));
+  if (std::find(kPlugins.begin(), kPlugins.end(), plugin.name) == kPlugins.end()) {
+    return fail(Code::kInvalid, fmt::format("tiers: plugin \"{}\" is unknown; want one of {}", plugin.name, list_of(kPlugins)));
+  }
+  for (const auto& member : json::as_object(value)) {
+    const std::string_view key = member.key();
+    if (!key.starts_with("enable")) continue;
+    const bool on = json::as_bool(member.value(), true);
+    if (key == "enableHierarchy") plugin.hierarchy = on;
+    else if (!on) plugin.off.emplace_back(key);
+  }
+  for (const auto& member : json::as_object(json::at(value, "arguments"))) {
+    const json::Value& argument = member.value();
+    plugin.arguments.emplace_back(std::string(member.key()), argument.is_string() ? json::text(argument) : json::dump(argument));
+  }
+  return plugin;
+}
+
+}  // namespace
+
+Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
+  auto document = json::parse_yaml_one(yaml);
+  if (!document) return fail(document.error());
+  engine::VolcanoConfig config;
+  config.actions.clear();
+  for (const std::string& part : split_nonempty(json::as_string(json::at(*document, "actions")), ',')) {
+    const std::string name(trim(part));
+    if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
+      return fail(Code::kInvalid, fmt::format("actions: \"{}\" is unknown; want some of {}", name, list_of(kActions)));
+    }
+    config.actions.push_back(name);
+  }
+  if (config.actions.empty()) {
+    return fail(Code::kInvalid, "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
+  }
+  bool hierarchical_drf = false, proportion = false;
+  for (const json::Value& tier : json::as_array(json::at(*document, "tiers"))) {
+    config.tiers.emplace_back();
+    for (const json::Value& value : json::as_array(json::at(tier, "plugins"))) {
+      auto plugin = parse_plugin(value);
+      if (!plugin) return fail(plugin.error());
+      hierarchical_drf = hierarchical_drf || (plugin->name == "drf" && plugin->hierarchy);
+      proportion = proportion || plugin->name == "proportion";
+      config.tiers.back().push_back(std::move(*plugin));
+    }
+  }
+  if (hierarchical_drf && proportion) {
+    return fail(Code::kInvalid, "tiers: drf with enableHierarchy and proportion exclude each other; remove one");
+  }
+  return config;
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,91 @@
+/// The gangs as objects: who belongs to which, their phases, counts and conditions, and the queues' status.
+///
+/// A phase is written at once (job controllers wait for it before they make pods); counts follow a little later, so
+/// that a burst of pod changes costs one write.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "client/client.h"
+#include "client/events.h"
+#include "client/informer.h"
+#include "engine/engine.h"
+#include "scheduler/reports.h"
+#include "scheduler/translate.h"
+#include "scheduler/writer.h"
+
+namespace muster::scheduler {
+
+class Groups {
+ public:
+  Groups(Env& env, client::Client& client, client::Informers& informers, client::EventRecorder& events, Lane& lane)
+      : env_(env), client_(client), informers_(informers), events_(events), lane_(lane) {}
+
+  void group_seen(const std::string& key, GroupKind kind, const client::Resource& resource, const client::ObjectPtr& object);
+  void group_gone(const std::string& key);
+  /// True when the pod raised its gang's priority, so that the gang must be told to the engine again.
+  bool pod_seen(const engine::Pod& pod, const json::Value& object);
+  void pod_gone(const std::string& pod);
+  void pod_bound(const std::string& pod);
+  [[nodiscard]] std::optional<engine::Group> translate(const std::string& key, const TranslateOptions& options) const;
+  [[nodiscard]] std::vector<std::string> keys() const;
+  [[nodiscard]] std::vector<std::string> unbound_members(const std::string& key) const;
+
+  void phase_changed(const engine::PhaseChange& change);
+  void waits(const std::string& key, const engine::Refusal& refusal, const std::string& message);
+  void waits_no_more(const std::string& key);
+
+  void queue_changed(const std::string& name);
+  void allocations_changed(const engine::Engine& engine);
+  /// Volcano's built-in queues, made when the cluster knows the kind.
+  void ensure_default_queues(const std::string& default_queue);
+
+  void stop();
+  [[nodiscard]] bool idle() const { return dirty_.empty() && !queue_timer_; }
+
+ private:
+  struct Member {
+    std::string group;
+    std::string phase;
+    std::int32_t priority = 0;
+    bool bound = false;
+  };
+  struct Group {
+    GroupKind kind = GroupKind::kVolcano;
+    client::Resource resource;
+    client::ObjectPtr object;         // null: only pods of it are known
+    std::set<std::string> members;
+    std::string phase;                // as the engine has it; empty: not said yet
+    std::string message;              // why it waits; empty: it does not
+    std::string reason;
+    bool scheduled = false;           // once its minimum was bound
+  };
+
+  void mark(const std::string& key, Duration delay);
+  void flush();
+  void write(const std::string& key);
+  Task<void> write_volcano(std::string key);
+  Task<void> write_native(std::string key);
+  Task<void> write_t9k(std::string key);
+  Task<void> write_queue(std::string name, engine::ResourceList allocated);
+  [[nodiscard]] GroupCounts count(const Group& group) const;
+  [[nodiscard]] std::int32_t member_priority(const Group& group) const;
+
+  Env& env_;
+  client::Client& client_;
+  client::Informers& informers_;
+  client::EventRecorder& events_;
+  Lane& lane_;
+  std::map<std::string, Group> groups_;
+  std::map<std::string, Member> members_;  // pod key -> its gang
+  std::set<std::string> dirty_;
+  std::unique_ptr<Timer> flush_timer_, queue_timer_;
+};
+
+}  // namespace muster::scheduler

@@ -1,0 +1,427 @@
+#include "scheduler/scheduler.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "client/events.h"
+#include "kube/meta.h"
+#include "scheduler/groups.h"
+#include "scheduler/reports.h"
+#include "scheduler/translate.h"
+#include "scheduler/writer.h"
+
+namespace muster::scheduler {
+namespace {
+
+using client::ObjectPtr;
+namespace resources = client::resources;
+
+const client::Resource kComposites{"scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", true};
+const client::Resource kT9kGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
+const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
+
+/// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk brought.
+constexpr Duration kGather = std::chrono::milliseconds(1);
+constexpr Duration kBindBackoffFirst = std::chrono::milliseconds(100);
+constexpr Duration kBindBackoffMax = std::chrono::seconds(30);
+
+std::pair<std::string, std::string> split_key(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+/// Most pod updates are status details of running pods; the engine need not hear of them.
+bool same_for_engine(const json::Value& a, const json::Value& b) {
+  const auto same = [&](auto... path) { return json::equal(json::at(a, path...), json::at(b, path...)); };
+  return same("metadata", "uid") && same("metadata", "labels") && same("metadata", "annotations") && same("metadata", "deletionTimestamp") &&
+         same("status", "phase") && same("status", "nominatedNodeName") && same("status", "startTime") && same("spec");
+}
+
+class SchedulerImpl final : public Scheduler {
+ public:
+  SchedulerImpl(Env& env, client::Client& client, client::Informers& informers, Options options)
+      : env_(env),
+        client_(client),
+        informers_(informers),
+        options_(std::move(options)),
+        engine_(options_.engine),
+        quick_(env, options_.in_flight_max),
+        slow_(env, 16),
+        events_(client::make_event_recorder(env, client, options_.name, "")),
+        groups_(env, client, informers, *events_, slow_) {
+    translate_.device_resource = options_.engine.device_resource;
+    translate_.scheduler_names = options_.scheduler_names;
+    translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
+  }
+
+  void start() override {
+    watch_pods();
+    watch(resources::kNodes, [this](const json::Value& node) { return engine::Event(engine::NodeUpsert{translate_node(node, translate_)}); },
+          [](const json::Value& node) { return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))}); });
+    watch(resources::kNamespaces, [](const json::Value& ns) { return engine::Event(engine::NamespaceUpsert{translate_namespace(ns)}); },
+          [](const json::Value& ns) { return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))}); });
+    watch(resources::kPodDisruptionBudgets, [](const json::Value& budget) { return engine::Event(engine::BudgetUpsert{translate_budget(budget)}); },
+          [](const json::Value& budget) { return engine::Event(engine::BudgetRemove{client::key_of(budget)}); });
+    watch_queues();
+    watch_groups(resources::kPodGroups, GroupKind::kVolcano);
+    watch_groups(resources::kNativePodGroups, GroupKind::kNative);
+    watch_groups(kComposites, GroupKind::kComposite);
+    watch_groups(resources::kSchedulerPluginsPodGroups, GroupKind::kPlugins);
+    watch_groups(kT9kGroups, GroupKind::kT9k);
+    client::Informer& classes = informers_.get(resources::kPriorityClasses);
+    track(classes);
+    classes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
+    informers_.start_all();
+  }
+
+  Task<void> stop() override {
+    stopped_ = true;
+    gather_.reset();
+    wake_timer_.reset();
+    report_timer_.reset();
+    quick_.stop();
+    slow_.stop();
+    groups_.stop();
+    while (quick_.in_flight() + slow_.in_flight() > 0) co_await env_.sleep(std::chrono::milliseconds(5));
+    co_await events_->flush();
+  }
+
+  [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
+  [[nodiscard]] bool idle() const override {
+    return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.empty() && groups_.idle();
+  }
+
+ private:
+  // ---------------------------------------------------------------------------------------------- what is seen
+
+  void track(client::Informer& informer) { followed_.push_back(&informer); }
+
+  template <typename Upsert, typename Remove>
+  void watch(const client::Resource& resource, Upsert upsert, Remove remove) {
+    client::Informer& informer = informers_.get(resource);
+    track(informer);
+    informer.add_handlers({[this, upsert, remove](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                             apply(new_object ? upsert(*new_object) : remove(*old_object));
+                           },
+                           [this] { wake(); }});
+  }
+
+  void watch_queues() {
+    // The default queue is always there, whether or not the cluster knows the kind.
+    engine::Queue fallback;
+    fallback.name = options_.engine.default_queue;
+    engine_.apply(engine::QueueUpsert{fallback});
+    client::Informer& queues = informers_.get(resources::kQueues);
+    track(queues);
+    queues.add_handlers({[this, fallback](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                           if (new_object && kube::name_of(*new_object) == "root") return;
+                           if (new_object) {
+                             apply(engine::QueueUpsert{translate_queue(*new_object)});
+                             groups_.queue_changed(std::string(kube::name_of(*new_object)));
+                           } else if (kube::name_of(*old_object) == fallback.name) {
+                             apply(engine::QueueUpsert{fallback});
+                           } else {
+                             apply(engine::QueueRemove{std::string(kube::name_of(*old_object))});
+                           }
+                         },
+                         [this] { wake(); }});
+    watch(kT9kQueues, [](const json::Value& queue) { return engine::Event(engine::QueueUpsert{translate_t9k_queue(queue)}); },
+          [](const json::Value& queue) { return engine::Event(engine::QueueRemove{translate_t9k_queue(queue).name}); });
+  }
+
+  void watch_groups(const client::Resource& resource, GroupKind kind) {
+    client::Informer& informer = informers_.get(resource);
+    track(informer);
+    informer.add_handlers({[this, kind, resource](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                             const json::Value& object = new_object ? *new_object : *old_object;
+                             const std::string key = group_key(kind, kube::namespace_of(object), kube::name_of(object));
+                             if (new_object) {
+                               groups_.group_seen(key, kind, resource, new_object);
+                               apply_group(key);
+                             } else {
+                               groups_.group_gone(key);
+                               apply(engine::GroupRemove{key});
+                             }
+                           },
+                           [this] { wake(); }});
+  }
+
+  void watch_pods() {
+    client::Informer& pods = informers_.get(resources::kPods);
+    pods_ = &pods;
+    track(pods);
+    pods.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                         if (!new_object) pod_gone(*old_object);
+                         else if (!old_object || !same_for_engine(*old_object, *new_object)) pod_seen(*new_object);
+                       },
+                       [this] { wake(); }});
+  }
+
+  void pod_seen(const json::Value& pod) {
+    const std::string key = client::key_of(pod);
+    if (!json::as_string(json::at(pod, "spec", "nodeName")).empty()) {
+      if (assumed_.erase(key) > 0) bind_failures_.erase(key);
+      waits_.erase(key);
+    }
+    engine::Pod translated = translate_pod(pod, translate_);
+    const bool raised = groups_.pod_seen(translated, pod);
+    complete(translated, pod);
+    apply(engine::PodUpsert{std::move(translated)});
+    if (raised) apply_group(group_key_of_pod(pod));
+  }
+
+  void pod_gone(const json::Value& pod) {
+    const std::string key = client::key_of(pod);
+    assumed_.erase(key);
+    evicting_.erase(key);
+    bind_failures_.erase(key);
+    held_.erase(key);
+    waits_.erase(key);
+    groups_.pod_gone(key);
+    apply(engine::PodRemove{key});
+  }
+
+  /// What we did and the watch has not shown yet must not be undone by an older picture of the pod.
+  void complete(engine::Pod& pod, const json::Value& object) {
+    if (const auto found = assumed_.find(pod.key); pod.node.empty() && found != assumed_.end() && found->second.uid == pod.uid) {
+      pod.node = found->second.node;
+      pod.device_indexes = found->second.devices;
+    }
+    if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
+    if (held_.contains(pod.key)) pod.gated = true;
+    if (pod.ours && pod.node.empty()) {
+      if (const std::string why = unsupported(object); !why.empty()) {
+        pod.gated = true;
+        report_unsupported(object, why);
+      }
+    }
+  }
+
+  void reapply_pod(const std::string& key) {
+    if (const ObjectPtr pod = pods_->find(key)) pod_seen(*pod);
+  }
+
+  void apply_group(const std::string& key) {
+    if (const auto group = groups_.translate(key, translate_)) apply(engine::GroupUpsert{*group});
+  }
+
+  void reapply_groups() {
+    for (const std::string& key : groups_.keys()) apply_group(key);
+    for (const auto& [key, pod] : pods_->objects()) {
+      if (json::as_string(json::at(*pod, "spec", "nodeName")).empty()) pod_seen(*pod);
+    }
+  }
+
+  std::pair<std::int32_t, bool> priority_of(std::string_view name) {
+    const auto& classes = informers_.get(resources::kPriorityClasses);
+    if (!name.empty()) {
+      const ObjectPtr found = classes.find(std::string(name));
+      if (!found) return {0, false};
+      return {static_cast<std::int32_t>(json::as_int(json::at(*found, "value"))), true};
+    }
+    for (const auto& [key, value] : classes.objects()) {
+      if (json::as_bool(json::at(*value, "globalDefault"))) return {static_cast<std::int32_t>(json::as_int(json::at(*value, "value"))), true};
+    }
+    return {0, true};
+  }
+
+  // ------------------------------------------------------------------------------------------------ deciding
+
+  void apply(const engine::Event& event) {
+    engine_.apply(event);
+    wake();
+  }
+
+  void wake() {
+    if (stopped_ || gather_) return;
+    gather_ = env_.after(kGather, [this] {
+      gather_.reset();
+      if (!started_) {
+        if (!std::all_of(followed_.begin(), followed_.end(), [](const client::Informer* informer) { return informer->synced(); })) return;
+        started_ = true;
+        log::info("scheduler", "started pods={} nodes={}", pods_->objects().size(), engine_.stats().nodes);
+        groups_.ensure_default_queues(options_.engine.default_queue);
+      }
+      decide();
+    });
+  }
+
+  void decide() {
+    const engine::Plan plan = engine_.decide(env_.now());
+    for (const engine::Evict& evict : plan.evicts) carry_out(evict);
+    for (const engine::Bind& bind : plan.binds) carry_out(bind);
+    for (const engine::PhaseChange& change : plan.phases) groups_.phase_changed(change);
+    for (const engine::Nominate& nominate : plan.nominations) carry_out(nominate);
+    for (const engine::Wait& wait : plan.waits) note(wait);
+    if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed(engine_);
+    wake_timer_.reset();
+    if (plan.wake) {
+      const Duration delay = std::max<Duration>(*plan.wake - env_.now(), kGather);
+      wake_timer_ = env_.after(delay, [this] { wake(); });
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------- carrying out
+
+  void carry_out(const engine::Bind& bind) {
+    assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
+    waits_.erase(bind.pod);
+    slow_.forget("pod " + bind.pod);
+    quick_.add([this, bind]() -> Task<void> { co_await do_bind(bind); });
+  }
+
+  Task<void> do_bind(engine::Bind bind) {
+    auto [ns, name] = split_key(bind.pod);
+    json::Value body = binding(bind, name);
+    const auto done = co_await client_.post_subresource(resources::kPods, ns, name, "binding", std::move(body));
+    if (done) {
+      if (const ObjectPtr pod = pods_->find(bind.pod)) {
+        events_->record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
+        groups_.pod_bound(bind.pod);
+      }
+      co_return;
+    }
+    if (stopped_) co_return;
+    log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
+    assumed_.erase(bind.pod);
+    engine_.apply(engine::BindResult{bind.pod, false});
+    // A pod whose binding fails again and again must not win every round from those that could run.
+    const int failures = ++bind_failures_[bind.pod];
+    const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
+    held_[bind.pod] = env_.after(delay, [this, key = bind.pod] {
+      held_.erase(key);
+      reapply_pod(key);
+    });
+    reapply_pod(bind.pod);
+    wake();
+  }
+
+  void carry_out(const engine::Evict& evict) {
+    evicting_[evict.pod] = evict.uid;
+    quick_.add([this, evict]() -> Task<void> { co_await do_evict(evict); });
+  }
+
+  Task<void> do_evict(engine::Evict evict) {
+    auto [ns, name] = split_key(evict.pod);
+    const ObjectPtr pod = pods_->find(evict.pod);
+    if (pod && kube::uid_of(*pod) == evict.uid) {
+      json::Value patch = disruption_patch(options_.name, env_.now());
+      const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
+    }
+    client::DeleteOptions options;
+    options.uid = evict.uid;
+    const auto gone = co_await client_.remove(resources::kPods, ns, name, std::move(options));
+    if (gone || gone.error().code == Code::kNotFound) {
+      if (pod) events_->record(*pod, "Normal", "Preempted", preempted_message(evict));
+      log::info("scheduler", "evicted pod={} node={} for={}", evict.pod, evict.node, evict.for_whom);
+      co_return;
+    }
+    log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
+    evicting_.erase(evict.pod);
+    engine_.apply(engine::EvictResult{evict.pod, false});
+    wake();
+  }
+
+  void carry_out(const engine::Nominate& nominate) {
+    slow_.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
+      auto [ns, name] = split_key(nominate.pod);
+      const ObjectPtr pod = pods_->find(nominate.pod);
+      if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node) co_return;
+      // The API server clears the nomination with the binding.
+      if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+      json::Value patch = nomination_patch(nominate.node);
+      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
+    });
+  }
+
+  // -------------------------------------------------------------------------------------------- telling people
+
+  void note(const engine::Wait& wait) {
+    const std::string& key = wait.group.empty() ? wait.pod : wait.group;
+    if (wait.refusal.reason == engine::Reason::kNone) {
+      waits_.erase(key);
+      if (!wait.group.empty()) groups_.waits_no_more(wait.group);
+      return;
+    }
+    waits_[key] = wait;
+    if (!report_timer_) {
+      report_timer_ = env_.after(options_.report_after, [this] {
+        report_timer_.reset();
+        report();
+      });
+    }
+  }
+
+  void report() {
+    for (auto& [key, wait] : std::exchange(waits_, {})) {
+      if (wait.group.empty()) {
+        report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
+        continue;
+      }
+      const std::string message = wait_message(wait.refusal, true);
+      groups_.waits(wait.group, wait.refusal, message);
+      for (const std::string& pod : groups_.unbound_members(wait.group)) {
+        if (!assumed_.contains(pod)) report_pod(pod, wait.refusal, message);
+      }
+    }
+  }
+
+  void report_pod(const std::string& key, const engine::Refusal& refusal, const std::string& message) {
+    slow_.add_latest("pod " + key, [this, key, refusal, message]() -> Task<void> {
+      const ObjectPtr pod = pods_->find(key);
+      if (!pod || assumed_.contains(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+      const json::Value& shown = kube::condition(*pod, "PodScheduled");
+      if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
+      auto [ns, name] = split_key(key);
+      json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), env_.now());
+      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      if (done) events_->record(*pod, "Warning", "FailedScheduling", message);
+    });
+  }
+
+  void report_unsupported(const json::Value& pod, const std::string& why) {
+    engine::Refusal refusal;
+    refusal.reason = engine::Reason::kGated;
+    report_pod(client::key_of(pod), refusal, why);
+  }
+
+  struct Assumed {
+    std::string uid;
+    std::string node;
+    std::vector<std::int32_t> devices;
+  };
+
+  Env& env_;
+  client::Client& client_;
+  client::Informers& informers_;
+  Options options_;
+  TranslateOptions translate_;
+  engine::Engine engine_;
+  Lane quick_;
+  Lane slow_;
+  std::unique_ptr<client::EventRecorder> events_;
+  Groups groups_;
+  client::Informer* pods_ = nullptr;
+  std::vector<client::Informer*> followed_;
+
+  /// Bound by us, not yet seen bound. An entry lives until the watch shows the binding or the binding failed.
+  std::map<std::string, Assumed> assumed_;
+  std::map<std::string, std::string> evicting_;  // key -> uid
+  std::map<std::string, int> bind_failures_;
+  std::map<std::string, std::unique_ptr<Timer>> held_;
+  std::map<std::string, engine::Wait> waits_;  // not yet reported
+  std::unique_ptr<Timer> gather_, wake_timer_, report_timer_;
+  bool started_ = false, stopped_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Scheduler> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options) {
+  return std::make_unique<SchedulerImpl>(env, client, informers, std::move(options));
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,44 @@
+/// The engine's hands and eyes: objects of the cluster become engine events; its plan becomes bindings, evictions,
+/// conditions and events. Knows no more of the cluster than client/ shows.
+///
+/// Everything runs on the loop. Changes are applied as they arrive; decide() runs once for a burst of them. Bindings and
+/// evictions go out at once, at most `in_flight_max` together; status texts follow behind in a queue of their own and never
+/// delay a binding.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/env.h"
+#include "client/client.h"
+#include "client/informer.h"
+#include "engine/engine.h"
+
+namespace muster::scheduler {
+
+struct Options {
+  engine::Config engine;
+  /// Pods with these schedulerNames are ours. Empty: every pod (the embedded cluster).
+  std::set<std::string, std::less<>> scheduler_names;
+  /// What events and conditions name as their source.
+  std::string name = "muster";
+  int in_flight_max = 256;
+  /// How long a wait must last before it is written on objects; short waits are not worth a write.
+  Duration report_after = std::chrono::milliseconds(300);
+};
+
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+  virtual void start() = 0;
+  virtual Task<void> stop() = 0;
+  /// For `explain`, metrics and tests. Valid between start and stop.
+  [[nodiscard]] virtual const engine::Engine& engine() const = 0;
+  /// Nothing to decide, bind, evict or report.
+  [[nodiscard]] virtual bool idle() const = 0;
+};
+
+std::unique_ptr<Scheduler> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options);
+
+}  // namespace muster::scheduler

@@ -1,0 +1,426 @@
+#include "scheduler/translate.h"
+
+#include <algorithm>
+
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+#include "kube/pod.h"
+
+namespace muster::scheduler {
+namespace {
+
+using json::as_array;
+using json::as_bool;
+using json::as_int;
+using json::as_object;
+using json::as_string;
+using json::at;
+using json::text;
+
+engine::Labels labels_of(const json::Value& object) {
+  engine::Labels labels;
+  for (const auto& member : as_object(object)) labels.emplace_back(std::string(member.key()), text(member.value()));
+  return labels;
+}
+
+engine::ResourceList resource_list(const kube::ResourceAmounts& amounts) {
+  engine::ResourceList list;
+  for (const auto& [name, value] : amounts) list.push_back({name, value});
+  return list;
+}
+
+engine::Operator operator_of(std::string_view name) {
+  if (name == "NotIn") return engine::Operator::kNotIn;
+  if (name == "Exists") return engine::Operator::kExists;
+  if (name == "DoesNotExist") return engine::Operator::kDoesNotExist;
+  if (name == "Gt") return engine::Operator::kGt;
+  if (name == "Lt") return engine::Operator::kLt;
+  return engine::Operator::kIn;
+}
+
+std::vector<engine::Requirement> requirements(const json::Value& expressions) {
+  std::vector<engine::Requirement> all;
+  for (const json::Value& expression : as_array(expressions)) {
+    engine::Requirement requirement;
+    requirement.key = text(at(expression, "key"));
+    requirement.op = operator_of(as_string(at(expression, "operator")));
+    for (const json::Value& value : as_array(at(expression, "values"))) requirement.values.push_back(text(value));
+    all.push_back(std::move(requirement));
+  }
+  return all;
+}
+
+/// Absent for a null selector, which matches nothing.
+std::optional<engine::Selector> selector_of(const json::Value& selector) {
+  if (!selector.is_object()) return std::nullopt;
+  engine::Selector out;
+  for (const auto& member : as_object(at(selector, "matchLabels"))) {
+    out.all.push_back({std::string(member.key()), engine::Operator::kIn, {text(member.value())}});
+  }
+  for (engine::Requirement& requirement : requirements(at(selector, "matchExpressions"))) out.all.push_back(std::move(requirement));
+  return out;
+}
+
+engine::NodeTerm node_term(const json::Value& term) {
+  return {requirements(at(term, "matchExpressions")), requirements(at(term, "matchFields"))};
+}
+
+engine::TaintEffect effect_of(std::string_view name) {
+  if (name == "NoExecute") return engine::TaintEffect::kNoExecute;
+  if (name == "PreferNoSchedule") return engine::TaintEffect::kPreferNoSchedule;
+  return engine::TaintEffect::kNoSchedule;
+}
+
+engine::PodTerm pod_term(const json::Value& term, const json::Value& pod, std::int32_t weight) {
+  engine::PodTerm out;
+  out.weight = weight;
+  out.selector = selector_of(at(term, "labelSelector"));
+  // matchLabelKeys narrow the selector to the incoming pod's own values.
+  if (out.selector) {
+    for (const json::Value& key : as_array(at(term, "matchLabelKeys"))) {
+      const std::string_view value = kube::label(pod, as_string(key));
+      if (!value.empty()) out.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
+    }
+    for (const json::Value& key : as_array(at(term, "mismatchLabelKeys"))) {
+      const std::string_view value = kube::label(pod, as_string(key));
+      if (!value.empty()) out.selector->all.push_back({text(key), engine::Operator::kNotIn, {std::string(value)}});
+    }
+  }
+  for (const json::Value& ns : as_array(at(term, "namespaces"))) out.namespaces.push_back(text(ns));
+  out.namespace_selector = selector_of(at(term, "namespaceSelector"));
+  if (out.namespaces.empty() && !out.namespace_selector) out.namespaces.emplace_back(kube::namespace_of(pod));
+  out.topology_key = text(at(term, "topologyKey"));
+  return out;
+}
+
+void pod_terms(const json::Value& affinity, const json::Value& pod, std::vector<engine::PodTerm>& required, std::vector<engine::PodTerm>& preferred) {
+  for (const json::Value& term : as_array(at(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))) {
+    required.push_back(pod_term(term, pod, 0));
+  }
+  for (const json::Value& term : as_array(at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+    preferred.push_back(pod_term(at(term, "podAffinityTerm"), pod, static_cast<std::int32_t>(as_int(at(term, "weight"), 1))));
+  }
+}
+
+void affinity_of(const json::Value& pod, engine::Pod& out) {
+  const json::Value& affinity = at(pod, "spec", "affinity");
+  const json::Value& node = at(affinity, "nodeAffinity");
+  for (const json::Value& term : as_array(at(node, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))) {
+    out.node_affinity.push_back(node_term(term));
+  }
+  for (const json::Value& term : as_array(at(node, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+    out.preferred_node_affinity.push_back({node_term(at(term, "preference")), static_cast<std::int32_t>(as_int(at(term, "weight"), 1))});
+  }
+  pod_terms(at(affinity, "podAffinity"), pod, out.pod_affinity, out.preferred_pod_affinity);
+  pod_terms(at(affinity, "podAntiAffinity"), pod, out.pod_anti_affinity, out.preferred_pod_anti_affinity);
+}
+
+void spread_of(const json::Value& pod, engine::Pod& out) {
+  for (const json::Value& constraint : as_array(at(pod, "spec", "topologySpreadConstraints"))) {
+    engine::TopologySpread spread;
+    spread.max_skew = static_cast<std::int32_t>(as_int(at(constraint, "maxSkew"), 1));
+    spread.topology_key = text(at(constraint, "topologyKey"));
+    spread.required = as_string(at(constraint, "whenUnsatisfiable"), "DoNotSchedule") == "DoNotSchedule";
+    spread.selector = selector_of(at(constraint, "labelSelector"));
+    if (spread.selector) {
+      for (const json::Value& key : as_array(at(constraint, "matchLabelKeys"))) {
+        const std::string_view value = kube::label(pod, as_string(key));
+        if (!value.empty()) spread.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
+      }
+    }
+    spread.min_domains = static_cast<std::int32_t>(as_int(at(constraint, "minDomains"), 1));
+    spread.honor_node_affinity = as_string(at(constraint, "nodeAffinityPolicy"), "Honor") == "Honor";
+    spread.honor_taints = as_string(at(constraint, "nodeTaintsPolicy"), "Ignore") == "Honor";
+    out.topology_spread.push_back(std::move(spread));
+  }
+}
+
+void tolerations_of(const json::Value& pod, engine::Pod& out) {
+  for (const json::Value& toleration : as_array(at(pod, "spec", "tolerations"))) {
+    engine::Toleration one;
+    one.key = text(at(toleration, "key"));
+    one.value = text(at(toleration, "value"));
+    one.exists = as_string(at(toleration, "operator")) == "Exists";
+    const std::string_view effect = as_string(at(toleration, "effect"));
+    if (!effect.empty()) one.effect = effect_of(effect);
+    out.tolerations.push_back(std::move(one));
+  }
+}
+
+void host_ports_of(const json::Value& pod, engine::Pod& out) {
+  const bool host_network = as_bool(at(pod, "spec", "hostNetwork"));
+  const auto collect = [&](const json::Value& containers, bool sidecars_only) {
+    for (const json::Value& container : as_array(containers)) {
+      if (sidecars_only && as_string(at(container, "restartPolicy")) != "Always") continue;
+      for (const json::Value& port : as_array(at(container, "ports"))) {
+        auto number = as_int(at(port, "hostPort"));
+        if (number == 0 && host_network) number = as_int(at(port, "containerPort"));
+        if (number == 0) continue;
+        out.host_ports.push_back({text(at(port, "hostIP")), std::string(as_string(at(port, "protocol"), "TCP")), static_cast<std::int32_t>(number)});
+      }
+    }
+  };
+  collect(at(pod, "spec", "containers"), false);
+  collect(at(pod, "spec", "initContainers"), true);
+}
+
+Duration expected_duration(const json::Value& object) {
+  const std::string_view annotated = kube::annotation(object, kExpectedDuration);
+  if (!annotated.empty()) {
+    const auto parsed = parse_duration(annotated);
+    if (parsed && parsed->count() > 0) return *parsed;
+  }
+  return std::chrono::seconds(as_int(at(object, "spec", "activeDeadlineSeconds")));
+}
+
+/// A requeued job keeps the place of its first submission.
+Time submitted(const json::Value& object) {
+  const std::string_view annotated = kube::annotation(object, kSubmitted);
+  if (!annotated.empty()) {
+    const auto parsed = parse_time(annotated);
+    if (parsed) return *parsed;
+  }
+  return kube::creation_time(object);
+}
+
+std::vector<std::int32_t> indices(std::string_view list) {
+  std::vector<std::int32_t> out;
+  for (const std::string& part : split_nonempty(list, ',')) {
+    if (const auto index = parse_int(trim(part))) out.push_back(static_cast<std::int32_t>(*index));
+  }
+  return out;
+}
+
+/// The running container states' earliest start, or status.startTime.
+Time started(const json::Value& pod) {
+  const auto parsed = parse_time(as_string(at(pod, "status", "startTime")));
+  return parsed ? *parsed : Time{};
+}
+
+/// T9k's queues live beside Volcano's and may share names with them.
+std::string t9k_queue(std::string_view name) { return "t9k:" + std::string(name); }
+
+std::int32_t priority_of_class(const json::Value& spec, const TranslateOptions& options) {
+  if (at(spec, "priority").is_number()) return static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  if (!options.priority_of) return 0;
+  return options.priority_of(as_string(at(spec, "priorityClassName"))).first;
+}
+
+}  // namespace
+
+std::string group_key(GroupKind kind, std::string_view ns, std::string_view name) {
+  static constexpr std::string_view kPrefix[] = {"volcano", "native", "composite", "plugins", "t9k"};
+  return std::string(kPrefix[static_cast<int>(kind)]) + ":" + std::string(ns) + "/" + std::string(name);
+}
+
+std::string group_key_of_pod(const json::Value& pod) {
+  const std::string_view ns = kube::namespace_of(pod);
+  if (const std::string_view native = as_string(at(pod, "spec", "schedulingGroup", "podGroupName")); !native.empty()) {
+    return group_key(GroupKind::kNative, ns, native);
+  }
+  for (const std::string_view key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+    if (const std::string_view name = kube::annotation(pod, key); !name.empty()) return group_key(GroupKind::kVolcano, ns, name);
+  }
+  for (const std::string_view key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}) {
+    if (const std::string_view name = kube::label(pod, key); !name.empty()) return group_key(GroupKind::kPlugins, ns, name);
+  }
+  if (const std::string_view name = kube::label(pod, "scheduler.tensorstack.dev/group-name"); !name.empty()) {
+    return group_key(GroupKind::kT9k, ns, name);
+  }
+  return {};
+}
+
+bool is_ours(const json::Value& pod, const TranslateOptions& options) {
+  if (options.scheduler_names.empty()) return true;
+  return options.scheduler_names.contains(as_string(at(pod, "spec", "schedulerName"), "default-scheduler"));
+}
+
+engine::Node translate_node(const json::Value& node, const TranslateOptions& options) {
+  engine::Node out;
+  out.name = std::string(kube::name_of(node));
+  out.labels = labels_of(at(node, "metadata", "labels"));
+  for (const json::Value& taint : as_array(at(node, "spec", "taints"))) {
+    out.taints.push_back({text(at(taint, "key")), text(at(taint, "value")), effect_of(as_string(at(taint, "effect")))});
+  }
+  out.unschedulable = as_bool(at(node, "spec", "unschedulable"));
+  // A node without a Ready condition was made by hand and counts as ready, as for kube-scheduler, which reads taints only.
+  const json::Value& ready = kube::condition(node, "Ready");
+  out.ready = ready.is_null() || as_string(at(ready, "status")) == "True";
+  const json::Value& allocatable = at(node, "status", "allocatable");
+  const kube::ResourceAmounts amounts = kube::resource_amounts(allocatable.is_object() ? allocatable : at(node, "status", "capacity"));
+  out.allocatable = resource_list(amounts);
+
+  const std::string model(kube::label(node, "nvidia.com/gpu.product"));
+  const std::vector<std::int32_t> unhealthy = indices(kube::annotation(node, kGpuUnhealthy));
+  const auto devices = amounts.find(options.device_resource);
+  if (devices != amounts.end() && (!model.empty() || !unhealthy.empty())) {
+    // Allocatable counts healthy devices; indices run over all of them.
+    const auto count = static_cast<std::int32_t>(devices->second) + static_cast<std::int32_t>(unhealthy.size());
+    for (std::int32_t i = 0; i < count; ++i) {
+      const bool healthy = std::find(unhealthy.begin(), unhealthy.end(), i) == unhealthy.end();
+      out.devices.push_back({i, model, healthy});
+    }
+  }
+  return out;
+}
+
+engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& options) {
+  engine::Pod out;
+  out.ns = std::string(kube::namespace_of(pod));
+  out.key = out.ns + "/" + std::string(kube::name_of(pod));
+  out.uid = std::string(kube::uid_of(pod));
+  out.labels = labels_of(at(pod, "metadata", "labels"));
+  out.group = group_key_of_pod(pod);
+  for (const std::string_view key : {"volcano.sh/task-spec", "training.kubeflow.org/replica-type", "scheduler.tensorstack.dev/role"}) {
+    if (out.role.empty()) out.role = std::string(kube::annotation(pod, key));
+    if (out.role.empty()) out.role = std::string(kube::label(pod, key));
+  }
+  out.queue = std::string(kube::annotation(pod, "scheduling.volcano.sh/queue-name"));
+  if (const std::string_view t9k = kube::label(pod, "scheduler.tensorstack.dev/queue"); !t9k.empty()) out.queue = t9k_queue(t9k);
+
+  out.priority = priority_of_class(at(pod, "spec"), options);
+  if (as_string(at(pod, "spec", "preemptionPolicy")) == "Never") out.preemption_policy = engine::PreemptionPolicy::kNever;
+  std::string_view preemptable = kube::annotation(pod, "volcano.sh/preemptable");
+  if (preemptable.empty()) preemptable = kube::label(pod, "volcano.sh/preemptable");
+  out.preemptable = preemptable.empty() || preemptable == "true";
+  const std::string_view priority_class = as_string(at(pod, "spec", "priorityClassName"));
+  out.critical = out.ns == "kube-system" || priority_class == "system-cluster-critical" || priority_class == "system-node-critical";
+
+  out.requests = resource_list(kube::pod_requests(pod));
+  if (const auto share = parse_int(kube::annotation(pod, kGpuMilli)); share && *share > 0 && *share < 1000) {
+    out.device_share_milli = static_cast<std::int32_t>(*share);
+    std::erase_if(out.requests, [&](const engine::Amount& amount) { return amount.name == options.device_resource; });
+  }
+  out.device_models = split_nonempty(kube::annotation(pod, kGpuModel), ',');
+
+  out.node_selector = labels_of(at(pod, "spec", "nodeSelector"));
+  affinity_of(pod, out);
+  spread_of(pod, out);
+  tolerations_of(pod, out);
+  host_ports_of(pod, out);
+
+  out.gated = !as_array(at(pod, "spec", "schedulingGates")).empty();
+  out.ours = is_ours(pod, options);
+  out.node = text(at(pod, "spec", "nodeName"));
+  out.device_indexes = indices(kube::annotation(pod, kGpuIndices));
+  out.nominated_node = text(at(pod, "status", "nominatedNodeName"));
+  out.terminating = kube::is_deleting(pod);
+  if (out.terminating) out.terminating_until = kube::deletion_time(pod);
+  const std::string_view phase = as_string(at(pod, "status", "phase"));
+  out.finished = phase == "Succeeded" || phase == "Failed";
+  out.succeeded = phase == "Succeeded";
+  out.created = submitted(pod);
+  out.started = started(pod);
+  out.expected_duration = expected_duration(pod);
+  return out;
+}
+
+engine::Group translate_group(GroupKind kind, const json::Value& group, const TranslateOptions& options) {
+  engine::Group out;
+  const json::Value& spec = at(group, "spec");
+  out.key = group_key(kind, kube::namespace_of(group), kube::name_of(group));
+  out.created = submitted(group);
+  out.expected_duration = expected_duration(group);
+  out.priority = priority_of_class(spec, options);
+  if (as_string(at(spec, "preemptionPolicy")) == "Never") out.preemption_policy = engine::PreemptionPolicy::kNever;
+
+  if (kind == GroupKind::kNative || kind == GroupKind::kComposite) {
+    const json::Value& gang = at(spec, "schedulingPolicy", "gang");
+    out.disruption = at(spec, "disruptionMode", "all").is_object() ? engine::DisruptionMode::kWhole : engine::DisruptionMode::kSingle;
+    for (const json::Value& level : as_array(at(spec, "schedulingConstraints", "topology"))) out.topology.push_back({text(at(level, "key")), true});
+    const std::string_view parent = as_string(at(spec, "parentCompositePodGroupName"));
+    if (!parent.empty()) out.parent = group_key(GroupKind::kComposite, kube::namespace_of(group), parent);
+    if (kind == GroupKind::kComposite) {
+      out.is_parent = true;
+      out.min_groups = static_cast<std::int32_t>(as_int(at(gang, "minGroupCount"), 1));
+    } else {
+      out.min_member = static_cast<std::int32_t>(as_int(at(gang, "minCount"), 1));
+    }
+    out.admitted = true;
+    return out;
+  }
+
+  out.queue = text(at(spec, "queue"));
+  out.min_member = static_cast<std::int32_t>(as_int(at(spec, "minMember"), 1));
+  for (const auto& member : as_object(at(spec, "minTaskMember"))) {
+    out.min_task_member.emplace_back(std::string(member.key()), static_cast<std::int32_t>(as_int(member.value())));
+  }
+  if (at(spec, "minResources").is_object()) out.min_resources = resource_list(kube::resource_amounts(at(spec, "minResources")));
+  std::string_view waiting = kube::annotation(group, "volcano.sh/sla-waiting-time");
+  if (waiting.empty()) waiting = kube::annotation(group, "sla-waiting-time");
+  if (!waiting.empty()) {
+    const auto parsed = parse_duration(waiting);
+    if (parsed) out.sla_waiting_time = *parsed;
+  }
+  const std::string_view phase = as_string(at(group, "status", "phase"));
+  out.admitted = !phase.empty() && phase != "Pending";
+  if (kind == GroupKind::kT9k) {
+    out.queue = t9k_queue(as_string(at(spec, "queue"), "default"));
+    out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
+    for (const json::Value& role : as_array(at(spec, "roles"))) {
+      out.min_task_member.emplace_back(text(at(role, "name")), static_cast<std::int32_t>(as_int(at(role, "minMember"))));
+    }
+  }
+  return out;
+}
+
+engine::Queue translate_queue(const json::Value& queue) {
+  engine::Queue out;
+  const json::Value& spec = at(queue, "spec");
+  out.name = std::string(kube::name_of(queue));
+  out.parent = text(at(spec, "parent"));
+  if (out.parent == "root") out.parent.clear();
+  out.weight = static_cast<std::int32_t>(as_int(at(spec, "weight"), 1));
+  out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  out.reclaimable = as_bool(at(spec, "reclaimable"), true);
+  const std::string_view state = as_string(at(queue, "status", "state"));
+  out.state = state == "Closed" ? engine::QueueState::kClosed : state == "Closing" ? engine::QueueState::kClosing : engine::QueueState::kOpen;
+  out.capability = resource_list(kube::resource_amounts(at(spec, "capability")));
+  out.guarantee = resource_list(kube::resource_amounts(at(spec, "guarantee", "resource")));
+  out.deserved = resource_list(kube::resource_amounts(at(spec, "deserved")));
+  // Volcano names a strategy that its scheduler never honoured; here fifo means it. muster.dev/backfill asks for the rest.
+  const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
+  if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;
+  if (mode == "fifo" || as_string(at(spec, "dequeueStrategy")) == "fifo") out.backfill = engine::BackfillMode::kFifo;
+  out.virtual_cluster = std::string(kube::annotation(queue, "muster.dev/virtual-cluster"));
+  return out;
+}
+
+engine::Queue translate_t9k_queue(const json::Value& queue) {
+  engine::Queue out;
+  const json::Value& spec = at(queue, "spec");
+  out.name = t9k_queue(kube::name_of(queue));
+  out.t9k = true;
+  out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  out.preemptible = as_bool(at(spec, "preemptible"), true);
+  out.state = as_bool(at(spec, "closed")) ? engine::QueueState::kClosed : engine::QueueState::kOpen;
+  out.capability = resource_list(kube::resource_amounts(at(spec, "quota", "requests")));
+  const auto longest = parse_duration(as_string(at(spec, "maxDuration")));
+  if (longest) out.max_duration = *longest;
+  out.node_selector = selector_of(at(spec, "nodeSelector"));
+  return out;
+}
+
+engine::DisruptionBudget translate_budget(const json::Value& budget) {
+  engine::DisruptionBudget out;
+  out.ns = std::string(kube::namespace_of(budget));
+  out.key = out.ns + "/" + std::string(kube::name_of(budget));
+  out.selector = selector_of(at(budget, "spec", "selector"));
+  out.disruptions_allowed = static_cast<std::int32_t>(as_int(at(budget, "status", "disruptionsAllowed")));
+  return out;
+}
+
+engine::Namespace translate_namespace(const json::Value& ns) {
+  return {std::string(kube::name_of(ns)), labels_of(at(ns, "metadata", "labels"))};
+}
+
+std::string unsupported(const json::Value& pod) {
+  if (!as_array(at(pod, "spec", "resourceClaims")).empty()) {
+    return "pod uses spec.resourceClaims (dynamic resource allocation), which Muster does not allocate: ask for the extended resource, such as "
+           "nvidia.com/gpu, instead, or name another scheduler in spec.schedulerName";
+  }
+  return {};
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,48 @@
+/// Kubernetes objects as engine values. Pure; tolerant of odd objects: what cannot be understood counts as absent,
+/// because the API server has validated what matters.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "engine/model.h"
+#include "json/json.h"
+
+namespace muster::scheduler {
+
+/// Annotations that Muster reads and writes.
+inline constexpr std::string_view kGpuIndices = "muster.dev/gpu-indices";            // "0,2": written with the binding
+inline constexpr std::string_view kGpuMilli = "muster.dev/gpu-milli";                // "250": a share of one GPU
+inline constexpr std::string_view kGpuModel = "muster.dev/gpu-model";                // "H100,H200": allowed models
+inline constexpr std::string_view kGpuUnhealthy = "muster.dev/gpu-unhealthy";        // on nodes: "3,5"
+inline constexpr std::string_view kExpectedDuration = "muster.dev/expected-duration";  // "2h30m"
+inline constexpr std::string_view kSubmitted = "muster.dev/submitted";               // RFC 3339: keeps a requeued job's place
+
+struct TranslateOptions {
+  std::string device_resource = "nvidia.com/gpu";
+  /// Scheduler names whose pods are ours to place. Empty: every pod.
+  std::set<std::string, std::less<>> scheduler_names;
+  /// Value of a PriorityClass; the second is false when it does not exist. "" asks for the global default.
+  std::function<std::pair<std::int32_t, bool>(std::string_view)> priority_of;
+};
+
+/// Keys of gangs tell the kinds of group apart: a Volcano and a native PodGroup may share a name.
+enum class GroupKind { kVolcano, kNative, kComposite, kPlugins, kT9k };
+std::string group_key(GroupKind kind, std::string_view ns, std::string_view name);
+/// The gang that a pod names, or empty.
+std::string group_key_of_pod(const json::Value& pod);
+
+bool is_ours(const json::Value& pod, const TranslateOptions& options);
+engine::Node translate_node(const json::Value& node, const TranslateOptions& options);
+engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& options);
+engine::Group translate_group(GroupKind kind, const json::Value& group, const TranslateOptions& options);
+engine::Queue translate_queue(const json::Value& queue);
+engine::Queue translate_t9k_queue(const json::Value& queue);
+engine::DisruptionBudget translate_budget(const json::Value& budget);
+engine::Namespace translate_namespace(const json::Value& ns);
+
+/// A reason why this pod can never be ours to place yet (unsupported features), or empty.
+std::string unsupported(const json::Value& pod);
+
+}  // namespace muster::scheduler

@@ -1,0 +1,69 @@
+/// Writes of the scheduler, a bounded number in flight at once; the rest wait in order. One lane for what must be quick
+/// (bindings, evictions), one for what may wait (conditions, phases), where only the newest text of an object counts.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/env.h"
+
+namespace muster::scheduler {
+
+class Lane {
+ public:
+  Lane(Env& env, int in_flight_max) : env_(env), in_flight_max_(in_flight_max) {}
+
+  using Work = std::function<Task<void>()>;
+  void add(Work work) {
+    queue_.push_back(std::move(work));
+    pump();
+  }
+  /// Replaces work of the same key that has not begun.
+  void add_latest(const std::string& key, Work work) {
+    const auto [slot, fresh] = latest_.insert_or_assign(key, std::move(work));
+    if (fresh) {
+      queue_.push_back([this, key]() -> Task<void> {
+        auto found = latest_.extract(key);
+        if (!found.empty()) co_await found.mapped()();
+      });
+      pump();
+    }
+  }
+  void forget(const std::string& key) {
+    const auto found = latest_.find(key);
+    if (found != latest_.end()) found->second = []() -> Task<void> { co_return; };
+  }
+  void stop() {
+    stopped_ = true;
+    queue_.clear();
+    latest_.clear();
+  }
+  [[nodiscard]] bool idle() const { return queue_.empty() && in_flight_ == 0; }
+  [[nodiscard]] int in_flight() const { return in_flight_; }
+
+ private:
+  void pump() {
+    while (!stopped_ && in_flight_ < in_flight_max_ && !queue_.empty()) {
+      Work work = std::move(queue_.front());
+      queue_.pop_front();
+      ++in_flight_;
+      env_.spawn(run(std::move(work)));
+    }
+  }
+  Task<void> run(Work work) {
+    co_await work();
+    --in_flight_;
+    pump();
+  }
+
+  Env& env_;
+  int in_flight_max_;
+  int in_flight_ = 0;
+  bool stopped_ = false;
+  std::deque<Work> queue_;
+  std::map<std::string, Work> latest_;
+};
+
+}  // namespace muster::scheduler
