@@ -86,7 +86,7 @@ current-context: real
                 "--authorization-mode", "RBAC", "--service-account-key-file", str(self.dir / "sa.key"),
                 "--service-account-signing-key-file", str(self.dir / "sa.key"),
                 "--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.96.0.0/16",
-                "--advertise-address", "127.0.0.1", "--allow-privileged=true", "--max-requests-inflight", "2000",
+                "--endpoint-reconciler-type", "none", "--allow-privileged=true", "--max-requests-inflight", "2000",
                 "--max-mutating-requests-inflight", "1000"]
         if self.groups:
             args += ["--feature-gates", GATES, "--runtime-config", "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"]
