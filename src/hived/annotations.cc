@@ -1,0 +1,210 @@
+#include "hived/annotations.h"
+
+#include <fmt/core.h>
+
+#include <limits>
+
+#include "base/strings.h"
+#include "json/yaml_tree.h"
+
+namespace muster::hived {
+namespace {
+
+using engine::cells::BindInfo;
+using engine::cells::GroupMember;
+using engine::cells::MemberPlacement;
+using engine::cells::PodPlacement;
+using engine::cells::PodSpec;
+using json::YamlNode;
+
+std::string modern_names(std::string_view yaml) {
+  std::string text = replace_all(yaml, "gpuType", "leafCellType");
+  text = replace_all(text, "gpuNumber", "leafCellNumber");
+  text = replace_all(text, "gpuIsolation", "leafCellIsolation");
+  return replace_all(text, "physicalGpuIndices", "physicalLeafCellIndices");
+}
+
+/// Reads members of a mapping and keeps the first problem.
+class Fields {
+ public:
+  explicit Fields(std::string_view annotation) : annotation_(annotation) {}
+
+  void text(const YamlNode& owner, std::string_view key, std::string& out) {
+    const YamlNode* node = owner.find(key);
+    if (node == nullptr || node->is_null()) return;
+    if (node->kind != YamlNode::Kind::kScalar) return wrong(*node, key, "a text");
+    out = node->text;
+  }
+  void number(const YamlNode& owner, std::string_view key, std::int32_t& out) {
+    const YamlNode* node = owner.find(key);
+    if (node == nullptr || node->is_null()) return;
+    value(*node, key, out);
+  }
+  void value(const YamlNode& node, std::string_view key, std::int32_t& out) {
+    const auto read = node.as_int();
+    if (!read || *read < std::numeric_limits<std::int32_t>::min() || *read > std::numeric_limits<std::int32_t>::max()) return wrong(node, key, "a whole number");
+    out = static_cast<std::int32_t>(*read);
+  }
+  void boolean(const YamlNode& owner, std::string_view key, bool& out) {
+    const YamlNode* node = owner.find(key);
+    if (node == nullptr || node->is_null()) return;
+    const auto read = node->as_bool();
+    if (!read) return wrong(*node, key, "true or false");
+    out = *read;
+  }
+  const YamlNode* list(const YamlNode& owner, std::string_view key) {
+    const YamlNode* node = owner.find(key);
+    if (node == nullptr || node->is_null()) return nullptr;
+    if (node->kind == YamlNode::Kind::kSequence) return node;
+    wrong(*node, key, "a list");
+    return nullptr;
+  }
+  void wrong(const YamlNode& node, std::string_view key, std::string_view want) {
+    if (problem.empty()) problem = fmt::format("Pod annotation {}: line {}: {}: want {}, found {}", annotation_, node.line, key, want, node.describe());
+  }
+  std::string problem;
+
+ private:
+  std::string_view annotation_;
+};
+
+tl::unexpected<Error> bad_spec(std::string_view what) { return fail(Code::kBadRequest, fmt::format("Pod annotation {}: {}", kSchedulingSpec, what)); }
+
+Result<void> check(const PodSpec& spec) {
+  if (spec.vc.empty()) return bad_spec("VirtualCluster is empty");
+  if (spec.priority < engine::cells::kOpportunistic) return bad_spec("Priority is less than -1");
+  if (spec.priority > engine::cells::kMaxPriority) return bad_spec("Priority is greater than 1000");
+  if (spec.leaves <= 0) return bad_spec("LeafCellNumber is non-positive");
+  if (spec.group.empty()) return bad_spec("AffinityGroup.Name is empty");
+  bool contains = false;
+  std::int64_t total = 0;
+  for (const GroupMember& member : spec.members) {
+    if (member.pods <= 0) return bad_spec("AffinityGroup.Members has non-positive PodNumber");
+    if (member.leaves <= 0) return bad_spec("AffinityGroup.Members has non-positive LeafCellNumber");
+    contains = contains || member.leaves == spec.leaves;
+    total += std::int64_t{member.pods} * member.leaves;
+  }
+  if (!contains) return bad_spec("AffinityGroup.Members does not contains current Pod");
+  if (total > 10'000'000) return bad_spec(fmt::format("AffinityGroup.Members asks for {} leaf cells; the most is 10000000", total));
+  return {};
+}
+
+/// A scalar that reads back as the same text.
+std::string scalar(std::string_view text) { return std::string(trim(json::to_yaml(json::Value(text)))); }
+
+}  // namespace
+
+Result<PodSpec> parse_scheduling_spec(std::string_view yaml, const std::string& pod_namespace, const std::string& pod_name) {
+  if (yaml.empty()) return bad_spec("Annotation does not exist or is empty");
+  const auto root = json::parse_yaml_tree(modern_names(yaml));
+  if (!root) return bad_spec(root.error().message);
+  if (!root->is_null() && root->kind != YamlNode::Kind::kMapping) return bad_spec(fmt::format("want a mapping such as \"virtualCluster: VC1\", found {}", root->describe()));
+  PodSpec spec;
+  Fields fields(kSchedulingSpec);
+  fields.text(*root, "virtualCluster", spec.vc);
+  fields.number(*root, "priority", spec.priority);
+  fields.text(*root, "pinnedCellId", spec.pinned_cell);
+  fields.text(*root, "leafCellType", spec.leaf_type);
+  fields.number(*root, "leafCellNumber", spec.leaves);
+  bool gang_release = false;
+  fields.boolean(*root, "gangReleaseEnable", gang_release);
+  fields.boolean(*root, "lazyPreemptionEnable", spec.lazy_preemption);
+  fields.boolean(*root, "ignoreK8sSuggestedNodes", spec.ignore_suggested);
+  const YamlNode* group = root->find("affinityGroup");
+  if (group != nullptr && group->kind == YamlNode::Kind::kMapping) {
+    fields.text(*group, "name", spec.group);
+    if (const YamlNode* members = fields.list(*group, "members")) {
+      for (const YamlNode& item : members->items) {
+        if (item.kind != YamlNode::Kind::kMapping) {
+          fields.wrong(item, "members", "a mapping with podNumber and leafCellNumber");
+          continue;
+        }
+        GroupMember member;
+        fields.number(item, "podNumber", member.pods);
+        fields.number(item, "leafCellNumber", member.leaves);
+        spec.members.push_back(member);
+      }
+    }
+  } else if (group == nullptr || group->is_null()) {
+    spec.group = pod_namespace + "/" + pod_name;
+    spec.members.push_back({1, spec.leaves});
+  } else {
+    fields.wrong(*group, "affinityGroup", "a mapping with name and members");
+  }
+  if (!fields.problem.empty()) return fail(Code::kBadRequest, fields.problem);
+  if (auto done = check(spec); !done) return fail(done.error());
+  return spec;
+}
+
+std::string format_scheduling_spec(const PodSpec& spec) {
+  std::string out = fmt::format("virtualCluster: {}\npriority: {}\n", scalar(spec.vc), spec.priority);
+  if (!spec.pinned_cell.empty()) out += fmt::format("pinnedCellId: {}\n", scalar(spec.pinned_cell));
+  if (!spec.leaf_type.empty()) out += fmt::format("leafCellType: {}\n", scalar(spec.leaf_type));
+  out += fmt::format("leafCellNumber: {}\nlazyPreemptionEnable: {}\nignoreK8sSuggestedNodes: {}\n", spec.leaves, spec.lazy_preemption, spec.ignore_suggested);
+  out += fmt::format("affinityGroup:\n  name: {}\n  members:\n", scalar(spec.group));
+  for (const GroupMember& member : spec.members) out += fmt::format("  - podNumber: {}\n    leafCellNumber: {}\n", member.pods, member.leaves);
+  return out;
+}
+
+Result<BindInfo> parse_bind_info(std::string_view yaml) {
+  const auto bad = [](std::string_view what) { return fail(Code::kInvalid, fmt::format("Pod annotation {}: {}", kBindInfo, what)); };
+  if (trim(yaml).empty()) return bad("Annotation does not exist or is empty");
+  const auto root = json::parse_yaml_tree(modern_names(yaml));
+  if (!root) return bad(root.error().message);
+  if (root->kind != YamlNode::Kind::kMapping) return bad(fmt::format("want a mapping, found {}", root->describe()));
+  BindInfo out;
+  Fields fields(kBindInfo);
+  const auto numbers = [&](const YamlNode& owner, std::string_view key, std::vector<std::int32_t>& into) {
+    const YamlNode* list = fields.list(owner, key);
+    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) fields.value(list->items[i], key, into.emplace_back());
+  };
+  fields.text(*root, "node", out.node);
+  fields.text(*root, "cellChain", out.chain);
+  numbers(*root, "leafCellIsolation", out.leaves);
+  auto group = std::make_shared<std::vector<MemberPlacement>>();
+  const YamlNode* members = fields.list(*root, "affinityGroupBindInfo");
+  for (std::size_t m = 0; members != nullptr && m < members->items.size(); ++m) {
+    MemberPlacement member;
+    const YamlNode* pods = fields.list(members->items[m], "podPlacements");
+    for (std::size_t i = 0; pods != nullptr && i < pods->items.size(); ++i) {
+      PodPlacement pod;
+      fields.text(pods->items[i], "physicalNode", pod.node);
+      numbers(pods->items[i], "physicalLeafCellIndices", pod.leaves);
+      const YamlNode* types = fields.list(pods->items[i], "preassignedCellTypes");
+      for (std::size_t t = 0; types != nullptr && t < types->items.size(); ++t) pod.preassigned_types.push_back(types->items[t].text);
+      member.pods.push_back(std::move(pod));
+    }
+    group->push_back(std::move(member));
+  }
+  if (!fields.problem.empty()) return fail(Code::kInvalid, fields.problem);
+  out.group = std::move(group);
+  return out;
+}
+
+std::string format_bind_info(const BindInfo& bind) {
+  std::string out = fmt::format("node: {}\n", scalar(bind.node));
+  const auto numbers = [&](std::string_view indent, const std::vector<std::int32_t>& list) {
+    for (const std::int32_t n : list) out += fmt::format("{}- {}\n", indent, n);
+  };
+  out += bind.leaves.empty() ? "leafCellIsolation: []\n" : "leafCellIsolation:\n";
+  numbers("", bind.leaves);
+  out += fmt::format("cellChain: {}\naffinityGroupBindInfo:\n", scalar(bind.chain));
+  for (const MemberPlacement& member : bind.group != nullptr ? *bind.group : std::vector<MemberPlacement>{}) {
+    out += "- podPlacements:\n";
+    for (const PodPlacement& pod : member.pods) {
+      out += fmt::format("  - physicalNode: {}\n    physicalLeafCellIndices:\n", scalar(pod.node));
+      numbers("    ", pod.leaves);
+      out += "    preassignedCellTypes:\n";
+      for (const std::string& type : pod.preassigned_types) out += fmt::format("    - {}\n", type.empty() ? "\"\"" : scalar(type));
+    }
+  }
+  return out;
+}
+
+std::string format_isolation(const BindInfo& bind) {
+  std::string out;
+  for (const std::int32_t leaf : bind.leaves) out += fmt::format("{}{}", out.empty() ? "" : ",", leaf);
+  return out;
+}
+
+}  // namespace muster::hived
