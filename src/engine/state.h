@@ -1,0 +1,259 @@
+/// The world as the engine knows it: tables of nodes, classes, pods, gangs and tenants, kept consistent by
+/// one writer (State::apply and the bind/evict operations below). Policies read it and decide.
+///
+/// Every change to what a node can take is appended to a log of node ids; indexes read the log from where
+/// they stopped, so a change costs each index a constant, and only when the index is used again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/config.h"
+#include "engine/event.h"
+#include "engine/ids.h"
+#include "engine/model.h"
+#include "engine/plan.h"
+#include "engine/resources.h"
+
+namespace muster::engine {
+
+/// Everything about pods that matters for where they may go. Pods alike share one class.
+struct TaskClass {
+  Pod spec;                ///< Only the placement fields are meaningful (requests, selectors, terms …).
+  ResourceVector request;  ///< Inner amounts, with the pod slot and the device share.
+  std::int32_t devices = 0;             ///< Whole devices.
+  std::int32_t share_milli = 0;         ///< Or a share of one.
+  bool best_effort = false;             ///< Asks for nothing but a slot.
+  bool between_pods = false;            ///< Has pod (anti-)affinity or spread terms: depends on other nodes.
+  bool unknown_resource = false;        ///< Names a resource beyond the table's bound; never fits.
+  std::optional<Selector> tenant_nodes;  ///< The queue's own node selector.
+};
+
+struct DeviceState {
+  std::int32_t index = 0;
+  std::string model;
+  bool healthy = true;
+  std::int32_t free_milli = 1000;
+};
+
+struct NodeState {
+  bool live = false;
+  Node spec;
+  ResourceVector allocatable;
+  ResourceVector used;       ///< By every pod here that is not finished, the leaving ones included.
+  ResourceVector releasing;  ///< Part of `used` that is on its way out.
+  ResourceVector held;       ///< Kept for nominated pods.
+  ResourceVector free;       ///< allocatable - used - held; kept in step by State.
+  std::vector<DeviceState> devices;
+  std::int32_t devices_whole = 0;  ///< Healthy and wholly free.
+  std::int32_t share_max = 0;      ///< Largest free part of a healthy device.
+  std::vector<PodId> pods;
+  std::uint32_t changed = 0;       ///< Bumped with every log entry.
+};
+
+enum class PodPhase : std::uint8_t { kPending, kBound, kReleasing, kFinished };
+
+struct PodState {
+  bool live = false;
+  std::string key;
+  std::string uid;
+  std::string ns;
+  Labels labels;
+  std::string role;
+  ClassId cls;
+  GangId gang;
+  PodPhase phase = PodPhase::kPending;
+  NodeId node;
+  std::vector<std::uint16_t> devices;  ///< Positions in the node's device table.
+  std::int32_t priority = 0;
+  PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
+  bool preemptable = true;
+  bool critical = false;
+  bool gated = false;
+  bool ours = true;
+  bool succeeded = false;
+  bool assumed = false;   ///< Bound by our plan, not yet seen bound.
+  bool evicting = false;  ///< Evicted by our plan, still there.
+  NodeId nominated;       ///< Its room is part of that node's `held`.
+  std::string nominated_hint;
+  Time created;
+  Time started;
+  Time leaves;             ///< terminating_until
+  Duration expected_duration{};
+  std::uint64_t seq = 0;      ///< Order of first sight; the last tie-break.
+  std::uint32_t in_gang = 0;  ///< Position in the gang's list.
+  std::uint32_t in_node = 0;
+};
+
+struct GangState {
+  bool live = false;
+  std::string key;      ///< Group key, or the pod's key for a gang of one.
+  bool has_group = false;
+  Group spec;
+  TenantId tenant;
+  std::vector<PodId> pods;
+  std::int32_t pending = 0;
+  std::int32_t bound = 0;
+  std::int32_t releasing = 0;
+  std::int32_t succeeded = 0;
+  std::int32_t failed = 0;
+  std::int32_t gated = 0;
+  ResourceVector allocated;  ///< Of bound pods.
+  GroupPhase phase = GroupPhase::kPending;
+  Time created;
+  Time started;              ///< When its first bound member started.
+  std::uint64_t seq = 0;     ///< Order of first sight; the last tie-break.
+  bool dirty = false;
+};
+
+struct TenantState {
+  std::string name;
+  bool live = false;  ///< A QueueUpsert was seen.
+  Queue spec;
+  TenantId parent;
+  std::vector<TenantId> children;
+  ResourceVector capability;
+  std::uint32_t capability_mask = 0;  ///< Bit i: resource i is limited.
+  ResourceVector guarantee;
+  ResourceVector deserved;
+  ResourceVector allocated;  ///< Of bound pods, children's included.
+  std::int64_t created = 0;  ///< Order of first sight.
+};
+
+class State {
+ public:
+  explicit State(Config config);
+
+  void apply(const Event& event);
+
+  // What policies do to the world. All keep every table and the log in step.
+  void bind(PodId pod, NodeId node, Time now);
+  void unbind(PodId pod);               ///< A bind that did not happen after all.
+  void evict(PodId pod);                ///< Marks it leaving; its room comes free when it is gone.
+  void nominate(PodId pod, NodeId node);  ///< Holds room; an invalid node gives it back.
+
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const ResourceNames& names() const { return names_; }
+  [[nodiscard]] const ResourceVector& total() const { return total_; }  ///< Over live, usable nodes.
+
+  [[nodiscard]] const NodeState& node(NodeId id) const { return nodes_[id.index()]; }
+  [[nodiscard]] const PodState& pod(PodId id) const { return pods_[id.index()]; }
+  [[nodiscard]] const GangState& gang(GangId id) const { return gangs_[id.index()]; }
+  [[nodiscard]] GangState& gang(GangId id) { return gangs_[id.index()]; }
+  [[nodiscard]] const TenantState& tenant(TenantId id) const { return tenants_[id.index()]; }
+  [[nodiscard]] const TaskClass& cls(ClassId id) const { return classes_[id.index()]; }
+  [[nodiscard]] const TaskClass& cls_of(PodId id) const { return classes_[pods_[id.index()].cls.index()]; }
+
+  [[nodiscard]] std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  [[nodiscard]] std::uint32_t pod_count() const { return static_cast<std::uint32_t>(pods_.size()); }
+  [[nodiscard]] std::uint32_t gang_count() const { return static_cast<std::uint32_t>(gangs_.size()); }
+  [[nodiscard]] std::uint32_t tenant_count() const { return static_cast<std::uint32_t>(tenants_.size()); }
+  [[nodiscard]] std::uint32_t class_count() const { return static_cast<std::uint32_t>(classes_.size()); }
+  [[nodiscard]] std::int64_t live_nodes() const { return live_nodes_; }
+  [[nodiscard]] std::int64_t live_pods() const { return live_pods_; }
+
+  [[nodiscard]] NodeId find_node(std::string_view name) const;
+  [[nodiscard]] PodId find_pod(std::string_view key) const;
+  [[nodiscard]] GangId find_gang(std::string_view key) const;
+  [[nodiscard]] TenantId find_tenant(std::string_view name) const;
+
+  [[nodiscard]] const std::map<std::string, DisruptionBudget>& budgets() const { return budgets_; }
+  [[nodiscard]] const Labels& namespace_labels(const std::string& ns) const;
+  /// Pods anywhere that carry required anti-affinity, so that arrivals must be checked against them.
+  [[nodiscard]] const std::vector<PodId>& anti_affinity_pods() const { return anti_pods_; }
+
+  /// Inner vector of a named list. With `mask`, also which resources it names.
+  ResourceVector vector_of(const ResourceList& list, std::uint32_t* mask = nullptr);
+  [[nodiscard]] ResourceList list_of(const ResourceVector& vector) const;
+
+  // Change logs, read by policies.
+  [[nodiscard]] std::uint64_t log_end() const { return log_base_ + log_.size(); }
+  [[nodiscard]] std::uint64_t log_begin() const { return log_base_; }
+  [[nodiscard]] NodeId log_at(std::uint64_t i) const { return log_[static_cast<std::size_t>(i - log_base_)]; }
+  std::vector<GangId> take_dirty_gangs();
+  [[nodiscard]] std::uint64_t tenants_version() const { return tenants_version_; }  ///< Specs or totals changed.
+  [[nodiscard]] bool config_changed() const { return config_changed_; }
+  void clear_config_changed() { config_changed_ = false; }
+
+  std::int64_t binds = 0;
+  std::int64_t evictions = 0;
+
+ private:
+  void on(const NodeUpsert& e);
+  void on(const NodeRemove& e);
+  void on(const PodUpsert& e);
+  void on(const PodRemove& e);
+  void on(const GroupUpsert& e);
+  void on(const GroupRemove& e);
+  void on(const QueueUpsert& e);
+  void on(const QueueRemove& e);
+  void on(const BudgetUpsert& e);
+  void on(const BudgetRemove& e);
+  void on(const NamespaceUpsert& e);
+  void on(const NamespaceRemove& e);
+  void on(const BindResult& e);
+  void on(const EvictResult& e);
+  void on(const ConfigChange& e);
+
+  NodeId intern_node(const std::string& name);
+  GangId intern_gang(const std::string& key);
+  TenantId intern_tenant(const std::string& name);
+  ClassId class_of(const Pod& pod, TenantId tenant);
+  std::size_t intern_resource(std::string_view name);
+  void refresh_allocatable(NodeState& node);
+  void rebuild_devices(NodeState& node);
+  void refresh_free(NodeId id);
+  void touch(NodeId id);
+  void mark(GangId id);
+
+  void join_gang(PodId id, GangId gang);
+  void leave_gang(PodId id);
+  void drop_pod(PodId id);
+  void place(PodId id, NodeId node, const std::vector<std::int32_t>* device_indexes);
+  void lift(PodId id);  ///< Takes it off its node.
+  void count(const PodState& pod, std::int32_t sign);
+  void charge(const GangState& gang, const ResourceVector& request, bool add);
+  void set_phase(PodId id, PodPhase phase);
+  void take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted);
+  void give_devices(PodState& pod, NodeState& node);
+  void move_gang_tenant(GangId id, TenantId tenant);
+  void add_total(const NodeState& node, std::int64_t sign);
+  void relink_tenant(TenantId id, const std::string& parent);
+
+  Config config_;
+  bool config_changed_ = true;
+  ResourceNames names_;
+  ResourceVector total_;
+
+  std::vector<NodeState> nodes_;
+  std::vector<PodState> pods_;
+  std::vector<PodId> free_pods_;
+  std::vector<GangState> gangs_;
+  std::vector<GangId> free_gangs_;
+  std::vector<TenantState> tenants_;
+  std::vector<TaskClass> classes_;
+  std::unordered_map<std::string, NodeId> node_ids_;      // looked up, never iterated
+  std::unordered_map<std::string, PodId> pod_ids_;        // looked up, never iterated
+  std::unordered_map<std::string, GangId> gang_ids_;      // looked up, never iterated
+  std::unordered_map<std::string, TenantId> tenant_ids_;  // looked up, never iterated
+  std::unordered_map<std::uint64_t, std::vector<ClassId>> class_ids_;  // looked up, never iterated
+  std::map<std::string, DisruptionBudget> budgets_;
+  std::map<std::string, Labels> namespaces_;
+  std::vector<PodId> anti_pods_;
+
+  std::vector<NodeId> log_;
+  std::uint64_t log_base_ = 0;
+  std::vector<GangId> dirty_gangs_;
+  std::uint64_t tenants_version_ = 1;
+  std::int64_t live_nodes_ = 0;
+  std::int64_t live_pods_ = 0;
+  std::uint64_t next_seq_ = 1;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,552 @@
+#include "engine/volcano/session.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/strings.h"
+#include "engine/fit.h"
+
+namespace muster::engine::volcano {
+
+namespace {
+
+Kind kind_of(std::string_view name) {
+  if (name == "priority") return Kind::kPriority;
+  if (name == "gang") return Kind::kGang;
+  if (name == "conformance") return Kind::kConformance;
+  if (name == "drf") return Kind::kDrf;
+  if (name == "predicates") return Kind::kPredicates;
+  if (name == "proportion") return Kind::kProportion;
+  if (name == "capacity") return Kind::kCapacity;
+  if (name == "overcommit") return Kind::kOvercommit;
+  if (name == "sla") return Kind::kSla;
+  if (name == "binpack") return Kind::kBinpack;
+  if (name == "pdb") return Kind::kPdb;
+  return Kind::kOther;
+}
+
+/// "job-worker-12" -> 12; names with fewer than three parts have no index.
+std::int64_t task_index(std::string_view key) {
+  const auto slash = key.find('/');
+  if (slash != std::string_view::npos) key.remove_prefix(slash + 1);
+  if (std::count(key.begin(), key.end(), '-') < 2) return -1;
+  const auto number = parse_int(key.substr(key.rfind('-') + 1));
+  return number.value_or(-1);
+}
+
+bool is_allocated(Status s) { return s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning; }
+
+}  // namespace
+
+bool Plugin::on(std::string_view flag) const {
+  return std::find(config->off.begin(), config->off.end(), flag) == config->off.end();
+}
+
+std::string Plugin::argument(std::string_view name) const {
+  for (const auto& [k, v] : config->arguments) {
+    if (k == name) return v;
+  }
+  return "";
+}
+
+Session::Session(State& state, Time now) : state_(state), now_(now), dims_(state.names().size()) {
+  for (const auto& tier : state.config().volcano.tiers) {
+    auto& plugins = tiers_.emplace_back();
+    for (const auto& p : tier) plugins.push_back({kind_of(p.name), &p});
+  }
+  const auto& actions = state.config().volcano.actions;
+  has_enqueue_ = std::find(actions.begin(), actions.end(), "enqueue") != actions.end();
+  total_ = Amounts::of(state.total());
+  load_queues();
+  load_tasks();
+  for (const auto& tier : tiers_) {
+    for (const auto& plugin : tier) {
+      if (plugin.kind == Kind::kProportion) open_proportion();
+      if (plugin.kind == Kind::kCapacity && plugin.config->hierarchy) {
+        tree_ = true;
+        open_capacity_tree();
+      }
+      if (plugin.kind == Kind::kCapacity && !plugin.config->hierarchy) open_capacity_flat();
+      if (plugin.kind == Kind::kOvercommit) open_overcommit();
+    }
+  }
+}
+
+void Session::load_queues() {
+  queues_.resize(state_.tenant_count());
+  for (std::uint32_t t = 0; t < state_.tenant_count(); ++t) {
+    const TenantState& tenant = state_.tenant(TenantId(t));
+    QueueAttr& q = queues_[t];
+    q.tenant = TenantId(t);
+    for (std::size_t i = 0; i < dims_; ++i) q.capability[i] = kInfinite;
+    const Amounts limit = Amounts::of(tenant.capability);
+    for (std::size_t i = 0; i < dims_; ++i) {
+      const bool basic = i == ResourceNames::kCpu || i == ResourceNames::kMemory;
+      const bool named = (tenant.capability_mask & (1U << i)) != 0;
+      if (named && (!basic || limit[i] > 0)) q.capability[i] = limit[i];
+    }
+    q.guarantee = Amounts::of(tenant.guarantee);
+    q.deserved = Amounts::of(tenant.deserved);
+    for (const auto& a : tenant.spec.deserved) {
+      const std::size_t i = state_.names().find(a.name);
+      if (i != ResourceNames::kNone) q.deserved_named[i] = true;
+    }
+  }
+}
+
+void Session::load_tasks() {
+  rooms_.resize(state_.node_count());
+  for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
+    const NodeState& node = state_.node(NodeId(n));
+    NodeRoom& room = rooms_[n];
+    room.allocatable = Amounts::of(node.allocatable);
+    room.used = Amounts::of(node.used);
+    room.releasing = Amounts::of(node.releasing);
+    room.idle = room.allocatable - room.used;
+    if (node.live && node.spec.ready) nodes_.push_back(NodeId(n));
+  }
+  std::vector<GangId> gangs;
+  for (std::uint32_t g = 0; g < state_.gang_count(); ++g) {
+    const GangState& gang = state_.gang(GangId(g));
+    if (gang.live && (gang.has_group || !gang.spec.key.empty()) && state_.tenant(gang.tenant).live) gangs.push_back(GangId(g));
+  }
+  std::sort(gangs.begin(), gangs.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
+  for (const GangId id : gangs) {
+    const GangState& gang = state_.gang(id);
+    const JobIx ix = jobs_.size();
+    Job& job = jobs_.emplace_back();
+    job.gang = id;
+    job.queue = gang.tenant.index();
+    job.min_member = gang.spec.min_member;
+    for (const auto& [role, n] : gang.spec.min_task_member) {
+      job.role_min[role] = n;
+      job.role_min_total += n;
+    }
+    job.phase = gang.has_group ? gang.phase : GroupPhase::kInqueue;
+    if (gang.spec.min_resources) {
+      job.has_min_resources = true;
+      job.min_resources = Amounts::of(state_.vector_of(*gang.spec.min_resources));
+    }
+    std::vector<PodId> pods = gang.pods;
+    std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) { return state_.pod(a).seq < state_.pod(b).seq; });
+    for (const PodId p : pods) {
+      const PodState& pod = state_.pod(p);
+      Task t;
+      t.pod = p;
+      t.job = ix;
+      t.node = pod.node;
+      t.request = Amounts::of(state_.cls_of(p).request);
+      t.index = task_index(pod.key);
+      switch (pod.phase) {
+        case PodPhase::kPending:
+          t.status = Status::kPending;
+          if (pod.gated) job.gated += t.request;
+          break;
+        case PodPhase::kBound:
+          t.status = Status::kRunning;
+          break;
+        case PodPhase::kReleasing:
+          t.status = Status::kReleasing;
+          break;
+        case PodPhase::kFinished:
+          t.status = pod.succeeded ? Status::kSucceeded : Status::kFailed;
+          break;
+      }
+      ++job.by_status[static_cast<std::size_t>(t.status)];
+      if (is_allocated(t.status)) {
+        job.allocated += t.request;
+        job.drf += t.request;
+      }
+      const TaskIx task = tasks_.size();
+      if (t.node.valid() && (is_allocated(t.status) || t.status == Status::kReleasing)) {
+        rooms_[t.node.index()].tasks.push_back(task);
+      }
+      job.tasks.push_back(task);
+      tasks_.push_back(std::move(t));
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- queues
+
+Amounts Session::not_yet_allocated(const Job& job) const {
+  Amounts left;
+  for (std::size_t i = 0; i < dims_; ++i) {
+    if (job.min_resources[i] > 0) left[i] = std::max<Wide>(job.min_resources[i] - job.allocated[i], 0);
+  }
+  for (std::size_t i = 0; i < dims_; ++i) left[i] = std::max<Wide>(left[i] - job.gated[i], 0);
+  return left;
+}
+
+void Session::sum_queues(bool tree) {
+  for (const Job& job : jobs_) {
+    Amounts request;
+    Amounts inqueue;
+    for (const TaskIx t : job.tasks) {
+      if (is_allocated(tasks_[t].status) || tasks_[t].status == Status::kPending) request += tasks_[t].request;
+    }
+    const std::int32_t allocated = job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
+    const bool counts = job.phase == GroupPhase::kInqueue || (job.phase == GroupPhase::kRunning && allocated >= job.min_member);
+    if (job.has_min_resources && counts) inqueue = not_yet_allocated(job);
+    const Amounts elastic = exceeded(job.allocated, job.min_resources);
+    std::vector<QueueIx> chain = {job.queue};
+    if (tree) chain.insert(chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
+    for (const QueueIx q : chain) {
+      queues_[q].used = true;
+      queues_[q].allocated += job.allocated;
+      queues_[q].request += request;
+      queues_[q].inqueue += inqueue;
+      queues_[q].elastic += elastic;
+    }
+  }
+}
+
+void Session::update_share(QueueIx ix) {
+  QueueAttr& q = queues_[ix];
+  bool proportion = false;
+  for (const auto& tier : tiers_) {
+    for (const auto& p : tier) proportion |= p.kind == Kind::kProportion;
+  }
+  if (!proportion && is_empty(q.deserved)) {
+    q.share = kWhole;
+    return;
+  }
+  q.share = 0;
+  for (std::size_t i = 0; i < dims_; ++i) {
+    if (proportion ? (q.deserved[i] == 0 && q.request[i] == 0) : q.deserved[i] == 0) continue;
+    q.share = std::max(q.share, share_of(q.allocated[i], q.deserved[i]));
+  }
+}
+
+namespace {
+
+Amounts sum_of_guarantees(const State& state) {
+  Amounts sum;
+  for (std::uint32_t t = 0; t < state.tenant_count(); ++t) {
+    if (state.tenant(TenantId(t)).live) sum += Amounts::of(state.tenant(TenantId(t)).guarantee);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void Session::open_proportion() {
+  sum_queues(false);
+  const Amounts guarantees = sum_of_guarantees(state_);
+  std::vector<QueueIx> unmet;
+  for (QueueIx q = 0; q < queues_.size(); ++q) {
+    QueueAttr& attr = queues_[q];
+    attr.real = exceeded(total_, guarantees) + attr.guarantee;
+    for (std::size_t i = 0; i < dims_; ++i) attr.real[i] = std::min(attr.real[i], attr.capability[i]);
+    attr.deserved = Amounts();
+    if (attr.used) unmet.push_back(q);
+  }
+  // Water-filling: every round hands out what remains by weight, capped by limit and demand, and takes back
+  // what was capped. All queues of a round see the same remainder.
+  Amounts remaining = total_;
+  while (!unmet.empty()) {
+    Wide weights = 0;
+    for (const QueueIx q : unmet) weights += state_.tenant(queues_[q].tenant).spec.weight;
+    if (weights == 0) break;
+    const Amounts before = remaining;
+    std::vector<QueueIx> still;
+    for (const QueueIx q : unmet) {
+      QueueAttr& attr = queues_[q];
+      const Amounts old = attr.deserved;
+      const Wide weight = state_.tenant(attr.tenant).spec.weight;
+      for (std::size_t i = 0; i < dims_; ++i) {
+        attr.deserved[i] += before[i] > 0 ? before[i] * weight / weights : 0;
+        attr.deserved[i] = std::min({attr.deserved[i], attr.real[i], attr.request[i]});
+      }
+      const bool met = all_less_equal(attr.request, attr.deserved) || attr.deserved == old;
+      for (std::size_t i = 0; i < dims_; ++i) attr.deserved[i] = std::max(attr.deserved[i], attr.guarantee[i]);
+      if (!met) still.push_back(q);
+      remaining -= attr.deserved;
+      remaining += old;
+    }
+    unmet = std::move(still);
+    if (is_empty(remaining) || remaining == before) break;
+  }
+  for (QueueIx q = 0; q < queues_.size(); ++q) update_share(q);
+}
+
+void Session::open_capacity_flat() {
+  sum_queues(false);
+  const Amounts guarantees = sum_of_guarantees(state_);
+  for (QueueIx q = 0; q < queues_.size(); ++q) {
+    QueueAttr& attr = queues_[q];
+    attr.real = exceeded(total_, guarantees) + attr.guarantee;
+    for (std::size_t i = 0; i < dims_; ++i) {
+      attr.real[i] = std::min(attr.real[i], attr.capability[i]);
+      attr.deserved[i] = std::max(std::min(attr.deserved[i], attr.real[i]), attr.guarantee[i]);
+    }
+    update_share(q);
+  }
+}
+
+void Session::open_capacity_tree() {
+  const TenantId root = state_.find_tenant("root");
+  if (!root.valid() || !state_.tenant(root).live) {
+    tree_ready_ = false;
+    return;
+  }
+  for (QueueIx q = 0; q < queues_.size(); ++q) {
+    if (!state_.tenant(TenantId(static_cast<std::uint32_t>(q))).live || q == root.index()) continue;
+    const TenantId parent = state_.tenant(queues_[q].tenant).parent;
+    queues_[q].parent = parent.valid() ? parent.index() : root.index();
+    if (parent.valid() && !state_.tenant(parent).live) tree_ready_ = false;
+    queues_[queues_[q].parent].children.push_back(q);
+  }
+  for (QueueIx q = 0; q < queues_.size(); ++q) {
+    for (QueueIx up = queues_[q].parent; up != kNoIx && queues_[q].ancestors.size() < 32; up = queues_[up].parent) {
+      queues_[q].ancestors.insert(queues_[q].ancestors.begin(), up);
+    }
+  }
+  sum_queues(true);
+  for (const Job& job : jobs_) {
+    if (!queues_[job.queue].children.empty()) tree_ready_ = false;
+  }
+  queues_[root.index()].real = queues_[root.index()].capability;
+  walk_tree(root.index());
+  for (QueueIx q = 0; q < queues_.size(); ++q) update_share(q);
+}
+
+void Session::walk_tree(QueueIx ix) {
+  Amounts guarantees;
+  Amounts deserved;
+  for (const QueueIx c : queues_[ix].children) {
+    QueueAttr& child = queues_[c];
+    for (std::size_t i = 0; i < dims_; ++i) child.deserved[i] = std::max(child.deserved[i], child.guarantee[i]);
+    guarantees += child.guarantee;
+    deserved += child.deserved;
+    // An unlimited dimension is the parent's.
+    for (std::size_t i = 0; i < dims_; ++i) {
+      if (child.capability[i] == kInfinite) child.capability[i] = queues_[ix].capability[i];
+    }
+  }
+  if (queues_[ix].parent == kNoIx) {
+    queues_[ix].guarantee = guarantees;
+    queues_[ix].deserved = deserved;
+  }
+  for (const QueueIx c : queues_[ix].children) {
+    QueueAttr& child = queues_[c];
+    child.real = exceeded(queues_[ix].real, guarantees) + child.guarantee;
+    for (std::size_t i = 0; i < dims_; ++i) child.real[i] = std::min(child.real[i], child.capability[i]);
+  }
+  const std::vector<QueueIx> children = queues_[ix].children;
+  for (const QueueIx c : children) walk_tree(c);
+}
+
+void Session::open_overcommit() {
+  std::int64_t percent = 120;
+  for (const auto& tier : tiers_) {
+    for (const auto& p : tier) {
+      if (p.kind != Kind::kOvercommit) continue;
+      // "1.25" -> 125; anything below 1 falls back to 1.2, as Volcano does.
+      const std::string text = p.argument("overcommit-factor");
+      if (text.empty()) continue;
+      const auto dot = text.find('.');
+      const auto whole = parse_int(text.substr(0, dot));
+      std::string fraction = dot == std::string::npos ? "" : text.substr(dot + 1);
+      fraction.resize(2, '0');
+      const auto part = parse_int(fraction);
+      if (whole && part && *whole >= 1) percent = *whole * 100 + *part;
+    }
+  }
+  for (std::size_t i = 0; i < dims_; ++i) overcommit_idle_[i] = total_[i] * percent / 100;
+  for (const NodeId n : nodes_) overcommit_idle_ -= rooms_[n.index()].used;
+  for (const Job& job : jobs_) {
+    if (!job.has_min_resources) continue;
+    const std::int32_t allocated = job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
+    if (job.phase == GroupPhase::kInqueue || (job.phase == GroupPhase::kRunning && allocated >= job.min_member)) {
+      overcommit_inqueue_ += not_yet_allocated(job);
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------- statement
+
+void Session::charge(JobIx ix, const Amounts& request, bool add) {
+  Job& job = jobs_[ix];
+  const auto apply = [&](Amounts& a) {
+    if (add) {
+      a += request;
+    } else {
+      a -= request;
+    }
+  };
+  apply(job.drf);
+  apply(queues_[job.queue].allocated);
+  update_share(job.queue);
+  if (tree_) {
+    for (const QueueIx q : queues_[job.queue].ancestors) {
+      apply(queues_[q].allocated);
+      update_share(q);
+    }
+  }
+}
+
+void Session::set_status(TaskIx ix, Status status) {
+  Task& task = tasks_[ix];
+  Job& job = jobs_[task.job];
+  --job.by_status[static_cast<std::size_t>(task.status)];
+  if (is_allocated(task.status)) job.allocated -= task.request;
+  task.status = status;
+  ++job.by_status[static_cast<std::size_t>(status)];
+  if (is_allocated(status)) job.allocated += task.request;
+}
+
+void Session::do_allocate(TaskIx ix, NodeId node, std::vector<Op>& ops) {
+  Task& task = tasks_[ix];
+  NodeRoom& room = rooms_[node.index()];
+  task.node = node;
+  set_status(ix, Status::kAllocated);
+  room.idle -= task.request;
+  room.used += task.request;
+  room.tasks.push_back(ix);
+  charge(task.job, task.request, true);
+  ops.push_back({Op::What::kAllocate, ix});
+}
+
+void Session::do_pipeline(TaskIx ix, NodeId node, bool eviction, std::vector<Op>& ops) {
+  Task& task = tasks_[ix];
+  task.node = node;
+  task.eviction = eviction;
+  set_status(ix, Status::kPipelined);
+  rooms_[node.index()].pipelined += task.request;
+  charge(task.job, task.request, true);
+  ops.push_back({Op::What::kPipeline, ix});
+}
+
+void Session::do_evict(TaskIx ix, std::vector<Op>& ops) {
+  Task& task = tasks_[ix];
+  set_status(ix, Status::kReleasing);
+  rooms_[task.node.index()].releasing += task.request;
+  charge(task.job, task.request, false);
+  ops.push_back({Op::What::kEvict, ix});
+}
+
+void Session::discard(std::vector<Op>& ops) {
+  for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+    Task& task = tasks_[it->task];
+    NodeRoom& room = rooms_[task.node.index()];
+    switch (it->what) {
+      case Op::What::kAllocate:
+        room.idle += task.request;
+        room.used -= task.request;
+        room.tasks.erase(std::find(room.tasks.begin(), room.tasks.end(), it->task));
+        charge(task.job, task.request, false);
+        set_status(it->task, Status::kPending);
+        task.node = NodeId{};
+        break;
+      case Op::What::kPipeline:
+        room.pipelined -= task.request;
+        charge(task.job, task.request, false);
+        set_status(it->task, Status::kPending);
+        task.node = NodeId{};
+        task.eviction = false;
+        break;
+      case Op::What::kEvict:
+        room.releasing -= task.request;
+        charge(task.job, task.request, true);
+        set_status(it->task, Status::kRunning);
+        break;
+    }
+  }
+  ops.clear();
+}
+
+void Session::commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind) {
+  for (const Op& op : ops) {
+    Task& task = tasks_[op.task];
+    const PodState& pod = state_.pod(task.pod);
+    if (op.what == Op::What::kAllocate) {
+      set_status(op.task, Status::kBinding);
+      bound_now_.push_back(op.task);
+    } else if (op.what == Op::What::kEvict) {
+      const GangState& winner = state_.gang(jobs_[on_behalf].gang);
+      Evict e;
+      e.pod = pod.key;
+      e.uid = pod.uid;
+      e.node = state_.node(task.node).spec.name;
+      e.kind = kind;
+      e.for_whom = winner.key;
+      e.message = (kind == EvictKind::kPreempt ? "Preempted by " : "Reclaimed for ") + winner.key + " on node " + e.node;
+      plan_.evicts.push_back(std::move(e));
+    } else if (task.eviction) {
+      plan_.nominations.push_back({pod.key, state_.node(task.node).spec.name});
+    }
+  }
+  ops.clear();
+}
+
+// ------------------------------------------------------------------------------------------------------ run
+
+Plan Session::run() {
+  for (const auto& action : state_.config().volcano.actions) {
+    if (action == "enqueue") enqueue();
+    if (action == "allocate") allocate();
+    if (action == "backfill") backfill();
+    if (action == "preempt") preempt();
+    if (action == "reclaim") reclaim();
+    if (action == "gangpreempt") gang_evict(false);
+    if (action == "gangreclaim") gang_evict(true);
+  }
+  close();
+  return std::move(plan_);
+}
+
+void Session::close() {
+  bool gang_plugin = false;
+  bool sla = false;
+  for (const auto& tier : tiers_) {
+    for (const auto& p : tier) {
+      gang_plugin |= p.kind == Kind::kGang;
+      sla |= p.kind == Kind::kSla;
+    }
+  }
+  for (const TaskIx t : bound_now_) {
+    const Task& task = tasks_[t];
+    const PodState& pod = state_.pod(task.pod);
+    state_.bind(task.pod, task.node, now_);
+    Bind b;
+    b.pod = pod.key;
+    b.uid = pod.uid;
+    b.node = state_.node(task.node).spec.name;
+    for (const auto i : pod.devices) b.devices.push_back(state_.node(task.node).devices[i].index);
+    b.device_share_milli = state_.cls(pod.cls).share_milli;
+    plan_.binds.push_back(std::move(b));
+  }
+  for (const Evict& e : plan_.evicts) state_.evict(state_.find_pod(e.pod));
+  for (const Job& job : jobs_) {
+    GangState& gang = state_.gang(job.gang);
+    if (!gang.has_group) continue;
+    const std::int32_t running = job.count(Status::kRunning);
+    const std::int32_t ended = job.count(Status::kSucceeded) + job.count(Status::kFailed);
+    const std::int32_t scheduled = running + ended + job.count(Status::kReleasing);
+    const bool terminating_fill = job.count(Status::kReleasing) > 0 && job.count(Status::kPending) == 0;
+    GroupPhase phase = job.phase;
+    if (gang_plugin && running > 0 && !gang_ready(job) && !terminating_fill) {
+      phase = GroupPhase::kUnknown;
+    } else if (scheduled >= job.min_member && scheduled > 0) {
+      phase = ended == scheduled ? GroupPhase::kCompleted : GroupPhase::kRunning;
+    } else if (phase != GroupPhase::kInqueue) {
+      phase = GroupPhase::kPending;
+    }
+    if (phase != gang.phase) {
+      gang.phase = phase;
+      plan_.phases.push_back({gang.key, phase});
+    }
+    if (sla && gang.phase == GroupPhase::kPending) {
+      for (const auto& tier : tiers_) {
+        for (const auto& p : tier) {
+          if (p.kind != Kind::kSla) continue;
+          const std::int64_t at = sla_deadline(p, job);
+          if (at > now_.us && (!plan_.wake || at < plan_.wake->us)) plan_.wake = Time{at};
+        }
+      }
+    }
+  }
+}
+
+}  // namespace muster::engine::volcano

