@@ -37,6 +37,20 @@ extern const Resource kPods, kNodes, kNamespaces, kServices, kEndpoints, kConfig
     kMPIJobsV2Beta1, kT9kMPIJobs, kCustomResourceDefinitions, kHorizontalPodAutoscalers, kStorageClasses;
 }  // namespace resources
 
+/// Ends a watch from outside: stop() makes it return soon. Used on the loop.
+class StopSource {
+ public:
+  void stop() {
+    stopped_ = true;
+    if (on_stop) on_stop();
+  }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+  std::function<void()> on_stop;  // set by whoever waits
+
+ private:
+  bool stopped_ = false;
+};
+
 enum class PatchType { kJson, kMerge, kStrategic, kApply };
 
 struct ListOptions {
@@ -44,7 +58,8 @@ struct ListOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
-  int limit = 0;
+  int limit = 0;                     // page size; all pages are fetched
+  std::shared_ptr<StopSource> stop;  // watches only; may be null
 };
 
 struct List {
@@ -94,6 +109,7 @@ struct ClientOptions {
   std::string token;
   std::string user_agent = "muster";
   std::string default_namespace = "default";
+  std::string token_file;  // read again every minute, for tokens that rotate
 };
 std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options);
 

@@ -1,0 +1,351 @@
+#include "client/client.h"
+
+#include <fmt/core.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::client {
+namespace {
+
+constexpr int kTriesMax = 5;
+constexpr std::int64_t kRetryAfterMax_s = 30;
+constexpr auto kTokenFileAge = std::chrono::minutes(1);
+/// A line of a watch stream is one object; the server's own limit on objects is far below.
+constexpr std::size_t kWatchLineBytesMax = 64 * 1024 * 1024;
+
+std::int64_t retry_after_s(const net::Response& response) { return parse_int(trim(response.headers.get("Retry-After"))).value_or(0); }
+
+Error error_of_status(const json::Value& status, int http_status) {
+  Error error;
+  error.code = code_of(json::as_string(json::at(status, "reason")), http_status);
+  error.message = json::text(json::at(status, "message"));
+  const auto& details = json::at(status, "details");
+  error.subject.name = json::text(json::at(details, "name"));
+  error.subject.group = json::text(json::at(details, "group"));
+  error.subject.kind = json::text(json::at(details, "kind"));
+  error.subject.uid = json::text(json::at(details, "uid"));
+  for (const auto& cause : json::as_array(json::at(details, "causes"))) {
+    error.causes.push_back({json::text(json::at(cause, "reason")), json::text(json::at(cause, "message")), json::text(json::at(cause, "field"))});
+  }
+  error.retry_after_s = static_cast<int>(json::as_int(json::at(details, "retryAfterSeconds")));
+  return error;
+}
+
+Error error_of(int http_status, std::string_view body, std::string_view what) {
+  const auto parsed = json::parse(body);
+  if (parsed && json::as_string(json::at(*parsed, "kind")) == "Status") return error_of_status(*parsed, http_status);
+  constexpr std::size_t kShownMax = 300;
+  Error error;
+  error.code = code_of("", http_status);
+  error.message = fmt::format("{}: the server answered {}: {}", what, http_status, trim(body).substr(0, kShownMax));
+  return error;
+}
+
+std::string_view content_type_of(PatchType type) {
+  switch (type) {
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
+    case PatchType::kApply:
+      return "application/apply-patch+yaml";
+  }
+  return "application/json";
+}
+
+class Query {
+ public:
+  Query& add(std::string_view key, std::string_view value) {
+    if (value.empty()) return *this;
+    text_ += text_.empty() ? '?' : '&';
+    text_.append(key).append("=").append(percent_encode(value));
+    return *this;
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Lists of built-in kinds leave kind and apiVersion out of their items; everybody downstream wants them.
+void name_kind(json::Value& object, const Resource& resource) {
+  if (!object.is_object()) return;
+  auto& fields = object.as_object();
+  if (fields.find("apiVersion") == fields.end()) fields["apiVersion"] = resource.api_version();
+  if (fields.find("kind") == fields.end()) fields["kind"] = resource.kind;
+}
+
+/// Cuts a byte stream into lines, each byte looked at once.
+class Lines {
+ public:
+  void add(std::string_view bytes) { buffer_.append(bytes); }
+  /// The next whole line without its end; valid until the next call.
+  std::optional<std::string_view> next() {
+    const auto end = buffer_.find('\n', searched_);
+    if (end == std::string::npos) {
+      buffer_.erase(0, start_);
+      start_ = 0;
+      searched_ = buffer_.size();
+      return std::nullopt;
+    }
+    const auto line = std::string_view(buffer_).substr(start_, end - start_);
+    start_ = searched_ = end + 1;
+    return line;
+  }
+  [[nodiscard]] std::size_t pending() const { return buffer_.size() - start_; }
+
+ private:
+  std::string buffer_;
+  std::size_t start_ = 0;
+  std::size_t searched_ = 0;
+};
+
+class RestClient final : public Client {
+ public:
+  RestClient(Env& env, std::unique_ptr<net::Client> http, ClientOptions options)
+      : env_(env), http_(std::move(http)), options_(std::move(options)) {}
+
+  Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) override {
+    auto answer = co_await send("GET", object_path(resource, ns, name, ""), "", "");
+    co_return answer;
+  }
+
+  Task<Result<List>> list(const Resource& resource, ListOptions options) override {
+    const Resource kind = resource;  // the caller's may be a temporary
+    List out;
+    std::string next;
+    while (true) {
+      Query query;
+      query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
+      if (next.empty()) query.add("resourceVersion", options.resource_version);
+      if (options.limit > 0) query.add("limit", std::to_string(options.limit));
+      query.add("continue", next);
+      auto answer = co_await send("GET", kind.path(options.ns) + query.text(), "", "");
+      if (!answer && !next.empty() && (answer.error().code == Code::kExpired || answer.error().code == Code::kGone)) {
+        // The snapshot of the first page is forgotten: once more, in one piece.
+        out.items.clear();
+        next.clear();
+        options.limit = 0;
+        continue;
+      }
+      if (!answer) co_return tl::unexpected(std::move(answer.error()));
+      if (out.items.empty()) out.resource_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
+      next = json::text(json::at(*answer, "metadata", "continue"));
+      auto* items = answer->is_object() ? answer->as_object().if_contains("items") : nullptr;
+      if (items != nullptr && items->is_array()) {
+        out.items.reserve(out.items.size() + items->as_array().size());
+        for (auto& item : items->as_array()) {
+          name_kind(item, kind);
+          out.items.push_back(std::move(item));
+        }
+      }
+      if (next.empty()) co_return out;
+    }
+  }
+
+  Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object) override {
+    auto answer = co_await send("POST", resource.path(ns), json::dump(object), "application/json");
+    co_return answer;
+  }
+
+  Task<Result<json::Value>> update(const Resource& resource, json::Value object) override {
+    auto answer = co_await put(resource, std::move(object), "");
+    co_return answer;
+  }
+  Task<Result<json::Value>> update_status(const Resource& resource, json::Value object) override {
+    auto answer = co_await put(resource, std::move(object), "status");
+    co_return answer;
+  }
+
+  Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
+                                  json::Value patch) override {
+    auto target = object_path(resource, ns, name, subresource);
+    if (type == PatchType::kApply) {
+      Query query;
+      query.add("fieldManager", options_.user_agent).add("force", "true");
+      target += query.text();
+    }
+    auto answer = co_await send("PATCH", std::move(target), json::dump(patch), content_type_of(type));
+    co_return answer;
+  }
+
+  Task<Result<void>> remove(const Resource& resource, std::string ns, std::string name, DeleteOptions options) override {
+    json::Object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
+    if (options.grace_s >= 0) body["gracePeriodSeconds"] = options.grace_s;
+    if (!options.propagation.empty()) body["propagationPolicy"] = options.propagation;
+    if (!options.uid.empty()) body["preconditions"] = json::Object{{"uid", options.uid}};
+    auto answer = co_await send("DELETE", object_path(resource, ns, name, ""), json::dump(json::Value(std::move(body))), "application/json");
+    if (!answer) co_return tl::unexpected(std::move(answer.error()));
+    co_return Result<void>{};
+  }
+
+  Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
+                                             json::Value body) override {
+    auto answer = co_await send("POST", object_path(resource, ns, name, subresource), json::dump(body), "application/json");
+    co_return answer;
+  }
+
+  Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) override {
+    auto text = body.is_null() ? std::string() : json::dump(body);
+    const std::string_view type = body.is_null() ? "" : method == "PATCH" ? "application/merge-patch+json" : "application/json";
+    auto answer = co_await send(std::move(method), std::move(target), std::move(text), type);
+    co_return answer;
+  }
+
+  Task<Result<void>> watch(const Resource& resource, ListOptions options, std::function<bool(WatchEvent)> each) override {
+    Query query;
+    query.add("watch", "true").add("allowWatchBookmarks", "true").add("resourceVersion", options.resource_version);
+    query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
+    query.add("timeoutSeconds", std::to_string(300 + env_.random() % 300));
+    auto request = make_request("GET", resource.path(options.ns) + query.text());
+    const auto what = fmt::format("watch {}", request.target);
+    auto opened = co_await http_->stream(std::move(request));
+    if (!opened) co_return tl::unexpected(std::move(opened.error()));
+    const std::shared_ptr<net::ResponseStream> stream = std::move(*opened);
+    if (stream->status() != 200) {
+      const auto body = co_await read_body(*stream);
+      co_return fail(error_of(stream->status(), body, what));
+    }
+    const OnStop on_stop(options.stop, stream);
+    Lines lines;
+    while (!(options.stop && options.stop->stopped())) {
+      const auto bytes = co_await stream->read();
+      if (options.stop && options.stop->stopped()) break;
+      if (!bytes) co_return tl::unexpected(bytes.error());
+      if (bytes->empty()) break;
+      lines.add(*bytes);
+      while (const auto line = lines.next()) {
+        auto event = parse_event(*line, what);
+        if (!event) co_return tl::unexpected(std::move(event.error()));
+        if (!each(std::move(*event))) co_return Result<void>{};
+      }
+      if (lines.pending() > kWatchLineBytesMax) {
+        co_return fail(Code::kInternal, fmt::format("{}: a line is longer than {} bytes", what, kWatchLineBytesMax));
+      }
+    }
+    co_return Result<void>{};
+  }
+
+  net::Client& http() override { return *http_; }
+  [[nodiscard]] std::string default_namespace() const override { return options_.default_namespace; }
+
+ private:
+  /// Lets a StopSource close the stream, for as long as the watch runs.
+  struct OnStop {
+    OnStop(std::shared_ptr<StopSource> s, const std::shared_ptr<net::ResponseStream>& stream) : source(std::move(s)) {
+      if (source) source->on_stop = [stream] { stream->close(); };
+    }
+    ~OnStop() {
+      if (source) source->on_stop = nullptr;
+    }
+    OnStop(const OnStop&) = delete;
+    std::shared_ptr<StopSource> source;
+  };
+
+  static std::string object_path(const Resource& resource, const std::string& ns, const std::string& name, const std::string& subresource) {
+    auto path = fmt::format("{}/{}", resource.path(ns), percent_encode(name));
+    if (!subresource.empty()) path += "/" + subresource;
+    return path;
+  }
+
+  static Result<WatchEvent> parse_event(std::string_view line, std::string_view what) {
+    auto parsed = json::parse(line);
+    if (!parsed) return fail(Code::kInternal, fmt::format("{}: a line is not JSON: {}", what, parsed.error().message));
+    WatchEvent event;
+    event.type = json::text(json::at(*parsed, "type"));
+    if (event.type == "ERROR") {
+      const auto& status = json::at(*parsed, "object");
+      return fail(error_of_status(status, static_cast<int>(json::as_int(json::at(status, "code"), 500))));
+    }
+    if (!parsed->is_object() || event.type.empty()) return fail(Code::kInternal, fmt::format("{}: a line is not a watch event", what));
+    event.object = std::move(parsed->as_object()["object"]);
+    return event;
+  }
+
+  static Task<std::string> read_body(net::ResponseStream& stream) {
+    constexpr std::size_t kBodyMax = 1024 * 1024;
+    std::string body;
+    while (body.size() < kBodyMax) {
+      const auto bytes = co_await stream.read();
+      if (!bytes || bytes->empty()) break;
+      body += *bytes;
+    }
+    co_return body;
+  }
+
+  std::string_view token() {
+    if (options_.token_file.empty()) return options_.token;
+    const auto now = env_.monotonic();
+    if (token_read_at_ == Duration::zero() || now - token_read_at_ > kTokenFileAge) {
+      std::ifstream file(options_.token_file);
+      std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+      // A file that is being replaced may be missing for a moment: the old token is better than none.
+      if (!trim(text).empty()) options_.token = trim(text);
+      token_read_at_ = now;
+    }
+    return options_.token;
+  }
+
+  net::Request make_request(std::string method, std::string target) {
+    net::Request request;
+    request.method = std::move(method);
+    request.target = std::move(target);
+    request.headers.set("Accept", "application/json");
+    request.headers.set("User-Agent", options_.user_agent);
+    const auto bearer = token();
+    if (!bearer.empty()) request.headers.set("Authorization", fmt::format("Bearer {}", bearer));
+    return request;
+  }
+
+  Task<Result<json::Value>> put(const Resource& resource, json::Value object, std::string subresource) {
+    const auto path = object_path(resource, std::string(kube::namespace_of(object)), std::string(kube::name_of(object)), subresource);
+    auto answer = co_await send("PUT", path, json::dump(object), "application/json");
+    co_return answer;
+  }
+
+  /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again then.
+  Task<Result<json::Value>> send(std::string method, std::string target, std::string body, std::string_view content_type) {
+    const auto what = fmt::format("{} {}", method, target);
+    for (int tries = 1;; ++tries) {
+      auto request = make_request(method, target);
+      request.body = body;
+      if (!content_type.empty()) request.headers.set("Content-Type", std::string(content_type));
+      auto response = co_await http_->request(std::move(request));
+      if (!response) co_return tl::unexpected(std::move(response.error()));
+      if (response->status >= 200 && response->status < 300) {
+        if (trim(response->body).empty()) co_return json::Value();
+        auto parsed = json::parse(response->body);
+        if (parsed) co_return std::move(*parsed);
+        if (!is_json(*response)) co_return json::Value(response->body);  // /healthz and the like answer text
+        co_return fail(Code::kInternal, fmt::format("{}: the answer is not JSON: {}", what, parsed.error().message));
+      }
+      auto error = error_of(response->status, response->body, what);
+      const auto wait_s = retry_after_s(*response);
+      if (error.retry_after_s == 0) error.retry_after_s = static_cast<int>(std::min<std::int64_t>(wait_s, 3600));
+      const bool busy = response->status == 429 || response->status >= 500;
+      if (!busy || wait_s <= 0 || wait_s > kRetryAfterMax_s || tries >= kTriesMax) co_return fail(std::move(error));
+      co_await env_.sleep(std::chrono::seconds(wait_s));
+    }
+  }
+
+  static bool is_json(const net::Response& response) { return response.headers.get("Content-Type").find("json") != std::string_view::npos; }
+
+  Env& env_;
+  std::unique_ptr<net::Client> http_;
+  ClientOptions options_;
+  Duration token_read_at_ = Duration::zero();
+};
+
+}  // namespace
+
+std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options) {
+  return std::make_unique<RestClient>(env, std::move(http), std::move(options));
+}
+
+}  // namespace muster::client

@@ -1,0 +1,280 @@
+#include "client/informer.h"
+
+#include <fmt/core.h>
+
+#include <deque>
+
+#include "base/log.h"
+#include "kube/meta.h"
+
+namespace muster::client {
+namespace {
+
+constexpr auto kBackoffFirst = std::chrono::milliseconds(200);
+constexpr auto kBackoffMax = std::chrono::seconds(30);
+constexpr auto kUnknownKindRetry = std::chrono::seconds(30);
+/// A watch that ends sooner and without an event counts as refused.
+constexpr auto kWatchWorthwhile = std::chrono::seconds(1);
+constexpr auto kStopWait = std::chrono::seconds(5);
+
+/// Lives as long as its coroutine, so that an Informer may be destroyed at any time.
+struct State {
+  State(Env& e, Client& c, Resource r, ListOptions o)
+      : env(e), client(c), resource(std::move(r)), options(std::move(o)), wake(env.make_signal()), stop(std::make_shared<StopSource>()) {}
+
+  Env& env;
+  Client& client;
+  Resource resource;
+  ListOptions options;
+  std::map<std::string, ObjectPtr> objects;
+  std::deque<InformerHandlers> handlers;  // a deque: adding one while others run moves nothing
+  std::string version;                    // what the next watch goes on from; empty: list first
+  bool synced = false;
+  bool running = false;
+  bool told = false;                      // the failure under way was logged
+  std::unique_ptr<Signal> wake;           // stops a sleep, and tells stop() that the coroutine has ended
+  std::shared_ptr<StopSource> stop;
+
+  [[nodiscard]] std::string name() const { return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group; }
+
+  void tell(const ObjectPtr& old_object, const ObjectPtr& new_object) {
+    const auto count = handlers.size();  // one added meanwhile has been told of everything already
+    for (std::size_t i = 0; i < count; ++i) {
+      if (handlers[i].on_change) handlers[i].on_change(old_object, new_object);
+    }
+  }
+
+  void set(json::Value value) {
+    auto key = key_of(value);
+    auto fresh = std::make_shared<const json::Value>(std::move(value));
+    auto [at, added] = objects.try_emplace(std::move(key), nullptr);
+    if (!added && kube::resource_version_of(*at->second) == kube::resource_version_of(*fresh)) return;
+    const auto old_object = std::exchange(at->second, fresh);
+    // Deleted and made anew between two lists: the handlers must see both.
+    if (old_object && kube::uid_of(*old_object) != kube::uid_of(*fresh)) {
+      tell(old_object, nullptr);
+      tell(nullptr, fresh);
+      return;
+    }
+    tell(old_object, fresh);
+  }
+
+  void remove(const std::string& key, ObjectPtr last) {
+    const auto at = objects.find(key);
+    if (at == objects.end()) return;
+    if (!last) last = at->second;
+    objects.erase(at);
+    tell(last, nullptr);
+  }
+
+  void replace(std::vector<json::Value> items) {
+    std::map<std::string, bool> present;
+    for (const auto& item : items) present[key_of(item)] = true;
+    std::vector<std::string> gone;
+    for (const auto& [key, object] : objects) {
+      if (!present.contains(key)) gone.push_back(key);
+    }
+    for (const auto& key : gone) remove(key, nullptr);
+    for (auto& item : items) set(std::move(item));
+  }
+
+  void mark_synced() {
+    if (synced) return;
+    synced = true;
+    const auto count = handlers.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (handlers[i].on_synced) handlers[i].on_synced();
+    }
+  }
+};
+
+/// What to do after a step failed.
+enum class Next { kGoOn, kBackOff, kUnknownKind };
+
+void log_once(State& state, std::string_view what, const Error& error) {
+  if (std::exchange(state.told, true)) return;
+  log::warn("client", "informer {} failed resource={} error=\"{}\"", what, state.name(), error.message);
+}
+
+Task<Next> list_once(State& state, bool& from_cache) {
+  auto options = state.options;
+  // The first time any state the server has at hand will do; a relist must not go back behind what was seen,
+  // unless the server says that it cannot tell any more.
+  options.resource_version = !from_cache ? "" : state.version.empty() ? "0" : state.version;
+  auto list = co_await state.client.list(state.resource, std::move(options));
+  if (state.stop->stopped()) co_return Next::kGoOn;
+  if (!list) {
+    const auto& error = list.error();
+    if (error.code == Code::kNotFound) {
+      state.version.clear();
+      state.replace({});
+      state.mark_synced();
+      co_return Next::kUnknownKind;
+    }
+    const bool version_refused = error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
+    if (from_cache && version_refused) {
+      from_cache = false;
+      co_return Next::kGoOn;
+    }
+    log_once(state, "list", error);
+    co_return Next::kBackOff;
+  }
+  from_cache = true;
+  state.told = false;
+  state.replace(std::move(list->items));
+  state.version = list->resource_version;
+  state.mark_synced();
+  co_return Next::kGoOn;
+}
+
+void on_event(State& state, WatchEvent event) {
+  auto version = std::string(kube::resource_version_of(event.object));
+  if (event.type == "ADDED" || event.type == "MODIFIED") {
+    state.set(std::move(event.object));
+  } else if (event.type == "DELETED") {
+    const auto key = key_of(event.object);
+    state.remove(key, std::make_shared<const json::Value>(std::move(event.object)));
+  }
+  if (!version.empty()) state.version = std::move(version);
+}
+
+/// Follows until the stream ends. False: list again before the next watch.
+Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
+  auto options = state->options;
+  options.resource_version = state->version;
+  options.stop = state->stop;
+  const auto begun = state->env.monotonic();
+  bool any = false;
+  const auto ended = co_await state->client.watch(state->resource, std::move(options), [&](WatchEvent event) {
+    any = true;
+    if (!state->stop->stopped()) on_event(*state, std::move(event));
+    return !state->stop->stopped();
+  });
+  fruitful = any || state->env.monotonic() - begun >= kWatchWorthwhile;
+  if (state->stop->stopped()) co_return true;
+  if (!ended) {
+    log::debug("client", "informer watch ended resource={} error=\"{}\"", state->name(), ended.error().message);
+    co_return false;
+  }
+  co_return true;
+}
+
+Task<void> run(std::shared_ptr<State> state) {
+  Duration backoff = kBackoffFirst;
+  bool from_cache = true;
+  bool listed = false;
+  while (!state->stop->stopped()) {
+    Next next = Next::kGoOn;
+    if (!listed) {
+      next = co_await list_once(*state, from_cache);
+      listed = next == Next::kGoOn && from_cache && !state->version.empty();
+      // An empty version would watch from "now" and could miss what happened since the list.
+      if (next == Next::kGoOn && from_cache && !listed) next = Next::kBackOff;
+    } else {
+      bool fruitful = false;
+      listed = co_await watch_once(state, fruitful);
+      if (fruitful) {
+        backoff = kBackoffFirst;
+        continue;
+      }
+      next = Next::kBackOff;
+    }
+    if (state->stop->stopped()) break;
+    if (next == Next::kBackOff) {
+      // Spread, so that many clients do not come back in step.
+      const auto spread = Duration(static_cast<std::int64_t>(state->env.random() % static_cast<std::uint64_t>(backoff.count() / 2 + 1)));
+      co_await state->wake->wait(backoff + spread);
+      backoff = std::min<Duration>(backoff * 2, kBackoffMax);
+    } else if (next == Next::kUnknownKind) {
+      co_await state->wake->wait(kUnknownKindRetry);
+    }
+  }
+  state->running = false;
+  state->wake->notify();
+}
+
+class WatchingInformer final : public Informer {
+ public:
+  explicit WatchingInformer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~WatchingInformer() override {
+    state_->handlers.clear();
+    end();
+  }
+
+  void start() override {
+    if (state_->running || state_->stop->stopped()) return;
+    state_->running = true;
+    state_->env.spawn(run(state_));
+  }
+  Task<void> stop() override {
+    const auto state = state_;
+    end();
+    const auto begun = state->env.monotonic();
+    while (state->running && state->env.monotonic() - begun < kStopWait) co_await state->wake->wait(kStopWait);
+  }
+  [[nodiscard]] bool synced() const override { return state_->synced; }
+  [[nodiscard]] const std::map<std::string, ObjectPtr>& objects() const override { return state_->objects; }
+  [[nodiscard]] ObjectPtr find(const std::string& key) const override {
+    const auto at = state_->objects.find(key);
+    return at == state_->objects.end() ? nullptr : at->second;
+  }
+  void add_handlers(InformerHandlers handlers) override {
+    const auto state = state_;
+    state->handlers.push_back(handlers);
+    if (handlers.on_change) {
+      const auto objects = state->objects;  // pointers only; a handler may change things
+      for (const auto& [key, object] : objects) handlers.on_change(nullptr, object);
+    }
+    if (state->synced && handlers.on_synced) handlers.on_synced();
+  }
+
+ private:
+  void end() {
+    if (!state_->stop->stopped()) state_->stop->stop();
+    state_->wake->notify();
+  }
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+std::string key_of(const json::Value& object) {
+  const auto ns = kube::namespace_of(object);
+  const auto name = kube::name_of(object);
+  return ns.empty() ? std::string(name) : fmt::format("{}/{}", ns, name);
+}
+
+std::unique_ptr<Informer> make_informer(Env& env, Client& client, const Resource& resource, ListOptions options) {
+  return std::make_unique<WatchingInformer>(std::make_shared<State>(env, client, resource, std::move(options)));
+}
+
+Informer& Informers::get(const Resource& resource, ListOptions options) {
+  auto key = fmt::format("{}|{}|{}|{}|{}|{}", resource.group, resource.version, resource.plural, options.ns, options.label_selector,
+                         options.field_selector);
+  auto& place = by_key_[key];
+  if (!place) place = make_informer(env_, client_, resource, std::move(options));
+  return *place;
+}
+
+void Informers::start_all() {
+  for (auto& [key, informer] : by_key_) informer->start();
+}
+
+Task<void> Informers::wait_synced() {
+  const std::shared_ptr<Signal> changed = env_.make_signal();
+  for (auto& [key, informer] : by_key_) {
+    if (informer->synced()) continue;
+    InformerHandlers handlers;
+    handlers.on_synced = [changed] { changed->notify(); };
+    informer->add_handlers(std::move(handlers));
+  }
+  for (auto& [key, informer] : by_key_) {
+    while (!informer->synced()) co_await changed->wait(Duration::zero());
+  }
+}
+
+Task<void> Informers::stop_all() {
+  for (auto& [key, informer] : by_key_) co_await informer->stop();
+}
+
+}  // namespace muster::client

@@ -1,0 +1,178 @@
+#include "client/leader.h"
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "kube/meta.h"
+#include "net/tls.h"
+
+namespace muster::client {
+namespace {
+
+struct State {
+  State(Env& e, Client& c, LeaderOptions o) : env(e), client(c), options(std::move(o)), wake(env.make_signal()) {}
+  Env& env;
+  Client& client;
+  LeaderOptions options;
+  std::unique_ptr<Signal> wake;
+  bool running = false;
+  bool stopping = false;
+  bool leading = false;
+  std::string holder;
+  // The lease as last seen, and when by our clock it last changed.
+  std::string seen_version;
+  Duration seen_at = Duration::zero();
+  Duration renewed_at = Duration::zero();
+};
+
+std::string make_identity() {
+  char host[256] = "localhost";
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("{}_{}", host, net::random_uuid());
+}
+
+void set_leading(State& state, bool leading) {
+  if (state.leading == leading) return;
+  state.leading = leading;
+  log::info("client", "{} lease={}/{} identity={}", leading ? "leading" : "not leading any more", state.options.ns, state.options.name,
+            state.options.identity);
+  const auto& callback = leading ? state.options.on_started : state.options.on_stopped;
+  if (callback) callback();
+}
+
+json::Value lease_spec(const State& state, const json::Value& before) {
+  const auto now = format_micro_time(state.env.now());
+  const auto& old = json::at(before, "spec");
+  const bool same_holder = json::as_string(json::at(old, "holderIdentity")) == state.options.identity;
+  const auto transitions = json::as_int(json::at(old, "leaseTransitions"));
+  json::Object spec{{"holderIdentity", state.options.identity},
+                    {"leaseDurationSeconds", std::chrono::duration_cast<std::chrono::seconds>(state.options.lease).count()},
+                    {"acquireTime", same_holder ? json::text(json::at(old, "acquireTime")) : now},
+                    {"renewTime", now},
+                    {"leaseTransitions", same_holder || before.is_null() ? transitions : transitions + 1}};
+  return spec;
+}
+
+/// True when the lease is ours afterwards.
+Task<bool> try_once(State& state) {
+  const auto& options = state.options;
+  auto lease = co_await state.client.get(resources::kLeases, options.ns, options.name);
+  if (!lease && lease.error().code == Code::kNotFound) {
+    json::Value fresh = json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+                                     {"kind", "Lease"},
+                                     {"metadata", json::Object{{"name", options.name}, {"namespace", options.ns}}},
+                                     {"spec", lease_spec(state, json::null_value())}};
+    const auto created = co_await state.client.create(resources::kLeases, options.ns, std::move(fresh));
+    if (!created) {
+      log::debug("client", "lease not created error=\"{}\"", created.error().message);
+      co_return false;
+    }
+    state.holder = options.identity;
+    co_return true;
+  }
+  if (!lease) {
+    log::warn("client", "lease not read name={}/{} error=\"{}\"", options.ns, options.name, lease.error().message);
+    co_return false;
+  }
+  const auto version = std::string(kube::resource_version_of(*lease));
+  const auto now = state.env.monotonic();
+  if (version != state.seen_version) {
+    state.seen_version = version;
+    state.seen_at = now;
+  }
+  state.holder = json::text(json::at(*lease, "spec", "holderIdentity"));
+  const auto duration = std::chrono::seconds(json::as_int(json::at(*lease, "spec", "leaseDurationSeconds"), 15));
+  const bool ours = state.holder == options.identity;
+  if (!ours && !state.holder.empty() && now - state.seen_at < duration) co_return false;
+
+  json::make(*lease, {"spec"}) = lease_spec(state, *lease);
+  const auto updated = co_await state.client.update(resources::kLeases, std::move(*lease));
+  if (!updated) {
+    log::debug("client", "lease not updated error=\"{}\"", updated.error().message);
+    co_return false;
+  }
+  state.holder = options.identity;
+  state.seen_version = kube::resource_version_of(*updated);
+  state.seen_at = now;
+  co_return true;
+}
+
+Task<void> release(State& state) {
+  auto lease = co_await state.client.get(resources::kLeases, state.options.ns, state.options.name);
+  if (!lease || json::as_string(json::at(*lease, "spec", "holderIdentity")) != state.options.identity) co_return;
+  const auto now = format_micro_time(state.env.now());
+  auto& spec = json::make_object(*lease, {"spec"});
+  spec["holderIdentity"] = "";
+  spec["leaseDurationSeconds"] = 1;
+  spec["renewTime"] = now;
+  spec["acquireTime"] = now;
+  const auto updated = co_await state.client.update(resources::kLeases, std::move(*lease));
+  if (!updated) log::debug("client", "lease not released error=\"{}\"", updated.error().message);
+}
+
+Task<void> run(std::shared_ptr<State> state) {
+  while (!state->stopping) {
+    // A renewal that hangs must not keep us leading: the guard steps down in time whatever the request does.
+    std::unique_ptr<Timer> guard;
+    if (state->leading) {
+      const auto left = state->renewed_at + state->options.renew_deadline - state->env.monotonic();
+      guard = state->env.after(std::max<Duration>(left, Duration(1)), [weak = std::weak_ptr(state)] {
+        if (const auto alive = weak.lock()) set_leading(*alive, false);
+      });
+    }
+    const auto begun = state->env.monotonic();
+    const bool held = co_await try_once(*state);
+    guard.reset();
+    if (state->stopping) break;
+    const auto now = state->env.monotonic();
+    if (held && now - begun < state->options.renew_deadline) {
+      state->renewed_at = begun;
+      set_leading(*state, true);
+    } else if (state->leading && (state->holder != state->options.identity || now - state->renewed_at >= state->options.renew_deadline)) {
+      set_leading(*state, false);
+    }
+    co_await state->wake->wait(state->options.retry);
+  }
+  const bool led = state->leading;
+  set_leading(*state, false);
+  if (led) co_await release(*state);
+  state->running = false;
+  state->wake->notify();
+}
+
+class LeaseElector final : public LeaderElector {
+ public:
+  explicit LeaseElector(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~LeaseElector() override {
+    state_->stopping = true;
+    state_->options.on_started = nullptr;
+    state_->options.on_stopped = nullptr;
+    state_->wake->notify();
+  }
+  void start() override {
+    if (state_->running || state_->stopping) return;
+    state_->running = true;
+    state_->env.spawn(run(state_));
+  }
+  Task<void> stop() override {
+    const auto state = state_;
+    state->stopping = true;
+    state->wake->notify();
+    while (state->running) co_await state->wake->wait(std::chrono::seconds(1));
+  }
+  [[nodiscard]] bool leading() const override { return state_->leading; }
+  [[nodiscard]] std::string holder() const override { return state_->holder; }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace
+
+std::unique_ptr<LeaderElector> make_leader_elector(Env& env, Client& client, LeaderOptions options) {
+  if (options.identity.empty()) options.identity = make_identity();
+  return std::make_unique<LeaseElector>(std::make_shared<State>(env, client, std::move(options)));
+}
+
+}  // namespace muster::client
