@@ -1,0 +1,221 @@
+#include "apiserver/admission.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apiserver/crds.h"
+#include "apiserver/namespaces.h"
+#include "apiserver/writer.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr std::string_view kTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+json::Value token_volume(const std::string& name) {
+  json::Value volume = {
+      {"name", name},
+      {"projected",
+       {{"sources",
+         json::Array{
+             json::Value{{"serviceAccountToken", {{"expirationSeconds", 3607}, {"path", "token"}}}},
+             json::Value{{"configMap", {{"name", "kube-root-ca.crt"}, {"items", json::Array{json::Value{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}},
+             json::Value{{"downwardAPI",
+                          {{"items", json::Array{json::Value{{"path", "namespace"}, {"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}}}}}}}}},
+        {"defaultMode", 420}}}};
+  return volume;
+}
+
+void mount_token(json::Value& pod, const std::string& volume) {
+  for (const std::string_view list : {"initContainers", "containers"}) {
+    if (!json::at(pod, "spec", list).is_array()) continue;
+    for (json::Value& container : json::make(pod, {"spec", list}).get_array()) {
+      if (!container.is_object()) continue;
+      json::Value& mounts = container.get_object()["volumeMounts"];
+      if (!mounts.is_array()) mounts = json::Array();
+      const bool mounted = std::any_of(mounts.get_array().begin(), mounts.get_array().end(),
+                                       [](const json::Value& mount) { return json::as_string(json::at(mount, "mountPath")) == kTokenPath; });
+      if (!mounted) mounts.get_array().push_back(json::Value{{"name", volume}, {"readOnly", true}, {"mountPath", kTokenPath}});
+    }
+  }
+}
+
+bool tolerates(const json::Value& pod, std::string_view key) {
+  for (const json::Value& each : json::as_array(json::at(pod, "spec", "tolerations"))) {
+    const std::string_view effect = json::as_string(json::at(each, "effect"));
+    const std::string_view its_key = json::as_string(json::at(each, "key"));
+    if ((its_key == key || its_key.empty()) && (effect.empty() || effect == "NoExecute")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Task<Result<void>> Admission::create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings) {
+  (void)user;
+  (void)warnings;
+  if (resource.storage == "pods") {
+    const auto account = co_await service_account(resource, ns, object);
+    if (!account) co_return account;
+    const auto ranked = pod_priority(resource, object);
+    if (!ranked) co_return ranked;
+    tolerations(object);
+    co_return limit_ranges(resource, ns, object);
+  }
+  if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") co_return group_priority(resource, object);
+  if (resource.storage == "persistentvolumeclaims") co_return claim(resource, object);
+  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io") co_return core_.crds->admit(object);
+  co_return Result<void>();
+}
+
+Task<Result<void>> Admission::service_account(const Resource& resource, const std::string& ns, json::Value& pod) {
+  json::Object& spec = json::make_object(pod, {"spec"});
+  std::string account = json::text(json::at(pod, "spec", "serviceAccountName"));
+  if (account.empty()) account = json::text(json::at(pod, "spec", "serviceAccount"));
+  if (account.empty()) account = "default";
+  spec["serviceAccountName"] = account;
+  spec["serviceAccount"] = account;
+  StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
+  if (!found && account == "default") {
+    co_await core_.namespaces->ensure_contents(ns);
+    found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
+  }
+  if (!found) {
+    co_return fail(forbidden(resource, kube::name_of(pod),
+                             fmt::format("error looking up service account {}/{}: serviceaccount {} not found", ns, account, quoted(account))));
+  }
+  const json::Value& wish = json::at(pod, "spec", "automountServiceAccountToken");
+  const bool automount = wish.is_bool() ? wish.get_bool() : json::as_bool(json::at(found->object, "automountServiceAccountToken"), true);
+  if (automount) {
+    const std::string volume = generate_name(core_.env, "kube-api-access-");
+    json::Value& volumes = json::make(pod, {"spec", "volumes"});
+    if (!volumes.is_array()) volumes = json::Array();
+    volumes.get_array().push_back(token_volume(volume));
+    mount_token(pod, volume);
+  }
+  const json::Value& secrets = json::at(found->object, "imagePullSecrets");
+  if (json::as_array(json::at(pod, "spec", "imagePullSecrets")).empty() && !json::as_array(secrets).empty()) {
+    json::make(pod, {"spec", "imagePullSecrets"}) = secrets;
+  }
+  co_return Result<void>();
+}
+
+StoredPtr Admission::priority_class(std::string_view name) const {
+  const Collection& classes = core_.image.collection("priorityclasses.scheduling.k8s.io");
+  if (!name.empty()) return classes.find(name);
+  StoredPtr chosen;
+  for (const auto& [key, stored] : classes.objects()) {
+    if (!json::as_bool(json::at(stored->object, "globalDefault"))) continue;
+    // Of several defaults the lowest counts.
+    if (!chosen || json::as_int(json::at(stored->object, "value")) < json::as_int(json::at(chosen->object, "value"))) chosen = stored;
+  }
+  return chosen;
+}
+
+Result<void> Admission::pod_priority(const Resource& resource, json::Value& pod) {
+  json::Object& spec = json::make_object(pod, {"spec"});
+  const std::string name = json::text(json::at(pod, "spec", "priorityClassName"));
+  const StoredPtr found = priority_class(name);
+  if (!name.empty() && !found) return fail(forbidden(resource, kube::name_of(pod), fmt::format("no PriorityClass with name {} was found", name)));
+  const std::int64_t value = found ? json::as_int(json::at(found->object, "value")) : 0;
+  const std::string policy = found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"), "PreemptLowerPriority")) : "PreemptLowerPriority";
+  const json::Value& given = json::at(pod, "spec", "priority");
+  if (given.is_number() && json::as_int(given) != value) {
+    return fail(forbidden(resource, kube::name_of(pod),
+                          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+                                      json::as_int(given), value)));
+  }
+  const std::string_view given_policy = json::as_string(json::at(pod, "spec", "preemptionPolicy"));
+  if (!given_policy.empty() && given_policy != policy) {
+    return fail(forbidden(resource, kube::name_of(pod),
+                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+                                      given_policy, policy)));
+  }
+  if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
+  spec["priority"] = value;
+  spec["preemptionPolicy"] = policy;
+  return {};
+}
+
+Result<void> Admission::group_priority(const Resource& resource, json::Value& group) {
+  json::Object& spec = json::make_object(group, {"spec"});
+  const std::string name = json::text(json::at(group, "spec", "priorityClassName"));
+  const StoredPtr found = priority_class(name);
+  if (!name.empty() && !found) return fail(forbidden(resource, kube::name_of(group), fmt::format("no PriorityClass with name {} was found", name)));
+  const std::int64_t value = found ? json::as_int(json::at(found->object, "value")) : 0;
+  const json::Value& given = json::at(group, "spec", "priority");
+  if (given.is_number() && json::as_int(given) != value) {
+    return fail(forbidden(resource, kube::name_of(group),
+                          fmt::format("priority set in the pod group ({}) must match the priority computed ({}) based on the priority class set in the spec", json::as_int(given), value)));
+  }
+  if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
+  spec["priority"] = value;
+  return {};
+}
+
+void Admission::tolerations(json::Value& pod) {
+  for (const std::string_view key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    if (tolerates(pod, key)) continue;
+    json::Value& list = json::make(pod, {"spec", "tolerations"});
+    if (!list.is_array()) list = json::Array();
+    list.get_array().push_back(json::Value{{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
+  }
+}
+
+Result<void> Admission::limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod) {
+  Result<void> outcome;
+  core_.image.collection("limitranges").each_in(ns, [&](const StoredPtr& range) {
+    for (const json::Value& limit : json::as_array(json::at(range->object, "spec", "limits"))) {
+      if (json::as_string(json::at(limit, "type")) != "Container") continue;
+      if (!json::at(pod, "spec", "containers").is_array()) continue;
+      for (json::Value& container : json::make(pod, {"spec", "containers"}).get_array()) {
+        const auto fill = [&](std::string_view into, const json::Value& defaults) {
+          for (const auto& member : json::as_object(defaults)) {
+            json::Object& resources = json::make_object(container, {"resources", into});
+            if (!resources.contains(member.key())) resources[member.key()] = member.value();
+          }
+        };
+        fill("limits", json::at(limit, "default"));
+        fill("requests", json::at(limit, "defaultRequest"));
+        const auto compare = [&](std::string_view bound_name, bool maximum) {
+          for (const auto& member : json::as_object(json::at(limit, bound_name))) {
+            const auto bound = parse_quantity(json::as_string(member.value()));
+            const std::string_view which = maximum ? "limits" : "requests";
+            const json::Value& given = json::at(container, "resources", which, member.key());
+            if (!bound || !outcome) continue;
+            const std::string what(member.key());
+            const std::string prefix = fmt::format("{} {} usage per Container is {}", maximum ? "maximum" : "minimum", what, bound->text());
+            if (given.is_null()) {
+              outcome = fail(forbidden(resource, kube::name_of(pod), fmt::format("{}.  No {} is specified", prefix, maximum ? "limit" : "request")));
+              continue;
+            }
+            const auto value = parse_quantity(json::as_string(given));
+            if (value && (maximum ? *value > *bound : *value < *bound)) {
+              outcome = fail(forbidden(resource, kube::name_of(pod), fmt::format("{}, but {} is {}", prefix, maximum ? "limit" : "request", value->text())));
+            }
+          }
+        };
+        compare("min", false);
+        compare("max", true);
+      }
+    }
+  });
+  return outcome;
+}
+
+Result<void> Admission::claim(const Resource& resource, json::Value& claim) {
+  (void)resource;
+  if (!json::at(claim, "spec", "storageClassName").is_null()) return {};
+  for (const auto& [key, stored] : core_.image.collection("storageclasses.storage.k8s.io").objects()) {
+    if (kube::annotation(stored->object, "storageclass.kubernetes.io/is-default-class") != "true") continue;
+    json::make(claim, {"spec", "storageClassName"}) = std::string(stored->name());
+    return {};
+  }
+  return {};
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,27 @@
+/// What Kubernetes' default admission plugins do to new objects: service accounts, priorities, tolerations, limit
+/// ranges, default storage class, and the checks that go with them.
+#pragma once
+
+#include "apiserver/core.h"
+
+namespace muster::apiserver {
+
+class Admission {
+ public:
+  explicit Admission(Core& core) : core_(core) {}
+  Task<Result<void>> create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings);
+
+ private:
+  Task<Result<void>> service_account(const Resource& resource, const std::string& ns, json::Value& pod);
+  Result<void> pod_priority(const Resource& resource, json::Value& pod);
+  Result<void> group_priority(const Resource& resource, json::Value& group);
+  void tolerations(json::Value& pod);
+  Result<void> limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod);
+  Result<void> claim(const Resource& resource, json::Value& claim);
+  /// The named class, or the global default for an empty name (null if there is none).
+  [[nodiscard]] StoredPtr priority_class(std::string_view name) const;
+
+  Core& core_;
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,41 @@
+/// Who is asking: client certificate, the kubeconfig's token, service-account tokens, or Muster's own components.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "apiserver/core.h"
+
+namespace muster::apiserver {
+
+struct TokenSubject {
+  std::string ns, account, account_uid;
+  std::string pod, pod_uid;             // bound to a pod, when set
+  std::vector<std::string> audiences;
+  std::int64_t lifetime_s = 3600;
+};
+
+class Authenticator {
+ public:
+  explicit Authenticator(Core& core) : core_(core) {}
+  /// Unauthorized without a good credential.
+  Result<User> authenticate(const net::Request& request);
+  /// The user behind a bearer token, and the audiences it holds for.
+  Result<User> user_of_token(const std::string& token, std::vector<std::string>* audiences);
+  /// A signed service-account token; `expires` receives its end.
+  Result<std::string> issue(const TokenSubject& subject, Time* expires);
+
+ private:
+  struct Known {
+    User user;
+    std::vector<std::string> audiences;
+    std::int64_t expires_s = 0;
+    std::string account_key, account_uid;
+  };
+  Core& core_;
+  /// Signatures that held: checking one costs far more than finding it. Bounded.
+  std::unordered_map<std::string, Known> known_;
+};
+
+}  // namespace muster::apiserver

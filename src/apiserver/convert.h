@@ -1,0 +1,20 @@
+/// Between the stored form of an object and the version a client speaks.
+#pragma once
+
+#include "apiserver/image.h"
+#include "apiserver/resources.h"
+
+namespace muster::apiserver {
+
+/// A stored object as `resource` serves it.
+json::Value to_served(const Resource& resource, const json::Value& stored);
+/// What a client sent, in the stored form.
+json::Value to_stored(const Resource& resource, json::Value served);
+/// The JSON of a stored object as served; the stored bytes themselves when the versions agree.
+Bytes served_bytes(const Resource& resource, const Stored& stored);
+/// The object of a list: built-in kinds leave out kind and apiVersion.
+void append_list_item(const Resource& resource, const Stored& stored, std::string& out);
+
+json::Value partial_metadata(const json::Value& object);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,123 @@
+/// What the parts of the server share. Each part is a class in its own file that holds a reference to this.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "apiserver/errors.h"
+#include "apiserver/image.h"
+#include "apiserver/negotiate.h"
+#include "apiserver/resources.h"
+#include "apiserver/server.h"
+
+namespace muster::apiserver {
+
+struct User {
+  std::string name;
+  std::string uid;
+  std::vector<std::string> groups;
+  std::map<std::string, std::vector<std::string>> extra;
+  [[nodiscard]] bool in_group(std::string_view group) const;
+};
+
+/// How a write is made.
+struct WriteOptions {
+  std::string manager;       // empty: managedFields are left alone
+  std::string subresource;   // "", "status", "scale", "resize", "ephemeralcontainers", "binding", "finalize"
+  bool dry_run = false;
+  bool apply = false;        // server-side apply: the new object carries its managedFields already
+  std::string uid;           // preconditions, when set
+  std::string resource_version;
+};
+
+struct DeleteRequest {
+  std::optional<std::int64_t> grace_s;
+  std::string propagation;   // "", Background, Foreground, Orphan
+  std::string uid, resource_version;
+  bool dry_run = false;
+  /// Set by eviction: runs on the live object under its lock and may refuse.
+  std::function<Result<void>(const json::Value& live)> check;
+};
+
+struct Deleted {
+  StoredPtr object;          // its last state
+  bool gone = false;         // false: it waits for its grace period or finalizers
+};
+
+/// One request on its way through the server.
+struct Call {
+  net::Request request;
+  net::Target target;
+  User user;
+  std::string verb;          // get list watch create update patch delete deletecollection
+  ResourcePtr resource;
+  std::string ns, name, subresource;
+  std::vector<std::string> warnings;
+  std::string manager;
+};
+
+class Writer;
+class Admission;
+class Quota;
+class Services;
+class Namespaces;
+class GarbageCollector;
+class Crds;
+class Events;
+class Authenticator;
+class Authorizer;
+class Discovery;
+class Disruption;
+
+struct Core {
+  Core(Env& env_in, store::Store& store_in, ServerOptions options_in);
+  ~Core();
+
+  Env& env;
+  store::Store& store;
+  ServerOptions options;
+  Image image;
+  Resources resources;
+  PodStreams* pod_streams = nullptr;
+  bool stopping = false;
+  bool ready = false;
+  std::set<Signal*> sleepers;  // housekeeping that stop() wakes
+  std::size_t tasks = 0;       // housekeeping coroutines that run
+  std::size_t watches = 0;
+  std::map<std::string, std::uint64_t> request_counts;  // "GET 200" -> n, for /metrics
+
+  std::unique_ptr<Authenticator> authenticator;
+  std::unique_ptr<Authorizer> authorizer;
+  std::unique_ptr<Quota> quota;
+  std::unique_ptr<Services> services;
+  std::unique_ptr<Admission> admission;
+  std::unique_ptr<Writer> writer;
+  std::unique_ptr<Namespaces> namespaces;
+  std::unique_ptr<GarbageCollector> gc;
+  std::unique_ptr<Crds> crds;
+  std::unique_ptr<Events> events;
+  std::unique_ptr<Disruption> disruption;
+  std::unique_ptr<Discovery> discovery;
+
+  [[nodiscard]] StoredPtr find(const Resource& resource, std::string_view ns, std::string_view name) {
+    return image.collection(resource.storage).find(resource.key(ns, name));
+  }
+  [[nodiscard]] Collection& collection(const Resource& resource) { return image.collection(resource.storage); }
+};
+
+/// Counts a housekeeping coroutine so that stop() can wait for it.
+class TaskGuard {
+ public:
+  explicit TaskGuard(Core& core) : core_(core) { ++core_.tasks; }
+  TaskGuard(const TaskGuard&) = delete;
+  ~TaskGuard() { --core_.tasks; }
+
+ private:
+  Core& core_;
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,49 @@
+/// The garbage collector: objects whose owners are gone go too, owners deleted in the foreground wait for their
+/// dependents, and orphaning strips owner references.
+///
+/// It works from two indexes kept up to date with each published change, uid -> object and owner uid ->
+/// dependents, so a deletion costs work in proportion to its dependents.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "apiserver/core.h"
+
+namespace muster::apiserver {
+
+class GarbageCollector {
+ public:
+  explicit GarbageCollector(Core& core) : core_(core) {}
+
+  void observe(Collection& collection, const Change& change);
+  /// Builds the indexes from the loaded image and starts the worker.
+  void start();
+
+ private:
+  struct Ref {
+    std::string storage, key;
+    auto operator<=>(const Ref&) const = default;
+  };
+  void index(const Ref& ref, const json::Value& object, bool present);
+  void enqueue(Ref ref);
+  Task<void> work();
+  Task<void> visit(Ref ref);
+  Task<void> collect_absent_owners(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
+  Task<void> foreground(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
+  Task<void> orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
+  Task<void> remove_finalizer(const StoredPtr& stored, const ResourcePtr& resource, std::string finalizer);
+  [[nodiscard]] StoredPtr find(const Ref& ref);
+
+  Core& core_;
+  std::unordered_map<std::string, Ref> by_uid_;
+  std::unordered_map<std::string, std::set<Ref>> dependents_;
+  std::deque<Ref> queue_;
+  std::set<Ref> queued_;
+  std::unique_ptr<Signal> wake_;
+};
+
+}  // namespace muster::apiserver

@@ -1,0 +1,148 @@
+#include "apiserver/negotiate.h"
+
+#include <fmt/core.h>
+
+#include "apiserver/errors.h"
+#include "base/strings.h"
+#include "kube/protobuf.h"
+
+namespace muster::apiserver {
+namespace {
+
+struct Clause {
+  std::string type;
+  std::string as, group, version;
+};
+
+Clause parse_clause(std::string_view text) {
+  Clause clause;
+  bool first = true;
+  for (const std::string& part : split(text, ';')) {
+    const std::string_view piece = trim(part);
+    if (first) {
+      clause.type = to_lower(piece);
+      first = false;
+      continue;
+    }
+    const auto equals = piece.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = piece.substr(0, equals);
+    const std::string value(piece.substr(equals + 1));
+    if (key == "as") clause.as = value;
+    if (key == "g") clause.group = value;
+    if (key == "v") clause.version = value;
+  }
+  return clause;
+}
+
+/// True when the clause can be served; fills `accepted`.
+bool serve(const Clause& clause, bool discovery, Accepted* accepted) {
+  const bool json = clause.type == "application/json" || clause.type == "*/*" || clause.type == "application/*";
+  const bool yaml = clause.type == "application/yaml";
+  if (!json && !yaml) return false;
+  accepted->yaml = yaml;
+  if (clause.as.empty()) {
+    accepted->form = Form::kObject;
+    return true;
+  }
+  if (discovery) {
+    if (clause.as != "APIGroupDiscoveryList" || clause.group != "apidiscovery.k8s.io" || clause.version != "v2" || yaml) return false;
+    accepted->form = Form::kDiscovery;
+    return true;
+  }
+  if (clause.group != "meta.k8s.io" || (clause.version != "v1" && clause.version != "v1beta1")) return false;
+  if (clause.as == "Table") {
+    accepted->form = Form::kTable;
+    accepted->table_version = clause.version;
+    return true;
+  }
+  if (clause.as == "PartialObjectMetadata") {
+    accepted->form = Form::kPartialObject;
+    return true;
+  }
+  if (clause.as == "PartialObjectMetadataList") {
+    accepted->form = Form::kPartialObjectList;
+    return true;
+  }
+  return false;
+}
+
+Error unsupported_body() {
+  Error error;
+  error.code = Code::kUnsupportedMediaType;
+  error.message =
+      "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, "
+      "application/vnd.kubernetes.protobuf";
+  return error;
+}
+
+}  // namespace
+
+bool truthy(std::string_view text) { return !text.empty() && text != "0" && to_lower(text) != "false"; }
+
+Result<Accepted> negotiate(const net::Request& request, bool discovery) {
+  Accepted accepted;
+  const std::string_view header = request.headers.get("Accept");
+  if (trim(header).empty()) return accepted;
+  for (const std::string& part : split(header, ',')) {
+    if (serve(parse_clause(part), discovery, &accepted)) return accepted;
+  }
+  Error error;
+  error.code = Code::kNotAcceptable;
+  error.message = "only the following media types are accepted: application/json, application/yaml";
+  return fail(std::move(error));
+}
+
+std::string media_type(const net::Request& request) {
+  const std::string_view header = request.headers.get("Content-Type");
+  return to_lower(trim(header.substr(0, header.find(';'))));
+}
+
+Result<Body> decode_body(const net::Request& request, const Resource& resource, std::string_view kind, bool want_duplicates) {
+  const std::string type = media_type(request);
+  Body body;
+  if (type.empty() || type == "application/json") {
+    auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields) : json::parse(request.body);
+    if (!value) {
+      const std::string shown = request.body.empty() ? "<empty>" : request.body.substr(0, 1024);
+      const std::string why = request.body.empty() ? "unexpected end of JSON input" : value.error().message;
+      return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {} ({})",
+                                          kind, why, shown)));
+    }
+    body.value = std::move(*value);
+  } else if (type == "application/yaml" || type == "application/x-yaml") {
+    auto value = json::parse_yaml_one(request.body);
+    if (!value) {
+      return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; yaml parse error: {}", kind,
+                                          value.error().message)));
+    }
+    body.value = std::move(*value);
+  } else if (type == "application/vnd.kubernetes.protobuf" && !resource.custom()) {
+    auto value = kube::decode_protobuf(kube::Schema::builtin(), request.body);
+    if (!value) return fail(bad_request(value.error().message));
+    body.value = std::move(*value);
+  } else {
+    return fail(unsupported_body());
+  }
+  if (!body.value.is_object()) {
+    return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json: cannot unmarshal {} into Go "
+                                        "value of type struct {{ APIVersion string; Kind string }}",
+                                        kind, body.value.is_array() ? "array" : body.value.is_string() ? "string" : "value")));
+  }
+  return body;
+}
+
+net::Response encode(const Accepted& accepted, int status, const json::Value& value) {
+  if (!accepted.yaml) {
+    net::Response response = json_response(status, value);
+    if (accepted.pretty) response.body = json::dump_pretty(value) + "\n";
+    return response;
+  }
+  net::Response response;
+  response.status = status;
+  response.headers.set("Content-Type", "application/yaml");
+  response.body = json::to_yaml(value);
+  return response;
+}
+
+}  // namespace muster::apiserver

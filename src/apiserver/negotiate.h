@@ -1,0 +1,42 @@
+/// Content negotiation: which form an answer takes, and what a body holds.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "apiserver/resources.h"
+#include "base/result.h"
+#include "json/json.h"
+#include "net/http.h"
+
+namespace muster::apiserver {
+
+enum class Form { kObject, kTable, kPartialObject, kPartialObjectList, kDiscovery };
+
+struct Accepted {
+  Form form = Form::kObject;
+  bool yaml = false;
+  bool pretty = false;
+  std::string table_version = "v1";
+};
+
+/// Takes the clauses of Accept in order; NotAcceptable when none can be served. `discovery` allows the aggregated form.
+Result<Accepted> negotiate(const net::Request& request, bool discovery);
+
+/// The media type of a body without its parameters; empty when absent.
+std::string media_type(const net::Request& request);
+
+struct Body {
+  json::Value value;
+  std::vector<std::string> duplicate_fields;
+};
+/// JSON, YAML or protobuf. `kind` is what the URL wants, for the message. Missing content type is JSON.
+Result<Body> decode_body(const net::Request& request, const Resource& resource, std::string_view kind, bool want_duplicates);
+
+/// An answer in the negotiated serialisation.
+net::Response encode(const Accepted& accepted, int status, const json::Value& value);
+
+/// "?pretty=true": anything but 0 and false is true.
+bool truthy(std::string_view text);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,237 @@
+/// PATCH in its four forms.
+#include <fmt/core.h>
+
+#include "apiserver/convert.h"
+#include "apiserver/rest.h"
+#include "apiserver/strategy.h"
+#include "apiserver/writer.h"
+#include "base/strings.h"
+#include "kube/apply.h"
+#include "kube/meta.h"
+#include "kube/pod.h"
+#include "kube/strategic.h"
+#include "kube/validate.h"
+
+namespace muster::apiserver {
+namespace {
+
+enum class PatchType { kJson, kMerge, kStrategic, kApply };
+
+Result<PatchType> patch_type(const Call& call) {
+  const std::string type = media_type(call.request);
+  if (type == "application/json-patch+json") return PatchType::kJson;
+  if (type == "application/merge-patch+json") return PatchType::kMerge;
+  if (type == "application/apply-patch+yaml") return PatchType::kApply;
+  Error error;
+  error.code = Code::kUnsupportedMediaType;
+  error.message = "415: Unsupported Media Type";
+  if (type == "application/strategic-merge-patch+json") {
+    if (!call.resource->custom()) return PatchType::kStrategic;
+    error.message =
+        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, "
+        "application/apply-patch+yaml";
+  }
+  return fail(std::move(error));
+}
+
+Result<json::Value> patch_body(const Call& call, PatchType type) {
+  if (type == PatchType::kApply) {
+    auto value = json::parse_yaml_one(call.request.body);
+    if (!value) return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
+    if (!value->is_object()) return fail(bad_request("error decoding YAML: the apply patch must be an object"));
+    return std::move(*value);
+  }
+  auto value = json::parse(call.request.body);
+  if (!value) return fail(bad_request(fmt::format("error decoding patch: {}", value.error().message)));
+  if (type == PatchType::kJson && !value->is_array()) {
+    return fail(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
+  }
+  if (type != PatchType::kJson && !value->is_object()) return fail(bad_request("error decoding patch: json: cannot unmarshal value into Go value of type map[string]interface {}"));
+  return std::move(*value);
+}
+
+Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& patch, const json::Value& live) {
+  json::Value next = live;
+  switch (type) {
+    case PatchType::kJson: {
+      const auto done = json::json_patch(next, patch);
+      if (!done) {
+        Error error;
+        error.code = Code::kInvalid;
+        error.message = "the server rejected our request due to an error in our request";
+        return fail(std::move(error));
+      }
+      break;
+    }
+    case PatchType::kMerge:
+      json::merge_patch(next, patch);
+      break;
+    case PatchType::kStrategic: {
+      if (call.resource->type == nullptr) return fail(bad_request("strategic merge patch is not supported for this kind"));
+      const auto done = kube::strategic_merge(*call.resource->type, next, patch);
+      if (!done) return fail(done.error());
+      break;
+    }
+    case PatchType::kApply:
+      break;
+  }
+  const auto checked = check_patched(call, next);
+  if (!checked) return fail(checked.error());
+  const std::string_view name = kube::name_of(next);
+  if (name != kube::name_of(live)) {
+    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+  }
+  return next;
+}
+
+Result<json::Value> check_applied(Call& call, json::Value applied) {
+  const Resource& resource = *call.resource;
+  if (json::as_string(json::at(applied, "kind")).empty() || json::as_string(json::at(applied, "apiVersion")).empty()) {
+    return fail(bad_request("invalid object type: /, Kind="));
+  }
+  if (json::as_string(json::at(applied, "kind")) != resource.info.kind || json::as_string(json::at(applied, "apiVersion")) != resource.api_version()) {
+    return fail(bad_request(fmt::format("incorrect object type: {}, Kind={}, expected {}, Kind={}", json::as_string(json::at(applied, "apiVersion")),
+                                        json::as_string(json::at(applied, "kind")), resource.api_version(), resource.info.kind)));
+  }
+  if (!json::at(applied, "metadata", "managedFields").is_null()) return fail(bad_request("metadata.managedFields must be nil"));
+  const std::string_view name = kube::name_of(applied);
+  if (!name.empty() && name != call.name) {
+    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+  }
+  json::make(applied, {"metadata", "name"}) = call.name;
+  if (resource.info.namespaced) {
+    const std::string_view ns = kube::namespace_of(applied);
+    if (!ns.empty() && ns != call.ns) return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    json::make(applied, {"metadata", "namespace"}) = call.ns;
+  }
+  const auto checked = check_patched(call, applied);
+  if (!checked) return fail(checked.error());
+  return applied;
+}
+
+Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value applied, WriteOptions options, bool force, bool* created) {
+  kube::ApplyRequest request;
+  request.manager = options.manager;
+  request.api_version = call.resource->api_version();
+  request.subresource = call.subresource;
+  request.force = force;
+  request.now = core.env.now();
+  options.apply = true;
+  const kube::Shape* shape = call.resource->shape();
+  // An object that goes or comes between the look and the write is met by looking again.
+  for (int attempt = 0;; ++attempt) {
+    if (core.find(*call.resource, call.ns, call.name) == nullptr && call.subresource.empty()) {
+      auto fresh = kube::apply(shape, std::nullopt, applied, request);
+      if (!fresh) co_return fail(fresh.error());
+      apply_defaults(*call.resource, *fresh);
+      json::remove(*fresh, {"metadata", "resourceVersion"});
+      *created = true;
+      auto made = co_await core.writer->create(call.resource, call.ns, std::move(*fresh), options, call.user, &call.warnings);
+      if (!made && made.error().code == Code::kAlreadyExists && attempt < 3) continue;
+      co_return made;
+    }
+    *created = false;
+    auto updated = co_await core.writer->update(
+        call.resource, call.ns, call.name,
+        [&](const json::Value& live) -> Result<json::Value> { return kube::apply(shape, live, applied, request); }, options);
+    if (!updated && updated.error().code == Code::kNotFound && attempt < 3 && call.subresource.empty()) continue;
+    co_return updated;
+  }
+}
+
+/// pods/resize: cpu and memory of containers, nothing else of the body.
+Result<json::Value> resized(const Call& call, const json::Value& next, const json::Value& live) {
+  json::Value result = live;
+  const auto forbid = [&](std::string message, std::string reason) {
+    return fail(kube::invalid(call.resource->info.gvk(), call.name, {Cause{std::move(reason), std::move(message), "spec"}}));
+  };
+  bool changed = false;
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    const json::Array& wanted = json::as_array(json::at(next, "spec", list));
+    if (!json::at(result, "spec", list).is_array()) continue;
+    for (json::Value& container : json::make(result, {"spec", list}).get_array()) {
+      for (const json::Value& other : wanted) {
+        if (!json::equal(json::at(other, "name"), json::at(container, "name"))) continue;
+        const json::Value& resources = json::at(other, "resources");
+        for (const std::string_view which : {"limits", "requests"}) {
+          json::Object before = json::as_object(json::at(container, "resources", which));
+          json::Object after = json::as_object(json::at(resources, which));
+          for (const std::string_view mutable_name : {"cpu", "memory"}) {
+            before.erase(mutable_name);
+            after.erase(mutable_name);
+          }
+          if (!json::equal(json::Value(before), json::Value(after))) return forbid("Forbidden: only cpu and memory resources are mutable", "FieldValueForbidden");
+        }
+        if (!json::equal(json::at(container, "resources"), resources)) {
+          container.get_object()["resources"] = resources;
+          changed = true;
+        }
+        if (const json::Value& policy = json::at(other, "resizePolicy"); !policy.is_null()) container.get_object()["resizePolicy"] = policy;
+      }
+    }
+  }
+  if (!changed) return result;
+  const std::string quality = kube::qos_class(result);
+  if (quality != json::as_string(json::at(live, "status", "qosClass"))) {
+    return forbid(fmt::format("Invalid value: {}: Pod QOS Class may not change as a result of resizing", quoted(quality)), "FieldValueInvalid");
+  }
+  for (const json::Value& status : json::as_array(json::at(live, "status", "containerStatuses"))) {
+    if (json::at(status, "state", "running").is_object() && json::at(status, "resources").is_null()) {
+      return forbid("Forbidden: Pod running on node without support for resize", "FieldValueForbidden");
+    }
+  }
+  json::make(result, {"metadata", "generation"}) = json::as_int(json::at(live, "metadata", "generation")) + 1;
+  return result;
+}
+
+Result<json::Value> with_ephemeral(const json::Value& next, const json::Value& live) {
+  json::Value result = live;
+  const json::Value& containers = json::at(next, "spec", "ephemeralContainers");
+  if (json::equal(containers, json::at(live, "spec", "ephemeralContainers"))) return result;
+  json::make(result, {"spec", "ephemeralContainers"}) = containers;
+  json::make(result, {"metadata", "generation"}) = json::as_int(json::at(live, "metadata", "generation")) + 1;
+  return result;
+}
+
+}  // namespace
+
+Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accepted) {
+  const auto type = patch_type(call);
+  if (!type) co_return fail(type.error());
+  auto options = write_options(call, "PatchOptions");
+  if (!options) co_return fail(options.error());
+  const bool force = truthy(call.target.get("force"));
+  if (*type == PatchType::kApply && call.target.get("fieldManager").empty()) {
+    co_return fail(invalid_option("PatchOptions", "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"));
+  }
+  if (*type != PatchType::kApply && call.target.has("force")) {
+    co_return fail(invalid_option("PatchOptions", "force", "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch"));
+  }
+  auto patch = patch_body(call, *type);
+  if (!patch) co_return fail(patch.error());
+
+  Result<StoredPtr> stored;
+  bool created = false;
+  if (*type == PatchType::kApply) {
+    auto applied = check_applied(call, std::move(*patch));
+    if (!applied) co_return fail(applied.error());
+    stored = co_await server_side_apply(core, call, std::move(*applied), *options, force, &created);
+  } else {
+    stored = co_await core.writer->update(
+        call.resource, call.ns, call.name,
+        [&](const json::Value& live) -> Result<json::Value> {
+          auto next = apply_patch(call, *type, *patch, live);
+          if (!next) return next;
+          if (call.subresource == "resize") return resized(call, *next, live);
+          if (call.subresource == "ephemeralcontainers") return with_ephemeral(*next, live);
+          return next;
+        },
+        *options);
+  }
+  if (!stored) co_return fail(stored.error());
+  auto response = object_response(core, call, accepted, created ? 201 : 200, **stored);
+  if (!response) co_return response;
+  co_return with_warnings(std::move(*response), call);
+}
+
+}  // namespace muster::apiserver

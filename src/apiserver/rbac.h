@@ -1,0 +1,36 @@
+/// Role-based access control as Kubernetes evaluates it, over the stored roles and bindings.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apiserver/core.h"
+
+namespace muster::apiserver {
+
+/// What is to be done to what.
+struct Attributes {
+  std::string verb;
+  std::string group, resource, subresource, name, ns;
+  std::string path;  // non-resource requests: set, and the above (but verb) empty
+};
+
+class Authorizer {
+ public:
+  explicit Authorizer(Core& core) : core_(core) {}
+  [[nodiscard]] bool allowed(const User& user, const Attributes& attributes) const;
+  /// Forbidden with Kubernetes' text.
+  Result<void> check(const User& user, const Attributes& attributes) const;
+  /// Each rule that applies to the user in the namespace (and cluster-wide); `visit` returns false to stop.
+  void each_rule(const User& user, std::string_view ns, const std::function<bool(const json::Value& rule)>& visit) const;
+
+ private:
+  bool each_rule_of(const json::Value& role_ref, std::string_view ns, const std::function<bool(const json::Value& rule)>& visit) const;
+  Core& core_;
+};
+
+/// ClusterRoles and bindings every cluster has.
+std::vector<json::Value> default_roles();
+
+}  // namespace muster::apiserver

@@ -1,0 +1,268 @@
+#include "apiserver/router.h"
+
+#include <fmt/core.h>
+
+#include "apiserver/auth.h"
+#include "apiserver/discovery.h"
+#include "apiserver/rbac.h"
+#include "apiserver/rest.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace muster::apiserver {
+namespace {
+
+bool is_public(std::string_view path) {
+  for (const std::string_view each : {"/healthz", "/livez", "/readyz", "/version"}) {
+    if (path == each || (path.starts_with(each) && path.substr(each.size()) == "/")) return true;
+  }
+  return false;
+}
+
+bool is_stream(std::string_view subresource) {
+  return subresource == "log" || subresource == "exec" || subresource == "attach" || subresource == "portforward";
+}
+
+std::string verb_of(const net::Request& request, bool named, bool watching) {
+  if (request.method == "GET" || request.method == "HEAD") return named ? "get" : watching ? "watch" : "list";
+  if (request.method == "POST") return "create";
+  if (request.method == "PUT") return "update";
+  if (request.method == "PATCH") return "patch";
+  if (request.method == "DELETE") return named ? "delete" : "deletecollection";
+  return "";
+}
+
+std::string manager_of(const net::Request& request) {
+  const std::string_view agent = request.headers.get("User-Agent");
+  const std::string_view name = agent.substr(0, agent.find('/'));
+  return name.empty() ? "unknown" : std::string(name.substr(0, 128));
+}
+
+}  // namespace
+
+Task<void> Router::send(const Call& call, net::ResponseWriter& writer, net::Response response) {
+  ++core_.request_counts[fmt::format("{} {}", call.request.method, response.status)];
+  if (!response.headers.has("Cache-Control")) response.headers.set("Cache-Control", "no-cache, private");
+  (void)co_await writer.send(std::move(response));
+}
+
+Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
+  const TaskGuard guard(core_);
+  Call call;
+  call.request = std::move(request);
+  auto target = net::parse_target(call.request.target);
+  if (!target) {
+    co_await send(call, writer, error_response(bad_request(target.error().message)));
+    co_return;
+  }
+  call.target = std::move(*target);
+  call.manager = manager_of(call.request);
+  auto user = core_.authenticator->authenticate(call.request);
+  if (!user && is_public(call.target.path) && call.request.headers.get("Authorization").empty()) {
+    user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
+  }
+  if (!user) {
+    co_await send(call, writer, error_response(user.error()));
+    co_return;
+  }
+  auto acting = impersonated(call.request, std::move(*user));
+  if (!acting) {
+    co_await send(call, writer, error_response(acting.error()));
+    co_return;
+  }
+  call.user = std::move(*acting);
+  co_await serve(call, writer);
+}
+
+Result<User> Router::impersonated(const net::Request& request, User user) const {
+  const std::string name(request.headers.get("Impersonate-User"));
+  if (name.empty()) return user;
+  const auto ask = [&](std::string_view group, std::string_view resource, std::string_view which, std::string_view ns) {
+    Attributes attributes;
+    attributes.verb = "impersonate";
+    attributes.group = std::string(group);
+    attributes.resource = std::string(resource);
+    attributes.name = std::string(which);
+    attributes.ns = std::string(ns);
+    return core_.authorizer->check(user, attributes);
+  };
+  User acting;
+  acting.name = name;
+  if (name.starts_with("system:serviceaccount:")) {
+    const auto parts = split(name, ':');
+    if (parts.size() == 4) {
+      const auto allowed = ask("", "serviceaccounts", parts[3], parts[2]);
+      if (!allowed) return fail(allowed.error());
+      acting.groups = {"system:serviceaccounts", "system:serviceaccounts:" + parts[2]};
+    }
+  } else {
+    const auto allowed = ask("", "users", name, "");
+    if (!allowed) return fail(allowed.error());
+  }
+  for (const std::string_view group : request.headers.all("Impersonate-Group")) {
+    const auto allowed = ask("", "groups", group, "");
+    if (!allowed) return fail(allowed.error());
+    acting.groups.emplace_back(group);
+  }
+  acting.uid = std::string(request.headers.get("Impersonate-Uid"));
+  if (!acting.in_group("system:authenticated")) acting.groups.emplace_back("system:authenticated");
+  return acting;
+}
+
+/// /api/v1/namespaces/NS/pods/x/log and its relatives.
+Result<void> Router::route(Call& call) const {
+  const auto& parts = call.target.segments;
+  std::string group, version;
+  std::size_t at = 0;
+  if (parts.size() >= 3 && parts[0] == "api") {
+    version = parts[1];
+    at = 2;
+  } else if (parts.size() >= 4 && parts[0] == "apis") {
+    group = parts[1];
+    version = parts[2];
+    at = 3;
+  } else {
+    return fail(no_such_path());
+  }
+  bool watching = truthy(call.target.get("watch"));
+  bool old_watch = false;
+  if (parts[at] == "watch" && parts.size() > at + 1) {
+    watching = old_watch = true;
+    ++at;
+  }
+  if (core_.resources.find_group_version(group, version) == nullptr) return fail(no_such_path());
+  if (parts[at] == "namespaces" && parts.size() > at + 2 && group.empty() && (parts[at + 2] == "status" || parts[at + 2] == "finalize") && parts.size() == at + 3) {
+    call.resource = core_.resources.find(group, version, "namespaces");
+    call.name = parts[at + 1];
+    call.subresource = parts[at + 2];
+  } else if (parts[at] == "namespaces" && parts.size() > at + 2) {
+    call.ns = parts[at + 1];
+    call.resource = core_.resources.find(group, version, parts[at + 2]);
+    if (call.resource && !call.resource->info.namespaced) call.resource = nullptr;
+    at += 2;
+    if (parts.size() > at + 1) call.name = parts[at + 1];
+    if (parts.size() > at + 2) call.subresource = parts[at + 2];
+    if (parts.size() > at + 3) return fail(no_such_path());
+  } else {
+    call.resource = core_.resources.find(group, version, parts[at]);
+    if (parts.size() > at + 1) call.name = parts[at + 1];
+    if (parts.size() > at + 2) call.subresource = parts[at + 2];
+    if (parts.size() > at + 3) return fail(no_such_path());
+    if (call.resource && call.resource->info.namespaced && !call.name.empty()) return fail(no_such_path());
+    if (call.resource && call.resource->info.plural == "namespaces" && call.name.empty() == false) call.ns = "";
+  }
+  if (!call.resource) return fail(no_such_path());
+  if (old_watch && !call.name.empty()) {
+    // The old single-object watch is a watch of the collection pinned to the name.
+    call.target.query.emplace_back("fieldSelector", "metadata.name=" + call.name);
+    call.name.clear();
+  }
+  call.verb = verb_of(call.request, !call.name.empty(), watching);
+  if (call.verb.empty() || call.request.method == "HEAD") return fail(method_not_allowed());
+  if (!call.subresource.empty() && !call.resource->has_subresource(call.subresource)) {
+    return fail(call.resource->custom() ? not_found(*call.resource, call.name) : no_such_path());
+  }
+  return {};
+}
+
+Result<void> Router::authorize(const Call& call) const {
+  Attributes attributes;
+  attributes.verb = call.verb;
+  attributes.group = call.resource->info.group;
+  attributes.resource = call.resource->info.plural;
+  attributes.subresource = call.subresource;
+  attributes.name = call.name;
+  attributes.ns = call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
+  const auto allowed = core_.authorizer->check(call.user, attributes);
+  if (!allowed) return allowed;
+  const bool upgrade = call.subresource == "exec" || call.subresource == "attach" || call.subresource == "portforward";
+  if (upgrade && call.verb == "get") {
+    attributes.verb = "create";
+    if (!core_.authorizer->allowed(call.user, attributes)) return fail(forbidden(*call.resource, call.name, ""));
+  }
+  return {};
+}
+
+Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
+  auto described = core_.discovery->answer(call.request, call.target);
+  if (described) {
+    Attributes attributes;
+    attributes.verb = "get";
+    attributes.path = call.target.path;
+    const auto allowed = is_public(call.target.path) ? Result<void>() : core_.authorizer->check(call.user, attributes);
+    if (allowed && call.request.method != "GET") {
+      co_await send(call, writer, error_response(method_not_allowed()));
+      co_return;
+    }
+    co_await send(call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
+    co_return;
+  }
+  const auto routed = route(call);
+  if (!routed) {
+    const bool known = call.target.segments[0] == "api" || (call.target.segments.size() > 2 && core_.resources.find_group_version(call.target.segments[1], call.target.segments[2]) != nullptr);
+    co_await send(call, writer, known || routed.error().code != Code::kNotFound ? error_response(routed.error()) : text_response(404, "404 page not found\n"));
+    co_return;
+  }
+  const auto allowed = authorize(call);
+  if (!allowed) {
+    co_await send(call, writer, error_response(allowed.error()));
+    co_return;
+  }
+  if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
+    co_await stream_pod(core_, call, writer);
+    co_return;
+  }
+  auto accepted = negotiate(call.request, false);
+  if (!accepted) {
+    co_await send(call, writer, error_response(accepted.error()));
+    co_return;
+  }
+  accepted->pretty = truthy(call.target.get("pretty"));
+  if (call.verb == "watch" && call.resource->has_verb("watch")) {
+    ++core_.request_counts["WATCH 200"];
+    co_await watch_objects(core_, call, *accepted, writer);
+    co_return;
+  }
+  auto response = co_await dispatch(call, *accepted);
+  co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
+}
+
+Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
+  const Resource& resource = *call.resource;
+  const std::string& sub = call.subresource;
+  if (sub == "scale") {
+    if (call.verb == "get") co_return co_await get_scale(core_, call, accepted);
+    if (call.verb == "update" || call.verb == "patch") co_return co_await update_scale(core_, call, accepted);
+    co_return fail(method_not_allowed());
+  }
+  if (call.verb == "create") {
+    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty())) co_return co_await bind_pod(core_, call, accepted);
+    if (sub == "eviction") co_return co_await evict_pod(core_, call, accepted);
+    if (sub == "token") co_return co_await create_token(core_, call, accepted);
+    if (!sub.empty() || !call.name.empty()) co_return fail(method_not_allowed());
+    if (resource.info.namespaced && call.ns.empty()) co_return fail(method_not_allowed());
+    if (!resource.has_verb("create")) co_return fail(method_not_allowed());
+    if (!resource.stored) co_return co_await create_review(core_, call, accepted);
+    co_return co_await create_object(core_, call, accepted);
+  }
+  const bool view = sub.empty() || sub == "status" || sub == "resize" || sub == "ephemeralcontainers" || sub == "finalize" || sub == "approval";
+  if (!view || !resource.stored) {
+    if (resource.info.plural == "componentstatuses" && call.verb == "list") {
+      co_return json_response(200, json::Value{{"kind", "ComponentStatusList"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"items", json::Array()}});
+    }
+    co_return fail(method_not_allowed());
+  }
+  if (!sub.empty() && sub == "finalize" && call.verb != "update") co_return fail(method_not_allowed());
+  if (sub.empty() && !resource.has_verb(call.verb)) co_return fail(method_not_allowed());
+  if (call.verb == "get") co_return co_await get_object(core_, call, accepted);
+  if (call.verb == "list") co_return co_await list_objects(core_, call, accepted);
+  if ((call.verb == "update" || call.verb == "patch") && call.name.empty()) co_return fail(method_not_allowed());
+  if (call.verb == "update") co_return co_await update_object(core_, call, accepted);
+  if (call.verb == "patch") co_return co_await patch_object(core_, call, accepted);
+  if (!sub.empty()) co_return fail(method_not_allowed());
+  if (call.verb == "delete") co_return co_await delete_object(core_, call, accepted);
+  if (call.verb == "deletecollection") co_return co_await delete_collection(core_, call, accepted);
+  co_return fail(method_not_allowed());
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,96 @@
+#include "apiserver/server.h"
+
+#include "apiserver/admission.h"
+#include "apiserver/auth.h"
+#include "apiserver/bootstrap.h"
+#include "apiserver/core.h"
+#include "apiserver/crds.h"
+#include "apiserver/discovery.h"
+#include "apiserver/disruption.h"
+#include "apiserver/events.h"
+#include "apiserver/gc.h"
+#include "apiserver/namespaces.h"
+#include "apiserver/quota.h"
+#include "apiserver/rbac.h"
+#include "apiserver/router.h"
+#include "apiserver/services.h"
+#include "apiserver/writer.h"
+
+namespace muster::apiserver {
+
+Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
+    : env(env_in), store(store_in), options(std::move(options_in)), image(env_in, store_in) {
+  authenticator = std::make_unique<Authenticator>(*this);
+  authorizer = std::make_unique<Authorizer>(*this);
+  quota = std::make_unique<Quota>(*this);
+  services = std::make_unique<Services>(*this);
+  admission = std::make_unique<Admission>(*this);
+  writer = std::make_unique<Writer>(*this);
+  namespaces = std::make_unique<Namespaces>(*this);
+  gc = std::make_unique<GarbageCollector>(*this);
+  crds = std::make_unique<Crds>(*this);
+  events = std::make_unique<Events>(*this);
+  disruption = std::make_unique<Disruption>(*this);
+  discovery = std::make_unique<Discovery>(*this);
+}
+
+Core::~Core() = default;
+
+Server::Server(Env& env, store::Store& store, ServerOptions options) : core_(std::make_unique<Core>(env, store, std::move(options))) {}
+Server::~Server() = default;
+
+Task<Result<void>> Server::start() {
+  Core& core = *core_;
+  const auto loaded = core.image.load();
+  if (!loaded) co_return loaded;
+  core.crds->start();
+  core.services->start();
+  core.gc->start();
+  core.quota->start();
+  core.disruption->start();
+  core.image.observe([&core](Collection& collection, const Change& change) {
+    core.crds->observe(collection, change);
+    core.gc->observe(collection, change);
+    core.quota->observe(collection, change);
+    core.namespaces->observe(collection, change);
+    core.disruption->observe(collection, change);
+  });
+  const auto made = co_await bootstrap(core);
+  if (!made) co_return made;
+  core.namespaces->resume();
+  core.events->start();
+  core.ready = true;
+  co_return Result<void>();
+}
+
+Task<void> Server::set_endpoint(std::string address, std::uint16_t port) {
+  core_->options.address = std::move(address);
+  core_->options.port = port;
+  co_await publish_endpoint(*core_);
+}
+
+Task<void> Server::stop() {
+  Core& core = *core_;
+  core.stopping = true;
+  // Waking may end a task that removes itself from the set. Streams to pods have their own ends, so this is bounded.
+  for (int rounds = 0; core.tasks > 0 && rounds < 1000; ++rounds) {
+    const auto sleepers = core.sleepers;
+    for (Signal* sleeper : sleepers) {
+      if (core.sleepers.contains(sleeper)) sleeper->notify();
+    }
+    co_await core.env.sleep(std::chrono::milliseconds(2));
+  }
+  co_await core.image.drain();
+}
+
+net::Handler Server::handler() {
+  Core* core = core_.get();
+  return [core](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    Router router(*core);
+    co_await router.handle(std::move(request), writer);
+  };
+}
+
+void Server::set_pod_streams(PodStreams* streams) { core_->pod_streams = streams; }
+
+}  // namespace muster::apiserver

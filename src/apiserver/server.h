@@ -1,0 +1,47 @@
+/// The embedded Kubernetes API server: a handler for requests over a store.
+///
+/// main/ opens the store, makes a Server, starts it, and gives its handler to net::listen and to the in-process
+/// clients of the other rooms. Everything runs on the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "apiserver/pod_streams.h"
+#include "net/http.h"
+#include "store/store.h"
+
+namespace muster::apiserver {
+
+struct ServerOptions {
+  std::string ca_pem;              // published as kube-root-ca.crt
+  std::string token_key_pem;       // signs service-account tokens
+  std::string admin_token;         // bearer token of the kubeconfig's user; empty: none
+  std::string issuer = "https://kubernetes.default.svc.cluster.local";
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 0;          // for the kubernetes service's endpoints; set_endpoint() when known later
+};
+
+struct Core;
+
+class Server {
+ public:
+  Server(Env& env, store::Store& store, ServerOptions options);
+  ~Server();
+
+  /// Loads the image, creates what every cluster has, starts the housekeeping.
+  Task<Result<void>> start();
+  /// Ends watches and housekeeping; waits for writes under way.
+  Task<void> stop();
+  /// The address clients reach, once the socket is bound.
+  Task<void> set_endpoint(std::string address, std::uint16_t port);
+
+  [[nodiscard]] net::Handler handler();
+  /// Who answers logs, exec, attach and port-forward; null: nobody.
+  void set_pod_streams(PodStreams* streams);
+
+ private:
+  std::unique_ptr<Core> core_;
+};
+
+}  // namespace muster::apiserver

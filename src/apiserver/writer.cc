@@ -1,0 +1,218 @@
+#include "apiserver/writer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apiserver/admission.h"
+#include "apiserver/convert.h"
+#include "apiserver/namespaces.h"
+#include "apiserver/quota.h"
+#include "apiserver/services.h"
+#include "apiserver/strategy.h"
+#include "base/strings.h"
+#include "kube/apply.h"
+#include "kube/validate.h"
+#include "net/tls.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr int kNameAttempts = 8;
+
+kube::ApplyRequest apply_request(const Resource& resource, const WriteOptions& options, Time now) {
+  kube::ApplyRequest request;
+  request.manager = options.manager;
+  request.api_version = resource.api_version();
+  request.subresource = options.subresource == "status" || options.subresource == "scale" ? options.subresource : "";
+  request.now = now;
+  return request;
+}
+
+/// Subresources that change what an ordinary update may not, after checks of their own.
+bool unchecked(std::string_view subresource) {
+  return subresource == "binding" || subresource == "finalize" || subresource == "resize" || subresource == "ephemeralcontainers" || subresource == "internal";
+}
+
+void keep_metadata(json::Value& next, const json::Value& live) {
+  json::Object& metadata = json::make_object(next, {"metadata"});
+  for (const std::string_view key : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName",
+                                     "generation", "resourceVersion"}) {
+    const json::Value& value = json::at(live, "metadata", key);
+    if (value.is_null()) {
+      if (const auto found = metadata.find(key); found != metadata.end()) metadata.stable_erase(found);
+    } else {
+      metadata[key] = value;
+    }
+  }
+  if (const auto link = metadata.find("selfLink"); link != metadata.end()) metadata.stable_erase(link);
+}
+
+Result<void> check_new_finalizers(const Resource& resource, const json::Value& next, const json::Value& live) {
+  if (json::at(live, "metadata", "deletionTimestamp").is_null()) return {};
+  std::vector<std::string> added;
+  const json::Array& old = json::as_array(json::at(live, "metadata", "finalizers"));
+  for (const json::Value& finalizer : json::as_array(json::at(next, "metadata", "finalizers"))) {
+    if (std::none_of(old.begin(), old.end(), [&](const json::Value& each) { return json::equal(each, finalizer); })) {
+      added.push_back(quoted(json::as_string(finalizer)));
+    }
+  }
+  if (added.empty()) return {};
+  Cause cause;
+  cause.reason = "FieldValueForbidden";
+  cause.field = "metadata.finalizers";
+  cause.message = fmt::format("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", join(added, ", "));
+  return fail(kube::invalid(resource.info.gvk(), kube::name_of(live), {std::move(cause)}));
+}
+
+}  // namespace
+
+std::string generate_name(Env& env, std::string_view base) {
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  std::string name(base.substr(0, 58));
+  for (int i = 0; i < 5; ++i) name += kAlphabet[env.random() % kAlphabet.size()];
+  return name;
+}
+
+bool may_go(const json::Value& object) {
+  if (json::at(object, "metadata", "deletionTimestamp").is_null()) return false;
+  if (!json::as_array(json::at(object, "metadata", "finalizers")).empty()) return false;
+  if (json::as_int(json::at(object, "metadata", "deletionGracePeriodSeconds")) > 0) return false;
+  if (json::as_string(json::at(object, "kind")) == "Namespace" && !json::as_array(json::at(object, "spec", "finalizers")).empty()) return false;
+  return true;
+}
+
+StoredPtr Writer::unstored(const Resource& resource, std::string key, json::Value object, Revision revision) const {
+  auto stored = std::make_shared<Stored>();
+  stored->key = std::move(key);
+  stored->revision = revision;
+  stored->object = to_stored(resource, std::move(object));
+  order_members(stored->object);
+  stored->bytes = std::make_shared<const std::string>(json::dump(stored->object));
+  return stored;
+}
+
+Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, json::Value object, WriteOptions options, const User& user,
+                                       std::vector<std::string>* warnings) {
+  const Time now = core_.env.now();
+  json::Object& metadata = json::make_object(object, {"metadata"});
+  if (!json::as_string(json::at(object, "metadata", "resourceVersion")).empty()) {
+    co_return fail(bad_request("resourceVersion should not be set on objects to be created"));
+  }
+  const std::string base = json::text(json::at(object, "metadata", "generateName"));
+  const bool generated = json::as_string(json::at(object, "metadata", "name")).empty() && !base.empty();
+  if (generated) metadata["name"] = generate_name(core_.env, base);
+  if (resource->info.namespaced) metadata["namespace"] = ns;
+  if (!resource->info.namespaced && metadata.contains("namespace")) metadata.stable_erase(metadata.find("namespace"));
+  for (const std::string_view key : {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"}) {
+    if (const auto found = metadata.find(key); found != metadata.end()) metadata.stable_erase(found);
+  }
+
+  const auto entered = core_.namespaces->enter(*resource, ns, json::text(metadata["name"]));
+  if (!entered) co_return fail(entered.error());
+  metadata["uid"] = net::random_uuid();
+  metadata["creationTimestamp"] = format_time(now);
+  const auto admitted = co_await core_.admission->create(*resource, ns, object, user, warnings);
+  if (!admitted) co_return fail(admitted.error());
+  prepare_create(*resource, object, now);
+
+  auto causes = check_create(*resource, object);
+  if (!causes.empty()) {
+    if (generated) json::make(object, {"metadata", "name"}) = "";
+    co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
+  }
+  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), std::nullopt, object, apply_request(*resource, options, now));
+
+  Collection& collection = core_.collection(*resource);
+  for (int attempt = 0;; ++attempt) {
+    const std::string key = resource->key(ns, kube::name_of(object));
+    const KeyLock lock = co_await core_.image.lock(collection, key);
+    if (collection.find(key)) {
+      if (!generated || attempt >= kNameAttempts) co_return fail(already_exists(*resource, kube::name_of(object)));
+      json::make(object, {"metadata", "name"}) = generate_name(core_.env, base);
+      continue;
+    }
+    const auto addressed = core_.services->allocate(*resource, object, json::null_value());
+    if (!addressed) co_return fail(addressed.error());
+    const auto charge = core_.quota->charge(*resource, ns, object, options.dry_run);
+    if (!charge) co_return fail(charge.error());
+    if (options.dry_run) {
+      core_.services->release(*resource, object);
+      co_return unstored(*resource, key, std::move(object), 0);
+    }
+    auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(object)));
+    core_.quota->settle(*charge);
+    co_return stored;
+  }
+}
+
+Result<json::Value> Writer::finish_update(const Resource& resource, json::Value next, const json::Value& live, const WriteOptions& options) {
+  const std::string name = json::text(json::at(live, "metadata", "name"));
+  const std::string_view wanted_version = kube::resource_version_of(next);
+  if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
+    if (!parse_int(wanted_version)) return fail(bad_request(fmt::format("invalid resource version: {}", quoted(wanted_version))));
+    return fail(modified(resource, name));
+  }
+  const std::string_view wanted_uid = kube::uid_of(next);
+  if (!wanted_uid.empty() && wanted_uid != kube::uid_of(live)) {
+    return fail(conflict(resource, name, fmt::format("StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                                                     "precondition: {}, UID in object meta: {}",
+                                                     resource.info.plural, resource.key(kube::namespace_of(live), name), wanted_uid, kube::uid_of(live))));
+  }
+  next.get_object()["kind"] = resource.info.kind;
+  next.get_object()["apiVersion"] = resource.api_version();
+  const auto finalizers = check_new_finalizers(resource, next, live);
+  if (!finalizers) return fail(finalizers.error());
+  if (unchecked(options.subresource)) {
+    const json::Value generation = json::at(next, "metadata", "generation");
+    keep_metadata(next, live);
+    if (generation.is_number()) json::make(next, {"metadata", "generation"}) = generation;
+  } else {
+    keep_metadata(next, live);
+    apply_defaults(resource, next);
+    if (options.subresource == "status") {
+      prepare_status_update(resource, next, live);
+    } else {
+      prepare_update(resource, next, live);
+    }
+    const auto addressed = core_.services->allocate(resource, next, live);
+    if (!addressed) return fail(addressed.error());
+    if (!same_content(next, live)) {
+      auto causes = check_update(resource, next, live);
+      if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
+    }
+  }
+  if (!options.manager.empty() && !options.apply && !same_content(next, live)) {
+    kube::track_update(resource.shape(), live, next, apply_request(resource, options, core_.env.now()));
+  }
+  return next;
+}
+
+Task<Result<StoredPtr>> Writer::update(ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
+  Collection& collection = core_.collection(*resource);
+  const std::string key = resource->key(ns, name);
+  const KeyLock lock = co_await core_.image.lock(collection, key);
+  const StoredPtr current = collection.find(key);
+  if (!current) co_return fail(not_found(*resource, name));
+  if (!options.uid.empty() && options.uid != kube::uid_of(current->object)) {
+    co_return fail(conflict(*resource, name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", options.uid, kube::uid_of(current->object))));
+  }
+  const json::Value live = to_served(*resource, current->object);
+  auto computed = compute(live);
+  if (!computed) co_return fail(computed.error());
+  auto next = finish_update(*resource, std::move(*computed), live, options);
+  if (!next) co_return fail(next.error());
+
+  if (may_go(*next)) {
+    if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+    auto gone = co_await core_.image.erase(collection, key, to_stored(*resource, std::move(*next)));
+    co_return gone;
+  }
+  const bool unchanged = same_content(*next, live) && same_managers(*next, live);
+  if (unchanged) co_return current;
+  if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+  auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));
+  co_return stored;
+}
+
+}  // namespace muster::apiserver
