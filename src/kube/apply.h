@@ -20,6 +20,10 @@ class Shape {
   [[nodiscard]] virtual ListKind list_kind() const = 0;
   [[nodiscard]] virtual const std::vector<std::string>& list_keys() const = 0;
   [[nodiscard]] virtual bool atomic_map() const = 0;
+  /// A field that the type declares, in contrast to a key of a map. Keys are owned by themselves ("." in the set).
+  [[nodiscard]] virtual bool declares(std::string_view) const { return false; }
+  /// A field that an empty object of the kind already holds (Go's plain structs): creating it is nobody's change.
+  [[nodiscard]] virtual bool always_there(std::string_view) const { return false; }
 };
 const Shape& shape_of(const Type& type);  // lives as long as the schema
 

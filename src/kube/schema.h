@@ -21,7 +21,7 @@ struct Type;
 struct FieldType {
   enum class Shape : std::uint8_t { kScalar, kMessage, kList, kMap } shape = Shape::kScalar;
   std::string scalar;                        // for kScalar
-  const Type* type = nullptr;                // for kMessage
+  const Type* type = nullptr;                // for kMessage; also the named scalar (Quantity, Time …) of a kScalar
   std::shared_ptr<const FieldType> element;  // for kList and kMap
 };
 
@@ -37,13 +37,22 @@ struct Field {
   std::vector<std::string> enumeration;
 };
 
+/// Named types whose JSON form is not the struct that their protobuf form is.
+enum class Special : std::uint8_t {
+  kNone, kQuantity, kTime, kMicroTime, kIntOrString, kRawExtension, kFieldsV1, kJson, kPropsOrBool, kPropsOrArray, kPropsOrStrings
+};
+
 struct Type {
   std::string name;                           // "io.k8s.api.core.v1.Pod"
+  Special special = Special::kNone;
+  std::string scalar;                         // for named scalars: "string", "string:date-time", "any", "object"
   std::vector<Gvk> gvks;
   std::map<std::string, Field, std::less<>> fields;
-  std::map<int, std::string> by_number;       // first proto number -> field name (several for flattened messages)
+  std::multimap<int, const Field*> by_number; // first proto number -> field (several for flattened messages)
   std::string map_type;
   [[nodiscard]] const Field* find(std::string_view field) const;
+  /// The Go name: "PodSpec".
+  [[nodiscard]] std::string_view short_name() const;
 };
 
 struct Column {

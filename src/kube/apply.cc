@@ -1,0 +1,395 @@
+#include "kube/apply.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/strings.h"
+#include "kube/fieldset.h"
+
+namespace muster::kube {
+namespace {
+
+using json::Array;
+using json::Object;
+using json::Value;
+
+constexpr int kDepthMax = 200;
+
+const Shape* member_of(const Shape* shape, std::string_view key) { return shape == nullptr ? nullptr : shape->member(key); }
+bool atomic_map(const Shape* shape) { return shape != nullptr && shape->atomic_map(); }
+Shape::ListKind list_kind(const Shape* shape) { return shape == nullptr ? Shape::ListKind::kAtomic : shape->list_kind(); }
+
+/// "k:{…}" or "v:…" of a list's item, empty when the item has none of the keys.
+std::string item_element(const Shape& shape, const Value& item) {
+  if (shape.list_kind() == Shape::ListKind::kSet) return "v:" + json::dump(item);
+  Object keys;
+  std::vector<std::string> names = shape.list_keys();
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    const Value& value = json::at(item, name);
+    if (!value.is_null()) keys[name] = value;
+    else if (name == "protocol") keys[name] = "TCP";  // the one key with a default
+  }
+  return keys.empty() ? std::string() : "k:" + json::dump(keys);
+}
+
+
+/// Large lists are looked up by element, not searched again for each item.
+std::map<std::string, const Value*> by_element(const Shape& shape, const Array& list) {
+  std::map<std::string, const Value*> out;
+  for (const Value& item : list) out.emplace(item_element(shape, item), &item);
+  return out;
+}
+
+bool granular_list(const Shape* shape, const Value& value) {
+  return value.is_array() && list_kind(shape) != Shape::ListKind::kAtomic;
+}
+
+bool granular_map(const Shape* shape, const Value& value) { return value.is_object() && !atomic_map(shape); }
+
+/// What `value` sets: its leaves, and the items and keys on the way.
+void collect(const Shape* shape, const Value& value, FieldSet& set, int depth) {
+  if (depth > kDepthMax) return;
+  if (granular_map(shape, value)) {
+    for (const auto& member : value.get_object()) {
+      const std::string_view key = member.key();
+      FieldSet& child = set.children["f:" + std::string(key)];
+      const Shape* inner = member_of(shape, key);
+      const Value& is = member.value();
+      const bool empty_container = (is.is_object() && is.get_object().empty()) || (is.is_array() && is.get_array().empty());
+      if (granular_map(inner, is) || granular_list(inner, is)) collect(inner, is, child, depth + 1);
+      else child.member = true;
+      if (empty_container || shape == nullptr || !shape->declares(key)) child.member = true;
+    }
+  } else if (granular_list(shape, value)) {
+    for (const Value& item : value.get_array()) {
+      const std::string element = item_element(*shape, item);
+      if (element.empty()) continue;
+      FieldSet& child = set.children[element];
+      child.member = true;
+      if (item.is_object()) collect(shape->item(), item, child, depth + 1);
+    }
+  }
+}
+
+struct Difference {
+  FieldSet added, modified, removed;
+};
+
+class Comparison {
+ public:
+  /// Null pointers mean absent.
+  void compare(const Shape* shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
+    if (depth > kDepthMax) return;
+    const Value& sample = now != nullptr && !now->is_null() ? *now : (before != nullptr ? *before : json::null_value());
+    const bool same_kind = before == nullptr || now == nullptr || before->is_null() || now->is_null() || before->kind() == now->kind();
+    const bool map = same_kind && granular_map(shape, sample);
+    const bool list = same_kind && granular_list(shape, sample);
+    const auto empty = [](const Value* value) { return value == nullptr || value->is_null() || json::is_empty(*value); };
+    if ((!map && !list) || (empty(before) && empty(now))) {
+      if (before == nullptr) added.member = true;
+      else if (now == nullptr) removed.member = true;
+      else if (!json::equal(*before, *now)) modified.member = true;
+      return;
+    }
+    if (map) members(shape, before, now, added, modified, removed, depth);
+    else items(*shape, before, now, added, modified, removed, depth);
+    if (before == nullptr) added.member = true;
+    else if (now == nullptr) removed.member = true;
+  }
+
+ private:
+  void step(const Shape* inner, const std::string& element, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed,
+            int depth) {
+    if (before != nullptr && now != nullptr && json::equal(*before, *now)) return;
+    compare(inner, before, now, added.children[element], modified.children[element], removed.children[element], depth + 1);
+  }
+
+  void members(const Shape* shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
+    static const Object kNone;
+    const Object& left = before != nullptr && before->is_object() ? before->get_object() : kNone;
+    const Object& right = now != nullptr && now->is_object() ? now->get_object() : kNone;
+    static const Value kNull;
+    const bool existed = before != nullptr;
+    for (const auto& member : right) {
+      const Value* old = left.if_contains(member.key());
+      // A plain struct of Go stands in an empty object already; so does a required list, as null.
+      if (old == nullptr && existed && shape != nullptr && shape->always_there(member.key())) old = &kNull;
+      step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), added, modified, removed, depth);
+    }
+    for (const auto& member : left) {
+      if (!right.contains(member.key())) {
+        step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, added, modified, removed, depth);
+      }
+    }
+  }
+
+  void items(const Shape& shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
+    static const Array kNone;
+    const Array& left = before != nullptr && before->is_array() ? before->get_array() : kNone;
+    const Array& right = now != nullptr && now->is_array() ? now->get_array() : kNone;
+    const auto old_items = by_element(shape, left);
+    const auto new_items = by_element(shape, right);
+    for (const auto& [element, item] : new_items) {
+      const auto old = old_items.find(element);
+      step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, added, modified, removed, depth);
+    }
+    for (const auto& [element, item] : old_items) {
+      if (!new_items.contains(element)) step(shape.item(), element, item, nullptr, added, modified, removed, depth);
+    }
+  }
+};
+
+/// What a request may own: without what only the server writes, and without the other subresource.
+Value owned_part(const Value& object, const std::string& subresource) {
+  Value out = Object();
+  if (subresource == "status") {
+    if (!json::at(object, "status").is_null()) out.get_object()["status"] = json::at(object, "status");
+    return out;
+  }
+  for (const auto& member : json::as_object(object)) {
+    const std::string_view key = member.key();
+    if (key == "apiVersion" || key == "kind" || key == "status") continue;
+    out.get_object().emplace(key, member.value());
+  }
+  for (const std::string_view key : {"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+                                     "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    json::remove(out, {"metadata", key});
+  }
+  if (const Value* metadata = out.get_object().if_contains("metadata"); metadata != nullptr && json::is_empty(*metadata)) json::remove(out, {"metadata"});
+  return out;
+}
+
+Difference difference(const Shape* shape, const Value& before, const Value& now) {
+  Difference out;
+  Comparison().compare(shape, &before, &now, out.added, out.modified, out.removed, 0);
+  for (FieldSet* set : {&out.added, &out.modified, &out.removed}) {
+    set->member = false;
+    set->tidy();
+  }
+  return out;
+}
+
+struct Manager {
+  std::string name, operation, api_version, subresource, time;
+  FieldSet set;
+
+  [[nodiscard]] auto key() const { return std::tie(name, operation, api_version, subresource); }
+  [[nodiscard]] std::string text() const {
+    std::string out = quoted(name);
+    if (!subresource.empty()) out += " with subresource " + quoted(subresource);
+    if (operation == "Update") out += " using " + api_version;
+    return out;
+  }
+};
+
+std::vector<Manager> read_managers(const Value& object) {
+  std::vector<Manager> out;
+  for (const Value& entry : json::as_array(json::at(object, "metadata", "managedFields"))) {
+    Manager manager{.name = json::text(json::at(entry, "manager")),
+                    .operation = json::text(json::at(entry, "operation")),
+                    .api_version = json::text(json::at(entry, "apiVersion")),
+                    .subresource = json::text(json::at(entry, "subresource")),
+                    .time = json::text(json::at(entry, "time")),
+                    .set = FieldSet::from_json(json::at(entry, "fieldsV1"))};
+    if (manager.operation.empty()) continue;  // the empty entry by which clients reset the list
+    out.push_back(std::move(manager));
+  }
+  return out;
+}
+
+void write_managers(Value& object, std::vector<Manager> managers) {
+  std::erase_if(managers, [](const Manager& manager) { return manager.set.empty(); });
+  if (managers.empty()) {
+    json::remove(object, {"metadata", "managedFields"});
+    return;
+  }
+  std::sort(managers.begin(), managers.end(), [](const Manager& a, const Manager& b) {
+    return std::tie(a.operation, a.time, a.name, a.api_version, a.subresource) < std::tie(b.operation, b.time, b.name, b.api_version, b.subresource);
+  });
+  Array list;
+  for (const Manager& manager : managers) {
+    Object entry{{"manager", manager.name}, {"operation", manager.operation}, {"apiVersion", manager.api_version}};
+    if (!manager.time.empty()) entry["time"] = manager.time;
+    entry["fieldsType"] = "FieldsV1";
+    entry["fieldsV1"] = manager.set.to_json();
+    if (!manager.subresource.empty()) entry["subresource"] = manager.subresource;
+    list.push_back(std::move(entry));
+  }
+  json::make(object, {"metadata", "managedFields"}) = std::move(list);
+}
+
+Manager& manager_for(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation) {
+  for (Manager& manager : managers) {
+    if (manager.name == request.manager && manager.operation == operation && manager.api_version == request.api_version && manager.subresource == request.subresource) return manager;
+  }
+  managers.push_back({.name = request.manager, .operation = std::string(operation), .api_version = request.api_version, .subresource = request.subresource});
+  return managers.back();
+}
+
+/// The applied value over the live one.
+void merge(const Shape* shape, Value& live, const Value& applied, int depth) {
+  if (depth > kDepthMax) return;
+  if (granular_map(shape, applied) && live.is_object()) {
+    Object& object = live.get_object();
+    for (const auto& member : applied.get_object()) {
+      Value* have = object.if_contains(member.key());
+      if (have == nullptr) object.emplace(member.key(), member.value());
+      else merge(member_of(shape, member.key()), *have, member.value(), depth + 1);
+    }
+    return;
+  }
+  if (granular_list(shape, applied) && live.is_array()) {
+    std::map<std::string, std::size_t> places;
+    for (std::size_t i = 0; i < live.get_array().size(); ++i) places.emplace(item_element(*shape, live.get_array()[i]), i);
+    for (const Value& item : applied.get_array()) {
+      const auto found = places.find(item_element(*shape, item));
+      if (found == places.end()) live.get_array().push_back(item);
+      else merge(shape->item(), live.get_array()[found->second], item, depth + 1);
+    }
+    return;
+  }
+  live = applied;
+}
+
+/// Removes what the manager applied last time (`last`) and nobody owns now.
+void prune(const Shape* shape, Value& value, const FieldSet& last, const FieldSet& owned, int depth) {
+  if (depth > kDepthMax) return;
+  if (granular_map(shape, value)) {
+    Object& object = value.get_object();
+    for (const auto& [element, child] : last.children) {
+      if (!element.starts_with("f:")) continue;
+      const auto found = object.find(std::string_view(element).substr(2));
+      if (found == object.end()) continue;
+      const FieldSet* still = owned.find(element);
+      if (still == nullptr || still->empty()) object.stable_erase(found);
+      else prune(member_of(shape, std::string_view(element).substr(2)), found->value(), child, *still, depth + 1);
+    }
+  } else if (granular_list(shape, value)) {
+    Array kept;
+    for (Value& item : value.get_array()) {
+      const std::string element = item_element(*shape, item);
+      const FieldSet* was = last.find(element);
+      const FieldSet* still = owned.find(element);
+      if (was != nullptr && (still == nullptr || still->empty())) continue;
+      if (was != nullptr) prune(shape->item(), item, *was, *still, depth + 1);
+      kept.push_back(std::move(item));
+    }
+    value = std::move(kept);
+  }
+}
+
+struct Conflict {
+  std::string manager, path;
+};
+
+Error conflict_error(const std::vector<Conflict>& conflicts) {
+  Error error;
+  error.code = Code::kConflict;
+  for (const Conflict& conflict : conflicts) error.causes.push_back({"FieldManagerConflict", "conflict with " + conflict.manager, conflict.path});
+  if (conflicts.size() == 1) {
+    error.message = fmt::format("Apply failed with 1 conflict: conflict with {}: {}", conflicts[0].manager, conflicts[0].path);
+    return error;
+  }
+  std::vector<std::string> lines;
+  std::string last;
+  for (const Conflict& conflict : conflicts) {
+    if (conflict.manager != last) lines.push_back(fmt::format("conflicts with {}:", conflict.manager));
+    last = conflict.manager;
+    lines.push_back("- " + conflict.path);
+  }
+  error.message = fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), join(lines, "\n"));
+  return error;
+}
+
+/// Takes changed and removed fields away from the other managers; without force, changed ones are conflicts.
+std::vector<Conflict> settle(std::vector<Manager>& managers, const Manager& own, const Difference& change, bool force) {
+  FieldSet changed = change.modified;
+  changed.add(change.added);
+  std::vector<Conflict> conflicts;
+  for (Manager& manager : managers) {
+    if (manager.key() == own.key()) continue;
+    const FieldSet both = manager.set.intersect(changed);
+    if (!force) {
+      for (const std::string& path : both.paths()) conflicts.push_back({manager.text(), path});
+    }
+    manager.set.subtract(both);
+    manager.set.subtract(change.removed);
+  }
+  std::sort(conflicts.begin(), conflicts.end(), [](const Conflict& a, const Conflict& b) { return std::tie(a.manager, a.path) < std::tie(b.manager, b.path); });
+  return conflicts;
+}
+
+}  // namespace
+
+Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& live, const json::Value& applied, const ApplyRequest& request) {
+  if (!applied.is_object()) return fail(Code::kBadRequest, "an applied configuration must be an object");
+  if (!json::as_array(json::at(applied, "metadata", "managedFields")).empty()) return fail(Code::kBadRequest, "metadata.managedFields must be nil");
+
+  const Value wanted = owned_part(applied, request.subresource);
+  FieldSet wanted_set;
+  collect(shape, wanted, wanted_set, 0);
+  std::vector<Manager> managers = live ? read_managers(*live) : std::vector<Manager>();
+  if (live && managers.empty()) {
+    // Nobody kept book so far: what is there belongs to somebody, so that it is not taken without a word.
+    ApplyRequest before = request;
+    before.manager = "before-first-apply";
+    before.subresource = "";
+    Manager& unknown = manager_for(managers, before, "Update");
+    unknown.time = format_time(request.now);
+    unknown.set = difference(shape, Value(Object()), owned_part(*live, "")).added;
+  }
+
+  Value result = live ? *live : applied;
+  if (live) {
+    merge(shape, result, wanted, 0);
+  } else if (request.subresource.empty()) {
+    json::remove(result, {"metadata", "managedFields"});
+  }
+  Manager& own = manager_for(managers, request, "Apply");
+  const Manager identity = own;
+  const FieldSet last = own.set;
+  own.set = wanted_set;
+  if (!last.empty()) {
+    FieldSet owned;
+    for (const Manager& manager : managers) owned.add(manager.set);
+    prune(shape, result, last, owned, 0);
+  }
+  const Difference change = difference(shape, live ? owned_part(*live, request.subresource) : Value(Object()), owned_part(result, request.subresource));
+  const auto conflicts = settle(managers, identity, change, request.force);
+  if (!conflicts.empty()) return fail(conflict_error(conflicts));
+  const bool changed = !change.added.empty() || !change.modified.empty() || !change.removed.empty() || !(last == wanted_set);
+  Manager& mine = manager_for(managers, request, "Apply");
+  if (changed || mine.time.empty()) mine.time = format_time(request.now);
+  write_managers(result, std::move(managers));
+  return result;
+}
+
+void track_update(const Shape* shape, const std::optional<json::Value>& live, json::Value& updated, const ApplyRequest& request) {
+  if (request.manager.empty() || !updated.is_object()) return;
+  // An explicit empty list in the update resets the book; otherwise what the client sent of it does not count
+  // unless it really changed something (kubectl's migration to server-side apply writes it).
+  const Value& sent = json::at(updated, "metadata", "managedFields");
+  const bool reset = sent.is_array() && (sent.get_array().empty() || (sent.get_array().size() == 1 && json::is_empty(json::at(sent.get_array()[0], "operation"))));
+  std::vector<Manager> managers;
+  if (sent.is_array() && !reset) managers = read_managers(updated);
+  else if (live && !reset) managers = read_managers(*live);
+
+  const Difference change = difference(shape, live ? owned_part(*live, request.subresource) : Value(Object()), owned_part(updated, request.subresource));
+  if (!change.added.empty() || !change.modified.empty() || !change.removed.empty()) {
+    Manager& own = manager_for(managers, request, "Update");
+    const FieldSet before = own.set;
+    own.set.subtract(change.removed);
+    own.set.add(change.modified);
+    own.set.add(change.added);
+    if (!(own.set == before) || own.time.empty()) own.time = format_time(request.now);
+    const Manager identity = own;
+    settle(managers, identity, change, true);
+  }
+  write_managers(updated, std::move(managers));
+}
+
+}  // namespace muster::kube

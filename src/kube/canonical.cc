@@ -1,0 +1,70 @@
+#include "base/quantity.h"
+#include "kube/defaults.h"
+
+namespace muster::kube {
+namespace {
+
+void canonical_quantity(json::Value& value) {
+  if (value.is_string()) {
+    const auto quantity = parse_quantity(json::as_string(value));
+    if (!quantity) return;
+    std::string text = quantity->text();
+    if (text != json::as_string(value)) value = std::move(text);
+  } else if (value.is_number()) {
+    const auto quantity = parse_quantity(json::dump(value));
+    if (quantity) value = quantity->text();
+  }
+}
+
+void canonical_time(json::Value& value, bool micro) {
+  const std::string_view text = json::as_string(value);
+  // Already "2026-11-15T05:40:00Z" or with six digits of fraction: nearly always.
+  if (text.size() == (micro ? 27U : 20U) && text.back() == 'Z') return;
+  const auto time = parse_time(text);
+  if (time) value = micro ? format_micro_time(*time) : format_time(*time);
+}
+
+void canonical_value(const FieldType& type, json::Value& value) {
+  switch (type.shape) {
+    case FieldType::Shape::kMessage: canonicalise(*type.type, value); return;
+    case FieldType::Shape::kList:
+      if (value.is_array() && (type.element->shape != FieldType::Shape::kScalar || type.element->type != nullptr)) {
+        for (json::Value& item : value.get_array()) canonical_value(*type.element, item);
+      }
+      return;
+    case FieldType::Shape::kMap:
+      if (value.is_object() && (type.element->shape != FieldType::Shape::kScalar || type.element->type != nullptr)) {
+        for (auto& member : value.get_object()) canonical_value(*type.element, member.value());
+      }
+      return;
+    case FieldType::Shape::kScalar:
+      if (type.type == nullptr) return;
+      if (type.type->special == Special::kQuantity) canonical_quantity(value);
+      else if (type.type->special == Special::kTime) canonical_time(value, false);
+      else if (type.type->special == Special::kMicroTime) canonical_time(value, true);
+      return;
+  }
+}
+
+}  // namespace
+
+void canonicalise(const Type& type, json::Value& value) {
+  json::Object* object = value.if_object();
+  if (object == nullptr) return;
+  bool nulls = false;
+  for (auto& member : *object) {
+    if (member.value().is_null()) {
+      nulls = true;
+      continue;
+    }
+    const Field* field = type.find(member.key());
+    if (field != nullptr) canonical_value(field->type, member.value());
+  }
+  if (!nulls) return;
+  for (auto at = object->begin(); at != object->end();) {
+    if (at->value().is_null()) at = object->stable_erase(at);
+    else ++at;
+  }
+}
+
+}  // namespace muster::kube

@@ -1,0 +1,13 @@
+/// Regular expressions of CRD schemas. Compiled once each; the only place that includes <regex>.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster::kube {
+
+/// True when `text` contains a match. A pattern that does not compile matches everything (parse_crd refuses it).
+bool pattern_matches(const std::string& pattern, std::string_view text);
+bool pattern_compiles(const std::string& pattern);
+
+}  // namespace muster::kube

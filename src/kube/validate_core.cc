@@ -1,0 +1,321 @@
+#include <fmt/core.h>
+
+#include <set>
+
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "kube/names.h"
+#include "kube/rules.h"
+#include "kube/validate.h"
+
+namespace muster::kube {
+namespace {
+
+using json::Value;
+
+constexpr std::size_t kDataBytesMax = 1024 * 1024;
+
+bool is_address(std::string_view text) {
+  if (text.find(':') != std::string_view::npos) return true;  // v6 in any of its forms; the store does not route by it
+  const auto parts = split(text, '.');
+  if (parts.size() != 4) return false;
+  for (const std::string& part : parts) {
+    const auto number = parse_int(part);
+    if (!number || *number < 0 || *number > 255 || part.size() > 3 || (part.size() > 1 && part[0] == '0')) return false;
+  }
+  return true;
+}
+
+/// Sizes and keys of data and binaryData together, as ConfigMap and Secret have them.
+void validate_data(const Value& object, const std::vector<std::string_view>& members, bool base64, Causes& causes) {
+  std::size_t total = 0;
+  for (const std::string_view member : members) {
+    for (const auto& entry : json::as_object(json::at(object, member))) {
+      const std::string_view key = entry.key();
+      causes.check(fmt::format("{}[{}]", member, key), key, check_config_key(key));
+      const std::size_t size = json::as_string(entry.value()).size();
+      total += base64 || member == "binaryData" ? size / 4 * 3 : size;
+    }
+  }
+  if (total > kDataBytesMax) causes.too_long(base64 ? "data" : "[]", kDataBytesMax);
+}
+
+void immutable_data(const Value& now, const Value& before, const std::vector<std::string_view>& members, Causes& causes) {
+  if (!json::as_bool(json::at(before, "immutable"))) return;
+  if (!json::as_bool(json::at(now, "immutable"))) causes.forbidden("immutable", "field is immutable when `immutable` is set");
+  for (const std::string_view member : members) {
+    const Value& value = json::at(now, member);
+    const Value& old = json::at(before, member);
+    if (!json::equal(value, old) && !(json::is_empty(value) && json::is_empty(old))) {
+      causes.forbidden(std::string(member), "field is immutable when `immutable` is set");
+    }
+  }
+}
+
+void validate_int_or_percent(const Value& value, const std::string& field, Causes& causes) {
+  if (value.is_null()) return;
+  if (value.is_int64()) {
+    if (value.get_int64() < 0) causes.invalid(field, json::dump(value), "must be greater than or equal to 0");
+    return;
+  }
+  const std::string_view text = json::as_string(value);
+  const bool percent = text.size() > 1 && text.ends_with('%') && parse_int(text.substr(0, text.size() - 1)).value_or(-1) >= 0;
+  if (!percent) {
+    causes.invalid(field, shown(value), "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
+  } else if (parse_int(text.substr(0, text.size() - 1)).value_or(0) > 100) {
+    causes.invalid(field, shown(value), "must not be greater than 100%");
+  }
+}
+
+void validate_service_port(const Value& port, const std::string& here, bool several, Causes& causes) {
+  const std::string_view name = json::as_string(json::at(port, "name"));
+  if (name.empty()) {
+    if (several) causes.required(here + ".name");
+  } else {
+    causes.check(here + ".name", name, check_dns_label(name));
+  }
+  const Value& number = json::at(port, "port");
+  if (json::as_int(number) < 1 || json::as_int(number) > 65535) causes.invalid(here + ".port", json::dump(number.is_null() ? Value(0) : number), "must be between 1 and 65535, inclusive");
+  validate_enum(json::at(port, "protocol"), here + ".protocol", {"SCTP", "TCP", "UDP"}, causes);
+  const Value& target = json::at(port, "targetPort");
+  if (target.is_int64()) validate_range(target, here + ".targetPort", 1, 65535, causes);
+  else if (target.is_string()) causes.check(here + ".targetPort", json::as_string(target), check_port_name(json::as_string(target)));
+}
+
+}  // namespace
+
+void validate_service(const Value& service, const Value* live, Causes& causes) {
+  const Value& spec = json::at(service, "spec");
+  const std::string_view type = json::as_string(json::at(spec, "type"));
+  const std::string_view cluster_ip = json::as_string(json::at(spec, "clusterIP"));
+  const json::Array& ports = json::as_array(json::at(spec, "ports"));
+  if (ports.empty() && cluster_ip != "None" && type != "ExternalName") causes.required("spec.ports");
+  if (type == "ExternalName") {
+    if (!cluster_ip.empty()) causes.forbidden("spec.clusterIPs[0]", "may not be set when `type` is 'ExternalName'");
+    const std::string_view name = json::as_string(json::at(spec, "externalName"));
+    if (name.empty()) causes.required("spec.externalName");
+    else causes.check("spec.externalName", name, check_dns_subdomain(name));
+  }
+  std::set<std::string_view> names;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const std::string here = fmt::format("spec.ports[{}]", i);
+    validate_service_port(ports[i], here, ports.size() > 1, causes);
+    const std::string_view name = json::as_string(json::at(ports[i], "name"));
+    if (!name.empty() && !names.insert(name).second) causes.duplicate(here + ".name", quoted(name));
+    const std::string pair = fmt::format("{}/{}", json::as_string(json::at(ports[i], "protocol")), json::as_int(json::at(ports[i], "port")));
+    if (!seen.insert(pair).second) {
+      causes.duplicate(here, json::dump(json::Object{{"protocol", json::at(ports[i], "protocol")}, {"port", json::at(ports[i], "port")}}));
+    }
+  }
+  validate_labels(json::at(spec, "selector"), "spec.selector", causes);
+  validate_enum(json::at(spec, "sessionAffinity"), "spec.sessionAffinity", {"ClientIP", "None"}, causes);
+  validate_enum(json::at(spec, "type"), "spec.type", {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}, causes);
+  if (!cluster_ip.empty() && cluster_ip != "None" && !is_address(cluster_ip)) {
+    causes.invalid("spec.clusterIPs[0]", quoted(cluster_ip), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+  }
+  if (live != nullptr) {
+    const std::string_view old_ip = json::as_string(json::at(*live, "spec", "clusterIP"));
+    const std::string_view old_type = json::as_string(json::at(*live, "spec", "type"));
+    if (!old_ip.empty() && old_ip != cluster_ip && type != "ExternalName" && old_type != "ExternalName") {
+      causes.invalid("spec.clusterIPs[0]", quoted(cluster_ip), "may not change once set");
+    }
+  }
+}
+
+void validate_config_map(const Value& map, const Value* live, Causes& causes) {
+  validate_data(map, {"data", "binaryData"}, false, causes);
+  for (const auto& entry : json::as_object(json::at(map, "binaryData"))) {
+    if (json::as_object(json::at(map, "data")).contains(entry.key())) {
+      causes.invalid(fmt::format("binaryData[{}]", std::string_view(entry.key())), quoted(std::string_view(entry.key())), "duplicate of key present in data");
+    }
+  }
+  if (live != nullptr) immutable_data(map, *live, {"data", "binaryData"}, causes);
+}
+
+void validate_secret(const Value& secret, const Value* live, Causes& causes) {
+  validate_data(secret, {"data"}, true, causes);
+  const std::string_view type = json::as_string(json::at(secret, "type"));
+  const Value& data = json::at(secret, "data");
+  const auto need = [&](std::string_view key) {
+    if (json::at(data, key).is_null()) causes.required(fmt::format("data[{}]", key));
+  };
+  if (type == "kubernetes.io/tls") {
+    need("tls.crt");
+    need("tls.key");
+  } else if (type == "kubernetes.io/ssh-auth") {
+    need("ssh-privatekey");
+  } else if (type == "kubernetes.io/dockerconfigjson") {
+    need(".dockerconfigjson");
+  } else if (type == "kubernetes.io/service-account-token") {
+    if (annotation(secret, "kubernetes.io/service-account.name").empty()) causes.required("metadata.annotations[kubernetes.io/service-account.name]");
+  } else if (type == "kubernetes.io/basic-auth") {
+    if (json::at(data, "username").is_null() && json::at(data, "password").is_null()) {
+      causes.required("data[username]");
+      causes.required("data[password]");
+    }
+  }
+  if (live != nullptr) {
+    immutable(json::at(secret, "type"), json::at(*live, "type"), "type", causes);
+    immutable_data(secret, *live, {"data"}, causes);
+  }
+}
+
+void validate_taints(const Value& taints, const std::string& field, Causes& causes) {
+  std::set<std::string> seen;
+  const json::Array& list = json::as_array(taints);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string here = fmt::format("{}[{}]", field, i);
+    const std::string_view key = json::as_string(json::at(list[i], "key"));
+    const std::string_view value = json::as_string(json::at(list[i], "value"));
+    const std::string_view effect = json::as_string(json::at(list[i], "effect"));
+    if (!check_label_key(key).empty()) {
+      for (const std::string& problem : qualified_name_problems(key)) causes.invalid(here + ".key", quoted(key), problem);
+    }
+    causes.check(here + ".value", value, check_label_value(value));
+    validate_enum(json::at(list[i], "effect"), here + ".effect", {"NoSchedule", "PreferNoSchedule", "NoExecute"}, causes);
+    if (!seen.insert(fmt::format("{}:{}", key, effect)).second) {
+      causes.duplicate(here, json::dump(list[i]));
+    }
+  }
+}
+
+void validate_node(const Value& node, Causes& causes) {
+  validate_taints(json::at(node, "spec", "taints"), "spec.taints", causes);
+  validate_resource_list(json::at(node, "status", "capacity"), "status.capacity", false, causes);
+  validate_resource_list(json::at(node, "status", "allocatable"), "status.allocatable", false, causes);
+}
+
+void validate_priority_class(const Value& object, const Value* live, Causes& causes) {
+  const std::string_view name = name_of(object);
+  const std::int64_t value = json::as_int(json::at(object, "value"));
+  const bool system = name.starts_with("system-");
+  if (system && name != "system-node-critical" && name != "system-cluster-critical") {
+    causes.forbidden("metadata.name", "priority class names with 'system-' prefix are reserved for system use only. error: " + std::string(name) +
+                                          " is not a known system priority class");
+  } else if (!system && value > 1'000'000'000) {
+    causes.forbidden("value", fmt::format("maximum allowed value of a user defined priority is {}", 1'000'000'000));
+  }
+  validate_enum(json::at(object, "preemptionPolicy"), "preemptionPolicy", {"Never", "PreemptLowerPriority"}, causes, false);
+  if (live != nullptr) {
+    if (value != json::as_int(json::at(*live, "value"))) causes.forbidden("value", "may not be changed in an update.");
+    const Value& policy = json::at(object, "preemptionPolicy");
+    const Value& old = json::at(*live, "preemptionPolicy");
+    if (!json::equal(policy, old)) causes.invalid("preemptionPolicy", shown(policy), "field is immutable");
+  }
+}
+
+void validate_pdb(const Value& object, Causes& causes) {
+  const Value& spec = json::at(object, "spec");
+  const Value& least = json::at(spec, "minAvailable");
+  const Value& most = json::at(spec, "maxUnavailable");
+  if (!least.is_null() && !most.is_null()) {
+    causes.invalid("spec", json::dump(spec), "minAvailable and maxUnavailable cannot be both set");
+  }
+  validate_int_or_percent(least, "spec.minAvailable", causes);
+  validate_int_or_percent(most, "spec.maxUnavailable", causes);
+  validate_label_selector(json::at(spec, "selector"), "spec.selector", causes);
+  validate_enum(json::at(spec, "unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", {"AlwaysAllow", "IfHealthyBudget"}, causes, false);
+}
+
+void validate_claim(const Value& object, const Value* live, Causes& causes) {
+  const Value& spec = json::at(object, "spec");
+  const json::Array& modes = json::as_array(json::at(spec, "accessModes"));
+  if (modes.empty()) causes.required("spec.accessModes", "at least 1 access mode is required");
+  for (const Value& mode : modes) validate_enum(mode, "spec.accessModes", {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}, causes);
+  const Value& storage = json::at(spec, "resources", "requests", "storage");
+  if (storage.is_null()) {
+    causes.required("spec.resources[storage]");
+  } else if (const auto quantity = parse_quantity(storage.is_string() ? json::text(storage) : json::dump(storage)); quantity && (quantity->is_negative() || quantity->is_zero())) {
+    causes.invalid("spec.resources[storage]", quoted(quantity->text()), "must be greater than zero");
+  }
+  validate_enum(json::at(spec, "volumeMode"), "spec.volumeMode", {"Block", "Filesystem"}, causes, false);
+  if (live == nullptr) return;
+  Value now = spec;
+  Value before = json::at(*live, "spec");
+  for (Value* value : {&now, &before}) {
+    json::remove(*value, {"resources"});
+    json::remove(*value, {"volumeAttributesClassName"});
+  }
+  const bool binding = json::is_empty(json::at(before, "volumeName"));  // the binder fills it once
+  if (binding) {
+    json::remove(now, {"volumeName"});
+    json::remove(before, {"volumeName"});
+  }
+  if (!json::equal(now, before)) {
+    causes.forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
+  }
+}
+
+void validate_event(const Value& object, bool new_api, Causes& causes) {
+  const Value& involved = json::at(object, new_api ? "regarding" : "involvedObject");
+  const std::string field = new_api ? "regarding.namespace" : "involvedObject.namespace";
+  const std::string_view space = json::as_string(json::at(involved, "namespace"));
+  const std::string_view own = namespace_of(object);
+  if (space.empty()) {
+    if (!own.empty() && own != "default" && own != "kube-system") causes.invalid(field, "\"\"", "does not match event.namespace");
+  } else if (space != own) {
+    causes.invalid(field, quoted(space), "does not match event.namespace");
+  }
+  if (!new_api) return;
+  if (json::is_empty(json::at(object, "eventTime"))) causes.required("eventTime");
+  const std::string_view controller = json::as_string(json::at(object, "reportingController"));
+  if (controller.empty()) causes.required("reportingController");
+  for (const std::string& problem : qualified_name_problems(controller)) causes.invalid("reportingController", quoted(controller), problem);
+  if (json::is_empty(json::at(object, "reportingInstance"))) causes.required("reportingInstance");
+  if (json::is_empty(json::at(object, "action"))) causes.required("action");
+  if (json::is_empty(json::at(object, "reason"))) causes.required("reason");
+  validate_enum(json::at(object, "type"), "type", {"Normal", "Warning"}, causes);
+  if (json::as_string(json::at(object, "note")).size() > 1024) causes.invalid("note", quoted(json::as_string(json::at(object, "note"))), "can have at most 1024 characters");
+}
+
+void validate_lease(const Value& object, Causes& causes) {
+  const Value& spec = json::at(object, "spec");
+  const Value& duration = json::at(spec, "leaseDurationSeconds");
+  if (!duration.is_null() && json::as_int(duration) <= 0) causes.invalid("spec.leaseDurationSeconds", json::dump(duration), "must be greater than 0");
+  validate_non_negative(json::at(spec, "leaseTransitions"), "spec.leaseTransitions", causes);
+}
+
+void validate_role(const Value& object, bool cluster, Causes& causes) {
+  const json::Array& rules = json::as_array(json::at(object, "rules"));
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const std::string here = fmt::format("rules[{}]", i);
+    if (json::as_array(json::at(rules[i], "verbs")).empty()) causes.required(here + ".verbs", "verbs must contain at least one value");
+    const bool urls = !json::as_array(json::at(rules[i], "nonResourceURLs")).empty();
+    if (urls) {
+      if (!cluster) causes.invalid(here + ".nonResourceURLs", json::dump(json::at(rules[i], "nonResourceURLs")), "namespaced rules cannot apply to non-resource URLs");
+      if (!json::as_array(json::at(rules[i], "apiGroups")).empty() || !json::as_array(json::at(rules[i], "resources")).empty() ||
+          !json::as_array(json::at(rules[i], "resourceNames")).empty()) {
+        causes.invalid(here + ".nonResourceURLs", json::dump(json::at(rules[i], "nonResourceURLs")), "rules cannot apply to both regular resources and non-resource URLs");
+      }
+      continue;
+    }
+    if (json::as_array(json::at(rules[i], "apiGroups")).empty()) causes.required(here + ".apiGroups", "resource rules must supply at least one api group");
+    if (json::as_array(json::at(rules[i], "resources")).empty()) causes.required(here + ".resources", "resource rules must supply at least one resource");
+  }
+}
+
+void validate_role_binding(const Value& object, const Value* live, bool cluster, Causes& causes) {
+  const Value& ref = json::at(object, "roleRef");
+  const std::string_view group = json::as_string(json::at(ref, "apiGroup"));
+  if (group != "rbac.authorization.k8s.io") causes.not_supported("roleRef.apiGroup", group, {"rbac.authorization.k8s.io"});
+  const std::string_view kind = json::as_string(json::at(ref, "kind"));
+  if (cluster && kind != "ClusterRole") causes.not_supported("roleRef.kind", kind, {"ClusterRole"});
+  else if (kind != "Role" && kind != "ClusterRole") causes.not_supported("roleRef.kind", kind, {"Role", "ClusterRole"});
+  if (json::is_empty(json::at(ref, "name"))) causes.required("roleRef.name");
+  const json::Array& subjects = json::as_array(json::at(object, "subjects"));
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    const std::string here = fmt::format("subjects[{}]", i);
+    if (json::is_empty(json::at(subjects[i], "name"))) causes.required(here + ".name");
+    const std::string_view subject = json::as_string(json::at(subjects[i], "kind"));
+    if (subject == "ServiceAccount") {
+      if (json::is_empty(json::at(subjects[i], "namespace")) && cluster) causes.required(here + ".namespace");
+      if (!json::is_empty(json::at(subjects[i], "apiGroup"))) causes.not_supported(here + ".apiGroup", json::as_string(json::at(subjects[i], "apiGroup")), {""});
+    } else if (subject != "User" && subject != "Group") {
+      causes.not_supported(here + ".kind", subject, {"ServiceAccount", "User", "Group"});
+    }
+  }
+  if (live != nullptr && !json::equal(ref, json::at(*live, "roleRef"))) causes.invalid("roleRef", json::dump(ref), "cannot change roleRef");
+}
+
+}  // namespace muster::kube
