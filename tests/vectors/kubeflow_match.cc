@@ -103,7 +103,7 @@ std::vector<std::string> condition_lines(const Value& conditions, bool merge_res
   for (const auto& condition : json::as_array(conditions)) {
     const auto type = json::as_string(json::at(condition, "type"));
     if (skip_created && type == "Created") continue;
-    if (merge_restarting && (type == "Restarting" || type == "Running")) {
+    if (merge_restarting && (type == "Restarting" || type == "Running") && json::as_string(json::at(condition, "status")) == "True") {
       lines.push_back("Running or Restarting");
       continue;
     }

@@ -1,0 +1,61 @@
+#include "controllers/common/admission.h"
+
+#include "controllers/pytorchjob/validate.h"
+#include "controllers/t9k/validate.h"
+
+namespace muster::controllers {
+namespace {
+
+Verdict admit_tfjob(const json::Value& job, const json::Value* old_job) {
+  Verdict verdict;
+  check_training_job(verdict, {.specs_field = "tfReplicaSpecs", .container = "tensorflow"}, job, old_job);
+  const auto& specs = json::at(job, "spec", "tfReplicaSpecs");
+  if (json::at(specs, "Chief").is_object() && json::at(specs, "Master").is_object()) {
+    verdict.forbidden("spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role");
+  }
+  return verdict;
+}
+
+Verdict admit_xgboostjob(const json::Value& job, const json::Value* old_job) {
+  Verdict verdict;
+  check_training_job(verdict, {.specs_field = "xgbReplicaSpecs", .container = "xgboost", .types = {"Master", "Worker"}}, job, old_job);
+  const auto& specs = json::at(job, "spec", "xgbReplicaSpecs");
+  if (!specs.is_object()) return verdict;
+  const auto& master = json::at(specs, "Master");
+  if (!master.is_object()) {
+    verdict.required("spec.xgbReplicaSpecs[Master]", "must be present");
+  } else if (json::as_int(json::at(master, "replicas"), -1) != 1) {
+    verdict.forbidden("spec.xgbReplicaSpecs[Master].replicas", "must be 1");
+  }
+  return verdict;
+}
+
+/// The CRDs' transition rule: it bites when the field is there before and after.
+void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old_job) {
+  const auto& before = json::at(old_job, "spec", "runPolicy", "schedulingPolicy", "queue");
+  const auto& after = json::at(job, "spec", "runPolicy", "schedulingPolicy", "queue");
+  if (before.is_string() && after.is_string() && !json::equal(before, after)) {
+    verdict.invalid("spec.runPolicy.schedulingPolicy.queue", after, "spec.runPolicy.schedulingPolicy.queue is immutable");
+  }
+}
+
+}  // namespace
+
+Verdict admit(const json::Value& object, const json::Value* old_object) {
+  const auto version = json::as_string(json::at(object, "apiVersion"));
+  const auto kind = json::as_string(json::at(object, "kind"));
+  if (version == "batch.tensorstack.dev/v1beta1" && kind == "MPIJob") return t9k::validate(object, old_object);
+  Verdict verdict;
+  if (version != "kubeflow.org/v1") return verdict;
+  if (kind == "PyTorchJob") verdict = pytorchjob::validate(object, old_object);
+  if (kind == "TFJob") verdict = admit_tfjob(object, old_object);
+  if (kind == "XGBoostJob") verdict = admit_xgboostjob(object, old_object);
+  if (kind == "PaddleJob") check_training_job(verdict, {.specs_field = "paddleReplicaSpecs", .container = "paddle", .types = {"Master", "Worker"}}, object, old_object);
+  if (kind == "JAXJob") {
+    check_training_job(verdict, {.specs_field = "jaxReplicaSpecs", .container = "jax", .types = {"Worker"}, .check_managed_by = false}, object, old_object);
+  }
+  if (old_object != nullptr) keep_queue(verdict, object, *old_object);
+  return verdict;
+}
+
+}  // namespace muster::controllers

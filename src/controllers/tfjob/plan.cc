@@ -1,0 +1,151 @@
+#include "controllers/tfjob/plan.h"
+
+#include <fmt/core.h>
+
+#include <map>
+
+#include "base/strings.h"
+
+namespace muster::controllers::tfjob {
+namespace {
+
+bool is_chief(std::string_view type) { return type == "Chief" || type == "Master"; }
+
+/// The addresses of each type, by lower-case type name.
+std::map<std::string, json::Array> cluster_of(const Pass& pass) {
+  std::map<std::string, json::Array> cluster;
+  const auto domain = pass.settings.cluster_domain.empty() ? "" : "." + pass.settings.cluster_domain;
+  for (const auto& replica : pass.replicas) {
+    const auto type = to_lower(replica.type);
+    auto& addresses = cluster[type];
+    for (int i = 0; i < replica.replicas; ++i) {
+      addresses.push_back(json::Value(fmt::format("{}-{}-{}.{}.svc{}:{}", pass.name(), type, i, pass.ns(), domain, port_of(pass.traits, replica))));
+    }
+  }
+  return cluster;
+}
+
+std::string tf_config(const Pass& pass, const std::string& type, int index) {
+  auto cluster = cluster_of(pass);
+  const json::Object task{{"type", type}, {"index", index}};
+  if (json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker"))) {
+    json::Object workers;
+    json::Array servers;
+    const auto mine = static_cast<std::size_t>(index) < cluster[type].size() ? cluster[type][static_cast<std::size_t>(index)] : json::Value("");
+    if (type == "ps") servers.push_back(mine);
+    if (type == "worker") {
+      servers = cluster["ps"];
+      workers[std::to_string(index)] = mine;
+    }
+    return json::dump(json::Object{{"cluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
+  }
+  json::Object all;
+  for (auto& [name, addresses] : cluster) all[name] = std::move(addresses);
+  return json::dump(json::Object{{"cluster", all}, {"task", task}, {"environment", "cloud"}});
+}
+
+class TFJob : public TrainingKind {
+ public:
+  TFJob()
+      : TrainingKind({.kind = "TFJob", .controller = "tfjob-controller", .specs_field = "tfReplicaSpecs", .container = "tensorflow",
+                      .port_name = "tfjob-port", .port = 2222, .default_restart = "Never", .types = {"Chief", "Evaluator", "Master", "PS", "Worker"}}) {}
+
+ protected:
+  void add_defaults(json::Value& job) const override {
+    auto& policy = json::make(job, {"spec", "successPolicy"});
+    if (!policy.is_string()) policy = "";
+  }
+
+  [[nodiscard]] bool is_master(const Pass& pass, const std::string& type, int index) const override {
+    if (pass.find("Chief") != nullptr || pass.find("Master") != nullptr) return is_chief(type);
+    return type == "Worker" && index == 0;
+  }
+
+  void wire(const Pass& pass, const ReplicaSpec& replica, int index, json::Value& pod) const override {
+    if (pass.total() == 1) return;
+    for (auto& container : array_at(pod, {"spec", "containers"})) {
+      if (json::as_string(json::at(container, "name")) != traits_.container) continue;
+      array_of(container, "env").push_back(env("TF_CONFIG", tf_config(pass, to_lower(replica.type), index)));
+      break;
+    }
+  }
+
+  /// Pods that carry the job's labels and have no controller are taken over; those of ours that lost the labels are let go.
+  void before(Pass& pass, bool /*suspended*/) const override {
+    for (const auto* pod : pass.view.all(kinds::kPod)) {
+      const bool fits = label_of(*pod, labels::kJobName) == pass.name() && label_of(*pod, labels::kOperator) == traits_.controller;
+      const bool owned = is_controlled_by(*pod, pass.job);
+      if (fits == owned || is_terminating(*pod)) continue;
+      json::Array owners;
+      bool other = false;
+      for (const auto& owner : json::as_array(json::at(*pod, "metadata", "ownerReferences"))) {
+        other = other || (json::as_bool(json::at(owner, "controller")) && !owned);
+        if (json::as_string(json::at(owner, "uid")) != uid_of(pass.job)) owners.push_back(owner);
+      }
+      if (other) continue;
+      if (fits) owners.push_back(owner_reference(pass.job));
+      pass.plan.actions.push_back(patch(kinds::kPod, name_of(*pod), json::Object{{"metadata", json::Object{{"uid", uid_of(*pod)}, {"ownerReferences", owners}}}}));
+      if (fits) {
+        pass.pods.push_back(pod);
+      } else {
+        std::erase(pass.pods, pod);
+      }
+    }
+  }
+
+  void update_status(Pass& pass) const override {
+    const bool has_chief = pass.find("Chief") != nullptr || pass.find("Master") != nullptr;
+    const bool all_workers = json::as_string(json::at(pass.job, "spec", "successPolicy")) == "AllWorkers";
+    const auto restarting = restarting_message(pass);
+    const auto running = fmt::format("TFJob {}/{} is running.", pass.ns(), pass.name());
+    const auto completed = fmt::format("TFJob {}/{} successfully completed.", pass.ns(), pass.name());
+    for (const auto& replica : pass.replicas) {
+      const auto counts = pass.counts[replica.type];
+      const bool all = counts.succeeded == replica.replicas;
+      if (has_chief && is_chief(replica.type)) {
+        if (counts.active > 0) pass.run(running);
+        if (all) pass.succeed(completed);
+      } else if (!has_chief && replica.type == "Worker") {
+        if (all || (!all_workers && first_worker_completed(pass))) {
+          pass.succeed(completed);
+        } else if (counts.active > 0) {
+          pass.run(running);
+        }
+      }
+      if (counts.failed == 0) continue;
+      if (!restarting.empty()) {
+        pass.conditions.set("Restarting", true, pass.reason("Restarting"), restarting);
+      } else if (!(replica.type == "Worker" && json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker")))) {
+        pass.fail(fmt::format("TFJob {}/{} has failed because {} {} replica(s) failed.", pass.ns(), pass.name(), counts.failed, replica.type));
+      }
+    }
+  }
+
+ private:
+  static std::string restarting_message(const Pass& pass) {
+    for (const auto& condition : json::as_array(json::at(pass.status, "conditions"))) {
+      if (json::as_string(json::at(condition, "type")) == "Restarting") return json::text(json::at(condition, "message"));
+    }
+    return {};
+  }
+
+  static bool first_worker_completed(const Pass& pass) {
+    for (const auto* pod : pass.pods) {
+      if (label_of(*pod, labels::kReplicaType) != "worker" || index_label(*pod, labels::kReplicaIndex) != 0 || phase_of(*pod) != "Succeeded") continue;
+      for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
+        const auto& ended = json::at(container, "state", "terminated");
+        if (json::as_string(json::at(container, "name")) == "tensorflow" && ended.is_object() && json::as_int(json::at(ended, "exitCode")) == 0) return true;
+      }
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+const TrainingKind& kind() {
+  static const TFJob instance;
+  return instance;
+}
+
+}  // namespace muster::controllers::tfjob
