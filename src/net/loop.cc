@@ -209,7 +209,11 @@ void Loop::offload(std::function<void()> work, std::function<void()> done) {
   });
 }
 
-void Loop::spawn(Task<void> task) { asio::co_spawn(impl_->context, std::move(task), abort_on_exception); }
+void Loop::spawn(Task<void> task) {
+  // Posted: co_spawn alone would run the coroutine's beginning inside the caller, who may be in the middle of
+  // changing what the coroutine looks at.
+  asio::post(impl_->context, [this, task = std::move(task)]() mutable { asio::co_spawn(impl_->context, std::move(task), abort_on_exception); });
+}
 
 Task<void> Loop::sleep(Duration delay) {
   asio::steady_timer timer(impl_->context);

@@ -107,8 +107,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     shared_->changed->notify();
   }
 
-  /// Requests one after the other until the peer or an answer closes.
-  Task<void> serve();
+  /// Requests one after the other until the peer or an answer closes. The coroutine holds the connection.
+  static Task<void> serve(std::shared_ptr<Connection> self) { co_await self->serve_all(); }
 
   /// The server stops: an idle connection ends now, a stream is told, an exchange may finish.
   void wind_down() {
@@ -150,6 +150,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Task<void> refuse(const ErrorCode& error);
   Task<void> linger();
   Task<void> run_handler(RequestParser& parser);
+  Task<void> serve_all();
   std::string head_text(const Response& response, std::string_view framing);
   Task<Result<void>> put(std::vector<asio::const_buffer> buffers);
 
@@ -334,8 +335,7 @@ Task<void> Connection::run_handler(RequestParser& parser) {
   }
 }
 
-Task<void> Connection::serve() {
-  const auto self = shared_from_this();
+Task<void> Connection::serve_all() {
   enter(Phase::kHandshake, shared_->options.head_timeout);
   const auto error = co_await stream_->handshake();
   if (error) co_return;
@@ -558,7 +558,7 @@ class SocketServer final : public Server {
       socket.set_option(asio::socket_base::keep_alive(true), ignored);
       auto stream = shared->tls ? make_tls_server_stream(std::move(socket), shared->tls) : make_plain_stream(std::move(socket));
       const auto connection = std::make_shared<Connection>(shared, std::move(stream));
-      shared->loop.spawn(connection->serve());
+      shared->loop.spawn(Connection::serve(connection));
     }
   }
 
