@@ -6,7 +6,10 @@
 
 #include "base/log.h"
 #include "client/events.h"
+#include "hived/annotations.h"
 #include "kube/meta.h"
+#include "kube/pod.h"
+#include "scheduler/cells.h"
 #include "scheduler/groups.h"
 #include "scheduler/reports.h"
 #include "scheduler/translate.h"
@@ -41,7 +44,7 @@ bool same_for_engine(const json::Value& a, const json::Value& b) {
 
 class SchedulerImpl final : public Scheduler {
  public:
-  SchedulerImpl(Env& env, client::Client& client, client::Informers& informers, Options options)
+  SchedulerImpl(Env& env, client::Client& client, client::Informers& informers, Options options, std::unique_ptr<CellQueue> cells)
       : env_(env),
         client_(client),
         informers_(informers),
@@ -50,7 +53,8 @@ class SchedulerImpl final : public Scheduler {
         quick_(env, options_.in_flight_max),
         slow_(env, 16),
         events_(client::make_event_recorder(env, client, options_.name, "")),
-        groups_(env, client, informers, *events_, slow_) {
+        groups_(env, client, informers, *events_, slow_),
+        cells_(std::move(cells)) {
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
     translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
@@ -58,8 +62,16 @@ class SchedulerImpl final : public Scheduler {
 
   void start() override {
     watch_pods();
-    watch(resources::kNodes, [this](const json::Value& node) { return engine::Event(engine::NodeUpsert{translate_node(node, translate_)}); },
-          [](const json::Value& node) { return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))}); });
+    watch(resources::kNodes,
+          [this](const json::Value& node) {
+            engine::Node translated = translate_node(node, translate_);
+            if (cells_) cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
+            return engine::Event(engine::NodeUpsert{std::move(translated)});
+          },
+          [this](const json::Value& node) {
+            if (cells_) cells_->node_seen(std::string(kube::name_of(node)), false);
+            return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))});
+          });
     watch(resources::kNamespaces, [](const json::Value& ns) { return engine::Event(engine::NamespaceUpsert{translate_namespace(ns)}); },
           [](const json::Value& ns) { return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))}); });
     watch(resources::kPodDisruptionBudgets, [](const json::Value& budget) { return engine::Event(engine::BudgetUpsert{translate_budget(budget)}); },
@@ -89,6 +101,23 @@ class SchedulerImpl final : public Scheduler {
   }
 
   [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
+  Result<void> reconfigure_cells(const engine::cells::Config& config) override {
+    if (!cells_) {
+      auto fresh = CellQueue::create(config);
+      if (!fresh) return fail(fresh.error());
+      cells_ = std::move(*fresh);
+      for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) {
+        const engine::Node translated = translate_node(*node, translate_);
+        cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
+      }
+      for (const auto& [key, pod] : pods_->objects()) pod_seen(*pod);
+    } else {
+      auto changed = cells_->reconfigure(config, env_.now());
+      if (!changed) return changed;
+    }
+    wake();
+    return {};
+  }
   [[nodiscard]] bool idle() const override {
     return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.empty() && groups_.idle();
   }
@@ -168,12 +197,29 @@ class SchedulerImpl final : public Scheduler {
     engine::Pod translated = translate_pod(pod, translate_);
     const bool raised = groups_.pod_seen(translated, pod);
     complete(translated, pod);
+    if (cells_ && translated.ours) by_cells(translated, pod);
     apply(engine::PodUpsert{std::move(translated)});
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
+  /// In a cluster of cells GPUs are handed out by virtual cluster alone; the engine places what needs none.
+  void by_cells(engine::Pod& pod, const json::Value& object) {
+    if (CellQueue::wants_cells(object)) {
+      cells_->pod_seen(object);
+      if (pod.node.empty()) pod.gated = true;
+      return;
+    }
+    const auto requests = kube::pod_requests(object);
+    const auto gpus = requests.find(options_.engine.device_resource);
+    if (pod.node.empty() && gpus != requests.end() && gpus->second > 0) {
+      pod.gated = true;
+      report_unsupported(object, fmt::format("this cluster hands out {} by virtual cluster: say which with the annotation {}", gpus->first, hived::kSchedulingSpec));
+    }
+  }
+
   void pod_gone(const json::Value& pod) {
     const std::string key = client::key_of(pod);
+    if (cells_) cells_->pod_gone(key);
     assumed_.erase(key);
     evicting_.erase(key);
     bind_failures_.erase(key);
@@ -256,6 +302,7 @@ class SchedulerImpl final : public Scheduler {
     for (const engine::Nominate& nominate : plan.nominations) carry_out(nominate);
     for (const engine::Wait& wait : plan.waits) note(wait);
     if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed(engine_);
+    if (cells_) decide_cells();
     wake_timer_.reset();
     if (plan.wake) {
       const Duration delay = std::max<Duration>(*plan.wake - env_.now(), kGather);
@@ -263,18 +310,48 @@ class SchedulerImpl final : public Scheduler {
     }
   }
 
+  void decide_cells() {
+    const CellPlan plan = cells_->decide(env_.now());
+    for (const CellEvict& evict : plan.evicts) {
+      engine::Evict out;
+      out.pod = evict.pod;
+      out.uid = evict.uid;
+      out.node = evict.node;
+      out.for_whom = out.for_whom_pod = evict.for_whom;
+      carry_out(out);
+    }
+    for (const CellBind& bind : plan.binds) {
+      engine::Bind out;
+      out.pod = bind.pod;
+      out.uid = bind.uid;
+      out.node = bind.node;
+      json::Object annotations;
+      annotations[hived::kBindInfo] = bind.bind_info;
+      annotations[hived::kLeafCellIsolation] = bind.isolation;
+      annotations[kGpuIndices] = bind.isolation;
+      carry_out(out, std::move(annotations));
+      reapply_pod(bind.pod);
+    }
+    for (const CellWait& wait : plan.waits) {
+      engine::Refusal refusal;
+      refusal.reason = engine::Reason::kTopology;
+      report_pod(wait.pod, refusal, wait.reason);
+    }
+  }
+
   // ---------------------------------------------------------------------------------------------- carrying out
 
-  void carry_out(const engine::Bind& bind) {
+  void carry_out(const engine::Bind& bind, json::Object annotations = {}) {
     assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
     waits_.erase(bind.pod);
     slow_.forget("pod " + bind.pod);
-    quick_.add([this, bind]() -> Task<void> { co_await do_bind(bind); });
+    quick_.add([this, bind, annotations = std::move(annotations)]() -> Task<void> { co_await do_bind(bind, annotations); });
   }
 
-  Task<void> do_bind(engine::Bind bind) {
+  Task<void> do_bind(engine::Bind bind, json::Object annotations) {
     auto [ns, name] = split_key(bind.pod);
     json::Value body = binding(bind, name);
+    for (const auto& member : annotations) json::make_object(body, {"metadata", "annotations"})[member.key()] = member.value();
     const auto done = co_await client_.post_subresource(resources::kPods, ns, name, "binding", std::move(body));
     if (done) {
       if (const ObjectPtr pod = pods_->find(bind.pod)) {
@@ -287,6 +364,7 @@ class SchedulerImpl final : public Scheduler {
     log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
     assumed_.erase(bind.pod);
     engine_.apply(engine::BindResult{bind.pod, false});
+    if (cells_) cells_->bind_failed(bind.pod);
     // A pod whose binding fails again and again must not win every round from those that could run.
     const int failures = ++bind_failures_[bind.pod];
     const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
@@ -322,6 +400,7 @@ class SchedulerImpl final : public Scheduler {
     log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
     evicting_.erase(evict.pod);
     engine_.apply(engine::EvictResult{evict.pod, false});
+    if (cells_) cells_->evict_failed(evict.pod);
     wake();
   }
 
@@ -405,6 +484,7 @@ class SchedulerImpl final : public Scheduler {
   Lane slow_;
   std::unique_ptr<client::EventRecorder> events_;
   Groups groups_;
+  std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
   client::Informer* pods_ = nullptr;
   std::vector<client::Informer*> followed_;
 
@@ -420,8 +500,14 @@ class SchedulerImpl final : public Scheduler {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options) {
-  return std::make_unique<SchedulerImpl>(env, client, informers, std::move(options));
+Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options) {
+  std::unique_ptr<CellQueue> cells;
+  if (options.cells) {
+    auto made = CellQueue::create(*options.cells);
+    if (!made) return fail(made.error());
+    cells = std::move(*made);
+  }
+  return std::unique_ptr<Scheduler>(std::make_unique<SchedulerImpl>(env, client, informers, std::move(options), std::move(cells)));
 }
 
 }  // namespace muster::scheduler

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "base/env.h"
 #include "client/client.h"
 #include "client/informer.h"
+#include "engine/cells/config.h"
 #include "engine/engine.h"
 
 namespace muster::scheduler {
@@ -23,6 +25,8 @@ struct Options {
   std::set<std::string, std::less<>> scheduler_names;
   /// What events and conditions name as their source.
   std::string name = "muster";
+  /// HiveD's cells: pods that name a virtual cluster are placed by them. Absent: no cells.
+  std::optional<engine::cells::Config> cells;
   int in_flight_max = 256;
   /// How long a wait must last before it is written on objects; short waits are not worth a write.
   Duration report_after = std::chrono::milliseconds(300);
@@ -35,10 +39,13 @@ class Scheduler {
   virtual Task<void> stop() = 0;
   /// For `explain`, metrics and tests. Valid between start and stop.
   [[nodiscard]] virtual const engine::Engine& engine() const = 0;
+  /// Takes new cells over live; the old ones stay when the configuration is wrong.
+  virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
   /// Nothing to decide, bind, evict or report.
   [[nodiscard]] virtual bool idle() const = 0;
 };
 
-std::unique_ptr<Scheduler> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options);
+/// Fails when the cells' configuration is wrong; the error says where.
+Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options);
 
 }  // namespace muster::scheduler

@@ -304,6 +304,8 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.ours = is_ours(pod, options);
   out.node = text(at(pod, "spec", "nodeName"));
   out.device_indexes = indices(kube::annotation(pod, kGpuIndices));
+  // Pods that HiveD bound before Muster took the cluster over say it in HiveD's words.
+  if (out.device_indexes.empty()) out.device_indexes = indices(kube::annotation(pod, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"));
   out.nominated_node = text(at(pod, "status", "nominatedNodeName"));
   out.terminating = kube::is_deleting(pod);
   if (out.terminating) out.terminating_until = kube::deletion_time(pod);

@@ -1,0 +1,138 @@
+#include "scheduler/translate.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduler/config.h"
+#include "scheduler/reports.h"
+
+namespace muster::scheduler {
+namespace {
+
+json::Value yaml(std::string_view text) { return *json::parse_yaml_one(text); }
+
+TEST(TranslatePod, ReadsWhatMattersForPlacement) {
+  const engine::Pod pod = translate_pod(yaml(R"(
+metadata:
+  name: w-0
+  namespace: team
+  uid: u1
+  labels: {app: x}
+  annotations: {scheduling.k8s.io/group-name: job, muster.dev/gpu-indices: "1,3", muster.dev/expected-duration: 2h}
+spec:
+  priority: 7
+  preemptionPolicy: Never
+  nodeName: n1
+  nodeSelector: {zone: a}
+  tolerations: [{operator: Exists, effect: NoSchedule}]
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms: [{matchExpressions: [{key: gpu, operator: In, values: [a, b]}]}]
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: x}}}]
+  containers:
+  - {name: a, resources: {requests: {cpu: 500m, nvidia.com/gpu: 2}}, ports: [{containerPort: 80, hostPort: 8080}]}
+status: {phase: Running}
+)"), {});
+  EXPECT_EQ(pod.key, "team/w-0");
+  EXPECT_EQ(pod.group, "volcano:team/job");
+  EXPECT_EQ(pod.priority, 7);
+  EXPECT_EQ(pod.preemption_policy, engine::PreemptionPolicy::kNever);
+  EXPECT_EQ(pod.node, "n1");
+  EXPECT_EQ(pod.device_indexes, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(pod.expected_duration, std::chrono::hours(2));
+  EXPECT_EQ(pod.requests, (engine::ResourceList{{"cpu", 500}, {"nvidia.com/gpu", 2}}));
+  ASSERT_EQ(pod.host_ports.size(), 1U);
+  EXPECT_EQ(pod.host_ports[0].port, 8080);
+  ASSERT_EQ(pod.node_affinity.size(), 1U);
+  ASSERT_EQ(pod.pod_anti_affinity.size(), 1U);
+  EXPECT_EQ(pod.pod_anti_affinity[0].namespaces, std::vector<std::string>{"team"});
+  EXPECT_TRUE(pod.ours);
+}
+
+TEST(TranslatePod, AShareOfAGpuIsNotAWholeOne) {
+  const engine::Pod pod = translate_pod(yaml(R"(
+metadata: {name: s, namespace: d, annotations: {muster.dev/gpu-milli: "250"}}
+spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1, cpu: 1}}}]}
+)"), {});
+  EXPECT_EQ(pod.device_share_milli, 250);
+  EXPECT_EQ(pod.requests, (engine::ResourceList{{"cpu", 1000}}));
+}
+
+TEST(TranslatePod, OnlyPodsOfOurSchedulerNamesAreOurs) {
+  TranslateOptions options;
+  options.scheduler_names = {"muster", "volcano"};
+  EXPECT_FALSE(is_ours(yaml("spec: {schedulerName: default-scheduler}"), options));
+  EXPECT_FALSE(is_ours(yaml("spec: {}"), options));
+  EXPECT_TRUE(is_ours(yaml("spec: {schedulerName: volcano}"), options));
+}
+
+TEST(TranslateGroup, EachKindHasItsOwnKeys) {
+  const json::Value pod = yaml("metadata: {namespace: a, labels: {scheduling.x-k8s.io/pod-group: g}}");
+  EXPECT_EQ(group_key_of_pod(pod), "plugins:a/g");
+  EXPECT_EQ(group_key_of_pod(yaml("{metadata: {namespace: a}, spec: {schedulingGroup: {podGroupName: g}}}")), "native:a/g");
+  const engine::Group native = translate_group(GroupKind::kNative, yaml(R"(
+metadata: {name: g, namespace: a}
+spec: {priority: 5, schedulingPolicy: {gang: {minCount: 4}}, disruptionMode: {all: {}}, schedulingConstraints: {topology: [{key: rack}]}}
+)"), {});
+  EXPECT_EQ(native.min_member, 4);
+  EXPECT_EQ(native.disruption, engine::DisruptionMode::kWhole);
+  ASSERT_EQ(native.topology.size(), 1U);
+  const engine::Group volcano = translate_group(GroupKind::kVolcano, yaml(R"(
+metadata: {name: g, namespace: a}
+spec: {minMember: 6, queue: test, minResources: {cpu: 3, nvidia.com/gpu: "6"}}
+status: {phase: Inqueue}
+)"), {});
+  EXPECT_EQ(volcano.queue, "test");
+  EXPECT_TRUE(volcano.admitted);
+  ASSERT_TRUE(volcano.min_resources);
+  EXPECT_EQ(*volcano.min_resources, (engine::ResourceList{{"cpu", 3000}, {"nvidia.com/gpu", 6}}));
+}
+
+TEST(TranslateNode, ANodeWithoutConditionsIsReadyAndASickGpuKeepsItsIndex) {
+  const engine::Node node = translate_node(yaml(R"(
+metadata: {name: n, labels: {nvidia.com/gpu.product: H200}, annotations: {muster.dev/gpu-unhealthy: "1"}}
+spec: {taints: [{key: k, effect: NoExecute}], unschedulable: true}
+status: {allocatable: {cpu: 8, nvidia.com/gpu: 3}}
+)"), {});
+  EXPECT_TRUE(node.ready);
+  EXPECT_TRUE(node.unschedulable);
+  ASSERT_EQ(node.devices.size(), 4U);
+  EXPECT_FALSE(node.devices[1].healthy);
+  EXPECT_EQ(node.devices[2].model, "H200");
+}
+
+TEST(VolcanoConfig, ReadsActionsAndTiers) {
+  const auto config = parse_volcano_config(R"(
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enablePreemptable: false
+- plugins:
+  - name: binpack
+    arguments: {binpack.weight: 10}
+)");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->actions, (std::vector<std::string>{"enqueue", "allocate", "backfill"}));
+  EXPECT_EQ(config->tiers[0][1].off, std::vector<std::string>{"enablePreemptable"});
+  EXPECT_EQ(config->tiers[1][0].arguments[0].second, "10");
+}
+
+TEST(VolcanoConfig, SaysWhatIsUnknown) {
+  EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"), std::string::npos);
+  EXPECT_FALSE(parse_volcano_config("tiers: []"));
+  EXPECT_FALSE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]}"));
+}
+
+TEST(Reports, TheVictimIsToldWhoTookItsPlace) {
+  engine::Evict evict;
+  evict.pod = "default/medium-worker-0";
+  evict.node = "192.168.0.23";
+  evict.for_whom_pod = "default/critical-worker-0";
+  EXPECT_EQ(preempted_message(evict), "by default/critical-worker-0 on node 192.168.0.23");
+}
+
+}  // namespace
+}  // namespace muster::scheduler
