@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""The experiments of a HiveD course on a cluster of two GPU nodes: virtual cluster safety, priority, opportunistic jobs, gangs and
+incremental scheduling. Jobs are plain pods with HiveD's annotation; every outcome is asserted.
+"""
+import json
+import pathlib
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from muster import Muster  # noqa: E402
+
+CONFIG_A = """
+physicalCluster:
+  skuTypes:
+    GPU-C: {gpu: 1, cpu: 2, memory: 4096Mi}
+    GPU-D: {gpu: 1, cpu: 2, memory: 4096Mi}
+  cellTypes:
+    GPU-C-NODE: {childCellType: GPU-C, childCellNumber: 1, isNodeLevel: true}
+    GPU-C-NODE-POOL: {childCellType: GPU-C-NODE, childCellNumber: 1}
+    GPU-D-NODE: {childCellType: GPU-D, childCellNumber: 1, isNodeLevel: true}
+    GPU-D-NODE-POOL: {childCellType: GPU-D-NODE, childCellNumber: 1}
+  physicalCells:
+  - cellType: GPU-C-NODE-POOL
+    cellChildren: [{cellAddress: hostname-carol}]
+  - cellType: GPU-D-NODE-POOL
+    cellChildren: [{cellAddress: hostname-dan}]
+virtualClusters:
+  default:
+    virtualCells: [{cellType: GPU-C-NODE-POOL.GPU-C-NODE, cellNumber: 1}]
+  vc1:
+    virtualCells: [{cellType: GPU-D-NODE-POOL.GPU-D-NODE, cellNumber: 1}]
+"""
+CONFIG_B = """
+physicalCluster:
+  skuTypes:
+    GPU: {gpu: 1, cpu: 2, memory: 4096Mi}
+  cellTypes:
+    GPU-NODE: {childCellType: GPU, childCellNumber: 1, isNodeLevel: true}
+    GPU-NODE-POOL: {childCellType: GPU-NODE, childCellNumber: 2}
+  physicalCells:
+  - cellType: GPU-NODE-POOL
+    cellChildren: [{cellAddress: hostname-carol}, {cellAddress: hostname-dan}]
+virtualClusters:
+  default:
+    virtualCells: [{cellType: GPU-NODE-POOL.GPU-NODE, cellNumber: 2}]
+"""
+NODES = "".join(f"""
+apiVersion: v1
+kind: Node
+metadata: {{name: {name}}}
+status:
+  capacity: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
+  allocatable: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
+---
+""" for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1)))
+PRIORITY = {"oppo": -1, "test": 10, "prod": 100}
+passed = failed = 0
+
+
+def check(what, condition, detail=""):
+    global passed, failed
+    passed, failed = passed + bool(condition), failed + (not condition)
+    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+
+
+def pod(name, vc, rank, seconds, group=None, members=1):
+    spec = f"virtualCluster: {vc}\npriority: {PRIORITY[rank]}\nleafCellNumber: 1\n"
+    if group:
+        spec += f"affinityGroup:\n  name: {group}\n  members:\n  - {{podNumber: {members}, leafCellNumber: 1}}\n"
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": spec}},
+            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+                     "containers": [{"name": "train", "image": "openpai/pai.example.pytorch", "command": ["sleep", str(seconds)],
+                                     "resources": {"limits": {"cpu": "100m", "nvidia.com/gpu": 1}}}]}}
+
+
+class Lab:
+    def __init__(self, muster):
+        self.muster = muster
+
+    def submit(self, *pods):
+        for one in pods:
+            self.muster.kubectl("create", "-f", "-", input=json.dumps(one))
+
+    def pods(self):
+        return {item["metadata"]["name"]: item for item in json.loads(self.muster.kubectl("get", "pods", "-o", "json").stdout)["items"]}
+
+    def until(self, what, condition, timeout=40):
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            pods = self.pods()
+            if condition(pods):
+                return pods
+            time.sleep(0.1)
+        check(what, False, {name: (one["status"].get("phase"), one["spec"].get("nodeName"), one["status"].get("conditions", [{}])[-1].get("message")) for name, one in self.pods().items()})
+        return self.pods()
+
+    def clear(self):
+        self.muster.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+
+
+def phase(pods, name):
+    return pods[name]["status"].get("phase") if name in pods else None
+
+
+def node(pods, name):
+    return pods[name]["spec"].get("nodeName", "") if name in pods else ""
+
+
+def two_clusters(lab):
+    # Safety: four guaranteed jobs of vc1 run one after the other on dan, though carol idles.
+    names = [f"safety-{i}" for i in range(4)]
+    lab.submit(*[pod(name, "vc1", "prod", 1) for name in names])
+    seen = set()
+    most = 0
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        pods = lab.pods()
+        running = [name for name in names if phase(pods, name) == "Running"]
+        most = max(most, len(running))
+        seen |= {node(pods, name) for name in names if node(pods, name)}
+        if all(phase(pods, name) == "Succeeded" for name in names):
+            break
+        time.sleep(0.05)
+    check("four jobs of vc1 all succeed", all(phase(lab.pods(), name) == "Succeeded" for name in names))
+    check("only on dan, one at a time", seen == {"hostname-dan"} and most == 1, (seen, most))
+    lab.clear()
+
+    # Priority: prod takes the cell from test at once.
+    lab.submit(pod("low", "vc1", "test", 60))
+    lab.until("test runs", lambda pods: phase(pods, "low") == "Running")
+    lab.submit(pod("high", "vc1", "prod", 3))
+    pods = lab.until("prod runs in the cell of test", lambda pods: phase(pods, "high") == "Running")
+    check("prod preempts test", node(pods, "high") == "hostname-dan" and phase(pods, "low") is None, pods.keys())
+    events = lab.muster.kubectl("get", "events").stdout
+    check("the victim was told", "Preempted" in events and "by default/high on node hostname-dan" in events, events)
+    lab.submit(pod("low", "vc1", "test", 1))
+    time.sleep(0.5)
+    check("test waits for prod", phase(lab.pods(), "low") == "Pending")
+    lab.until("test runs again afterwards", lambda pods: phase(pods, "low") == "Succeeded")
+    check("and ends", True)
+    lab.clear()
+
+    # Opportunistic: idle cells of another virtual cluster, until their owner wants them.
+    lab.submit(pod("owner", "vc1", "prod", 60))
+    lab.until("prod runs", lambda pods: phase(pods, "owner") == "Running")
+    lab.submit(pod("guest", "vc1", "oppo", 60))
+    pods = lab.until("oppo runs at once", lambda pods: phase(pods, "guest") == "Running")
+    check("oppo runs outside its virtual cluster", node(pods, "guest") == "hostname-carol", node(pods, "guest"))
+    lab.submit(pod("claim", "default", "test", 60))
+    pods = lab.until("the owner takes its cell back", lambda pods: phase(pods, "claim") == "Running")
+    check("oppo was preempted, prod was not", phase(pods, "guest") is None and phase(pods, "owner") == "Running", {name: phase(pods, name) for name in pods})
+    check("on carol", node(pods, "claim") == "hostname-carol")
+    lab.submit(pod("guest2", "vc1", "oppo", 1))
+    time.sleep(1)
+    check("oppo never preempts", phase(lab.pods(), "guest2") == "Pending" and phase(lab.pods(), "claim") == "Running")
+    reason = lab.muster.kubectl("get", "pod", "guest2", "-o", "jsonpath={.status.conditions[?(@.type==\"PodScheduled\")].message}").stdout
+    check("and is told why it waits", "insufficient" in reason.lower(), reason)
+    lab.clear()
+
+
+def one_cluster(lab):
+    # Gang: both tasks or none.
+    lab.submit(pod("first", "default", "prod", 5))
+    lab.until("first runs", lambda pods: phase(pods, "first") == "Running")
+    lab.submit(*[pod(f"gang-{i}", "default", "prod", 2, "gang", 2) for i in range(2)])
+    time.sleep(1.5)
+    pods = lab.pods()
+    check("no task of the gang runs beside the first job", all(phase(pods, f"gang-{i}") == "Pending" and not node(pods, f"gang-{i}") for i in range(2)))
+    pods = lab.until("both run when both GPUs are free", lambda pods: all(node(pods, f"gang-{i}") for i in range(2)))
+    check("on different nodes", node(pods, "gang-0") != node(pods, "gang-1"))
+    lab.until("the gang ends", lambda pods: all(phase(pods, f"gang-{i}") == "Succeeded" for i in range(2)))
+    lab.clear()
+
+    # Incremental: each task by itself.
+    lab.submit(pod("first", "default", "prod", 6))
+    lab.until("first runs", lambda pods: phase(pods, "first") == "Running")
+    lab.submit(pod("step-0", "default", "prod", 1), pod("step-1", "default", "prod", 1))
+    pods = lab.until("one task runs at once", lambda pods: phase(pods, "step-0") in ("Running", "Succeeded") or phase(pods, "step-1") in ("Running", "Succeeded"))
+    check("while the first job still runs", phase(pods, "first") == "Running")
+    pods = lab.until("both end", lambda pods: phase(pods, "step-0") == phase(pods, "step-1") == "Succeeded")
+    check("one after the other on the same node", node(pods, "step-0") == node(pods, "step-1"))
+    lab.clear()
+
+    # More than there is.
+    lab.submit(*[pod(f"many-{i}", "default", "prod", 1) for i in range(4)])
+    lab.until("four incremental tasks on two GPUs all end", lambda pods: all(phase(pods, f"many-{i}") == "Succeeded" for i in range(4)))
+    check("over quota, incremental", True)
+    lab.submit(*[pod(f"wide-{i}", "default", "prod", 1, "wide", 4) for i in range(4)])
+    time.sleep(1)
+    check("a gang larger than its virtual cluster waits", all(phase(lab.pods(), f"wide-{i}") == "Pending" for i in range(4)))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        nodes = pathlib.Path(folder) / "nodes.yaml"
+        nodes.write_text(NODES)
+        for config, experiments in ((CONFIG_A, two_clusters), (CONFIG_B, one_cluster)):
+            hived = pathlib.Path(folder) / "hived.yaml"
+            hived.write_text(config)
+            with Muster("--hived-config", str(hived), nodes=nodes) as muster:
+                experiments(Lab(muster))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
