@@ -1,0 +1,160 @@
+/// attach: a command inside an instance, over the exec WebSocket.
+#include <fmt/core.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/fetch.h"
+#include "cli/instance.h"
+#include "kube/meta.h"
+
+namespace muster::cli {
+namespace {
+
+// Channels of the remote command protocol.
+constexpr char kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4, kClose = static_cast<char>(0xFF);
+
+/// Raw mode while it lives, when stdin is a terminal.
+class RawTerminal {
+ public:
+  explicit RawTerminal(bool wanted) {
+    if (!wanted || ::tcgetattr(STDIN_FILENO, &saved_) != 0) return;
+    termios raw = saved_;
+    ::cfmakeraw(&raw);
+    raw_ = ::tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+  }
+  ~RawTerminal() {
+    if (raw_) ::tcsetattr(STDIN_FILENO, TCSANOW, &saved_);
+  }
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+
+ private:
+  termios saved_{};
+  bool raw_ = false;
+};
+
+struct Exec {
+  Session& session;
+  std::unique_ptr<net::WebSocket> socket;
+  bool closed = false;
+};
+
+std::string terminal_size() {
+  winsize size{};
+  if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0) return "";
+  return fmt::format("{{\"Width\":{},\"Height\":{}}}", size.ws_col, size.ws_row);
+}
+
+Task<void> send(Exec& exec, std::string bytes) {
+  if (exec.closed) co_return;
+  net::WebSocket::Message message;
+  message.data = std::move(bytes);
+  const auto written = co_await exec.socket->write(std::move(message));
+  if (!written) exec.closed = true;
+}
+
+/// Reads stdin on a thread of its own, since a terminal cannot be polled away; the thread ends with the process.
+void pump_stdin(Env& env, Exec& exec) {
+  std::thread([&env, &exec] {
+    char buffer[4096];
+    for (;;) {
+      const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
+      if (count <= 0) break;
+      std::string bytes(1, kStdin);
+      bytes.append(buffer, static_cast<std::size_t>(count));
+      env.post([&env, &exec, bytes = std::move(bytes)] { env.spawn(send(exec, bytes)); });
+    }
+    env.post([&env, &exec] { env.spawn(send(exec, std::string{kClose, kStdin})); });
+  }).detach();
+}
+
+Task<void> follow_size(Exec& exec) {
+  std::string last;
+  while (!exec.closed) {
+    if (std::string size = terminal_size(); !size.empty() && size != last) {
+      last = size;
+      co_await send(exec, std::string(1, kResize) + size);
+    }
+    co_await exec.session.env.sleep(std::chrono::milliseconds(500));
+  }
+}
+
+/// The exit code of a Status on the error channel.
+int exit_code_of(Session& session, const json::Value& status) {
+  if (json::as_string(json::at(status, "status")) == "Success") return 0;
+  for (const json::Value& cause : json::as_array(json::at(status, "details", "causes"))) {
+    if (json::as_string(json::at(cause, "reason")) == "ExitCode") {
+      return static_cast<int>(parse_int(json::as_string(json::at(cause, "message"))).value_or(1));
+    }
+  }
+  return session.failed(json::as_string(json::at(status, "message"), "the command failed"));
+}
+
+Task<int> read_answers(Exec& exec) {
+  int code = 0;
+  for (;;) {
+    const auto message = co_await exec.socket->read();
+    if (!message || !message->has_value()) break;
+    const std::string& data = (*message)->data;
+    if (data.empty()) continue;
+    const std::string_view rest = std::string_view(data).substr(1);
+    if (data[0] == kStdout) exec.session.console.out(rest);
+    if (data[0] == kStdout) exec.session.console.flush();
+    if (data[0] == kStderr) exec.session.console.err(rest);
+    if (data[0] != kError) continue;
+    const auto status = json::parse(rest);
+    if (status) code = exit_code_of(exec.session, *status);
+  }
+  exec.closed = true;
+  co_return code;
+}
+
+}  // namespace
+
+Task<int> run_attach(Invocation& call) {
+  Session& session = call.session;
+  const auto type = type_flag(call.values);
+  if (!type) co_return session.failed(type.error());
+  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
+  if (!fetched) co_return session.failed(fetched.error());
+  const Job& job = (*fetched)->jobs[0];
+  const auto instance = choose_instance(job, call.values.text("instance"));
+  if (!instance) co_return session.failed(instance.error());
+  if (*instance == nullptr) {
+    session.console.out(instance_listing(job));
+    co_return 1;
+  }
+  if ((*instance)->phase == "SUCCEEDED" || (*instance)->phase == "FAILED") {
+    co_return session.failed(fmt::format("cannot exec into a completed instance; {} is {}", (*instance)->name, (*instance)->phase));
+  }
+  std::string container = call.values.text("container");
+  if (container.empty()) container = json::text(json::at(json::as_array(json::at(*(*instance)->pod, "spec", "containers"))[0], "name"));
+  std::vector<std::string> words(call.values.args.begin() + 1, call.values.args.end());
+  if (words.empty()) words.emplace_back("sh");
+  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/exec?container={}&stdin=true&stdout=true&stderr={}&tty={}", job.ns, (*instance)->name,
+                                   percent_encode(container), !terminal, terminal);
+  for (const std::string& word : words) target += "&command=" + percent_encode(word);
+  session.console.err(fmt::format("Hello! Arena attach the container {} of instance {}\n", container, (*instance)->name));
+
+  net::Request request;
+  request.method = "GET";
+  request.target = std::move(target);
+  auto socket = co_await session.cluster().http().websocket(std::move(request), "v5.channel.k8s.io");
+  if (!socket) co_return session.failed(socket.error());
+  // The stdin thread may still post while the process ends, so this stays.
+  Exec& exec = *new Exec{session, std::move(*socket)};
+  const RawTerminal raw(terminal);
+  pump_stdin(session.env, exec);
+  if (terminal) session.env.spawn(follow_size(exec));
+  const int code = co_await read_answers(exec);
+  co_return code;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,170 @@
+#include "cli/explain.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/fetch.h"
+#include "cli/tabwriter.h"
+#include "kube/meta.h"
+
+namespace muster::cli {
+namespace {
+
+using json::at;
+
+Time event_time(const json::Value& event) {
+  for (const char* key : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
+    if (const auto time = parse_time(json::as_string(at(event, key))); time) return *time;
+  }
+  return kube::creation_time(event);
+}
+
+std::string headline(const Job& job, Time now) {
+  const std::string since = short_human_duration(now - job.created);
+  const std::string gpus = job.requested_gpus > 0 ? fmt::format("{} GPUs", job.requested_gpus) : "no GPUs";
+  if (job.status == "RUNNING") return fmt::format("{} runs for {} on {} of {}.", job.name, short_human_duration(job.duration), job.allocated_gpus, gpus);
+  if (job.status == "SUCCEEDED") return fmt::format("{} has succeeded after {}.", job.name, short_human_duration(job.duration));
+  if (job.status == "FAILED") return fmt::format("{} has failed after {}.", job.name, short_human_duration(job.duration));
+  if (job.status == "SUSPENDED") return fmt::format("{} is suspended; `muster resume {}` queues it again.", job.name, job.name);
+  return fmt::format("{} has waited {} for {}.", job.name, since, gpus);
+}
+
+/// Instances that share a reason are told together.
+std::string waiting_part(const Job& job) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const Instance& instance : job.instances) {
+    if (instance.phase != "PENDING") continue;
+    const json::Value& scheduled = kube::condition(*instance.pod, "PodScheduled");
+    std::string reason;
+    if (json::as_string(at(scheduled, "status")) == "False") {
+      reason = fmt::format("{}: {}", json::as_string(at(scheduled, "reason"), "Unschedulable"), json::as_string(at(scheduled, "message")));
+    } else if (json::as_string(at(scheduled, "status")) == "True") {
+      reason = fmt::format("has its node ({}) and is {}", instance.node, instance.status);
+    } else {
+      reason = "the scheduler has not looked at it yet";
+    }
+    if (!by_reason.contains(reason)) order.push_back(reason);
+    by_reason[reason].push_back(instance.name);
+  }
+  std::string out;
+  for (const std::string& reason : order) {
+    const std::vector<std::string>& names = by_reason[reason];
+    const std::string who = names.size() <= 3 ? join(names, ", ") : fmt::format("{}, {} and {} more", names[0], names[1], names.size() - 2);
+    out += fmt::format("  {}\n    {}\n", who, reason);
+  }
+  return out.empty() ? "" : "\nWaiting:\n" + out;
+}
+
+std::string group_part(const std::vector<const json::Value*>& groups) {
+  std::string out;
+  for (const json::Value* group : groups) {
+    out += fmt::format("  {} is {}, {} of at least {} running, queue {}\n", kube::name_of(*group), json::as_string(at(*group, "status", "phase"), "Pending"),
+                       json::as_int(at(*group, "status", "running")), json::as_int(at(*group, "spec", "minMember")), json::as_string(at(*group, "spec", "queue"), "default"));
+    for (const json::Value& condition : json::as_array(at(*group, "status", "conditions"))) {
+      if (json::as_string(at(condition, "status")) != "True" || json::as_string(at(condition, "type")) == "Scheduled") continue;
+      out += fmt::format("    {}: {}\n", json::as_string(at(condition, "reason")), json::as_string(at(condition, "message")));
+    }
+  }
+  return out.empty() ? "" : "\nGang:\n" + out;
+}
+
+std::string queue_part(const json::Value* queue) {
+  if (queue == nullptr) return "";
+  std::string out = fmt::format("\nQueue {}, {}:\n", kube::name_of(*queue), json::as_string(at(*queue, "status", "state"), "Open"));
+  const auto gpus = [&](const json::Value& map) { return at(map, "nvidia.com/gpu").is_null() ? std::string("-") : std::string(json::as_string(at(map, "nvidia.com/gpu"), "0")); };
+  return out + fmt::format("  GPUs allocated {}, guaranteed {}, deserved {}, at most {}\n", gpus(at(*queue, "status", "allocated")), gpus(at(*queue, "spec", "guarantee", "resource")),
+                           gpus(at(*queue, "spec", "deserved")), gpus(at(*queue, "spec", "capability")));
+}
+
+/// Conditions of the job itself, in the order in which they changed.
+std::string history_part(const Job& job) {
+  std::string table;
+  for (const json::Value& condition : json::as_array(at(*job.object, "status", "conditions"))) {
+    if (json::as_string(at(condition, "status")) != "True") continue;
+    const auto when = parse_time(json::as_string(at(condition, "lastTransitionTime")));
+    table += fmt::format("  {}\t{}\t{}\n", when ? local_time(*when) : "-", json::as_string(at(condition, "type")), json::as_string(at(condition, "message")));
+  }
+  return table.empty() ? "" : "\nConditions:\n" + tabulate(table);
+}
+
+std::string event_part(const std::vector<const json::Value*>& events, Time now) {
+  // What tells why: scheduling, preemption, failures. Routine (pulled, created, started) stays with `get -e`.
+  std::string table;
+  for (const json::Value* event : events) {
+    const std::string_view reason = json::as_string(at(*event, "reason"));
+    const bool tells = json::as_string(at(*event, "type")) == "Warning" || reason == "Preempted" || reason == "Scheduled" || reason == "Preempting" || reason == "Unschedulable" ||
+                       reason.ends_with("Failed") || reason.ends_with("Restarting") || reason.ends_with("Suspended") || reason.ends_with("Resumed");
+    if (!tells) continue;
+    table += fmt::format("  {}\t{}\t{}/{}\t{}\n", short_human_duration(now - event_time(*event)), reason, to_lower(json::as_string(at(*event, "involvedObject", "kind"))),
+                         json::as_string(at(*event, "involvedObject", "name")), replace_all(json::as_string(at(*event, "message")), "\n", " "));
+  }
+  return table.empty() ? "" : "\nWhat happened (time ago):\n" + tabulate(table);
+}
+
+}  // namespace
+
+std::string explain_text(const ExplainSources& sources, Time now) {
+  const Job& job = *sources.job;
+  std::string out = headline(job, now) + "\n";
+  if (!job.reason.empty()) out += fmt::format("  {}\n", job.reason);
+  if (job.instances.empty() && !job.finished() && job.status != "SUSPENDED") out += "  It has no instances yet: its controller has not made them, or waits for its gang to be admitted.\n";
+  if (!job.finished()) out += waiting_part(job) + group_part(sources.groups) + queue_part(sources.queue);
+  return out + history_part(job) + event_part(sources.events, now);
+}
+
+Task<int> run_explain(Invocation& call) {
+  Session& session = call.session;
+  const auto type = type_flag(call.values);
+  if (!type) co_return session.failed(type.error());
+  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
+  if (!fetched) co_return session.failed(fetched.error());
+  const Job& job = (*fetched)->jobs[0];
+
+  client::ListOptions here;
+  here.ns = session.ns;
+  const auto groups = co_await session.cluster().list(client::resources::kPodGroups, here);
+  ExplainSources sources;
+  sources.job = &job;
+  std::vector<std::string> uids{job.uid};
+  std::string queue_name = job.queue;
+  if (groups) {
+    for (const json::Value& group : groups->items) {
+      const bool named = kube::name_of(group) == job.name || kube::name_of(group) == job.trainer->type + "-" + job.name;
+      if (!named && kube::controller_of(group).uid != job.uid) continue;
+      sources.groups.push_back(&group);
+      uids.emplace_back(kube::uid_of(group));
+      if (queue_name.empty()) queue_name = json::as_string(at(group, "spec", "queue"));
+    }
+  }
+  Result<json::Value> queue = fail(Code::kNotFound, "");
+  if (!queue_name.empty()) queue = co_await session.cluster().get(client::resources::kQueues, "", queue_name);
+  if (queue) sources.queue = &*queue;
+  for (const Instance& instance : job.instances) uids.emplace_back(kube::uid_of(*instance.pod));
+  // Pods that are gone left events too; they are known by their names.
+  auto listed = co_await session.cluster().list(client::resources::kEvents, here);
+  std::vector<json::Value> events;
+  if (listed) {
+    for (json::Value& event : listed->items) {
+      const std::string_view kind = json::as_string(at(event, "involvedObject", "kind"));
+      const std::string_view name = json::as_string(at(event, "involvedObject", "name"));
+      const bool of_job = std::find(uids.begin(), uids.end(), json::text(at(event, "involvedObject", "uid"))) != uids.end();
+      const bool of_gone_pod = kind == "Pod" && (name.starts_with(job.name + "-worker-") || name.starts_with(job.name + "-master-") || name.starts_with(job.name + "-launcher")) &&
+                               event_time(event) >= job.created;
+      if (of_job || of_gone_pod) events.push_back(std::move(event));
+    }
+  }
+  std::sort(events.begin(), events.end(), [](const json::Value& a, const json::Value& b) {
+    const Time left = event_time(a), right = event_time(b);
+    return left != right ? left < right : kube::name_of(a) < kube::name_of(b);
+  });
+  for (const json::Value& event : events) sources.events.push_back(&event);
+  session.console.out(session.console.paint_table(explain_text(sources, session.now())));
+  co_return 0;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,19 @@
+/// Why a job is where it is, from what the scheduler and the controllers wrote down. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/job.h"
+
+namespace muster::cli {
+
+struct ExplainSources {
+  const Job* job = nullptr;
+  std::vector<const json::Value*> groups;  // PodGroups of the job
+  std::vector<const json::Value*> events;  // about the job, its pods and groups; oldest first
+  const json::Value* queue = nullptr;
+};
+std::string explain_text(const ExplainSources& sources, Time now);
+
+}  // namespace muster::cli

@@ -1,0 +1,136 @@
+/// logs: the output of one instance.
+#include <fmt/core.h>
+
+#include "base/strings.h"
+#include "cli/commands.h"
+#include "cli/fetch.h"
+#include "cli/instance.h"
+#include "cli/tabwriter.h"
+#include "kube/meta.h"
+
+namespace muster::cli {
+namespace {
+
+/// Arena's --since: whole numbers of h, m and s.
+Result<std::int64_t> since_seconds(const std::string& text) {
+  std::int64_t seconds = 0, number = 0;
+  bool digits = false;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') {
+      number = number * 10 + (c - '0');
+      digits = true;
+      if (number > 1'000'000'000) break;
+      continue;
+    }
+    const std::int64_t unit = c == 'h' ? 3600 : c == 'm' ? 60 : c == 's' ? 1 : 0;
+    if (unit == 0 || !digits) return fail(Code::kInvalid, fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+    seconds += number * unit;
+    number = 0;
+    digits = false;
+  }
+  if (digits || seconds == 0) return fail(Code::kInvalid, fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+  return seconds;
+}
+
+Result<std::string> log_query(const Values& values, const std::string& container) {
+  std::string query;
+  const auto add = [&](std::string_view key, std::string_view value) { query += fmt::format("{}{}={}", query.empty() ? "?" : "&", key, percent_encode(value)); };
+  if (!container.empty()) add("container", container);
+  if (values.yes("follow")) add("follow", "true");
+  if (values.yes("timestamps")) add("timestamps", "true");
+  if (values.number("tail") > 0) add("tailLines", values.text("tail"));
+  if (const std::string since = values.text("since"); !since.empty()) {
+    const auto seconds = since_seconds(since);
+    if (!seconds) return fail(seconds.error());
+    add("sinceSeconds", std::to_string(*seconds));
+  }
+  if (const std::string since = values.text("since-time"); !since.empty()) {
+    if (!parse_time(since)) return fail(Code::kInvalid, fmt::format("--since-time {}: want RFC 3339, such as 2026-11-15T05:40:00Z", since));
+    add("sinceTime", since);
+  }
+  return query;
+}
+
+bool initialising(const json::Value& pod) {
+  return json::as_string(json::at(pod, "status", "phase")) == "Pending" && !json::as_array(json::at(pod, "spec", "initContainers")).empty() &&
+         !json::as_array(json::at(pod, "status", "initContainerStatuses")).empty();
+}
+
+Task<int> copy_stream(Session& session, std::string target) {
+  net::Request request;
+  request.method = "GET";
+  request.target = std::move(target);
+  auto stream = co_await session.cluster().http().stream(std::move(request));
+  if (!stream) co_return session.failed(stream.error());
+  const bool good = (*stream)->status() == 200;
+  std::string answer;
+  for (;;) {
+    const auto piece = co_await (*stream)->read();
+    if (!piece) co_return session.failed(piece.error());
+    if (piece->empty()) break;
+    if (good) {
+      session.console.out(*piece);
+      session.console.flush();
+    } else {
+      answer += *piece;
+    }
+  }
+  if (good) co_return 0;
+  const auto status = json::parse(answer);
+  co_return session.failed(status ? json::text(json::at(*status, "message")) : fmt::format("the server answered {}", (*stream)->status()));
+}
+
+}  // namespace
+
+std::string instance_listing(const Job& job) {
+  Rows rows;
+  rows.add({"NAME", "STATUS", "AGE", "NODE"});
+  for (const Instance& instance : job.instances) rows.add({instance.name, instance.status, short_human_duration(instance.age), instance.node});
+  return fmt::format("There are several instances of {}, please choose one with -i:\n\n{}", job.name, rows.text());
+}
+
+Result<const Instance*> choose_instance(const Job& job, const std::string& name) {
+  if (job.instances.empty()) {
+    return fail(Code::kNotFound, fmt::format("not found instances of the job {}, it is {}{}", job.name, job.status, job.status == "PENDING" ? fmt::format("; see 'muster explain {}'", job.name) : ""));
+  }
+  for (const Instance& instance : job.instances) {
+    if (name.empty() ? instance.chief : instance.name == name) return &instance;
+  }
+  if (!name.empty()) {
+    std::vector<std::string> names;
+    for (const Instance& instance : job.instances) names.push_back(instance.name);
+    return fail(Code::kNotFound, fmt::format("invalid instance name {} of the job {}, it has: {}", name, job.name, join(names, ", ")));
+  }
+  if (job.instances.size() == 1) return &job.instances[0];
+  return static_cast<const Instance*>(nullptr);
+}
+
+Task<int> run_logs(Invocation& call) {
+  Session& session = call.session;
+  const auto type = type_flag(call.values);
+  if (!type) co_return session.failed(type.error());
+  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
+  if (!fetched) co_return session.failed(fetched.error());
+  const Job& job = (*fetched)->jobs[0];
+  const auto instance = choose_instance(job, call.values.text("instance"));
+  if (!instance) co_return session.failed(instance.error());
+  if (*instance == nullptr) {
+    session.console.out(instance_listing(job));
+    co_return 1;
+  }
+  std::string container = call.values.text("container");
+  const json::Value& pod = *(*instance)->pod;
+  if (container.empty() && initialising(pod)) {
+    container = json::text(json::at(json::as_array(json::at(pod, "spec", "initContainers"))[0], "name"));
+  }
+  if (container.empty()) container = json::text(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "name"));
+  if ((*instance)->phase == "PENDING" && !initialising(pod)) {
+    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", (*instance)->name, (*instance)->status, session.program, job.name));
+  }
+  const auto query = log_query(call.values, container);
+  if (!query) co_return session.failed(query.error());
+  const int code = co_await copy_stream(session, fmt::format("/api/v1/namespaces/{}/pods/{}/log{}", job.ns, (*instance)->name, *query));
+  co_return code;
+}
+
+}  // namespace muster::cli

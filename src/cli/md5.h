@@ -1,0 +1,12 @@
+/// MD5 (RFC 1321), for names only: arena derives the user's label and ConfigMap names from it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster::cli {
+
+/// 32 hexadecimal digits.
+std::string md5_hex(std::string_view bytes);
+
+}  // namespace muster::cli

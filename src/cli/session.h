@@ -1,0 +1,54 @@
+/// What a running command works with: the cluster, the console, the clock, who and where.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/console.h"
+#include "cli/flags.h"
+#include "client/client.h"
+
+namespace muster::cli {
+
+class Session {
+ public:
+  Session(Env& session_env, Console& session_console) : env(session_env), console(session_console) {}
+
+  Env& env;
+  Console& console;
+  std::string program = "muster";  // or "arena": how texts name the program
+  std::string ns = "default";      // of the jobs
+  bool ns_given = false;           // by the flag
+  std::map<std::string, std::string> config;  // ~/.arena/config
+
+  [[nodiscard]] client::Client& cluster() { return *client_; }
+  void use(std::unique_ptr<client::Client> client) { client_ = std::move(client); }
+  [[nodiscard]] Time now() { return fixed_now ? fixed_now : env.now(); }
+  Time fixed_now;  // tests
+
+  /// The name the cluster knows the caller by; asked once.
+  Task<std::string> user();
+
+  /// Prints an error line and returns exit code 1.
+  int failed(std::string_view what);
+  int failed(const Error& error) { return failed(error.message); }
+
+ private:
+  std::unique_ptr<client::Client> client_;
+  std::string user_;
+};
+
+/// The kubeconfig to use: the flag, $KUBECONFIG, then that of `muster up`, then ~/.kube/config; empty: in-cluster.
+std::string find_kubeconfig(const std::string& flag);
+/// The kubeconfig of `muster up` ($MUSTER_HOME/kubeconfig or ~/.muster/kubeconfig).
+std::string own_kubeconfig();
+/// key=value lines of $ARENA_CONFIG or ~/.arena/config.
+std::map<std::string, std::string> read_arena_config();
+
+/// Runs the tasks at the same time and returns when all are done.
+Task<void> run_all(Env& env, std::vector<Task<void>> tasks);
+
+}  // namespace muster::cli

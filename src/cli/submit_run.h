@@ -1,0 +1,10 @@
+/// The running half of `submit`: asks the server, creates the objects, waits.
+#pragma once
+
+#include "cli/flags.h"
+
+namespace muster::cli {
+
+Task<int> run_submit(Invocation& invocation);
+
+}  // namespace muster::cli
