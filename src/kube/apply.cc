@@ -118,6 +118,7 @@ class Comparison {
       const Value* old = left.if_contains(member.key());
       // A plain struct of Go stands in an empty object already; so does a required list, as null.
       if (old == nullptr && existed && shape != nullptr && shape->always_there(member.key())) old = &kNull;
+      if (old == nullptr && member.value().is_null()) continue;
       step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), added, modified, removed, depth);
     }
     for (const auto& member : left) {

@@ -46,23 +46,35 @@ void canonical_value(const FieldType& type, json::Value& value) {
   }
 }
 
+/// Go leaves empty strings, lists and maps out, except where a pointer makes them mean something or the field is
+/// written always. Empty messages stay: "emptyDir: {}" is a choice.
+bool left_out(const Field* field, const json::Value& value) {
+  if (value.is_null()) return true;
+  if (field == nullptr || field->required || value.is_number() || value.is_bool()) return false;
+  if (value.is_string()) {
+    if (!value.get_string().empty()) return false;
+    const std::string& name = field->name;
+    return name != "storageClassName" && name != "holderIdentity" && name != "type" && name != "service" && name != "name" && name != "value" &&
+           !name.starts_with("reporting");
+  }
+  if (value.is_array()) return value.get_array().empty();
+  return field->type.shape == FieldType::Shape::kMap && value.get_object().empty();
+}
+
 }  // namespace
 
 void canonicalise(const Type& type, json::Value& value) {
   json::Object* object = value.if_object();
   if (object == nullptr) return;
-  bool nulls = false;
+  bool any = false;
   for (auto& member : *object) {
-    if (member.value().is_null()) {
-      nulls = true;
-      continue;
-    }
     const Field* field = type.find(member.key());
     if (field != nullptr) canonical_value(field->type, member.value());
+    any = any || left_out(field, member.value());
   }
-  if (!nulls) return;
+  if (!any) return;
   for (auto at = object->begin(); at != object->end();) {
-    if (at->value().is_null()) at = object->stable_erase(at);
+    if (left_out(type.find(at->key()), at->value())) at = object->stable_erase(at);
     else ++at;
   }
 }

@@ -1,4 +1,5 @@
 // The shapes of the built-in kinds, made once from the table.
+#include <algorithm>
 #include <deque>
 #include <unordered_map>
 
@@ -39,7 +40,8 @@ class TypeShape : public Shape {
   bool atomic_map() const override { return type_.map_type == "atomic"; }
   bool declares(std::string_view name) const override { return type_.find(name) != nullptr; }
   bool always_there(std::string_view name) const override {
-    if (name == "metadata" || name == "spec" || name == "status" || name == "strategy" || name == "updateStrategy" || name == "template") return true;
+    static constexpr std::string_view kPlain[] = {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "resources", "source"};
+    if (std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain)) return true;
     const Field* field = type_.find(name);
     return field != nullptr && field->required && field->type.shape != FieldType::Shape::kScalar;
   }

@@ -265,10 +265,12 @@ Error invalid(const Gvk& gvk, std::string_view name, std::vector<Cause> causes) 
     std::string text = cause.field.empty() ? cause.message : cause.field + ": " + cause.message;
     if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
   }
-  const std::string kind = gvk.group.empty() ? gvk.kind : gvk.kind + "." + gvk.group;
+  // Events answer as core events whichever of their two groups was asked.
+  const std::string group = gvk.group == "events.k8s.io" ? "" : gvk.group;
+  const std::string kind = group.empty() ? gvk.kind : gvk.kind + "." + group;
   error.message = fmt::format("{} {} is invalid: {}", kind, quoted(name), texts.size() == 1 ? texts[0] : "[" + join(texts, ", ") + "]");
   error.subject.name = name;
-  error.subject.group = gvk.group;
+  error.subject.group = group;
   error.subject.kind = gvk.kind;
   error.causes = std::move(causes);
   return error;
