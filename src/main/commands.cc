@@ -1,12 +1,49 @@
 #include "main/commands.h"
 
+#include <fmt/core.h>
+
 #include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/cli.h"
+#include "main/up.h"
 
 namespace muster {
+namespace {
 
-int run_command(int, char**) {
-  std::puts("muster 0.1.0");
+constexpr std::string_view kVersion = "0.1.0";
+
+struct OwnCommand {
+  const char* name;
+  const char* summary;
+  int (*run)(int argc, char** argv);
+};
+
+int run_version(int, char**) {
+  fmt::print("muster {} (serves Kubernetes v1.37.0)\n", kVersion);
   return 0;
+}
+
+/// The commands of main/. More are added as a line here.
+constexpr OwnCommand kCommands[] = {
+    {"up", "Start a cluster on this machine", run_up},
+    {"down", "Stop it", run_down},
+    {"status", "Say whether it runs, and where", run_status},
+};
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  std::vector<cli::CommandInfo> foreign;
+  for (const OwnCommand& command : kCommands) foreign.push_back({command.name, command.summary, {}});
+  cli::add_foreign_commands(std::move(foreign));
+  const std::string word = argc > 1 ? argv[1] : "";
+  for (const OwnCommand& command : kCommands) {
+    if (word == command.name) return command.run(argc, argv);
+  }
+  if (word == "--version" || (word == "version" && !cli::is_command("version"))) return run_version(argc, argv);
+  return cli::run(argc, argv);
 }
 
 }  // namespace muster

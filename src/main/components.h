@@ -1,0 +1,48 @@
+/// The parts that run beside the API server in one process. Each sees the cluster only through a client of its own.
+///
+/// To add one: write a function that makes it from a ComponentContext and list it in components.cc.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "apiserver/server.h"
+#include "base/result.h"
+#include "base/task.h"
+#include "client/client.h"
+#include "net/loop.h"
+
+namespace muster {
+
+struct ComponentContext {
+  net::Loop& loop;
+  apiserver::Server& server;                 // set_pod_streams() is the agent's to call
+  std::string directory;                     // the data folder
+  std::string api_address;                   // where pods and people reach the server
+  std::uint16_t api_port = 0;
+  std::string ca_pem;
+  bool hollow = false;                       // pods are only said to run
+  std::string scheduler_config;              // file with Volcano's scheduler configuration; empty: our own policy
+  std::string hived_config;                  // file with HiveD's cells; empty: none
+  std::set<std::string> without;             // names left out: scheduler, controllers, agent
+  /// An in-process client under this user name, e.g. "system:muster-scheduler".
+  std::function<std::unique_ptr<client::Client>(const std::string& user)> make_client;
+};
+
+class Component {
+ public:
+  virtual ~Component() = default;
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// Returns once it works; fails with what to do.
+  virtual Task<Result<void>> start() = 0;
+  virtual Task<void> stop() = 0;
+};
+
+/// In start order; stopped in reverse.
+std::vector<std::unique_ptr<Component>> make_components(ComponentContext& context);
+
+}  // namespace muster

@@ -1,0 +1,67 @@
+#include "main/data_dir.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace muster {
+
+std::string default_data_dir() {
+  if (const char* home = std::getenv("MUSTER_HOME"); home != nullptr && *home != '\0') return home;
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.muster";
+}
+
+Result<DataLock> DataLock::take(const std::string& directory) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure) return fail(Code::kInternal, fmt::format("cannot make the data folder \"{}\": {}; choose another with --data", directory, failure.message()));
+  ::chmod(directory.c_str(), 0700);
+  const std::string path = directory + "/muster.lock";
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return fail(Code::kInternal, fmt::format("cannot open \"{}\": {}; choose another folder with --data", path, std::strerror(errno)));
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    ::close(file);
+    const Running running = find_running(directory);
+    return fail(Code::kConflict, fmt::format("a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data",
+                                             directory, running.pid));
+  }
+  return DataLock(file, directory);
+}
+
+DataLock::~DataLock() {
+  if (file_ < 0) return;
+  ::unlink((directory_ + "/muster.pid").c_str());
+  ::close(file_);
+}
+
+Result<void> DataLock::publish(const std::string& address) const {
+  std::ofstream out(directory_ + "/muster.pid", std::ios::trunc);
+  out << ::getpid() << '\n' << address << '\n';
+  if (!out.flush()) return fail(Code::kInternal, fmt::format("cannot write \"{}/muster.pid\"", directory_));
+  return {};
+}
+
+Running find_running(const std::string& directory) {
+  Running running;
+  const int file = ::open((directory + "/muster.lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (file < 0) return running;
+  const bool free = ::flock(file, LOCK_EX | LOCK_NB) == 0;
+  ::close(file);
+  if (free) return running;
+  std::ifstream in(directory + "/muster.pid");
+  in >> running.pid >> running.address;
+  if (running.pid == 0) running.pid = -1;  // starting: the lock is held, the file not yet written
+  return running;
+}
+
+}  // namespace muster

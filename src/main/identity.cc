@@ -1,0 +1,124 @@
+#include "main/identity.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/strings.h"
+
+namespace muster {
+namespace {
+
+/// The file's text, or what `make` gives, written there.
+template <typename Make>
+Result<std::string> keep(const std::string& path, Make make) {
+  if (std::filesystem::exists(path)) return read_file(path);
+  Result<std::string> made = make();
+  if (!made) return made;
+  const auto written = write_private(path, *made);
+  if (!written) return fail(written.error());
+  return made;
+}
+
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(Code::kNotFound, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Result<void> write_private(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".new";
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
+    if (wrote < 0) {
+      const int error = errno;
+      ::close(file);
+      return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(error)));
+    }
+    done += static_cast<std::size_t>(wrote);
+  }
+  ::close(file);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  return {};
+}
+
+Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now) {
+  const std::string pki = directory + "/pki";
+  std::error_code failure;
+  std::filesystem::create_directories(pki, failure);
+  if (failure) return fail(Code::kInternal, fmt::format("cannot make \"{}\": {}", pki, failure.message()));
+  std::filesystem::permissions(pki, std::filesystem::perms::owner_all, failure);
+
+  Identity identity;
+  if (!std::filesystem::exists(pki + "/ca.key")) {
+    const auto ca = net::make_ca("muster", now);
+    if (!ca) return fail(ca.error());
+    const auto certificate = write_private(pki + "/ca.crt", ca->certificate_pem);
+    if (!certificate) return fail(certificate.error());
+    const auto key = write_private(pki + "/ca.key", ca->key_pem);
+    if (!key) return fail(key.error());
+  }
+  auto certificate = read_file(pki + "/ca.crt");
+  auto key = read_file(pki + "/ca.key");
+  if (!certificate || !key) return fail(certificate ? key.error() : certificate.error());
+  identity.ca = {std::move(*certificate), std::move(*key)};
+
+  net::CertificateRequest server;
+  server.common_name = "kube-apiserver";
+  server.server = true;
+  server.dns_names = {"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"};
+  server.addresses = {"127.0.0.1", "::1", "10.96.0.1"};
+  if (address != "127.0.0.1" && address != "::1" && address != "0.0.0.0" && address != "::") server.addresses.push_back(address);
+  auto made_server = net::make_certificate(identity.ca, server, now);
+  if (!made_server) return fail(made_server.error());
+  identity.server = std::move(*made_server);
+
+  net::CertificateRequest admin;
+  admin.common_name = "kubernetes-admin";
+  admin.organizations = {"system:masters"};
+  auto made_admin = net::make_certificate(identity.ca, admin, now);
+  if (!made_admin) return fail(made_admin.error());
+  identity.admin = std::move(*made_admin);
+
+  auto token = keep(pki + "/admin.token", [] { return Result<std::string>(hex(net::random_bytes(24))); });
+  if (!token) return fail(token.error());
+  identity.admin_token = std::string(trim(*token));
+  auto signing = keep(pki + "/sa.key", [] { return net::make_signing_key(); });
+  if (!signing) return fail(signing.error());
+  identity.token_key = std::move(*signing);
+  return identity;
+}
+
+Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request) {
+  const std::string host = request.address == "0.0.0.0" || request.address == "::" ? "127.0.0.1" : request.address;
+  const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  const std::string text = fmt::format(
+      "apiVersion: v1\nkind: Config\ncurrent-context: muster\n"
+      "clusters:\n- name: muster\n  cluster:\n    server: https://{}:{}\n    certificate-authority-data: {}\n"
+      "contexts:\n- name: muster\n  context:\n    cluster: muster\n    user: muster-admin\n    namespace: default\n"
+      "users:\n- name: muster-admin\n  user:\n    client-certificate-data: {}\n    client-key-data: {}\n    token: {}\n",
+      shown, request.port, base64_encode(identity.ca.certificate_pem), base64_encode(identity.admin.certificate_pem), base64_encode(identity.admin.key_pem),
+      identity.admin_token);
+  return write_private(request.path, text);
+}
+
+}  // namespace muster

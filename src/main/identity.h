@@ -1,0 +1,32 @@
+/// The keys of an embedded cluster, made on its first start and kept in its data folder: CA, server and admin
+/// certificates, the admin token, the key that signs service-account tokens; and the kubeconfig over them.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "net/tls.h"
+
+namespace muster {
+
+struct Identity {
+  net::KeyPair ca, server, admin;
+  std::string admin_token;
+  std::string token_key;
+};
+
+/// Reads or makes DIR/pki. The server certificate is renewed at each start for the addresses it serves.
+Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now);
+
+struct KubeconfigRequest {
+  std::string path, address;
+  std::uint16_t port = 0;
+};
+Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request);
+
+/// Whole-file helpers; write replaces atomically with mode 0600.
+Result<std::string> read_file(const std::string& path);
+Result<void> write_private(const std::string& path, const std::string& text);
+
+}  // namespace muster

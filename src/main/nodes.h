@@ -1,0 +1,27 @@
+/// The nodes of an embedded cluster: so many virtual ones, or those of a file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/task.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "json/json.h"
+
+namespace muster {
+
+struct NodesRequest {
+  std::string nodes;  // a number, or the path of a file with Node objects
+  int gpus = 4;
+  bool simulated = true;  // no real GPUs on this machine
+};
+
+/// Errors name the file and what was wrong in it.
+Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time now);
+
+/// Makes the cluster's nodes these: creates and refreshes them, removes virtual ones that are no longer wanted.
+Task<Result<void>> apply_nodes(client::Client& client, std::vector<json::Value> nodes);
+
+}  // namespace muster

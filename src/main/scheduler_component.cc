@@ -1,0 +1,74 @@
+#include "main/scheduler_component.h"
+
+#include <fmt/core.h>
+
+#include "base/log.h"
+#include "client/informer.h"
+#include "hived/config.h"
+#include "main/data_dir.h"
+#include "scheduler/config.h"
+
+namespace muster {
+namespace {
+
+class SchedulerComponent final : public Component {
+ public:
+  explicit SchedulerComponent(ComponentContext& context) : context_(context) {}
+
+  [[nodiscard]] std::string name() const override { return "scheduler"; }
+
+  Task<Result<void>> start() override {
+    scheduler::Options options;
+    options.name = "default-scheduler";
+    const auto read = read_scheduler_files({context_.scheduler_config, context_.hived_config}, options);
+    if (!read) co_return read;
+    client_ = context_.make_client("system:muster-scheduler");
+    informers_ = std::make_unique<client::Informers>(context_.loop, *client_);
+    auto made = scheduler::make_scheduler(context_.loop, *client_, *informers_, std::move(options));
+    if (!made) co_return fail(made.error());
+    scheduler_ = std::move(*made);
+    scheduler_->start();
+    co_return Result<void>();
+  }
+
+  Task<void> stop() override {
+    if (scheduler_) co_await scheduler_->stop();
+    if (informers_) co_await informers_->stop_all();
+  }
+
+ private:
+  ComponentContext& context_;
+  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<client::Informers> informers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+};
+
+}  // namespace
+
+Result<void> read_scheduler_files(const SchedulerFiles& files, scheduler::Options& options) {
+  const auto in_file = [](const std::string& path, Error error) {
+    error.message = fmt::format("{}: {}", path, error.message);
+    return fail(std::move(error));
+  };
+  if (!files.scheduler_config.empty()) {
+    const auto text = read_file(files.scheduler_config);
+    if (!text) return fail(text.error());
+    auto config = scheduler::parse_volcano_config(*text);
+    if (!config) return in_file(files.scheduler_config, config.error());
+    options.engine.policy = engine::Policy::kVolcano;
+    options.engine.volcano = std::move(*config);
+  }
+  if (!files.hived_config.empty()) {
+    const auto text = read_file(files.hived_config);
+    if (!text) return fail(text.error());
+    auto config = hived::parse_config(*text);
+    if (!config) return in_file(files.hived_config, config.error());
+    for (const std::string& warning : config->warnings) log::warn("hived", "{}: {}", files.hived_config, warning);
+    options.cells = std::move(config->cells);
+  }
+  return {};
+}
+
+std::unique_ptr<Component> make_scheduler_component(ComponentContext& context) { return std::make_unique<SchedulerComponent>(context); }
+
+}  // namespace muster

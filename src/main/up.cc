@@ -1,0 +1,355 @@
+#include "main/up.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "apiserver/server.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "main/components.h"
+#include "main/data_dir.h"
+#include "main/flags.h"
+#include "main/identity.h"
+#include "main/nodes.h"
+#include "net/client.h"
+#include "net/server.h"
+#include "store/store.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kHelp =
+    "Start a cluster on this machine: API server, scheduler, job controllers and node agent in one process.\n\n"
+    "Usage:\n  muster up [flags]\n\n"
+    "Flags:\n"
+    "  --data DIR          where everything is kept (default $MUSTER_HOME or ~/.muster)\n"
+    "  --listen ADDR:PORT  where the API is served (default 127.0.0.1:6443; port 0 picks one)\n"
+    "  --nodes N|FILE      so many virtual nodes, or the Node objects of a file (default 3 on the first start)\n"
+    "  --gpus N            GPUs of each virtual node (default 4)\n"
+    "  --kubeconfig FILE   also write the kubeconfig there\n"
+    "  --hollow            pods are only said to run; no process is started\n"
+    "  --hived-config FILE     virtual clusters and cells, in HiveD's own format\n"
+    "  --scheduler-config FILE Volcano's scheduler configuration (default: Muster's own policy)\n"
+    "  --without LIST      leave out scheduler, controllers, agent (comma separated)\n"
+    "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
+
+struct UpOptions {
+  std::string data, listen = "127.0.0.1:6443", nodes, gpus = "4", kubeconfig, without, hived_config, scheduler_config;
+  bool hollow = false, detach = false, help = false;
+  std::string address;
+  std::uint16_t port = 0;
+  std::set<std::string> left_out;
+};
+
+Result<UpOptions> parse_up(int argc, char** argv) {
+  UpOptions options;
+  options.data = default_data_dir();
+  const auto parsed = parse_flags(argc, argv, 2,
+                                  {{"data", &options.data}, {"listen", &options.listen}, {"nodes", &options.nodes}, {"gpus", &options.gpus},
+                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"hollow", nullptr, &options.hollow},
+                                   {"detach", nullptr, &options.detach}, {"help", nullptr, &options.help}});
+  if (!parsed) return fail(parsed.error());
+  const auto colon = options.listen.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.listen).substr(colon + 1));
+  if (!port || *port < 0 || *port > 65535) {
+    return fail(Code::kBadRequest, fmt::format("--listen {}: wanted ADDRESS:PORT, e.g. 127.0.0.1:6443", options.listen));
+  }
+  options.port = static_cast<std::uint16_t>(*port);
+  options.address = options.listen.substr(0, colon);
+  if (options.address.empty()) options.address = "0.0.0.0";
+  if (options.address.starts_with('[') && options.address.ends_with(']')) options.address = options.address.substr(1, options.address.size() - 2);
+  if (!parse_int(options.gpus)) return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
+  for (const std::string& part : split_nonempty(options.without, ',')) {
+    if (part != "scheduler" && part != "controllers" && part != "agent") {
+      return fail(Code::kBadRequest, fmt::format("--without {}: wanted scheduler, controllers or agent", part));
+    }
+    options.left_out.insert(part);
+  }
+  options.data = std::filesystem::absolute(options.data).lexically_normal().string();
+  return options;
+}
+
+/// The cluster in this process, from the store up to the components.
+class Cluster {
+ public:
+  Cluster(net::Loop& loop, UpOptions options, const DataLock& lock) : loop_(loop), options_(std::move(options)), lock_(lock) {}
+
+  Task<Result<void>> start() {
+    auto nodes = planned_nodes();
+    if (!nodes) co_return fail(nodes.error());
+    auto identity = load_identity(options_.data, options_.address, loop_.now());
+    if (!identity) co_return fail(identity.error());
+    auto opened = store::open(loop_, options_.data + "/muster.db");
+    if (!opened) co_return fail(opened.error());
+    store_ = std::move(*opened);
+
+    apiserver::ServerOptions server_options;
+    server_options.ca_pem = identity->ca.certificate_pem;
+    server_options.token_key_pem = identity->token_key;
+    server_options.admin_token = identity->admin_token;
+    server_options.address = options_.address;
+    server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(server_options));
+    const auto started = co_await server_->start();
+    if (!started) co_return started;
+
+    net::ServerOptions listen_options;
+    listen_options.address = options_.address;
+    listen_options.port = options_.port;
+    listen_options.certificate_pem = identity->server.certificate_pem;
+    listen_options.key_pem = identity->server.key_pem;
+    listen_options.client_ca_pem = identity->ca.certificate_pem;
+    auto listening = net::listen(loop_, std::move(listen_options), server_->handler());
+    if (!listening) co_return fail(explain_listen(listening.error()));
+    socket_ = std::move(*listening);
+    co_await server_->set_endpoint(options_.address, socket_->port());
+
+    const auto applied = co_await make_nodes(std::move(*nodes));
+    if (!applied) co_return applied;
+    const auto parts = co_await start_components(*identity);
+    if (!parts) co_return parts;
+    co_return publish(*identity);
+  }
+
+  Task<void> stop() {
+    for (auto it = components_.rbegin(); it != components_.rend(); ++it) co_await (*it)->stop();
+    if (socket_) {
+      // Watches end first, so that connections have nothing to wait for.
+      if (server_) co_await server_->stop();
+      co_await socket_->stop();
+    } else if (server_) {
+      co_await server_->stop();
+    }
+    components_.clear();
+    if (store_) co_await store_->close();
+  }
+
+  [[nodiscard]] std::string address() const { return fmt::format("https://{}:{}", options_.address == "0.0.0.0" ? "127.0.0.1" : options_.address, socket_->port()); }
+  [[nodiscard]] std::size_t node_count() const { return node_count_; }
+
+ private:
+  /// Nothing named on a later start: the nodes stay as they are.
+  Result<std::optional<std::vector<json::Value>>> planned_nodes() const {
+    const bool first = !std::filesystem::exists(options_.data + "/muster.db");
+    if (options_.nodes.empty() && !first) return std::optional<std::vector<json::Value>>();
+    NodesRequest request;
+    request.nodes = options_.nodes.empty() ? "3" : options_.nodes;
+    request.gpus = static_cast<int>(*parse_int(options_.gpus));
+    auto nodes = plan_nodes(request, const_cast<net::Loop&>(loop_).now());
+    if (!nodes) return fail(nodes.error());
+    return std::optional<std::vector<json::Value>>(std::move(*nodes));
+  }
+
+  Error explain_listen(Error error) const {
+    error.message = fmt::format("cannot listen on {}: {}; choose another with --listen, or --listen {}:0 for any free port", options_.listen, error.message, options_.address);
+    return error;
+  }
+
+  std::unique_ptr<client::Client> make_client(const std::string& user) {
+    client::ClientOptions options;
+    options.user_agent = user.starts_with("system:") ? user.substr(7) : user;
+    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user), std::move(options));
+  }
+
+  Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes) {
+    const auto client = make_client("system:muster");
+    if (nodes) {
+      const auto applied = co_await apply_nodes(*client, std::move(*nodes));
+      if (!applied) co_return applied;
+    }
+    const auto listed = co_await client->list(client::resources::kNodes, {});
+    if (listed) node_count_ = listed->items.size();
+    co_return Result<void>();
+  }
+
+  Task<Result<void>> start_components(const Identity& identity) {
+    context_ = std::make_unique<ComponentContext>(ComponentContext{
+        .loop = loop_,
+        .server = *server_,
+        .directory = options_.data,
+        .api_address = options_.address == "0.0.0.0" ? "127.0.0.1" : options_.address,
+        .api_port = socket_->port(),
+        .ca_pem = identity.ca.certificate_pem,
+        .hollow = options_.hollow,
+        .scheduler_config = options_.scheduler_config,
+        .hived_config = options_.hived_config,
+        .without = options_.left_out,
+        .make_client = [this](const std::string& user) { return make_client(user); },
+    });
+    for (auto& component : make_components(*context_)) {
+      const auto started = co_await component->start();
+      if (!started) {
+        Error error = started.error();
+        error.message = fmt::format("{} did not start: {}", component->name(), error.message);
+        co_return fail(std::move(error));
+      }
+      components_.push_back(std::move(component));
+    }
+    co_return Result<void>();
+  }
+
+  Result<void> publish(const Identity& identity) {
+    KubeconfigRequest request;
+    request.path = options_.data + "/kubeconfig";
+    request.address = options_.address;
+    request.port = socket_->port();
+    const auto written = write_kubeconfig(identity, request);
+    if (!written) return written;
+    if (!options_.kubeconfig.empty()) {
+      request.path = options_.kubeconfig;
+      const auto copied = write_kubeconfig(identity, request);
+      if (!copied) return copied;
+    }
+    return lock_.publish(address());
+  }
+
+  net::Loop& loop_;
+  UpOptions options_;
+  const DataLock& lock_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<apiserver::Server> server_;
+  std::unique_ptr<net::Server> socket_;
+  std::unique_ptr<ComponentContext> context_;
+  std::vector<std::unique_ptr<Component>> components_;
+  std::size_t node_count_ = 0;
+};
+
+void say_ready(const Cluster& cluster, const UpOptions& options, double seconds) {
+  std::printf("muster is ready at %s (%zu nodes, %.2f s)\n\n", cluster.address().c_str(), cluster.node_count(), seconds);
+  std::printf("  export KUBECONFIG=%s\n  kubectl get nodes\n\n", options.kubeconfig.empty() ? (options.data + "/kubeconfig").c_str() : options.kubeconfig.c_str());
+  std::fflush(stdout);
+}
+
+/// Runs until a signal says stop. `ready` is called once it works.
+template <typename Ready>
+int serve(const UpOptions& options, Ready ready) {
+  auto lock = DataLock::take(options.data);
+  if (!lock) {
+    fmt::print(stderr, "muster up: {}\n", lock.error().message);
+    return 1;
+  }
+  // One thread waits for the signals; no other thread sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+
+  net::Loop loop;
+  const Duration begun = loop.monotonic();
+  Cluster cluster(loop, options, *lock);
+  const auto stop = loop.make_signal();
+  std::thread waiter([&] {
+    int number = 0;
+    while (sigwait(&signals, &number) == 0) {
+      if (number == SIGUSR2) return;
+      loop.post([&stop] { stop->notify(); });
+    }
+  });
+  int code = 0;
+  loop.run_until_done([](Cluster& it, Signal& end, int& result, net::Loop& env, Duration start, Ready& tell, const UpOptions& wanted) -> Task<void> {
+    const auto started = co_await it.start();
+    if (started) {
+      const double seconds = std::chrono::duration<double>(env.monotonic() - start).count();
+      tell(it, seconds);
+      (void)wanted;
+      co_await end.wait(Duration::zero());
+      log::info("main", "stopping");
+    } else {
+      fmt::print(stderr, "muster up: {}\n", started.error().message);
+      result = 1;
+    }
+    co_await it.stop();
+  }(cluster, *stop, code, loop, begun, ready, options));
+  pthread_kill(waiter.native_handle(), SIGUSR2);
+  waiter.join();
+  return code;
+}
+
+/// The child becomes the daemon; the parent waits until it is ready or has failed.
+int detach(const UpOptions& options) {
+  const Running running = find_running(options.data);
+  if (running.pid != 0) {
+    fmt::print(stderr, "muster up: a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data\n", options.data, running.pid);
+    return 1;
+  }
+  std::error_code failure;
+  std::filesystem::create_directories(options.data, failure);
+  const std::string log_path = options.data + "/muster.log";
+  int pipe_ends[2];
+  if (failure || ::pipe2(pipe_ends, O_CLOEXEC) != 0) {
+    fmt::print(stderr, "muster up: cannot use the data folder \"{}\": {}\n", options.data, failure ? failure.message() : std::strerror(errno));
+    return 1;
+  }
+  const pid_t child = ::fork();
+  if (child < 0) {
+    fmt::print(stderr, "muster up: cannot fork: {}\n", std::strerror(errno));
+    return 1;
+  }
+  if (child > 0) {
+    ::close(pipe_ends[1]);
+    std::string said;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(got));
+    ::close(pipe_ends[0]);
+    if (!said.empty()) {
+      std::fputs(said.c_str(), stdout);
+      return 0;
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    fmt::print(stderr, "muster up: it did not start; the end of {}:\n", log_path);
+    const auto log_text = read_file(log_path);
+    if (log_text) std::fputs(log_text->substr(log_text->size() > 2000 ? log_text->size() - 2000 : 0).c_str(), stderr);
+    return 1;
+  }
+  ::setsid();
+  ::close(pipe_ends[0]);
+  const int log_file = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (log_file < 0 || nothing < 0) ::_exit(1);
+  ::dup2(nothing, 0);
+  ::dup2(log_file, 1);
+  ::dup2(log_file, 2);
+  const int code = serve(options, [&](const Cluster& cluster, double seconds) {
+    const std::string text = fmt::format("muster is ready at {} ({} nodes, {:.2f} s), process {}\n\n  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\nlog: {}\n",
+                                         cluster.address(), cluster.node_count(), seconds, ::getpid(),
+                                         options.kubeconfig.empty() ? options.data + "/kubeconfig" : options.kubeconfig, log_path);
+    std::size_t done = 0;
+    while (done < text.size()) {
+      const ssize_t wrote = ::write(pipe_ends[1], text.data() + done, text.size() - done);
+      if (wrote <= 0) break;
+      done += static_cast<std::size_t>(wrote);
+    }
+    ::close(pipe_ends[1]);
+  });
+  ::_exit(code);
+}
+
+}  // namespace
+
+int run_up(int argc, char** argv) {
+  const auto options = parse_up(argc, argv);
+  if (!options) {
+    fmt::print(stderr, "muster up: {}\n", options.error().message);
+    return 2;
+  }
+  if (options->help) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (options->detach) return detach(*options);
+  return serve(*options, [&](const Cluster& cluster, double seconds) { say_ready(cluster, *options, seconds); });
+}
+
+}  // namespace muster
