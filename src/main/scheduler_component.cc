@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "client/informer.h"
 #include "hived/config.h"
-#include "main/data_dir.h"
+#include "main/identity.h"
 #include "scheduler/config.h"
 
 namespace muster {
