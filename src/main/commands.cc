@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "cli/cli.h"
+#include "main/run.h"
 #include "main/up.h"
+#include "sim/command.h"
 
 namespace muster {
 namespace {
@@ -25,11 +27,15 @@ int run_version(int, char**) {
   return 0;
 }
 
+int run_sim(int argc, char** argv) { return sim::run(argc - 1, argv + 1); }
+
 /// The commands of main/. More are added as a line here.
 constexpr OwnCommand kCommands[] = {
     {"up", "Start a cluster on this machine", run_up},
     {"down", "Stop it", run_down},
     {"status", "Say whether it runs, and where", run_status},
+    {"run", "Be the scheduler and operator of a Kubernetes cluster", run_run},
+    {"sim", "Replay a job trace through the scheduling engine", run_sim},
 };
 
 }  // namespace

@@ -1,0 +1,220 @@
+#include "main/run.h"
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "client/informer.h"
+#include "client/leader.h"
+#include "main/flags.h"
+#include "main/scheduler_component.h"
+#include "net/server.h"
+
+namespace muster {
+namespace {
+
+constexpr const char* kHelp =
+    "Be the scheduler and job operator of a Kubernetes cluster.\n\n"
+    "Usage:\n  muster run [flags]\n\n"
+    "Examples:\n"
+    "  # From a laptop, against the cluster of a kubeconfig\n"
+    "  muster run --kubeconfig ~/.kube/config\n"
+    "  # Inside the cluster, one of two replicas, taking Volcano's pods over as well\n"
+    "  muster run --leader-elect --scheduler-name muster,volcano\n\n"
+    "Flags:\n"
+    "  --kubeconfig FILE        the cluster (default $KUBECONFIG, ~/.kube/config, or the pod's own account)\n"
+    "  --context NAME           a context of that file\n"
+    "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster)\n"
+    "  --scheduler-config FILE  Volcano's scheduler configuration (default: Muster's own policy)\n"
+    "  --hived-config FILE      virtual clusters and cells, in HiveD's own format\n"
+    "  --leader-elect           work only while holding the lease \"muster\"\n"
+    "  --namespace NS           where the lease is kept (default $POD_NAMESPACE or muster-system)\n"
+    "  --metrics ADDR:PORT      serve /metrics, /livez and /readyz there over plain HTTP\n"
+    "  --without LIST           leave out scheduler, controllers (comma separated)\n";
+
+struct RunOptions {
+  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns, metrics, without;
+  bool leader_elect = false, help = false;
+};
+
+/// The parts that work while this process leads.
+class Operator {
+ public:
+  Operator(net::Loop& loop, const RunOptions& options) : loop_(loop), options_(options) {}
+
+  Result<void> prepare() {
+    client::KubeconfigOptions where;
+    where.path = options_.kubeconfig;
+    where.context = options_.context;
+    auto connected = client::connect(loop_, std::move(where));
+    if (!connected) return fail(connected.error());
+    client_ = std::move(*connected);
+    for (const std::string& name : split_nonempty(options_.scheduler_name, ',')) scheduling_.scheduler_names.insert(std::string(trim(name)));
+    scheduling_.name = scheduling_.scheduler_names.empty() ? "muster" : *scheduling_.scheduler_names.begin();
+    scheduling_.engine.scheduler_name = scheduling_.name;
+    return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
+  }
+
+  Result<void> begin() {
+    informers_ = std::make_unique<client::Informers>(loop_, *client_);
+    if (!without("scheduler")) {
+      auto made = scheduler::make_scheduler(loop_, *client_, *informers_, scheduling_);
+      if (!made) return fail(made.error());
+      scheduler_ = std::move(*made);
+      scheduler_->start();
+    }
+    log::info("main", "working");
+    return {};
+  }
+
+  Task<void> end() {
+    if (scheduler_) co_await scheduler_->stop();
+    if (informers_) co_await informers_->stop_all();
+    scheduler_.reset();
+    informers_.reset();
+  }
+
+  [[nodiscard]] client::Client& client() { return *client_; }
+  [[nodiscard]] bool working() const { return informers_ != nullptr; }
+
+  [[nodiscard]] std::string metrics() const {
+    if (!scheduler_) return "muster_leader 0\n";
+    const engine::Stats stats = scheduler_->engine().stats();
+    return fmt::format(
+        "muster_leader 1\nmuster_nodes {}\nmuster_pods {}\nmuster_pods_bound {}\nmuster_gangs_waiting {}\n"
+        "muster_binds_total {}\nmuster_evictions_total {}\nmuster_attempts_total {}\n",
+        stats.nodes, stats.pods, stats.pods_bound, stats.gangs_waiting, stats.binds, stats.evictions, stats.attempts);
+  }
+
+ private:
+  [[nodiscard]] bool without(std::string_view part) const {
+    for (const std::string& name : split_nonempty(options_.without, ',')) {
+      if (name == part) return true;
+    }
+    return false;
+  }
+
+  net::Loop& loop_;
+  const RunOptions& options_;
+  scheduler::Options scheduling_;
+  std::unique_ptr<client::Client> client_;
+  std::unique_ptr<client::Informers> informers_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+};
+
+Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOptions& options, Operator& worker) {
+  net::ServerOptions where;
+  const std::size_t colon = options.metrics.rfind(':');
+  const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.metrics).substr(colon + 1));
+  if (!port || *port < 0 || *port > 65535) return fail(Code::kBadRequest, fmt::format("--metrics {}: wanted ADDRESS:PORT, e.g. 0.0.0.0:9090", options.metrics));
+  where.address = colon == 0 ? "0.0.0.0" : options.metrics.substr(0, colon);
+  where.port = static_cast<std::uint16_t>(*port);
+  return net::listen(loop, std::move(where), [&worker](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    net::Response response;
+    response.headers.set("Content-Type", "text/plain; version=0.0.4");
+    const std::string path = request.target.substr(0, request.target.find('?'));
+    if (path == "/metrics") response.body = worker.metrics();
+    else if (path == "/livez" || path == "/readyz" || path == "/healthz") response.body = "ok";
+    else response.status = 404;
+    const auto sent = co_await writer.send(std::move(response));
+    (void)sent;
+  });
+}
+
+Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code) {
+  Operator worker(loop, options);
+  const auto prepared = worker.prepare();
+  if (!prepared) {
+    fmt::print(stderr, "muster run: {}\n", prepared.error().message);
+    code = 1;
+    co_return;
+  }
+  std::unique_ptr<net::Server> metrics;
+  if (!options.metrics.empty()) {
+    auto served = serve_metrics(loop, options, worker);
+    if (!served) {
+      fmt::print(stderr, "muster run: {}\n", served.error().message);
+      code = 1;
+      co_return;
+    }
+    metrics = std::move(*served);
+  }
+
+  std::unique_ptr<client::LeaderElector> elector;
+  bool lost = false;
+  if (options.leader_elect) {
+    client::LeaderOptions election;
+    election.ns = options.ns;
+    election.on_started = [&] {
+      const auto begun = worker.begin();
+      if (!begun) log::error("main", "{}", begun.error().message);
+    };
+    // Another replica may work already: whatever we hold in memory is stale, so this process ends and is started anew.
+    election.on_stopped = [&] {
+      lost = true;
+      stop.notify();
+    };
+    elector = client::make_leader_elector(loop, worker.client(), std::move(election));
+    elector->start();
+  } else {
+    const auto begun = worker.begin();
+    if (!begun) {
+      fmt::print(stderr, "muster run: {}\n", begun.error().message);
+      code = 1;
+      co_return;
+    }
+  }
+  fmt::print("muster runs{}\n", options.leader_elect ? "; waiting to lead" : "");
+  std::fflush(stdout);
+  co_await stop.wait(Duration::zero());
+  log::info("main", "stopping{}", lost ? ": the lease was lost" : "");
+  code = lost ? 1 : 0;
+  co_await worker.end();
+  if (elector) co_await elector->stop();
+  if (metrics) co_await metrics->stop();
+}
+
+}  // namespace
+
+int run_run(int argc, char** argv) {
+  RunOptions options;
+  const char* pod_namespace = std::getenv("POD_NAMESPACE");
+  options.ns = pod_namespace != nullptr ? pod_namespace : "muster-system";
+  const auto parsed = parse_flags(argc, argv, 2,
+                                  {{"kubeconfig", &options.kubeconfig}, {"context", &options.context}, {"scheduler-name", &options.scheduler_name},
+                                   {"scheduler-config", &options.scheduler_config}, {"hived-config", &options.hived_config}, {"namespace", &options.ns},
+                                   {"metrics", &options.metrics}, {"without", &options.without}, {"leader-elect", nullptr, &options.leader_elect},
+                                   {"help", nullptr, &options.help}});
+  if (!parsed) {
+    fmt::print(stderr, "muster run: {}\n", parsed.error().message);
+    return 2;
+  }
+  if (options.help) {
+    fmt::print("{}", kHelp);
+    return 0;
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGUSR2}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  net::Loop loop;
+  const auto stop = loop.make_signal();
+  std::thread waiter([&] {
+    int number = 0;
+    while (sigwait(&signals, &number) == 0 && number != SIGUSR2) loop.post([&stop] { stop->notify(); });
+  });
+  int code = 0;
+  loop.run_until_done(operate(loop, options, *stop, code));
+  pthread_kill(waiter.native_handle(), SIGUSR2);
+  waiter.join();
+  return code;
+}
+
+}  // namespace muster
