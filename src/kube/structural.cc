@@ -221,14 +221,10 @@ void SchemaNode::validate_object(const Value& value, const std::string& path, Ca
   const auto size = static_cast<std::int64_t>(object.size());
   if (max_properties_ && size > *max_properties_) causes.too_many(path, object.size(), static_cast<std::size_t>(*max_properties_));
   if (min_properties_ && size < *min_properties_) causes.invalid(path, json::dump(value), fmt::format("{} in body should have at least {} properties", path, *min_properties_));
-  // In the schema's order of names, not the client's, so that the same mistake reads the same.
-  for (const auto& [name, property] : properties_) {
-    if (resource_ && (name == "metadata" || name == "apiVersion" || name == "kind")) continue;
-    if (const Value* member = object.if_contains(name)) property->validate(*member, joined(path, name), causes);
-  }
-  if (additional_ == nullptr) return;
   for (const auto& member : object) {
-    if (!properties_.contains(std::string_view(member.key()))) additional_->validate(member.value(), joined(path, member.key()), causes);
+    const std::string_view name = member.key();
+    if (resource_ && (name == "metadata" || name == "apiVersion" || name == "kind")) continue;
+    if (const SchemaNode* inner = child(name)) inner->validate(member.value(), joined(path, name), causes);
   }
 }
 
