@@ -10,8 +10,6 @@ using json::Array;
 using json::Object;
 using json::Value;
 
-std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
-
 template <typename Cell>
 Object common(const Cells& cells, const Cell& c, const std::string& address, bool top) {
   const TypeInfo& type = cells.type(c.type);

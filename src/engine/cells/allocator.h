@@ -217,6 +217,7 @@ class CellAllocator {
   // groups.cc
   Index new_group(const PodSpec& spec, GroupState state);
   void drop_group(Index group);
+  Index rebind(Index leaf, Index virtual_leaf, std::int32_t priority);
   void create_preempting(const ScheduleRequest& request, const Placement& placement);
   void cancel_preempting(Index group);
   void create_allocated(const PodSpec& spec, const BindInfo& bind, Time now);

@@ -95,6 +95,16 @@ void CellAllocator::drop_group(Index index) {
   free_groups_.push_back(index);
 }
 
+Index CellAllocator::rebind(Index leaf, Index virtual_leaf, std::int32_t priority) {
+  if (virtual_leaf == kNone || cells_.can_bind(leaf, virtual_leaf)) return virtual_leaf;
+  // Meanwhile the virtual cell was doomed: bound to a bad cell in advance. Another of its kind will do.
+  const VirtualCell& root = cells_.v(cells_.v(virtual_leaf).root);
+  if (root.root_position < 0) return kNone;
+  const RootList& roots = cells_.find_holding(root.vc, root.chain)->roots[at(root.level)];
+  const Index other = inverse_map(leaf, roots.cells, &roots, root.level, priority, root.vc);
+  return other != kNone && cells_.v(other).priority == kFreePriority && cells_.can_bind(leaf, other) ? other : kNone;
+}
+
 void CellAllocator::create_preempting(const ScheduleRequest& request, const Placement& placement) {
   const Index index = new_group(request.spec, GroupState::kPreempting);
   Group& group = *groups_[at(index)];
@@ -110,6 +120,7 @@ void CellAllocator::create_preempting(const ScheduleRequest& request, const Plac
         cells_.release_leaf(leaf);
         groups_[at(cells_.p(leaf).using_group)]->state = GroupState::kBeingPreempted;
       }
+      group.members[m].virt[i] = rebind(leaf, group.members[m].virt[i], group.priority);
       (void)cells_.allocate_leaf(leaf, group.members[m].virt[i], group.priority, group.vc);
       cells_.p_mutable(leaf).reserving_group = index;
       cells_.set_state(leaf, used ? CellState::kReserving : CellState::kReserved);
@@ -135,7 +146,7 @@ void CellAllocator::cancel_preempting(Index index) {
         const auto found = std::find(m.physical.begin(), m.physical.end(), leaf);
         if (found == m.physical.end() || !victim.has_virtual) continue;
         Index& remembered = m.virt[static_cast<std::size_t>(found - m.physical.begin())];
-        if (remembered != kNone && !cells_.can_bind(leaf, remembered)) remembered = kNone;
+        remembered = rebind(leaf, remembered, victim.priority);
         virtual_leaf = remembered;
       }
       (void)cells_.allocate_leaf(leaf, virtual_leaf, victim.priority, victim.vc);
@@ -179,7 +190,7 @@ void CellAllocator::revert_lazy(Index index, std::vector<std::vector<Index>> vir
       if (leaf == kNone || member.virt[i] == kNone) continue;
       if (cells_.p(leaf).using_group != index || cells_.p(leaf).state != CellState::kUsed) continue;
       cells_.release_leaf(leaf);
-      if (!cells_.can_bind(leaf, member.virt[i])) member.virt[i] = kNone;
+      member.virt[i] = rebind(leaf, member.virt[i], group.priority);
       (void)cells_.allocate_leaf(leaf, member.virt[i], group.priority, group.vc);
     }
   }

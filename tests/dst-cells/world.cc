@@ -1,0 +1,330 @@
+#include "world.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "check.h"
+
+namespace muster::dst {
+namespace {
+
+using namespace engine::cells;
+
+constexpr Time kNow{1'700'000'000'000'000};
+
+std::int32_t number(Random& random, std::int32_t low, std::int32_t high) { return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1))); }
+
+struct ChainShape {
+  std::string name;
+  std::vector<std::string> types;       // by level, 0 unused
+  std::vector<std::int32_t> children;   // of a cell of that level
+  std::int32_t tops = 0;
+};
+
+void add_owned(Config& config, std::size_t vc, const ChainShape& shape, std::int32_t level, std::int32_t count) {
+  if (count == 0) return;
+  const auto l = static_cast<std::size_t>(level);
+  VirtualCellSpec spec;
+  spec.path = shape.name + (level + 1 == static_cast<std::int32_t>(shape.types.size()) ? "" : "." + shape.types[l]);
+  spec.number = count;
+  config.virtual_clusters[vc].cells.push_back(spec);
+}
+
+}  // namespace
+
+Config random_config(Random& random, bool large) {
+  Config config;
+  const std::int32_t vcs = number(random, 1, 3);
+  for (std::int32_t v = 0; v < vcs; ++v) config.virtual_clusters.push_back({fmt::format("vc{}", v), {}, {}, 0});
+  const std::int32_t chains = number(random, 1, large ? 2 : 3);
+  std::int32_t node_number = 0;
+  for (std::int32_t c = 0; c < chains; ++c) {
+    ChainShape shape;
+    const std::int32_t levels = number(random, 2, large ? 5 : 4);
+    const std::int32_t node_level = number(random, 2, levels);
+    shape.types = {"", random.chance(50) ? "A" : "B"};
+    shape.children = {0, 0};
+    for (std::int32_t l = 2; l <= levels; ++l) {
+      CellTypeSpec type;
+      type.name = fmt::format("c{}l{}", c, l);
+      type.child_type = shape.types.back();
+      type.child_number = number(random, 1, large ? 4 : 3);
+      type.node_level = l == node_level;
+      shape.types.push_back(type.name);
+      shape.children.push_back(type.child_number);
+      config.cell_types.push_back(type);
+    }
+    shape.name = shape.types.back();
+    shape.tops = number(random, 1, large ? 12 : 3);
+    std::int32_t pinned = 0;
+    for (std::int32_t t = 0; t < shape.tops; ++t) {
+      // Node names must be the cluster's own: list cells down to the node level.
+      const auto make = [&](auto&& self, std::int32_t level) -> PhysicalCellSpec {
+        PhysicalCellSpec cell;
+        if (level == levels) cell.type = shape.name;
+        if (level == node_level) {
+          cell.address = fmt::format("n{}", node_number++);
+          return cell;
+        }
+        for (std::int32_t k = 0; k < shape.children[static_cast<std::size_t>(level)]; ++k) cell.children.push_back(self(self, level - 1));
+        return cell;
+      };
+      config.physical_cells.push_back(make(make, levels));
+      if (t > 0 && pinned == 0 && random.chance(20)) {
+        config.physical_cells.back().pinned_id = fmt::format("pin{}", c);
+        config.virtual_clusters[random.below(config.virtual_clusters.size())].pinned.push_back({fmt::format("pin{}", c), 0});
+        pinned = 1;
+      }
+    }
+    std::int32_t available = shape.tops - pinned;
+    for (std::int32_t l = levels; l >= 1 && available > 0; --l) {
+      const std::int32_t given = number(random, 0, available);
+      for (std::int32_t g = 0; g < given; ++g) add_owned(config, random.below(config.virtual_clusters.size()), shape, l, 1);
+      available = (available - given) * shape.children[static_cast<std::size_t>(l)];
+      if (available > 40) available = 40;
+    }
+  }
+  return config;
+}
+
+Config changed_config(const Config& config, Random& random) {
+  Config out = config;
+  switch (random.below(5)) {
+    case 0:  // a share moves to another virtual cluster
+      if (out.virtual_clusters.size() > 1) {
+        auto& from = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
+        auto& to = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
+        if (!from.empty() && &from != &to) {
+          to.push_back(from.back());
+          from.pop_back();
+        }
+      }
+      break;
+    case 1: {  // a node is replaced
+      auto& top = out.physical_cells[random.below(out.physical_cells.size())];
+      PhysicalCellSpec* cell = &top;
+      while (!cell->children.empty()) cell = &cell->children[random.below(cell->children.size())];
+      cell->address += "x";
+      break;
+    }
+    case 2:  // a virtual cluster gives back
+      if (auto& cells = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells; !cells.empty()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(random.below(cells.size())));
+      break;
+    case 3: {  // a virtual cluster is renamed
+      auto& vc = out.virtual_clusters[random.below(out.virtual_clusters.size())];
+      vc.name += "r";
+      break;
+    }
+    default: {  // a top cell is added
+      PhysicalCellSpec copy = out.physical_cells[random.below(out.physical_cells.size())];
+      copy.pinned_id.clear();
+      const auto rename = [&](auto&& self, PhysicalCellSpec& cell) -> void {
+        if (cell.children.empty()) cell.address += fmt::format("y{}", out.physical_cells.size());
+        for (auto& child : cell.children) self(self, child);
+      };
+      rename(rename, copy);
+      if (out.physical_cells.size() < 20) out.physical_cells.push_back(copy);
+    }
+  }
+  return out;
+}
+
+World::World(std::uint64_t seed, bool large) : seed_(seed), large_(large) {
+  Random random(seed);
+  while (true) {
+    config_ = random_config(random, large);
+    auto made = CellAllocator::create(config_, {});
+    if (!made) continue;
+    allocator_.emplace(std::move(*made));
+    break;
+  }
+  for (const Node& node : allocator_->cells().nodes) health_[node.name] = true;
+  for (const auto& [name, healthy] : health_) allocator_->set_node(name, true);
+}
+
+void World::say(const std::string& text) const {
+  if (verbose) fmt::print("  {}\n", text);
+}
+
+std::string World::describe() const {
+  const Cells& cells = allocator_->cells();
+  std::string out;
+  for (const Chain& chain : cells.chains) out += fmt::format("chain {} top {} tops {} leaves {}; ", chain.name, chain.top, chain.full.back().size(), chain.full[1].size());
+  for (const VirtualClusterSpec& vc : config_.virtual_clusters) {
+    out += vc.name + ":";
+    for (const VirtualCellSpec& c : vc.cells) out += fmt::format(" {}x{}", c.number, c.path);
+    for (const PinnedCellSpec& c : vc.pinned) out += " " + c.id;
+    out += "; ";
+  }
+  return out;
+}
+
+void World::add_job(Random& random) {
+  if (pods_.size() > (large_ ? 120U : 24U)) return;
+  const auto& vc = config_.virtual_clusters[random.below(config_.virtual_clusters.size())];
+  PodSpec spec;
+  spec.vc = vc.name;
+  static constexpr std::int32_t kPriorities[] = {-1, -1, 0, 0, 1, 5, 1000};
+  spec.priority = kPriorities[random.below(7)];
+  if (!vc.pinned.empty() && spec.priority >= 0 && random.chance(25)) spec.pinned_cell = vc.pinned[0].id;
+  const std::uint64_t type = random.below(4);
+  spec.leaf_type = type == 0 ? "A" : type == 1 ? "B" : "";
+  spec.lazy_preemption = random.chance(30);
+  spec.ignore_suggested = random.chance(70);
+  spec.group = fmt::format("g{}", next_name_++);
+  const std::int32_t members = number(random, 1, 2);
+  for (std::int32_t m = 0; m < members; ++m) spec.members.push_back({number(random, 1, 3), number(random, 1, random.chance(80) ? 3 : 6)});
+  std::int32_t k = 0;
+  for (const GroupMember& member : std::vector<GroupMember>(spec.members)) {
+    for (std::int32_t i = 0; i < member.pods; ++i) {
+      Pod pod;
+      pod.spec = spec;
+      pod.spec.leaves = member.leaves;
+      pod.ref.uid = fmt::format("{}-{}", spec.group, k++);
+      pod.ref.name = "ns/" + pod.ref.uid;
+      pods_.push_back(std::move(pod));
+    }
+  }
+}
+
+std::string World::schedule(Random& random) {
+  std::vector<std::size_t> waiting;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (!pods_[i].bind) waiting.push_back(i);
+  }
+  if (waiting.empty()) return "";
+  Pod& pod = pods_[waiting[random.below(waiting.size())]];
+  std::vector<std::string> suggested;
+  for (const auto& [name, healthy] : health_) {
+    if (random.chance(85)) suggested.push_back(name);
+  }
+  const bool all = random.chance(50);
+  const Phase phase = random.chance(60) ? Phase::kFiltering : Phase::kPreempting;
+  std::map<std::string, Group> before;
+  for (const Group* group : allocator_->groups()) before.emplace(group->name, *group);
+  const Decision decision = allocator_->schedule({pod.ref, pod.spec, phase, all ? nullptr : &suggested, kNow});
+  say(fmt::format("schedule {} vc {} priority {} leaves {} {} -> {} {} {}", pod.ref.uid, pod.spec.vc, pod.spec.priority, pod.spec.leaves, phase == Phase::kFiltering ? "filter" : "preempt",
+                  static_cast<int>(decision.kind), decision.bind.node, decision.reason));
+  if (decision.kind == Decision::Kind::kBind && (phase == Phase::kFiltering || random.chance(50))) {
+    for (const std::int32_t leaf : decision.bind.leaves) say(fmt::format("   leaf {}", leaf));
+    const auto added = allocator_->add_allocated(pod.ref, pod.spec, decision.bind, kNow);
+    if (!added) return "a decided pod was not accepted: " + added.error().message;
+    pod.bind = decision.bind;
+  }
+  if (decision.kind == Decision::Kind::kPreempt) {
+    if (decision.victims.empty()) return "preemption without victims";
+    for (const Victims& victims : decision.victims) {
+      for (const PodRef& victim : victims.pods) {
+        const auto found = std::find_if(pods_.begin(), pods_.end(), [&](const Pod& p) { return p.ref.uid == victim.uid; });
+        if (found == pods_.end() || !found->bind) return fmt::format("victim {} does not run", victim.uid);
+        const auto group = before.find(found->spec.group);
+        const bool guaranteed = group != before.end() && group->second.has_virtual;
+        if (guaranteed && found->spec.vc != pod.spec.vc) return fmt::format("guaranteed pod {} of {} would be evicted for {}", victim.uid, found->spec.vc, pod.spec.vc);
+        if (guaranteed && found->spec.priority >= pod.spec.priority) return fmt::format("{} (priority {}) would be evicted for priority {}", victim.uid, found->spec.priority, pod.spec.priority);
+        if (pod.spec.priority < 0) return "an opportunistic pod preempts";
+        if (phase == Phase::kPreempting) victims_.push_back(victim.uid);
+      }
+    }
+  }
+  if (decision.kind == Decision::Kind::kError && allocator_->find_group(pod.spec.group) == nullptr && decision.reason.find("does not have") == std::string::npos &&
+      decision.reason.find("whole cluster") == std::string::npos && decision.reason.find("does not exists") == std::string::npos) {
+    return "unexpected error: " + decision.reason;
+  }
+  return "";
+}
+
+void World::remove_pod(std::size_t index) {
+  const Pod pod = pods_[index];
+  pods_.erase(pods_.begin() + static_cast<std::ptrdiff_t>(index));
+  say("remove " + pod.ref.uid);
+  if (pod.bind) (void)allocator_->delete_allocated(pod.ref, pod.spec, *pod.bind);
+  else allocator_->delete_unallocated(pod.ref, pod.spec.group);
+}
+
+void World::remove_some(Random& random) {
+  if (!victims_.empty() && random.chance(70)) {
+    const std::string victim = victims_.back();
+    victims_.pop_back();
+    for (std::size_t i = 0; i < pods_.size(); ++i) {
+      if (pods_[i].ref.uid == victim) return remove_pod(i);
+    }
+  }
+  if (pods_.empty()) return;
+  if (random.chance(50)) return remove_pod(random.below(pods_.size()));
+  const std::string group = pods_[random.below(pods_.size())].spec.group;
+  for (std::size_t i = pods_.size(); i-- > 0;) {
+    if (pods_[i].spec.group == group) remove_pod(i);
+  }
+}
+
+void World::toggle_node(Random& random) {
+  auto node = health_.begin();
+  std::advance(node, static_cast<std::ptrdiff_t>(random.below(health_.size())));
+  node->second = !node->second;
+  say(fmt::format("node {} {}", node->first, node->second ? "healthy" : "bad"));
+  allocator_->set_node(node->first, node->second);
+}
+
+std::string World::restart(Random& random, bool change) {
+  const Config next = change ? changed_config(config_, random) : config_;
+  auto made = CellAllocator::create(next, {});
+  if (!made) return change ? "" : "the running configuration is refused: " + made.error().message;
+  // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well.
+  bool clean = !change && std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
+  for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && group->lazy_preemptor.empty();
+  std::map<std::string, bool> health;
+  for (const Node& node : made->cells().nodes) {
+    const auto old = health_.find(node.name);
+    health[node.name] = old == health_.end() || old->second;
+  }
+  for (const auto& [name, healthy] : health) {
+    if (healthy) made->set_node(name, true);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < pods_.size(); ++i) {
+    if (pods_[i].bind) order.push_back(i);
+  }
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  say(change ? "reconfigure" : "restart");
+  for (const std::size_t i : order) {
+    const auto added = made->add_allocated(pods_[i].ref, pods_[i].spec, *pods_[i].bind, kNow);
+    if (!added) return fmt::format("pod {} is not taken over: {}", pods_[i].ref.uid, added.error().message);
+  }
+  const std::string differs = clean ? check_same(*allocator_, *made) : "";
+  config_ = next;
+  health_ = std::move(health);
+  allocator_.emplace(std::move(*made));
+  return differs;
+}
+
+std::string World::check(Random& random) {
+  std::string wrong = check_leaves(*allocator_);
+  if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_books(*allocator_);
+  if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_promises(*allocator_);
+  // The pods' own annotations agree with the books: no device twice.
+  std::map<std::pair<std::string, std::int32_t>, std::string> devices;
+  for (const Pod& pod : pods_) {
+    if (!wrong.empty() || !pod.bind) continue;
+    for (const std::int32_t leaf : pod.bind->leaves) {
+      const auto [it, fresh] = devices.emplace(std::pair{pod.bind->node + pod.bind->chain, leaf}, pod.ref.uid);
+      if (!fresh) return fmt::format("device {} of {} is given to {} and {}", leaf, pod.bind->node, it->second, pod.ref.uid);
+    }
+  }
+  return wrong;
+}
+
+std::string World::apply(std::uint64_t i) {
+  Random random(seed_ * 0x9e3779b97f4a7c15ULL + i * 0xbf58476d1ce4e5b9ULL + 1);
+  const std::uint64_t kind = random.below(100);
+  std::string wrong;
+  if (kind < 15) add_job(random);
+  else if (kind < 65) wrong = schedule(random);
+  else if (kind < 83) remove_some(random);
+  else if (kind < 95) toggle_node(random);
+  else if (kind < 98) wrong = restart(random, false);
+  else wrong = restart(random, true);
+  return wrong.empty() ? check(random) : wrong;
+}
+
+}  // namespace muster::dst
