@@ -54,7 +54,7 @@ bool left_out(const Field* field, const json::Value& value) {
   if (value.is_string()) {
     if (!value.get_string().empty()) return false;
     const std::string& name = field->name;
-    return name != "storageClassName" && name != "holderIdentity" && name != "type" && name != "service" && name != "name" && name != "value" &&
+    return name != "storageClassName" && name != "holderIdentity" && name != "type" && name != "service" && name != "name" && name != "podGroupName" && name != "value" &&
            !name.starts_with("reporting");
   }
   if (value.is_array()) return value.get_array().empty();

@@ -146,6 +146,7 @@ void default_job_spec(Object& spec) {
   put(spec, "backoffLimit", per_index != nullptr && !per_index->is_null() ? 2147483647 : 6);
   put_text(spec, "completionMode", "NonIndexed");
   put(spec, "suspend", false);
+  put(spec, "manualSelector", false);
   const Value* failure = spec.if_contains("podFailurePolicy");
   put_text(spec, "podReplacementPolicy", failure != nullptr && failure->is_object() ? "Failed" : "TerminatingOrFailed");
   default_template(spec);

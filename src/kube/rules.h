@@ -37,6 +37,8 @@ void validate_replicated(const Gvk& gvk, const json::Value& object, const json::
 void validate_job(const json::Value& object, const json::Value* live, Causes& causes);
 void validate_cron_job(const json::Value& object, Causes& causes);
 
+/// Job.spec.scheduling, whose parts are those of a PodGroup.
+void validate_job_scheduling_shape(const json::Value& scheduling, Causes& causes);
 void validate_native_workload(const json::Value& object, const json::Value* live, Causes& causes);
 void validate_native_group(const json::Value& object, const json::Value* live, bool composite, Causes& causes);
 

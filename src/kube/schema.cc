@@ -214,7 +214,7 @@ class Checker {
   bool message(const Type& type, const json::Object& object) {
     for (const auto& member : object) {
       const Field* field = type.find(member.key());
-      path_.push_back({member.key(), 0});
+      path_.push_back({member.key(), 0, false});
       if (field == nullptr) {
         if (unknown_ != nullptr) unknown_->push_back(path());
       } else if (!value(field->type, member.value(), type)) {
@@ -231,6 +231,7 @@ class Checker {
   struct Step {
     std::string_view name;  // empty for an index
     std::size_t index;
+    bool key = false;       // of a map: part of the path, but not of Go's
   };
 
   bool value(const FieldType& type, const json::Value& is, const Type& owner) {
@@ -242,7 +243,7 @@ class Checker {
         if (!is.is_array()) return mismatch(type, is, owner);
         const json::Array& array = is.get_array();
         for (std::size_t i = 0; i < array.size(); ++i) {
-          path_.push_back({"", i});
+          path_.push_back({"", i, false});
           if (!value(*type.element, array[i], owner)) return false;
           path_.pop_back();
         }
@@ -251,7 +252,7 @@ class Checker {
       case FieldType::Shape::kMap:
         if (!is.is_object()) return mismatch(type, is, owner);
         for (const auto& member : is.get_object()) {
-          path_.push_back({member.key(), 0});
+          path_.push_back({member.key(), 0, true});
           if (!value(*type.element, member.value(), owner)) return false;
           path_.pop_back();
         }
@@ -324,11 +325,11 @@ class Checker {
     }
     return out;
   }
-  /// Go's decoder names the fields on the way without list positions.
+  /// Go's decoder names the fields on the way without list positions and map keys.
   [[nodiscard]] std::string plain_path() const {
     std::string out;
     for (const Step& step : path_) {
-      if (step.name.empty()) continue;
+      if (step.name.empty() || step.key) continue;
       if (!out.empty()) out += '.';
       out += step.name;
     }

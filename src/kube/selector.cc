@@ -95,7 +95,7 @@ Result<Requirement> parse_requirement(Lexer& lexer) {
   const bool negated = lexer.token() == "!";
   if (negated) lexer.advance();
   if (!lexer.word()) {
-    return fail(Code::kBadRequest, fmt::format("found '{}', expected: identifier{}", lexer.token(), negated ? "" : "after ','"));
+    return fail(Code::kBadRequest, fmt::format("found '{}', expected: identifier{}", lexer.token(), negated ? "" : " after ','"));
   }
   requirement.key = std::string(lexer.token());
   const std::string key_problem = check_label_key(requirement.key);

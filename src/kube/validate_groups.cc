@@ -1,7 +1,7 @@
 // scheduling.k8s.io: Workload, PodGroup, CompositePodGroup (the generated "declarative" rules of 1.37).
 #include <fmt/core.h>
 
-#include <functional>
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -97,16 +97,31 @@ struct TemplateWalk {
   bool nested = false;
 };
 
+/// Levels of composite templates below and including this one; the walk stops where it is too deep anyway.
+int composite_levels(const Value& composite, int limit) {
+  int deepest = 0;
+  if (limit > 0) {
+    for (const Value& inner : json::as_array(json::at(composite, "compositePodGroupTemplates"))) deepest = std::max(deepest, composite_levels(inner, limit - 1));
+  }
+  return deepest + 1;
+}
+
+constexpr int kCompositeLevelsMax = 3;  // and the PodGroup level below them makes four
+
 void validate_templates(const Value& holder, const std::string& field, int depth, TemplateWalk& walk, Causes& causes) {
   const auto one = [&](std::string_view list_name, bool composite) {
     const json::Array& list = json::as_array(json::at(holder, list_name));
     const std::string here = fmt::format("{}.{}", field, list_name);
     if (list.size() > 8) causes.too_many(here, list.size(), 8);
+    std::set<std::string> siblings;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const std::string item = fmt::format("{}[{}]", here, i);
       const std::string name = json::text(json::at(list[i], "name"));
-      if (name.empty()) causes.required(item + ".name");
-      else {
+      if (name.empty()) {
+        causes.required(item + ".name");
+      } else if (!siblings.insert(name).second) {
+        causes.duplicate(item, json::dump(list[i]));
+      } else {
         causes.check(item + ".name", name, check_dns_label(name));
         if (!walk.names.insert(name).second) causes.duplicate(item + ".name", quoted(name));
       }
@@ -117,8 +132,11 @@ void validate_templates(const Value& holder, const std::string& field, int depth
       if (json::as_array(json::at(list[i], "podGroupTemplates")).empty() && json::as_array(json::at(list[i], "compositePodGroupTemplates")).empty()) {
         causes.invalid(item, quoted(name), "must have at least one child PodGroupTemplate or CompositePodGroupTemplate");
       }
-      if (depth >= 4) causes.invalid(item, quoted(name), "maximum template hierarchy depth is 4");
-      else validate_templates(list[i], item, depth + 1, walk, causes);
+      if (depth == 1 && composite_levels(list[i], kCompositeLevelsMax) > kCompositeLevelsMax) {
+        causes.invalid(item, json::dump(json::at(list[i], "compositePodGroupTemplates")), "maximum template hierarchy depth is 4");
+      } else {
+        validate_templates(list[i], item, depth + 1, walk, causes);
+      }
     }
   };
   one("podGroupTemplates", false);
@@ -152,6 +170,15 @@ void frozen_templates(const Value& now, const Value& before, const std::string& 
 }
 
 }  // namespace
+
+void validate_job_scheduling_shape(const Value& scheduling, Causes& causes) {
+  const Value& policy = json::at(scheduling, "schedulingPolicy");
+  if (policy.is_object()) exactly_one(policy, "spec.scheduling.schedulingPolicy", {"basic", "gang"}, causes);
+  validate_constraints(scheduling, "spec.scheduling", causes);
+  validate_claims(scheduling, "spec.scheduling", causes);
+  const Value& mode = json::at(scheduling, "disruptionMode");
+  if (mode.is_object()) exactly_one(mode, "spec.scheduling.disruptionMode", {"single", "all"}, causes);
+}
 
 void validate_native_workload(const Value& object, const Value* live, Causes& causes) {
   const Value& spec = json::at(object, "spec");
@@ -201,6 +228,12 @@ void validate_native_group(const Value& object, const Value* live, bool composit
     const std::string_view name = json::as_string(json::at(statuses[i], "name"));
     if (!claims.contains(name)) {
       causes.invalid(fmt::format("status.resourceClaimStatuses[{}].name", i), quoted(name), "must match the name of an entry in `spec.resourceClaims`");
+    }
+  }
+  const json::Array& conditions = json::as_array(json::at(object, "status", "conditions"));
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    for (const std::string_view key : {"type", "status", "reason", "lastTransitionTime"}) {
+      if (json::is_empty(json::at(conditions[i], key))) causes.required(fmt::format("status.conditions[{}].{}", i, key));
     }
   }
   if (live == nullptr) return;

@@ -369,7 +369,7 @@ void validate_names(const Value& spec, const std::string& field, Causes& causes)
   const Value& group = json::at(spec, "schedulingGroup");
   if (group.is_object()) {
     const std::string_view name = json::as_string(json::at(group, "podGroupName"));
-    if (name.empty()) causes.invalid(field + ".schedulingGroup.podGroupName", "null", "must specify one of: `podGroupName`");
+    if (json::at(group, "podGroupName").is_null()) causes.invalid(field + ".schedulingGroup.podGroupName", "null", "must specify one of: `podGroupName`");
     else causes.check(field + ".schedulingGroup.podGroupName", name, check_dns_subdomain(name));
     if (!json::is_empty(json::at(spec, "evictionResponders"))) {
       causes.forbidden(field + ".schedulingGroup", "may not be set when evictionResponders is set");

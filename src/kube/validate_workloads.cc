@@ -81,6 +81,7 @@ void validate_job_spec(const Value& spec, const std::string& field, bool selecto
 void validate_job_scheduling(const Value& spec, const Value* live, Causes& causes) {
   const Value& scheduling = json::at(spec, "scheduling");
   if (!scheduling.is_object()) return;
+  validate_job_scheduling_shape(scheduling, causes);
   const Value& policy = json::at(scheduling, "schedulingPolicy");
   const Value& count = json::at(policy, "gang", "minCount");
   const std::int64_t parallelism = json::as_int(json::at(spec, "parallelism"), 1);
