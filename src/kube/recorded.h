@@ -12,7 +12,14 @@
 
 namespace muster::kube::recorded {
 
-inline std::filesystem::path folder() { return std::filesystem::path(__FILE__).parent_path() / "../../../shared/data/kubernetes-transcripts"; }
+/// ../shared seen from the repository's root, which is above the program that runs.
+inline std::filesystem::path folder() {
+  const std::filesystem::path wanted = "shared/data/kubernetes-transcripts";
+  for (auto at = std::filesystem::read_symlink("/proc/self/exe").parent_path(); at.has_relative_path(); at = at.parent_path()) {
+    if (std::filesystem::exists(at / wanted)) return at / wanted;
+  }
+  return "../" / wanted;
+}
 
 inline std::optional<std::string> read(const std::string& name) {
   std::ifstream in(folder() / name);
