@@ -1,4 +1,4 @@
-/// One kind of job as the frame drives it: its resource, its plan, and the kinds it owns.
+/// One kind of object as the frame drives it: its resource, its plan, and the kinds whose objects it looks at.
 #pragma once
 
 #include <functional>
@@ -11,17 +11,11 @@
 namespace muster::controllers {
 
 struct Kind {
-  std::string name;       // for logs and events, e.g. "pytorchjob-controller"
+  std::string name;  // names the controller in events and logs, e.g. "pytorchjob-controller"
   client::Resource resource;
-  std::vector<std::string> owned;  // kind names whose changes wake the owner
+  std::vector<std::string_view> looks_at;  // a change of one that it controls wakes it
   std::function<Plan(const json::Value& job, const View& view, const Settings& settings, Time now)> plan;
-  /// False: another controller's job. Empty: all.
-  std::function<bool(const json::Value& job)> accepts;
-  /// How a change of any object of a kind (not only owned ones) wakes jobs: names in the same namespace.
-  std::function<std::vector<std::string>(std::string_view kind, const json::Value& object, const View& view)> wakes;
+  std::function<bool(const json::Value& job)> accepts;  // false: another controller's; empty: all are ours
 };
-
-/// All kinds, in a fixed order.
-std::vector<Kind> job_kinds();
 
 }  // namespace muster::controllers

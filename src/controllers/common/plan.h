@@ -69,6 +69,7 @@ struct Plan {
   std::vector<Action> actions;  // applied in order; the first failure ends the pass, the status is not written
   std::vector<Event> events;
   std::optional<json::Value> status;     // the whole new status; written only if it differs
+  bool status_anyway = false;            // also when an action failed
   std::optional<json::Value> job_patch;  // merge patch of the job's metadata or spec
   bool delete_job = false;
   std::optional<Duration> requeue_after;

@@ -1,0 +1,300 @@
+#include "controllers/batchjob/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/strings.h"
+#include "controllers/common/training.h"
+#include "controllers/common/workload.h"
+
+namespace muster::controllers::batchjob {
+namespace {
+
+constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
+constexpr auto kBackoffFirst = std::chrono::seconds(10);
+constexpr auto kBackoffMost = std::chrono::minutes(6);
+
+struct Sync {
+  const json::Value& job;
+  Time now;
+  Plan& plan;
+  json::Value status;
+  Objects pods;
+  std::int64_t parallelism = 1;
+  std::optional<std::int64_t> completions;
+  bool indexed = false;
+  std::int64_t succeeded = 0, failed = 0;
+  int active = 0, terminating = 0, ready = 0;
+  std::set<int> done, taken;  // indexes that have succeeded; indexes with a pod at work
+
+  [[nodiscard]] const json::Value& spec(std::string_view field) const { return json::at(job, "spec", field); }
+  [[nodiscard]] bool has(std::string_view type) const {
+    for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
+      if (json::as_string(json::at(condition, "type")) == type) return json::as_string(json::at(condition, "status")) == "True";
+    }
+    return false;
+  }
+  void event(bool warning, std::string reason, std::string message) { plan.events.push_back({warning, std::move(reason), std::move(message)}); }
+};
+
+std::set<int> parse_indexes(std::string_view text) {
+  std::set<int> result;
+  for (const auto& part : split_nonempty(text, ',')) {
+    const auto ends = split(part, '-');
+    const auto first = parse_int(ends[0]), last = parse_int(ends.back());
+    if (!first || !last || *last - *first > 1'000'000) continue;
+    for (auto i = *first; i <= *last; ++i) result.insert(static_cast<int>(i));
+  }
+  return result;
+}
+
+/// "0,2-4": runs of at least three are shortened, pairs stay apart, as Kubernetes writes them.
+std::string format_indexes(const std::set<int>& indexes) {
+  std::vector<std::string> parts;
+  for (auto it = indexes.begin(); it != indexes.end();) {
+    const int first = *it;
+    int last = first;
+    while (++it != indexes.end() && *it == last + 1) last = *it;
+    if (first == last) {
+      parts.push_back(std::to_string(first));
+    } else {
+      parts.push_back(last == first + 1 ? fmt::format("{},{}", first, last) : fmt::format("{}-{}", first, last));
+    }
+  }
+  return join(parts, ",");
+}
+
+/// Counts each ended pod once. status.uncountedTerminatedPods holds the uids that are counted and still exist, so a pod
+/// that somebody deletes stays counted.
+void count(Sync& sync) {
+  std::set<std::string> counted, good, bad;
+  for (const std::string_view list : {"succeeded", "failed"}) {
+    for (const auto& uid : json::as_array(json::at(sync.status, "uncountedTerminatedPods", list))) counted.insert(json::text(uid));
+  }
+  sync.succeeded = json::as_int(json::at(sync.status, "succeeded"));
+  sync.failed = json::as_int(json::at(sync.status, "failed"));
+  if (sync.indexed) sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
+  for (const auto* pod : sync.pods) {
+    const auto phase = phase_of(*pod);
+    const auto uid = uid_of(*pod);
+    const auto index = static_cast<int>(parse_int(annotation_of(*pod, kIndexAnnotation)).value_or(-1));
+    if (phase == "Succeeded") {
+      good.insert(uid);
+      if (sync.indexed && index >= 0) sync.done.insert(index);
+      if (!sync.indexed && !counted.contains(uid)) ++sync.succeeded;
+    } else if (phase == "Failed" || is_terminating(*pod)) {
+      // While the job sleeps or is over, pods go because they were told to.
+      const bool told = json::as_bool(sync.spec("suspend")) || sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
+      bad.insert(uid);
+      if (!counted.contains(uid) && !(told && phase != "Failed")) ++sync.failed;
+      if (phase != "Failed") ++sync.terminating;
+    } else {
+      ++sync.active;
+      sync.ready += is_ready(*pod);
+      if (index >= 0) sync.taken.insert(index);
+    }
+  }
+  if (sync.indexed) sync.succeeded = static_cast<std::int64_t>(sync.done.size());
+  const auto uids = [](const std::set<std::string>& from) {
+    json::Array list;
+    for (const auto& uid : from) list.push_back(json::Value(uid));
+    return list;
+  };
+  json::Object ledger;
+  if (!good.empty()) ledger["succeeded"] = uids(good);
+  if (!bad.empty()) ledger["failed"] = uids(bad);
+  sync.status.as_object()["uncountedTerminatedPods"] = std::move(ledger);
+}
+
+void delete_active(Sync& sync, std::int64_t most) {
+  for (auto it = sync.pods.rbegin(); it != sync.pods.rend() && most > 0; ++it) {
+    if (!is_active(**it)) continue;
+    auto action = remove(kinds::kPod, **it);
+    action.events.push_back({false, "SuccessfulDelete", "Deleted pod: " + name_of(**it)});
+    sync.plan.actions.push_back(std::move(action));
+    --most;
+  }
+}
+
+void end(Sync& sync, bool complete, const std::string& reason, const std::string& message) {
+  delete_active(sync, sync.active);
+  set_workload_condition(sync.status, complete ? "SuccessCriteriaMet" : "FailureTarget", true, reason, message, sync.now);
+  set_workload_condition(sync.status, complete ? "Complete" : "Failed", true, reason, message, sync.now);
+  if (complete) {
+    sync.status.as_object()["completionTime"] = time_value(sync.now);
+    sync.event(false, "Completed", "Job completed");
+  } else {
+    sync.event(true, reason, message);
+  }
+  sync.active = 0;
+  sync.ready = 0;
+}
+
+/// Restarts of containers count against the limit when the pods themselves are never replaced.
+std::int64_t restarts(const Sync& sync) {
+  if (json::as_string(json::at(sync.job, "spec", "template", "spec", "restartPolicy")) != "OnFailure") return 0;
+  std::int64_t sum = 0;
+  for (const auto* pod : sync.pods) {
+    const auto phase = phase_of(*pod);
+    if (phase != "Running" && phase != "Pending") continue;
+    for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
+      for (const auto& container : json::as_array(json::at(*pod, "status", list))) sum += json::as_int(json::at(container, "restartCount"));
+    }
+  }
+  return sum;
+}
+
+bool ended_by_rule(Sync& sync) {
+  const auto limit = json::as_int(sync.spec("backoffLimit"), 6);
+  const auto again = restarts(sync);
+  if (sync.failed > limit || (again > 0 && (limit == 0 || again >= limit))) {
+    end(sync, false, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    return true;
+  }
+  const auto started = time_at(json::at(sync.status, "startTime"));
+  if (const auto& seconds = sync.spec("activeDeadlineSeconds"); seconds.is_number() && started) {
+    const auto deadline = started + std::chrono::seconds(json::as_int(seconds));
+    if (sync.now >= deadline) {
+      end(sync, false, "DeadlineExceeded", "Job was active longer than specified deadline");
+      return true;
+    }
+    wake_after(sync.plan, deadline - sync.now);
+  }
+  const bool complete = sync.completions ? sync.succeeded >= *sync.completions : sync.succeeded > 0 && sync.active == 0 && sync.terminating == 0;
+  if (complete) {
+    end(sync, true, "CompletionsReached", "Reached expected number of succeeded pods");
+    return true;
+  }
+  return false;
+}
+
+/// After failures new pods wait: 10 s, 20 s, 40 s … since the last one.
+bool backs_off(Sync& sync) {
+  Time last;
+  int recent = 0;
+  for (const auto* pod : sync.pods) {
+    if (phase_of(*pod) != "Failed") continue;
+    ++recent;
+    Time ended = time_at(json::at(*pod, "metadata", "creationTimestamp"));
+    for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
+      ended = std::max(ended, time_at(json::at(container, "state", "terminated", "finishedAt")));
+    }
+    last = std::max(last, ended);
+  }
+  if (recent == 0) return false;
+  const auto delay = std::min<Duration>(kBackoffMost, kBackoffFirst * (1 << std::min(recent - 1, 10)));
+  const auto due = last + delay;
+  if (sync.now >= due) return false;
+  wake_after(sync.plan, due - sync.now);
+  return true;
+}
+
+void create_one(Sync& sync, int index) {
+  const auto name = name_of(sync.job);
+  auto pod = pod_from_template(sync.job, sync.spec("template"), sync.indexed ? fmt::format("{}-{}-", name, index) : name + "-");
+  for (const std::string_view key : {"job-name", "batch.kubernetes.io/job-name"}) set_label(pod, key, name);
+  for (const std::string_view key : {"controller-uid", "batch.kubernetes.io/controller-uid"}) set_label(pod, key, uid_of(sync.job));
+  if (sync.indexed) {
+    set_annotation(pod, kIndexAnnotation, std::to_string(index));
+    set_label(pod, kIndexAnnotation, std::to_string(index));
+    auto& hostname = json::make(pod, {"spec", "hostname"});
+    if (!hostname.is_string()) hostname = fmt::format("{}-{}", name, index);
+    const json::Value variable = json::Object{{"name", "JOB_COMPLETION_INDEX"},
+                                              {"valueFrom", json::Object{{"fieldRef", json::Object{{"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}};
+    for (const std::string_view list : {"containers", "initContainers"}) {
+      auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
+      if (containers == nullptr || !containers->is_array()) continue;
+      for (auto& container : containers->get_array()) array_of(container, "env").push_back(variable);
+    }
+  }
+  sync.plan.actions.push_back(create_workload_pod(std::move(pod)));
+}
+
+void manage_pods(Sync& sync) {
+  const auto remaining = sync.completions ? *sync.completions - sync.succeeded : sync.succeeded > 0 ? sync.active : sync.parallelism;
+  const auto wanted = std::max<std::int64_t>(0, std::min(sync.parallelism, remaining));
+  if (sync.active > wanted) return delete_active(sync, sync.active - wanted);
+  const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
+  auto missing = wanted - sync.active - (wait_for_end ? sync.terminating : 0);
+  if (missing <= 0 || backs_off(sync)) return;
+  for (int index = 0; missing > 0; ++index) {
+    if (sync.indexed) {
+      if (index >= *sync.completions) break;
+      if (sync.done.contains(index) || sync.taken.contains(index)) continue;
+    }
+    create_one(sync, index);
+    --missing;
+  }
+}
+
+void apply_ttl(Sync& sync) {
+  const auto& ttl = sync.spec("ttlSecondsAfterFinished");
+  if (!ttl.is_number()) return;
+  Time ended;
+  for (const auto& condition : json::as_array(json::at(sync.status, "conditions"))) {
+    const auto type = json::as_string(json::at(condition, "type"));
+    if (type == "Complete" || type == "Failed") ended = time_at(json::at(condition, "lastTransitionTime"));
+  }
+  if (!ended) return;
+  const auto due = ended + std::chrono::seconds(json::as_int(ttl));
+  if (sync.now >= due) {
+    sync.plan.delete_job = true;
+  } else {
+    wake_after(sync.plan, due - sync.now);
+  }
+}
+
+void set_number(json::Value& status, std::string_view field, std::int64_t value) {
+  if (value == 0) {
+    status.as_object().erase(field);
+  } else {
+    status.as_object()[field] = value;
+  }
+}
+
+}  // namespace
+
+Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
+  Plan plan;
+  const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
+  if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller")) return plan;
+  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}};
+  sync.parallelism = json::as_int(sync.spec("parallelism"), 1);
+  if (sync.spec("completions").is_number()) sync.completions = json::as_int(sync.spec("completions"));
+  if (!sync.completions && !sync.spec("parallelism").is_number()) sync.completions = 1;
+  sync.indexed = json::as_string(sync.spec("completionMode")) == "Indexed" && sync.completions.has_value();
+  const bool over = sync.has("Complete") || sync.has("Failed");
+  count(sync);
+  if (over) {
+    delete_active(sync, sync.active);
+    apply_ttl(sync);
+  } else if (json::as_bool(sync.spec("suspend"))) {
+    delete_active(sync, sync.active);
+    if (!sync.has("Suspended")) {
+      set_workload_condition(sync.status, "Suspended", true, "JobSuspended", "Job suspended", now);
+      sync.event(false, "Suspended", "Job suspended");
+    }
+    sync.status.as_object().erase("startTime");
+  } else {
+    if (sync.has("Suspended")) {
+      set_workload_condition(sync.status, "Suspended", false, "JobResumed", "Job resumed", now);
+      sync.event(false, "Resumed", "Job resumed");
+    }
+    if (json::at(sync.status, "startTime").is_null()) sync.status.as_object()["startTime"] = time_value(now);
+    force_delete_stuck(plan, sync.pods, settings, now);
+    if (!ended_by_rule(sync)) manage_pods(sync);
+    if (sync.has("Complete") || sync.has("Failed")) apply_ttl(sync);
+  }
+  set_number(sync.status, "active", sync.active);
+  set_number(sync.status, "succeeded", sync.succeeded);
+  set_number(sync.status, "failed", sync.failed);
+  sync.status.as_object()["ready"] = sync.ready;
+  sync.status.as_object()["terminating"] = sync.terminating;
+  if (sync.indexed && !sync.done.empty()) sync.status.as_object()["completedIndexes"] = format_indexes(sync.done);
+  plan.status = std::move(sync.status);
+  return plan;
+}
+
+}  // namespace muster::controllers::batchjob

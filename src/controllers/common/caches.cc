@@ -1,0 +1,134 @@
+#include "controllers/common/caches.h"
+
+#include "base/result.h"
+#include "controllers/common/objects.h"
+
+namespace muster::controllers {
+namespace {
+
+const client::Resource kT9kPodGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
+
+const json::Value& controller_of(const json::Value& object) {
+  for (const auto& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
+    if (json::as_bool(json::at(owner, "controller"))) return owner;
+  }
+  return json::null_value();
+}
+
+}  // namespace
+
+const client::Resource& resource_of(std::string_view kind) {
+  namespace r = client::resources;
+  static const std::map<std::string_view, const client::Resource*> kTable{
+      {kinds::kPod, &r::kPods},
+      {kinds::kService, &r::kServices},
+      {kinds::kEndpoints, &r::kEndpoints},
+      {kinds::kConfigMap, &r::kConfigMaps},
+      {kinds::kSecret, &r::kSecrets},
+      {kinds::kServiceAccount, &r::kServiceAccounts},
+      {kinds::kRole, &r::kRoles},
+      {kinds::kRoleBinding, &r::kRoleBindings},
+      {kinds::kJob, &r::kJobs},
+      {kinds::kStatefulSet, &r::kStatefulSets},
+      {kinds::kReplicaSet, &r::kReplicaSets},
+      {kinds::kHorizontalPodAutoscaler, &r::kHorizontalPodAutoscalers},
+      {kinds::kVolcanoPodGroup, &r::kPodGroups},
+      {kinds::kPluginsPodGroup, &r::kSchedulerPluginsPodGroups},
+      {kinds::kT9kPodGroup, &kT9kPodGroups},
+  };
+  const auto found = kTable.find(kind);
+  MUSTER_CHECK(found != kTable.end(), "no resource for kind " + std::string(kind));
+  return *found->second;
+}
+
+Caches::Caches(client::Informers& informers) : informers_(informers), priority_classes_(informers.get(client::resources::kPriorityClasses)) {}
+
+void Caches::follow(std::string_view kind) {
+  const auto [place, added] = by_kind_.try_emplace(std::string(kind));
+  if (!added) return;
+  auto& cache = place->second;
+  cache.informer = &informers_.get(resource_of(kind));
+  client::InformerHandlers handlers;
+  handlers.on_change = [this, &cache](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) { changed(cache, old_object, new_object); };
+  cache.informer->add_handlers(std::move(handlers));
+}
+
+void Caches::wake_owner(const std::string& group, const std::string& kind, Wake wake) { owners_[group + "/" + kind].push_back(std::move(wake)); }
+
+void Caches::on_change(std::string_view kind, OnChange callback) {
+  follow(kind);
+  auto& cache = by_kind_.find(kind)->second;
+  // Whoever comes late is told of what is there.
+  for (const auto& [key, object] : cache.informer->objects()) callback(nullptr, object);
+  cache.callbacks.push_back(std::move(callback));
+}
+
+void Caches::changed(Cache& cache, const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+  if (old_object) {
+    const auto uid = json::text(json::at(controller_of(*old_object), "uid"));
+    if (const auto found = cache.by_owner.find(uid); !uid.empty() && found != cache.by_owner.end()) {
+      found->second.erase(name_of(*old_object));
+      if (found->second.empty()) cache.by_owner.erase(found);
+    }
+  }
+  if (new_object) {
+    const auto uid = json::text(json::at(controller_of(*new_object), "uid"));
+    if (!uid.empty()) cache.by_owner[uid][name_of(*new_object)] = new_object;
+  }
+  wake_owner_of(new_object ? *new_object : *old_object, 2);
+  for (const auto& callback : cache.callbacks) callback(old_object, new_object);
+}
+
+void Caches::wake_owner_of(const json::Value& object, int levels) const {
+  const auto& owner = controller_of(object);
+  if (!owner.is_object()) return;
+  const auto version = json::as_string(json::at(owner, "apiVersion"));
+  const auto slash = version.find('/');
+  const auto group = slash == std::string_view::npos ? "" : std::string(version.substr(0, slash));
+  const auto kind = json::text(json::at(owner, "kind"));
+  const auto key = namespace_of(object) + "/" + json::text(json::at(owner, "name"));
+  if (const auto found = owners_.find(group + "/" + kind); found != owners_.end()) {
+    for (const auto& wake : found->second) wake(key);
+  }
+  if (levels > 1 && (kind == "Job" || kind == "StatefulSet")) {
+    if (const auto between = find(kind, key)) wake_owner_of(*between, levels - 1);
+  }
+}
+
+const Caches::Cache* Caches::cache(std::string_view kind) const {
+  const auto found = by_kind_.find(kind);
+  return found == by_kind_.end() ? nullptr : &found->second;
+}
+
+client::ObjectPtr Caches::find(std::string_view kind, const std::string& key) const {
+  const auto* of_kind = cache(kind);
+  return of_kind == nullptr ? nullptr : of_kind->informer->find(key);
+}
+
+std::vector<const json::Value*> Caches::controlled_by(std::string_view kind, std::string_view uid) const {
+  std::vector<const json::Value*> result;
+  const auto* of_kind = cache(kind);
+  if (of_kind == nullptr) return result;
+  const auto found = of_kind->by_owner.find(std::string(uid));
+  if (found == of_kind->by_owner.end()) return result;
+  for (const auto& [name, object] : found->second) result.push_back(object.get());
+  return result;
+}
+
+std::vector<const json::Value*> Caches::in_namespace(std::string_view kind, const std::string& ns) const {
+  std::vector<const json::Value*> result;
+  const auto* of_kind = cache(kind);
+  if (of_kind == nullptr) return result;
+  const auto& objects = of_kind->informer->objects();
+  const auto prefix = ns + "/";
+  for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix); ++it) result.push_back(it->second.get());
+  return result;
+}
+
+std::optional<std::int64_t> Caches::priority_of(std::string_view name) const {
+  const auto object = priority_classes_.find(std::string(name));
+  if (!object) return std::nullopt;
+  return json::as_int(json::at(*object, "value"));
+}
+
+}  // namespace muster::controllers

@@ -1,0 +1,189 @@
+#include "controllers/common/frame.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/common/objects.h"
+#include "controllers/common/ssh_key.h"
+#include "controllers/common/workload.h"
+
+namespace muster::controllers {
+namespace {
+
+constexpr std::size_t kMostAtOnce = 64;
+constexpr auto kCacheLagMost = std::chrono::seconds(5);
+
+std::int64_t version_of(const json::Value& object) {
+  return parse_int(json::as_string(json::at(object, "metadata", "resourceVersion"))).value_or(0);
+}
+
+/// How many of the actions from `first` on are of one kind and verb, at most `most`.
+std::size_t run_length(const std::vector<Action>& actions, std::size_t first, std::size_t most) {
+  std::size_t n = 1;
+  while (first + n < actions.size() && n < most && actions[first + n].verb == actions[first].verb && actions[first + n].kind == actions[first].kind) ++n;
+  return n;
+}
+
+}  // namespace
+
+Frame::Frame(Deps deps, Kind kind, int workers) : deps_(deps), kind_(std::move(kind)), jobs_(deps.informers.get(kind_.resource)) {
+  client::WorkQueueOptions options;
+  options.workers = workers;
+  queue_ = client::make_work_queue(deps_.env, [this](std::string key) { return work(std::move(key)); }, options);
+  for (const auto each : kind_.looks_at) deps_.caches.follow(each);
+  deps_.caches.wake_owner(kind_.resource.group, kind_.resource.kind, [this](const std::string& key) { queue_->add(key); });
+  client::InformerHandlers handlers;
+  handlers.on_change = [this](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+    queue_->add(client::key_of(new_object ? *new_object : *old_object));
+  };
+  jobs_.add_handlers(std::move(handlers));
+}
+
+void Frame::start() { queue_->start(); }
+
+Task<void> Frame::stop() { co_await queue_->stop(); }
+
+void Frame::record(const json::Value& job, const Event& event) {
+  deps_.events.record(job, event.warning ? "Warning" : "Normal", event.reason, event.message);
+}
+
+bool Frame::seen(const Written& written) const {
+  const auto object = written.kind.empty() ? jobs_.find(written.key) : deps_.caches.find(written.kind, written.key);
+  if (written.deleted) return !object || uid_of(*object) != written.uid || is_terminating(*object);
+  return object && version_of(*object) >= written.version;
+}
+
+Task<Result<void>> Frame::work(std::string key) {
+  const auto object = jobs_.find(key);
+  if (!object) {
+    states_.erase(key);
+    co_return Result<void>{};
+  }
+  json::Value job = *object;
+  job.as_object()["apiVersion"] = kind_.resource.api_version();
+  job.as_object()["kind"] = kind_.resource.kind;
+  if (kind_.accepts && !kind_.accepts(job)) co_return Result<void>{};
+  auto& state = states_[key];
+  std::erase_if(state.written, [this](const Written& written) { return seen(written); });
+  const auto now = deps_.env.now();
+  if (!state.written.empty()) {
+    if (now < state.give_up) {
+      queue_->add_after(key, state.give_up - now);
+      co_return Result<void>{};
+    }
+    log::warn("controllers", "{} {}: the cache has not shown {} of its own writes for {} s, going on without", kind_.name, key, state.written.size(), kCacheLagMost.count());
+    state.written.clear();
+  }
+  const CacheView view(deps_.caches, namespace_of(job), state.last_error);
+  Plan plan = kind_.plan(job, view, deps_.settings, now);
+  if (plan.requeue_after) queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
+
+  auto applied = co_await apply(job, std::move(plan.actions), key);
+  for (const auto& event : plan.events) record(job, event);
+  auto& after = states_[key];
+  if (applied && !plan.error.empty()) applied = fail(Code::kConflict, plan.error);
+  after.last_error = applied ? "" : applied.error().message;
+  if (plan.status && (applied || plan.status_anyway)) {
+    const auto written = co_await write_status(job, std::move(*plan.status), key);
+    if (!written && applied) applied = written;
+  }
+  if (!applied) co_return applied;
+  const auto ns = namespace_of(job), name = name_of(job);
+  if (plan.job_patch) {
+    const auto patched = co_await deps_.client.patch(kind_.resource, ns, name, "", client::PatchType::kMerge, *plan.job_patch);
+    if (!patched) co_return fail(patched.error());
+  }
+  if (plan.delete_job) {
+    client::DeleteOptions options;
+    options.uid = uid_of(job);
+    const auto removed = co_await deps_.client.remove(kind_.resource, ns, name, options);
+    if (!removed && removed.error().code != Code::kNotFound) co_return removed;
+  }
+  co_return Result<void>{};
+}
+
+Task<Result<void>> Frame::apply(json::Value job, std::vector<Action> actions, std::string key) {
+  std::size_t most = 1;
+  for (std::size_t first = 0; first < actions.size();) {
+    // Ever more side by side: when the server refuses the first, it is not asked a thousand times.
+    const auto count = run_length(actions, first, most);
+    const auto batch = std::make_shared<Batch>();
+    batch->left = count;
+    batch->done = deps_.env.make_signal();
+    for (std::size_t i = first; i < first + count; ++i) deps_.env.spawn(apply_one(job, std::move(actions[i]), batch));
+    while (batch->left > 0) co_await batch->done->wait(Duration::zero());
+    auto& state = states_[key];
+    state.written.insert(state.written.end(), batch->written.begin(), batch->written.end());
+    state.give_up = deps_.env.now() + kCacheLagMost;
+    if (batch->error) co_return fail(*batch->error);
+    first += count;
+    most = std::min(kMostAtOnce, most * 2);
+  }
+  co_return Result<void>{};
+}
+
+Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batch> batch) {
+  const auto& resource = resource_of(action.kind);
+  const auto ns = namespace_of(job);
+  Result<json::Value> answer = json::Value();
+  if (action.with_ssh_key) {
+    const auto key = make_ssh_key();
+    if (key) {
+      action.body.as_object()["data"] = json::Object{{"ssh-privatekey", base64_encode(key->private_pem)}, {"ssh-publickey", base64_encode(key->public_line)}};
+    } else {
+      answer = fail(key.error());
+    }
+  }
+  if (answer && action.verb == Action::Verb::kDelete) {
+    client::DeleteOptions options;
+    options.uid = action.uid;
+    options.grace_s = action.grace_s;
+    const auto removed = co_await deps_.client.remove(resource, ns, action.name, options);
+    // Gone already, or another object by now: either way the one we meant is no more.
+    if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict) answer = fail(removed.error());
+  } else if (answer && action.verb == Action::Verb::kCreate) {
+    answer = co_await deps_.client.create(resource, ns, std::move(action.body));
+  } else if (answer) {
+    const std::string subresource = action.verb == Action::Verb::kStatus ? "status" : "";
+    answer = co_await deps_.client.patch(resource, ns, action.name, subresource, client::PatchType::kMerge, std::move(action.body));
+  }
+  if (answer) {
+    Written written{action.kind, ns + "/" + action.name, action.uid, 0, action.verb == Action::Verb::kDelete};
+    if (!written.deleted) {
+      const auto created = name_of(*answer);
+      written.key = ns + "/" + created;
+      written.version = version_of(*answer);
+      for (auto& event : action.events) event.message = replace_all(event.message, kCreatedName, created);
+    }
+    batch->written.push_back(std::move(written));
+    for (const auto& event : action.events) record(job, event);
+  } else {
+    if (!action.failed_reason.empty()) record(job, {true, action.failed_reason, action.failed_prefix + answer.error().message});
+    batch->error = answer.error();
+  }
+  --batch->left;
+  batch->done->notify();
+}
+
+Task<Result<void>> Frame::write_status(json::Value job, json::Value status, std::string key) {
+  if (json::equal(json::at(job, "status"), status)) co_return Result<void>{};
+  const auto version = json::text(json::at(job, "metadata", "resourceVersion"));
+  if (const auto& state = states_[key]; state.sent_version == version && json::equal(state.sent_status, status)) co_return Result<void>{};
+  job.as_object()["status"] = status;
+  auto answer = co_await deps_.client.update_status(kind_.resource, job);
+  if (!answer && (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
+    // A version without the status subresource (v1alpha1), or the job has gone meanwhile.
+    answer = co_await deps_.client.update(kind_.resource, job);
+    if (!answer && answer.error().code == Code::kNotFound) co_return Result<void>{};
+  }
+  if (!answer) co_return fail(answer.error());
+  auto& state = states_[key];
+  state.sent_status = std::move(status);
+  state.sent_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
+  state.written.push_back({"", key, "", version_of(*answer), false});
+  state.give_up = deps_.env.now() + kCacheLagMost;
+  co_return Result<void>{};
+}
+
+}  // namespace muster::controllers

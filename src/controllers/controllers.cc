@@ -1,0 +1,100 @@
+#include "controllers/controllers.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "controllers/batchjob/plan.h"
+#include "controllers/deployment/plan.h"
+#include "controllers/jaxjob/plan.h"
+#include "controllers/mpijob/v1.h"
+#include "controllers/mpijob/v1alpha1.h"
+#include "controllers/mpijob/v2beta1.h"
+#include "controllers/mpijob/version.h"
+#include "controllers/paddlejob/plan.h"
+#include "controllers/pytorchjob/plan.h"
+#include "controllers/replicaset/plan.h"
+#include "controllers/statefulset/plan.h"
+#include "controllers/t9k/plan.h"
+#include "controllers/tfjob/plan.h"
+#include "controllers/xgboostjob/plan.h"
+
+namespace muster::controllers {
+namespace {
+
+namespace r = client::resources;
+using Looks = std::vector<std::string_view>;
+
+std::function<bool(const json::Value&)> only_version(const char* version) {
+  return [version](const json::Value& job) { return mpijob::version_of(job) == version; };
+}
+
+void add_kubeflow(std::vector<Kind>& kinds) {
+  const Looks training{kinds::kPod, kinds::kService, kinds::kHorizontalPodAutoscaler, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup};
+  kinds.push_back({"pytorchjob-controller", r::kPyTorchJobs, training, pytorchjob::plan, {}});
+  kinds.push_back({"tfjob-controller", r::kTFJobs, training, tfjob::plan, {}});
+  kinds.push_back({"xgboostjob-controller", r::kXGBoostJobs, training, xgboostjob::plan, {}});
+  kinds.push_back({"paddlejob-controller", r::kPaddleJobs, training, paddlejob::plan, {}});
+  kinds.push_back({"jaxjob-controller", r::kJAXJobs, training, jaxjob::plan, {}});
+  kinds.push_back({"mpijob-controller", r::kMPIJobsV1,
+                   {kinds::kPod, kinds::kConfigMap, kinds::kServiceAccount, kinds::kRole, kinds::kRoleBinding, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup},
+                   mpijob::v1::plan, only_version("v1")});
+  kinds.push_back({"mpi-job-controller", r::kMPIJobsV2Beta1,
+                   {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kJob, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup},
+                   mpijob::v2beta1::plan, only_version("v2beta1")});
+  kinds.push_back({"mpi-job-controller", r::kMPIJobsV1Alpha1,
+                   {kinds::kPod, kinds::kConfigMap, kinds::kServiceAccount, kinds::kRole, kinds::kRoleBinding, kinds::kJob, kinds::kStatefulSet},
+                   mpijob::v1alpha1::plan, only_version("v1alpha1")});
+}
+
+}  // namespace
+
+void set_gang_scheduler(Settings& settings, const std::string& name) {
+  const auto word = to_lower(name);
+  settings.gang = word.empty() || word == "none" ? Gang::kNone : word == "volcano" || word == "muster" ? Gang::kVolcano : Gang::kSchedulerPlugins;
+  if (settings.gang != Gang::kNone) settings.gang_scheduler = settings.gang == Gang::kVolcano ? word : name;
+}
+
+std::vector<Kind> all_kinds(bool workloads) {
+  std::vector<Kind> result;
+  add_kubeflow(result);
+  result.push_back({"mpijob-controller", r::kT9kMPIJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup}, t9k::plan, {}});
+  if (workloads) {
+    result.push_back({"job-controller", r::kJobs, {kinds::kPod}, batchjob::plan, {}});
+    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod}, statefulset::plan, {}});
+    result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
+    result.push_back({"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
+  }
+  return result;
+}
+
+Controllers::Controllers(Env& env, client::Client& client, client::Informers& informers, Options options)
+    : informers_(informers), options_(std::move(options)), caches_(informers) {
+  for (auto& kind : all_kinds(options_.workloads)) {
+    recorders_.push_back(client::make_event_recorder(env, client, kind.name, ""));
+    frames_.push_back(std::make_unique<Frame>(Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings}, std::move(kind), options_.workers));
+  }
+  if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
+}
+
+Controllers::~Controllers() = default;
+
+Task<void> Controllers::start() {
+  informers_.start_all();
+  co_await informers_.wait_synced();
+  for (auto& frame : frames_) frame->start();
+  if (endpoints_) endpoints_->start();
+  log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
+}
+
+Task<void> Controllers::stop() {
+  for (auto& frame : frames_) co_await frame->stop();
+  if (endpoints_) co_await endpoints_->stop();
+  for (auto& recorder : recorders_) co_await recorder->flush();
+}
+
+bool Controllers::idle() const {
+  return std::all_of(frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); });
+}
+
+}  // namespace muster::controllers

@@ -1,0 +1,128 @@
+#include "controllers/deployment/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/strings.h"
+#include "controllers/common/workload.h"
+
+namespace muster::controllers::deployment {
+namespace {
+
+constexpr std::string_view kHash = "pod-template-hash";
+constexpr std::string_view kRevision = "deployment.kubernetes.io/revision";
+
+/// A number, or a percentage of `of` rounded up or down.
+int amount(const json::Value& value, int of, int percent, bool up) {
+  if (value.is_number()) return static_cast<int>(json::as_int(value));
+  const auto text = json::as_string(value);
+  if (text.ends_with('%')) percent = static_cast<int>(parse_int(text.substr(0, text.size() - 1)).value_or(percent));
+  return (of * percent + (up ? 99 : 0)) / 100;
+}
+
+int replicas_of(const json::Value& set) { return static_cast<int>(json::as_int(json::at(set, "spec", "replicas"))); }
+int status_of(const json::Value& set, std::string_view field) { return static_cast<int>(json::as_int(json::at(set, "status", field))); }
+
+void scale(Plan& plan, const json::Value& deployment, const json::Value& set, int replicas) {
+  const int now = replicas_of(set);
+  if (now == replicas) return;
+  auto action = patch(kinds::kReplicaSet, name_of(set), json::Object{{"spec", json::Object{{"replicas", replicas}}}});
+  action.events.push_back({false, "ScalingReplicaSet", fmt::format("Scaled {} replica set {} from {} to {}", replicas > now ? "up" : "down", name_of(set), now, replicas)});
+  (void)deployment;
+  plan.actions.push_back(std::move(action));
+}
+
+json::Value new_set(const json::Value& deployment, const std::string& hash, int replicas, std::int64_t revision) {
+  auto set = make_child(deployment, "apps/v1", "ReplicaSet", fmt::format("{}-{}", name_of(deployment), hash));
+  json::Value body = json::at(deployment, "spec", "template");
+  set_label(body, kHash, hash);
+  json::make_object(set, {"metadata"})["labels"] = json::at(body, "metadata", "labels");
+  set_annotation(set, kRevision, std::to_string(revision));
+  json::Value selector = json::at(deployment, "spec", "selector");
+  json::make_object(selector, {"matchLabels"})[kHash] = hash;
+  set.as_object()["spec"] = json::Object{{"replicas", replicas}, {"selector", selector}, {"template", body}};
+  return set;
+}
+
+}  // namespace
+
+Plan plan(const json::Value& deployment, const View& view, const Settings&, Time now) {
+  Plan plan;
+  if (is_terminating(deployment)) return plan;
+  const auto& spec = json::at(deployment, "spec");
+  const int wanted = static_cast<int>(json::as_int(json::at(spec, "replicas"), 1));
+  const auto hash = template_hash(json::at(spec, "template"));
+  const bool recreate = json::as_string(json::at(spec, "strategy", "type")) == "Recreate";
+  const auto& rolling = json::at(spec, "strategy", "rollingUpdate");
+  const int surge = recreate ? 0 : amount(json::at(rolling, "maxSurge"), wanted, 25, true);
+  int unavailable = recreate ? wanted : amount(json::at(rolling, "maxUnavailable"), wanted, 25, false);
+  if (surge == 0 && unavailable == 0) unavailable = 1;
+
+  const json::Value* current = nullptr;
+  Objects old;
+  std::int64_t revision = 0;
+  for (const auto* set : view.controlled_by(kinds::kReplicaSet, uid_of(deployment))) {
+    revision = std::max(revision, parse_int(annotation_of(*set, kRevision)).value_or(0));
+    label_of(*set, kHash) == hash ? current = set : (old.push_back(set), nullptr);
+  }
+  int old_total = 0, total = 0, ready = 0, available = 0, updated = 0;
+  for (const auto* set : old) old_total += replicas_of(*set);
+  for (const auto* set : old) {
+    total += status_of(*set, "replicas");
+    ready += status_of(*set, "readyReplicas");
+    available += status_of(*set, "availableReplicas");
+  }
+  if (current != nullptr) {
+    updated = status_of(*current, "replicas");
+    total += updated;
+    ready += status_of(*current, "readyReplicas");
+    available += status_of(*current, "availableReplicas");
+  }
+  const bool paused = json::as_bool(json::at(spec, "paused"));
+  const bool old_pods_gone = total - updated == 0;
+  const int room = std::max(0, std::min(wanted, recreate ? (old_pods_gone && old_total == 0 ? wanted : 0) : wanted + surge - old_total));
+  if (current == nullptr) {
+    if (!paused || old.empty()) {
+      auto action = create(kinds::kReplicaSet, new_set(deployment, hash, room, revision + 1));
+      action.events.push_back({false, "ScalingReplicaSet", fmt::format("Scaled up replica set {} from 0 to {}", action.name, room)});
+      plan.actions.push_back(std::move(action));
+    }
+  } else if (!paused) {
+    if (replicas_of(*current) > wanted || room > replicas_of(*current)) scale(plan, deployment, *current, std::min(wanted, std::max(room, std::min(wanted, replicas_of(*current)))));
+    // Old ones go as far as enough stay available.
+    int may_go = recreate ? old_total : available - (wanted - unavailable);
+    for (const auto* set : old) {
+      const int sick = replicas_of(*set) - status_of(*set, "availableReplicas");
+      const int go = std::min(replicas_of(*set), std::max(0, may_go) + std::max(0, sick));
+      if (go > 0) scale(plan, deployment, *set, replicas_of(*set) - go);
+      may_go -= std::max(0, go - std::max(0, sick));
+    }
+  }
+  auto status = status_or_empty(deployment);
+  auto& object = status.as_object();
+  object["observedGeneration"] = json::at(deployment, "metadata", "generation");
+  object["replicas"] = total;
+  object["updatedReplicas"] = updated;
+  object["readyReplicas"] = ready;
+  object["availableReplicas"] = available;
+  object["unavailableReplicas"] = std::max(0, wanted - available);
+  const bool enough = available >= wanted - unavailable;
+  set_workload_condition(status, "Available", enough, enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
+                         enough ? "Deployment has minimum availability." : "Deployment does not have minimum availability.", now);
+  const bool complete = updated == wanted && available >= wanted && old_total == 0;
+  set_workload_condition(status, "Progressing", true, complete ? "NewReplicaSetAvailable" : "ReplicaSetUpdated",
+                         fmt::format("ReplicaSet \"{}-{}\" {}", name_of(deployment), hash, complete ? "has successfully progressed." : "is progressing."), now);
+  for (auto& condition : array_at(status, {"conditions"})) {
+    auto& entry = condition.as_object();
+    if (entry.contains("lastProbeTime")) {
+      entry["lastUpdateTime"] = entry["lastProbeTime"];
+      entry.erase("lastProbeTime");
+    }
+  }
+  plan.status = std::move(status);
+  return plan;
+}
+
+}  // namespace muster::controllers::deployment

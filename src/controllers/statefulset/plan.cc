@@ -1,0 +1,114 @@
+#include "controllers/statefulset/plan.h"
+
+#include <fmt/core.h>
+
+#include <map>
+
+#include "base/strings.h"
+#include "controllers/common/training.h"
+#include "controllers/common/workload.h"
+
+namespace muster::controllers::statefulset {
+namespace {
+
+json::Value make_pod(const json::Value& set, int index, const std::string& revision) {
+  const auto name = fmt::format("{}-{}", name_of(set), index);
+  auto pod = pod_from_template(set, json::at(set, "spec", "template"), name);
+  set_label(pod, "statefulset.kubernetes.io/pod-name", name);
+  set_label(pod, "apps.kubernetes.io/pod-index", std::to_string(index));
+  set_label(pod, "controller-revision-hash", revision);
+  auto& spec = json::make_object(pod, {"spec"});
+  spec["hostname"] = name;
+  spec["subdomain"] = json::at(set, "spec", "serviceName");
+  for (const auto& claim : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
+    const auto volume = json::text(json::at(claim, "metadata", "name"));
+    array_at(pod, {"spec", "volumes"}).push_back(json::Object{{"name", volume}, {"persistentVolumeClaim", json::Object{{"claimName", fmt::format("{}-{}", volume, name)}}}});
+  }
+  return pod;
+}
+
+int ordinal(const json::Value& set, const json::Value& pod) {
+  const auto prefix = name_of(set) + "-";
+  const auto name = name_of(pod);
+  if (!name.starts_with(prefix)) return -1;
+  return static_cast<int>(parse_int(name.substr(prefix.size())).value_or(-1));
+}
+
+Action delete_one(const json::Value& pod, const json::Value& set) {
+  auto action = remove(kinds::kPod, pod);
+  action.events.push_back({false, "SuccessfulDelete", fmt::format("delete Pod {} in StatefulSet {} successful", name_of(pod), name_of(set))});
+  return action;
+}
+
+}  // namespace
+
+Plan plan(const json::Value& set, const View& view, const Settings& settings, Time now) {
+  Plan plan;
+  if (is_terminating(set)) return plan;
+  const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
+  const bool ordered = json::as_string(json::at(set, "spec", "podManagementPolicy")) != "Parallel";
+  const auto revision = fmt::format("{}-{}", name_of(set), template_hash(json::at(set, "spec", "template")));
+  std::map<int, const json::Value*> pods;
+  for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
+    if (const int index = ordinal(set, *pod); index >= 0) pods[index] = pod;
+  }
+  int ready = 0, updated = 0;
+  bool settled = true;  // every pod so far runs and is ready
+  for (const auto& [index, pod] : pods) {
+    ready += is_ready(*pod) && !is_terminating(*pod);
+    updated += label_of(*pod, "controller-revision-hash") == revision;
+  }
+  for (int index = 0; index < wanted; ++index) {
+    const auto found = pods.find(index);
+    if (found == pods.end()) {
+      if (!ordered || settled) {
+        auto action = create(kinds::kPod, make_pod(set, index, revision));
+        action.events.push_back({false, "SuccessfulCreate", fmt::format("create Pod {} in StatefulSet {} successful", action.name, name_of(set))});
+        action.failed_reason = "FailedCreate";
+        action.failed_prefix = "create Pod failed: ";
+        plan.actions.push_back(std::move(action));
+      }
+      settled = false;
+      continue;
+    }
+    const auto& pod = *found->second;
+    const auto phase = phase_of(pod);
+    if ((phase == "Failed" || phase == "Succeeded") && !is_terminating(pod)) {
+      plan.actions.push_back(delete_one(pod, set));
+      settled = false;
+    }
+    settled = settled && is_ready(pod) && !is_terminating(pod);
+  }
+  // From the top: what is too many, then what has an older template.
+  for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
+    if (it->first < wanted) break;
+    if (!is_terminating(*it->second)) plan.actions.push_back(delete_one(*it->second, set));
+    if (ordered) break;
+  }
+  if (settled && static_cast<int>(pods.size()) == wanted && json::as_string(json::at(set, "spec", "updateStrategy", "type")) != "OnDelete") {
+    const auto partition = json::as_int(json::at(set, "spec", "updateStrategy", "rollingUpdate", "partition"));
+    for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
+      if (it->first < partition || label_of(*it->second, "controller-revision-hash") == revision) continue;
+      plan.actions.push_back(delete_one(*it->second, set));
+      break;
+    }
+  }
+  Objects all;
+  for (const auto& [index, pod] : pods) all.push_back(pod);
+  force_delete_stuck(plan, all, settings, now);
+  auto status = status_or_empty(set);
+  auto& object = status.as_object();
+  object["observedGeneration"] = json::at(set, "metadata", "generation");
+  object["replicas"] = static_cast<int>(pods.size());
+  object["readyReplicas"] = ready;
+  object["availableReplicas"] = ready;
+  object["currentReplicas"] = updated;
+  object["updatedReplicas"] = updated;
+  object["updateRevision"] = revision;
+  if (updated == static_cast<int>(pods.size()) || !json::at(status, "currentRevision").is_string()) object["currentRevision"] = revision;
+  object["collisionCount"] = 0;
+  plan.status = std::move(status);
+  return plan;
+}
+
+}  // namespace muster::controllers::statefulset
