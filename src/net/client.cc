@@ -119,9 +119,7 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared) {
   if (resolve_error) co_return failed("resolve", resolve_error);
   const auto [connect_error, endpoint] = co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
   if (connect_error) co_return failed("connect to", connect_error);
-  ErrorCode ignored;
-  socket->set_option(tcp::no_delay(true), ignored);
-  socket->set_option(asio::socket_base::keep_alive(true), ignored);
+  tune_socket(*socket);
   if (!url.tls) co_return make_plain_stream(std::move(*socket));
   const auto& name = shared.options.server_name.empty() ? url.host : shared.options.server_name;
   stream = make_tls_client_stream(std::move(*socket), shared.tls, name);

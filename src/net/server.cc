@@ -553,9 +553,7 @@ class SocketServer final : public Server {
         log::warn("net", "connection refused, {} are open", shared->connections.size());
         continue;
       }
-      ErrorCode ignored;
-      socket.set_option(tcp::no_delay(true), ignored);
-      socket.set_option(asio::socket_base::keep_alive(true), ignored);
+      tune_socket(socket);
       auto stream = shared->tls ? make_tls_server_stream(std::move(socket), shared->tls) : make_plain_stream(std::move(socket));
       const auto connection = std::make_shared<Connection>(shared, std::move(stream));
       shared->loop.spawn(Connection::serve(connection));

@@ -22,7 +22,7 @@ struct ServerOptions {
   Duration head_timeout = std::chrono::seconds(15);   // from connect or previous answer's first byte to the whole head
   Duration body_timeout = std::chrono::seconds(60);
   Duration idle_timeout = std::chrono::seconds(300);
-  Duration write_timeout = std::chrono::seconds(30);  // one write of an answer or a chunk; a slower reader is cut
+  Duration write_timeout = std::chrono::minutes(5);   // one write of an answer or a chunk; a slower reader is cut
   std::size_t connections_max = 20'000;
 };
 

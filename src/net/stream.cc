@@ -1,6 +1,7 @@
 #include "net/stream.h"
 
 #include <fmt/core.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -169,11 +170,8 @@ class TlsStream final : public Stream {
   void close() override { close_socket(stream_.next_layer()); }
   [[nodiscard]] bool is_open() const override { return stream_.next_layer().is_open(); }
   [[nodiscard]] bool is_quiet() override {
-    // A TLS 1.3 server sends session tickets after the handshake: bytes alone do not mean trouble, an end does.
-    auto& socket = stream_.next_layer();
-    if (!socket.is_open()) return false;
-    char byte = 0;
-    return ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+    // Between exchanges nothing is due but the peer's close_notify.
+    return socket_is_quiet(stream_.next_layer());
   }
   [[nodiscard]] Peer peer() const override {
     Peer peer;
@@ -246,6 +244,17 @@ Result<void> add_authorities(asio::ssl::context& context, const std::string& bun
 }
 
 }  // namespace
+
+void tune_socket(tcp::socket& socket) {
+  ErrorCode ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  // A peer that vanished is noticed within two minutes; one that merely does not read is left in peace.
+  const int idle_s = 60, interval_s = 15, probes = 4;
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+}
 
 std::shared_ptr<Stream> make_plain_stream(tcp::socket socket) { return std::make_shared<PlainStream>(std::move(socket)); }
 

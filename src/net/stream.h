@@ -90,6 +90,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::string prefix_;
 };
 
+/// Small writes at once, and probes that find out about dead peers.
+void tune_socket(asio::ip::tcp::socket& socket);
 std::shared_ptr<Stream> make_plain_stream(asio::ip::tcp::socket socket);
 
 /// TLS settings of a server or a client; shared by its connections.

@@ -155,8 +155,10 @@ class BeastWebSocket final : public WebSocket {
 void set_limits(Socket& socket, beast::role_type role) {
   auto timeout = beast::websocket::stream_base::timeout::suggested(role);
   timeout.handshake_timeout = std::chrono::seconds(15);
-  timeout.idle_timeout = std::chrono::seconds(60);
-  timeout.keep_alive_pings = true;
+  // A handler that is held back (a process that does not read its stdin) reads nothing for as long as it takes,
+  // not even pongs, so silence here means nothing; the kernel's keep-alive finds dead peers.
+  timeout.idle_timeout = beast::websocket::stream_base::none();
+  timeout.keep_alive_pings = false;
   socket.set_option(timeout);
   socket.read_message_max(kMessageBytesMax);
   socket.auto_fragment(false);
