@@ -194,6 +194,7 @@ void State::on(const NodeUpsert& e) {
   add_total(node, -1);
   if (!node.live) ++live_nodes_;
   node.live = true;
+  ++node.spec_changed;
   node.spec = e.node;
   refresh_allocatable(node);
   // Devices are assigned again to the pods that hold them, by index where it still exists.
@@ -219,6 +220,7 @@ void State::on(const NodeRemove& e) {
   NodeState& node = nodes_[id.index()];
   add_total(node, -1);
   node.live = false;
+  ++node.spec_changed;
   --live_nodes_;
   ++tenants_version_;
   // Pods stay on the record until they are removed; a node of that name may come back under them.
@@ -332,10 +334,17 @@ ClassId State::class_of(const Pod& pod, TenantId tenant) {
 void State::count(const PodState& pod, std::int32_t sign) {
   GangState& gang = gangs_[pod.gang.index()];
   switch (pod.phase) {
-    case PodPhase::kPending:
+    case PodPhase::kPending: {
       gang.pending += sign;
+      ResourceVector& pending = tenants_[gang.tenant.index()].pending;
+      if (sign > 0) {
+        pending += classes_[pod.cls.index()].request;
+      } else {
+        pending -= classes_[pod.cls.index()].request;
+      }
       if (pod.gated) gang.gated += sign;
       break;
+    }
     case PodPhase::kBound:
       gang.bound += sign;
       break;
@@ -356,6 +365,7 @@ void State::charge(const GangState& gang, const ResourceVector& request, bool ad
       tenant.allocated += request;
     } else {
       tenant.allocated -= request;
+      ++tenant.released;
     }
     t = tenant.parent;
   }
@@ -437,9 +447,22 @@ void State::lift(PodId id) {
   pod.node = NodeId{};
 }
 
+void State::count_evictable(PodState& pod) {
+  const bool counts = pod.live && pod.phase == PodPhase::kBound && pod.ours && pod.preemptable && !pod.critical;
+  const std::int32_t priority = counts ? rank_priority(pod) : 0;
+  if (counts == pod.counted && (!counts || priority == pod.counted_priority)) return;
+  if (pod.counted && --evictable_[pod.counted_priority] == 0) evictable_.erase(pod.counted_priority);
+  pod.counted = counts;
+  pod.counted_priority = priority;
+  if (counts) ++evictable_[priority];
+}
+
 void State::set_phase(PodId id, PodPhase phase) {
   PodState& pod = pods_[id.index()];
-  if (pod.phase == phase) return;
+  if (pod.phase == phase) {
+    count_evictable(pod);
+    return;
+  }
   GangState& gang = gangs_[pod.gang.index()];
   const ResourceVector request = classes_[pod.cls.index()].request;
   count(pod, -1);
@@ -461,6 +484,7 @@ void State::set_phase(PodId id, PodPhase phase) {
     nodes_[pod.node.index()].releasing += request;
     touch(pod.node);
   }
+  count_evictable(pod);
   mark(pod.gang);
 }
 
@@ -676,8 +700,14 @@ void State::on(const EvictResult& e) {
 
 void State::move_gang_tenant(GangId id, TenantId tenant) {
   GangState& gang = gangs_[id.index()];
+  ResourceVector waiting;
+  for (const PodId p : gang.pods) {
+    if (pods_[p.index()].phase == PodPhase::kPending) waiting += classes_[pods_[p.index()].cls.index()].request;
+  }
   charge(gang, gang.allocated, false);
+  tenants_[gang.tenant.index()].pending -= waiting;
   gang.tenant = tenant;
+  tenants_[gang.tenant.index()].pending += waiting;
   charge(gang, gang.allocated, true);
   mark(id);
 }
@@ -686,9 +716,13 @@ void State::on(const GroupUpsert& e) {
   const GangId id = intern_gang(e.group.key);
   GangState& gang = gangs_[id.index()];
   const bool first = !gang.has_group;
+  const bool priority_changed = gang.spec.priority != e.group.priority || first;
   gang.has_group = true;
   gang.spec = e.group;
   gang.created = e.group.created;
+  if (priority_changed) {
+    for (const PodId p : gang.pods) count_evictable(pods_[p.index()]);
+  }
   if (first && e.group.admitted) gang.phase = GroupPhase::kInqueue;
   const TenantId tenant = intern_tenant(e.group.queue.empty() ? config_.default_queue : e.group.queue);
   if (gangs_[id.index()].tenant != tenant) move_gang_tenant(id, tenant);

@@ -55,6 +55,7 @@ struct NodeState {
   std::int32_t share_max = 0;      ///< Largest free part of a healthy device.
   std::vector<PodId> pods;
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
+  std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
 };
 
 enum class PodPhase : std::uint8_t { kPending, kBound, kReleasing, kFinished };
@@ -84,6 +85,8 @@ struct PodState {
   std::string nominated_hint;
   Time created;
   Time started;
+  std::int32_t counted_priority = 0;  ///< As entered in the table of evictable priorities.
+  bool counted = false;
   Time leaves;             ///< terminating_until
   Duration expected_duration{};
   std::uint64_t seq = 0;      ///< Order of first sight; the last tie-break.
@@ -123,7 +126,9 @@ struct TenantState {
   ResourceVector guarantee;
   ResourceVector deserved;
   ResourceVector allocated;  ///< Of bound pods, children's included.
+  ResourceVector pending;    ///< Of waiting pods of its own gangs.
   std::int64_t created = 0;  ///< Order of first sight.
+  std::uint64_t released = 0;  ///< Grows whenever it (or a child) gave something back.
 };
 
 class State {
@@ -165,6 +170,13 @@ class State {
 
   [[nodiscard]] const std::map<std::string, DisruptionBudget>& budgets() const { return budgets_; }
   [[nodiscard]] const Labels& namespace_labels(const std::string& ns) const;
+  /// Priorities of running pods that may be evicted, with their number; the lowest says whether to look at all.
+  [[nodiscard]] const std::map<std::int32_t, std::int64_t>& evictable_priorities() const { return evictable_; }
+  /// A gang member ranks by its gang.
+  [[nodiscard]] std::int32_t rank_priority(const PodState& pod) const {
+    const GangState& gang = gangs_[pod.gang.index()];
+    return gang.has_group ? gang.spec.priority : pod.priority;
+  }
   /// Pods anywhere that carry required anti-affinity, so that arrivals must be checked against them.
   [[nodiscard]] const std::vector<PodId>& anti_affinity_pods() const { return anti_pods_; }
 
@@ -218,6 +230,7 @@ class State {
   void place(PodId id, NodeId node, const std::vector<std::int32_t>* device_indexes);
   void lift(PodId id);  ///< Takes it off its node.
   void count(const PodState& pod, std::int32_t sign);
+  void count_evictable(PodState& pod);
   void charge(const GangState& gang, const ResourceVector& request, bool add);
   void set_phase(PodId id, PodPhase phase);
   void take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted);
@@ -246,6 +259,7 @@ class State {
   std::map<std::string, DisruptionBudget> budgets_;
   std::map<std::string, Labels> namespaces_;
   std::vector<PodId> anti_pods_;
+  std::map<std::int32_t, std::int64_t> evictable_;
 
   std::vector<NodeId> log_;
   std::uint64_t log_base_ = 0;

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "engine/fit.h"
+#include "engine/shares.h"
 
 namespace muster::engine::volcano {
 
@@ -233,40 +234,19 @@ Amounts sum_of_guarantees(const State& state) {
 void Session::open_proportion() {
   sum_queues(false);
   const Amounts guarantees = sum_of_guarantees(state_);
-  std::vector<QueueIx> unmet;
+  std::vector<Claim> claims;
+  std::vector<QueueIx> owners;
   for (QueueIx q = 0; q < queues_.size(); ++q) {
     QueueAttr& attr = queues_[q];
     attr.real = exceeded(total_, guarantees) + attr.guarantee;
     for (std::size_t i = 0; i < dims_; ++i) attr.real[i] = std::min(attr.real[i], attr.capability[i]);
     attr.deserved = Amounts();
-    if (attr.used) unmet.push_back(q);
+    if (!attr.used) continue;
+    owners.push_back(q);
+    claims.push_back({state_.tenant(attr.tenant).spec.weight, attr.real, attr.request, attr.guarantee, {}});
   }
-  // Water-filling: every round hands out what remains by weight, capped by limit and demand, and takes back
-  // what was capped. All queues of a round see the same remainder.
-  Amounts remaining = total_;
-  while (!unmet.empty()) {
-    Wide weights = 0;
-    for (const QueueIx q : unmet) weights += state_.tenant(queues_[q].tenant).spec.weight;
-    if (weights == 0) break;
-    const Amounts before = remaining;
-    std::vector<QueueIx> still;
-    for (const QueueIx q : unmet) {
-      QueueAttr& attr = queues_[q];
-      const Amounts old = attr.deserved;
-      const Wide weight = state_.tenant(attr.tenant).spec.weight;
-      for (std::size_t i = 0; i < dims_; ++i) {
-        attr.deserved[i] += before[i] > 0 ? before[i] * weight / weights : 0;
-        attr.deserved[i] = std::min({attr.deserved[i], attr.real[i], attr.request[i]});
-      }
-      const bool met = all_less_equal(attr.request, attr.deserved) || attr.deserved == old;
-      for (std::size_t i = 0; i < dims_; ++i) attr.deserved[i] = std::max(attr.deserved[i], attr.guarantee[i]);
-      if (!met) still.push_back(q);
-      remaining -= attr.deserved;
-      remaining += old;
-    }
-    unmet = std::move(still);
-    if (is_empty(remaining) || remaining == before) break;
-  }
+  water_fill(total_, dims_, claims);
+  for (std::size_t i = 0; i < owners.size(); ++i) queues_[owners[i]].deserved = claims[i].deserved;
   for (QueueIx q = 0; q < queues_.size(); ++q) update_share(q);
 }
 

@@ -1,0 +1,160 @@
+// Why something waits, with numbers.
+#include <algorithm>
+
+#include "engine/fit.h"
+#include "engine/planner.h"
+
+namespace muster::engine {
+
+namespace {
+
+constexpr std::size_t kAheadShown = 3;
+
+}  // namespace
+
+void Planner::refuse(GangId id, Refusal refusal) {
+  GangWait& wait = waits_[id.index()];
+  if (wait.told && wait.refusal.same_story(refusal)) return;
+  wait.refusal = std::move(refusal);
+  wait.told = false;
+  untold_.push_back(id);
+}
+
+void Planner::tell(GangId id) {
+  GangWait& wait = waits_[id.index()];
+  const GangState& gang = state_.gang(id);
+  if (wait.told || !gang.live || gang.pending == 0 || wait.refusal.reason == Reason::kNone) return;
+  wait.told = true;
+  wait.told_group = gang.has_group || gang.spec.key.empty() ? gang.key : "";
+  wait.told_pod = wait.told_group.empty() ? gang.key : "";
+  add_ahead(id, wait.refusal);
+  plan_.waits.push_back({wait.told_group, wait.told_pod, wait.refusal});
+}
+
+void Planner::add_ahead(GangId id, Refusal& refusal) {
+  const GangWait& wait = waits_[id.index()];
+  refusal.ahead.clear();
+  refusal.ahead_count = 0;
+  for (const Hold& hold : holds_) {
+    if (hold.live && hold.gang == id && hold.start) refusal.expected_start = hold.start;
+  }
+  if (!wait.listed) return;
+  // Those of its own kind in its own queue: exact and cheap to list.
+  const auto& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
+  for (const auto& [rank, gang] : bucket.by_rank) {
+    if (gang == id || refusal.ahead.size() == kAheadShown) break;
+    refusal.ahead.push_back(state_.gang(gang).key);
+  }
+  refusal.ahead_count = static_cast<std::int32_t>(refusal.ahead.size());
+}
+
+Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
+  (void)id;
+  Refusal r;
+  r.reason = excess.reason;
+  r.queue = state_.tenant(excess.tenant).name;
+  const std::int64_t factor = state_.names().factor(excess.resource);
+  r.shortages.push_back({state_.names().name(excess.resource), excess.wanted / factor, excess.left / factor, excess.limit / factor});
+  return r;
+}
+
+/// Counts the nodes by what each lacks for one member, and says how much the best one has.
+Refusal Planner::explain_nodes(GangId id) {
+  Refusal r;
+  r.reason = Reason::kNoNodeFits;
+  r.nodes_total = static_cast<std::int32_t>(state_.live_nodes());
+  const std::vector<PodId> tasks = tasks_of(id);
+  const Need need = need_of(state_.gang(id));
+  r.members_wanted = std::max(need.total, 1);
+  if (tasks.empty()) return r;
+  const PodId pod = tasks.front();
+  const TaskClass& cls = state_.cls_of(pod);
+  std::map<std::string, std::int32_t> causes;
+  std::map<std::size_t, std::int64_t> most;
+  bool ever = false;
+  std::int64_t placeable = 0;
+  for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
+    const NodeState& node = state_.node(NodeId(n));
+    if (!node.live) continue;
+    const Misfit m = fit(state_, pod, NodeId(n));
+    ++index_.checks;
+    const bool allowed = m.ok() || m.cause == Cause::kResource || m.cause == Cause::kDevices || m.cause == Cause::kTooManyPods;
+    if (allowed) {
+      ever |= cls.request.fits_in(node.allocatable);
+      for (std::size_t i = 0; i < cls.request.size(); ++i) {
+        if (cls.request[i] > 0 && i != ResourceNames::kPods) most[i] = std::max(most[i], std::max<std::int64_t>(node.free[i], 0));
+      }
+    }
+    if (m.ok()) {
+      placeable += fit_count(state_, cls, node, r.members_wanted);
+      continue;
+    }
+    ++causes[misfit_text(state_, state_.pod(pod).cls, NodeId(n), m)];
+  }
+  r.members_found = static_cast<std::int32_t>(std::min<std::int64_t>(placeable, r.members_wanted));
+  for (const auto& [text, n] : causes) r.by_cause.push_back({text, n});
+  for (const auto& [i, free] : most) {
+    if (free >= cls.request[i]) continue;
+    const std::int64_t factor = state_.names().factor(i);
+    r.shortages.push_back({state_.names().name(i), (cls.request[i] + factor - 1) / factor, free / factor, 0});
+  }
+  if (!ever && !most.empty() && r.nodes_total > 0) r.reason = Reason::kNeverFits;
+  if (!levels_of(state_.gang(id)).empty() && placeable >= r.members_wanted) r.reason = Reason::kTopology;
+  return r;
+}
+
+std::optional<WaitView> Planner::why(GangId id) {
+  if (!id.valid() || id.index() >= waits_.size()) return std::nullopt;
+  const GangState& gang = state_.gang(id);
+  const GangWait& wait = waits_[id.index()];
+  if (!gang.live || gang.pending == 0 || wait.seq != gang.seq) return std::nullopt;
+  WaitView view;
+  view.key = gang.key;
+  view.is_group = gang.has_group;
+  view.queue = state_.tenant(gang.tenant).name;
+  view.priority = gang.spec.priority;
+  view.since = gang.created;
+  view.refusal = wait.refusal;
+  if (wait.listed) {
+    tenants_.refresh(state_);
+    if (shapes_[wait.shape.index()].blocked) view.refusal = explain_nodes(id);
+    add_ahead(id, view.refusal);
+    const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
+    std::int32_t rank = 0;
+    for (const auto& [shape, bucket] : buckets) {
+      rank += static_cast<std::int32_t>(std::distance(bucket.by_rank.begin(), bucket.by_rank.lower_bound({wait.rank, id})));
+    }
+    view.rank = rank;
+    view.refusal.ahead_count = rank;
+  }
+  return view;
+}
+
+std::vector<WaitView> Planner::waiting(TenantId tenant, std::size_t limit) {
+  std::vector<WaitView> out;
+  if (!tenant.valid() || tenant.index() >= tenant_waits_.size()) return out;
+  ByRank all;
+  for (const auto& [shape, bucket] : tenant_waits_[tenant.index()].buckets) {
+    std::size_t n = 0;
+    for (const auto& entry : bucket.by_rank) {
+      if (n++ == limit) break;
+      all.insert(entry);
+    }
+  }
+  for (const auto& [rank, id] : all) {
+    if (out.size() == limit) break;
+    const GangState& gang = state_.gang(id);
+    WaitView view;
+    view.key = gang.key;
+    view.is_group = gang.has_group;
+    view.queue = state_.tenant(tenant).name;
+    view.priority = gang.spec.priority;
+    view.since = gang.created;
+    view.rank = static_cast<std::int32_t>(out.size());
+    view.refusal = waits_[id.index()].refusal;
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
+}  // namespace muster::engine

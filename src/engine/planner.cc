@@ -1,0 +1,119 @@
+#include "engine/planner.h"
+
+#include <algorithm>
+
+namespace muster::engine {
+
+Plan Planner::decide(Time now) {
+  now_ = now;
+  plan_ = Plan{};
+  untold_.clear();
+  holds_changed_ = false;
+  tenants_.refresh(state_);
+  if (waits_.size() < state_.gang_count()) waits_.resize(state_.gang_count());
+  if (tenant_waits_.size() < state_.tenant_count()) tenant_waits_.resize(state_.tenant_count());
+  if (slots_.size() < state_.node_count()) slots_.resize(state_.node_count());
+
+  for (const GangId id : state_.take_dirty_gangs()) {
+    // A gang of one that finished teaches how long its kind takes.
+    reclassify(id);
+  }
+  wake();
+  refresh_reservations();
+  if (!nominated_.empty()) {
+    try_nominated();
+    for (const GangId id : state_.take_dirty_gangs()) reclassify(id);
+  }
+
+  while (const auto candidate = pick()) {
+    const GangId id = candidate->gang;
+    const TenantId tenant = waits_[id.index()].tenant;
+    const ShapeId shape_id = waits_[id.index()].shape;
+    const Need need = need_of(state_.gang(id));
+    const auto excess = tenants_.excess(state_, tenant, request_of(id, need));
+    if (excess) {
+      Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
+      refuse(id, explain_limit(id, *excess));
+      // Its own queue is full: lower ranks of the same queue may have to go.
+      if (preempt(id)) {
+        for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
+        continue;
+      }
+      bucket.over_limit = true;
+      bucket.limit_seen = released_of(tenant);
+      TenantWait& wait = tenant_waits_[tenant.index()];
+      if (!wait.limited) {
+        wait.limited = true;
+        limited_.push_back(tenant);
+      }
+      continue;
+    }
+    std::vector<PodId> placed;
+    const Outcome outcome = attempt(id, placed);
+    if (outcome == Outcome::kPlaced) {
+      emit(id, placed);
+      const bool had_hold = holds(id);
+      release_of(id);
+      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
+      if (had_hold) fill_reservations();
+      continue;
+    }
+    // Undone binds left marks; the gangs did not change.
+    for (const GangId g : state_.take_dirty_gangs()) {
+      if (g != id && !waits_[g.index()].listed) reclassify(g);
+    }
+    if (outcome == Outcome::kHeld) {
+      Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
+      if (bucket.filling) {
+        bucket.held = true;
+      } else {
+        bucket.filling = true;
+      }
+      bucket.held_seen = gains_of(shapes_[shape_id.index()]) + holds_version_;
+      Refusal refusal;
+      refusal.reason = Reason::kHeldForReservation;
+      refuse(id, refusal);
+      continue;
+    }
+    if (preempt(id)) {
+      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
+      continue;
+    }
+    Shape& shape = shapes_[shape_id.index()];
+    shape.blocked = true;
+    shape.gains = gains_of(shape);
+    shape.log_seen = state_.log_end();
+    blocked_.push_back(shape_id);
+    if (!waits_[id.index()].told || !shape.has_refusal) {
+      // The story of a shape is told anew at most once a second of the caller's clock.
+      if (!shape.has_refusal || shape.alone || shape.refusal_at + std::chrono::seconds(1) <= now_) {
+        shape.refusal = explain_nodes(id);
+        shape.refusal_at = now_;
+        shape.has_refusal = true;
+      }
+    }
+    refuse(id, shape.refusal);
+    reserve(id);
+  }
+  if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) && !blocked_.empty()) fill_reservations();
+
+  std::int32_t told = 0;
+  for (const GangId id : untold_) {
+    if (told++ >= state_.config().reason_limit) break;
+    tell(id);
+  }
+  for (const GangId id : state_.take_dirty_gangs()) update_phase(id);
+  if (holds_changed_) {
+    for (const Hold& hold : holds_) {
+      if (!hold.live) continue;
+      Reservation r;
+      r.holder = state_.gang(hold.gang).key;
+      r.start = hold.start;
+      for (const NodeId n : hold.nodes) r.nodes.push_back(state_.node(n).spec.name);
+      plan_.reservations.push_back(std::move(r));
+    }
+  }
+  return std::move(plan_);
+}
+
+}  // namespace muster::engine

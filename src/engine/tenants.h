@@ -1,0 +1,69 @@
+/// The tenant tree seen with limits: what each may take, what it deserves, and who is served first.
+///
+/// A tenant may take up to its real capability: what its parent may take, less what is guaranteed to its siblings,
+/// and at most its own capability. It deserves what its spec says, or its part of the parent's by weight. A
+/// tenant whose guarantee is made of cells (a virtual cluster) names it in Queue::virtual_cluster; amounts
+/// bound it here, the cell allocator bounds where.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/ids.h"
+#include "engine/reason.h"
+#include "engine/state.h"
+
+namespace muster::engine {
+
+class Tenants {
+ public:
+  /// Cheap when nothing changed.
+  void refresh(const State& state);
+
+  struct Excess {
+    TenantId tenant;           ///< The queue or ancestor that says no.
+    std::size_t resource = 0;
+    std::int64_t wanted = 0;   ///< Inner amounts.
+    std::int64_t left = 0;
+    std::int64_t limit = 0;
+    Reason reason = Reason::kTenantOverLimit;
+  };
+  /// Would `need` more break a limit on the way up? The first that says no.
+  [[nodiscard]] std::optional<Excess> excess(const State& state, TenantId tenant, const ResourceVector& need) const;
+
+  /// Served before: higher priority, then smaller share of what is deserved, then older.
+  [[nodiscard]] bool before(const State& state, TenantId a, TenantId b) const;
+  /// Allocated / deserved in the dominant resource, in millionths.
+  [[nodiscard]] std::int64_t share(const State& state, TenantId tenant) const;
+
+  /// Stays within what it deserves with `need` more (in what its spec's deserved names): may take back.
+  [[nodiscard]] bool may_reclaim(const State& state, TenantId tenant, const ResourceVector& need) const;
+  /// Would still have what it deserves after giving `taken`, in all that matters for `taken`.
+  [[nodiscard]] bool can_give(const State& state, TenantId tenant, const ResourceVector& taken) const;
+  /// Would still have what it is guaranteed after giving `taken`.
+  [[nodiscard]] bool keeps_guarantee(const State& state, TenantId tenant, const ResourceVector& taken) const;
+
+  [[nodiscard]] const ResourceVector& deserved(TenantId t) const { return views_[t.index()].deserved; }
+  [[nodiscard]] const ResourceVector& real(TenantId t) const { return views_[t.index()].real; }
+  [[nodiscard]] std::uint32_t real_mask(TenantId t) const { return views_[t.index()].mask; }
+  [[nodiscard]] bool known(TenantId t) const { return t.index() < views_.size(); }
+
+ private:
+  struct View {
+    ResourceVector real;
+    std::uint32_t mask = 0;           ///< Bit i: resource i is limited.
+    ResourceVector deserved;          ///< Effective; for order.
+    std::uint32_t deserved_mask = 0;  ///< What the spec itself names; for reclaim.
+    std::vector<TenantId> path;       ///< Root-most first, itself last.
+  };
+
+  void limits(const State& state, const std::vector<TenantId>& siblings, const View* parent);
+  void proportion(const State& state);
+
+  std::uint64_t version_ = 0;
+  std::size_t count_ = 0;
+  std::vector<View> views_;
+};
+
+}  // namespace muster::engine
