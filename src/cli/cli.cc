@@ -104,7 +104,7 @@ Located locate(const std::vector<std::string>& words) {
 std::optional<int> answer_without_running(Console& console, const std::string& program, const Located& found) {
   const auto wants_help = std::any_of(found.rest.begin(), found.rest.end(), [](const std::string& word) { return word == "--help" || word == "-h"; });
   if (found.command == nullptr) {
-    if (found.unknown.empty() || found.unknown == "help") {
+    if (found.unknown.empty()) {
       console.out(root_help(program));
       return 0;
     }
@@ -142,7 +142,7 @@ std::optional<int> check_call(Console& console, const std::string& program, cons
   const bool wants_command = found.command->arguments == "[flags] \"command\"" && values->text("dry-run") != "true";
   if (values->args.empty() && (wants_name || wants_command)) {
     console.out(command_help(*found.command, path));
-    console.error(wants_command ? "please set the training command" : fmt::format("please set the {} name", found.command->arguments.starts_with("QUEUE") ? "queue" : "job"));
+    console.error(wants_command ? "please set the training command" : fmt::format("please set the {}", found.command->arguments.starts_with("JOB") ? "job name" : found.command->arguments));
     return 1;
   }
   return std::nullopt;
@@ -151,7 +151,12 @@ std::optional<int> check_call(Console& console, const std::string& program, cons
 int run(int argc, char** argv) {
   Console console = Console::standard();
   const std::string program = program_of(argc > 0 ? argv[0] : nullptr);
-  const Located found = locate({argv + std::min(argc, 1), argv + argc});
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const Located found = locate(words);
   if (const auto code = answer_without_running(console, program, found)) return *code;
   Result<Values> values = parse_flags(*found.command, global_flags(), found.rest);
   if (const auto code = check_call(console, program, found, values)) return *code;

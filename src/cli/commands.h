@@ -25,10 +25,14 @@ Task<int> run_queue_set(Invocation& invocation);
 Task<int> run_queue_open(Invocation& invocation);
 Task<int> run_queue_close(Invocation& invocation);
 Task<int> run_queue_delete(Invocation& invocation);
+Task<int> run_priority_list(Invocation& invocation);
+Task<int> run_priority_create(Invocation& invocation);
+Task<int> run_priority_delete(Invocation& invocation);
 Task<int> run_explain(Invocation& invocation);
 Task<int> run_data_list(Invocation& invocation);
 Task<int> run_whoami(Invocation& invocation);
 Task<int> run_man(Invocation& invocation);
+Task<int> run_completion(Invocation& invocation);
 Task<int> run_complete(Invocation& invocation);
 /// Commands of arena that need systems Muster does not run: says so.
 Task<int> run_not_offered(Invocation& invocation);

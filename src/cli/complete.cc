@@ -135,6 +135,23 @@ Place place_of(const Words& words) {
   return place;
 }
 
+/// Bash breaks words at '=': "--priority", "=", "me" is one word. True when the last word was such a one.
+bool join_broken_words(Words& words) {
+  Words joined;
+  bool last_broken = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    last_broken = words[i] == "=" && !joined.empty() && joined.back().starts_with("--");
+    if (!last_broken) {
+      joined.push_back(words[i]);
+      continue;
+    }
+    joined.back() += "=";
+    if (i + 1 < words.size()) joined.back() += words[++i];
+  }
+  words = std::move(joined);
+  return last_broken;
+}
+
 Words flag_words(const Command* command) {
   Words words;
   const auto add = [&](const std::vector<Flag>& flags) {
@@ -162,6 +179,7 @@ Words command_words(const std::vector<Command>& level) {
 Task<int> run_complete(Invocation& call) {
   Session& session = call.session;
   Words words = call.values.args;
+  const bool value_only = join_broken_words(words);
   if (words.empty()) words.emplace_back();
   const std::string last = words.back();
   words.pop_back();
@@ -175,7 +193,7 @@ Task<int> run_complete(Invocation& call) {
   } else if (const std::size_t equals = last.find('='); last.starts_with("--") && equals != std::string::npos) {
     const Flag* flag = find_flag(place.command, last.substr(0, equals));
     if (flag != nullptr) found = co_await candidates(session, flag->completes, flag->words, job);
-    head = last.substr(0, equals + 1);
+    head = value_only ? "" : last.substr(0, equals + 1);
     prefix = last.substr(equals + 1);
   } else if (last.starts_with("-")) {
     found = flag_words(place.command);
@@ -192,6 +210,13 @@ Task<int> run_complete(Invocation& call) {
     out += head + word + "\n";
   }
   session.console.out(out);
+  co_return 0;
+}
+
+Task<int> run_completion(Invocation& call) {
+  const std::string script = completion_script(call.values.args[0], call.session.program);
+  if (script.empty()) co_return call.session.failed(fmt::format("no completions for {}: want bash or zsh", call.values.args[0]));
+  call.session.console.out(script);
   co_return 0;
 }
 

@@ -139,6 +139,21 @@ Command queue() {
   return made;
 }
 
+Command priority() {
+  Command made = command("priority", "", "Show and change the priority classes", nullptr);
+  Command list = command("list", "", "List the priority classes, highest first", &run_priority_list);
+  list.aliases = {"ls"};
+  Command create = command("create", "NAME", "Create a priority class", &run_priority_create);
+  create.flags = {{.name = "value", .type = FlagType::kInt, .value = "0", .help = "higher goes first", .required = true},
+                  {.name = "description", .help = "what it is for"},
+                  yes("default", 0, "for jobs that name none"),
+                  yes("never-preempts", 0, "its jobs go first but evict nobody")};
+  Command remove = command("delete", "NAME…", "Delete priority classes", &run_priority_delete);
+  remove.completes = Completes::kPriorities;
+  made.children = {list, create, remove};
+  return made;
+}
+
 Command explain() {
   Command made = command("explain", "JOB", "Say why a job waits, or what became of it", &run_explain);
   made.aliases = {"why"};
@@ -180,12 +195,17 @@ const std::vector<Flag>& global_flags() {
 
 const std::vector<Command>& registry() {
   static const std::vector<Command> kCommands = [] {
-    std::vector<Command> all{submit(), get(), list(), top(), logs(), attach(), remove(), prune(), suspend(false), suspend(true), explain(), queue(), data()};
+    std::vector<Command> all{submit(), get(), list(), top(), logs(), attach(), remove(), prune(), suspend(false), suspend(true), explain(), queue(), priority(), data()};
     Command whoami = command("whoami", "", "Print the current user", &run_whoami);
     all.push_back(whoami);
     Command man = command("man", "", "Print the manual page (troff)", &run_man);
     man.needs_cluster = false;
     all.push_back(man);
+    Command completion = command("completion", "bash|zsh", "Print the completion script of a shell", &run_completion);
+    completion.details = "  source <(muster completion bash)";
+    completion.needs_cluster = false;
+    completion.completes = Completes::kNothing;
+    all.push_back(completion);
     all.push_back(hidden("__complete", &run_complete, false));
     for (const char* name : {"serve", "model", "evaluate", "cron", "llm", "scalein", "scaleout", "logviewer"}) all.push_back(hidden(name, &run_not_offered, false));
     return all;

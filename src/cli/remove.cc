@@ -97,7 +97,7 @@ json::Value suspend_patch(const json::Value& job, bool suspend) {
   if (gvk.group == "batch.tensorstack.dev") {
     return json::Object{{"spec", json::Object{{"runMode", json::Object{{"pause", json::Object{{"enabled", suspend}}}}}}}};
   }
-  if (json::at(job, "spec", "template").is_object()) return json::Object{{"spec", json::Object{{"suspend", suspend}}}};
+  if (json::at(job, "spec", "template").is_object()) return nullptr;  // v1alpha1 has no such field
   if (gvk.group == "kubeflow.org") return json::Object{{"spec", json::Object{{"runPolicy", json::Object{{"suspend", suspend}}}}}};
   return nullptr;
 }
@@ -115,7 +115,7 @@ Task<int> set_suspended(Invocation& call, bool suspend) {
     }
     json::Value patch = suspend_patch(found->object, suspend);
     if (patch.is_null()) {
-      code = session.failed(fmt::format("a {} cannot be suspended", found->trainer->type));
+      code = session.failed(fmt::format("{} is a {} of {}, which has no way to suspend a job; delete it and submit it again", name, found->trainer->type, kube::gvk_of(found->object).api_version()));
       continue;
     }
     const auto patched = co_await session.cluster().patch(found->trainer->resource, session.ns, name, "", client::PatchType::kMerge, std::move(patch));

@@ -56,6 +56,7 @@ std::vector<Flag> shared_flags() {
       {.name = "priority", .shorthand = 'p', .help = "priority class name", .completes = Completes::kPriorities},
       {.name = "queue", .help = "queue the job before it is admitted; --queue=NAME puts it into that queue", .bare = "true", .completes = Completes::kQueues},
       choice("on-preempt", "", "what becomes of the job when it loses its GPUs: fail, or requeue to wait and start again", {"fail", "requeue"}),
+      period("expected-duration", "how long it will run, as far as known: lets it fill a gap before a larger job starts"),
       list("toleration", 0, "tolerate some k8s nodes with taints, usage: \"--toleration key=value:effect,operator\" or \"--toleration all\""),
       list("selector", 0, "assigning jobs to some k8s particular nodes, usage: \"--selector=key=value\""),
       list("config-file", 0, "giving configuration files when submitting jobs, usage: \"--config-file <host_path_file>:<container_path_file>\""),

@@ -262,6 +262,7 @@ Result<SubmitPlan> plan_submit(const SubmitContext& context, const Values& flags
     plan.job = std::move(*job);
   }
   plan.before = config_file_maps(values, options, context.ns);
+  if (values.gang) plan.before.push_back(gang_object(values, options, context.ns));
   plan.after = tensorboard_objects(values, options, context.ns);
   add_notes(plan, values);
   plan.record = record_of(context, flags, plan, options.chart);

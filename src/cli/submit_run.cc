@@ -109,12 +109,17 @@ Task<Result<void>> create_all(Session& session, const SubmitPlan& plan) {
   std::size_t made = 0;
   for (const json::Value& object : plan.before) {
     const auto created = co_await create_fresh(session, object);
-    if (!created) {
+    const bool no_groups = !created && created.error().code == Code::kNotFound && json::as_string(json::at(object, "kind")) == "PodGroup";
+    if (!created && !no_groups) {
       co_await undo(session, plan, made);
       co_return fail(created.error());
     }
-    session.console.out(fmt::format("{} created\n", shown(object)));
     ++made;
+    if (no_groups) {
+      session.console.warn("this cluster has no PodGroups: --gang only labels the pods, for a scheduler that reads the labels");
+      continue;
+    }
+    session.console.out(fmt::format("{} created\n", shown(object)));
   }
   const auto job = co_await session.cluster().create(plan.trainer->resource, session.ns, plan.job);
   if (!job) {

@@ -187,10 +187,12 @@ json::Object annotations_of(const SubmitValues& values, const TemplateOptions& o
 json::Value pod_template(const SubmitValues& values, const TemplateOptions& options) {
   json::Object labels = labels_of(values, options);
   if (values.gang) {
-    labels["pod-group.scheduling.sigs.k8s.io/name"] = fmt::format("{}-{}", options.type, values.name);
+    labels["pod-group.scheduling.sigs.k8s.io/name"] = gang_name(values, options);
     labels["pod-group.scheduling.sigs.k8s.io/min-available"] = std::to_string(options.gang_members);
   }
   for (const auto& [key, value] : options.extra_labels) labels[key] = value;
+  json::Object annotations = annotations_of(values, options);
+  if (values.gang) annotations["scheduling.k8s.io/group-name"] = gang_name(values, options);
 
   Volumes volumes = volumes_of(values, options, logs_name_of(values));
   json::Object container{{"name", options.container},
@@ -209,7 +211,19 @@ json::Value pod_template(const SubmitValues& values, const TemplateOptions& opti
   if (!values.sync_mode.empty()) spec["initContainers"] = json::Array{code_container(values, options)};
   spec["containers"] = json::Array{std::move(container)};
   if (!volumes.volumes.empty()) spec["volumes"] = std::move(volumes.volumes);
-  return json::Object{{"metadata", json::Object{{"labels", std::move(labels)}, {"annotations", annotations_of(values, options)}}}, {"spec", std::move(spec)}};
+  return json::Object{{"metadata", json::Object{{"labels", std::move(labels)}, {"annotations", std::move(annotations)}}}, {"spec", std::move(spec)}};
+}
+
+std::string gang_name(const SubmitValues& values, const TemplateOptions& options) { return fmt::format("{}-{}", options.type, values.name); }
+
+json::Value gang_object(const SubmitValues& values, const TemplateOptions& options, const std::string& ns) {
+  json::Object spec{{"minMember", options.gang_members}};
+  if (!values.queue.empty()) spec["queue"] = values.queue;
+  if (!values.priority.empty()) spec["priorityClassName"] = values.priority;
+  return json::Object{{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+                      {"kind", "PodGroup"},
+                      {"metadata", json::Object{{"name", gang_name(values, options)}, {"namespace", ns}, {"labels", labels_of(values, options)}}},
+                      {"spec", std::move(spec)}};
 }
 
 std::vector<json::Value> config_file_maps(const SubmitValues& values, const TemplateOptions& options, const std::string& ns) {

@@ -25,6 +25,9 @@ json::Object labels_of(const SubmitValues& values, const TemplateOptions& option
 json::Object annotations_of(const SubmitValues& values, const TemplateOptions& options);
 json::Value pod_template(const SubmitValues& values, const TemplateOptions& options);
 
+/// The PodGroup of --gang. Arena only labels the pods, for a scheduler that makes its own groups; ours reads PodGroups.
+std::string gang_name(const SubmitValues& values, const TemplateOptions& options);
+json::Value gang_object(const SubmitValues& values, const TemplateOptions& options, const std::string& ns);
 /// ConfigMaps that carry --config-file's files, one per directory in the container.
 std::vector<json::Value> config_file_maps(const SubmitValues& values, const TemplateOptions& options, const std::string& ns);
 /// Service and Deployment of the tensorboard.

@@ -70,7 +70,7 @@ Result<void> read_tolerations(const Values& values, SubmitValues& out) {
     const std::string key = taint.substr(0, equals);
     if (how.empty()) how = equals == std::string::npos ? "Exists" : "Equal";
     const bool good_effect = effect.empty() || effect == "NoSchedule" || effect == "PreferNoSchedule" || effect == "NoExecute";
-    if (key.empty() || !good_effect || (how != "Equal" && how != "Exists")) {
+    if (key.empty() || key.find(':') != std::string::npos || !good_effect || (how != "Equal" && how != "Exists")) {
       return wrong(fmt::format("--toleration \"{}\": want key=value:effect,operator (effect NoSchedule, PreferNoSchedule or NoExecute; operator Equal or Exists) or all", entry));
     }
     json::Object toleration{{"key", key}, {"operator", how}};
@@ -145,6 +145,7 @@ Result<void> read_placement(const Values& values, SubmitValues& out) {
   if (!out.on_preempt.empty() && out.on_preempt != "fail" && out.on_preempt != "requeue") {
     return wrong(fmt::format("--on-preempt {}: want fail or requeue", out.on_preempt));
   }
+  if (values.duration("expected-duration").count() > 0) out.annotations.emplace_back("muster.dev/expected-duration", values.text("expected-duration"));
   const auto selectors = read_pairs(values, "selector");
   if (!selectors) return fail(selectors.error());
   out.selectors = *selectors;

@@ -170,8 +170,19 @@ std::string dump_arena_json(const json::Value& value) {
 
 namespace {
 
+/// A scalar as the sorted writer quotes it; the lines of a block stand `indent` to the right.
+std::string scalar_text(const json::Value& value, int indent) {
+  const std::string text = json::to_yaml(value);
+  if (std::count(text.begin(), text.end(), '\n') < 2) return text;
+  std::string out;
+  for (const std::string& line : split(std::string_view(text).substr(0, text.size() - 1), '\n')) {
+    if (!out.empty() && !line.empty()) out.append(static_cast<std::size_t>(indent), ' ');
+    out += line + "\n";
+  }
+  return out;
+}
+
 void emit_ordered(std::string& out, const json::Value& value, int indent) {
-  // Scalars and keys go through the sorted writer, which knows how to quote; only the order is ours.
   const std::string pad(static_cast<std::size_t>(indent), ' ');
   if (const json::Object* object = value.if_object(); object != nullptr && !object->empty()) {
     bool first = true;
@@ -182,7 +193,7 @@ void emit_ordered(std::string& out, const json::Value& value, int indent) {
       const bool block = (member.value().is_object() && !member.value().get_object().empty()) ||
                          (member.value().is_array() && !member.value().get_array().empty());
       if (!block) {
-        out += " " + json::to_yaml(member.value());
+        out += " " + scalar_text(member.value(), indent + 2);
       } else {
         const int inner = member.value().is_array() ? indent : indent + 2;
         out += "\n" + std::string(static_cast<std::size_t>(inner), ' ');
@@ -198,7 +209,7 @@ void emit_ordered(std::string& out, const json::Value& value, int indent) {
       emit_ordered(out, item, indent + 2);
     }
   } else {
-    out += json::to_yaml(value);
+    out += scalar_text(value, indent);
   }
 }
 

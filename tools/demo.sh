@@ -1,0 +1,80 @@
+#!/bin/bash
+# A new user's first minute: a cluster with one GPU, a medium job that has it, a critical one that takes it, what
+# happened and why. Everything lives in a temporary folder and is gone at the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+muster=${MUSTER:-$PWD/build/muster}
+[ -x "$muster" ] || { echo "demo: no $muster, run make build first" >&2; exit 1; }
+
+home=$(mktemp -d -t muster-demo-XXXXXX)
+export MUSTER_HOME=$home KUBECONFIG=$home/kubeconfig HOME=$home
+server=
+finish() {
+  [ -z "$server" ] || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
+  rm -rf "$home"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[90m' off=$'\e[0m'; else bold= dim= off=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$off"; }
+show() { printf '%s$ muster %s%s\n' "$dim" "$*" "$off"; "$muster" "$@"; }
+# Waits until a job is in one of the states given; fails after a minute.
+until_job() {
+  local job=$1 state; shift
+  for _ in $(seq 300); do
+    state=$("$muster" get "$job" -o json 2>/dev/null | sed -n 's/^    "status": "\(.*\)",/\1/p')
+    for want in "$@"; do [ "$state" = "$want" ] && return 0; done
+    sleep 0.2
+  done
+  echo "demo: $job is $state and should be $*" >&2
+  "$muster" explain "$job" || true
+  tail -5 "$home/log" >&2
+  return 1
+}
+
+say "A cluster of one node with one GPU, in this process, in $home"
+"$muster" up --data "$home" --listen 127.0.0.1:0 --nodes 1 --gpus 1 >"$home/log" 2>&1 &
+server=$!
+for _ in $(seq 150); do
+  grep -q ready "$home/log" 2>/dev/null && [ -s "$home/kubeconfig" ] && break
+  kill -0 "$server" 2>/dev/null || { cat "$home/log" >&2; exit 1; }
+  sleep 0.1
+done
+show top node
+
+say "Two priorities: critical above medium"
+for class in critical:1100000 medium:1000000; do
+  "$muster" priority create "${class%%:*}" --value="${class##*:}"
+done
+
+say "A medium job takes the GPU"
+show submit pytorch --name=medium --priority=medium --gpus=1 --image=demo "echo training; sleep 600"
+until_job medium RUNNING
+show get medium
+show top node -d
+
+say "A critical job needs one too, and there is only one"
+show submit pytorch --name=critical --priority=critical --gpus=1 --image=demo "echo training; sleep 600"
+until_job critical RUNNING
+until_job medium FAILED
+show get critical
+
+say "What became of the medium one, and why"
+show get medium
+show explain medium
+
+say "A third that is no more important than the second waits, and says for what"
+show submit pytorch --name=third --priority=critical --gpus=1 --on-preempt=requeue --image=demo "sleep 600"
+for _ in $(seq 100); do
+  "$muster" explain third 2>/dev/null | grep -q Unschedulable && break
+  sleep 0.2
+done
+show explain third
+
+say "The critical one goes, and the third starts"
+show delete critical
+until_job third RUNNING
+show list
+
+say "That was it; the cluster and all its data go now."
