@@ -12,6 +12,8 @@
 #include "base/strings.h"
 #include "client/informer.h"
 #include "client/leader.h"
+#include "controllers/controllers.h"
+#include "controllers/controllers.h"
 #include "main/flags.h"
 #include "main/scheduler_component.h"
 #include "net/server.h"
@@ -69,13 +71,30 @@ class Operator {
       scheduler_ = std::move(*made);
       scheduler_->start();
     }
+    if (!without("controllers")) {
+      controllers::Options options;
+      controllers::set_gang_scheduler(options.settings, without("scheduler") ? "volcano" : "muster");
+      if (!without("scheduler")) options.settings.gang_scheduler = scheduling_.name;
+      options.workloads = false;  // the cluster's own controller manager keeps Jobs, StatefulSets and the like
+      controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(options));
+      loop_.spawn(controllers_->start());
+    }
+    if (!without("controllers")) {
+      controllers::Options jobs;
+      controllers::set_gang_scheduler(jobs.settings, "muster");
+      jobs.workloads = false;  // the cluster has its own controller manager
+      controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(jobs));
+      loop_.spawn(controllers_->start());
+    }
     log::info("main", "working");
     return {};
   }
 
   Task<void> end() {
+    if (controllers_) co_await controllers_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
+    controllers_.reset();
     scheduler_.reset();
     informers_.reset();
   }
@@ -106,6 +125,7 @@ class Operator {
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<controllers::Controllers> controllers_;
 };
 
 Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOptions& options, Operator& worker) {
