@@ -1,0 +1,278 @@
+#include "agent/agent.h"
+
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "agent/hollow/hollow_pods.h"
+#include "agent/node_keeper.h"
+#include "agent/pod_metrics.h"
+#include "agent/pod_worker.h"
+#include "agent/process/process_runtime.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using client::ObjectPtr;
+using json::at;
+
+/// The machine's first address that is not loopback, for status.hostIP.
+std::string machine_address() {
+  ifaddrs* list = nullptr;
+  std::string out = "127.0.0.1";
+  if (getifaddrs(&list) != 0) return out;
+  for (auto* item = list; item != nullptr; item = item->ifa_next) {
+    if (item->ifa_addr == nullptr || item->ifa_addr->sa_family != AF_INET || (item->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    if (std::string_view(item->ifa_name).starts_with("mstr") || std::string_view(item->ifa_name).starts_with("cni") || std::string_view(item->ifa_name).starts_with("docker")) continue;
+    char text[INET_ADDRSTRLEN] = {};
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(item->ifa_addr)->sin_addr, text, sizeof text);
+    out = text;
+    break;
+  }
+  freeifaddrs(list);
+  return out;
+}
+
+class AgentImpl final : public Agent {
+ public:
+  AgentImpl(net::Loop& loop, client::Client& client, AgentOptions options)
+      : loop_(loop),
+        options_(std::move(options)),
+        informers_(loop, client),
+        runtime_(process::make_process_runtime(loop, runtime_options(options_))),
+        context_{loop, client, informers_, *runtime_, options_.directory, machine_address(), options_.api_address, options_.api_port},
+        keeper_(context_),
+        hollow_(context_) {
+    context_.node_cpu_milli = std::max(1U, std::thread::hardware_concurrency()) * 1000LL;
+    context_.node_memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    context_.events_of = [this](const std::string& node) -> client::EventRecorder& { return events_of(node); };
+    context_.resolv_conf = [](const std::string&) {
+      std::ifstream file("/etc/resolv.conf");
+      std::stringstream text;
+      text << file.rdbuf();
+      return text.str();
+    };
+    const auto find = [this](const std::string& uid) { return find_worker(uid); };
+    streams_ = make_stream_server(context_, find);
+    const auto all = [this] {
+      std::vector<std::shared_ptr<PodWorker>> out;
+      for (const auto& [uid, worker] : workers_) out.push_back(worker);
+      return out;
+    };
+    metrics_ = make_pod_metrics(context_, all);
+  }
+
+  Task<Result<void>> start() override {
+    std::error_code error;
+    fs::create_directories(options_.directory, error);
+    if (error) co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", options_.directory, error.message()));
+    auto images = Images::load(options_.images_file);
+    if (!images) co_return fail(images.error());
+    context_.images = std::move(*images);
+    if (!options_.hollow) {
+      const auto began = co_await start_runtime();
+      if (!began) co_return began;
+    }
+    follow();
+    informers_.start_all();
+    co_await informers_.wait_synced();
+    co_await remove_orphans();
+    keeper_.start();
+    co_return Result<void>();
+  }
+
+  Task<void> stop(bool remove_pods) override {
+    stopping_ = true;
+    co_await keeper_.stop();
+    co_await hollow_.stop();
+    const auto workers = std::move(workers_);
+    workers_.clear();
+    for (const auto& [uid, worker] : workers) worker->detach();
+    if (remove_pods && !options_.hollow) {
+      for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
+    }
+    co_await informers_.stop_all();
+    for (auto& [node, recorder] : recorders_) co_await recorder->flush();
+    if (!options_.hollow) co_await runtime_->stop(/*clean=*/remove_pods);
+  }
+
+  PodStreamServer& streams() override { return *streams_; }
+  Metrics& metrics() override { return *metrics_; }
+  std::vector<std::string> shortcomings() const override { return runtime_->shortcomings(); }
+
+ private:
+  static process::ProcessRuntimeOptions runtime_options(const AgentOptions& options) {
+    process::ProcessRuntimeOptions out;
+    out.directory = options.directory;
+    out.shim_binary = options.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string() : options.shim_binary;
+    out.isolate = options.isolate;
+    return out;
+  }
+
+  Task<Result<void>> start_runtime() {
+    const auto on_event = [this](RuntimeEvent event) {
+      const auto worker = find_worker(event.sandbox_id);
+      if (worker) worker->on_event(event);
+    };
+    auto found = co_await runtime_->start(on_event);
+    if (!found) co_return fail(found.error());
+    for (auto& sandbox : *found) adopted_[sandbox.id] = std::move(sandbox);
+    if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
+    for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
+    co_return Result<void>();
+  }
+
+  std::shared_ptr<PodWorker> find_worker(const std::string& uid) const {
+    const auto found = workers_.find(uid);
+    return found == workers_.end() ? nullptr : found->second;
+  }
+
+  client::EventRecorder& events_of(const std::string& node) {
+    auto& recorder = recorders_[node];
+    if (!recorder) recorder = client::make_event_recorder(loop_, context_.client, "kubelet", node);
+    return *recorder;
+  }
+
+  // ---- what the API says --------------------------------------------------------------------------------
+
+  void follow() {
+    namespace res = client::resources;
+    client::InformerHandlers nodes;
+    nodes.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) { node_changed(before, after); };
+    informers_.get(res::kNodes).add_handlers(std::move(nodes));
+    client::InformerHandlers pods;
+    pods.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) { pod_changed(before, after); };
+    informers_.get(res::kPods).add_handlers(std::move(pods));
+    for (const auto& [resource, plural] : {std::pair(&res::kConfigMaps, "configmaps"), {&res::kSecrets, "secrets"}}) {
+      client::InformerHandlers objects;
+      objects.on_change = [this, kind = std::string(plural)](const ObjectPtr& before, const ObjectPtr& after) {
+        if (before && after) object_changed(kind, *after);
+      };
+      informers_.get(*resource).add_handlers(std::move(objects));
+    }
+  }
+
+  enum class NodeKind { kForeign, kProcess, kHollow };
+  NodeKind kind_of(const json::Value& node) const {
+    const bool hollow = kube::annotation(node, "muster.dev/hollow") == "true";
+    const bool own = kube::label(node, "muster.dev/virtual") == "true";
+    if (!hollow && !own) return NodeKind::kForeign;
+    return hollow || options_.hollow ? NodeKind::kHollow : NodeKind::kProcess;
+  }
+
+  void node_changed(const ObjectPtr& before, const ObjectPtr& after) {
+    if (!after) {
+      const std::string gone(kube::name_of(*before));
+      nodes_.erase(gone);
+      keeper_.remove(gone);
+      return;
+    }
+    const std::string name(kube::name_of(*after));
+    const auto kind = kind_of(*after);
+    const auto old = nodes_.find(name) == nodes_.end() ? NodeKind::kForeign : nodes_[name];
+    const auto gpus = parse_int(json::as_string(at(*after, "status", "capacity", "nvidia.com/gpu")));
+    context_.gpus.set_count(name, static_cast<int>(gpus.value_or(0)));
+    if (kind == old) return;
+    nodes_[name] = kind;
+    if (kind == NodeKind::kProcess) keeper_.add(name);
+    // Pods may have been seen before their node; there are few nodes that appear late.
+    if (informers_.get(client::resources::kPods).objects().empty()) return;
+    for (const auto& [key, pod] : informers_.get(client::resources::kPods).objects()) {
+      if (json::as_string(at(*pod, "spec", "nodeName")) == name) pod_changed(nullptr, pod);
+    }
+  }
+
+  void pod_changed(const ObjectPtr& before, const ObjectPtr& after) {
+    if (stopping_) return;
+    if (before && (!after || kube::uid_of(*before) != kube::uid_of(*after))) pod_removed(std::string(kube::uid_of(*before)));
+    if (!after) return;
+    const auto node = json::text(at(*after, "spec", "nodeName"));
+    if (node.empty()) return;
+    const auto found = nodes_.find(node);
+    if (found == nodes_.end() || found->second == NodeKind::kForeign) return;
+    if (found->second == NodeKind::kHollow) {
+      hollow_.update(after);
+      return;
+    }
+    const std::string uid(kube::uid_of(*after));
+    if (const auto worker = find_worker(uid); worker) {
+      worker->update(after);
+      return;
+    }
+    std::optional<SandboxStatus> adopted;
+    if (const auto known = adopted_.find(uid); known != adopted_.end()) {
+      adopted = std::move(known->second);
+      adopted_.erase(known);
+    }
+    auto worker = std::make_shared<PodWorker>(context_, after, std::move(adopted), [this](const std::string& done) { workers_.erase(done); });
+    workers_[uid] = worker;
+    worker->start();
+  }
+
+  void pod_removed(const std::string& uid) {
+    hollow_.removed(uid);
+    if (const auto worker = find_worker(uid); worker) worker->removed();
+  }
+
+  void object_changed(const std::string& kind, const json::Value& object) {
+    const ObjectRef ref(kind, std::string(kube::name_of(object)));
+    for (const auto& [uid, worker] : workers_) {
+      if (kube::namespace_of(*worker->pod()) == kube::namespace_of(object)) worker->object_changed(ref);
+    }
+  }
+
+  /// Pods that were deleted, or directories that stayed, while no agent ran.
+  Task<void> remove_orphans() {
+    const auto orphans = std::move(adopted_);
+    adopted_.clear();
+    for (const auto& [uid, sandbox] : orphans) {
+      log::info("agent", "pod {} is gone from the API; its processes are stopped", uid);
+      (void)co_await runtime_->remove_sandbox(uid);
+    }
+    std::set<std::string> known;
+    for (const auto& [uid, worker] : workers_) known.insert(uid);
+    const auto pods = options_.directory + "/pods";
+    const auto work = [known, pods] {
+      std::error_code error;
+      for (fs::directory_iterator item(pods, error), end; !error && item != end; item.increment(error)) {
+        std::error_code ignored;
+        if (!known.contains(item->path().filename().string())) fs::remove_all(item->path(), ignored);
+      }
+    };
+    co_await loop_.run_on_worker(work);
+  }
+
+  net::Loop& loop_;
+  AgentOptions options_;
+  client::Informers informers_;
+  std::unique_ptr<Runtime> runtime_;
+  Context context_;
+  NodeKeeper keeper_;
+  HollowPods hollow_;
+  std::map<std::string, NodeKind> nodes_;
+  std::map<std::string, std::shared_ptr<PodWorker>> workers_;  // by pod uid
+  std::map<std::string, SandboxStatus> adopted_;               // not yet claimed by a pod of the API
+  std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;
+  std::unique_ptr<PodStreamServer> streams_;
+  std::unique_ptr<Metrics> metrics_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Agent> make_agent(net::Loop& loop, client::Client& client, AgentOptions options) {
+  return std::make_unique<AgentImpl>(loop, client, std::move(options));
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,48 @@
+/// The node agent: what a kubelet is to Kubernetes, for the virtual nodes of one machine.
+///
+/// It takes care of every Node that carries the label muster.dev/virtual=true or the annotation
+/// muster.dev/hollow=true: pods bound to the first kind run here through the Runtime, pods of hollow nodes only
+/// seem to. Sees the cluster through the client alone. Everything runs on the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/metrics.h"
+#include "agent/streams.h"
+#include "base/result.h"
+#include "client/client.h"
+#include "net/loop.h"
+
+namespace muster::agent {
+
+struct AgentOptions {
+  std::string directory;      // state; made when absent
+  std::string shim_binary;    // empty: this program
+  std::string images_file;    // see images.h; empty: none
+  std::string api_address;    // where the API server listens
+  int api_port = 0;
+  bool hollow = false;        // every node is
+  bool isolate = true;        // false: no namespaces even as root
+};
+
+class Agent {
+ public:
+  virtual ~Agent() = default;
+  /// Adopts what an earlier agent left running; returns once pods are followed.
+  virtual Task<Result<void>> start() = 0;
+  /// `remove_pods`: stop everything and leave no trace on the machine (pods stay in the API and run again at the
+  /// next start); else pods go on without an agent until the next one adopts them.
+  virtual Task<void> stop(bool remove_pods) = 0;
+
+  /// Logs, exec, attach and port-forward of pods on this agent's nodes.
+  virtual PodStreamServer& streams() = 0;
+  virtual Metrics& metrics() = 0;
+  /// What this machine lacks, one line each; empty: nothing.
+  [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;
+};
+
+std::unique_ptr<Agent> make_agent(net::Loop& loop, client::Client& client, AgentOptions options);
+
+}  // namespace muster::agent

@@ -1,0 +1,42 @@
+/// What every part of the agent shares. Made by Agent; outlives workers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/devices.h"
+#include "agent/images.h"
+#include "agent/runtime.h"
+#include "client/client.h"
+#include "client/events.h"
+#include "client/informer.h"
+#include "net/loop.h"
+
+namespace muster::agent {
+
+struct Context {
+  net::Loop& loop;
+  client::Client& client;
+  client::Informers& informers;
+  Runtime& runtime;
+  std::string directory;  // of the agent; pods live in <directory>/pods/<uid>
+  std::string host_ip;
+  std::string api_host;  // how pods reach the API; empty: not told
+  int api_port = 0;
+  std::int64_t node_cpu_milli = 0;
+  std::int64_t node_memory_bytes = 0;
+  Images images;
+  GpuLedger gpus;
+  std::function<client::EventRecorder&(const std::string& node)> events_of;
+  std::function<std::string(const std::string& ns)> resolv_conf;  // for pods of a namespace
+  /// Service account tokens are shared by the pods of an account.
+  struct Token {
+    std::string text;
+    Time renew_at;
+  };
+  std::map<std::string, Token> tokens;
+};
+
+}  // namespace muster::agent

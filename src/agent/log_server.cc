@@ -1,0 +1,132 @@
+#include "agent/log_server.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/container_spec.h"
+#include "agent/log_reader.h"
+#include "agent/process/messages.h"
+#include "agent/streams.h"
+#include "base/strings.h"
+#include "net/descriptor.h"
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+using json::at;
+
+/// The highest attempt that has a log file; -1: none.
+int last_attempt(const std::string& pod_directory, const std::string& container) {
+  int last = -1;
+  std::error_code error;
+  for (fs::directory_iterator item(fmt::format("{}/logs/{}", pod_directory, container), error), end; !error && item != end; item.increment(error)) {
+    last = std::max(last, static_cast<int>(parse_int(item->path().stem().string()).value_or(-1)));
+  }
+  return last;
+}
+
+std::string container_of(const json::Value& pod, const net::Target& target) {
+  const auto name = std::string(target.get("container"));
+  if (!name.empty()) return name;
+  const auto& containers = json::as_array(at(pod, "spec", "containers"));
+  return containers.empty() ? "" : json::text(at(containers.front(), "name"));
+}
+
+LogOptions log_options(const net::Target& target, Time now) {
+  LogOptions options;
+  options.timestamps = target.get("timestamps") == "true";
+  if (const auto lines = parse_int(target.get("tailLines")); lines) options.tail_lines = *lines;
+  if (const auto bytes = parse_int(target.get("limitBytes")); bytes) options.limit_bytes = *bytes;
+  if (const auto span = parse_int(target.get("sinceSeconds")); span) options.since = now - std::chrono::seconds(*span);
+  if (const auto time = parse_time(target.get("sinceTime")); time) options.since = *time;
+  options.stream = std::string(target.get("stream"));
+  return options;
+}
+
+/// Readable when the file grows or is touched.
+std::shared_ptr<net::Descriptor> watch_file(net::Loop& loop, const std::string& path) {
+  const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (fd < 0) return nullptr;
+  inotify_add_watch(fd, path.c_str(), IN_MODIFY | IN_ATTRIB);
+  return net::make_descriptor(loop, fd);
+}
+
+void drain(int fd) {
+  char buffer[4096];
+  while (read(fd, buffer, sizeof buffer) > 0) {
+  }
+}
+
+/// Still running as far as the agent knows?
+bool runs(const std::shared_ptr<PodWorker>& worker, const std::string& container, int attempt) {
+  if (!worker) return false;
+  const auto* record = worker->find_container(container);
+  return record != nullptr && record->running() && record->current->attempt == attempt;
+}
+
+}  // namespace
+
+Task<void> serve_log(Context& context, std::shared_ptr<PodWorker> worker, json::Value pod, net::Target target, net::ResponseWriter& writer) {
+  const auto container = container_of(pod, target);
+  const auto directory = fmt::format("{}/pods/{}", context.directory, kube::uid_of(pod));
+  const auto name = std::string(kube::name_of(pod));
+  int attempt = last_attempt(directory, container);
+  if (target.get("previous") == "true") --attempt;
+  if (attempt < 0) {
+    Error error;
+    error.code = Code::kBadRequest;
+    const auto* record = worker ? worker->find_container(container) : nullptr;
+    const auto why = record != nullptr && !record->waiting_reason.empty() ? record->waiting_reason : initialized(worker ? worker->state() : PodState{}) ? "ContainerCreating" : "PodInitializing";
+    error.message = target.get("previous") == "true"
+                        ? fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", container, name)
+                        : fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", container, name, why);
+    co_await send_error(writer, std::move(error));
+    co_return;
+  }
+  const auto path = log_path(directory, container, attempt);
+  const process::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto options = log_options(target, context.loop.now());
+  if (file && options.tail_lines >= 0) lseek(file.get(), tail_offset(file.get(), options.tail_lines), SEEK_SET);
+  if (file && options.tail_lines < 0) lseek(file.get(), 0, SEEK_SET);
+
+  net::Response head;
+  head.headers.set("Content-Type", "text/plain");
+  const auto began = co_await writer.start(std::move(head));
+  if (!began) co_return;
+  const bool follow = target.get("follow") == "true";
+  const auto watch = follow ? watch_file(context.loop, path) : nullptr;
+  if (watch) writer.on_close([watch] { watch->close(); });
+  LogDecoder decoder(options);
+  std::int64_t budget = options.limit_bytes;
+  std::string block(64 * 1024, '\0');
+  bool last_round = false;
+  while (!writer.closed() && budget != 0) {
+    if (watch) drain(watch->fd());
+    const bool running = watch && runs(worker, container, attempt);
+    for (ssize_t got; (got = read(file.get(), block.data(), block.size())) > 0 && budget != 0;) {
+      auto text = std::make_shared<std::string>(decoder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(got))));
+      if (budget > 0 && static_cast<std::int64_t>(text->size()) > budget) text->resize(static_cast<std::size_t>(budget));
+      if (budget > 0) budget -= static_cast<std::int64_t>(text->size());
+      if (text->empty()) continue;
+      const auto written = co_await writer.write(std::shared_ptr<const std::string>(text));
+      if (!written) co_return;
+    }
+    if (!running) {
+      // Whatever the container wrote last was in the file before its end was known.
+      if (last_round || !follow) break;
+      last_round = true;
+      continue;
+    }
+    // The worker touches the file when it learns that the container has ended.
+    const bool open_still = co_await watch->readable();
+    if (!open_still) break;
+  }
+  (void)co_await writer.finish();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,57 @@
+/// What a pod's status says, from what its containers did. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/runtime.h"
+#include "json/json.h"
+
+namespace muster::agent {
+
+struct ContainerRecord {
+  std::string name;
+  bool init = false;
+  bool sidecar = false;  // an init container with restartPolicy Always
+  int restarts = 0;
+  std::optional<ContainerStatus> current;   // the attempt that runs or ended last
+  std::optional<ContainerStatus> previous;  // the one before
+  std::string waiting_reason;               // set: waits, whatever `current` says
+  std::string waiting_message;
+  bool started = false;  // startup probe passed, or none
+  bool ready = false;    // readiness probe passes, or none
+  int backoff_s = 0;     // next wait after a crash
+  Time retry_at;         // not before
+  bool hook_failed = false;
+
+  [[nodiscard]] bool running() const { return current && current->state == ContainerState::kRunning; }
+  [[nodiscard]] bool exited() const { return current && current->state == ContainerState::kExited; }
+  [[nodiscard]] bool succeeded() const { return exited() && current->exit_code == 0; }
+};
+
+struct PodState {
+  std::vector<ContainerRecord> inits;
+  std::vector<ContainerRecord> containers;
+  bool sandbox_ready = false;
+  std::string pod_ip;
+  std::string host_ip;
+  Time start_time;
+  std::string reason;       // DeadlineExceeded, Evicted …: the pod failed whatever its containers did
+  std::string message;
+  bool terminated = false;  // all that will ever run has run
+};
+
+/// Every init container is done (or, for a sidecar, started).
+bool initialized(const PodState& state);
+/// May the container start again after it ended?
+bool restarts_after_exit(std::string_view restart_policy, const ContainerRecord& record);
+std::string phase_of(const json::Value& pod, const PodState& state);
+
+/// The whole status; `before` is the one last published, for transition times. `id_scheme` is "process".
+json::Value pod_status(const json::Value& pod, const PodState& state, const json::Value& before, std::string_view id_scheme, Time now);
+
+/// What differs between two statuses as a strategic merge patch {"status": …}; null when nothing does.
+json::Value status_patch(const json::Value& pod, const json::Value& before, const json::Value& after);
+
+}  // namespace muster::agent

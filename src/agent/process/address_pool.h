@@ -1,0 +1,36 @@
+/// Pod addresses, handed out round robin: an address is used again as late as possible, because the kernel takes
+/// its time with the interface that had it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+
+namespace muster::agent::process {
+
+class AddressPool {
+ public:
+  AddressPool() = default;
+  AddressPool(std::uint32_t first, std::uint32_t last) : first_(first), last_(last), next_(first) {}
+
+  std::optional<std::uint32_t> take() {
+    if (last_ < first_ || used_.size() > last_ - first_) return std::nullopt;
+    while (used_.contains(next_)) advance();
+    const auto address = next_;
+    used_.insert(address);
+    advance();
+    return address;
+  }
+  void reserve(std::uint32_t address) {
+    used_.insert(address);
+    if (address >= next_ && address < last_) next_ = address + 1;
+  }
+  void give_back(std::uint32_t address) { used_.erase(address); }
+
+ private:
+  void advance() { next_ = next_ == last_ ? first_ : next_ + 1; }
+  std::uint32_t first_ = 1, last_ = 0, next_ = 1;
+  std::set<std::uint32_t> used_;
+};
+
+}  // namespace muster::agent::process

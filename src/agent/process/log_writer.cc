@@ -1,0 +1,84 @@
+#include "agent/process/log_writer.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace muster::agent::process {
+namespace {
+
+constexpr std::size_t kPieceMax = 16 * 1024;
+
+void append_time(std::string& out) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  static time_t cached_second = 0;
+  static char cached_text[32];
+  if (now.tv_sec != cached_second) {
+    tm parts{};
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(cached_text, sizeof cached_text, "%Y-%m-%dT%H:%M:%S", &parts);
+    cached_second = now.tv_sec;
+  }
+  out += fmt::format("{}.{:09}Z", cached_text, now.tv_nsec);
+}
+
+}  // namespace
+
+LogWriter::LogWriter(const std::string& path) : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {}
+
+void LogWriter::append_record(Stream stream, std::string_view line, bool whole, std::string& out) {
+  append_time(out);
+  out += stream == kStdout ? " stdout " : " stderr ";
+  out += whole ? "F " : "P ";
+  out += line;
+  out += '\n';
+}
+
+void LogWriter::write(Stream stream, std::string_view bytes) {
+  std::string records;
+  auto& rest = rest_[stream];
+  while (!bytes.empty()) {
+    const auto newline = bytes.find('\n');
+    const auto piece = bytes.substr(0, newline == std::string_view::npos ? bytes.size() : newline);
+    const auto room = kPieceMax - rest.size();
+    if (piece.size() >= room && !(newline != std::string_view::npos && piece.size() == room)) {
+      rest += piece.substr(0, room);
+      append_record(stream, rest, false, records);
+      rest.clear();
+      bytes.remove_prefix(room);
+      continue;
+    }
+    rest += piece;
+    bytes.remove_prefix(piece.size());
+    if (newline == std::string_view::npos) break;
+    bytes.remove_prefix(1);
+    append_record(stream, rest, true, records);
+    rest.clear();
+  }
+  flush(records);
+}
+
+void LogWriter::finish() {
+  std::string records;
+  for (const auto stream : {kStdout, kStderr}) {
+    if (!rest_[stream].empty()) append_record(stream, rest_[stream], false, records);
+    rest_[stream].clear();
+  }
+  flush(records);
+}
+
+void LogWriter::flush(const std::string& records) {
+  std::size_t done = 0;
+  while (file_ && done < records.size()) {
+    const auto wrote = ::write(file_.get(), records.data() + done, records.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return;  // a full disk loses log lines, not the pod
+    done += static_cast<std::size_t>(wrote);
+  }
+}
+
+}  // namespace muster::agent::process

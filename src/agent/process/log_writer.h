@@ -1,0 +1,30 @@
+/// A container's output as CRI's log format: `2026-11-15T05:40:00.123456789Z stdout F the line`.
+///
+/// "P" marks a piece of a line that goes on in the next record (long lines, and a last one without newline), so
+/// the bytes a container wrote can be read back exactly.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "agent/process/messages.h"
+
+namespace muster::agent::process {
+
+class LogWriter {
+ public:
+  explicit LogWriter(const std::string& path);
+  enum Stream { kStdout = 0, kStderr = 1 };
+  void write(Stream stream, std::string_view bytes);
+  /// Whatever has no newline yet.
+  void finish();
+
+ private:
+  void append_record(Stream stream, std::string_view line, bool whole, std::string& out);
+  void flush(const std::string& records);
+
+  Fd file_;
+  std::string rest_[2];  // the unfinished line of each stream, at most kPieceMax bytes
+};
+
+}  // namespace muster::agent::process

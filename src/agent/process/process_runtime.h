@@ -1,0 +1,23 @@
+/// Pods as processes of this machine. See docs/agent.md.
+///
+///   agent ──sandbox──▶ keeper ──fork──▶ supervisor of a pod ──clone──▶ containers
+///     ◀──────────── one socket a pod: start, stop, exec, attach; events ────────┘
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "agent/runtime.h"
+#include "net/loop.h"
+
+namespace muster::agent::process {
+
+struct ProcessRuntimeOptions {
+  std::string directory;    // state; pods live in <directory>/pods/<uid>
+  std::string shim_binary;  // started as `<binary> agent-shim <directory>`
+  bool isolate = true;      // false: as if not root
+};
+
+std::unique_ptr<Runtime> make_process_runtime(net::Loop& loop, ProcessRuntimeOptions options);
+
+}  // namespace muster::agent::process

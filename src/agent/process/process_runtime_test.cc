@@ -1,0 +1,286 @@
+#include "agent/process/process_runtime.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "agent/process/netlink.h"
+#include "agent/shim.h"
+#include "base/strings.h"
+#include "net/loop.h"
+
+namespace muster::agent::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The test program is its own shim binary: started as `agent_test agent-shim DIR` it never reaches gtest's main.
+[[gnu::constructor]] void act_as_shim(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "agent-shim") == 0) _exit(shim_main(argc, argv));
+}
+
+class ProcessRuntimeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/muster-runtime-XXXXXX";
+    directory = mkdtemp(name);
+    make();
+  }
+  void TearDown() override {
+    loop.run_until_done(clean_up());
+    fs::remove_all(directory);
+  }
+  Task<void> clean_up() {
+    for (const auto& id : sandboxes) (void)co_await runtime->remove_sandbox(id);
+    co_await runtime->stop(/*clean=*/true);
+  }
+
+  void make() {
+    ProcessRuntimeOptions options;
+    options.directory = directory;
+    options.shim_binary = "/proc/self/exe";
+    runtime = make_process_runtime(loop, options);
+    events.clear();
+    changed = loop.make_signal();
+    loop.run_until_done(start());
+  }
+  Task<void> start() {
+    const auto found = co_await runtime->start([this](RuntimeEvent event) {
+      events.push_back(std::move(event));
+      changed->notify();
+    });
+    EXPECT_TRUE(found.has_value());
+    if (found) adopted = *found;
+  }
+
+  SandboxConfig sandbox(const std::string& id) {
+    SandboxConfig config;
+    config.id = id;
+    config.pod_name = id;
+    config.hostname = "host-" + id;
+    config.directory = directory + "/pods/" + id;
+    fs::create_directories(config.directory);
+    config.hosts_file = config.directory + "/hosts";
+    std::ofstream(config.hosts_file) << "127.0.0.1 localhost\n";
+    sandboxes.push_back(id);
+    return config;
+  }
+  ContainerConfig shell(const std::string& id, const std::string& script) {
+    ContainerConfig config;
+    config.id = id;
+    config.name = "main";
+    config.args = {"sh", "-c", script};
+    config.env = {"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "GREETING=hello"};
+    config.log_path = directory + "/" + id + ".log";
+    return config;
+  }
+  Task<ContainerStatus> exit_of(std::string id) {
+    for (;;) {
+      for (const auto& event : events) {
+        if (event.container_id == id) co_return event.status;
+      }
+      co_await changed->wait(std::chrono::seconds(20));
+    }
+  }
+  std::string log_of(const std::string& id) {
+    std::ifstream file(directory + "/" + id + ".log");
+    std::string line, out;
+    while (std::getline(file, line)) out += line.substr(line.find(' ') + 1) + "\n";
+    return out;
+  }
+  static Task<std::string> read_all(net::ByteStream* stream) {
+    std::string out;
+    for (;;) {
+      const auto bytes = co_await stream->read();
+      if (!bytes || bytes->empty()) co_return out;
+      out += *bytes;
+    }
+  }
+  void run(std::function<Task<void>()> body) { loop.run_until_done(body()); }
+
+  net::Loop loop;
+  std::string directory;
+  std::unique_ptr<Runtime> runtime;
+  std::vector<RuntimeEvent> events;
+  std::unique_ptr<Signal> changed;
+  std::vector<SandboxStatus> adopted;
+  std::vector<std::string> sandboxes;
+};
+
+TEST_F(ProcessRuntimeTest, RunsACommandAndKeepsItsOutputAndExitCode) {
+  run([this]() -> Task<void> {
+    const auto made = co_await runtime->run_sandbox(sandbox("a"));
+    EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+    if (!made) co_return;
+    const auto started = co_await runtime->start_container("a", shell("c1", "echo $GREETING; echo oops >&2; printf rest; exit 3"));
+    EXPECT_TRUE(started.has_value()) << (started ? "" : started.error().message);
+    const auto end = co_await exit_of("c1");
+    EXPECT_EQ(end.exit_code, 3);
+    EXPECT_EQ(end.reason, "Error");
+    const auto log = log_of("c1");
+    EXPECT_NE(log.find("stdout F hello\n"), std::string::npos) << log;
+    EXPECT_NE(log.find("stderr F oops\n"), std::string::npos) << log;
+    EXPECT_NE(log.find("stdout P rest\n"), std::string::npos) << log;
+  });
+}
+
+TEST_F(ProcessRuntimeTest, ACommandThatIsNotThereIsAStartError) {
+  run([this]() -> Task<void> {
+    const auto made = co_await runtime->run_sandbox(sandbox("a"));
+    EXPECT_TRUE(made.has_value());
+    auto config = shell("c1", "");
+    config.args = {"no-such-program"};
+    const auto started = co_await runtime->start_container("a", config);
+    EXPECT_TRUE(started.has_value());
+    if (!started) co_return;
+    EXPECT_EQ(started->reason, "StartError");
+    EXPECT_EQ(started->exit_code, 128);
+    EXPECT_EQ(started->message, "exec: \"no-such-program\": executable file not found in $PATH");
+  });
+}
+
+TEST_F(ProcessRuntimeTest, StopSendsTermThenKills) {
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    (void)co_await runtime->start_container("a", shell("polite", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"));
+    auto stubborn = shell("stubborn", "trap '' TERM; while :; do sleep 0.05; done");
+    stubborn.name = "other";
+    (void)co_await runtime->start_container("a", stubborn);
+    while (log_of("polite").empty()) co_await loop.sleep(std::chrono::milliseconds(5));
+    (void)co_await runtime->stop_container("a", "polite", std::chrono::seconds(20));
+    const auto end = co_await exit_of("polite");
+    EXPECT_EQ(end.exit_code, 7);
+    (void)co_await runtime->stop_container("a", "stubborn", std::chrono::milliseconds(100));
+    const auto killed = co_await exit_of("stubborn");
+    EXPECT_EQ(killed.exit_code, 137);
+  });
+}
+
+TEST_F(ProcessRuntimeTest, ExecHasItsOwnStreamsAndExitCode) {
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    (void)co_await runtime->start_container("a", shell("c1", "sleep 60"));
+    ExecConfig config;
+    config.command = {"sh", "-c", "cat; echo err >&2; exit 5"};
+    config.stdin_open = true;
+    auto session = co_await runtime->exec("a", "c1", config);
+    EXPECT_TRUE(session.has_value()) << (session ? "" : session.error().message);
+    if (!session) co_return;
+    (void)co_await (*session)->stdin_stream()->write("in and out");
+    (*session)->close_stdin();
+    const auto out = co_await read_all((*session)->stdout_stream());
+    const auto err = co_await read_all((*session)->stderr_stream());
+    const auto code = co_await (*session)->wait();
+    EXPECT_EQ(out, "in and out");
+    EXPECT_EQ(err, "err\n");
+    EXPECT_EQ(*code, 5);
+  });
+}
+
+TEST_F(ProcessRuntimeTest, ATerminalCanBeResized) {
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    (void)co_await runtime->start_container("a", shell("c1", "sleep 60"));
+    ExecConfig config;
+    config.command = {"sh", "-c", "read line; stty size; test -t 1 && echo tty"};
+    config.stdin_open = true;
+    config.tty = true;
+    auto session = co_await runtime->exec("a", "c1", config);
+    EXPECT_TRUE(session.has_value()) << (session ? "" : session.error().message);
+    if (!session) co_return;
+    (*session)->resize(77, 33);
+    (void)co_await (*session)->stdin_stream()->write("\n");
+    const auto out = co_await read_all((*session)->stdout_stream());
+    EXPECT_NE(out.find("33 77"), std::string::npos) << out;
+    EXPECT_NE(out.find("tty"), std::string::npos) << out;
+  });
+}
+
+TEST_F(ProcessRuntimeTest, NamespacesHideTheMachineAndPodsReachEachOther) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    const auto a = co_await runtime->run_sandbox(sandbox("a"));
+    const auto b = co_await runtime->run_sandbox(sandbox("b"));
+    EXPECT_TRUE(a && b);
+    if (!a || !b) co_return;
+    (void)co_await runtime->start_container("a", shell("server", "hostname; cat /proc/self/status | grep NSpid; python3 -c 'import socket; s=socket.socket();"
+                                                           "s.bind((\"\",7000)); s.listen(); print(\"up\",flush=True); c,_=s.accept(); c.sendall(b\"from a\"); c.close()'"));
+    while (log_of("server").find("up") == std::string::npos) co_await loop.sleep(std::chrono::milliseconds(5));
+    EXPECT_NE(log_of("server").find("host-a"), std::string::npos);
+    const auto script = fmt::format("python3 -c 'import socket; s=socket.create_connection((\"{}\",7000)); print(s.recv(100).decode())'", a->address);
+    (void)co_await runtime->start_container("b", shell("client", script));
+    const auto end = co_await exit_of("client");
+    EXPECT_EQ(end.exit_code, 0) << log_of("client");
+    EXPECT_NE(log_of("client").find("from a"), std::string::npos);
+  });
+}
+
+TEST_F(ProcessRuntimeTest, VolumesAreMountedAndMemoryVolumesAreBounded) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    auto config = sandbox("a");
+    fs::create_directories(config.directory + "/data");
+    fs::create_directories(config.directory + "/mem");
+    std::ofstream(config.directory + "/data/file") << "content\n";
+    config.memory_volumes.push_back({config.directory + "/mem", 1024 * 1024});
+    const auto base = config.directory;
+    const auto made = co_await runtime->run_sandbox(config);
+    EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+    auto container = shell("c1", "cat /muster-test-mount/deep/file; df -k /dev/shm | tail -1; touch /muster-test-mount/deep/x || echo read-only");
+    container.mounts = {{base + "/data", "/muster-test-mount/deep", true}, {base + "/mem", "/dev/shm", false}};
+    const auto started = co_await runtime->start_container("a", container);
+    EXPECT_EQ(started ? started->message : started.error().message, "");
+    if (!started) co_return;
+    (void)co_await exit_of("c1");
+    const auto log = log_of("c1");
+    EXPECT_NE(log.find("content"), std::string::npos) << log;
+    EXPECT_NE(log.find(" 1024 "), std::string::npos) << log;
+    EXPECT_NE(log.find("read-only"), std::string::npos) << log;
+    EXPECT_TRUE(fs::exists("/muster-test-mount/deep"));
+    (void)co_await runtime->remove_sandbox("a");
+    EXPECT_FALSE(fs::exists("/muster-test-mount"));
+  });
+}
+
+TEST_F(ProcessRuntimeTest, TooMuchMemoryIsOOMKilled) {
+  if (!runtime->shortcomings().empty()) GTEST_SKIP() << runtime->shortcomings().front();
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    auto container = shell("c1", "exec python3 -c 'x = bytearray(200*1024*1024)'");
+    container.limits.memory_bytes = 64 * 1024 * 1024;
+    (void)co_await runtime->start_container("a", container);
+    const auto end = co_await exit_of("c1");
+    EXPECT_EQ(end.reason, "OOMKilled");
+    EXPECT_EQ(end.exit_code, 137);
+  });
+}
+
+TEST_F(ProcessRuntimeTest, ANewAgentFindsWhatTheOldOneLeftRunning) {
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    (void)co_await runtime->start_container("a", shell("c1", "echo before; while [ ! -e " + directory + "/go ]; do sleep 0.02; done; echo after; exit 4"));
+  });
+  loop.run_until_done(runtime->stop(/*clean=*/false));
+  runtime.reset();
+  make();
+  ASSERT_EQ(adopted.size(), 1U);
+  ASSERT_EQ(adopted[0].containers.size(), 1U);
+  EXPECT_EQ(adopted[0].containers[0].state, ContainerState::kRunning);
+  std::ofstream(directory + "/go") << "x";
+  run([this]() -> Task<void> {
+    const auto end = co_await exit_of("c1");
+    EXPECT_EQ(end.exit_code, 4);
+    EXPECT_EQ(log_of("c1"), "stdout F before\nstdout F after\n");
+  });
+}
+
+}  // namespace
+}  // namespace muster::agent::process

@@ -1,0 +1,177 @@
+#include "agent/process/wire.h"
+
+namespace muster::agent::process {
+namespace {
+
+using json::as_bool;
+using json::as_int;
+using json::at;
+using json::text;
+
+json::Array strings(const std::vector<std::string>& values) {
+  json::Array out;
+  for (const auto& value : values) out.emplace_back(value);
+  return out;
+}
+std::vector<std::string> strings_from(const json::Value& value) {
+  std::vector<std::string> out;
+  for (const auto& item : json::as_array(value)) out.push_back(text(item));
+  return out;
+}
+
+}  // namespace
+
+json::Value to_json(const ShimConfig& config) {
+  json::Array volumes;
+  for (const auto& volume : config.sandbox.memory_volumes) volumes.push_back(json::Object{{"path", volume.path}, {"size", volume.size_bytes}});
+  const auto& tree = config.cgroups;
+  return json::Object{
+      {"id", config.sandbox.id},
+      {"namespace", config.sandbox.pod_namespace},
+      {"name", config.sandbox.pod_name},
+      {"directory", config.sandbox.directory},
+      {"hostname", config.sandbox.hostname},
+      {"hosts", config.sandbox.hosts_file},
+      {"resolv", config.sandbox.resolv_conf_file},
+      {"hostNetwork", config.sandbox.host_network},
+      {"hostPid", config.sandbox.host_pid},
+      {"hostIpc", config.sandbox.host_ipc},
+      {"sharePid", config.sandbox.share_process_namespace},
+      {"memoryVolumes", volumes},
+      {"isolate", config.isolate},
+      {"bridge", config.bridge},
+      {"address", config.address},
+      {"gateway", config.gateway},
+      {"prefix", config.prefix},
+      {"mountpoints", config.mountpoints_file},
+      {"cgroups",
+       json::Object{{"version", static_cast<int>(tree.version)}, {"cpu", tree.cpu}, {"cpuacct", tree.cpuacct}, {"memory", tree.memory}, {"pids", tree.pids}}},
+  };
+}
+
+ShimConfig shim_config_from_json(const json::Value& value) {
+  ShimConfig config;
+  auto& sandbox = config.sandbox;
+  sandbox.id = text(at(value, "id"));
+  sandbox.pod_namespace = text(at(value, "namespace"));
+  sandbox.pod_name = text(at(value, "name"));
+  sandbox.directory = text(at(value, "directory"));
+  sandbox.hostname = text(at(value, "hostname"));
+  sandbox.hosts_file = text(at(value, "hosts"));
+  sandbox.resolv_conf_file = text(at(value, "resolv"));
+  sandbox.host_network = as_bool(at(value, "hostNetwork"));
+  sandbox.host_pid = as_bool(at(value, "hostPid"));
+  sandbox.host_ipc = as_bool(at(value, "hostIpc"));
+  sandbox.share_process_namespace = as_bool(at(value, "sharePid"));
+  for (const auto& volume : json::as_array(at(value, "memoryVolumes"))) sandbox.memory_volumes.push_back({text(at(volume, "path")), as_int(at(volume, "size"))});
+  config.isolate = as_bool(at(value, "isolate"));
+  config.bridge = text(at(value, "bridge"));
+  config.address = static_cast<std::uint32_t>(as_int(at(value, "address")));
+  config.gateway = static_cast<std::uint32_t>(as_int(at(value, "gateway")));
+  config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
+  config.mountpoints_file = text(at(value, "mountpoints"));
+  const auto& tree = at(value, "cgroups");
+  config.cgroups.version = static_cast<cgroup::Version>(as_int(at(tree, "version")));
+  config.cgroups.cpu = text(at(tree, "cpu"));
+  config.cgroups.cpuacct = text(at(tree, "cpuacct"));
+  config.cgroups.memory = text(at(tree, "memory"));
+  config.cgroups.pids = text(at(tree, "pids"));
+  return config;
+}
+
+json::Value to_json(const Limits& limits) {
+  return json::Object{{"cpu", limits.cpu_milli}, {"cpuRequest", limits.cpu_request_milli}, {"memory", limits.memory_bytes}, {"pids", limits.pids}};
+}
+
+Limits limits_from_json(const json::Value& value) {
+  return Limits{as_int(at(value, "cpu")), as_int(at(value, "cpuRequest")), as_int(at(value, "memory")), as_int(at(value, "pids"))};
+}
+
+json::Value to_json(const ContainerConfig& config) {
+  json::Array mounts;
+  for (const auto& mount : config.mounts) mounts.push_back(json::Object{{"source", mount.source}, {"target", mount.target}, {"readOnly", mount.read_only}});
+  json::Array groups;
+  for (const auto group : config.groups) groups.emplace_back(group);
+  json::Object out{
+      {"id", config.id},
+      {"name", config.name},
+      {"attempt", config.attempt},
+      {"image", config.image},
+      {"root", config.root},
+      {"args", strings(config.args)},
+      {"env", strings(config.env)},
+      {"workingDir", config.working_dir},
+      {"mounts", mounts},
+      {"log", config.log_path},
+      {"terminationFile", config.termination_message_file},
+      {"terminationPath", config.termination_message_path},
+      {"stdin", config.stdin_open},
+      {"stdinOnce", config.stdin_once},
+      {"tty", config.tty},
+      {"readOnlyRoot", config.read_only_root},
+      {"noNewPrivileges", config.no_new_privileges},
+      {"groups", groups},
+      {"limits", to_json(config.limits)},
+  };
+  if (config.user) out["user"] = *config.user;
+  if (config.group) out["group"] = *config.group;
+  return out;
+}
+
+ContainerConfig container_config_from_json(const json::Value& value) {
+  ContainerConfig config;
+  config.id = text(at(value, "id"));
+  config.name = text(at(value, "name"));
+  config.attempt = static_cast<int>(as_int(at(value, "attempt")));
+  config.image = text(at(value, "image"));
+  config.root = text(at(value, "root"));
+  config.args = strings_from(at(value, "args"));
+  config.env = strings_from(at(value, "env"));
+  config.working_dir = text(at(value, "workingDir"));
+  for (const auto& mount : json::as_array(at(value, "mounts"))) {
+    config.mounts.push_back({text(at(mount, "source")), text(at(mount, "target")), as_bool(at(mount, "readOnly"))});
+  }
+  config.log_path = text(at(value, "log"));
+  config.termination_message_file = text(at(value, "terminationFile"));
+  config.termination_message_path = text(at(value, "terminationPath"));
+  config.stdin_open = as_bool(at(value, "stdin"));
+  config.stdin_once = as_bool(at(value, "stdinOnce"));
+  config.tty = as_bool(at(value, "tty"));
+  config.read_only_root = as_bool(at(value, "readOnlyRoot"));
+  config.no_new_privileges = as_bool(at(value, "noNewPrivileges"));
+  if (!at(value, "user").is_null()) config.user = as_int(at(value, "user"));
+  if (!at(value, "group").is_null()) config.group = as_int(at(value, "group"));
+  for (const auto& group : json::as_array(at(value, "groups"))) config.groups.push_back(as_int(group));
+  config.limits = limits_from_json(at(value, "limits"));
+  return config;
+}
+
+json::Value to_json(const ContainerStatus& status) {
+  return json::Object{{"id", status.id},
+                      {"name", status.name},
+                      {"attempt", status.attempt},
+                      {"state", static_cast<int>(status.state)},
+                      {"created", status.created.us},
+                      {"started", status.started.us},
+                      {"finished", status.finished.us},
+                      {"exitCode", status.exit_code},
+                      {"reason", status.reason},
+                      {"message", status.message}};
+}
+
+ContainerStatus container_status_from_json(const json::Value& value) {
+  ContainerStatus status;
+  status.id = text(at(value, "id"));
+  status.name = text(at(value, "name"));
+  status.attempt = static_cast<int>(as_int(at(value, "attempt")));
+  status.state = static_cast<ContainerState>(as_int(at(value, "state")));
+  status.created = Time{as_int(at(value, "created"))};
+  status.started = Time{as_int(at(value, "started"))};
+  status.finished = Time{as_int(at(value, "finished"))};
+  status.exit_code = static_cast<int>(as_int(at(value, "exitCode")));
+  status.reason = text(at(value, "reason"));
+  status.message = text(at(value, "message"));
+  return status;
+}
+
+}  // namespace muster::agent::process

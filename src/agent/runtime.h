@@ -1,0 +1,181 @@
+/// Runtime: how a sandbox (what the containers of a pod share) and a container start, stop, report and stream.
+///
+/// The shape is CRI's, cut to what the agent needs. The first implementation runs processes of this machine
+/// (process/), a second one could speak to containerd; nothing outside an implementation may assume a process
+/// of ours, a path below its state directory or a namespace. Everything runs on the loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/env.h"
+#include "base/result.h"
+#include "net/http.h"
+
+namespace muster::agent {
+
+/// Zero means: no limit.
+struct Limits {
+  std::int64_t cpu_milli = 0;
+  std::int64_t cpu_request_milli = 0;  // relative weight
+  std::int64_t memory_bytes = 0;
+  std::int64_t pids = 0;
+};
+
+struct Mount {
+  std::string source;  // absolute, on this machine
+  std::string target;  // absolute, in the container
+  bool read_only = false;
+};
+
+/// A tmpfs that the containers of the pod share; `path` is where it is mounted for mounts' sources.
+struct MemoryVolume {
+  std::string path;
+  std::int64_t size_bytes = 0;
+};
+
+struct HostPort {
+  int host_port = 0;
+  int container_port = 0;
+  std::string protocol;  // TCP or UDP
+};
+
+struct SandboxConfig {
+  std::string id;  // the pod's uid
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string directory;  // the pod's own; exists
+  std::string hostname;
+  std::string hosts_file;        // shown as /etc/hosts; rewritten in place later
+  std::string resolv_conf_file;  // shown as /etc/resolv.conf
+  bool host_network = false;
+  bool host_pid = false;
+  bool host_ipc = false;
+  bool share_process_namespace = false;
+  std::vector<MemoryVolume> memory_volumes;
+  std::vector<HostPort> host_ports;
+};
+
+struct ContainerConfig {
+  std::string id;
+  std::string name;
+  int attempt = 0;
+  std::string image;
+  std::string root;  // the directory that is the container's root; empty: the machine's own file system
+  std::vector<std::string> args;
+  std::vector<std::string> env;  // "NAME=value"
+  std::string working_dir;
+  std::vector<Mount> mounts;
+  std::string log_path;
+  std::string termination_message_file;  // shown at termination_message_path
+  std::string termination_message_path;
+  bool stdin_open = false;
+  bool stdin_once = false;
+  bool tty = false;
+  bool read_only_root = false;
+  bool no_new_privileges = false;
+  std::optional<std::int64_t> user;
+  std::optional<std::int64_t> group;
+  std::vector<std::int64_t> groups;
+  Limits limits;
+};
+
+enum class ContainerState { kCreated, kRunning, kExited };
+
+struct ContainerStatus {
+  std::string id;
+  std::string name;
+  int attempt = 0;
+  ContainerState state = ContainerState::kCreated;
+  Time created;
+  Time started;
+  Time finished;
+  int exit_code = 0;
+  std::string reason;   // Completed, Error, OOMKilled, StartError
+  std::string message;  // of a StartError
+};
+
+struct SandboxStatus {
+  std::string id;
+  std::string address;  // empty with host_network: the node's
+  bool alive = true;
+  std::vector<ContainerStatus> containers;
+};
+
+struct ExecConfig {
+  std::vector<std::string> command;
+  bool stdin_open = false;
+  bool stdout_open = true;
+  bool stderr_open = true;
+  bool tty = false;
+};
+
+/// A running exec or attach. Streams that were not asked for are null. Destroying it lets go of the streams.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual net::ByteStream* stdin_stream() = 0;
+  virtual net::ByteStream* stdout_stream() = 0;
+  virtual net::ByteStream* stderr_stream() = 0;
+  virtual void close_stdin() = 0;
+  virtual void resize(int columns, int rows) = 0;
+  /// The exit code of the command (exec) or of the container (attach).
+  virtual Task<Result<int>> wait() = 0;
+  /// Ends the command of an exec that nobody reads any more.
+  virtual void abandon() = 0;
+};
+
+struct Usage {
+  std::int64_t cpu_usage_ns = 0;  // since start
+  std::int64_t memory_bytes = 0;  // working set
+};
+
+/// A container changed state, or a sandbox was lost (container_id empty).
+struct RuntimeEvent {
+  std::string sandbox_id;
+  std::string container_id;
+  ContainerStatus status;
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  /// Name and version for nodeInfo.containerRuntimeVersion, e.g. "process://0.1.0".
+  [[nodiscard]] virtual std::string version() const = 0;
+  /// One line for each thing that this runtime cannot do here, e.g. because it is not root.
+  [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;
+
+  /// Connects, finds what still runs from before, and reports events from then on. Called once.
+  virtual Task<Result<std::vector<SandboxStatus>>> start(std::function<void(RuntimeEvent)> on_event) = 0;
+  /// Lets go of what runs without stopping it. `clean`: nothing runs any more; what was set up on this machine is
+  /// removed (bridge, control groups, helper processes).
+  virtual Task<void> stop(bool clean) = 0;
+
+  virtual Task<Result<SandboxStatus>> run_sandbox(SandboxConfig config) = 0;
+  /// Kills what runs in it and removes it. An unknown id is fine.
+  virtual Task<Result<void>> remove_sandbox(std::string sandbox_id) = 0;
+
+  virtual Task<Result<ContainerStatus>> start_container(std::string sandbox_id, ContainerConfig config) = 0;
+  /// SIGTERM, then SIGKILL after `grace`; returns when told, the end comes as an event.
+  virtual Task<Result<void>> stop_container(std::string sandbox_id, std::string container_id, Duration grace) = 0;
+  virtual Task<Result<void>> update_limits(std::string sandbox_id, std::string container_id, Limits limits) = 0;
+
+  virtual Task<Result<std::unique_ptr<Session>>> exec(std::string sandbox_id, std::string container_id, ExecConfig config) = 0;
+  virtual Task<Result<std::unique_ptr<Session>>> attach(std::string sandbox_id, std::string container_id, ExecConfig config) = 0;
+  /// A connection to a port as the pod's own loopback sees it.
+  virtual Task<Result<std::unique_ptr<net::ByteStream>>> connect(std::string sandbox_id, int port) = 0;
+
+  /// Container id -> usage.
+  virtual Task<Result<std::map<std::string, Usage>>> usage(std::string sandbox_id) = 0;
+
+  /// The address through which pods reach this machine; empty when they share its network.
+  [[nodiscard]] virtual std::string gateway() const = 0;
+};
+
+}  // namespace muster::agent
