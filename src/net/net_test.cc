@@ -463,7 +463,7 @@ struct Pki {
     ca = *make_ca("test-ca", now);
     other_ca = *make_ca("other-ca", now);
     CertificateRequest request;
-    request.common_name = "server";
+    request.common_name = "test-ca";  // the CA's own name must not confuse anybody
     request.dns_names = {"localhost", "muster.test"};
     request.addresses = {"127.0.0.1", "::1"};
     request.server = true;

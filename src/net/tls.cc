@@ -158,7 +158,8 @@ Result<KeyPair> make_certificate(const KeyPair& ca, CertificateRequest request, 
   ok = ok && add_name(name, "CN", request.common_name) && add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
        add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
        add_extension(x, issuer, NID_ext_key_usage, request.server ? "serverAuth,clientAuth" : "clientAuth") &&
-       add_extension(x, issuer, NID_authority_key_identifier, "keyid");
+       // Told apart by their keys, a certificate that bears its CA's very name does not look self-signed.
+       add_extension(x, issuer, NID_subject_key_identifier, "hash") && add_extension(x, issuer, NID_authority_key_identifier, "keyid");
   if (!ok) return openssl_failed(fmt::format("describe a certificate for \"{}\"", request.common_name));
 
   std::vector<std::string> names;
