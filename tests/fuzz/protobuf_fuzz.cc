@@ -1,0 +1,21 @@
+/// A protobuf request body: decoded to an object of its kind, or refused.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "kube/protobuf.h"
+#include "kube/validate.h"
+
+using namespace muster;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  auto object = kube::decode_protobuf(kube::Schema::builtin(), std::string_view(reinterpret_cast<const char*>(data), size));
+  if (!object) return 0;
+  const auto again = json::parse(json::dump(*object));
+  // Strings that are not UTF-8 do not survive JSON; everything else must.
+  if (!again) return 0;
+  const kube::Gvk gvk = kube::gvk_of(*object);
+  kube::set_defaults(gvk, *object);
+  (void)kube::validate_create(gvk, true, *object);
+  return 0;
+}
