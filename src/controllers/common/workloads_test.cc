@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include "controllers/common/test_world.h"
+#include "controllers/deployment/plan.h"
+#include "controllers/endpoints/plan.h"
+#include "controllers/replicaset/plan.h"
+#include "controllers/statefulset/plan.h"
+
+namespace muster::controllers {
+namespace {
+
+using testing::TestWorld;
+
+constexpr std::string_view kSet = R"(
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: s}
+spec: {replicas: 3, serviceName: svc, podManagementPolicy: OrderedReady, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
+)";
+
+TEST(StatefulSet, StartsInOrderAndReplacesByName) {
+  TestWorld world(kSet);
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0");
+  world.all_run();
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0 s-1");
+  world.all_run();
+  world.settle(statefulset::plan);
+  world.all_run();
+  world.settle(statefulset::plan);
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "readyReplicas")), 3);
+  world.vanish("s-1");
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0 s-1 s-2");
+  EXPECT_EQ(json::as_string(json::at(world.pod("s-1"), "spec", "subdomain")), "svc");
+}
+
+TEST(StatefulSet, ScalesDownFromTheTop) {
+  TestWorld world(kSet);
+  json::make(world.job, {"spec", "podManagementPolicy"}) = "Parallel";
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0 s-1 s-2");
+  json::make(world.job, {"spec", "replicas"}) = 1;
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0");
+}
+
+TEST(ReplicaSet, KeepsTheNumber) {
+  TestWorld world("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  world.settle(replicaset::plan);
+  EXPECT_EQ(world.all("Pod").size(), 3U);
+  world.phase(name_of(*world.all("Pod")[0]), "Failed");
+  world.settle(replicaset::plan);
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "replicas")), 3);
+  json::make(world.job, {"spec", "replicas"}) = 1;
+  world.settle(replicaset::plan);
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "replicas")), 1);
+}
+
+TEST(Deployment, RollsOverToANewTemplate) {
+  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}");
+  const auto all_available = [&] {
+    for (auto& [name, set] : world.objects["ReplicaSet"]) {
+      const auto n = json::at(set, "spec", "replicas");
+      set.as_object()["status"] = json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
+    }
+  };
+  for (int i = 0; i < 3; ++i) {
+    world.settle(deployment::plan);
+    all_available();
+  }
+  world.settle(deployment::plan);
+  ASSERT_EQ(world.all("ReplicaSet").size(), 1U);
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "availableReplicas")), 2);
+  json::make(world.job, {"spec", "template", "spec", "containers"}) = json::Array{json::Object{{"name", "c"}, {"image", "new"}}};
+  for (int i = 0; i < 8; ++i) {
+    world.settle(deployment::plan);
+    all_available();
+    int available = 0;
+    for (const auto* set : world.all("ReplicaSet")) available += static_cast<int>(json::as_int(json::at(*set, "status", "availableReplicas")));
+    EXPECT_GE(available, 1);
+  }
+  int total = 0;
+  for (const auto* set : world.all("ReplicaSet")) {
+    const auto n = json::as_int(json::at(*set, "spec", "replicas"));
+    total += static_cast<int>(n);
+    const bool is_new = json::as_string(json::at(json::as_array(json::at(*set, "spec", "template", "spec", "containers"))[0], "image")) == "new";
+    EXPECT_EQ(n, is_new ? 2 : 0);
+  }
+  EXPECT_EQ(total, 2);
+}
+
+TEST(Endpoints, ReadyAndUnreadyApartWithHostNames) {
+  const auto service = *json::parse_yaml_one("{metadata: {name: svc, namespace: n}, spec: {selector: {a: b}, ports: [{name: p, port: 80, targetPort: web}]}}");
+  const auto pod = [](const char* ip, bool ready) {
+    return json::Value(json::Object{{"metadata", json::Object{{"name", ip}, {"namespace", "n"}, {"uid", ip}}},
+                                    {"spec", json::Object{{"hostname", "h"}, {"subdomain", "svc"}, {"containers", json::Array{json::Object{{"ports", json::Array{json::Object{{"name", "web"}, {"containerPort", 8080}}}}}}}}},
+                                    {"status", json::Object{{"podIP", ip}, {"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}});
+  };
+  const auto one = pod("10.0.0.1", true), two = pod("10.0.0.2", false);
+  const auto plan = endpoints::plan(service, {&one, &two}, nullptr);
+  ASSERT_EQ(plan.actions.size(), 1U);
+  const auto& subset = json::as_array(json::at(plan.actions[0].body, "subsets"))[0];
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(subset, "addresses"))[0], "hostname")), "h");
+  EXPECT_EQ(json::as_array(json::at(subset, "notReadyAddresses")).size(), 1U);
+  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(subset, "ports"))[0], "port")), 8080);
+  EXPECT_TRUE(endpoints::plan(service, {&one, &two}, &plan.actions[0].body).actions.empty());
+}
+
+}  // namespace
+}  // namespace muster::controllers

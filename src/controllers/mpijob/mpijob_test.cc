@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "controllers/common/test_world.h"
+#include "controllers/mpijob/v1alpha1.h"
+#include "controllers/mpijob/v2beta1.h"
+#include "controllers/mpijob/version.h"
+
+namespace muster::controllers::mpijob {
+namespace {
+
+using testing::TestWorld;
+
+TEST(MPIJobVersion, TheVersionOfCreationDecides) {
+  struct Case {
+    const char* yaml;
+    const char* version;
+  };
+  for (const auto& [yaml, version] : std::initializer_list<Case>{
+           {"{apiVersion: kubeflow.org/v2beta1, spec: {replicas: 1, template: {spec: {}}}}", "v1alpha1"},
+           {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}, sshAuthMountPath: /root/.ssh}}", "v2beta1"},
+           {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}, mainContainer: mpi}}", "v1"},
+           {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}}}", "v1"},
+           {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}}}", "v2beta1"},
+           {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v2beta1, time: '2'}, {apiVersion: kubeflow.org/v1alpha1, time: '1'}]}}", "v1alpha1"},
+           {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v1, time: '1', subresource: status}, {apiVersion: kubeflow.org/v2beta1, time: '2'}]}}", "v2beta1"},
+           {"{apiVersion: kubeflow.org/v1, metadata: {annotations: {muster.dev/mpi-version: v2beta1}}, spec: {mainContainer: x}}", "v2beta1"},
+       }) {
+    EXPECT_EQ(version_of(*json::parse_yaml_one(yaml)), version) << yaml;
+  }
+}
+
+constexpr std::string_view kV2 = R"(
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: m, annotations: {muster.dev/on-preempt: requeue}}
+spec:
+  runLauncherAsWorker: true
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: main, image: i}]}}}
+    Worker: {replicas: 3, template: {spec: {containers: [{name: main, image: i}]}}}
+)";
+
+TEST(MPIJobV2, ScalingDownKeepsTheWantedWorkersThoughLabelsAreShifted) {
+  TestWorld world(kV2);
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(world.names("Pod"), "m-worker-0 m-worker-1 m-worker-2");
+  EXPECT_EQ(label_of(world.pod("m-worker-0"), "training.kubeflow.org/replica-index"), "1");
+  const auto uid = uid_of(world.pod("m-worker-1"));
+  json::make(world.job, {"spec", "mpiReplicaSpecs", "Worker", "replicas"}) = 2;
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(world.names("Pod"), "m-worker-0 m-worker-1");
+  EXPECT_EQ(uid_of(world.pod("m-worker-1")), uid) << "a wanted worker was replaced";
+}
+
+TEST(MPIJobV2, APreemptedJobThatAsksForItStartsAgainAsAWhole) {
+  TestWorld world(kV2);
+  world.settle(v2beta1::plan);
+  world.all_run();
+  world.settle(v2beta1::plan);
+  world.terminate("m-worker-2");
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(world.names("Job"), "");
+  EXPECT_EQ(world.names("Pod"), "m-worker-0(going) m-worker-1(going) m-worker-2(going)");
+  EXPECT_EQ(world.conditions(), "Created=True Restarting=True");
+  world.vanish_terminating();
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(world.names("Job"), "m-launcher");
+  EXPECT_EQ(world.names("Pod"), "m-worker-0 m-worker-1 m-worker-2");
+}
+
+TEST(MPIJobV1Alpha1, UnitsAreSpreadOverNodes) {
+  TestWorld world(R"(
+apiVersion: kubeflow.org/v1alpha1
+kind: MPIJob
+metadata: {name: u}
+spec: {gpus: 8, gpusPerNode: 4, template: {spec: {containers: [{name: mpi, image: i}]}}}
+)");
+  world.settle(v1alpha1::plan);
+  const auto& set = world.objects["StatefulSet"].at("u-worker");
+  EXPECT_EQ(json::as_int(json::at(set, "spec", "replicas")), 2);
+  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("u-config"), "data", "hostfile")), "u-worker-0 slots=4\nu-worker-1 slots=4\n");
+  json::make(world.job, {"spec", "gpus"}) = 9;
+  world.settle(v1alpha1::plan);
+  EXPECT_TRUE(world.recorded("MPIJobFailedValidation"));
+}
+
+}  // namespace
+}  // namespace muster::controllers::mpijob
