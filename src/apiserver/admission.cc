@@ -6,10 +6,12 @@
 
 #include "apiserver/crds.h"
 #include "apiserver/namespaces.h"
+#include "apiserver/protection.h"
 #include "apiserver/writer.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/pod.h"
 
 namespace muster::apiserver {
 namespace {
@@ -64,7 +66,9 @@ Task<Result<void>> Admission::create(const Resource& resource, const std::string
     const auto ranked = pod_priority(resource, object);
     if (!ranked) co_return ranked;
     tolerations(object);
-    co_return limit_ranges(resource, ns, object);
+    const auto limited = limit_ranges(resource, ns, object);
+    json::make(object, {"status", "qosClass"}) = kube::qos_class(object);
+    co_return limited;
   }
   if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") co_return group_priority(resource, object);
   if (resource.storage == "persistentvolumeclaims") co_return claim(resource, object);
@@ -152,8 +156,23 @@ Result<void> Admission::group_priority(const Resource& resource, json::Value& gr
     return fail(forbidden(resource, kube::name_of(group),
                           fmt::format("priority set in the pod group ({}) must match the priority computed ({}) based on the priority class set in the spec", json::as_int(given), value)));
   }
+  const std::string policy = found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"), "PreemptLowerPriority")) : "PreemptLowerPriority";
+  const std::string_view given_policy = json::as_string(json::at(group, "spec", "preemptionPolicy"));
+  if (!given_policy.empty() && given_policy != policy) {
+    return fail(forbidden(resource, kube::name_of(group),
+                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod group spec; priority admission controller computed {} from the given PriorityClass name",
+                                      given_policy, policy)));
+  }
   if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
   spec["priority"] = value;
+  spec["preemptionPolicy"] = policy;
+  if (resource.storage == "podgroups.scheduling.k8s.io") {
+    json::Value& finalizers = json::make(group, {"metadata", "finalizers"});
+    if (!finalizers.is_array()) finalizers = json::Array();
+    json::Array& all = finalizers.get_array();
+    const bool held = std::any_of(all.begin(), all.end(), [](const json::Value& each) { return json::as_string(each) == kGroupFinalizer; });
+    if (!held) all.push_back(json::Value(kGroupFinalizer));
+  }
   return {};
 }
 

@@ -53,7 +53,7 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
   const std::string validation = field_validation(call);
   if (validation != "Strict" && validation != "Warn" && validation != "Ignore") {
     return fail(invalid_option(fmt::format("{}Options", action), "fieldValidation", "FieldValueNotSupported",
-                               fmt::format("Unsupported value: {}: supported values: \"Ignore\", \"Strict\", \"Warn\"", quoted(validation))));
+                               fmt::format("Unsupported value: {}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"", quoted(validation))));
   }
   auto body = decode_body(call.request, resource, resource.info.kind, validation != "Ignore");
   if (!body) return fail(body.error());
@@ -110,7 +110,7 @@ Result<WriteOptions> write_options(const Call& call, std::string_view options_ki
     if (value == "All") {
       options.dry_run = true;
     } else if (!value.empty()) {
-      return fail(invalid_option(options_kind, "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: {}: supported values: \"All\"", quoted(value))));
+      return fail(invalid_option(options_kind, "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: [{}]: supported values: \"All\"", quoted(value))));
     }
   }
   const std::string_view manager = call.target.get("fieldManager");
@@ -159,7 +159,7 @@ Result<DeleteRequest> delete_request(const Call& call) {
     if (value == "All") {
       request.dry_run = true;
     } else if (!value.empty()) {
-      return fail(invalid_option("DeleteOptions", "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: {}: supported values: \"All\"", quoted(value))));
+      return fail(invalid_option("DeleteOptions", "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: [{}]: supported values: \"All\"", quoted(value))));
     }
   }
   return request;

@@ -72,6 +72,7 @@ class Authenticator;
 class Authorizer;
 class Discovery;
 class Disruption;
+class GroupProtection;
 
 struct Core {
   Core(Env& env_in, store::Store& store_in, ServerOptions options_in);
@@ -101,6 +102,7 @@ struct Core {
   std::unique_ptr<Crds> crds;
   std::unique_ptr<Events> events;
   std::unique_ptr<Disruption> disruption;
+  std::unique_ptr<GroupProtection> protection;
   std::unique_ptr<Discovery> discovery;
 
   [[nodiscard]] StoredPtr find(const Resource& resource, std::string_view ns, std::string_view name) {

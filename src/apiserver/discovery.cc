@@ -274,8 +274,11 @@ std::optional<net::Response> Discovery::answer(const net::Request& request, cons
     return text_response(200, fmt::format("[+]ping ok\n[+]log ok\n[+]store ok\n[+]image ok\n[+]namespaces ok\n{} check passed\n", name));
   }
   if (is("/version")) {
-    return json_response(200, json::Value{{"major", "1"}, {"minor", "37"}, {"gitVersion", kServedVersion}, {"gitCommit", "muster"}, {"gitTreeState", "clean"},
+    net::Response response = json_response(200, json::Object());
+    response.body = json::dump_pretty(json::Value{{"major", "1"}, {"minor", "37"}, {"emulationMajor", "1"}, {"emulationMinor", "37"}, {"minCompatibilityMajor", "1"},
+                                                  {"minCompatibilityMinor", "36"}, {"gitVersion", kServedVersion}, {"gitCommit", "muster"}, {"gitTreeState", "clean"},
                                           {"buildDate", "2026-08-26T00:00:00Z"}, {"goVersion", "none"}, {"compiler", "clang"}, {"platform", "linux/amd64"}});
+    return response;
   }
   if (is("/metrics")) return metrics();
   if (is("/api")) return groups(request, true);

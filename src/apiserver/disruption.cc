@@ -118,6 +118,10 @@ Task<void> Disruption::write_status() {
             status["expectedPods"] = counts.expected;
             const bool enough = counts.allowed() > 0;
             kube::set_condition(next, {"DisruptionAllowed", enough ? "True" : "False", enough ? "SufficientPods" : "InsufficientPods", ""}, now);
+            for (json::Value& condition : json::make(next, {"status", "conditions"}).get_array()) {
+              condition.get_object()["message"] = "";
+              condition.get_object()["observedGeneration"] = json::at(live, "metadata", "generation");
+            }
             return next;
           },
           options);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "apiserver/convert.h"
+#include "apiserver/go_json.h"
 #include "apiserver/rest.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -36,10 +37,11 @@ struct ContinueToken {
 
 Result<ContinueToken> parse_continue(std::string_view text) {
   const auto decoded = base64url_decode(text);
-  const auto bad = [](std::string_view why) { return fail(bad_request(fmt::format("continue key is not valid: {}", why))); };
+  const auto bad = [](std::string_view why) { return fail(bad_request(fmt::format("invalid continue token: continue key is not valid: {}", why))); };
   if (!decoded) return bad("illegal base64 data");
   const auto value = json::parse(*decoded);
-  if (!value || json::as_string(json::at(*value, "v")) != "meta.k8s.io/v1") return bad("server does not recognize this encoded version");
+  if (!value) return bad(go_json_error(*decoded));
+  if (json::as_string(json::at(*value, "v")) != "meta.k8s.io/v1") return bad("server does not recognize this encoded version");
   ContinueToken token;
   token.revision = json::as_int(json::at(*value, "rv"));
   token.start = json::text(json::at(*value, "start"));
@@ -123,6 +125,10 @@ Result<Page> find_page(Core& core, const Call& call, const Selection& selection)
 }
 
 Result<void> check_list_options(const Call& call) {
+  for (const std::string_view key : {"limit", "timeoutSeconds"}) {
+    const std::string_view text = call.target.get(key);
+    if (!text.empty() && !parse_int(text)) return fail(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", quoted(text))));
+  }
   const std::string_view version = call.target.get("resourceVersion");
   const std::string_view match = call.target.get("resourceVersionMatch");
   const std::string_view token = call.target.get("continue");
@@ -236,7 +242,7 @@ Result<Selection> parse_selection(const Call& call) {
 Result<Revision> parse_version(std::string_view text) {
   if (text.empty()) return Revision{0};
   const auto number = parse_int(text);
-  if (!number || *number < 0) return fail(bad_request(fmt::format("invalid resource version: {}: strconv.ParseUint: parsing {}: invalid syntax", quoted(text), quoted(text))));
+  if (!number || *number < 0) return fail(bad_request(fmt::format("invalid resource version: resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax", quoted(text), quoted(text))));
   return static_cast<Revision>(*number);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "apiserver/errors.h"
+#include "apiserver/go_json.h"
 #include "base/strings.h"
 #include "kube/protobuf.h"
 
@@ -105,7 +106,8 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
     auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields) : json::parse(request.body);
     if (!value) {
       const std::string shown = request.body.empty() ? "<empty>" : request.body.substr(0, 1024);
-      const std::string why = request.body.empty() ? "unexpected end of JSON input" : value.error().message;
+      std::string why = go_json_error(request.body);
+      if (why.empty()) why = value.error().message;
       return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {} ({})",
                                           kind, why, shown)));
     }

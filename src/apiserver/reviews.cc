@@ -61,10 +61,6 @@ json::Value rules_status(const Core& core, const User& user, const std::string& 
     }
     return json::Value(std::move(result));
   };
-  if (user.in_group("system:masters")) {
-    resources.push_back(json::Value{{"verbs", json::Array{"*"}}, {"apiGroups", json::Array{"*"}}, {"resources", json::Array{"*"}}});
-    paths.push_back(json::Value{{"verbs", json::Array{"*"}}, {"nonResourceURLs", json::Array{"*"}}});
-  }
   core.authorizer->each_rule(user, ns, [&](const json::Value& rule) {
     if (!json::at(rule, "resources").is_null()) resources.push_back(copy(rule, {"verbs", "apiGroups", "resources", "resourceNames"}));
     if (!json::at(rule, "nonResourceURLs").is_null()) paths.push_back(copy(rule, {"verbs", "nonResourceURLs"}));

@@ -10,6 +10,7 @@
 #include "apiserver/events.h"
 #include "apiserver/gc.h"
 #include "apiserver/namespaces.h"
+#include "apiserver/protection.h"
 #include "apiserver/quota.h"
 #include "apiserver/rbac.h"
 #include "apiserver/router.h"
@@ -31,6 +32,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
   crds = std::make_unique<Crds>(*this);
   events = std::make_unique<Events>(*this);
   disruption = std::make_unique<Disruption>(*this);
+  protection = std::make_unique<GroupProtection>(*this);
   discovery = std::make_unique<Discovery>(*this);
 }
 
@@ -54,10 +56,12 @@ Task<Result<void>> Server::start() {
     core.quota->observe(collection, change);
     core.namespaces->observe(collection, change);
     core.disruption->observe(collection, change);
+    core.protection->observe(collection, change);
   });
   const auto made = co_await bootstrap(core);
   if (!made) co_return made;
   core.namespaces->resume();
+  core.protection->start();
   core.events->start();
   core.ready = true;
   co_return Result<void>();

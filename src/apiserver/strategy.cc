@@ -46,6 +46,11 @@ void apply_defaults(const Resource& resource, json::Value& object) {
 void prepare_create(const Resource& resource, json::Value& object, Time now) {
   if (!resource.custom()) {
     kube::prepare_create(resource.rules, object, now);
+    // Kubernetes' structs always print these two.
+    for (const std::string_view part : {"spec", "status"}) {
+      const kube::Field* field = resource.type != nullptr ? resource.type->find(part) : nullptr;
+      if (field != nullptr && field->type.type != nullptr && json::at(object, part).is_null()) object.get_object()[part] = json::Object();
+    }
     return;
   }
   if (resource.version->status_subresource) json::remove(object, {"status"});

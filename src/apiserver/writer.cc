@@ -112,16 +112,17 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   if (!entered) co_return fail(entered.error());
   metadata["uid"] = net::random_uuid();
   metadata["creationTimestamp"] = format_time(now);
+  prepare_create(*resource, object, now);
+  // Fields belong to the writer as it sent them; what admission adds belongs to nobody.
+  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), std::nullopt, object, apply_request(*resource, options, now));
   const auto admitted = co_await core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
-  prepare_create(*resource, object, now);
 
   auto causes = check_create(*resource, object);
   if (!causes.empty()) {
     if (generated) json::make(object, {"metadata", "name"}) = "";
     co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
   }
-  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), std::nullopt, object, apply_request(*resource, options, now));
 
   Collection& collection = core_.collection(*resource);
   for (int attempt = 0;; ++attempt) {
