@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr int kTriesMax = 5;
 constexpr std::int64_t kRetryAfterMax_s = 30;
+constexpr auto kTokenSpare = std::chrono::seconds(60);
+constexpr auto kTokenCommandTimeout = std::chrono::seconds(30);
 constexpr auto kTokenFileAge = std::chrono::minutes(1);
 /// A line of a watch stream is one object; the server's own limit on objects is far below.
 constexpr std::size_t kWatchLineBytesMax = 64 * 1024 * 1024;
@@ -203,7 +206,9 @@ class RestClient final : public Client {
     query.add("watch", "true").add("allowWatchBookmarks", "true").add("resourceVersion", options.resource_version);
     query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
     query.add("timeoutSeconds", std::to_string(300 + env_.random() % 300));
-    auto request = make_request("GET", resource.path(options.ns) + query.text());
+    const auto target = resource.path(options.ns) + query.text();
+    co_await renew_token(/*refused=*/false);
+    auto request = make_request("GET", target);
     const auto what = fmt::format("watch {}", request.target);
     auto opened = co_await http_->stream(std::move(request));
     if (!opened) co_return tl::unexpected(std::move(opened.error()));
@@ -292,6 +297,27 @@ class RestClient final : public Client {
     return options_.token;
   }
 
+  [[nodiscard]] bool can_renew() const { return !options_.token_command.argv.empty() || !options_.token_file.empty(); }
+
+  /// A token that has expired, or nearly, or that the server has just refused is asked for anew.
+  Task<void> renew_token(bool refused) {
+    if (refused) token_read_at_ = Duration::zero();
+    if (options_.token_command.argv.empty() || renewing_) co_return;
+    const bool expired = options_.token_expires && options_.token_expires - env_.now() < kTokenSpare;
+    if (!refused && !expired) co_return;
+    renewing_ = true;
+    const auto command = options_.token_command;
+    Result<ExecCredential> credential = fail(Code::kInternal, "not run");
+    co_await env_.run_on_worker([&] { credential = run_exec_command(command, kTokenCommandTimeout); });
+    renewing_ = false;
+    if (!credential) {
+      log::warn("client", "token not renewed error=\"{}\"", credential.error().message);
+      co_return;
+    }
+    options_.token = credential->token;
+    options_.token_expires = credential->expires;
+  }
+
   net::Request make_request(std::string method, std::string target) {
     net::Request request;
     request.method = std::move(method);
@@ -312,7 +338,9 @@ class RestClient final : public Client {
   /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again then.
   Task<Result<json::Value>> send(std::string method, std::string target, std::string body, std::string_view content_type) {
     const auto what = fmt::format("{} {}", method, target);
+    bool renewed = false;
     for (int tries = 1;; ++tries) {
+      co_await renew_token(/*refused=*/false);
       auto request = make_request(method, target);
       request.body = body;
       if (!content_type.empty()) request.headers.set("Content-Type", std::string(content_type));
@@ -324,6 +352,11 @@ class RestClient final : public Client {
         if (parsed) co_return std::move(*parsed);
         if (!is_json(*response)) co_return json::Value(response->body);  // /healthz and the like answer text
         co_return fail(Code::kInternal, fmt::format("{}: the answer is not JSON: {}", what, parsed.error().message));
+      }
+      if (response->status == 401 && !renewed && can_renew()) {
+        renewed = true;
+        co_await renew_token(/*refused=*/true);
+        continue;
       }
       auto error = error_of(response->status, response->body, what);
       const auto wait_s = retry_after_s(*response);
@@ -340,6 +373,7 @@ class RestClient final : public Client {
   std::unique_ptr<net::Client> http_;
   ClientOptions options_;
   Duration token_read_at_ = Duration::zero();
+  bool renewing_ = false;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
+#include "client/exec_credential.h"
 #include "json/json.h"
 #include "net/client.h"
 
@@ -109,7 +110,9 @@ struct ClientOptions {
   std::string token;
   std::string user_agent = "muster";
   std::string default_namespace = "default";
-  std::string token_file;  // read again every minute, for tokens that rotate
+  std::string token_file;     // read again every minute, for tokens that rotate
+  ExecCommand token_command;  // run again when the token expires or is refused
+  Time token_expires;         // of `token`; zero: unknown
 };
 std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options);
 

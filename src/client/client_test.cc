@@ -602,7 +602,7 @@ users:
 - name: token
   user: {token: abc}
 - name: cloud
-  user: {exec: {command: gke}}
+  user: {auth-provider: {name: gcp}}
 contexts:
 - name: dev
   context: {cluster: one, user: cert, namespace: team-a}
@@ -636,7 +636,7 @@ TEST(Kubeconfig, ErrorsSayWhatIsWrong) {
     const char* message;
   };
   for (const auto& c : {Case{"nosuch", "no context is named \"nosuch\", there are: dev, other, cloud, broken"},
-                        Case{"broken", "no cluster is named \"three\", there are: one, two"}, Case{"cloud", "\"exec\" credentials are not supported"}}) {
+                        Case{"broken", "no cluster is named \"three\", there are: one, two"}, Case{"cloud", "\"auth-provider\" credentials are not supported"}}) {
     const auto got = connection_from_yaml(kConfig, "", c.context);
     ASSERT_FALSE(got);
     EXPECT_NE(got.error().message.find(c.message), std::string::npos) << got.error().message;
@@ -662,6 +662,58 @@ TEST(Kubeconfig, FilesAreMergedAndPathsAreRelativeToThem) {
   EXPECT_EQ(got->http.ca_pem, "THE CA");
   EXPECT_EQ(got->client.token_file, folder + "/token");
   std::filesystem::remove_all(folder);
+}
+
+TEST(Kubeconfig, ProgramsGiveCredentials) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "muster-exec-XXXXXX").string();
+  const std::string folder = ::mkdtemp(pattern.data());
+  const auto script = folder + "/login.sh";
+  std::ofstream(script) << "#!/bin/sh\n"
+                           "test \"$1\" = get || exit 3\n"
+                           "echo \"$KUBERNETES_EXEC_INFO\" | grep -q ExecCredential || exit 4\n"
+                           "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"'$COLOUR'\",\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const auto config = [&](const std::string& argument) {
+    return fmt::format(
+        "current-context: x\nclusters: [{{name: c, cluster: {{server: 'https://a'}}}}]\ncontexts: [{{name: x, context: {{cluster: c, user: u}}}}]\n"
+        "users: [{{name: u, user: {{exec: {{apiVersion: client.authentication.k8s.io/v1, command: ./login.sh, args: [{}], env: [{{name: COLOUR, value: "
+        "blue}}]}}}}}}]\n",
+        argument);
+  };
+  const auto good = connection_from_yaml(config("get"), folder, "");
+  ASSERT_TRUE(good) << good.error().message;
+  EXPECT_EQ(good->client.token, "blue");
+  EXPECT_EQ(format_time(good->client.token_expires), "2030-01-01T00:00:00Z");
+  const auto bad = connection_from_yaml(config("other"), folder, "");
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().message.find("failed with exit code 3"), std::string::npos) << bad.error().message;
+  ExecCommand slow;
+  slow.argv = {"sleep", "30"};
+  const auto late = run_exec_command(slow, 50ms);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kTimeout);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(ClientTest, ARefusedTokenIsAskedForAnew) {
+  ClientOptions renewing;
+  renewing.token = "old";
+  renewing.token_command.argv = {"/bin/sh", "-c", R"(echo '{"kind":"ExecCredential","status":{"token":"new"}}')"};
+  std::vector<std::string> tokens;
+  const auto http = [&](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    tokens.emplace_back(request.headers.get("Authorization"));
+    net::Response response;
+    response.status = tokens.back() == "Bearer new" ? 200 : 401;
+    response.body = "{}";
+    const auto sent = co_await writer.send(std::move(response));
+    (void)sent;
+  };
+  const auto client = make_client(loop_, net::make_local_client(loop_, http, "me"), renewing);
+  run([&]() -> Task<void> {
+    const auto got = co_await client->get(resources::kPods, "ns", "a");
+    EXPECT_TRUE(got);
+  });
+  EXPECT_EQ(tokens, (std::vector<std::string>{"Bearer old", "Bearer new"}));
 }
 
 }  // namespace

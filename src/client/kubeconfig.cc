@@ -13,6 +13,7 @@
 namespace muster::client {
 namespace {
 
+constexpr auto kExecTimeout = std::chrono::seconds(30);
 constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 Result<std::string> read_text(const std::string& path) {
@@ -68,8 +69,32 @@ Result<void> read_cluster(const json::Value& cluster, const std::string& folder,
   return {};
 }
 
+/// Runs the program once now, since a client certificate must be known before the first connection.
+Result<void> read_exec(const json::Value& exec, const std::string& folder, Connection& out) {
+  ExecCommand command;
+  const auto program = json::text(json::at(exec, "command"));
+  if (program.empty()) return fail(Code::kInvalid, "kubeconfig: exec has no command");
+  // A path is relative to the file, a bare name is looked up in $PATH.
+  command.argv.push_back(program.find('/') == std::string::npos ? program : resolve(folder, program));
+  for (const auto& argument : json::as_array(json::at(exec, "args"))) command.argv.push_back(json::text(argument));
+  for (const auto& variable : json::as_array(json::at(exec, "env"))) {
+    command.env.emplace_back(json::text(json::at(variable, "name")), json::text(json::at(variable, "value")));
+  }
+  const auto version = json::text(json::at(exec, "apiVersion"));
+  if (!version.empty()) command.api_version = version;
+  auto credential = run_exec_command(command, kExecTimeout);
+  if (!credential) return tl::unexpected(std::move(credential.error()));
+  out.client.token = std::move(credential->token);
+  out.client.token_expires = credential->expires;
+  out.http.certificate_pem = std::move(credential->certificate_pem);
+  out.http.key_pem = std::move(credential->key_pem);
+  if (!out.client.token.empty()) out.client.token_command = std::move(command);
+  return {};
+}
+
 Result<void> read_user(const json::Value& user, const std::string& folder, Connection& out) {
-  for (const std::string_view other : {"exec", "auth-provider", "username"}) {
+  if (!json::at(user, "exec").is_null()) return read_exec(json::at(user, "exec"), folder, out);
+  for (const std::string_view other : {"auth-provider", "username"}) {
     if (json::at(user, other).is_null()) continue;
     return fail(Code::kInvalid, fmt::format("kubeconfig: \"{}\" credentials are not supported, use a token or a client certificate", other));
   }
@@ -124,6 +149,12 @@ void anchor_paths(json::Value& config, const std::string& folder) {
   };
   fix("clusters", "cluster", {"certificate-authority"});
   fix("users", "user", {"client-certificate", "client-key", "tokenFile"});
+  if (auto* users = config.as_object().if_contains("users"); users != nullptr && users->is_array()) {
+    for (auto& user : users->as_array()) {
+      const auto command = json::text(json::at(user, "user", "exec", "command"));
+      if (command.find('/') != std::string::npos) json::make(user, {"user", "exec", "command"}) = resolve(folder, command);
+    }
+  }
 }
 
 /// Several files act as one: the first to name a thing wins, as kubectl has it.
