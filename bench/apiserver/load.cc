@@ -1,0 +1,212 @@
+/// Load for one API server over its socket: durable creates per second, a large list, watch fan-out.
+///
+///   apiserver_load --kubeconfig FILE [--creates N] [--pods N] [--watchers N] [--changes N]
+///
+/// Prints one JSON object. The clients and the server share the machine, so a latency here holds the clients' work too.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "base/strings.h"
+#include "json/json.h"
+#include "net/client.h"
+#include "net/loop.h"
+
+namespace {
+
+using namespace muster;
+
+struct Load {
+  net::Loop loop;
+  std::unique_ptr<net::Client> http;
+  std::string token;
+  int creates = 2000, pods = 10'000, watchers = 1000, changes = 100;
+  json::Object report;
+};
+
+net::Request request(const Load& load, std::string method, std::string target, std::string body = "") {
+  net::Request made;
+  made.method = std::move(method);
+  made.target = std::move(target);
+  made.headers.set("Authorization", "Bearer " + load.token);
+  made.headers.set("User-Agent", "apiserver-load/1");
+  if (!body.empty()) made.headers.set("Content-Type", "application/json");
+  made.body = std::move(body);
+  return made;
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string pod_body(const std::string& name) {
+  return fmt::format(
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","labels":{{"app":"load","index":"{}"}}}},"spec":{{"schedulerName":"nobody","automountServiceAccountToken":false,)"
+      R"("containers":[{{"name":"main","image":"busybox:1.36","command":["sleep","3600"],"env":[{{"name":"A","value":"1"}},{{"name":"B","value":"2"}}],)"
+      R"("resources":{{"requests":{{"cpu":"1","memory":"1Gi"}},"limits":{{"nvidia.com/gpu":"1"}}}}}}]}}}})",
+      name, name);
+}
+
+/// `clients` coroutines, each creating as soon as its last create was acknowledged.
+Task<double> creates(Load& load, int clients, int total, std::string path, std::string prefix, std::string (*body)(const std::string&)) {
+  struct Progress {
+    int next = 0, done = 0, failed = 0;
+    std::unique_ptr<Signal> signal;
+  };
+  const auto progress = std::make_shared<Progress>();
+  progress->signal = load.loop.make_signal();
+  const Duration begun = load.loop.monotonic();
+  for (int i = 0; i < clients; ++i) {
+    load.loop.spawn([](Load& it, int count, std::string where, std::string start, std::string (*make)(const std::string&), std::shared_ptr<Progress> shared) -> Task<void> {
+      while (shared->next < count) {
+        const std::string name = fmt::format("{}{}", start, shared->next++);
+        const auto answer = co_await it.http->request(request(it, "POST", where, make(name)));
+        if (!answer || answer->status != 201) {
+          if (++shared->failed == 1) fmt::print(stderr, "create failed: {}\n", answer ? answer->body.substr(0, 300) : answer.error().message);
+        }
+        if (++shared->done == count) shared->signal->notify();
+      }
+    }(load, total, path, prefix, body, progress));
+  }
+  co_await progress->signal->wait(std::chrono::seconds(300));
+  co_return (progress->done - progress->failed) / seconds(load.loop.monotonic() - begun);
+}
+
+std::string config_map(const std::string& name) { return fmt::format(R"({{"metadata":{{"name":"{}"}},"data":{{"a":"{}"}}}})", name, std::string(400, 'x')); }
+
+Task<void> measure_list(Load& load) {
+  const auto made = co_await creates(load, 64, load.pods, "/api/v1/namespaces/load/pods", "p-", pod_body);
+  load.report["pod_creates_per_s_64"] = static_cast<std::int64_t>(made);
+  double best = 1e9, sum = 0;
+  std::size_t bytes = 0;
+  constexpr int kTimes = 5;
+  for (int i = 0; i < kTimes; ++i) {
+    const Duration begun = load.loop.monotonic();
+    const auto answer = co_await load.http->request(request(load, "GET", "/api/v1/namespaces/load/pods"));
+    if (!answer || answer->status != 200) {
+      fmt::print(stderr, "list failed: {}\n", answer ? answer->body.substr(0, 200) : answer.error().message);
+      co_return;
+    }
+    const double took = seconds(load.loop.monotonic() - begun);
+    best = std::min(best, took);
+    sum += took;
+    bytes = answer->body.size();
+  }
+  load.report["list_ms"] = static_cast<std::int64_t>(best * 1000);
+  load.report["list_mean_ms"] = static_cast<std::int64_t>(sum / kTimes * 1000);
+  load.report["list_mb"] = static_cast<std::int64_t>(bytes / 1000000);
+}
+
+struct Fanout {
+  std::vector<double> latencies_ms;
+  int connected = 0;
+  std::map<std::string, Duration> sent;
+};
+
+Task<void> watcher(Load& load, std::shared_ptr<Fanout> fanout, std::string version) {
+  auto stream = co_await load.http->stream(request(load, "GET", "/api/v1/namespaces/fanout/configmaps?watch=true&resourceVersion=" + version));
+  if (!stream || (*stream)->status() != 200) co_return;
+  ++fanout->connected;
+  std::string buffer;
+  while (true) {
+    const auto piece = co_await (*stream)->read();
+    if (!piece || piece->empty()) co_return;
+    const Duration now = load.loop.monotonic();
+    buffer += *piece;
+    for (auto end = buffer.find('\n'); end != std::string::npos; end = buffer.find('\n')) {
+      const std::string_view line = std::string_view(buffer).substr(0, end);
+      const auto at = line.find("\"tick\":\"");
+      if (at != std::string_view::npos) {
+        const auto close = line.find('"', at + 8);
+        const auto sent = fanout->sent.find(std::string(line.substr(at + 8, close - at - 8)));
+        if (sent != fanout->sent.end()) fanout->latencies_ms.push_back(seconds(now - sent->second) * 1000);
+      }
+      buffer.erase(0, end + 1);
+    }
+  }
+}
+
+Task<void> measure_fanout(Load& load) {
+  (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"fanout"}})"));
+  co_await load.loop.sleep(std::chrono::milliseconds(500));
+  const auto made = co_await load.http->request(request(load, "POST", "/api/v1/namespaces/fanout/configmaps", R"({"metadata":{"name":"tick"},"data":{"tick":"start"}})"));
+  if (!made || made->status != 201) co_return;
+  const auto object = json::parse(made->body);
+  const std::string version = object ? json::text(json::at(*object, "metadata", "resourceVersion")) : "";
+  const auto fanout = std::make_shared<Fanout>();
+  for (int i = 0; i < load.watchers; ++i) load.loop.spawn(watcher(load, fanout, version));
+  for (int i = 0; i < 600 && fanout->connected < load.watchers; ++i) co_await load.loop.sleep(std::chrono::milliseconds(100));
+  co_await load.loop.sleep(std::chrono::milliseconds(500));
+  for (int i = 0; i < load.changes; ++i) {
+    const std::string tick = std::to_string(i);
+    fanout->sent[tick] = load.loop.monotonic();
+    auto put = request(load, "PATCH", "/api/v1/namespaces/fanout/configmaps/tick", fmt::format(R"({{"data":{{"tick":"{}"}}}})", tick));
+    put.headers.set("Content-Type", "application/merge-patch+json");
+    (void)co_await load.http->request(std::move(put));
+    co_await load.loop.sleep(std::chrono::milliseconds(100));
+  }
+  co_await load.loop.sleep(std::chrono::seconds(1));
+  auto& all = fanout->latencies_ms;
+  std::sort(all.begin(), all.end());
+  load.report["watchers"] = fanout->connected;
+  load.report["events"] = static_cast<std::int64_t>(all.size());
+  if (all.empty()) co_return;
+  load.report["watch_p50_ms"] = std::round(all[all.size() / 2] * 100) / 100;
+  load.report["watch_p99_ms"] = std::round(all[all.size() * 99 / 100] * 100) / 100;
+}
+
+Task<void> run(Load& load) {
+  (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"load"}})"));
+  co_await load.loop.sleep(std::chrono::milliseconds(500));
+  for (const int clients : {1, 16, 64}) {
+    const int total = clients == 1 ? load.creates / 4 : load.creates;
+    const double rate = co_await creates(load, clients, total, "/api/v1/namespaces/load/configmaps", fmt::format("c{}-", clients), config_map);
+    load.report[fmt::format("creates_per_s_{}", clients)] = static_cast<std::int64_t>(rate);
+  }
+  if (load.watchers > 0) co_await measure_fanout(load);
+  if (load.pods > 0) co_await measure_list(load);
+  fmt::print("{}\n", json::dump(json::Value(load.report)));
+  std::fflush(stdout);
+  std::_Exit(0);  // a thousand open watches end with the process
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Load load;
+  std::string kubeconfig;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    const int number = std::atoi(argv[i + 1]);
+    if (flag == "--kubeconfig") kubeconfig = argv[i + 1];
+    if (flag == "--creates") load.creates = number;
+    if (flag == "--pods") load.pods = number;
+    if (flag == "--watchers") load.watchers = number;
+    if (flag == "--changes") load.changes = number;
+  }
+  std::ifstream in(kubeconfig);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const auto config = json::parse_yaml_one(text.str());
+  if (!config || !config->is_object()) {
+    fmt::print(stderr, "apiserver_load: --kubeconfig {}: not readable\n", kubeconfig);
+    return 1;
+  }
+  const json::Value& cluster = json::at(json::as_array(json::at(*config, "clusters"))[0], "cluster");
+  load.token = json::text(json::at(json::as_array(json::at(*config, "users"))[0], "user", "token"));
+  net::ClientOptions options;
+  options.url = json::text(json::at(cluster, "server"));
+  options.insecure = true;
+  options.connections_max = 4096;
+  options.request_timeout = std::chrono::seconds(120);
+  auto http = net::make_client(load.loop, options);
+  if (!http) {
+    fmt::print(stderr, "apiserver_load: {}\n", http.error().message);
+    return 1;
+  }
+  load.http = std::move(*http);
+  load.loop.run_until_done(run(load));
+  return 0;
+}
