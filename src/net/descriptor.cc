@@ -22,7 +22,8 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 /// Shared with the coroutines that wait, so that the owner may go while somebody waits.
 class AsioDescriptor final : public Descriptor {
  public:
-  AsioDescriptor(Loop& loop, int fd) : state_(std::make_shared<asio::posix::stream_descriptor>(loop.context(), fd)) {
+  AsioDescriptor(Loop& loop, int fd)
+      : state_(std::make_shared<asio::posix::stream_descriptor>(loop.context(), fd)) {
     boost::system::error_code ignored;
     state_->non_blocking(true, ignored);
   }
@@ -59,7 +60,9 @@ class FdStream final : public ByteStream {
   ~FdStream() override { descriptor_->close(); }
 
   Task<Result<std::string>> read() override { return read_from(descriptor_); }
-  Task<Result<void>> write(std::string bytes) override { return write_to(descriptor_, std::move(bytes)); }
+  Task<Result<void>> write(std::string bytes) override {
+    return write_to(descriptor_, std::move(bytes));
+  }
   void close() override { descriptor_->close(); }
 
  private:
@@ -68,7 +71,8 @@ class FdStream final : public ByteStream {
   static Task<Result<std::string>> read_from(Shared descriptor) {
     for (;;) {
       std::string buffer(32 * 1024, '\0');
-      const auto got = descriptor->fd() < 0 ? 0 : ::read(descriptor->fd(), buffer.data(), buffer.size());
+      const auto got =
+          descriptor->fd() < 0 ? 0 : ::read(descriptor->fd(), buffer.data(), buffer.size());
       if (got > 0) {
         buffer.resize(static_cast<std::size_t>(got));
         co_return buffer;
@@ -102,14 +106,22 @@ class FdStream final : public ByteStream {
 
 }  // namespace
 
-std::unique_ptr<Descriptor> make_descriptor(Loop& loop, int fd) { return std::make_unique<AsioDescriptor>(loop, fd); }
-std::unique_ptr<ByteStream> make_fd_stream(Loop& loop, int fd) { return std::make_unique<FdStream>(loop, fd); }
+std::unique_ptr<Descriptor> make_descriptor(Loop& loop, int fd) {
+  return std::make_unique<AsioDescriptor>(loop, fd);
+}
+std::unique_ptr<ByteStream> make_fd_stream(Loop& loop, int fd) {
+  return std::make_unique<FdStream>(loop, fd);
+}
 
-Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop, std::string address, int port, Duration timeout) {
+Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop,
+                                                      std::string address,
+                                                      int port,
+                                                      Duration timeout) {
   sockaddr_in target{};
   target.sin_family = AF_INET;
   target.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (inet_pton(AF_INET, address.c_str(), &target.sin_addr) != 1) co_return fail(Code::kBadRequest, fmt::format("\"{}\" is not an IPv4 address", address));
+  if (inet_pton(AF_INET, address.c_str(), &target.sin_addr) != 1)
+    co_return fail(Code::kBadRequest, fmt::format("\"{}\" is not an IPv4 address", address));
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) co_return fail(os_error("socket", errno));
   AsioDescriptor descriptor(loop, fd);
@@ -117,7 +129,9 @@ Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop, std::string ad
     if (errno != EINPROGRESS) co_return fail(os_error("connect", errno));
     const auto timer = loop.after(timeout, [&descriptor] { descriptor.close(); });
     const bool open = co_await descriptor.writable();
-    if (!open) co_return fail(Code::kTimeout, fmt::format("connect to {}:{}: no answer in time", address, port));
+    if (!open)
+      co_return fail(Code::kTimeout,
+                     fmt::format("connect to {}:{}: no answer in time", address, port));
     int problem = 0;
     socklen_t size = sizeof problem;
     getsockopt(fd, SOL_SOCKET, SO_ERROR, &problem, &size);

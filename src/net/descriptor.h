@@ -25,6 +25,9 @@ std::unique_ptr<Descriptor> make_descriptor(Loop& loop, int fd);
 /// The same as a stream of bytes. EIO counts as the end (a terminal whose other side is gone).
 std::unique_ptr<ByteStream> make_fd_stream(Loop& loop, int fd);
 /// A TCP connection to an IPv4 address of this machine or its pods.
-Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop, std::string address, int port, Duration timeout);
+Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop,
+                                                      std::string address,
+                                                      int port,
+                                                      Duration timeout);
 
 }  // namespace muster::net

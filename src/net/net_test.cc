@@ -238,18 +238,23 @@ TEST(Server, RefusesGarbageAndOversizedHeads) {
   EXPECT_TRUE(oversized.starts_with("HTTP/1.1 431 ")) << oversized;
 }
 
-TEST(Server, CutsASlowHeadWith408) {
+TEST(Server, CutsASlowHeadOrBodyWith408) {
   ServerOptions options;
   options.head_timeout = 100ms;
+  options.body_timeout = 100ms;
   Fixture f(echo, options);
-  std::string slow, silent;
+  std::string slow, silent, half;
   run_with(f.loop, [&] {
     RawSocket one(f.server->port());
     one.send("GET / HTTP/1.1\r\nHost");
     slow = one.read_all();
     RawSocket two(f.server->port());
     silent = two.read_all();
+    RawSocket three(f.server->port());
+    three.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf");
+    half = three.read_all();
   });
+  EXPECT_TRUE(half.starts_with("HTTP/1.1 408 ")) << half;
   EXPECT_TRUE(slow.starts_with("HTTP/1.1 408 ")) << slow;
   EXPECT_EQ(silent, "");
 }

@@ -262,7 +262,7 @@ Task<bool> Connection::read_request(RequestParser& parser) {
     }
     error = co_await fill();
     if (error) {
-      if (timed_out_ && phase_ != Phase::kIdle && !in_.empty()) co_await refuse(make_error_code(boost::system::errc::timed_out));
+      if (timed_out_ && (phase_ == Phase::kBody || (phase_ == Phase::kHead && !in_.empty()))) co_await refuse(make_error_code(boost::system::errc::timed_out));
       co_return false;
     }
   }
