@@ -11,7 +11,8 @@ TEST(Quantity, CanonicalText) {
   struct Case { const char *in, *out; };
   for (const Case& c : {Case{"0.5", "500m"}, Case{"1.5Gi", "1536Mi"}, Case{"2", "2"}, Case{"1000m", "1"}, Case{"1024Mi", "1Gi"},
                         Case{"1000", "1k"}, Case{"1e3", "1e3"}, Case{"100Mi", "100Mi"}, Case{"0", "0"}, Case{"-5", "-5"},
-                        Case{"1.5", "1500m"}, Case{"1n", "1m"}, Case{"12e6", "12e6"}, Case{"1Ki", "1Ki"}, Case{"1023", "1023"}}) {
+                        Case{"1.5", "1500m"}, Case{"1n", "1m"}, Case{"12e6", "12e6"}, Case{"1Ki", "1Ki"}, Case{"1023", "1023"},
+                        Case{"9999.9999999999999Gi", "10000Gi"}, Case{"9999999999999999999", "9223372036854775807"}}) {
     const auto q = parse_quantity(c.in);
     ASSERT_TRUE(q) << c.in;
     EXPECT_EQ(q->text(), c.out) << c.in;

@@ -127,18 +127,23 @@ Result<Quantity> parse_quantity(std::string_view text) {
 
   power10 -= scale;
   bool inexact = false;
+  const auto shrink = [&] {
+    inexact = inexact || value % 10 != 0;
+    value /= 10;
+    ++power10;
+  };
+  // Grown past what fits only if it is that large for good, not while a fraction is still to be divided away.
+  constexpr __int128 kRoom = static_cast<__int128>(1) << 120;
   const auto grow = [&](int factor) {
-    if (value > kMax) overflow = true;
+    while (value > kRoom && power10 < 0) shrink();
+    if (value > kRoom) overflow = true;
     else value *= factor;
   };
   for (; power2 > 0; --power2) grow(2);
   for (; power10 > 0 && value != 0; --power10) grow(10);
-  for (; power10 < 0 && value != 0; ++power10) {
-    inexact = inexact || value % 10 != 0;
-    value /= 10;
-  }
-  if (overflow || value > kMax) value = kMax;  // Kubernetes caps at 2^63-1
-  if (inexact) ++value;                        // and rounds up what is finer than it keeps
+  while (power10 < 0 && value != 0) shrink();
+  if (inexact) ++value;                        // Kubernetes rounds up what is finer than it keeps
+  if (overflow || value > kMax) value = kMax;  // and caps at 2^63-1
   return Quantity(negative ? -value : value, format);
 }
 
