@@ -41,6 +41,15 @@ const ReplicaSpec* replica_of(const Pass& pass, const json::Value& pod) {
   return nullptr;
 }
 
+/// Pods that the last pass saw running or ended.
+int counted(const json::Value& status) {
+  std::int64_t sum = 0;
+  for (const auto& [type, entry] : json::as_object(json::at(status, "replicaStatuses"))) {
+    for (const std::string_view field : {"active", "succeeded", "failed"}) sum += json::as_int(json::at(entry, field));
+  }
+  return static_cast<int>(sum);
+}
+
 std::string child_name(const Pass& pass, const std::string& type, int index) {
   return replace_all(fmt::format("{}-{}-{}", pass.name(), to_lower(type), index), "/", "-");
 }
@@ -477,17 +486,16 @@ bool TrainingKind::exceeded(Pass& pass) const {
 bool TrainingKind::requeue(Pass& pass) const {
   if (!wants_requeue(pass.job)) return false;
   std::string lost;
+  int there = 0;
   for (const auto* pod : pass.pods) {
     const auto* replica = replica_of(pass, *pod);
-    const bool wanted = replica != nullptr && index_label(*pod, labels::kReplicaIndex) < replica->replicas;
-    if (wanted && was_preempted(*pod)) {
-      lost = name_of(*pod);
-      break;
-    }
+    if (replica == nullptr || index_label(*pod, labels::kReplicaIndex) >= replica->replicas) continue;
+    ++there;
+    if (lost.empty() && was_preempted(*pod)) lost = name_of(*pod);
   }
-  if (lost.empty() && pass.conditions.is_true("Running") && !pass.pods.empty() && static_cast<int>(pass.pods.size()) < pass.total()) {
-    lost = "a pod";  // vanished between two looks
-  }
+  // All were there at the last look and one is not now: it vanished between two looks. (A job scaled up is missing some too,
+  // but those were never there.)
+  if (lost.empty() && pass.conditions.is_true("Running") && there > 0 && there < pass.total() && counted(pass.status) >= pass.total()) lost = "a pod";
   if (lost.empty()) return false;
   for (const auto* pod : pass.pods) {
     if (phase_of(*pod) != "Succeeded") delete_pod(pass.plan, *pod);

@@ -449,7 +449,9 @@ bool requeue(Sync& sync, const json::Value* launcher) {
   }
   bool lost = launcher != nullptr && is_terminating(*launcher);
   for (const auto* pod : pods) lost = lost || was_preempted(*pod);
-  lost = lost || (sync.conditions.is_true("Running") && static_cast<int>(workers.size()) < sync.workers());
+  // All workers ran at the last look and one is not there now.
+  const bool all_ran = json::as_int(json::at(sync.status, "replicaStatuses", "Worker", "active")) >= sync.workers();
+  lost = lost || (sync.conditions.is_true("Running") && all_ran && static_cast<int>(workers.size()) < sync.workers());
   if (!lost) return false;
   if (launcher != nullptr && job_condition(*launcher, "Complete") != nullptr) return false;
   for (const auto* pod : pods) {
