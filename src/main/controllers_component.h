@@ -1,0 +1,12 @@
+/// The job controllers as a component of the embedded cluster.
+#pragma once
+
+#include <memory>
+
+#include "main/components.h"
+
+namespace muster {
+
+std::unique_ptr<Component> make_controllers_component(ComponentContext& context);
+
+}  // namespace muster
