@@ -90,7 +90,13 @@ Result<void> check(const PodSpec& spec) {
 }
 
 /// A scalar that reads back as the same text.
-std::string scalar(std::string_view text) { return std::string(trim(json::to_yaml(json::Value(text)))); }
+std::string scalar(std::string_view text) {
+  // Most names are plain words with a capital, a digit or a dash in them; only short lower-case words can mean something else.
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/~";
+  const bool letter = !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+  if (letter && text.size() > 5 && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  return std::string(trim(json::to_yaml(json::Value(text))));
+}
 
 }  // namespace
 

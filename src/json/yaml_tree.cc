@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
+
 namespace muster::json {
 namespace {
 
@@ -156,6 +158,7 @@ Value YamlNode::to_value() const {
 
 std::optional<std::int64_t> YamlNode::as_int() const {
   if (kind != Kind::kScalar || !plain) return std::nullopt;
+  if (text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos && (text[0] != '0' || text.size() == 1)) return parse_int(text);
   const Value value = to_value();
   if (value.is_int64()) return value.get_int64();
   if (value.is_double() && value.get_double() == static_cast<double>(static_cast<std::int64_t>(value.get_double()))) return static_cast<std::int64_t>(value.get_double());
@@ -164,6 +167,7 @@ std::optional<std::int64_t> YamlNode::as_int() const {
 
 std::optional<bool> YamlNode::as_bool() const {
   if (kind != Kind::kScalar || !plain) return std::nullopt;
+  if (text == "true" || text == "false") return text == "true";
   const Value value = to_value();
   if (value.is_bool()) return value.get_bool();
   return std::nullopt;

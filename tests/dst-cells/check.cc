@@ -113,6 +113,7 @@ std::string check_leaves(const CellAllocator& allocator) {
       for (std::size_t i = 0; i < member.physical.size(); ++i) {
         const Index leaf = member.physical[i];
         if (leaf == kNone) continue;
+        if (group->has_virtual && cells.p(leaf).allocated_virtual == kNone && (preempting || cells.p(leaf).state == CellState::kUsed)) return fmt::format("{} is guaranteed but its leaf {} is not", group->name, cells.address(leaf));
         auto& owners = preempting ? reservers : users;
         if (!owners.emplace(leaf, group).second) return fmt::format("leaf {} is given to {} and {}", cells.address(leaf), owners[leaf]->name, group->name);
       }

@@ -272,7 +272,7 @@ std::string World::restart(Random& random, bool change) {
   if (!made) return change ? "" : "the running configuration is refused: " + made.error().message;
   // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well.
   bool clean = !change && std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
-  for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && group->lazy_preemptor.empty();
+  for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && (group->has_virtual || group->priority < 0);
   std::map<std::string, bool> health;
   for (const Node& node : made->cells().nodes) {
     const auto old = health_.find(node.name);

@@ -218,11 +218,11 @@ class CellAllocator {
   Index new_group(const PodSpec& spec, GroupState state);
   void drop_group(Index group);
   Index rebind(Index leaf, Index virtual_leaf, std::int32_t priority);
-  void create_preempting(const ScheduleRequest& request, const Placement& placement);
+  bool create_preempting(const ScheduleRequest& request, const Placement& placement);
   void cancel_preempting(Index group);
   void create_allocated(const PodSpec& spec, const BindInfo& bind, Time now);
   Index find_virtual(const Group& group, const PodSpec& spec, Index leaf, const std::string& preassigned_type, bool& downgrade);
-  Index inverse_map(Index physical_cell, const std::vector<Index>& list, const RootList* roots, std::int32_t preassigned_level, std::int32_t priority, Index vc);
+  Index inverse_map(Index physical_cell, const std::vector<Index>& list, const RootList* roots, std::int32_t preassigned_level, std::int32_t priority, Index vc, bool healthy);
   Index choose_virtual(std::span<const Index> list, const RootList* roots, std::int32_t priority) const;
   void lazy_preempt(Index group, const std::string& preemptor, Time now);
   void revert_lazy(Index group, std::vector<std::vector<Index>> virt);
@@ -249,6 +249,7 @@ class CellAllocator {
   std::vector<std::int32_t> counts_physical_, counts_virtual_;
   std::vector<Vertex> vertices_;
   std::vector<Index> vertex_of_;
+  std::vector<std::vector<Index>> free_scratch_;
 };
 
 }  // namespace muster::engine::cells

@@ -64,11 +64,15 @@ const Holding* Cells::find_holding(Index vc_number, Index chain_number) const {
   return const_cast<Cells*>(this)->find_holding(vc_number, chain_number);
 }
 
-Index Cells::find_leaf(const std::string& node, std::int32_t leaf_index, Index preferred_chain) const {
-  const auto found = node_index.find(node);
-  if (found == node_index.end()) return kNone;
+Index Cells::find_node(const std::string& name) const {
+  const auto found = node_index.find(name);
+  return found == node_index.end() ? kNone : found->second;
+}
+
+Index Cells::find_leaf(Index node, std::int32_t leaf_index, Index preferred_chain) const {
+  if (node == kNone) return kNone;
   Index other = kNone;
-  for (const Index leaf : nodes[at(found->second)].leaves) {
+  for (const Index leaf : nodes[at(node)].leaves) {
     if (p(leaf).leaf_index != leaf_index) continue;
     if (p(leaf).chain == preferred_chain) return leaf;
     if (other == kNone) other = leaf;

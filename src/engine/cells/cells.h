@@ -210,8 +210,9 @@ class Cells {
   Index intern_vc(const std::string& name);
   Holding* find_holding(Index vc_index, Index chain);
   const Holding* find_holding(Index vc_index, Index chain) const;
-  /// The leaf with this node and device index in the chain, else in any chain (in order); kNone.
-  Index find_leaf(const std::string& node, std::int32_t leaf_index, Index preferred_chain) const;
+  /// The leaf of the node with this device index in the chain, else in any chain (in order); kNone.
+  Index find_leaf(Index node, std::int32_t leaf_index, Index preferred_chain) const;
+  Index find_node(const std::string& name) const;
 
   /// In the free list, or inside a cell of the free list.
   bool is_free(Index cell) const;

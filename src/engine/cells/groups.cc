@@ -101,11 +101,11 @@ Index CellAllocator::rebind(Index leaf, Index virtual_leaf, std::int32_t priorit
   const VirtualCell& root = cells_.v(cells_.v(virtual_leaf).root);
   if (root.root_position < 0) return kNone;
   const RootList& roots = cells_.find_holding(root.vc, root.chain)->roots[at(root.level)];
-  const Index other = inverse_map(leaf, roots.cells, &roots, root.level, priority, root.vc);
+  const Index other = inverse_map(leaf, roots.cells, &roots, root.level, priority, root.vc, cells_.p(leaf).healthy);
   return other != kNone && cells_.v(other).priority == kFreePriority && cells_.can_bind(leaf, other) ? other : kNone;
 }
 
-void CellAllocator::create_preempting(const ScheduleRequest& request, const Placement& placement) {
+bool CellAllocator::create_preempting(const ScheduleRequest& request, const Placement& placement) {
   const Index index = new_group(request.spec, GroupState::kPreempting);
   Group& group = *groups_[at(index)];
   group.has_virtual = placement.has_virtual;
@@ -120,16 +120,25 @@ void CellAllocator::create_preempting(const ScheduleRequest& request, const Plac
         cells_.release_leaf(leaf);
         groups_[at(cells_.p(leaf).using_group)]->state = GroupState::kBeingPreempted;
       }
-      group.members[m].virt[i] = rebind(leaf, group.members[m].virt[i], group.priority);
+      const Index planned = group.members[m].virt[i];
+      group.members[m].virt[i] = rebind(leaf, planned, group.priority);
+      if (planned != kNone && group.members[m].virt[i] == kNone) {
+        // Never reserve for a guaranteed gang what is not guaranteed.
+        if (used) (void)cells_.allocate_leaf(leaf, kNone, kOpportunistic, groups_[at(cells_.p(leaf).using_group)]->vc);
+        cancel_preempting(index);
+        return false;
+      }
       (void)cells_.allocate_leaf(leaf, group.members[m].virt[i], group.priority, group.vc);
       cells_.p_mutable(leaf).reserving_group = index;
       cells_.set_state(leaf, used ? CellState::kReserving : CellState::kReserved);
     }
   }
+  return true;
 }
 
 void CellAllocator::cancel_preempting(Index index) {
   Group& group = *groups_[at(index)];
+  std::vector<Index> downgraded;
   for (Group::Member& member : group.members) {
     for (const Index leaf : member.physical) {
       if (leaf == kNone || cells_.p(leaf).reserving_group != index) continue;
@@ -146,12 +155,16 @@ void CellAllocator::cancel_preempting(Index index) {
         const auto found = std::find(m.physical.begin(), m.physical.end(), leaf);
         if (found == m.physical.end() || !victim.has_virtual) continue;
         Index& remembered = m.virt[static_cast<std::size_t>(found - m.physical.begin())];
+        const Index planned = remembered;
         remembered = rebind(leaf, remembered, victim.priority);
         virtual_leaf = remembered;
+        if (planned != remembered && remembered == kNone) downgraded.push_back(cells_.p(leaf).using_group);
       }
       (void)cells_.allocate_leaf(leaf, virtual_leaf, victim.priority, victim.vc);
     }
   }
+  // A gang is guaranteed as a whole or not at all.
+  for (const Index victim : downgraded) lazy_preempt(victim, groups_[at(victim)]->name, Time{});
   drop_group(index);
 }
 
@@ -178,6 +191,8 @@ void CellAllocator::lazy_preempt(Index index, const std::string& preemptor, Time
 
 void CellAllocator::revert_lazy(Index index, std::vector<std::vector<Index>> virt) {
   Group& group = *groups_[at(index)];
+  const std::string preemptor = group.lazy_preemptor;
+  bool whole = true;
   group.has_virtual = true;
   group.lazy_preemptor.clear();
   group.lazy_time = Time{};
@@ -191,9 +206,11 @@ void CellAllocator::revert_lazy(Index index, std::vector<std::vector<Index>> vir
       if (cells_.p(leaf).using_group != index || cells_.p(leaf).state != CellState::kUsed) continue;
       cells_.release_leaf(leaf);
       member.virt[i] = rebind(leaf, member.virt[i], group.priority);
+      whole = whole && member.virt[i] != kNone;
       (void)cells_.allocate_leaf(leaf, member.virt[i], group.priority, group.vc);
     }
   }
+  if (!whole) lazy_preempt(index, preemptor, Time{});
 }
 
 void CellAllocator::lazy_preempt_inside(Index virtual_cell, const std::string& preemptor, Time now) {
@@ -224,19 +241,34 @@ Index CellAllocator::choose_virtual(std::span<const Index> list, const RootList*
 }
 
 Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& list, const RootList* roots,
-                                 std::int32_t preassigned_level, std::int32_t priority, Index vc) {
+                                 std::int32_t preassigned_level, std::int32_t priority, Index vc, bool healthy) {
   const PhysicalCell& c = cells_.p(physical_cell);
   if (c.virt != kNone) {
     const VirtualCell& bound = cells_.v(c.virt);
-    if (bound.vc == vc) return c.virt;
-    // Bound for another virtual cluster. If only because it is bad, that one can be shown another bad cell.
     const Index root = cells_.v(bound.root).physical;
-    if (cells_.v(bound.root).priority >= 0 || !cells_.in_list(root, kDoomedList)) return kNone;
-    cells_.release_doomed(root);
+    if (bound.vc != vc || cells_.v(bound.root).level != preassigned_level) {
+      // Bound for another promise. If only because it is bad, that one can be shown another bad cell.
+      const bool idle = cells_.v(bound.root).priority < 0 && cells_.in_list(root, kDoomedList);
+      if (!idle) return bound.vc == vc ? c.virt : kNone;
+      cells_.release_doomed(root);
+    } else {
+      return c.virt;
+    }
   }
-  if (cells_.p(physical_cell).level == preassigned_level) return choose_virtual(list, roots, priority);
+  if (cells_.p(physical_cell).level == preassigned_level) {
+    const Index chosen = choose_virtual(list, roots, priority);
+    if (roots == nullptr || !healthy || (chosen != kNone && cells_.v(chosen).priority == kFreePriority)) return chosen;
+    // A cell of several nodes, bad in part, may be used through its healthy ones while the promise it answers was
+    // already counted as lost with another bad cell. Any bad cell will do for that.
+    for (const Index doomed : cells_.find_holding(vc, cells_.p(physical_cell).chain)->doomed[at(preassigned_level)]) {
+      if (cells_.v(cells_.p(doomed).virt).priority >= 0) continue;
+      cells_.release_doomed(doomed);
+      return roots->first_unbound();
+    }
+    return chosen;
+  }
   if (c.parent == kNone) return kNone;
-  const Index parent = inverse_map(c.parent, list, roots, preassigned_level, priority, vc);
+  const Index parent = inverse_map(c.parent, list, roots, preassigned_level, priority, vc, healthy);
   if (parent == kNone) return kNone;
   const auto children = cells_.children(cells_.v(parent));
   return choose_virtual(children, nullptr, priority);
@@ -261,7 +293,7 @@ Index CellAllocator::find_virtual(const Group& group, const PodSpec& spec, Index
     list = &roots->cells;
   }
   if (list == nullptr) return kNone;
-  const Index found = inverse_map(leaf, *list, roots, level, spec.priority, group.vc);
+  const Index found = inverse_map(leaf, *list, roots, level, spec.priority, group.vc, cells_.p(leaf).healthy);
   downgrade = found == kNone;
   return found;
 }
@@ -290,8 +322,9 @@ void CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind, 
     }
     for (std::size_t pod = 0; pod < placement.pods.size(); ++pod) {
       const PodPlacement& place = placement.pods[pod];
+      const Index node = cells_.find_node(place.node);
       for (std::size_t i = 0; i < place.leaves.size() && i < at(leaves); ++i) {
-        const Index leaf = cells_.find_leaf(place.node, place.leaves[i], chain);
+        const Index leaf = cells_.find_leaf(node, place.leaves[i], chain);
         if (leaf == kNone) continue;
         if (cells_.p(leaf).reserving_group != kNone) cancel_preempting(cells_.p(leaf).reserving_group);
         if (cells_.p(leaf).using_group != kNone) continue;  // somebody else's: never given twice

@@ -267,7 +267,8 @@ bool CellAllocator::map_virtual(Index chain, Placement& placement) {
   bool ok = true;
   if (!preassigned.empty()) {
     const Chain& k = cells_.chain(chain);
-    std::vector<std::vector<Index>> free = k.free;
+    free_scratch_ = k.free;  // tried out on a copy; nothing is taken yet
+    std::vector<std::vector<Index>>& free = free_scratch_;
     std::vector<std::int32_t> all_vc_free = k.all_vc_free;
     for (const Index vertex : preassigned) {
       const std::int32_t want = cells_.v(vertices_[at(vertex)].cell).level;

@@ -204,7 +204,11 @@ Decision CellAllocator::answer(const ScheduleRequest& request, const Placement& 
   }
   const auto described = describe(members, placement.has_virtual, nullptr);
   Decision decision = bind_or_preempt(request, members, 0, described, victims);
-  if (request.phase == Phase::kPreempting && !victims.empty()) create_preempting(request, placement);
+  if (request.phase == Phase::kPreempting && !victims.empty() && !create_preempting(request, placement)) {
+    Decision wait;
+    wait.reason = fmt::format("insufficient capacity when scheduling in VC {}", request.spec.vc);
+    return wait;
+  }
   return decision;
 }
 
