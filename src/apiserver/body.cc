@@ -1,6 +1,7 @@
 /// Bodies and options of writes.
 #include <fmt/core.h>
 
+#include "apiserver/go_json.h"
 #include "apiserver/rest.h"
 #include "apiserver/strategy.h"
 #include "base/strings.h"
@@ -87,10 +88,10 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
 
 Result<void> check_patched(Call& call, json::Value& object) {
   const Resource& resource = *call.resource;
+  const std::string patched = json::dump(object).substr(0, 4096);
   const auto refuse = [&](const std::string& why) {
-    const std::string shown = call.request.body.size() > 4096 ? call.request.body.substr(0, 4096) : call.request.body;
-    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: {}: {}", quoted(shown), why), "patch"};
-    return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {std::move(cause)}));
+    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: {}: {}", quoted(patched), why), "patch"};
+    return fail(kube::invalid(kube::Gvk(), "", {std::move(cause)}));
   };
   if (!object.is_object()) return refuse("the patched document is not an object");
   const auto unknown = drop_unknown(resource, object);
@@ -109,7 +110,7 @@ Result<WriteOptions> write_options(const Call& call, std::string_view options_ki
   for (const std::string& value : call.target.all("dryRun")) {
     if (value == "All") {
       options.dry_run = true;
-    } else if (!value.empty()) {
+    } else {
       return fail(invalid_option(options_kind, "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: [{}]: supported values: \"All\"", quoted(value))));
     }
   }
@@ -126,7 +127,11 @@ Result<DeleteRequest> delete_request(const Call& call) {
   json::Value options = json::Object();
   if (!call.request.body.empty()) {
     auto body = decode_body(call.request, *call.resource, "DeleteOptions", false);
-    if (!body) return fail(body.error());
+    if (!body) {
+      const std::string why = go_json_error(call.request.body);
+      if (body.error().code != Code::kBadRequest || why.empty()) return fail(body.error());
+      return fail(bad_request("couldn't get version/kind; json parse error: " + why));
+    }
     options = std::move(body->value);
   }
   DeleteRequest request;
@@ -149,7 +154,7 @@ Result<DeleteRequest> delete_request(const Call& call) {
   }
   if (!request.propagation.empty() && request.propagation != "Background" && request.propagation != "Foreground" && request.propagation != "Orphan") {
     return fail(invalid_option("DeleteOptions", "propagationPolicy", "FieldValueNotSupported",
-                               fmt::format("Unsupported value: {}: supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"", quoted(request.propagation))));
+                               fmt::format("Unsupported value: {}: supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"", quoted(request.propagation))));
   }
   request.uid = json::text(json::at(options, "preconditions", "uid"));
   request.resource_version = json::text(json::at(options, "preconditions", "resourceVersion"));
@@ -158,7 +163,7 @@ Result<DeleteRequest> delete_request(const Call& call) {
   for (const std::string& value : dry_runs) {
     if (value == "All") {
       request.dry_run = true;
-    } else if (!value.empty()) {
+    } else {
       return fail(invalid_option("DeleteOptions", "dryRun", "FieldValueNotSupported", fmt::format("Unsupported value: [{}]: supported values: \"All\"", quoted(value))));
     }
   }

@@ -29,7 +29,9 @@ std::int64_t pod_grace(const json::Value& pod, const DeleteRequest& request) {
   return grace < 0 ? 1 : grace;
 }
 
-Result<void> check_preconditions(const Resource& resource, const Stored& live, const DeleteRequest& request) {
+Result<void> check_preconditions(const Resource& served, const Stored& live, const DeleteRequest& request) {
+  Resource resource = served;  // these two messages name the kind, not the plural
+  resource.info.plural = served.info.kind;
   const std::string_view uid = kube::uid_of(live.object);
   if (!request.uid.empty() && request.uid != uid) {
     return fail(conflict(resource, live.name(),

@@ -40,7 +40,9 @@ class Scanner {
     if (c == '\n') shown = "'\\n'";
     if (c == '\t') shown = "'\\t'";
     if (c == '\0' || (byte < 0x20 && c != '\n' && c != '\t')) shown = fmt::format("'\\x{:02x}'", byte);
-    if (byte >= 0x80) {
+    if ((byte >= 0x80 && byte < 0xA0) || byte == 0xAD) {
+      shown = fmt::format("'\\u{:04x}'", byte);
+    } else if (byte >= 0x80) {
       // Go shows the byte as the Latin-1 character of that number.
       shown = fmt::format("'{}{}'", static_cast<char>(0xC0 | (byte >> 6)), static_cast<char>(0x80 | (byte & 0x3F)));
     }

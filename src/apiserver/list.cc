@@ -231,8 +231,14 @@ Result<Selection> parse_selection(const Call& call) {
   if (!labels) return fail(labels.error());
   auto fields = kube::FieldSelector::parse(call.target.get("fieldSelector"));
   if (!fields) return fail(fields.error());
-  const auto known = fields->check(call.resource->info.group, call.resource->info.kind);
-  if (!known) return fail(known.error());
+  if (call.resource->custom()) {
+    for (const kube::FieldSelector::Term& term : fields->terms()) {
+      if (term.field != "metadata.name" && term.field != "metadata.namespace") return fail(bad_request("field label not supported: " + term.field));
+    }
+  } else {
+    const auto known = fields->check(call.resource->info.group, call.resource->info.kind);
+    if (!known) return fail(known.error());
+  }
   selection.labels = std::move(*labels);
   selection.fields = std::move(*fields);
   selection.everything = selection.labels.everything() && selection.fields.empty();
@@ -287,14 +293,15 @@ namespace {
 Result<void> check_include(const Call& call) {
   const std::string_view include = call.target.get("includeObject");
   if (include.empty() || include == "Metadata" || include == "Object" || include == "None") return {};
-  return fail(bad_request(fmt::format("unrecognized includeObject value: {}", quoted(include))));
+  return fail(bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty", quoted(include))));
 }
 
-Error not_acceptable() {
+Error not_acceptable(const Resource& resource, bool list) {
   Error error;
   error.code = Code::kNotAcceptable;
-  error.message = "only the following media types are accepted: application/json, application/yaml, application/json;as=Table;g=meta.k8s.io;v=v1, "
-                  "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+  const std::string internal = (resource.info.group.empty() ? std::string("core") : resource.info.group.substr(0, resource.info.group.find('.'))) + ".";
+  error.message = list ? fmt::format("you requested PartialObjectMetadata, but the requested object is a list (*{}{})", internal, resource.list_kind())
+                       : fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list (*{}{})", internal, resource.info.kind);
   return error;
 }
 
@@ -314,7 +321,7 @@ Result<net::Response> object_response(Core& core, const Call& call, const Accept
       return as_negotiated(accepted, status, json::dump(partial_metadata(stored.object)) + "\n");
     case Form::kPartialObjectList:
     case Form::kDiscovery:
-      return fail(not_acceptable());
+      return fail(not_acceptable(*call.resource, false));
     case Form::kObject:
       break;
   }
@@ -334,7 +341,7 @@ Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted
 }
 
 Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accepted) {
-  if (accepted.form == Form::kPartialObject) co_return fail(not_acceptable());
+  if (accepted.form == Form::kPartialObject) co_return fail(not_acceptable(*call.resource, true));
   const auto selection = parse_selection(call);
   if (!selection) co_return fail(selection.error());
   const auto version = parse_version(call.target.get("resourceVersion"));

@@ -85,12 +85,17 @@ Result<Accepted> negotiate(const net::Request& request, bool discovery) {
   Accepted accepted;
   const std::string_view header = request.headers.get("Accept");
   if (trim(header).empty()) return accepted;
+  bool known_type = false;
   for (const std::string& part : split(header, ',')) {
-    if (serve(parse_clause(part), discovery, &accepted)) return accepted;
+    const Clause clause = parse_clause(part);
+    if (serve(clause, discovery, &accepted)) return accepted;
+    known_type = known_type || clause.type == "application/json" || clause.type == "application/yaml" || clause.type == "application/vnd.kubernetes.protobuf";
   }
   Error error;
   error.code = Code::kNotAcceptable;
-  error.message = "only the following media types are accepted: application/json, application/yaml";
+  // Protobuf stands in the list because bodies may be protobuf; answers are JSON or YAML.
+  error.message = known_type ? "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
   return fail(std::move(error));
 }
 

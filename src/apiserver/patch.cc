@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apiserver/convert.h"
+#include "apiserver/go_json.h"
 #include "apiserver/rest.h"
 #include "apiserver/strategy.h"
 #include "apiserver/writer.h"
@@ -42,9 +43,12 @@ Result<json::Value> patch_body(const Call& call, PatchType type) {
     return std::move(*value);
   }
   auto value = json::parse(call.request.body);
-  if (!value) return fail(bad_request(fmt::format("error decoding patch: {}", value.error().message)));
+  if (!value) {
+    const std::string why = go_json_error(call.request.body);
+    return fail(bad_request(fmt::format("error decoding patch: {}", why.empty() ? value.error().message : why)));
+  }
   if (type == PatchType::kJson && !value->is_array()) {
-    return fail(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"));
+    return fail(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
   }
   if (type != PatchType::kJson && !value->is_object()) return fail(bad_request("error decoding patch: json: cannot unmarshal value into Go value of type map[string]interface {}"));
   return std::move(*value);
@@ -87,7 +91,7 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
 Result<json::Value> check_applied(Call& call, json::Value applied) {
   const Resource& resource = *call.resource;
   if (json::as_string(json::at(applied, "kind")).empty() || json::as_string(json::at(applied, "apiVersion")).empty()) {
-    return fail(bad_request("invalid object type: /, Kind="));
+    return fail(bad_request(fmt::format("invalid object type: {}, Kind={}", json::as_string(json::at(applied, "apiVersion"), "/"), json::as_string(json::at(applied, "kind")))));
   }
   if (json::as_string(json::at(applied, "kind")) != resource.info.kind || json::as_string(json::at(applied, "apiVersion")) != resource.api_version()) {
     return fail(bad_request(fmt::format("incorrect object type: {}, Kind={}, expected {}, Kind={}", json::as_string(json::at(applied, "apiVersion")),

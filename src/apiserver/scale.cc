@@ -76,6 +76,15 @@ void set_number(json::Value& object, const std::string& path, std::int64_t numbe
 Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted) {
   const StoredPtr stored = core.find(*call.resource, call.ns, call.name);
   if (!stored) co_return fail(not_found(*call.resource, call.name));
+  const Paths paths = paths_of(*call.resource);
+  if (call.resource->custom() && kube::json_path(stored->object, paths.spec).empty()) {
+    Error error;
+    error.code = Code::kInternal;
+    const std::string why = fmt::format("the spec replicas field {} does not exist", quoted(paths.spec));
+    error.message = "Internal error occurred: " + why;
+    error.causes.push_back({"", why, ""});
+    co_return fail(std::move(error));
+  }
   co_return encode(accepted, 200, scale_of(*call.resource, stored->object));
 }
 
