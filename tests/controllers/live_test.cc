@@ -1,0 +1,251 @@
+// The controllers against the embedded API server: what the frame does with caches, conflicts and the three MPIJob versions
+// cannot be seen in a plan. Nothing runs pods here; the tests play the kubelet.
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "apiserver/server.h"
+#include "client/client.h"
+#include "client/informer.h"
+#include "controllers/common/objects.h"
+#include "controllers/controllers.h"
+#include "net/client.h"
+#include "net/loop.h"
+#include "net/tls.h"
+#include "store/store.h"
+
+namespace muster::controllers {
+namespace {
+
+namespace r = client::resources;
+
+class Cluster {
+ public:
+  Cluster() {
+    char path[] = "/tmp/controllers-live-XXXXXX";
+    folder_ = mkdtemp(path);
+  }
+  ~Cluster() { std::filesystem::remove_all(folder_); }
+
+  /// Runs `scenario` with server and controllers up, within a minute.
+  void run(std::function<Task<void>(Cluster&)> scenario) {
+    loop.run_until_done(all(std::move(scenario)));
+  }
+
+  net::Loop loop;
+  std::unique_ptr<client::Client> client;
+
+  client::Informer& follow(const client::Resource& resource) {
+    auto& informer = informers_->get(resource);
+    client::InformerHandlers handlers;
+    handlers.on_change = [this](const auto&, const auto&) { changed_->notify(); };
+    informer.add_handlers(std::move(handlers));
+    informer.start();
+    return informer;
+  }
+
+  /// Waits until `holds`; looked at whenever something that is followed changes.
+  Task<void> until(std::string what, std::function<bool()> holds) {
+    const auto end = loop.monotonic() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (loop.monotonic() > end) {
+        ADD_FAILURE() << "waited in vain until " << what;
+        co_return;
+      }
+      co_await changed_->wait(std::chrono::milliseconds(500));
+    }
+  }
+
+  Task<void> create(const client::Resource& resource, std::string yaml) {
+    auto object = json::parse_yaml_one(yaml);
+    const auto made = co_await client->create(resource, "default", std::move(*object));
+    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+  }
+
+  Task<void> phase(std::string pod, std::string value) {
+    json::Value patch = json::Object{{"status", json::Object{{"phase", value}}}};
+    const auto done = co_await client->patch(r::kPods, "default", pod, "status", client::PatchType::kMerge, std::move(patch));
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+  }
+
+  Task<void> bind(std::string pod) {
+    json::Value body = json::Object{{"apiVersion", "v1"}, {"kind", "Binding"}, {"metadata", json::Object{{"name", pod}}}, {"target", json::Object{{"kind", "Node"}, {"name", "n1"}}}};
+    const auto done = co_await client->post_subresource(r::kPods, "default", pod, "binding", std::move(body));
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+  }
+
+ private:
+  Task<void> all(std::function<Task<void>(Cluster&)> scenario) {
+    auto store = store::open(loop, folder_ + "/db");
+    if (!store) {
+      ADD_FAILURE() << store.error().message;
+      co_return;
+    }
+    apiserver::ServerOptions options;
+    const auto key = net::make_signing_key();
+    if (key) options.token_key_pem = *key;
+    apiserver::Server server(loop, **store, std::move(options));
+    const auto started = co_await server.start();
+    EXPECT_TRUE(started) << (started ? "" : started.error().message);
+    client = client::make_client(loop, net::make_local_client(loop, server.handler(), "system:muster"), client::ClientOptions{});
+    changed_ = loop.make_signal();
+    informers_ = std::make_unique<client::Informers>(loop, *client);
+    client::Informers for_controllers(loop, *client);
+    Controllers controllers(loop, *client, for_controllers, Options{});
+    co_await controllers.start();
+    co_await scenario(*this);
+    co_await controllers.stop();
+    co_await for_controllers.stop_all();
+    co_await informers_->stop_all();
+    informers_.reset();
+    co_await server.stop();
+    client.reset();
+    co_await (*store)->close();
+  }
+
+  std::string folder_;
+  std::unique_ptr<Signal> changed_;
+  std::unique_ptr<client::Informers> informers_;
+};
+
+std::string last_condition(const client::ObjectPtr& job) {
+  if (!job) return "(no job)";
+  const auto& conditions = json::as_array(json::at(*job, "status", "conditions"));
+  return conditions.empty() ? "" : json::text(json::at(conditions.back(), "type"));
+}
+
+constexpr const char* kPyTorchJob = R"(
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: p}
+spec:
+  pytorchReplicaSpecs:
+    Master: {replicas: 1, restartPolicy: Never, template: {spec: {containers: [{name: pytorch, image: i}]}}}
+    Worker: {replicas: 2, restartPolicy: Never, template: {spec: {containers: [{name: pytorch, image: i}]}}}
+)";
+
+Task<void> preempted(Cluster& c) {
+  auto& jobs = c.follow(r::kPyTorchJobs);
+  auto& pods = c.follow(r::kPods);
+  auto& services = c.follow(r::kServices);
+  co_await c.create(r::kPyTorchJobs, kPyTorchJob);
+  co_await c.until("three pods and services", [&] { return pods.objects().size() == 3 && services.find("default/p-worker-1") != nullptr; });
+  for (const std::string name : {"p-master-0", "p-worker-0", "p-worker-1"}) {
+    co_await c.bind(name);
+    co_await c.phase(name, "Running");
+  }
+  co_await c.until("Running", [&] { return last_condition(jobs.find("default/p")) == "Running"; });
+  const auto removed = co_await c.client->remove(r::kPods, "default", "p-worker-1", client::DeleteOptions{});
+  EXPECT_TRUE(removed) << (removed ? "" : removed.error().message);
+  co_await c.until("Failed", [&] { return last_condition(jobs.find("default/p")) == "Failed"; });
+}
+
+TEST(ControllersLive, APreemptedPyTorchJobFails) {
+  Cluster cluster;
+  cluster.run(preempted);
+}
+
+Task<void> many(Cluster& c) {
+  auto& jobs = c.follow(r::kJobs);
+  auto& pods = c.follow(r::kPods);
+  co_await c.create(r::kJobs, R"(
+apiVersion: batch/v1
+kind: Job
+metadata: {name: many}
+spec: {parallelism: 100, completions: 100, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}
+)");
+  co_await c.until("a hundred pods, counted", [&] {
+    const auto job = jobs.find("default/many");
+    return job && json::as_int(json::at(*job, "status", "active")) == 100;
+  });
+  EXPECT_EQ(pods.objects().size(), 100U) << "a stale cache made pods twice";
+  for (const auto& [key, pod] : std::map<std::string, client::ObjectPtr>(pods.objects())) co_await c.phase(name_of(*pod), "Succeeded");
+  co_await c.until("Complete", [&] { return last_condition(jobs.find("default/many")) == "Complete"; });
+}
+
+TEST(ControllersLive, AHundredPodsAreMadeOnce) {
+  Cluster cluster;
+  cluster.run(many);
+}
+
+Task<void> three_versions(Cluster& c) {
+  auto& maps = c.follow(r::kConfigMaps);
+  auto& sets = c.follow(r::kStatefulSets);
+  auto& launchers = c.follow(r::kJobs);
+  auto& pods = c.follow(r::kPods);
+  const auto v1 = [](const char* version, const char* name) {
+    return fmt::format(R"(
+apiVersion: kubeflow.org/{}
+kind: MPIJob
+metadata: {{name: {}}}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {{replicas: 1, template: {{spec: {{containers: [{{name: mpi, image: i}}]}}}}}}
+    Worker: {{replicas: 1, template: {{spec: {{containers: [{{name: mpi, image: i}}]}}}}}}
+)", version, name);
+  };
+  co_await c.create(r::kMPIJobsV1, v1("v1", "one"));
+  co_await c.create(r::kMPIJobsV2Beta1, v1("v2beta1", "two"));
+  co_await c.create(r::kMPIJobsV1Alpha1, R"(
+apiVersion: kubeflow.org/v1alpha1
+kind: MPIJob
+metadata: {name: alpha}
+spec: {replicas: 1, template: {spec: {containers: [{name: mpi, image: i}]}}}
+)");
+  co_await c.until("the objects of all three", [&] {
+    return pods.find("default/one-launcher") && launchers.find("default/two-launcher") && sets.find("default/alpha-worker") && maps.find("default/alpha-config") &&
+           pods.find("default/alpha-worker-0");
+  });
+  const auto owner = [&](const std::string& key) {
+    const auto map = maps.find(key);
+    return map ? json::text(json::at(json::as_array(json::at(*map, "metadata", "ownerReferences"))[0], "apiVersion")) : std::string("(none)");
+  };
+  EXPECT_EQ(owner("default/one-config"), "kubeflow.org/v1");
+  EXPECT_EQ(owner("default/two-config"), "kubeflow.org/v2beta1");
+  EXPECT_EQ(owner("default/alpha-config"), "kubeflow.org/v1alpha1");
+  EXPECT_EQ(pods.find("default/two-launcher"), nullptr) << "v1's controller took a v2beta1 job";
+}
+
+TEST(ControllersLive, EachMPIJobHasOneController) {
+  Cluster cluster;
+  cluster.run(three_versions);
+}
+
+Task<void> named(Cluster& c) {
+  auto& endpoints = c.follow(r::kEndpoints);
+  auto& jobs = c.follow(r::kT9kMPIJobs);
+  auto& pods = c.follow(r::kPods);
+  co_await c.create(r::kT9kMPIJobs, R"(
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: MPIJob
+metadata: {name: t}
+spec: {worker: {replicas: 2, cmd: [a], template: {spec: {containers: [{name: mpi-worker, image: i}]}}}}
+)");
+  co_await c.until("three pods", [&] { return pods.objects().size() == 3; });
+  int number = 0;
+  for (const std::string name : {"t-launcher", "t-worker-0", "t-worker-1"}) {
+    co_await c.bind(name);
+    json::Value patch = json::Object{{"status", json::Object{{"phase", "Running"}, {"podIP", fmt::format("10.0.0.{}", ++number)}}}};
+    const auto done = co_await c.client->patch(r::kPods, "default", name, "status", client::PatchType::kMerge, std::move(patch));
+    EXPECT_TRUE(done);
+  }
+  co_await c.until("phase Running", [&] {
+    const auto job = jobs.find("default/t");
+    return job && json::as_string(json::at(*job, "status", "phase")) == "Running";
+  });
+  co_await c.until("names of all pods", [&] {
+    const auto object = endpoints.find("default/t");
+    if (!object || json::as_array(json::at(*object, "subsets")).empty()) return false;
+    return json::as_array(json::at(json::as_array(json::at(*object, "subsets"))[0], "addresses")).size() == 3;
+  });
+}
+
+TEST(ControllersLive, WorkersOfAT9kJobHaveNames) {
+  Cluster cluster;
+  cluster.run(named);
+}
+
+}  // namespace
+}  // namespace muster::controllers
