@@ -79,70 +79,67 @@ struct Difference {
   FieldSet added, modified, removed;
 };
 
-class Comparison {
- public:
-  /// Null pointers mean absent.
-  void compare(const Shape* shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
-    if (depth > kDepthMax) return;
-    const Value& sample = now != nullptr && !now->is_null() ? *now : (before != nullptr ? *before : json::null_value());
-    const bool same_kind = before == nullptr || now == nullptr || before->is_null() || now->is_null() || before->kind() == now->kind();
-    const bool map = same_kind && granular_map(shape, sample);
-    const bool list = same_kind && granular_list(shape, sample);
-    const auto empty = [](const Value* value) { return value == nullptr || value->is_null() || json::is_empty(*value); };
-    if ((!map && !list) || (empty(before) && empty(now))) {
-      if (before == nullptr) added.member = true;
-      else if (now == nullptr) removed.member = true;
-      else if (!json::equal(*before, *now)) modified.member = true;
-      return;
-    }
-    if (map) members(shape, before, now, added, modified, removed, depth);
-    else items(*shape, before, now, added, modified, removed, depth);
-    if (before == nullptr) added.member = true;
-    else if (now == nullptr) removed.member = true;
-  }
+/// The same place in the three sets of a Difference.
+struct Place {
+  FieldSet& added;
+  FieldSet& modified;
+  FieldSet& removed;
 
- private:
-  void step(const Shape* inner, const std::string& element, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed,
-            int depth) {
-    if (before != nullptr && now != nullptr && json::equal(*before, *now)) return;
-    compare(inner, before, now, added.children[element], modified.children[element], removed.children[element], depth + 1);
-  }
-
-  void members(const Shape* shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
-    static const Object kNone;
-    const Object& left = before != nullptr && before->is_object() ? before->get_object() : kNone;
-    const Object& right = now != nullptr && now->is_object() ? now->get_object() : kNone;
-    static const Value kNull;
-    const bool existed = before != nullptr;
-    for (const auto& member : right) {
-      const Value* old = left.if_contains(member.key());
-      // A plain struct of Go stands in an empty object already; so does a required list, as null.
-      if (old == nullptr && existed && shape != nullptr && shape->always_there(member.key())) old = &kNull;
-      if (old == nullptr && member.value().is_null()) continue;
-      step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), added, modified, removed, depth);
-    }
-    for (const auto& member : left) {
-      if (!right.contains(member.key())) {
-        step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, added, modified, removed, depth);
-      }
-    }
-  }
-
-  void items(const Shape& shape, const Value* before, const Value* now, FieldSet& added, FieldSet& modified, FieldSet& removed, int depth) {
-    static const Array kNone;
-    const Array& left = before != nullptr && before->is_array() ? before->get_array() : kNone;
-    const Array& right = now != nullptr && now->is_array() ? now->get_array() : kNone;
-    const auto old_items = by_element(shape, left);
-    const auto new_items = by_element(shape, right);
-    for (const auto& [element, item] : new_items) {
-      const auto old = old_items.find(element);
-      step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, added, modified, removed, depth);
-    }
-    for (const auto& [element, item] : old_items) {
-      if (!new_items.contains(element)) step(shape.item(), element, item, nullptr, added, modified, removed, depth);
-    }
-  }
+  [[nodiscard]] Place child(const std::string& element) const { return {added.children[element], modified.children[element], removed.children[element]}; }
 };
+
+void compare_members(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth);
+void compare_items(const Shape& shape, const Value* before, const Value* now, const Place& out, int depth);
+
+/// Null pointers mean absent. Containers that appear or vanish are members themselves ("." in the set).
+void compare(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth) {
+  if (depth > kDepthMax) return;
+  const Value& sample = now != nullptr && !now->is_null() ? *now : (before != nullptr ? *before : json::null_value());
+  const bool same_kind = before == nullptr || now == nullptr || before->is_null() || now->is_null() || before->kind() == now->kind();
+  const bool map = same_kind && granular_map(shape, sample);
+  const bool list = same_kind && granular_list(shape, sample);
+  const auto empty = [](const Value* value) { return value == nullptr || json::is_empty(*value); };
+  const bool leaf = (!map && !list) || (empty(before) && empty(now));
+  if (map && !leaf) compare_members(shape, before, now, out, depth);
+  if (list && !leaf) compare_items(*shape, before, now, out, depth);
+  if (before == nullptr) out.added.member = true;
+  else if (now == nullptr) out.removed.member = true;
+  else if (leaf && !json::equal(*before, *now)) out.modified.member = true;
+}
+
+void compare_step(const Shape* inner, const std::string& element, const Value* before, const Value* now, const Place& out, int depth) {
+  if (before != nullptr && now != nullptr && json::equal(*before, *now)) return;
+  compare(inner, before, now, out.child(element), depth + 1);
+}
+
+void compare_members(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth) {
+  static const Value kNull;
+  const Object& left = before == nullptr ? json::as_object(kNull) : json::as_object(*before);
+  const Object& right = now == nullptr ? json::as_object(kNull) : json::as_object(*now);
+  for (const auto& member : right) {
+    const Value* old = left.if_contains(member.key());
+    // A plain struct of Go stands in an empty object already; so does a required list, as null.
+    if (old == nullptr && before != nullptr && shape != nullptr && shape->always_there(member.key())) old = &kNull;
+    if (old == nullptr && member.value().is_null()) continue;
+    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), out, depth);
+  }
+  for (const auto& member : left) {
+    if (right.contains(member.key())) continue;
+    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, out, depth);
+  }
+}
+
+void compare_items(const Shape& shape, const Value* before, const Value* now, const Place& out, int depth) {
+  const auto old_items = by_element(shape, json::as_array(before == nullptr ? json::null_value() : *before));
+  const auto new_items = by_element(shape, json::as_array(now == nullptr ? json::null_value() : *now));
+  for (const auto& [element, item] : new_items) {
+    const auto old = old_items.find(element);
+    compare_step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, out, depth);
+  }
+  for (const auto& [element, item] : old_items) {
+    if (!new_items.contains(element)) compare_step(shape.item(), element, item, nullptr, out, depth);
+  }
+}
 
 /// What a request may own: without what only the server writes, and without the other subresource.
 Value owned_part(const Value& object, const std::string& subresource) {
@@ -166,7 +163,7 @@ Value owned_part(const Value& object, const std::string& subresource) {
 
 Difference difference(const Shape* shape, const Value& before, const Value& now) {
   Difference out;
-  Comparison().compare(shape, &before, &now, out.added, out.modified, out.removed, 0);
+  compare(shape, &before, &now, {out.added, out.modified, out.removed}, 0);
   for (FieldSet* set : {&out.added, &out.modified, &out.removed}) {
     set->member = false;
     set->tidy();

@@ -51,6 +51,9 @@ void canonical_value(const FieldType& type, json::Value& value) {
 bool left_out(const Field* field, const json::Value& value) {
   if (value.is_null()) return true;
   if (field == nullptr || field->required || value.is_number() || value.is_bool()) return false;
+  if (field->type.shape == FieldType::Shape::kScalar && field->type.type != nullptr && field->type.type->special >= Special::kRawExtension) {
+    return false;  // free-form: an empty default of a CRD's schema is a default
+  }
   if (value.is_string()) {
     if (!value.get_string().empty()) return false;
     const std::string& name = field->name;
