@@ -144,7 +144,7 @@ class Scenario {
       inspect(expect);
     } else if (op == "cells") {
       const Value got = hived_cells(*allocator_);
-      if (auto d = difference("cells", json::at(expect, "cells"), got, false); !d.empty()) add(step_, "cells as recorded", d);
+      if (auto d = cells_difference(json::at(expect, "cells"), got); !d.empty()) add(step_, "cells as recorded", d);
     } else {
       add(step_, "an operation of the format", "unknown op " + op);
     }

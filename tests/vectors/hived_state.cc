@@ -185,4 +185,72 @@ Value hived_cells(const CellAllocator& allocator) {
   return out;
 }
 
+namespace {
+
+/// The field of our dump that a name stands for; several names mean the same.
+std::string_view field_of(std::string_view name) {
+  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"cellType", "type"},          {"cellLevel", "level"},           {"cellChain", "chain"},           {"cellAddress", "address"},      {"node", "nodes"},
+      {"leafIndices", "leafCells"},  {"leafCellIndices", "leafCells"}, {"indices", "leafCells"},         {"physicalNodes", "nodes"},      {"preassigned", "preassignedCell"},
+      {"preassignedAddress", "preassignedCell"}, {"isPinned", "pinned"}, {"totalLeafCellNumber", "leafCellNumber"}, {"leafCount", "leafCellNumber"}, {"totalLeafCells", "leafCellNumber"},
+      {"atOrHigherThanNode", "atOrAboveNode"}, {"childNumber", "children"}, {"childCellNumber", "children"}};
+  for (const auto& [other, ours] : kNames) {
+    if (name == other) return ours;
+  }
+  return name;
+}
+
+std::string one_cell(const std::string& where, const Value& want, const Value& got) {
+  for (const auto& member : json::as_object(want)) {
+    const Value* value = json::as_object(got).if_contains(field_of(member.key()));
+    if (value == nullptr) return where + "." + std::string(member.key()) + " is not known";
+    const bool count = member.value().is_array() && value->is_int64();
+    const bool single = member.value().is_string() && value->is_array() && value->get_array().size() == 1;
+    if (count ? static_cast<std::int64_t>(member.value().get_array().size()) != value->get_int64()
+              : !json::equal(member.value(), single ? value->get_array()[0] : *value)) {
+      return where + "." + std::string(member.key()) + " = " + json::dump(*value) + ", want " + json::dump(member.value());
+    }
+  }
+  return "";
+}
+
+/// `want` names cells as a list of keys, a list of objects with an address, or a map from key to fields.
+std::string cell_list(const std::string& where, const Value& want, const Object& got) {
+  const auto find = [&](std::string_view key) -> const Value* {
+    if (const Value* exact = got.if_contains(key)) return exact;
+    for (const auto& member : got) {
+      if (json::as_string(json::at(member.value(), "address")) == key) return &member.value();
+    }
+    return nullptr;
+  };
+  std::size_t count = 0;
+  const auto one = [&](std::string_view key, const Value& fields) -> std::string {
+    ++count;
+    const Value* cell = find(key);
+    return cell == nullptr ? where + " lacks " + std::string(key) : one_cell(where + "." + std::string(key), fields, *cell);
+  };
+  std::string wrong;
+  for (const auto& member : json::as_object(want)) {
+    if (wrong.empty()) wrong = one(member.key(), member.value());
+  }
+  for (const Value& item : json::as_array(want)) {
+    if (!wrong.empty()) break;
+    const Value& address = json::at(item, "address").is_null() ? json::at(item, "cellAddress") : json::at(item, "address");
+    wrong = item.is_string() ? one(json::as_string(item), Value(nullptr)) : one(json::as_string(address), item);
+  }
+  if (wrong.empty() && count != got.size()) wrong = where + " has " + std::to_string(got.size()) + " cells, want " + std::to_string(count);
+  return wrong;
+}
+
+}  // namespace
+
+std::string cells_difference(const Value& want, const Value& got) {
+  for (const auto& member : json::as_object(want)) {
+    const bool virt = std::string_view(member.key()).find("irtual") != std::string_view::npos;
+    const std::string wrong = cell_list(std::string(member.key()), member.value(), json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells")));
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
 }  // namespace muster::vectors

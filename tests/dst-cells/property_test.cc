@@ -1,0 +1,180 @@
+// Properties of cells against programs too slow and simple to be wrong: the order of a view against a stable sort, splitting and
+// merging against a fresh tree, mapping against exhaustive search.
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "check.h"
+#include "world.h"
+
+namespace muster::dst {
+namespace {
+
+using namespace engine::cells;
+
+constexpr Time kNow{1'700'000'000'000'000};
+
+RC_GTEST_PROP(CellView, OrderEqualsAStableSortAtEverySearch, ()) {
+  const auto size = *rc::gen::inRange(1, 12);
+  View view;
+  std::vector<std::int32_t> order;
+  std::vector<View::Key> keys(static_cast<std::size_t>(size));
+  for (std::int32_t i = 0; i < size; ++i) {
+    view.add(i, *rc::gen::element(2, 4));
+    order.push_back(i);
+  }
+  const auto changes = *rc::gen::container<std::vector<std::tuple<int, int, int, bool, bool>>>(
+      rc::gen::tuple(rc::gen::inRange(0, size), rc::gen::inRange(0, 3), rc::gen::inRange(0, 2), rc::gen::arbitrary<bool>(), rc::gen::arbitrary<bool>()));
+  for (const auto& [entry, same, higher, bad, search] : changes) {
+    keys[static_cast<std::size_t>(entry)] = {bad, false, same, higher};
+    view.touch(entry);
+    if (!search) continue;
+    const auto key_of = [&](std::int32_t i) { return keys[static_cast<std::size_t>(i)]; };
+    view.refresh(key_of);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return View::pack(key_of(a)) < View::pack(key_of(b)); });
+    RC_ASSERT(view.order() == order);
+  }
+}
+
+struct Placed {
+  PodRef ref;
+  PodSpec spec;
+  BindInfo bind;
+};
+
+std::optional<Placed> place(CellAllocator& cells, const std::string& vc, std::int32_t priority, std::int32_t leaves, const std::string& name) {
+  Placed out;
+  out.ref = {name, "ns/" + name};
+  out.spec.vc = vc;
+  out.spec.priority = priority;
+  out.spec.leaves = leaves;
+  out.spec.group = name;
+  out.spec.members = {{1, leaves}};
+  Decision decision = cells.schedule({out.ref, out.spec, Phase::kFiltering, nullptr, kNow});
+  if (decision.kind != Decision::Kind::kBind) return std::nullopt;
+  out.bind = decision.bind;
+  if (!cells.add_allocated(out.ref, out.spec, out.bind, kNow)) return std::nullopt;
+  return out;
+}
+
+RC_GTEST_PROP(Cells, WhatWasSplitMergesAgain, (std::uint32_t seed)) {
+  Random random(seed);
+  const Config config = random_config(random, false);
+  auto cells = CellAllocator::create(config, Options{true, false});
+  RC_PRE(cells.has_value());
+  auto fresh = CellAllocator::create(config, Options{true, false});
+  std::vector<Placed> placed;
+  for (int i = 0; i < 30; ++i) {
+    if (!placed.empty() && random.chance(40)) {
+      std::swap(placed[random.below(placed.size())], placed.back());
+      RC_ASSERT(cells->delete_allocated(placed.back().ref, placed.back().spec, placed.back().bind).has_value());
+      placed.pop_back();
+    } else {
+      const auto& vc = config.virtual_clusters[random.below(config.virtual_clusters.size())];
+      if (auto one = place(*cells, vc.name, random.chance(30) ? -1 : 0, 1 + static_cast<std::int32_t>(random.below(3)), "p" + std::to_string(i))) placed.push_back(std::move(*one));
+    }
+    RC_ASSERT(check_books(*cells) == "");
+  }
+  for (const Placed& pod : placed) RC_ASSERT(cells->delete_allocated(pod.ref, pod.spec, pod.bind).has_value());
+  RC_ASSERT(check_same(*cells, *fresh) == "");
+  for (std::size_t k = 0; k < cells->cells().chains.size(); ++k) {
+    for (std::size_t l = 1; l < cells->cells().chains[k].free.size(); ++l) {
+      auto a = cells->cells().chains[k].free[l];
+      auto b = fresh->cells().chains[k].free[l];
+      std::sort(a.begin(), a.end());
+      std::sort(b.begin(), b.end());
+      RC_ASSERT(a == b);
+    }
+  }
+}
+
+/// One rack of `nodes` nodes with 2 switches of 2 devices, wholly owned; some nodes are not suggested and some devices are used
+/// opportunistically. Pods ask for whole nodes: a mapping exists iff enough nodes are suggested.
+RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::uint32_t seed)) {
+  Random random(seed);
+  const int nodes = 2 + static_cast<int>(random.below(4));
+  Config config;
+  config.cell_types = {{"SWITCH", "GPU", 2, false, 0}, {"NODE", "SWITCH", 2, true, 0}, {"RACK", "NODE", nodes, false, 0}};
+  PhysicalCellSpec rack;
+  rack.type = "RACK";
+  for (int n = 0; n < nodes; ++n) {
+    PhysicalCellSpec node;
+    node.address = "n" + std::to_string(n);
+    rack.children.push_back(node);
+  }
+  config.physical_cells = {rack};
+  config.virtual_clusters = {{"a", {{random.chance(50) ? "RACK" : "RACK.NODE", 1, 0}}, {}, 0}};
+  if (config.virtual_clusters[0].cells[0].path == "RACK.NODE") config.virtual_clusters[0].cells[0].number = nodes;
+  auto cells = CellAllocator::create(config, Options{true, false});
+  RC_ASSERT(cells.has_value());
+  std::vector<std::string> suggested;
+  for (int n = 0; n < nodes; ++n) {
+    if (random.chance(60)) suggested.push_back("n" + std::to_string(n));
+  }
+  PodSpec spec;
+  spec.vc = "a";
+  spec.leaves = 4;
+  spec.group = "gang";
+  spec.ignore_suggested = false;
+  spec.members = {{1 + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(nodes))), 4}};
+  const PodRef pod{"u", "ns/u"};
+  const Decision decision = cells->schedule({pod, spec, Phase::kFiltering, &suggested, kNow});
+  // Exhaustive: choose any set of suggested nodes of the right size. It exists iff there are enough.
+  const bool possible = static_cast<std::size_t>(spec.members[0].pods) <= suggested.size();
+  RC_ASSERT((decision.kind == Decision::Kind::kBind) == possible);
+  if (!possible) return;
+  std::vector<std::string> used;
+  for (const PodPlacement& one : (*decision.bind.group)[0].pods) {
+    RC_ASSERT(std::find(suggested.begin(), suggested.end(), one.node) != suggested.end());
+    RC_ASSERT(std::find(used.begin(), used.end(), one.node) == used.end());
+    used.push_back(one.node);
+  }
+}
+
+/// Devices of a node picked for one pod: the level of their common cell is the lowest that any set of free devices reaches.
+RC_GTEST_PROP(CellMapping, PicksDevicesAsCloseTogetherAsAnySet, (std::uint32_t seed)) {
+  Random random(seed);
+  Config config;
+  config.cell_types = {{"PAIR", "GPU", 2, false, 0}, {"QUAD", "PAIR", 2, false, 0}, {"NODE", "QUAD", 2, true, 0}};
+  PhysicalCellSpec node;
+  node.type = "NODE";
+  node.address = "n0";
+  config.physical_cells = {node};
+  config.virtual_clusters = {{"a", {{"NODE", 1, 0}}, {}, 0}};
+  auto cells = CellAllocator::create(config, Options{true, false});
+  RC_ASSERT(cells.has_value());
+  std::vector<Placed> singles;
+  for (int i = 0; i < 8; ++i) singles.push_back(*place(*cells, "a", 0, 1, "s" + std::to_string(i)));
+  std::vector<int> free;
+  for (const Placed& one : singles) {
+    if (!random.chance(60)) continue;
+    free.push_back(one.bind.leaves[0]);
+    RC_ASSERT(cells->delete_allocated(one.ref, one.spec, one.bind).has_value());
+  }
+  const int want = 1 + static_cast<int>(random.below(4));
+  const auto got = place(*cells, "a", 0, want, "pod");
+  RC_ASSERT(got.has_value() == (static_cast<int>(free.size()) >= want));
+  if (!got) return;
+  const auto level = [](const std::vector<int>& set) {
+    for (int l = 0; l < 4; ++l) {
+      if (std::all_of(set.begin(), set.end(), [&](int d) { return d >> l == set[0] >> l; })) return l;
+    }
+    return 4;
+  };
+  int best = 4;
+  for (std::uint32_t mask = 1; mask < (1U << free.size()); ++mask) {
+    std::vector<int> set;
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      if ((mask >> i & 1U) != 0) set.push_back(free[i]);
+    }
+    if (static_cast<int>(set.size()) == want) best = std::min(best, level(set));
+  }
+  RC_ASSERT(level(got->bind.leaves) == best);
+}
+
+}  // namespace
+}  // namespace muster::dst
