@@ -11,11 +11,13 @@
 #include <sstream>
 #include <thread>
 
+#include "agent/dns.h"
 #include "agent/hollow/hollow_pods.h"
 #include "agent/node_keeper.h"
 #include "agent/pod_metrics.h"
 #include "agent/pod_worker.h"
 #include "agent/process/process_runtime.h"
+#include "agent/tcp_proxy.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -33,10 +35,16 @@ std::string machine_address() {
   std::string out = "127.0.0.1";
   if (getifaddrs(&list) != 0) return out;
   for (auto* item = list; item != nullptr; item = item->ifa_next) {
-    if (item->ifa_addr == nullptr || item->ifa_addr->sa_family != AF_INET || (item->ifa_flags & IFF_LOOPBACK) != 0) continue;
-    if (std::string_view(item->ifa_name).starts_with("mstr") || std::string_view(item->ifa_name).starts_with("cni") || std::string_view(item->ifa_name).starts_with("docker")) continue;
+    if (item->ifa_addr == nullptr || item->ifa_addr->sa_family != AF_INET ||
+        (item->ifa_flags & IFF_LOOPBACK) != 0)
+      continue;
+    if (std::string_view(item->ifa_name).starts_with("mstr") ||
+        std::string_view(item->ifa_name).starts_with("cni") ||
+        std::string_view(item->ifa_name).starts_with("docker"))
+      continue;
     char text[INET_ADDRSTRLEN] = {};
-    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in*>(item->ifa_addr)->sin_addr, text, sizeof text);
+    inet_ntop(
+        AF_INET, &reinterpret_cast<sockaddr_in*>(item->ifa_addr)->sin_addr, text, sizeof text);
     out = text;
     break;
   }
@@ -51,17 +59,27 @@ class AgentImpl final : public Agent {
         options_(std::move(options)),
         informers_(loop, client),
         runtime_(process::make_process_runtime(loop, runtime_options(options_))),
-        context_{loop, client, informers_, *runtime_, options_.directory, machine_address(), options_.api_address, options_.api_port},
+        context_{loop,
+                 client,
+                 informers_,
+                 *runtime_,
+                 options_.directory,
+                 machine_address(),
+                 options_.api_address,
+                 options_.api_port},
         keeper_(context_),
         hollow_(context_) {
     context_.node_cpu_milli = std::max(1U, std::thread::hardware_concurrency()) * 1000LL;
-    context_.node_memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-    context_.events_of = [this](const std::string& node) -> client::EventRecorder& { return events_of(node); };
-    context_.resolv_conf = [](const std::string&) {
+    context_.node_memory_bytes =
+        static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    context_.events_of = [this](const std::string& node) -> client::EventRecorder& {
+      return events_of(node);
+    };
+    context_.resolv_conf = [this](const std::string& ns) {
       std::ifstream file("/etc/resolv.conf");
       std::stringstream text;
       text << file.rdbuf();
-      return text.str();
+      return dns_ ? resolv_conf(runtime_->gateway(), ns, text.str()) : text.str();
     };
     const auto find = [this](const std::string& uid) { return find_worker(uid); };
     streams_ = make_stream_server(context_, find);
@@ -76,7 +94,9 @@ class AgentImpl final : public Agent {
   Task<Result<void>> start() override {
     std::error_code error;
     fs::create_directories(options_.directory, error);
-    if (error) co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", options_.directory, error.message()));
+    if (error)
+      co_return fail(Code::kInternal,
+                     fmt::format("make \"{}\": {}", options_.directory, error.message()));
     auto images = Images::load(options_.images_file);
     if (!images) co_return fail(images.error());
     context_.images = std::move(*images);
@@ -102,6 +122,8 @@ class AgentImpl final : public Agent {
     if (remove_pods && !options_.hollow) {
       for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
     }
+    if (dns_) dns_->stop();
+    api_proxy_.reset();
     co_await informers_.stop_all();
     for (auto& [node, recorder] : recorders_) co_await recorder->flush();
     if (!options_.hollow) co_await runtime_->stop(/*clean=*/remove_pods);
@@ -115,7 +137,8 @@ class AgentImpl final : public Agent {
   static process::ProcessRuntimeOptions runtime_options(const AgentOptions& options) {
     process::ProcessRuntimeOptions out;
     out.directory = options.directory;
-    out.shim_binary = options.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string() : options.shim_binary;
+    out.shim_binary = options.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string()
+                                                  : options.shim_binary;
     out.isolate = options.isolate;
     return out;
   }
@@ -130,7 +153,33 @@ class AgentImpl final : public Agent {
     for (auto& sandbox : *found) adopted_[sandbox.id] = std::move(sandbox);
     if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
+    serve_pods();
     co_return Result<void>();
+  }
+
+  /// What pods in a network of their own need from this machine: names, and a way to the API
+  /// server.
+  void serve_pods() {
+    const auto gateway = runtime_->gateway();
+    if (gateway.empty()) return;
+    auto dns = std::make_unique<Dns>(context_, gateway);
+    const auto serving = dns->start();
+    if (!serving) {
+      log::warn("agent", "{}", serving.error().message);
+    } else {
+      dns_ = std::move(dns);
+    }
+    if (options_.api_port == 0) return;
+    ProxyPorts ports;
+    ports.listen_address = gateway;
+    ports.listen_port = options_.api_port;
+    ports.target_address = options_.api_address;
+    ports.target_port = options_.api_port;
+    api_proxy_ = std::make_unique<TcpProxy>(loop_);
+    const auto proxied = api_proxy_->start(std::move(ports));
+    if (!proxied) log::warn("agent", "pods cannot reach the API: {}", proxied.error().message);
+    // A name, because the server's certificate knows names, not the address of this bridge.
+    if (proxied && dns_) context_.api_host = "kubernetes.default.svc";
   }
 
   std::shared_ptr<PodWorker> find_worker(const std::string& uid) const {
@@ -144,19 +193,28 @@ class AgentImpl final : public Agent {
     return *recorder;
   }
 
-  // ---- what the API says --------------------------------------------------------------------------------
+  // ---- what the API says
+  // --------------------------------------------------------------------------------
 
   void follow() {
     namespace res = client::resources;
     client::InformerHandlers nodes;
-    nodes.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) { node_changed(before, after); };
+    nodes.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) {
+      node_changed(before, after);
+    };
     informers_.get(res::kNodes).add_handlers(std::move(nodes));
     client::InformerHandlers pods;
-    pods.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) { pod_changed(before, after); };
+    pods.on_change = [this](const ObjectPtr& before, const ObjectPtr& after) {
+      pod_changed(before, after);
+    };
     informers_.get(res::kPods).add_handlers(std::move(pods));
-    for (const auto& [resource, plural] : {std::pair(&res::kConfigMaps, "configmaps"), {&res::kSecrets, "secrets"}}) {
+    informers_.get(res::kServices);
+    informers_.get(res::kEndpoints);
+    for (const auto& [resource, plural] :
+         {std::pair(&res::kConfigMaps, "configmaps"), {&res::kSecrets, "secrets"}}) {
       client::InformerHandlers objects;
-      objects.on_change = [this, kind = std::string(plural)](const ObjectPtr& before, const ObjectPtr& after) {
+      objects.on_change = [this, kind = std::string(plural)](const ObjectPtr& before,
+                                                             const ObjectPtr& after) {
         if (before && after) object_changed(kind, *after);
       };
       informers_.get(*resource).add_handlers(std::move(objects));
@@ -181,7 +239,8 @@ class AgentImpl final : public Agent {
     const std::string name(kube::name_of(*after));
     const auto kind = kind_of(*after);
     const auto old = nodes_.find(name) == nodes_.end() ? NodeKind::kForeign : nodes_[name];
-    const auto gpus = parse_int(json::as_string(at(*after, "status", "capacity", "nvidia.com/gpu")));
+    const auto gpus =
+        parse_int(json::as_string(at(*after, "status", "capacity", "nvidia.com/gpu")));
     context_.gpus.set_count(name, static_cast<int>(gpus.value_or(0)));
     if (kind == old) return;
     nodes_[name] = kind;
@@ -195,7 +254,8 @@ class AgentImpl final : public Agent {
 
   void pod_changed(const ObjectPtr& before, const ObjectPtr& after) {
     if (stopping_) return;
-    if (before && (!after || kube::uid_of(*before) != kube::uid_of(*after))) pod_removed(std::string(kube::uid_of(*before)));
+    if (before && (!after || kube::uid_of(*before) != kube::uid_of(*after)))
+      pod_removed(std::string(kube::uid_of(*before)));
     if (!after) return;
     const auto node = json::text(at(*after, "spec", "nodeName"));
     if (node.empty()) return;
@@ -215,7 +275,10 @@ class AgentImpl final : public Agent {
       adopted = std::move(known->second);
       adopted_.erase(known);
     }
-    auto worker = std::make_shared<PodWorker>(context_, after, std::move(adopted), [this](const std::string& done) { workers_.erase(done); });
+    auto worker = std::make_shared<PodWorker>(
+        context_, after, std::move(adopted), [this](const std::string& done) {
+          workers_.erase(done);
+        });
     workers_[uid] = worker;
     worker->start();
   }
@@ -228,7 +291,8 @@ class AgentImpl final : public Agent {
   void object_changed(const std::string& kind, const json::Value& object) {
     const ObjectRef ref(kind, std::string(kube::name_of(object)));
     for (const auto& [uid, worker] : workers_) {
-      if (kube::namespace_of(*worker->pod()) == kube::namespace_of(object)) worker->object_changed(ref);
+      if (kube::namespace_of(*worker->pod()) == kube::namespace_of(object))
+        worker->object_changed(ref);
     }
   }
 
@@ -245,9 +309,11 @@ class AgentImpl final : public Agent {
     const auto pods = options_.directory + "/pods";
     const auto work = [known, pods] {
       std::error_code error;
-      for (fs::directory_iterator item(pods, error), end; !error && item != end; item.increment(error)) {
+      for (fs::directory_iterator item(pods, error), end; !error && item != end;
+           item.increment(error)) {
         std::error_code ignored;
-        if (!known.contains(item->path().filename().string())) fs::remove_all(item->path(), ignored);
+        if (!known.contains(item->path().filename().string()))
+          fs::remove_all(item->path(), ignored);
       }
     };
     co_await loop_.run_on_worker(work);
@@ -262,8 +328,10 @@ class AgentImpl final : public Agent {
   HollowPods hollow_;
   std::map<std::string, NodeKind> nodes_;
   std::map<std::string, std::shared_ptr<PodWorker>> workers_;  // by pod uid
-  std::map<std::string, SandboxStatus> adopted_;               // not yet claimed by a pod of the API
+  std::map<std::string, SandboxStatus> adopted_;  // not yet claimed by a pod of the API
   std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;
+  std::unique_ptr<Dns> dns_;
+  std::unique_ptr<TcpProxy> api_proxy_;
   std::unique_ptr<PodStreamServer> streams_;
   std::unique_ptr<Metrics> metrics_;
   bool stopping_ = false;

@@ -1,8 +1,9 @@
 /// The node agent: what a kubelet is to Kubernetes, for the virtual nodes of one machine.
 ///
 /// It takes care of every Node that carries the label muster.dev/virtual=true or the annotation
-/// muster.dev/hollow=true: pods bound to the first kind run here through the Runtime, pods of hollow nodes only
-/// seem to. Sees the cluster through the client alone. Everything runs on the loop.
+/// muster.dev/hollow=true: pods bound to the first kind run here through the Runtime, pods of
+/// hollow nodes only seem to. Sees the cluster through the client alone. Everything runs on the
+/// loop.
 #pragma once
 
 #include <memory>
@@ -18,13 +19,13 @@
 namespace muster::agent {
 
 struct AgentOptions {
-  std::string directory;      // state; made when absent
-  std::string shim_binary;    // empty: this program
-  std::string images_file;    // see images.h; empty: none
-  std::string api_address;    // where the API server listens
+  std::string directory;    // state; made when absent
+  std::string shim_binary;  // empty: this program
+  std::string images_file;  // see images.h; empty: none
+  std::string api_address;  // where the API server listens
   int api_port = 0;
-  bool hollow = false;        // every node is
-  bool isolate = true;        // false: no namespaces even as root
+  bool hollow = false;  // every node is
+  bool isolate = true;  // false: no namespaces even as root
 };
 
 class Agent {
@@ -32,8 +33,8 @@ class Agent {
   virtual ~Agent() = default;
   /// Adopts what an earlier agent left running; returns once pods are followed.
   virtual Task<Result<void>> start() = 0;
-  /// `remove_pods`: stop everything and leave no trace on the machine (pods stay in the API and run again at the
-  /// next start); else pods go on without an agent until the next one adopts them.
+  /// `remove_pods`: stop everything and leave no trace on the machine (pods stay in the API and run
+  /// again at the next start); else pods go on without an agent until the next one adopts them.
   virtual Task<void> stop(bool remove_pods) = 0;
 
   /// Logs, exec, attach and port-forward of pods on this agent's nodes.

@@ -21,7 +21,8 @@ using json::text;
 
 constexpr const char* kGpu = "nvidia.com/gpu";
 
-std::vector<std::string> words(const json::Value& value, const std::map<std::string, std::string>& env) {
+std::vector<std::string> words(const json::Value& value,
+                               const std::map<std::string, std::string>& env) {
   std::vector<std::string> out;
   for (const auto& item : json::as_array(value)) out.push_back(expand(json::as_string(item), env));
   return out;
@@ -33,14 +34,19 @@ std::int64_t amount(const json::Value& value, bool milli) {
   return !parsed ? 0 : milli ? parsed->milli() : parsed->units();
 }
 
-std::optional<std::int64_t> number(const json::Value& pod, const json::Value& container, const char* field) {
-  for (const auto* holder : {&at(container, "securityContext", field), &at(pod, "spec", "securityContext", field)}) {
+std::optional<std::int64_t> number(const json::Value& pod,
+                                   const json::Value& container,
+                                   const char* field) {
+  for (const auto* holder :
+       {&at(container, "securityContext", field), &at(pod, "spec", "securityContext", field)}) {
     if (!holder->is_null()) return json::as_int(*holder);
   }
   return std::nullopt;
 }
 
-std::string termination_file(const std::string& pod_directory, const std::string& name) { return fmt::format("{}/termination-{}", pod_directory, name); }
+std::string termination_file(const std::string& pod_directory, const std::string& name) {
+  return fmt::format("{}/termination-{}", pod_directory, name);
+}
 
 }  // namespace
 
@@ -66,7 +72,9 @@ SandboxConfig sandbox_config(const json::Value& pod, const std::string& director
 }
 
 EnvList default_env(const Context& context, const json::Value& pod) {
-  EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOSTNAME", pod_hostname(pod)}, {"HOME", "/root"}};
+  EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+              {"HOSTNAME", pod_hostname(pod)},
+              {"HOME", "/root"}};
   if (!context.api_host.empty()) {
     const auto port = std::to_string(context.api_port);
     env.emplace_back("KUBERNETES_SERVICE_HOST", context.api_host);
@@ -77,7 +85,9 @@ EnvList default_env(const Context& context, const json::Value& pod) {
 }
 
 Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::Value& container) {
-  const auto wanted_by = [](const json::Value& one) { return amount(at(one, "resources", "limits", kGpu), false); };
+  const auto wanted_by = [](const json::Value& one) {
+    return amount(at(one, "resources", "limits", kGpu), false);
+  };
   std::int64_t total = 0, before = 0;
   const auto own = wanted_by(container);
   for (const auto& one : json::as_array(at(pod, "spec", "containers"))) {
@@ -86,14 +96,18 @@ Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::V
   }
   total = std::max(total, own);  // an init container may ask for more than all others
   if (total == 0) return EnvList{};
-  const auto indices = ledger.take(text(at(pod, "spec", "nodeName")), std::string(kube::uid_of(pod)), static_cast<int>(total),
+  const auto indices = ledger.take(text(at(pod, "spec", "nodeName")),
+                                   std::string(kube::uid_of(pod)),
+                                   static_cast<int>(total),
                                    std::string(kube::annotation(pod, "muster.dev/gpu-indices")));
   if (!indices) return fail(indices.error());
   std::string list;
-  for (std::int64_t i = before; i < before + own && i < static_cast<std::int64_t>(indices->size()); ++i) {
+  for (std::int64_t i = before; i < before + own && i < static_cast<std::int64_t>(indices->size());
+       ++i) {
     list += fmt::format("{}{}", list.empty() ? "" : ",", (*indices)[static_cast<std::size_t>(i)]);
   }
-  return EnvList{{"NVIDIA_VISIBLE_DEVICES", list.empty() ? "void" : list}, {"CUDA_VISIBLE_DEVICES", list}};
+  return EnvList{{"NVIDIA_VISIBLE_DEVICES", list.empty() ? "void" : list},
+                 {"CUDA_VISIBLE_DEVICES", list}};
 }
 
 Limits container_limits(const json::Value& container) {
@@ -105,8 +119,12 @@ Limits container_limits(const json::Value& container) {
   return limits;
 }
 
-Result<ContainerConfig> make_container_config(const json::Value& pod, const json::Value& container, const Image& image, const EnvList& env,
-                                              const std::string& directory, int attempt) {
+Result<ContainerConfig> make_container_config(const json::Value& pod,
+                                              const json::Value& container,
+                                              const Image& image,
+                                              const EnvList& env,
+                                              const std::string& directory,
+                                              int attempt) {
   ContainerConfig config;
   config.name = text(at(container, "name"));
   config.attempt = attempt;
@@ -121,7 +139,10 @@ Result<ContainerConfig> make_container_config(const json::Value& pod, const json
   const auto& rest = !args.empty() ? args : command.empty() ? image.command : args;
   config.args.insert(config.args.end(), rest.begin(), rest.end());
   if (config.args.empty()) {
-    return fail(Code::kInvalid, fmt::format("no command specified: image \"{}\" is not pulled, so the container needs a command (or an entrypoint in the image map)", config.image));
+    return fail(Code::kInvalid,
+                fmt::format("no command specified: image \"{}\" is not pulled, so the container "
+                            "needs a command (or an entrypoint in the image map)",
+                            config.image));
   }
   config.working_dir = text(at(container, "workingDir"));
   if (config.working_dir.empty()) config.working_dir = image.working_dir;
@@ -137,22 +158,31 @@ Result<ContainerConfig> make_container_config(const json::Value& pod, const json
   config.tty = json::as_bool(at(container, "tty"));
   const auto& security = at(container, "securityContext");
   config.read_only_root = json::as_bool(at(security, "readOnlyRootFilesystem"));
-  config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() && !json::as_bool(at(security, "allowPrivilegeEscalation"));
+  config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() &&
+                             !json::as_bool(at(security, "allowPrivilegeEscalation"));
   config.user = number(pod, container, "runAsUser");
   config.group = number(pod, container, "runAsGroup");
   if (config.user && !config.group) config.group = 0;
-  for (const auto& group : json::as_array(at(pod, "spec", "securityContext", "supplementalGroups"))) config.groups.push_back(json::as_int(group));
-  if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null()) config.groups.push_back(json::as_int(group));
+  for (const auto& group : json::as_array(at(pod, "spec", "securityContext", "supplementalGroups")))
+    config.groups.push_back(json::as_int(group));
+  if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null())
+    config.groups.push_back(json::as_int(group));
   config.limits = container_limits(container);
   return config;
 }
 
-std::string termination_message(const json::Value& container, const std::string& pod_directory, const std::string& name, const std::string& log_file, int exit_code) {
+std::string termination_message(const json::Value& container,
+                                const std::string& pod_directory,
+                                const std::string& name,
+                                const std::string& log_file,
+                                int exit_code) {
   std::ifstream file(termination_file(pod_directory, name), std::ios::binary);
   std::string message(4096, '\0');
   file.read(message.data(), static_cast<std::streamsize>(message.size()));
   message.resize(static_cast<std::size_t>(file.gcount()));
-  if (!message.empty() || exit_code == 0 || json::as_string(at(container, "terminationMessagePolicy")) != "FallbackToLogsOnError") return message;
+  if (!message.empty() || exit_code == 0 ||
+      json::as_string(at(container, "terminationMessagePolicy")) != "FallbackToLogsOnError")
+    return message;
   LogOptions options;
   options.tail_lines = 80;
   message = read_log(log_file, options);

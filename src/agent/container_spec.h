@@ -17,12 +17,21 @@ EnvList default_env(const Context& context, const json::Value& pod);
 Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::Value& container);
 
 /// Without id and mounts.
-Result<ContainerConfig> make_container_config(const json::Value& pod, const json::Value& container, const Image& image, const EnvList& env,
-                                              const std::string& directory, int attempt);
+Result<ContainerConfig> make_container_config(const json::Value& pod,
+                                              const json::Value& container,
+                                              const Image& image,
+                                              const EnvList& env,
+                                              const std::string& directory,
+                                              int attempt);
 Limits container_limits(const json::Value& container);
 
 std::string log_path(const std::string& pod_directory, const std::string& container, int attempt);
-/// What the container left in its termination message file, or the end of its log if it asked for that.
-std::string termination_message(const json::Value& container, const std::string& pod_directory, const std::string& name, const std::string& log_file, int exit_code);
+/// What the container left in its termination message file, or the end of its log if it asked for
+/// that.
+std::string termination_message(const json::Value& container,
+                                const std::string& pod_directory,
+                                const std::string& name,
+                                const std::string& log_file,
+                                int exit_code);
 
 }  // namespace muster::agent

@@ -10,7 +10,8 @@
 namespace muster::agent {
 namespace {
 
-// NVML's ABI, as much of it as is used. Its header is not free software; these are facts about the interface.
+// NVML's ABI, as much of it as is used. Its header is not free software; these are facts about the
+// interface.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -30,13 +31,15 @@ std::vector<Gpu> find_gpus() {
   const auto init = symbol<int (*)()>(library, "nvmlInit_v2");
   const auto shutdown = symbol<int (*)()>(library, "nvmlShutdown");
   const auto count_of = symbol<int (*)(unsigned*)>(library, "nvmlDeviceGetCount_v2");
-  const auto handle_of = symbol<int (*)(unsigned, NvmlDevice*)>(library, "nvmlDeviceGetHandleByIndex_v2");
+  const auto handle_of =
+      symbol<int (*)(unsigned, NvmlDevice*)>(library, "nvmlDeviceGetHandleByIndex_v2");
   const auto name_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetName");
   const auto uuid_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetUUID");
-  const auto memory_of = symbol<int (*)(NvmlDevice, NvmlMemory*)>(library, "nvmlDeviceGetMemoryInfo");
+  const auto memory_of =
+      symbol<int (*)(NvmlDevice, NvmlMemory*)>(library, "nvmlDeviceGetMemoryInfo");
   unsigned count = 0;
-  if (init == nullptr || shutdown == nullptr || count_of == nullptr || handle_of == nullptr || name_of == nullptr || uuid_of == nullptr || memory_of == nullptr ||
-      init() != 0) {
+  if (init == nullptr || shutdown == nullptr || count_of == nullptr || handle_of == nullptr ||
+      name_of == nullptr || uuid_of == nullptr || memory_of == nullptr || init() != 0) {
     dlclose(library);
     return out;
   }
@@ -60,10 +63,14 @@ std::vector<Gpu> find_gpus() {
   return out;
 }
 
-Result<std::vector<int>> GpuLedger::take(const std::string& node, const std::string& pod_uid, int count, const std::string& chosen) {
+Result<std::vector<int>> GpuLedger::take(const std::string& node,
+                                         const std::string& pod_uid,
+                                         int count,
+                                         const std::string& chosen) {
   if (const auto held = by_pod_.find(pod_uid); held != by_pod_.end()) return held->second.indices;
   Held held{node, {}};
-  for (const auto& word : split_nonempty(chosen, ',')) held.indices.push_back(static_cast<int>(parse_int(trim(word)).value_or(-1)));
+  for (const auto& word : split_nonempty(chosen, ','))
+    held.indices.push_back(static_cast<int>(parse_int(trim(word)).value_or(-1)));
   if (held.indices.empty()) {
     std::set<int> used;
     for (const auto& [uid, other] : by_pod_) {
@@ -74,8 +81,11 @@ Result<std::vector<int>> GpuLedger::take(const std::string& node, const std::str
     }
   }
   if (static_cast<int>(held.indices.size()) < count) {
-    return fail(Code::kUnavailable, fmt::format("Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: {}, Available: {}", count,
-                                                held.indices.size()));
+    return fail(Code::kUnavailable,
+                fmt::format("Allocate failed due to requested number of devices unavailable for "
+                            "nvidia.com/gpu. Requested: {}, Available: {}",
+                            count,
+                            held.indices.size()));
   }
   return (by_pod_[pod_uid] = std::move(held)).indices;
 }

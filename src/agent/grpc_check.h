@@ -9,6 +9,7 @@
 namespace muster::agent {
 
 /// Succeeds when the service answers SERVING.
-Task<Result<void>> grpc_health_check(net::Loop& loop, std::string address, int port, std::string service, Duration timeout);
+Task<Result<void>> grpc_health_check(
+    net::Loop& loop, std::string address, int port, std::string service, Duration timeout);
 
 }  // namespace muster::agent

@@ -1,7 +1,7 @@
 /// What an image name means on a machine that pulls none.
 ///
-/// An image that is not in the file runs on the machine's own file system. The file (YAML) maps names, or
-/// prefixes that end in `*`, to a directory that becomes the container's root:
+/// An image that is not in the file runs on the machine's own file system. The file (YAML) maps
+/// names, or prefixes that end in `*`, to a directory that becomes the container's root:
 ///
 ///   images:
 ///   - name: "registry.example/train:*"

@@ -17,7 +17,9 @@ void LogDecoder::record(std::string_view line, std::string& out) {
   const auto stream = line.substr(first + 1, second - first - 1);
   const bool whole = line[second + 1] == 'F';
   const auto content = line.substr(second + 3);
-  if (!options_.stream.empty() && options_.stream != "All" && (options_.stream == "Stderr") != (stream == "stderr")) return;
+  if (!options_.stream.empty() && options_.stream != "All" &&
+      (options_.stream == "Stderr") != (stream == "stderr"))
+    return;
   if (options_.since) {
     const auto parsed = parse_time(time);
     if (parsed && *parsed < options_.since) return;
@@ -54,8 +56,8 @@ std::string LogDecoder::feed(std::string_view bytes) {
 std::int64_t tail_offset(int fd, std::int64_t lines) {
   const auto size = lseek(fd, 0, SEEK_END);
   if (lines <= 0 || size <= 0) return size;
-  // Records, not lines, are counted from the end; a piece ("P") belongs to the line that follows it, so pieces
-  // found on the way are not counted.
+  // Records, not lines, are counted from the end; a piece ("P") belongs to the line that follows
+  // it, so pieces found on the way are not counted.
   constexpr std::int64_t kBlock = 64 * 1024;
   std::string tail;
   std::int64_t begin = size;
@@ -78,7 +80,8 @@ std::int64_t tail_offset(int fd, std::int64_t lines) {
       const auto line = std::string_view(tail).substr(start, end - start);
       const auto tag = line.find(" F ");
       const auto piece = line.find(" P ");
-      const bool whole = tag != std::string_view::npos && (piece == std::string_view::npos || tag < piece);
+      const bool whole =
+          tag != std::string_view::npos && (piece == std::string_view::npos || tag < piece);
       // An unfinished last line counts as one, too.
       if (whole || last) {
         if (found == lines) return begin + static_cast<std::int64_t>(end);
@@ -101,9 +104,11 @@ std::string read_log(const std::string& path, const LogOptions& options) {
   }
   LogDecoder decoder(options);
   std::string out, block(64 * 1024, '\0');
-  for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;) out += decoder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(got)));
+  for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;)
+    out += decoder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(got)));
   close(fd);
-  if (options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(options.limit_bytes)) out.resize(static_cast<std::size_t>(options.limit_bytes));
+  if (options.limit_bytes >= 0 && out.size() > static_cast<std::size_t>(options.limit_bytes))
+    out.resize(static_cast<std::size_t>(options.limit_bytes));
   return out;
 }
 

@@ -11,10 +11,10 @@ namespace muster::agent {
 
 struct LogOptions {
   bool timestamps = false;
-  Time since;                      // zero: all
-  std::int64_t tail_lines = -1;    // -1: all
-  std::int64_t limit_bytes = -1;   // -1: no limit
-  std::string stream;              // "Stdout" or "Stderr" only; empty: both
+  Time since;                     // zero: all
+  std::int64_t tail_lines = -1;   // -1: all
+  std::int64_t limit_bytes = -1;  // -1: no limit
+  std::string stream;             // "Stdout" or "Stderr" only; empty: both
 };
 
 /// Turns complete records of a log file into text; keeps an unfinished record for the next call.
@@ -31,7 +31,8 @@ class LogDecoder {
   bool inside_line_ = false;  // the last record was a piece ("P")
 };
 
-/// Where the last `lines` lines of a log file begin. Reads backwards in blocks: cost does not grow with the file.
+/// Where the last `lines` lines of a log file begin. Reads backwards in blocks: cost does not grow
+/// with the file.
 std::int64_t tail_offset(int fd, std::int64_t lines);
 /// The whole of a finished log (blocking; small uses and tests).
 std::string read_log(const std::string& path, const LogOptions& options);

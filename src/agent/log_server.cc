@@ -24,7 +24,9 @@ using json::at;
 int last_attempt(const std::string& pod_directory, const std::string& container) {
   int last = -1;
   std::error_code error;
-  for (fs::directory_iterator item(fmt::format("{}/logs/{}", pod_directory, container), error), end; !error && item != end; item.increment(error)) {
+  for (fs::directory_iterator item(fmt::format("{}/logs/{}", pod_directory, container), error), end;
+       !error && item != end;
+       item.increment(error)) {
     last = std::max(last, static_cast<int>(parse_int(item->path().stem().string()).value_or(-1)));
   }
   return last;
@@ -42,7 +44,8 @@ LogOptions log_options(const net::Target& target, Time now) {
   options.timestamps = target.get("timestamps") == "true";
   if (const auto lines = parse_int(target.get("tailLines")); lines) options.tail_lines = *lines;
   if (const auto bytes = parse_int(target.get("limitBytes")); bytes) options.limit_bytes = *bytes;
-  if (const auto span = parse_int(target.get("sinceSeconds")); span) options.since = now - std::chrono::seconds(*span);
+  if (const auto span = parse_int(target.get("sinceSeconds")); span)
+    options.since = now - std::chrono::seconds(*span);
   if (const auto time = parse_time(target.get("sinceTime")); time) options.since = *time;
   options.stream = std::string(target.get("stream"));
   return options;
@@ -71,7 +74,11 @@ bool runs(const std::shared_ptr<PodWorker>& worker, const std::string& container
 
 }  // namespace
 
-Task<void> serve_log(Context& context, std::shared_ptr<PodWorker> worker, json::Value pod, net::Target target, net::ResponseWriter& writer) {
+Task<void> serve_log(Context& context,
+                     std::shared_ptr<PodWorker> worker,
+                     json::Value pod,
+                     net::Target target,
+                     net::ResponseWriter& writer) {
   const auto container = container_of(pod, target);
   const auto directory = fmt::format("{}/pods/{}", context.directory, kube::uid_of(pod));
   const auto name = std::string(kube::name_of(pod));
@@ -81,17 +88,23 @@ Task<void> serve_log(Context& context, std::shared_ptr<PodWorker> worker, json::
     Error error;
     error.code = Code::kBadRequest;
     const auto* record = worker ? worker->find_container(container) : nullptr;
-    const auto why = record != nullptr && !record->waiting_reason.empty() ? record->waiting_reason : initialized(worker ? worker->state() : PodState{}) ? "ContainerCreating" : "PodInitializing";
-    error.message = target.get("previous") == "true"
-                        ? fmt::format("previous terminated container \"{}\" in pod \"{}\" not found", container, name)
-                        : fmt::format("container \"{}\" in pod \"{}\" is waiting to start: {}", container, name, why);
+    const auto why = record != nullptr && !record->waiting_reason.empty() ? record->waiting_reason
+                     : initialized(worker ? worker->state() : PodState{}) ? "ContainerCreating"
+                                                                          : "PodInitializing";
+    error.message =
+        target.get("previous") == "true"
+            ? fmt::format(
+                  "previous terminated container \"{}\" in pod \"{}\" not found", container, name)
+            : fmt::format(
+                  "container \"{}\" in pod \"{}\" is waiting to start: {}", container, name, why);
     co_await send_error(writer, std::move(error));
     co_return;
   }
   const auto path = log_path(directory, container, attempt);
   const process::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto options = log_options(target, context.loop.now());
-  if (file && options.tail_lines >= 0) lseek(file.get(), tail_offset(file.get(), options.tail_lines), SEEK_SET);
+  if (file && options.tail_lines >= 0)
+    lseek(file.get(), tail_offset(file.get(), options.tail_lines), SEEK_SET);
   if (file && options.tail_lines < 0) lseek(file.get(), 0, SEEK_SET);
 
   net::Response head;
@@ -109,8 +122,10 @@ Task<void> serve_log(Context& context, std::shared_ptr<PodWorker> worker, json::
     if (watch) drain(watch->fd());
     const bool running = watch && runs(worker, container, attempt);
     for (ssize_t got; (got = read(file.get(), block.data(), block.size())) > 0 && budget != 0;) {
-      auto text = std::make_shared<std::string>(decoder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(got))));
-      if (budget > 0 && static_cast<std::int64_t>(text->size()) > budget) text->resize(static_cast<std::size_t>(budget));
+      auto text = std::make_shared<std::string>(
+          decoder.feed(std::string_view(block).substr(0, static_cast<std::size_t>(got))));
+      if (budget > 0 && static_cast<std::int64_t>(text->size()) > budget)
+        text->resize(static_cast<std::size_t>(budget));
       if (budget > 0) budget -= static_cast<std::int64_t>(text->size());
       if (text->empty()) continue;
       const auto written = co_await writer.write(std::shared_ptr<const std::string>(text));

@@ -9,6 +9,10 @@
 namespace muster::agent {
 
 /// `worker` may be null: the pod is only remembered by its files below the agent's directory.
-Task<void> serve_log(Context& context, std::shared_ptr<PodWorker> worker, json::Value pod, net::Target target, net::ResponseWriter& writer);
+Task<void> serve_log(Context& context,
+                     std::shared_ptr<PodWorker> worker,
+                     json::Value pod,
+                     net::Target target,
+                     net::ResponseWriter& writer);
 
 }  // namespace muster::agent

@@ -21,7 +21,8 @@ std::string pod_hostname(const json::Value& pod) {
 std::string pod_fqdn(const json::Value& pod) {
   const auto subdomain = json::as_string(at(pod, "spec", "subdomain"));
   if (subdomain.empty()) return "";
-  return fmt::format("{}.{}.{}.svc.cluster.local", pod_hostname(pod), subdomain, kube::namespace_of(pod));
+  return fmt::format(
+      "{}.{}.{}.svc.cluster.local", pod_hostname(pod), subdomain, kube::namespace_of(pod));
 }
 
 std::string hosts_file(const json::Value& pod, const std::string& address) {
@@ -34,7 +35,8 @@ std::string hosts_file(const json::Value& pod, const std::string& address) {
       "fe00::1\tip6-allnodes\n"
       "fe00::2\tip6-allrouters\n";
   const auto fqdn = pod_fqdn(pod);
-  if (!address.empty()) out += fmt::format("{}\t{}{}{}\n", address, fqdn, fqdn.empty() ? "" : "\t", pod_hostname(pod));
+  if (!address.empty())
+    out += fmt::format("{}\t{}{}{}\n", address, fqdn, fqdn.empty() ? "" : "\t", pod_hostname(pod));
   const auto& aliases = json::as_array(at(pod, "spec", "hostAliases"));
   if (!aliases.empty()) out += "\n# Entries added by HostAliases.\n";
   for (const auto& alias : aliases) {

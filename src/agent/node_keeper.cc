@@ -15,7 +15,8 @@ namespace {
 using json::at;
 using std::chrono::seconds;
 constexpr Duration kLeasePeriod = seconds(10);
-constexpr int kReportsEvery = 30;  // leases between two status reports: five minutes, as a kubelet does
+constexpr int kReportsEvery =
+    30;  // leases between two status reports: five minutes, as a kubelet does
 
 std::string first_line(const char* path) {
   std::string line;
@@ -24,16 +25,23 @@ std::string first_line(const char* path) {
   return line;
 }
 
-json::Value condition(const json::Value& node, const char* type, bool value, const char* reason, const char* message, Time now) {
+json::Value condition(const json::Value& node,
+                      const char* type,
+                      bool value,
+                      const char* reason,
+                      const char* message,
+                      Time now) {
   const char* status = value ? "True" : "False";
   const auto& old = kube::condition(node, type);
-  const bool same = json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null();
-  return json::Object{{"type", type},
-                      {"status", status},
-                      {"lastHeartbeatTime", format_time(now)},
-                      {"lastTransitionTime", same ? json::text(at(old, "lastTransitionTime")) : format_time(now)},
-                      {"reason", reason},
-                      {"message", message}};
+  const bool same =
+      json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null();
+  return json::Object{
+      {"type", type},
+      {"status", status},
+      {"lastHeartbeatTime", format_time(now)},
+      {"lastTransitionTime", same ? json::text(at(old, "lastTransitionTime")) : format_time(now)},
+      {"reason", reason},
+      {"message", message}};
 }
 
 }  // namespace
@@ -57,7 +65,10 @@ json::Value node_info(const std::string& runtime_version) {
                       {"kubeletVersion", "v1.37.0"},
                       {"kubeProxyVersion", ""},
                       {"operatingSystem", "linux"},
-                      {"architecture", arch == "x86_64" ? "amd64" : arch == "aarch64" ? "arm64" : arch}};
+                      {"architecture",
+                       arch == "x86_64"    ? "amd64"
+                       : arch == "aarch64" ? "arm64"
+                                           : arch}};
 }
 
 void NodeKeeper::add(const std::string& node) {
@@ -97,7 +108,8 @@ Task<void> NodeKeeper::run() {
       }
     }
     if (stopping_) break;
-    co_await wake_->wait(std::max<Duration>(next_lease - context_.loop.monotonic(), std::chrono::milliseconds(1)));
+    co_await wake_->wait(
+        std::max<Duration>(next_lease - context_.loop.monotonic(), std::chrono::milliseconds(1)));
   }
   running_ = false;
   ended_->notify();
@@ -105,19 +117,28 @@ Task<void> NodeKeeper::run() {
 
 Task<void> NodeKeeper::renew_lease(std::string node) {
   const auto now = context_.loop.now();
-  json::Object spec{{"holderIdentity", node}, {"leaseDurationSeconds", 40}, {"renewTime", format_micro_time(now)}};
+  json::Object spec{{"holderIdentity", node},
+                    {"leaseDurationSeconds", 40},
+                    {"renewTime", format_micro_time(now)}};
   json::Value patch = json::Object{{"spec", spec}};
-  const auto renewed = co_await context_.client.patch(client::resources::kLeases, "kube-node-lease", node, "", client::PatchType::kMerge, std::move(patch));
+  const auto renewed = co_await context_.client.patch(client::resources::kLeases,
+                                                      "kube-node-lease",
+                                                      node,
+                                                      "",
+                                                      client::PatchType::kMerge,
+                                                      std::move(patch));
   if (renewed) co_return;
   if (renewed.error().code != Code::kNotFound) {
     log::warn("agent", "lease of node {}: {}", node, renewed.error().message);
     co_return;
   }
-  json::Value lease = json::Object{{"apiVersion", "coordination.k8s.io/v1"},
-                                   {"kind", "Lease"},
-                                   {"metadata", json::Object{{"name", node}, {"namespace", "kube-node-lease"}}},
-                                   {"spec", spec}};
-  const auto made = co_await context_.client.create(client::resources::kLeases, "kube-node-lease", std::move(lease));
+  json::Value lease =
+      json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+                   {"kind", "Lease"},
+                   {"metadata", json::Object{{"name", node}, {"namespace", "kube-node-lease"}}},
+                   {"spec", spec}};
+  const auto made = co_await context_.client.create(
+      client::resources::kLeases, "kube-node-lease", std::move(lease));
   if (!made) log::warn("agent", "lease of node {}: {}", node, made.error().message);
 }
 
@@ -125,25 +146,52 @@ Task<void> NodeKeeper::report(std::string node) {
   const auto known = context_.informers.get(client::resources::kNodes).find(node);
   if (!known) co_return;
   const auto now = context_.loop.now();
-  json::Array conditions{condition(*known, "MemoryPressure", false, "KubeletHasSufficientMemory", "kubelet has sufficient memory available", now),
-                         condition(*known, "DiskPressure", false, "KubeletHasNoDiskPressure", "kubelet has no disk pressure", now),
-                         condition(*known, "PIDPressure", false, "KubeletHasSufficientPID", "kubelet has sufficient PID available", now),
-                         condition(*known, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)};
-  json::Object status{{"conditions", std::move(conditions)},
-                      {"addresses", json::Array{json::Object{{"type", "InternalIP"}, {"address", context_.host_ip}}, json::Object{{"type", "Hostname"}, {"address", node}}}},
-                      {"nodeInfo", node_info(context_.runtime.version())}};
+  json::Array conditions{
+      condition(*known,
+                "MemoryPressure",
+                false,
+                "KubeletHasSufficientMemory",
+                "kubelet has sufficient memory available",
+                now),
+      condition(*known,
+                "DiskPressure",
+                false,
+                "KubeletHasNoDiskPressure",
+                "kubelet has no disk pressure",
+                now),
+      condition(*known,
+                "PIDPressure",
+                false,
+                "KubeletHasSufficientPID",
+                "kubelet has sufficient PID available",
+                now),
+      condition(*known, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)};
+  json::Object status{
+      {"conditions", std::move(conditions)},
+      {"addresses",
+       json::Array{json::Object{{"type", "InternalIP"}, {"address", context_.host_ip}},
+                   json::Object{{"type", "Hostname"}, {"address", node}}}},
+      {"nodeInfo", node_info(context_.runtime.version())}};
   // Real GPUs that have failed are no longer handed out.
-  if (at(*known, "metadata", "labels", "muster.dev/gpu-simulated").is_null() && !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {
+  if (at(*known, "metadata", "labels", "muster.dev/gpu-simulated").is_null() &&
+      !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {
     std::vector<Gpu> found;
     const auto work = [&found] { found = find_gpus(); };
     co_await context_.loop.run_on_worker(work);
     int healthy = 0;
     for (const auto& gpu : found) healthy += gpu.healthy ? 1 : 0;
-    if (!found.empty()) status["allocatable"] = json::Object{{"nvidia.com/gpu", std::to_string(healthy)}};
+    if (!found.empty())
+      status["allocatable"] = json::Object{{"nvidia.com/gpu", std::to_string(healthy)}};
   }
   json::Value patch = json::Object{{"status", std::move(status)}};
-  const auto written = co_await context_.client.patch(client::resources::kNodes, "", node, "status", client::PatchType::kStrategic, std::move(patch));
-  if (!written && written.error().code != Code::kNotFound) log::warn("agent", "status of node {}: {}", node, written.error().message);
+  const auto written = co_await context_.client.patch(client::resources::kNodes,
+                                                      "",
+                                                      node,
+                                                      "status",
+                                                      client::PatchType::kStrategic,
+                                                      std::move(patch));
+  if (!written && written.error().code != Code::kNotFound)
+    log::warn("agent", "status of node {}: {}", node, written.error().message);
 }
 
 }  // namespace muster::agent

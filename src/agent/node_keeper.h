@@ -1,4 +1,5 @@
-/// Keeps the Node objects of this agent alive: addresses, node info, conditions, and a Lease every ten seconds.
+/// Keeps the Node objects of this agent alive: addresses, node info, conditions, and a Lease every
+/// ten seconds.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,8 @@ namespace muster::agent {
 
 class NodeKeeper {
  public:
-  explicit NodeKeeper(Context& context) : context_(context), wake_(context.loop.make_signal()), ended_(context.loop.make_signal()) {}
+  explicit NodeKeeper(Context& context)
+      : context_(context), wake_(context.loop.make_signal()), ended_(context.loop.make_signal()) {}
   /// Called for each node that really runs pods, when it appears.
   void add(const std::string& node);
   void remove(const std::string& node) { nodes_.erase(node); }

@@ -18,18 +18,24 @@ using json::text;
 
 void collect_env(const json::Value& container, std::set<ObjectRef>& out) {
   for (const auto& source : as_array(at(container, "envFrom"))) {
-    if (!at(source, "configMapRef").is_null()) out.emplace("configmaps", text(at(source, "configMapRef", "name")));
-    if (!at(source, "secretRef").is_null()) out.emplace("secrets", text(at(source, "secretRef", "name")));
+    if (!at(source, "configMapRef").is_null())
+      out.emplace("configmaps", text(at(source, "configMapRef", "name")));
+    if (!at(source, "secretRef").is_null())
+      out.emplace("secrets", text(at(source, "secretRef", "name")));
   }
   for (const auto& item : as_array(at(container, "env"))) {
     const auto& from = at(item, "valueFrom");
-    if (!at(from, "configMapKeyRef").is_null()) out.emplace("configmaps", text(at(from, "configMapKeyRef", "name")));
-    if (!at(from, "secretKeyRef").is_null()) out.emplace("secrets", text(at(from, "secretKeyRef", "name")));
+    if (!at(from, "configMapKeyRef").is_null())
+      out.emplace("configmaps", text(at(from, "configMapKeyRef", "name")));
+    if (!at(from, "secretKeyRef").is_null())
+      out.emplace("secrets", text(at(from, "secretKeyRef", "name")));
   }
 }
 
 bool valid_env_name(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return c > 32 && c < 127 && c != '='; });
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return c > 32 && c < 127 && c != '=';
+  });
 }
 
 class EnvBuilder {
@@ -59,17 +65,24 @@ const json::Value& find(const Objects& objects, const std::string& kind, const s
 }
 
 /// Secret values are base64 in JSON.
-std::optional<std::string> data_value(const json::Value& object, const std::string& key, bool secret) {
+std::optional<std::string> data_value(const json::Value& object,
+                                      const std::string& key,
+                                      bool secret) {
   const auto& value = at(object, "data", key);
-  if (!value.is_null()) return secret ? base64_decode(json::as_string(value)) : std::optional(text(value));
+  if (!value.is_null())
+    return secret ? base64_decode(json::as_string(value)) : std::optional(text(value));
   const auto& binary = at(object, "binaryData", key);
   if (!binary.is_null()) return base64_decode(json::as_string(binary));
   return std::nullopt;
 }
 
-Result<void> add_env_from(const json::Value& source, const Objects& objects, std::string_view ns, EnvBuilder& env) {
+Result<void> add_env_from(const json::Value& source,
+                          const Objects& objects,
+                          std::string_view ns,
+                          EnvBuilder& env) {
   const auto prefix = text(at(source, "prefix"));
-  for (const auto& [field, kind] : {std::pair("configMapRef", "configmaps"), {"secretRef", "secrets"}}) {
+  for (const auto& [field, kind] :
+       {std::pair("configMapRef", "configmaps"), {"secretRef", "secrets"}}) {
     const auto& ref = at(source, field);
     if (ref.is_null()) continue;
     const bool secret = std::string_view(kind) == "secrets";
@@ -77,17 +90,21 @@ Result<void> add_env_from(const json::Value& source, const Objects& objects, std
     const auto& object = find(objects, kind, name);
     if (object.is_null()) {
       if (json::as_bool(at(ref, "optional"))) continue;
-      return fail(Code::kNotFound, fmt::format("{} \"{}/{}\" not found", secret ? "secret" : "configmap", ns, name));
+      return fail(Code::kNotFound,
+                  fmt::format("{} \"{}/{}\" not found", secret ? "secret" : "configmap", ns, name));
     }
     for (const auto& [key, value] : as_object(at(object, "data"))) {
       const auto decoded = data_value(object, std::string(key), secret);
-      if (decoded && valid_env_name(prefix + std::string(key))) env.set(prefix + std::string(key), *decoded);
+      if (decoded && valid_env_name(prefix + std::string(key)))
+        env.set(prefix + std::string(key), *decoded);
     }
   }
   return {};
 }
 
-Result<std::optional<std::string>> key_value(const json::Value& ref, const std::string& kind, const Objects& objects) {
+Result<std::optional<std::string>> key_value(const json::Value& ref,
+                                             const std::string& kind,
+                                             const Objects& objects) {
   const bool secret = kind == "secrets";
   const auto name = text(at(ref, "name"));
   const auto key = text(at(ref, "key"));
@@ -95,18 +112,25 @@ Result<std::optional<std::string>> key_value(const json::Value& ref, const std::
   const bool optional = json::as_bool(at(ref, "optional"));
   if (object.is_null()) {
     if (optional) return std::optional<std::string>();
-    return fail(Code::kNotFound, fmt::format("{} \"{}\" not found", secret ? "secret" : "configmap", name));
+    return fail(Code::kNotFound,
+                fmt::format("{} \"{}\" not found", secret ? "secret" : "configmap", name));
   }
   auto value = data_value(object, key, secret);
   if (!value && !optional) {
-    return fail(Code::kNotFound, fmt::format("couldn't find key {} in {} {}/{}", key, secret ? "Secret" : "ConfigMap", kube::namespace_of(object), name));
+    return fail(Code::kNotFound,
+                fmt::format("couldn't find key {} in {} {}/{}",
+                            key,
+                            secret ? "Secret" : "ConfigMap",
+                            kube::namespace_of(object),
+                            name));
   }
   return value;
 }
 
 /// A resource in units of `divisor`, rounded up, as Kubernetes prints it.
 std::string divided(std::int64_t milli, const json::Value& divisor) {
-  const auto parsed = parse_quantity(divisor.is_null() || json::as_string(divisor) == "0" ? "1" : json::as_string(divisor, "1"));
+  const auto parsed = parse_quantity(
+      divisor.is_null() || json::as_string(divisor) == "0" ? "1" : json::as_string(divisor, "1"));
   const auto by = parsed && parsed->milli() > 0 ? parsed->milli() : 1000;
   return std::to_string((milli + by - 1) / by);
 }
@@ -120,18 +144,25 @@ std::vector<ObjectRef> references(const json::Value& pod) {
     for (const auto& container : as_array(at(spec, list))) collect_env(container, out);
   }
   for (const auto& volume : as_array(at(spec, "volumes"))) {
-    if (!at(volume, "configMap").is_null()) out.emplace("configmaps", text(at(volume, "configMap", "name")));
-    if (!at(volume, "secret").is_null()) out.emplace("secrets", text(at(volume, "secret", "secretName")));
-    if (!at(volume, "persistentVolumeClaim").is_null()) out.emplace("persistentvolumeclaims", text(at(volume, "persistentVolumeClaim", "claimName")));
+    if (!at(volume, "configMap").is_null())
+      out.emplace("configmaps", text(at(volume, "configMap", "name")));
+    if (!at(volume, "secret").is_null())
+      out.emplace("secrets", text(at(volume, "secret", "secretName")));
+    if (!at(volume, "persistentVolumeClaim").is_null())
+      out.emplace("persistentvolumeclaims", text(at(volume, "persistentVolumeClaim", "claimName")));
     for (const auto& source : as_array(at(volume, "projected", "sources"))) {
-      if (!at(source, "configMap").is_null()) out.emplace("configmaps", text(at(source, "configMap", "name")));
-      if (!at(source, "secret").is_null()) out.emplace("secrets", text(at(source, "secret", "name")));
+      if (!at(source, "configMap").is_null())
+        out.emplace("configmaps", text(at(source, "configMap", "name")));
+      if (!at(source, "secret").is_null())
+        out.emplace("secrets", text(at(source, "secret", "name")));
     }
   }
   return {out.begin(), out.end()};
 }
 
-Result<std::string> field_value(const json::Value& pod, const PodFacts& facts, std::string_view path) {
+Result<std::string> field_value(const json::Value& pod,
+                                const PodFacts& facts,
+                                std::string_view path) {
   for (const auto* map : {"labels", "annotations"}) {
     const auto prefix = fmt::format("metadata.{}['", map);
     if (path.starts_with(prefix) && path.ends_with("']")) {
@@ -140,9 +171,11 @@ Result<std::string> field_value(const json::Value& pod, const PodFacts& facts, s
     }
     if (path == fmt::format("metadata.{}", map)) {  // as a file of a downwardAPI volume
       std::map<std::string, std::string> sorted;
-      for (const auto& [key, value] : as_object(at(pod, "metadata", map))) sorted[std::string(key)] = text(value);
+      for (const auto& [key, value] : as_object(at(pod, "metadata", map)))
+        sorted[std::string(key)] = text(value);
       std::string out;
-      for (const auto& [key, value] : sorted) out += fmt::format("{}{}={}", out.empty() ? "" : "\n", key, quoted(value));
+      for (const auto& [key, value] : sorted)
+        out += fmt::format("{}{}={}", out.empty() ? "" : "\n", key, quoted(value));
       return out;
     }
   }
@@ -156,7 +189,10 @@ Result<std::string> field_value(const json::Value& pod, const PodFacts& facts, s
   return fail(Code::kInvalid, fmt::format("unsupported fieldPath: {}", path));
 }
 
-Result<std::string> resource_value(const json::Value& pod, const PodFacts& facts, const json::Value& own, const json::Value& selector) {
+Result<std::string> resource_value(const json::Value& pod,
+                                   const PodFacts& facts,
+                                   const json::Value& own,
+                                   const json::Value& selector) {
   const auto name = text(at(selector, "containerName"));
   const json::Value* container = &own;
   for (const auto* list : {"containers", "initContainers"}) {
@@ -166,16 +202,19 @@ Result<std::string> resource_value(const json::Value& pod, const PodFacts& facts
   }
   const auto resource = text(at(selector, "resource"));
   const auto dot = resource.find('.');
-  if (dot == std::string::npos) return fail(Code::kInvalid, fmt::format("unsupported container resource : {}", resource));
-  const auto kind = resource.substr(0, dot);       // limits or requests
-  const auto what = resource.substr(dot + 1);      // cpu, memory …
+  if (dot == std::string::npos)
+    return fail(Code::kInvalid, fmt::format("unsupported container resource : {}", resource));
+  const auto kind = resource.substr(0, dot);   // limits or requests
+  const auto what = resource.substr(dot + 1);  // cpu, memory …
   const auto& amount = at(*container, "resources", kind, what);
   std::int64_t milli = 0;
   if (!amount.is_null()) {
     const auto parsed = parse_quantity(json::as_string(amount));
     if (parsed) milli = parsed->milli();
   } else if (kind == "limits") {  // no limit: what the node has
-    milli = what == "cpu" ? facts.node_cpu_milli : what == "memory" ? facts.node_memory_bytes * 1000 : 0;
+    milli = what == "cpu"      ? facts.node_cpu_milli
+            : what == "memory" ? facts.node_memory_bytes * 1000
+                               : 0;
   }
   return divided(milli, at(selector, "divisor"));
 }
@@ -205,7 +244,11 @@ std::string expand(std::string_view input, const std::map<std::string, std::stri
   return out;
 }
 
-Result<EnvList> container_env(const json::Value& pod, const json::Value& container, const PodFacts& facts, const Objects& objects, const EnvList& first) {
+Result<EnvList> container_env(const json::Value& pod,
+                              const json::Value& container,
+                              const PodFacts& facts,
+                              const Objects& objects,
+                              const EnvList& first) {
   EnvBuilder env(first);
   for (const auto& source : as_array(at(container, "envFrom"))) {
     const auto added = add_env_from(source, objects, kube::namespace_of(pod), env);
@@ -228,7 +271,9 @@ Result<EnvList> container_env(const json::Value& pod, const json::Value& contain
       env.set(name, *value);
     } else {
       const bool secret = !at(from, "secretKeyRef").is_null();
-      const auto value = key_value(at(from, secret ? "secretKeyRef" : "configMapKeyRef"), secret ? "secrets" : "configmaps", objects);
+      const auto value = key_value(at(from, secret ? "secretKeyRef" : "configMapKeyRef"),
+                                   secret ? "secrets" : "configmaps",
+                                   objects);
       if (!value) return fail(value.error());
       if (*value) env.set(name, **value);
     }

@@ -23,19 +23,29 @@ using Objects = std::map<ObjectRef, json::Value>;
 struct PodFacts {
   std::string pod_ip;
   std::string host_ip;
-  std::int64_t node_cpu_milli = 0;     // for resourceFieldRef without a limit
+  std::int64_t node_cpu_milli = 0;  // for resourceFieldRef without a limit
   std::int64_t node_memory_bytes = 0;
 };
 
 /// metadata.name, metadata.labels['x'], status.podIP … ; fails for an unknown path.
-Result<std::string> field_value(const json::Value& pod, const PodFacts& facts, std::string_view path);
-Result<std::string> resource_value(const json::Value& pod, const PodFacts& facts, const json::Value& container, const json::Value& selector);
+Result<std::string> field_value(const json::Value& pod,
+                                const PodFacts& facts,
+                                std::string_view path);
+Result<std::string> resource_value(const json::Value& pod,
+                                   const PodFacts& facts,
+                                   const json::Value& container,
+                                   const json::Value& selector);
 
 /// "$(NAME)" with the value of NAME, "$$" as "$"; an unknown name stays as written.
 std::string expand(std::string_view text, const std::map<std::string, std::string>& values);
 
 using EnvList = std::vector<std::pair<std::string, std::string>>;  // in order, a name once
-/// envFrom first, then env, later ones seeing earlier ones. The error's text is what Kubernetes shows.
-Result<EnvList> container_env(const json::Value& pod, const json::Value& container, const PodFacts& facts, const Objects& objects, const EnvList& first);
+/// envFrom first, then env, later ones seeing earlier ones. The error's text is what Kubernetes
+/// shows.
+Result<EnvList> container_env(const json::Value& pod,
+                              const json::Value& container,
+                              const PodFacts& facts,
+                              const Objects& objects,
+                              const EnvList& first);
 
 }  // namespace muster::agent

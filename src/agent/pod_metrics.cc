@@ -22,7 +22,8 @@ struct Sample {
 
 class PodMetrics final : public Metrics {
  public:
-  PodMetrics(Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers) : context_(context), workers_(std::move(workers)) {}
+  PodMetrics(Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers)
+      : context_(context), workers_(std::move(workers)) {}
 
   Task<json::Array> pod_metrics(std::string ns) override {
     json::Array out;
@@ -34,13 +35,18 @@ class PodMetrics final : public Metrics {
       json::Array containers;
       co_await look(worker, containers);
       if (containers.empty()) continue;
-      out.push_back(json::Object{{"metadata", json::Object{{"name", kube::name_of(*pod)},
-                                                           {"namespace", kube::namespace_of(*pod)},
-                                                           {"creationTimestamp", format_time(context_.loop.now())},
-                                                           {"labels", at(*pod, "metadata", "labels").is_null() ? json::Value(json::Object{}) : at(*pod, "metadata", "labels")}}},
-                                 {"timestamp", format_time(context_.loop.now())},
-                                 {"window", "15s"},
-                                 {"containers", std::move(containers)}});
+      out.push_back(json::Object{
+          {"metadata",
+           json::Object{
+               {"name", kube::name_of(*pod)},
+               {"namespace", kube::namespace_of(*pod)},
+               {"creationTimestamp", format_time(context_.loop.now())},
+               {"labels",
+                at(*pod, "metadata", "labels").is_null() ? json::Value(json::Object{})
+                                                         : at(*pod, "metadata", "labels")}}},
+          {"timestamp", format_time(context_.loop.now())},
+          {"window", "15s"},
+          {"containers", std::move(containers)}});
     }
     co_return out;
   }
@@ -66,16 +72,21 @@ class PodMetrics final : public Metrics {
     }
     json::Array out;
     for (const auto& [name, sum] : by_node) {
-      out.push_back(json::Object{{"metadata", json::Object{{"name", name}, {"creationTimestamp", format_time(context_.loop.now())}}},
-                                 {"timestamp", format_time(context_.loop.now())},
-                                 {"window", "15s"},
-                                 {"usage", usage(sum.first, sum.second)}});
+      out.push_back(json::Object{
+          {"metadata",
+           json::Object{{"name", name}, {"creationTimestamp", format_time(context_.loop.now())}}},
+          {"timestamp", format_time(context_.loop.now())},
+          {"window", "15s"},
+          {"usage", usage(sum.first, sum.second)}});
     }
     co_return out;
   }
 
  private:
-  static json::Object usage(std::int64_t nano, std::int64_t bytes) { return json::Object{{"cpu", fmt::format("{}n", nano)}, {"memory", fmt::format("{}Ki", bytes / 1024)}}; }
+  static json::Object usage(std::int64_t nano, std::int64_t bytes) {
+    return json::Object{{"cpu", fmt::format("{}n", nano)},
+                        {"memory", fmt::format("{}Ki", bytes / 1024)}};
+  }
 
   Task<void> look(std::shared_ptr<PodWorker> worker, json::Array& containers) {
     const auto read = co_await context_.runtime.usage(worker->uid());
@@ -87,15 +98,21 @@ class PodMetrics final : public Metrics {
         const auto found = read->find(record.current->id);
         if (found == read->end()) continue;
         auto& sample = samples_[record.current->id];
-        const auto since = sample.at == Duration::zero() ? context_.loop.now() - record.current->started : now - sample.at;
+        const auto since = sample.at == Duration::zero()
+                               ? context_.loop.now() - record.current->started
+                               : now - sample.at;
         // Two looks in quick succession would measure noise; keep the last rate.
         if (since > std::chrono::milliseconds(500) || sample.at == Duration::zero()) {
-          sample.rate_nano = since.count() > 0 ? (found->second.cpu_usage_ns - sample.cpu_usage_ns) * 1'000'000 / since.count() : 0;
+          sample.rate_nano =
+              since.count() > 0
+                  ? (found->second.cpu_usage_ns - sample.cpu_usage_ns) * 1'000'000 / since.count()
+                  : 0;
           sample.cpu_usage_ns = found->second.cpu_usage_ns;
           sample.at = now;
         }
         sample.memory_bytes = found->second.memory_bytes;
-        containers.push_back(json::Object{{"name", record.name}, {"usage", usage(sample.rate_nano, sample.memory_bytes)}});
+        containers.push_back(json::Object{{"name", record.name},
+                                          {"usage", usage(sample.rate_nano, sample.memory_bytes)}});
       }
     }
     if (samples_.size() > 20'000) samples_.clear();  // of containers long gone
@@ -108,7 +125,8 @@ class PodMetrics final : public Metrics {
 
 }  // namespace
 
-std::unique_ptr<Metrics> make_pod_metrics(Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers) {
+std::unique_ptr<Metrics> make_pod_metrics(
+    Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers) {
   return std::make_unique<PodMetrics>(context, std::move(workers));
 }
 

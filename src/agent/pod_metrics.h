@@ -11,6 +11,7 @@
 namespace muster::agent {
 
 class PodWorker;
-std::unique_ptr<Metrics> make_pod_metrics(Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers);
+std::unique_ptr<Metrics> make_pod_metrics(
+    Context& context, std::function<std::vector<std::shared_ptr<PodWorker>>()> workers);
 
 }  // namespace muster::agent

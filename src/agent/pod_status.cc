@@ -30,35 +30,43 @@ json::Value waiting(const std::string& reason, const std::string& message) {
 }
 
 const json::Value& spec_of(const json::Value& pod, const ContainerRecord& record) {
-  for (const auto& container : json::as_array(at(pod, "spec", record.init ? "initContainers" : "containers"))) {
+  for (const auto& container :
+       json::as_array(at(pod, "spec", record.init ? "initContainers" : "containers"))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
 }
 
-json::Value container_status(const json::Value& pod, const PodState& state, const ContainerRecord& record, std::string_view scheme) {
+json::Value container_status(const json::Value& pod,
+                             const PodState& state,
+                             const ContainerRecord& record,
+                             std::string_view scheme) {
   const auto& spec = spec_of(pod, record);
   json::Value now_state, last_state = json::Object{};
   if (!record.waiting_reason.empty()) {
     now_state = waiting(record.waiting_reason, record.waiting_message);
     if (record.exited()) last_state = terminated(*record.current, scheme);
   } else if (record.running()) {
-    now_state = json::Object{{"running", json::Object{{"startedAt", format_time(record.current->started)}}}};
+    now_state = json::Object{
+        {"running", json::Object{{"startedAt", format_time(record.current->started)}}}};
   } else if (record.exited()) {
     now_state = terminated(*record.current, scheme);
   } else {
     const bool initializing = record.init || initialized(state);
-    now_state = waiting(initializing && !(record.init && !state.sandbox_ready) ? (record.init ? "PodInitializing" : "ContainerCreating")
-                        : state.inits.empty()                                  ? "ContainerCreating"
-                                                                               : "PodInitializing",
+    now_state = waiting(initializing && !(record.init && !state.sandbox_ready)
+                            ? (record.init ? "PodInitializing" : "ContainerCreating")
+                        : state.inits.empty() ? "ContainerCreating"
+                                              : "PodInitializing",
                         "");
   }
-  if (record.previous && last_state.as_object().empty()) last_state = terminated(*record.previous, scheme);
+  if (record.previous && last_state.as_object().empty())
+    last_state = terminated(*record.previous, scheme);
   json::Object out{
       {"name", record.name},
       {"state", std::move(now_state)},
       {"lastState", std::move(last_state)},
-      {"ready", record.init && !record.sidecar ? record.succeeded() : record.running() && record.ready},
+      {"ready",
+       record.init && !record.sidecar ? record.succeeded() : record.running() && record.ready},
       {"restartCount", record.restarts},
       {"image", text(at(spec, "image"))},
       {"imageID", record.current ? text(at(spec, "image")) : ""},
@@ -68,7 +76,8 @@ json::Value container_status(const json::Value& pod, const PodState& state, cons
   // A resize is refused on nodes that do not report these.
   if (record.running()) {
     const auto& resources = at(spec, "resources");
-    if (const auto& requests = at(resources, "requests"); !requests.is_null()) out["allocatedResources"] = requests;
+    if (const auto& requests = at(resources, "requests"); !requests.is_null())
+      out["allocatedResources"] = requests;
     out["resources"] = resources.is_null() ? json::Value(json::Object{}) : resources;
   }
   json::Array mounts;
@@ -84,7 +93,8 @@ json::Value container_status(const json::Value& pod, const PodState& state, cons
   return out;
 }
 
-std::string names_where(const std::vector<ContainerRecord>& records, bool (*pick)(const ContainerRecord&)) {
+std::string names_where(const std::vector<ContainerRecord>& records,
+                        bool (*pick)(const ContainerRecord&)) {
   std::string out;
   for (const auto& record : records) {
     if (pick(record)) out += (out.empty() ? "" : " ") + record.name;
@@ -100,8 +110,10 @@ struct Verdict {
 Verdict initialized_verdict(const PodState& state, const std::string& phase) {
   if (phase == "Succeeded") return {true, "PodCompleted", ""};
   if (initialized(state)) return {true, "", ""};
-  return {false, "ContainersNotInitialized",
-          fmt::format("containers with incomplete status: [{}]", names_where(state.inits, [](const ContainerRecord& r) {
+  return {false,
+          "ContainersNotInitialized",
+          fmt::format("containers with incomplete status: [{}]",
+                      names_where(state.inits, [](const ContainerRecord& r) {
                         return r.sidecar ? !(r.running() && r.started) : !r.succeeded();
                       }))};
 }
@@ -109,7 +121,9 @@ Verdict initialized_verdict(const PodState& state, const std::string& phase) {
 Verdict ready_verdict(const PodState& state, const std::string& phase) {
   if (phase == "Succeeded") return {false, "PodCompleted", ""};
   if (phase == "Failed") return {false, "PodFailed", ""};
-  const auto unready = [](const ContainerRecord& r) { return (!r.init || r.sidecar) && !(r.running() && r.ready && r.waiting_reason.empty()); };
+  const auto unready = [](const ContainerRecord& r) {
+    return (!r.init || r.sidecar) && !(r.running() && r.ready && r.waiting_reason.empty());
+  };
   auto names = names_where(state.inits, unready);
   const auto more = names_where(state.containers, unready);
   if (!more.empty()) names += (names.empty() ? "" : " ") + more;
@@ -117,12 +131,20 @@ Verdict ready_verdict(const PodState& state, const std::string& phase) {
   return {false, "ContainersNotReady", fmt::format("containers with unready status: [{}]", names)};
 }
 
-void put_condition(json::Array& out, const json::Value& before, const char* type, const Verdict& verdict, const json::Value& generation, Time now) {
+void put_condition(json::Array& out,
+                   const json::Value& before,
+                   const char* type,
+                   const Verdict& verdict,
+                   const json::Value& generation,
+                   Time now) {
   const char* status = verdict.value ? "True" : "False";
   json::Object item{{"type", type}, {"status", status}, {"lastProbeTime", nullptr}};
   if (!generation.is_null()) item["observedGeneration"] = generation;
   const auto& old = kube::condition(json::Value(json::Object{{"status", before}}), type);
-  item["lastTransitionTime"] = json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null() ? text(at(old, "lastTransitionTime")) : format_time(now);
+  item["lastTransitionTime"] =
+      json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null()
+          ? text(at(old, "lastTransitionTime"))
+          : format_time(now);
   if (!verdict.reason.empty()) item["reason"] = verdict.reason;
   if (!verdict.message.empty()) item["message"] = verdict.message;
   out.push_back(std::move(item));
@@ -147,7 +169,8 @@ std::string phase_of(const json::Value& pod, const PodState& state) {
   if (!state.reason.empty()) return "Failed";
   const auto policy = json::as_string(at(pod, "spec", "restartPolicy"), "Always");
   for (const auto& record : state.inits) {
-    if (!record.sidecar && record.exited() && record.current->exit_code != 0 && policy == "Never") return "Failed";
+    if (!record.sidecar && record.exited() && record.current->exit_code != 0 && policy == "Never")
+      return "Failed";
   }
   if (!initialized(state)) return state.terminated ? "Failed" : "Pending";
   int waiting_count = 0, running = 0, stopped = 0, succeeded = 0;
@@ -169,7 +192,11 @@ std::string phase_of(const json::Value& pod, const PodState& state) {
   return policy == "Never" ? "Failed" : "Running";
 }
 
-json::Value pod_status(const json::Value& pod, const PodState& state, const json::Value& before, std::string_view scheme, Time now) {
+json::Value pod_status(const json::Value& pod,
+                       const PodState& state,
+                       const json::Value& before,
+                       std::string_view scheme,
+                       Time now) {
   const auto phase = phase_of(pod, state);
   const auto& generation = at(pod, "metadata", "generation");
   json::Object out{{"phase", phase}};
@@ -177,14 +204,24 @@ json::Value pod_status(const json::Value& pod, const PodState& state, const json
   if (!state.reason.empty()) out["reason"] = state.reason;
   if (!state.message.empty()) out["message"] = state.message;
   json::Array conditions;
-  put_condition(conditions, before, "PodReadyToStartContainers", {state.sandbox_ready, "", ""}, generation, now);
-  put_condition(conditions, before, "Initialized", initialized_verdict(state, phase), generation, now);
+  put_condition(conditions,
+                before,
+                "PodReadyToStartContainers",
+                {state.sandbox_ready, "", ""},
+                generation,
+                now);
+  put_condition(
+      conditions, before, "Initialized", initialized_verdict(state, phase), generation, now);
   const auto ready = ready_verdict(state, phase);
   auto gated = ready;
   if (ready.value) {
     for (const auto& gate : json::as_array(at(pod, "spec", "readinessGates"))) {
       const auto type = json::as_string(at(gate, "conditionType"));
-      if (!kube::condition_true(pod, type)) gated = {false, "ReadinessGatesNotReady", fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.", type)};
+      if (!kube::condition_true(pod, type))
+        gated = {false,
+                 "ReadinessGatesNotReady",
+                 fmt::format("corresponding condition of pod readiness gate \"{}\" does not exist.",
+                             type)};
     }
   }
   put_condition(conditions, before, "Ready", gated, generation, now);
@@ -199,21 +236,26 @@ json::Value pod_status(const json::Value& pod, const PodState& state, const json
   }
   if (state.start_time) out["startTime"] = format_time(state.start_time);
   json::Array inits, containers;
-  for (const auto& record : state.inits) inits.push_back(container_status(pod, state, record, scheme));
-  for (const auto& record : state.containers) containers.push_back(container_status(pod, state, record, scheme));
+  for (const auto& record : state.inits)
+    inits.push_back(container_status(pod, state, record, scheme));
+  for (const auto& record : state.containers)
+    containers.push_back(container_status(pod, state, record, scheme));
   if (!inits.empty()) out["initContainerStatuses"] = std::move(inits);
   out["containerStatuses"] = std::move(containers);
   out["qosClass"] = kube::qos_class(pod);
   return out;
 }
 
-json::Value status_patch(const json::Value& pod, const json::Value& before, const json::Value& after) {
+json::Value status_patch(const json::Value& pod,
+                         const json::Value& before,
+                         const json::Value& after) {
   json::Object changed;
   for (const auto& [key, value] : json::as_object(after)) {
     if (!json::equal(at(before, key), value)) changed[key] = value;
   }
   if (changed.empty()) return nullptr;
-  return json::Object{{"metadata", json::Object{{"uid", text(at(pod, "metadata", "uid"))}}}, {"status", std::move(changed)}};
+  return json::Object{{"metadata", json::Object{{"uid", text(at(pod, "metadata", "uid"))}}},
+                      {"status", std::move(changed)}};
 }
 
 }  // namespace muster::agent

@@ -25,7 +25,9 @@ struct ContainerRecord {
   Time retry_at;         // not before
   bool hook_failed = false;
 
-  [[nodiscard]] bool running() const { return current && current->state == ContainerState::kRunning; }
+  [[nodiscard]] bool running() const {
+    return current && current->state == ContainerState::kRunning;
+  }
   [[nodiscard]] bool exited() const { return current && current->state == ContainerState::kExited; }
   [[nodiscard]] bool succeeded() const { return exited() && current->exit_code == 0; }
 };
@@ -37,7 +39,7 @@ struct PodState {
   std::string pod_ip;
   std::string host_ip;
   Time start_time;
-  std::string reason;       // DeadlineExceeded, Evicted …: the pod failed whatever its containers did
+  std::string reason;  // DeadlineExceeded, Evicted …: the pod failed whatever its containers did
   std::string message;
   bool terminated = false;  // all that will ever run has run
 };
@@ -48,10 +50,18 @@ bool initialized(const PodState& state);
 bool restarts_after_exit(std::string_view restart_policy, const ContainerRecord& record);
 std::string phase_of(const json::Value& pod, const PodState& state);
 
-/// The whole status; `before` is the one last published, for transition times. `id_scheme` is "process".
-json::Value pod_status(const json::Value& pod, const PodState& state, const json::Value& before, std::string_view id_scheme, Time now);
+/// The whole status; `before` is the one last published, for transition times. `id_scheme` is
+/// "process".
+json::Value pod_status(const json::Value& pod,
+                       const PodState& state,
+                       const json::Value& before,
+                       std::string_view id_scheme,
+                       Time now);
 
-/// What differs between two statuses as a strategic merge patch {"status": …}; null when nothing does.
-json::Value status_patch(const json::Value& pod, const json::Value& before, const json::Value& after);
+/// What differs between two statuses as a strategic merge patch {"status": …}; null when nothing
+/// does.
+json::Value status_patch(const json::Value& pod,
+                         const json::Value& before,
+                         const json::Value& after);
 
 }  // namespace muster::agent

@@ -36,9 +36,13 @@ Duration sooner(Duration a, Duration b) {
 }
 
 /// Until `when`, at least a little.
-Duration until(Time when, Time now) { return std::max<Duration>(when - now, std::chrono::milliseconds(1)); }
+Duration until(Time when, Time now) {
+  return std::max<Duration>(when - now, std::chrono::milliseconds(1));
+}
 
-std::optional<ContainerStatus> parse_terminated(const json::Value& value, const std::string& name, int attempt) {
+std::optional<ContainerStatus> parse_terminated(const json::Value& value,
+                                                const std::string& name,
+                                                int attempt) {
   if (value.is_null()) return std::nullopt;
   ContainerStatus status;
   status.name = name;
@@ -49,16 +53,20 @@ std::optional<ContainerStatus> parse_terminated(const json::Value& value, const 
   status.message = text(at(value, "message"));
   const auto id = text(at(value, "containerID"));
   status.id = id.substr(id.find("://") == std::string::npos ? 0 : id.find("://") + 3);
-  if (const auto time = parse_time(json::as_string(at(value, "startedAt"))); time) status.started = *time;
-  if (const auto time = parse_time(json::as_string(at(value, "finishedAt"))); time) status.finished = *time;
+  if (const auto time = parse_time(json::as_string(at(value, "startedAt"))); time)
+    status.started = *time;
+  if (const auto time = parse_time(json::as_string(at(value, "finishedAt"))); time)
+    status.finished = *time;
   return status;
 }
 
 /// What the API remembers of a container, for one that the runtime no longer knows.
 void recall(ContainerRecord& record, const json::Value& status, Time now) {
   record.restarts = static_cast<int>(json::as_int(at(status, "restartCount")));
-  record.previous = parse_terminated(at(status, "lastState", "terminated"), record.name, record.restarts - 1);
-  record.current = parse_terminated(at(status, "state", "terminated"), record.name, record.restarts);
+  record.previous =
+      parse_terminated(at(status, "lastState", "terminated"), record.name, record.restarts - 1);
+  record.current =
+      parse_terminated(at(status, "state", "terminated"), record.name, record.restarts);
   if (!record.current && !at(status, "state", "running").is_null()) {
     ContainerStatus lost;
     lost.name = record.name;
@@ -81,7 +89,10 @@ void recall(ContainerRecord& record, const json::Value& status, Time now) {
 
 }  // namespace
 
-PodWorker::PodWorker(Context& context, client::ObjectPtr pod, std::optional<SandboxStatus> adopted, std::function<void(const std::string&)> on_finished)
+PodWorker::PodWorker(Context& context,
+                     client::ObjectPtr pod,
+                     std::optional<SandboxStatus> adopted,
+                     std::function<void(const std::string&)> on_finished)
     : context_(context),
       pod_(std::move(pod)),
       uid_(kube::uid_of(*pod_)),
@@ -92,16 +103,20 @@ PodWorker::PodWorker(Context& context, client::ObjectPtr pod, std::optional<Sand
       patched_(context.loop.make_signal()) {
   const auto& status = at(*pod_, "status");
   state_.host_ip = context_.host_ip;
-  if (const auto time = parse_time(json::as_string(at(status, "startTime"))); time) state_.start_time = *time;
+  if (const auto time = parse_time(json::as_string(at(status, "startTime"))); time)
+    state_.start_time = *time;
   for (const bool init : {true, false}) {
     auto& records = init ? state_.inits : state_.containers;
-    for (const auto& container : json::as_array(at(*pod_, "spec", init ? "initContainers" : "containers"))) {
+    for (const auto& container :
+         json::as_array(at(*pod_, "spec", init ? "initContainers" : "containers"))) {
       ContainerRecord record;
       record.name = text(at(container, "name"));
       record.init = init;
       record.sidecar = init && json::as_string(at(container, "restartPolicy")) == "Always";
-      for (const auto& item : json::as_array(at(status, init ? "initContainerStatuses" : "containerStatuses"))) {
-        if (json::as_string(at(item, "name")) == record.name) recall(record, item, context_.loop.now());
+      for (const auto& item :
+           json::as_array(at(status, init ? "initContainerStatuses" : "containerStatuses"))) {
+        if (json::as_string(at(item, "name")) == record.name)
+          recall(record, item, context_.loop.now());
       }
       records.push_back(std::move(record));
     }
@@ -123,6 +138,7 @@ PodWorker::PodWorker(Context& context, client::ObjectPtr pod, std::optional<Sand
 
 void PodWorker::start() {
   const auto self = shared_from_this();
+  if (state_.sandbox_ready) open_host_ports();
   for (auto* records : {&state_.inits, &state_.containers}) {
     for (auto& record : *records) {
       if (record.running()) start_probes(self, record.name);
@@ -132,8 +148,12 @@ void PodWorker::start() {
 }
 
 void PodWorker::update(client::ObjectPtr pod) {
-  const bool labels_changed = !json::equal(at(*pod_, "metadata", "labels"), at(*pod, "metadata", "labels")) ||
-                              !json::equal(at(*pod_, "metadata", "annotations"), at(*pod, "metadata", "annotations"));
+  const bool labels_changed =
+      !json::equal(at(*pod_, "metadata", "labels"), at(*pod, "metadata", "labels")) ||
+      !json::equal(at(*pod_, "metadata", "annotations"), at(*pod, "metadata", "annotations"));
+  if (json::as_int(at(*pod_, "metadata", "generation")) !=
+      json::as_int(at(*pod, "metadata", "generation")))
+    limits_stale_ = true;
   pod_ = std::move(pod);
   if (labels_changed) volumes_stale_ = true;
   wake();
@@ -146,6 +166,7 @@ void PodWorker::removed() {
 
 void PodWorker::detach() {
   detached_ = true;
+  host_ports_.clear();
   wake();
 }
 
@@ -168,7 +189,8 @@ void PodWorker::on_event(const RuntimeEvent& event) {
         container_ended(record);
       }
     }
-  } else if (auto* record = find_record_by_id(event.container_id); record != nullptr && record->running()) {
+  } else if (auto* record = find_record_by_id(event.container_id);
+             record != nullptr && record->running()) {
     record->current = event.status;
     container_ended(*record);
   }
@@ -184,7 +206,9 @@ ContainerRecord* PodWorker::find_record(std::string_view name) {
   return nullptr;
 }
 
-const ContainerRecord* PodWorker::find_container(std::string_view name) const { return const_cast<PodWorker*>(this)->find_record(name); }
+const ContainerRecord* PodWorker::find_container(std::string_view name) const {
+  return const_cast<PodWorker*>(this)->find_record(name);
+}
 
 ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
   for (auto* records : {&state_.inits, &state_.containers}) {
@@ -196,7 +220,8 @@ ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
 }
 
 const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
-  for (const auto& container : json::as_array(at(*pod_, "spec", record.init ? "initContainers" : "containers"))) {
+  for (const auto& container :
+       json::as_array(at(*pod_, "spec", record.init ? "initContainers" : "containers"))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
@@ -204,21 +229,33 @@ const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
 
 bool PodWorker::any_running() const {
   const auto running = [](const ContainerRecord& record) { return record.running(); };
-  return std::any_of(state_.inits.begin(), state_.inits.end(), running) || std::any_of(state_.containers.begin(), state_.containers.end(), running);
+  return std::any_of(state_.inits.begin(), state_.inits.end(), running) ||
+         std::any_of(state_.containers.begin(), state_.containers.end(), running);
 }
 
-PodFacts PodWorker::facts() const { return {state_.pod_ip, state_.host_ip, context_.node_cpu_milli, context_.node_memory_bytes}; }
+PodFacts PodWorker::facts() const {
+  return {state_.pod_ip, state_.host_ip, context_.node_cpu_milli, context_.node_memory_bytes};
+}
 
-void PodWorker::record_event(const ContainerRecord* record, const char* type, const char* reason, const std::string& message) {
+void PodWorker::record_event(const ContainerRecord* record,
+                             const char* type,
+                             const char* reason,
+                             const std::string& message) {
   auto& events = context_.events_of(text(at(*pod_, "spec", "nodeName")));
   if (record == nullptr) {
     events.record(*pod_, type, reason, message);
   } else {
-    events.record_field(*pod_, fmt::format("spec.{}{{{}}}", record->init ? "initContainers" : "containers", record->name), type, reason, message);
+    events.record_field(
+        *pod_,
+        fmt::format("spec.{}{{{}}}", record->init ? "initContainers" : "containers", record->name),
+        type,
+        reason,
+        message);
   }
 }
 
-// ---- the life -------------------------------------------------------------------------------------------
+// ---- the life
+// -------------------------------------------------------------------------------------------
 
 Task<void> PodWorker::run() {
   const auto self = shared_from_this();
@@ -261,6 +298,7 @@ Task<Duration> PodWorker::sync_deleting() {
   if (!stop_all(grace_left())) co_return Duration::zero();
   terminal_ = true;
   state_.terminated = true;
+  host_ports_.clear();
   if (sandbox_known_) {
     (void)co_await context_.runtime.remove_sandbox(uid_);
     sandbox_known_ = state_.sandbox_ready = false;
@@ -273,16 +311,20 @@ Task<Duration> PodWorker::sync_deleting() {
   const auto ns = std::string(kube::namespace_of(*pod_));
   const auto name = std::string(kube::name_of(*pod_));
   const auto removed = co_await context_.client.remove(client::resources::kPods, ns, name, options);
-  if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict) {
+  if (!removed && removed.error().code != Code::kNotFound &&
+      removed.error().code != Code::kConflict) {
     log::warn("agent", "delete pod {}/{}: {}", ns, name, removed.error().message);
     co_return seconds(1);
   }
-  co_return seconds(30);  // the informer will say that it is gone; if it has finalizers, that takes as long as it takes
+  co_return seconds(30);  // the informer will say that it is gone; if it has finalizers, that takes
+                          // as long as it takes
 }
 
 Task<Duration> PodWorker::sync_terminal() {
-  if (!stop_all(seconds(json::as_int(at(*pod_, "spec", "terminationGracePeriodSeconds"), 30)))) co_return Duration::zero();
+  if (!stop_all(seconds(json::as_int(at(*pod_, "spec", "terminationGracePeriodSeconds"), 30))))
+    co_return Duration::zero();
   state_.terminated = true;
+  host_ports_.clear();
   if (sandbox_known_) {
     (void)co_await context_.runtime.remove_sandbox(uid_);
     sandbox_known_ = state_.sandbox_ready = false;
@@ -310,7 +352,9 @@ Task<Duration> PodWorker::sync_running() {
     if (now < retry_sandbox_at_) co_return sooner(pause, until(retry_sandbox_at_, now));
     const auto made = co_await make_sandbox();
     if (!made) {
-      retry_sandbox_at_ = context_.loop.now() + std::min<Duration>(seconds(1 << std::min(sandbox_failures_++, 6)), seconds(60));
+      retry_sandbox_at_ =
+          context_.loop.now() +
+          std::min<Duration>(seconds(1 << std::min(sandbox_failures_++, 6)), seconds(60));
       co_return sooner(pause, until(retry_sandbox_at_, context_.loop.now()));
     }
   } else if (volumes_stale_) {
@@ -319,6 +363,7 @@ Task<Duration> PodWorker::sync_running() {
     if (!refreshed) log::warn("agent", "pod {}: {}", uid_, refreshed.error().message);
   }
   if (gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
+  if (limits_stale_) co_await apply_limits();
   bool blocked = false;
   const auto init_pause = co_await sync_inits(blocked);
   pause = sooner(pause, init_pause);
@@ -359,10 +404,12 @@ Task<Duration> PodWorker::sync_container(ContainerRecord& record) {
   if (record.exited() && !restarts_after_exit(policy, record)) co_return Duration::zero();
   if (now < record.retry_at) co_return until(record.retry_at, now);
   co_await start_container(record);
-  co_return record.retry_at > context_.loop.now() ? until(record.retry_at, context_.loop.now()) : Duration::zero();
+  co_return record.retry_at > context_.loop.now() ? until(record.retry_at, context_.loop.now())
+                                                  : Duration::zero();
 }
 
-/// Decides when the next attempt may start. The first comes at once, later ones after 10 s, 20 s … 5 min.
+/// Decides when the next attempt may start. The first comes at once, later ones after 10 s, 20 s …
+/// 5 min.
 void PodWorker::container_ended(ContainerRecord& record) {
   const auto now = context_.loop.now();
   stopping_.erase(record.name);
@@ -370,10 +417,19 @@ void PodWorker::container_ended(ContainerRecord& record) {
   if (!record.sidecar) record.started = false;
   auto& ended = *record.current;
   const auto& spec = spec_of(record);
-  utimensat(AT_FDCWD, log_path(directory_, record.name, ended.attempt).c_str(), nullptr, 0);  // wakes those who follow the log
-  if (ended.message.empty()) ended.message = termination_message(spec, directory_, record.name, log_path(directory_, record.name, ended.attempt), ended.exit_code);
+  utimensat(AT_FDCWD,
+            log_path(directory_, record.name, ended.attempt).c_str(),
+            nullptr,
+            0);  // wakes those who follow the log
+  if (ended.message.empty())
+    ended.message = termination_message(spec,
+                                        directory_,
+                                        record.name,
+                                        log_path(directory_, record.name, ended.attempt),
+                                        ended.exit_code);
   if (terminal_ || gone_ || kube::is_deleting(*pod_)) return;
-  if (!restarts_after_exit(json::as_string(at(*pod_, "spec", "restartPolicy"), "Always"), record)) return;
+  if (!restarts_after_exit(json::as_string(at(*pod_, "spec", "restartPolicy"), "Always"), record))
+    return;
   if (ended.finished - ended.started > kBackoffReset) record.backoff_s = 0;
   if (record.backoff_s == 0) {
     record.backoff_s = kBackoffFirst_s;
@@ -381,22 +437,32 @@ void PodWorker::container_ended(ContainerRecord& record) {
     return;
   }
   record.retry_at = now + seconds(record.backoff_s);
-  const auto pod_text = fmt::format("{}_{}({})", kube::name_of(*pod_), kube::namespace_of(*pod_), uid_);
+  const auto pod_text =
+      fmt::format("{}_{}({})", kube::name_of(*pod_), kube::namespace_of(*pod_), uid_);
   record.waiting_reason = "CrashLoopBackOff";
   const auto minutes = record.backoff_s / 60;
-  const auto span = minutes > 0 ? fmt::format("{}m{}s", minutes, record.backoff_s % 60) : fmt::format("{}s", record.backoff_s);
-  record.waiting_message = fmt::format("back-off {} restarting failed container={} pod={}", span, record.name, pod_text);
-  record_event(&record, "Warning", "BackOff", fmt::format("Back-off restarting failed container {} in pod {}", record.name, pod_text));
+  const auto span = minutes > 0 ? fmt::format("{}m{}s", minutes, record.backoff_s % 60)
+                                : fmt::format("{}s", record.backoff_s);
+  record.waiting_message =
+      fmt::format("back-off {} restarting failed container={} pod={}", span, record.name, pod_text);
+  record_event(
+      &record,
+      "Warning",
+      "BackOff",
+      fmt::format("Back-off restarting failed container {} in pod {}", record.name, pod_text));
   record.backoff_s = std::min(record.backoff_s * 2, kBackoffMax_s);
 }
 
-// ---- sandbox and volumes --------------------------------------------------------------------------------
+// ---- sandbox and volumes
+// --------------------------------------------------------------------------------
 
 Task<Result<Objects>> PodWorker::fetch_objects() {
   Objects out;
   const auto ns = std::string(kube::namespace_of(*pod_));
   for (const auto& ref : references(*pod_)) {
-    const auto& resource = ref.first == "configmaps" ? client::resources::kConfigMaps : ref.first == "secrets" ? client::resources::kSecrets : client::resources::kPersistentVolumeClaims;
+    const auto& resource = ref.first == "configmaps" ? client::resources::kConfigMaps
+                           : ref.first == "secrets"  ? client::resources::kSecrets
+                                                     : client::resources::kPersistentVolumeClaims;
     if (ref.first != "persistentvolumeclaims") {
       const auto known = context_.informers.get(resource).find(ns + "/" + ref.second);
       if (known) {
@@ -422,17 +488,22 @@ Task<Result<void>> PodWorker::fetch_tokens() {
       const auto audience = text(at(wanted, "audience"));
       auto& cached = context_.tokens[fmt::format("{}/{}/{}", ns, account, audience)];
       if (cached.renew_at <= context_.loop.now()) {
-        const auto lifetime = std::max<std::int64_t>(600, json::as_int(at(wanted, "expirationSeconds"), 3600));
+        const auto lifetime =
+            std::max<std::int64_t>(600, json::as_int(at(wanted, "expirationSeconds"), 3600));
         json::Object spec{{"expirationSeconds", lifetime}};
         if (!audience.empty()) spec["audiences"] = json::Array{audience};
-        json::Value body = json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", std::move(spec)}};
-        const auto answer = co_await context_.client.post_subresource(client::resources::kServiceAccounts, ns, account, "token", std::move(body));
+        json::Value body = json::Object{{"apiVersion", "authentication.k8s.io/v1"},
+                                        {"kind", "TokenRequest"},
+                                        {"spec", std::move(spec)}};
+        const auto answer = co_await context_.client.post_subresource(
+            client::resources::kServiceAccounts, ns, account, "token", std::move(body));
         auto& fresh = context_.tokens[fmt::format("{}/{}/{}", ns, account, audience)];
         if (answer) {
           fresh.text = text(at(*answer, "status", "token"));
           fresh.renew_at = context_.loop.now() + seconds(lifetime * 8 / 10);
         } else {
-          log::warn("agent", "token of service account {}/{}: {}", ns, account, answer.error().message);
+          log::warn(
+              "agent", "token of service account {}/{}: {}", ns, account, answer.error().message);
           fresh.renew_at = context_.loop.now() + seconds(10);
         }
         tokens_[audience] = fresh.text;
@@ -472,7 +543,8 @@ Task<Result<void>> PodWorker::make_sandbox() {
   }
   std::error_code error;
   fs::create_directories(directory_ + "/logs", error);
-  if (error) co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", directory_, error.message()));
+  if (error)
+    co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", directory_, error.message()));
   const auto volumes = co_await refresh_volumes();
   if (!volumes) {
     record_event(nullptr, "Warning", "FailedMount", volumes.error().message);
@@ -481,18 +553,23 @@ Task<Result<void>> PodWorker::make_sandbox() {
   auto config = sandbox_config(*pod_, directory_);
   config.memory_volumes = volumes_.memory;
   std::ofstream(config.hosts_file) << "127.0.0.1\tlocalhost\n";
-  std::ofstream(config.resolv_conf_file) << context_.resolv_conf(std::string(kube::namespace_of(*pod_)));
+  std::ofstream(config.resolv_conf_file)
+      << context_.resolv_conf(std::string(kube::namespace_of(*pod_)));
   sandbox_known_ = true;
   const auto made = co_await context_.runtime.run_sandbox(std::move(config));
   if (!made) {
     sandbox_known_ = false;
-    record_event(nullptr, "Warning", "FailedCreatePodSandBox", fmt::format("Failed to create pod sandbox: {}", made.error().message));
+    record_event(nullptr,
+                 "Warning",
+                 "FailedCreatePodSandBox",
+                 fmt::format("Failed to create pod sandbox: {}", made.error().message));
     co_return fail(made.error());
   }
   state_.sandbox_ready = true;
   state_.pod_ip = made->address.empty() ? context_.host_ip : made->address;
   sandbox_failures_ = 0;
   write_names();
+  open_host_ports();
   co_return Result<void>();
 }
 
@@ -501,9 +578,56 @@ void PodWorker::write_names() {
   std::ofstream(directory_ + "/hosts") << hosts_file(*pod_, state_.pod_ip);
 }
 
-// ---- containers -----------------------------------------------------------------------------------------
+/// hostPort as a port of this machine that leads to the pod's. TCP only.
+void PodWorker::open_host_ports() {
+  host_ports_.clear();
+  if (state_.pod_ip == context_.host_ip) return;
+  for (const auto& container : json::as_array(at(*pod_, "spec", "containers"))) {
+    for (const auto& port : json::as_array(at(container, "ports"))) {
+      const auto number = json::as_int(at(port, "hostPort"));
+      if (number == 0 || json::as_string(at(port, "protocol"), "TCP") != "TCP") continue;
+      ProxyPorts ports;
+      ports.listen_address = text(at(port, "hostIP"));
+      if (ports.listen_address.empty()) ports.listen_address = "0.0.0.0";
+      ports.listen_port = static_cast<int>(number);
+      ports.target_address = state_.pod_ip;
+      ports.target_port = static_cast<int>(json::as_int(at(port, "containerPort")));
+      auto proxy = std::make_unique<TcpProxy>(context_.loop);
+      const auto opened = proxy->start(std::move(ports));
+      if (!opened)
+        record_event(nullptr,
+                     "Warning",
+                     "HostPortConflict",
+                     fmt::format("Cannot open host port {}: {}", number, opened.error().message));
+      host_ports_.push_back(std::move(proxy));
+    }
+  }
+}
 
-Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord& record, const json::Value& spec) {
+/// After a resize: what runs gets the limits that the spec now has.
+Task<void> PodWorker::apply_limits() {
+  limits_stale_ = false;
+  const auto pod = pod_;
+  for (auto* records : {&state_.inits, &state_.containers}) {
+    for (auto& record : *records) {
+      if (!record.running()) continue;
+      const auto applied = co_await context_.runtime.update_limits(
+          uid_, record.current->id, container_limits(spec_of(record)));
+      if (!applied)
+        log::warn("agent",
+                  "resize of container {} of pod {}: {}",
+                  record.name,
+                  uid_,
+                  applied.error().message);
+    }
+  }
+}
+
+// ---- containers
+// -----------------------------------------------------------------------------------------
+
+Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord& record,
+                                                          const json::Value& spec) {
   const auto image = context_.images.find(text(at(spec, "image")));
   EnvList first = default_env(context_, *pod_);
   for (const auto& item : image.env) first.push_back(item);
@@ -518,7 +642,11 @@ Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord&
   auto config = make_container_config(*pod_, spec, image, *env, directory_, attempt);
   if (!config) co_return fail(config.error());
   config->mounts = *mounts;
-  config->id = fmt::format("{:016x}{:016x}{:016x}{:016x}", context_.loop.random(), context_.loop.random(), context_.loop.random(), context_.loop.random());
+  config->id = fmt::format("{:016x}{:016x}{:016x}{:016x}",
+                           context_.loop.random(),
+                           context_.loop.random(),
+                           context_.loop.random(),
+                           context_.loop.random());
   co_return config;
 }
 
@@ -533,11 +661,16 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
     record.retry_at = context_.loop.now() + seconds(2);
     objects_.clear();
     const auto refreshed = co_await refresh_volumes();
-    if (first) record_event(&record, "Warning", "Failed", fmt::format("Error: {}", record.waiting_message));
+    if (first)
+      record_event(&record, "Warning", "Failed", fmt::format("Error: {}", record.waiting_message));
     if (!refreshed) record.waiting_message = refreshed.error().message;
     co_return;
   }
-  record_event(&record, "Normal", "Pulled", fmt::format("Container image \"{}\" already present on machine", text(at(spec, "image"))));
+  record_event(
+      &record,
+      "Normal",
+      "Pulled",
+      fmt::format("Container image \"{}\" already present on machine", text(at(spec, "image"))));
   const int attempt = config->attempt;
   const auto started = co_await context_.runtime.start_container(uid_, std::move(*config));
   if (!started) {
@@ -557,7 +690,11 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
   record.waiting_message.clear();
   record.retry_at = Time{};
   if (started->state == ContainerState::kExited) {  // it could not be started at all
-    record_event(&record, "Warning", "Failed", fmt::format("Error: failed to start container \"{}\": {}", record.name, started->message));
+    record_event(
+        &record,
+        "Warning",
+        "Failed",
+        fmt::format("Error: failed to start container \"{}\": {}", record.name, started->message));
     container_ended(record);
     wake();
     co_return;
@@ -599,7 +736,8 @@ bool PodWorker::stop_all(Duration grace) {
     const auto asked = stopping_.find(record.name);
     if (asked != stopping_.end() && asked->second <= grace + seconds(2)) return;
     stopping_[record.name] = grace;
-    context_.loop.spawn(stop_container(self, record.name, grace, fmt::format("Stopping container {}", record.name)));
+    context_.loop.spawn(stop_container(
+        self, record.name, grace, fmt::format("Stopping container {}", record.name)));
   };
   for (const auto& record : state_.containers) {
     if (!record.running()) continue;
@@ -612,7 +750,10 @@ bool PodWorker::stop_all(Duration grace) {
   return !any_running();
 }
 
-Task<void> PodWorker::stop_container(std::shared_ptr<PodWorker> self, std::string name, Duration grace, std::string message) {
+Task<void> PodWorker::stop_container(std::shared_ptr<PodWorker> self,
+                                     std::string name,
+                                     Duration grace,
+                                     std::string message) {
   auto* record = find_record(name);
   if (record == nullptr || !record->running()) co_return;
   const auto id = record->current->id;
@@ -624,11 +765,15 @@ Task<void> PodWorker::stop_container(std::shared_ptr<PodWorker> self, std::strin
   }
   const auto used = context_.loop.monotonic() - begun;
   // Two seconds are the least that SIGTERM is worth after a hook that used up everything.
-  const auto left = grace == Duration::zero() ? Duration::zero() : std::max<Duration>(grace - used, used > Duration(100000) ? Duration(seconds(2)) : grace);
+  const auto left = grace == Duration::zero()
+                        ? Duration::zero()
+                        : std::max<Duration>(
+                              grace - used, used > Duration(100000) ? Duration(seconds(2)) : grace);
   (void)co_await context_.runtime.stop_container(uid_, id, left);
 }
 
 Task<void> PodWorker::tear_down() {
+  host_ports_.clear();
   if (sandbox_known_) (void)co_await context_.runtime.remove_sandbox(uid_);
   sandbox_known_ = false;
   context_.gpus.release(uid_);
@@ -640,7 +785,8 @@ Task<void> PodWorker::tear_down() {
   co_await context_.loop.run_on_worker(work);
 }
 
-// ---- status ---------------------------------------------------------------------------------------------
+// ---- status
+// ---------------------------------------------------------------------------------------------
 
 void PodWorker::publish() {
   if (was_terminal_ || gone_ || patching_) return;
@@ -658,13 +804,19 @@ Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
     if (patch.is_null()) break;
     const auto ns = std::string(kube::namespace_of(*pod_));
     const auto name = std::string(kube::name_of(*pod_));
-    const auto written = co_await context_.client.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+    const auto written = co_await context_.client.patch(client::resources::kPods,
+                                                        ns,
+                                                        name,
+                                                        "status",
+                                                        client::PatchType::kStrategic,
+                                                        std::move(patch));
     if (written) {
       published_ = std::move(status);
       failures = 0;
       continue;
     }
-    if (written.error().code == Code::kNotFound || written.error().code == Code::kConflict) break;  // deleted, or another pod of the same name
+    if (written.error().code == Code::kNotFound || written.error().code == Code::kConflict)
+      break;  // deleted, or another pod of the same name
     log::warn("agent", "status of pod {}/{}: {}", ns, name, written.error().message);
     if (++failures > 10) break;
     co_await context_.loop.sleep(std::chrono::milliseconds(100 << std::min(failures, 5)));

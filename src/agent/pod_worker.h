@@ -1,8 +1,9 @@
 /// One pod's life on this node: from bound to gone.
 ///
-/// A coroutine that looks at everything it knows (the pod's latest object, what its containers did, the clock),
-/// does the next thing, publishes the status, and sleeps until something changes. Nothing is remembered that
-/// cannot be found again after a restart: containers are adopted from the runtime, counts from the status.
+/// A coroutine that looks at everything it knows (the pod's latest object, what its containers did,
+/// the clock), does the next thing, publishes the status, and sleeps until something changes.
+/// Nothing is remembered that cannot be found again after a restart: containers are adopted from
+/// the runtime, counts from the status.
 #pragma once
 
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "agent/context.h"
 #include "agent/pod_status.h"
+#include "agent/tcp_proxy.h"
 #include "agent/volumes.h"
 
 namespace muster::agent {
@@ -20,7 +22,10 @@ namespace muster::agent {
 class PodWorker : public std::enable_shared_from_this<PodWorker> {
  public:
   /// `on_finished` is called once the pod is gone from this node and from the API.
-  PodWorker(Context& context, client::ObjectPtr pod, std::optional<SandboxStatus> adopted, std::function<void(const std::string& uid)> on_finished);
+  PodWorker(Context& context,
+            client::ObjectPtr pod,
+            std::optional<SandboxStatus> adopted,
+            std::function<void(const std::string& uid)> on_finished);
 
   void start();
   void update(client::ObjectPtr pod);
@@ -55,12 +60,18 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Task<Result<void>> fetch_tokens();
   Task<Result<void>> refresh_volumes();
   void write_names();
+  void open_host_ports();
+  Task<void> apply_limits();
 
   Task<void> start_container(ContainerRecord& record);
-  Task<Result<ContainerConfig>> container_config(const ContainerRecord& record, const json::Value& spec);
+  Task<Result<ContainerConfig>> container_config(const ContainerRecord& record,
+                                                 const json::Value& spec);
   Task<bool> run_hook(ContainerRecord& record, std::string hook_name, Duration limit);
   void container_ended(ContainerRecord& record);
-  Task<void> stop_container(std::shared_ptr<PodWorker> self, std::string name, Duration grace, std::string message);
+  Task<void> stop_container(std::shared_ptr<PodWorker> self,
+                            std::string name,
+                            Duration grace,
+                            std::string message);
   /// Asks every running container to end; main ones first, then sidecars. True when none runs.
   bool stop_all(Duration grace);
   Task<void> tear_down();
@@ -74,7 +85,10 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   const json::Value& spec_of(const ContainerRecord& record) const;
   [[nodiscard]] bool any_running() const;
   [[nodiscard]] Duration grace_left() const;
-  void record_event(const ContainerRecord* record, const char* type, const char* reason, const std::string& message);
+  void record_event(const ContainerRecord* record,
+                    const char* type,
+                    const char* reason,
+                    const std::string& message);
   PodFacts facts() const;
   void wake() { wake_->notify(); }
 
@@ -89,15 +103,18 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool gone_ = false;           // the object no longer exists
   bool detached_ = false;
   bool finished_ = false;
-  bool terminal_ = false;       // Succeeded or Failed; nothing is started any more
-  bool was_terminal_ = false;   // already so when first seen: the published status stays as it is
+  bool terminal_ = false;      // Succeeded or Failed; nothing is started any more
+  bool was_terminal_ = false;  // already so when first seen: the published status stays as it is
   bool volumes_stale_ = false;
+  bool limits_stale_ = false;  // a resize came in
   Time retry_sandbox_at_;
   int sandbox_failures_ = 0;
   PreparedVolumes volumes_;
   Objects objects_;
   std::map<std::string, std::string> tokens_;  // by audience
   std::map<std::string, Duration> stopping_;   // container name -> grace it was given
+
+  std::vector<std::unique_ptr<TcpProxy>> host_ports_;
 
   json::Value published_;  // the status as last written (or read)
   bool patching_ = false;

@@ -14,7 +14,9 @@ namespace {
 
 using StreamPtr = std::shared_ptr<net::SpdyStream>;
 
-Task<void> copy_up(std::shared_ptr<net::ByteStream> pod, StreamPtr client, std::shared_ptr<Signal> done) {
+Task<void> copy_up(std::shared_ptr<net::ByteStream> pod,
+                   StreamPtr client,
+                   std::shared_ptr<Signal> done) {
   for (;;) {
     auto bytes = co_await pod->read();
     if (!bytes || bytes->empty()) break;
@@ -26,10 +28,14 @@ Task<void> copy_up(std::shared_ptr<net::ByteStream> pod, StreamPtr client, std::
 }
 
 /// One connection: what the client sends goes to the port, what the port answers goes back.
-Task<void> forward(Context& context, std::string sandbox_id, int port, StreamPtr data, StreamPtr error) {
+Task<void> forward(
+    Context& context, std::string sandbox_id, int port, StreamPtr data, StreamPtr error) {
   auto connected = co_await context.runtime.connect(sandbox_id, port);
   if (!connected) {
-    (void)co_await error->write(fmt::format("error forwarding port {} to pod {}, uid : {}", port, sandbox_id, connected.error().message));
+    (void)co_await error->write(fmt::format("error forwarding port {} to pod {}, uid : {}",
+                                            port,
+                                            sandbox_id,
+                                            connected.error().message));
     (void)co_await error->finish();
     data->reset();
     co_return;
@@ -49,7 +55,9 @@ Task<void> forward(Context& context, std::string sandbox_id, int port, StreamPtr
   (void)co_await error->finish();
 }
 
-Task<void> serve_session(Context& context, std::string sandbox_id, std::unique_ptr<net::SpdySession> session) {
+Task<void> serve_session(Context& context,
+                         std::string sandbox_id,
+                         std::unique_ptr<net::SpdySession> session) {
   struct Pair {
     StreamPtr data, error;
     int port = 0;
@@ -73,7 +81,8 @@ Task<void> serve_session(Context& context, std::string sandbox_id, std::unique_p
   session->close();
 }
 
-/// WebSocket v4 of the Python client: channels 2i and 2i+1 for the i-th port, each opened with the port's number.
+/// WebSocket v4 of the Python client: channels 2i and 2i+1 for the i-th port, each opened with the
+/// port's number.
 struct ChannelRelay {
   explicit ChannelRelay(net::Loop& loop) : changed(loop.make_signal()) {}
   std::unique_ptr<net::WebSocket> socket;
@@ -83,7 +92,9 @@ struct ChannelRelay {
   std::vector<std::shared_ptr<net::ByteStream>> ports;
 };
 
-Task<bool> send_channel(std::shared_ptr<ChannelRelay> relay, std::size_t channel, std::string bytes) {
+Task<bool> send_channel(std::shared_ptr<ChannelRelay> relay,
+                        std::size_t channel,
+                        std::string bytes) {
   while (relay->writing) co_await relay->changed->wait(Duration::zero());
   if (relay->broken) co_return false;
   relay->writing = true;
@@ -106,7 +117,10 @@ Task<void> pump_port(std::shared_ptr<ChannelRelay> relay, std::size_t index) {
   }
 }
 
-Task<void> serve_channels(Context& context, std::string sandbox_id, std::vector<std::string> ports, std::unique_ptr<net::WebSocket> socket) {
+Task<void> serve_channels(Context& context,
+                          std::string sandbox_id,
+                          std::vector<std::string> ports,
+                          std::unique_ptr<net::WebSocket> socket) {
   auto relay = std::make_shared<ChannelRelay>(context.loop);
   relay->socket = std::move(socket);
   for (std::size_t i = 0; i < ports.size(); ++i) {
@@ -116,7 +130,8 @@ Task<void> serve_channels(Context& context, std::string sandbox_id, std::vector<
     (void)co_await send_channel(relay, i * 2 + 1, number);
     auto connected = co_await context.runtime.connect(sandbox_id, port);
     if (!connected) (void)co_await send_channel(relay, i * 2 + 1, connected.error().message);
-    relay->ports.push_back(connected ? std::shared_ptr<net::ByteStream>(std::move(*connected)) : nullptr);
+    relay->ports.push_back(connected ? std::shared_ptr<net::ByteStream>(std::move(*connected))
+                                     : nullptr);
     if (relay->ports.back()) context.loop.spawn(pump_port(relay, i));
   }
   for (;;) {
@@ -125,7 +140,8 @@ Task<void> serve_channels(Context& context, std::string sandbox_id, std::vector<
     const auto& data = (*message)->data;
     if (data.empty()) continue;
     const auto index = static_cast<std::size_t>(static_cast<unsigned char>(data[0])) / 2;
-    if (index < relay->ports.size() && relay->ports[index]) (void)co_await relay->ports[index]->write(data.substr(1));
+    if (index < relay->ports.size() && relay->ports[index])
+      (void)co_await relay->ports[index]->write(data.substr(1));
   }
   relay->broken = true;
   for (const auto& port : relay->ports) {
@@ -136,7 +152,12 @@ Task<void> serve_channels(Context& context, std::string sandbox_id, std::vector<
 
 }  // namespace
 
-Task<void> serve_port_forward(Context& context, std::shared_ptr<PodWorker> worker, net::Target target, net::Request request, UpgradeKind upgrade, net::ResponseWriter& writer) {
+Task<void> serve_port_forward(Context& context,
+                              std::shared_ptr<PodWorker> worker,
+                              net::Target target,
+                              net::Request request,
+                              UpgradeKind upgrade,
+                              net::ResponseWriter& writer) {
   if (upgrade == UpgradeKind::kSpdy) {
     net::Headers headers;
     headers.set("Connection", "Upgrade");
@@ -144,15 +165,20 @@ Task<void> serve_port_forward(Context& context, std::shared_ptr<PodWorker> worke
     headers.set("X-Stream-Protocol-Version", "portforward.k8s.io");
     auto upgraded = co_await writer.upgrade_raw(std::move(headers));
     if (!upgraded) co_return;
-    auto session = net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
+    auto session =
+        net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
     co_await serve_session(context, worker->uid(), std::move(session));
     co_return;
   }
-  const auto protocol = choose_protocol(request.headers, "Sec-WebSocket-Protocol", {"SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io"});
+  const auto protocol = choose_protocol(request.headers,
+                                        "Sec-WebSocket-Protocol",
+                                        {"SPDY/3.1+portforward.k8s.io", "v4.channel.k8s.io"});
   if (protocol.empty()) {
     Error error;
     error.code = Code::kBadRequest;
-    error.message = "unable to upgrade: port-forward needs subprotocol SPDY/3.1+portforward.k8s.io or v4.channel.k8s.io";
+    error.message =
+        "unable to upgrade: port-forward needs subprotocol SPDY/3.1+portforward.k8s.io or "
+        "v4.channel.k8s.io";
     co_await send_error(writer, std::move(error));
     co_return;
   }

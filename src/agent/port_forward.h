@@ -1,4 +1,5 @@
-/// port-forward: per connection a data and an error stream, over SPDY or SPDY inside WebSocket messages.
+/// port-forward: per connection a data and an error stream, over SPDY or SPDY inside WebSocket
+/// messages.
 #pragma once
 
 #include <memory>
@@ -11,6 +12,11 @@ namespace muster::agent {
 
 class PodWorker;
 
-Task<void> serve_port_forward(Context& context, std::shared_ptr<PodWorker> worker, net::Target target, net::Request request, UpgradeKind upgrade, net::ResponseWriter& writer);
+Task<void> serve_port_forward(Context& context,
+                              std::shared_ptr<PodWorker> worker,
+                              net::Target target,
+                              net::Request request,
+                              UpgradeKind upgrade,
+                              net::ResponseWriter& writer);
 
 }  // namespace muster::agent

@@ -20,14 +20,16 @@ int port_of(const json::Value& value, const json::Value& container_spec) {
   if (value.is_int64() || value.is_uint64()) return static_cast<int>(json::as_int(value));
   const auto name = json::as_string(value);
   for (const auto& port : json::as_array(at(container_spec, "ports"))) {
-    if (json::as_string(at(port, "name")) == name) return static_cast<int>(json::as_int(at(port, "containerPort")));
+    if (json::as_string(at(port, "name")) == name)
+      return static_cast<int>(json::as_int(at(port, "containerPort")));
   }
   return static_cast<int>(parse_int(name).value_or(0));
 }
 
 Task<CheckResult> check_exec(Context& context, const json::Value& action, ProbeTarget target) {
   ExecConfig config;
-  for (const auto& word : json::as_array(at(action, "command"))) config.command.push_back(text(word));
+  for (const auto& word : json::as_array(at(action, "command")))
+    config.command.push_back(text(word));
   config.stderr_open = false;
   auto session = co_await context.runtime.exec(target.sandbox_id, target.container_id, config);
   if (!session) co_return CheckResult{false, session.error().message};
@@ -45,14 +47,23 @@ Task<CheckResult> check_exec(Context& context, const json::Value& action, ProbeT
   }
   const auto code = co_await running->wait();
   result.ok = !late && code && *code == 0;
-  if (late) result.output = fmt::format("command timed out: \"{}\" timed out after {}s", join(config.command, " "), target.timeout / seconds(1));
+  if (late)
+    result.output = fmt::format("command timed out: \"{}\" timed out after {}s",
+                                join(config.command, " "),
+                                target.timeout / seconds(1));
   co_return result;
 }
 
-Task<CheckResult> check_http(Context& context, const json::Value& action, const json::Value& spec, ProbeTarget target) {
+Task<CheckResult> check_http(Context& context,
+                             const json::Value& action,
+                             const json::Value& spec,
+                             ProbeTarget target) {
   const auto host = at(action, "host").is_null() ? target.address : text(at(action, "host"));
   net::ClientOptions options;
-  options.url = fmt::format("{}://{}:{}", json::as_string(at(action, "scheme")) == "HTTPS" ? "https" : "http", host, port_of(at(action, "port"), spec));
+  options.url = fmt::format("{}://{}:{}",
+                            json::as_string(at(action, "scheme")) == "HTTPS" ? "https" : "http",
+                            host,
+                            port_of(at(action, "port"), spec));
   options.insecure = true;
   options.connect_timeout = target.timeout;
   options.request_timeout = target.timeout;
@@ -65,24 +76,35 @@ Task<CheckResult> check_http(Context& context, const json::Value& action, const 
   request.headers.set("User-Agent", "kube-probe/1.34");
   request.headers.set("Accept", "*/*");
   request.headers.set("Connection", "close");
-  for (const auto& header : json::as_array(at(action, "httpHeaders"))) request.headers.set(text(at(header, "name")), text(at(header, "value")));
+  for (const auto& header : json::as_array(at(action, "httpHeaders")))
+    request.headers.set(text(at(header, "name")), text(at(header, "value")));
   const auto url = options.url + request.target;
   const auto answer = co_await (*client)->request(std::move(request));
-  if (!answer) co_return CheckResult{false, fmt::format("Get \"{}\": {}", url, answer.error().message)};
+  if (!answer)
+    co_return CheckResult{false, fmt::format("Get \"{}\": {}", url, answer.error().message)};
   const bool ok = answer->status >= 200 && answer->status < 400;
-  co_return CheckResult{ok, ok ? "" : fmt::format("HTTP probe failed with statuscode: {}", answer->status)};
+  co_return CheckResult{
+      ok, ok ? "" : fmt::format("HTTP probe failed with statuscode: {}", answer->status)};
 }
 
-Task<CheckResult> check_tcp(Context& context, const json::Value& action, const json::Value& spec, ProbeTarget target) {
+Task<CheckResult> check_tcp(Context& context,
+                            const json::Value& action,
+                            const json::Value& spec,
+                            ProbeTarget target) {
   const auto host = at(action, "host").is_null() ? target.address : text(at(action, "host"));
   const int port = port_of(at(action, "port"), spec);
   const auto connected = co_await net::connect_tcp(context.loop, host, port, target.timeout);
-  co_return CheckResult{connected.has_value(), connected ? "" : fmt::format("dial tcp {}:{}: {}", host, port, connected.error().message)};
+  co_return CheckResult{
+      connected.has_value(),
+      connected ? "" : fmt::format("dial tcp {}:{}: {}", host, port, connected.error().message)};
 }
 
 }  // namespace
 
-Task<CheckResult> run_check(Context& context, const json::Value& action, const json::Value& container_spec, ProbeTarget target) {
+Task<CheckResult> run_check(Context& context,
+                            const json::Value& action,
+                            const json::Value& container_spec,
+                            ProbeTarget target) {
   if (const auto& exec = at(action, "exec"); !exec.is_null()) {
     auto result = co_await check_exec(context, exec, std::move(target));
     co_return result;
@@ -96,32 +118,46 @@ Task<CheckResult> run_check(Context& context, const json::Value& action, const j
     co_return result;
   }
   if (const auto& grpc = at(action, "grpc"); !grpc.is_null()) {
-    auto result = co_await grpc_health_check(context.loop, target.address, static_cast<int>(json::as_int(at(grpc, "port"))), text(at(grpc, "service")), target.timeout);
+    auto result = co_await grpc_health_check(context.loop,
+                                             target.address,
+                                             static_cast<int>(json::as_int(at(grpc, "port"))),
+                                             text(at(grpc, "service")),
+                                             target.timeout);
     co_return CheckResult{result.has_value(), result ? "" : result.error().message};
   }
   co_return CheckResult{false, "the probe has no handler"};
 }
 
-/// Friend of PodWorker: a probe reads the record and sets `started`, `ready`, or stops the container.
+/// Friend of PodWorker: a probe reads the record and sets `started`, `ready`, or stops the
+/// container.
 class Prober {
  public:
   enum class Kind { kStartup, kLiveness, kReadiness };
 
-  static Task<void> run(std::shared_ptr<PodWorker> worker, std::string name, std::string container_id, Kind kind) {
+  static Task<void> run(std::shared_ptr<PodWorker> worker,
+                        std::string name,
+                        std::string container_id,
+                        Kind kind) {
     auto& context = worker->context_;
     const auto current = [&]() -> ContainerRecord* {
       auto* record = worker->detached_ || worker->finished_ ? nullptr : worker->find_record(name);
-      return record != nullptr && record->running() && record->current->id == container_id ? record : nullptr;
+      return record != nullptr && record->running() && record->current->id == container_id
+                 ? record
+                 : nullptr;
     };
     const auto* first = current();
     if (first == nullptr) co_return;
     const json::Value probe = at(worker->spec_of(*first), field(kind));
     const json::Value spec = worker->spec_of(*first);
-    const auto period = seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "periodSeconds"), 10)));
-    const auto failures_max = std::max<std::int64_t>(1, json::as_int(at(probe, "failureThreshold"), 3));
-    const auto successes_min = std::max<std::int64_t>(1, json::as_int(at(probe, "successThreshold"), 1));
+    const auto period =
+        seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "periodSeconds"), 10)));
+    const auto failures_max =
+        std::max<std::int64_t>(1, json::as_int(at(probe, "failureThreshold"), 3));
+    const auto successes_min =
+        std::max<std::int64_t>(1, json::as_int(at(probe, "successThreshold"), 1));
     std::int64_t successes = 0, failures = 0;
-    if (const auto delay = json::as_int(at(probe, "initialDelaySeconds")); delay > 0) co_await context.loop.sleep(seconds(delay));
+    if (const auto delay = json::as_int(at(probe, "initialDelaySeconds")); delay > 0)
+      co_await context.loop.sleep(seconds(delay));
     for (;;) {
       auto* record = current();
       if (record == nullptr) co_return;
@@ -133,13 +169,18 @@ class Prober {
       target.sandbox_id = worker->uid_;
       target.container_id = container_id;
       target.address = worker->state_.pod_ip;
-      target.timeout = seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "timeoutSeconds"), 1)));
+      target.timeout =
+          seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "timeoutSeconds"), 1)));
       const auto result = co_await run_check(context, probe, spec, std::move(target));
       record = current();
       if (record == nullptr) co_return;
       successes = result.ok ? successes + 1 : 0;
       failures = result.ok ? 0 : failures + 1;
-      if (!result.ok) worker->record_event(record, "Warning", "Unhealthy", fmt::format("{} probe failed: {}", label(kind), result.output));
+      if (!result.ok)
+        worker->record_event(record,
+                             "Warning",
+                             "Unhealthy",
+                             fmt::format("{} probe failed: {}", label(kind), result.output));
       if (successes >= successes_min && passed(*worker, *record, kind)) co_return;
       if (failures >= failures_max && failed(worker, *record, kind)) co_return;
       co_await context.loop.sleep(period);
@@ -151,13 +192,20 @@ class Prober {
     if (record == nullptr || !record->running()) return;
     const auto& spec = worker->spec_of(*record);
     for (const auto kind : {Kind::kStartup, Kind::kLiveness, Kind::kReadiness}) {
-      if (!at(spec, field(kind)).is_null()) worker->context_.loop.spawn(run(worker, name, record->current->id, kind));
+      if (!at(spec, field(kind)).is_null())
+        worker->context_.loop.spawn(run(worker, name, record->current->id, kind));
     }
   }
 
  private:
-  static const char* field(Kind kind) { return kind == Kind::kStartup ? "startupProbe" : kind == Kind::kLiveness ? "livenessProbe" : "readinessProbe"; }
-  static const char* label(Kind kind) { return kind == Kind::kStartup ? "Startup" : kind == Kind::kLiveness ? "Liveness" : "Readiness"; }
+  static const char* field(Kind kind) {
+    return kind == Kind::kStartup    ? "startupProbe"
+           : kind == Kind::kLiveness ? "livenessProbe"
+                                     : "readinessProbe";
+  }
+  static const char* label(Kind kind) {
+    return kind == Kind::kStartup ? "Startup" : kind == Kind::kLiveness ? "Liveness" : "Readiness";
+  }
 
   /// True when the probe has nothing more to do.
   static bool passed(PodWorker& worker, ContainerRecord& record, Kind kind) {
@@ -184,15 +232,21 @@ class Prober {
     }
     if (worker->stopping_.contains(record.name)) return true;
     const auto& spec = worker->spec_of(record);
-    const auto pod_grace = json::as_int(at(*worker->pod_, "spec", "terminationGracePeriodSeconds"), 30);
-    const auto grace = seconds(json::as_int(at(spec, field(kind), "terminationGracePeriodSeconds"), pod_grace));
+    const auto pod_grace =
+        json::as_int(at(*worker->pod_, "spec", "terminationGracePeriodSeconds"), 30);
+    const auto grace =
+        seconds(json::as_int(at(spec, field(kind), "terminationGracePeriodSeconds"), pod_grace));
     worker->stopping_[record.name] = grace;
-    const auto message = fmt::format("Container {} failed {} probe, will be restarted", record.name, kind == Kind::kStartup ? "startup" : "liveness");
+    const auto message = fmt::format("Container {} failed {} probe, will be restarted",
+                                     record.name,
+                                     kind == Kind::kStartup ? "startup" : "liveness");
     worker->context_.loop.spawn(worker->stop_container(worker, record.name, grace, message));
     return true;
   }
 };
 
-void start_probes(std::shared_ptr<PodWorker> worker, const std::string& container) { Prober::start(worker, container); }
+void start_probes(std::shared_ptr<PodWorker> worker, const std::string& container) {
+  Prober::start(worker, container);
+}
 
 }  // namespace muster::agent

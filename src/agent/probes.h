@@ -23,7 +23,10 @@ struct CheckResult {
 };
 
 /// One exec, httpGet, tcpSocket or grpc check of `action` against the container.
-Task<CheckResult> run_check(Context& context, const json::Value& action, const json::Value& container_spec, ProbeTarget target);
+Task<CheckResult> run_check(Context& context,
+                            const json::Value& action,
+                            const json::Value& container_spec,
+                            ProbeTarget target);
 
 /// Starts the probes of the container's current attempt; they end with it.
 void start_probes(std::shared_ptr<PodWorker> worker, const std::string& container);

@@ -11,11 +11,20 @@ namespace {
 
 using json::at;
 
-enum Channel : char { kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4, kClose = static_cast<char>(255) };
+enum Channel : char {
+  kStdin = 0,
+  kStdout = 1,
+  kStderr = 2,
+  kError = 3,
+  kResize = 4,
+  kClose = static_cast<char>(255)
+};
 
 void resize(Session& session, std::string_view text) {
   const auto size = json::parse(trim(text));
-  if (size) session.resize(static_cast<int>(json::as_int(at(*size, "Width"))), static_cast<int>(json::as_int(at(*size, "Height"))));
+  if (size)
+    session.resize(static_cast<int>(json::as_int(at(*size, "Width"))),
+                   static_cast<int>(json::as_int(at(*size, "Height"))));
 }
 
 Task<Result<std::unique_ptr<Session>>> open_session(Context& context, const CommandCall& call) {
@@ -27,15 +36,16 @@ Task<Result<std::unique_ptr<Session>>> open_session(Context& context, const Comm
   co_return session;
 }
 
-/// What the coroutines of one connection share: it ends when the command has ended and its output is written.
+/// What the coroutines of one connection share: it ends when the command has ended and its output
+/// is written.
 struct Relay {
   explicit Relay(net::Loop& loop) : changed(loop.make_signal()) {}
   std::unique_ptr<Session> session;
   std::shared_ptr<net::WebSocket> socket;
   std::unique_ptr<Signal> changed;
-  int pumping = 0;        // output streams not yet at their end
-  bool writing = false;   // one write at a time on a WebSocket
-  bool broken = false;    // the client is gone
+  int pumping = 0;       // output streams not yet at their end
+  bool writing = false;  // one write at a time on a WebSocket
+  bool broken = false;   // the client is gone
 };
 using RelayPtr = std::shared_ptr<Relay>;
 
@@ -86,12 +96,19 @@ Task<void> read_channels(RelayPtr relay, bool attach) {
   relay->changed->notify();
 }
 
-Task<void> serve_websocket(Context& context, CommandCall call, net::Request request, net::ResponseWriter& writer) {
-  const auto protocol = choose_protocol(request.headers, "Sec-WebSocket-Protocol", {"v5.channel.k8s.io", "v4.channel.k8s.io"});
+Task<void> serve_websocket(Context& context,
+                           CommandCall call,
+                           net::Request request,
+                           net::ResponseWriter& writer) {
+  const auto protocol = choose_protocol(
+      request.headers, "Sec-WebSocket-Protocol", {"v5.channel.k8s.io", "v4.channel.k8s.io"});
   if (protocol.empty()) {
     Error error;
     error.code = Code::kBadRequest;
-    error.message = fmt::format("unable to upgrade: none of the offered subprotocols \"{}\" is v5.channel.k8s.io or v4.channel.k8s.io", request.headers.get("Sec-WebSocket-Protocol"));
+    error.message = fmt::format(
+        "unable to upgrade: none of the offered subprotocols \"{}\" is v5.channel.k8s.io or "
+        "v4.channel.k8s.io",
+        request.headers.get("Sec-WebSocket-Protocol"));
     co_await send_error(writer, std::move(error));
     co_return;
   }
@@ -101,7 +118,8 @@ Task<void> serve_websocket(Context& context, CommandCall call, net::Request requ
   relay->socket = std::move(*upgraded);
   auto session = co_await open_session(context, call);
   if (!session) {
-    (void)co_await write_channel(relay, kError, exit_status(tl::unexpected<Error>(session.error())));
+    (void)co_await write_channel(
+        relay, kError, exit_status(tl::unexpected<Error>(session.error())));
     co_await relay->socket->close(1000, "");
     co_return;
   }
@@ -116,24 +134,31 @@ Task<void> serve_websocket(Context& context, CommandCall call, net::Request requ
   pump(relay->session->stderr_stream(), kStderr);
   context.loop.spawn(read_channels(relay, call.attach));
   const auto code = co_await relay->session->wait();
-  // A process that the command left behind may hold its output open for ever; give it a moment, not more.
+  // A process that the command left behind may hold its output open for ever; give it a moment, not
+  // more.
   const auto deadline = context.loop.monotonic() + std::chrono::seconds(2);
-  while (relay->pumping > 0 && !relay->broken && context.loop.monotonic() < deadline) co_await relay->changed->wait(std::chrono::milliseconds(500));
+  while (relay->pumping > 0 && !relay->broken && context.loop.monotonic() < deadline)
+    co_await relay->changed->wait(std::chrono::milliseconds(500));
   if (!relay->broken) (void)co_await write_channel(relay, kError, exit_status(code));
   co_await relay->socket->close(1000, "");
   relay->broken = true;
-  for (auto* stream : {relay->session->stdout_stream(), relay->session->stderr_stream(), relay->session->stdin_stream()}) {
+  for (auto* stream : {relay->session->stdout_stream(),
+                       relay->session->stderr_stream(),
+                       relay->session->stdin_stream()}) {
     if (stream != nullptr) stream->close();
   }
 }
 
-// ---- SPDY -----------------------------------------------------------------------------------------------
+// ---- SPDY
+// -----------------------------------------------------------------------------------------------
 
 struct SpdyStreams {
   std::shared_ptr<net::SpdyStream> error, in, out, err, resize;
 };
 
-Task<void> pump_stream(std::shared_ptr<Relay> relay, net::ByteStream* from, std::shared_ptr<net::SpdyStream> to) {
+Task<void> pump_stream(std::shared_ptr<Relay> relay,
+                       net::ByteStream* from,
+                       std::shared_ptr<net::SpdyStream> to) {
   for (;;) {
     auto bytes = co_await from->read();
     if (!bytes || bytes->empty()) break;
@@ -161,7 +186,8 @@ Task<void> read_sizes(std::shared_ptr<Relay> relay, std::shared_ptr<net::SpdyStr
     auto bytes = co_await from->read();
     if (!bytes || bytes->empty()) co_return;
     buffer += *bytes;
-    for (auto newline = buffer.find('\n'); newline != std::string::npos; newline = buffer.find('\n')) {
+    for (auto newline = buffer.find('\n'); newline != std::string::npos;
+         newline = buffer.find('\n')) {
       resize(*relay->session, std::string_view(buffer).substr(0, newline));
       buffer.erase(0, newline + 1);
     }
@@ -171,24 +197,36 @@ Task<void> read_sizes(std::shared_ptr<Relay> relay, std::shared_ptr<net::SpdyStr
 /// Collects the streams that the client announced by its query.
 Task<Result<SpdyStreams>> accept_streams(net::SpdySession& session, const CommandCall& call) {
   SpdyStreams streams;
-  int wanted = 1 + (call.config.stdin_open ? 1 : 0) + (call.config.stdout_open ? 1 : 0) + (call.config.stderr_open ? 1 : 0) + (call.config.tty ? 1 : 0);
+  int wanted = 1 + (call.config.stdin_open ? 1 : 0) + (call.config.stdout_open ? 1 : 0) +
+               (call.config.stderr_open ? 1 : 0) + (call.config.tty ? 1 : 0);
   while (wanted-- > 0) {
     auto stream = co_await session.accept();
-    if (!stream) co_return fail(Code::kUnavailable, "the client closed the connection before it opened all streams");
+    if (!stream)
+      co_return fail(Code::kUnavailable,
+                     "the client closed the connection before it opened all streams");
     const auto type = std::string(stream->headers().get("streamtype"));
-    auto& place = type == "error" ? streams.error : type == "stdin" ? streams.in : type == "stdout" ? streams.out : type == "stderr" ? streams.err : streams.resize;
+    auto& place = type == "error"    ? streams.error
+                  : type == "stdin"  ? streams.in
+                  : type == "stdout" ? streams.out
+                  : type == "stderr" ? streams.err
+                                     : streams.resize;
     place = std::move(stream);
   }
   if (!streams.error) co_return fail(Code::kBadRequest, "the client opened no error stream");
   co_return streams;
 }
 
-Task<void> serve_spdy(Context& context, CommandCall call, net::Request request, net::ResponseWriter& writer) {
-  const auto protocol = choose_protocol(request.headers, "X-Stream-Protocol-Version", {"v4.channel.k8s.io"});
+Task<void> serve_spdy(Context& context,
+                      CommandCall call,
+                      net::Request request,
+                      net::ResponseWriter& writer) {
+  const auto protocol =
+      choose_protocol(request.headers, "X-Stream-Protocol-Version", {"v4.channel.k8s.io"});
   if (protocol.empty()) {
     Error error;
     error.code = Code::kForbidden;
-    error.message = "unable to upgrade: the client offers no stream protocol version v4.channel.k8s.io";
+    error.message =
+        "unable to upgrade: the client offers no stream protocol version v4.channel.k8s.io";
     co_await send_error(writer, std::move(error));
     co_return;
   }
@@ -220,11 +258,13 @@ Task<void> serve_spdy(Context& context, CommandCall call, net::Request request, 
   };
   pump(relay->session->stdout_stream(), streams->out);
   pump(relay->session->stderr_stream(), streams->err);
-  if (streams->in && relay->session->stdin_stream() != nullptr) context.loop.spawn(pump_stdin(relay, streams->in));
+  if (streams->in && relay->session->stdin_stream() != nullptr)
+    context.loop.spawn(pump_stdin(relay, streams->in));
   if (streams->resize) context.loop.spawn(read_sizes(relay, streams->resize));
   const auto code = co_await relay->session->wait();
   const auto deadline = context.loop.monotonic() + std::chrono::seconds(2);
-  while (relay->pumping > 0 && !spdy->closed() && context.loop.monotonic() < deadline) co_await relay->changed->wait(std::chrono::milliseconds(500));
+  while (relay->pumping > 0 && !spdy->closed() && context.loop.monotonic() < deadline)
+    co_await relay->changed->wait(std::chrono::milliseconds(500));
   (void)co_await streams->error->write(exit_status(code));
   (void)co_await streams->error->finish();
   co_await spdy->shutdown();
@@ -235,21 +275,32 @@ Task<void> serve_spdy(Context& context, CommandCall call, net::Request request, 
 std::string exit_status(const Result<int>& code) {
   if (code && *code == 0) return R"({"metadata":{},"status":"Success"})";
   if (code) {
-    return json::dump(json::Object{{"metadata", json::Object{}},
-                                   {"status", "Failure"},
-                                   {"message", fmt::format("command terminated with non-zero exit code: exit status {}", *code)},
-                                   {"reason", "NonZeroExitCode"},
-                                   {"details", json::Object{{"causes", json::Array{json::Object{{"reason", "ExitCode"}, {"message", std::to_string(*code)}}}}}}});
+    return json::dump(json::Object{
+        {"metadata", json::Object{}},
+        {"status", "Failure"},
+        {"message",
+         fmt::format("command terminated with non-zero exit code: exit status {}", *code)},
+        {"reason", "NonZeroExitCode"},
+        {"details",
+         json::Object{{"causes",
+                       json::Array{json::Object{{"reason", "ExitCode"},
+                                                {"message", std::to_string(*code)}}}}}}});
   }
-  return json::dump(json::Object{{"metadata", json::Object{}},
-                                 {"status", "Failure"},
-                                 {"message", fmt::format("Internal error occurred: error executing command in container: {}", code.error().message)},
-                                 {"reason", "InternalError"},
-                                 {"details", json::Object{{"causes", json::Array{json::Object{{"message", code.error().message}}}}}},
-                                 {"code", 500}});
+  return json::dump(json::Object{
+      {"metadata", json::Object{}},
+      {"status", "Failure"},
+      {"message",
+       fmt::format("Internal error occurred: error executing command in container: {}",
+                   code.error().message)},
+      {"reason", "InternalError"},
+      {"details",
+       json::Object{{"causes", json::Array{json::Object{{"message", code.error().message}}}}}},
+      {"code", 500}});
 }
 
-std::string choose_protocol(const net::Headers& headers, std::string_view header, std::initializer_list<std::string_view> wanted) {
+std::string choose_protocol(const net::Headers& headers,
+                            std::string_view header,
+                            std::initializer_list<std::string_view> wanted) {
   for (const auto candidate : wanted) {
     for (const auto value : headers.all(header)) {
       for (const auto& part : split(value, ',')) {
@@ -260,7 +311,11 @@ std::string choose_protocol(const net::Headers& headers, std::string_view header
   return "";
 }
 
-Task<void> serve_command(Context& context, CommandCall call, net::Request request, UpgradeKind upgrade, net::ResponseWriter& writer) {
+Task<void> serve_command(Context& context,
+                         CommandCall call,
+                         net::Request request,
+                         UpgradeKind upgrade,
+                         net::ResponseWriter& writer) {
   if (upgrade == UpgradeKind::kWebSocket) {
     co_await serve_websocket(context, std::move(call), std::move(request), writer);
   } else {

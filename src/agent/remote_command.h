@@ -17,11 +17,17 @@ struct CommandCall {
   ExecConfig config;
 };
 
-Task<void> serve_command(Context& context, CommandCall call, net::Request request, UpgradeKind upgrade, net::ResponseWriter& writer);
+Task<void> serve_command(Context& context,
+                         CommandCall call,
+                         net::Request request,
+                         UpgradeKind upgrade,
+                         net::ResponseWriter& writer);
 
 /// The Status that ends a session: Success, or NonZeroExitCode with the code as a cause.
 std::string exit_status(const Result<int>& code);
 /// The first of `wanted` that the client offers in `header`; empty: none.
-std::string choose_protocol(const net::Headers& headers, std::string_view header, std::initializer_list<std::string_view> wanted);
+std::string choose_protocol(const net::Headers& headers,
+                            std::string_view header,
+                            std::initializer_list<std::string_view> wanted);
 
 }  // namespace muster::agent

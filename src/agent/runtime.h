@@ -1,8 +1,10 @@
-/// Runtime: how a sandbox (what the containers of a pod share) and a container start, stop, report and stream.
+/// Runtime: how a sandbox (what the containers of a pod share) and a container start, stop, report
+/// and stream.
 ///
-/// The shape is CRI's, cut to what the agent needs. The first implementation runs processes of this machine
-/// (process/), a second one could speak to containerd; nothing outside an implementation may assume a process
-/// of ours, a path below its state directory or a namespace. Everything runs on the loop.
+/// The shape is CRI's, cut to what the agent needs. The first implementation runs processes of this
+/// machine (process/), a second one could speak to containerd; nothing outside an implementation
+/// may assume a process of ours, a path below its state directory or a namespace. Everything runs
+/// on the loop.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +68,8 @@ struct ContainerConfig {
   std::string name;
   int attempt = 0;
   std::string image;
-  std::string root;  // the directory that is the container's root; empty: the machine's own file system
+  std::string
+      root;  // the directory that is the container's root; empty: the machine's own file system
   std::vector<std::string> args;
   std::vector<std::string> env;  // "NAME=value"
   std::string working_dir;
@@ -115,7 +118,8 @@ struct ExecConfig {
   bool tty = false;
 };
 
-/// A running exec or attach. Streams that were not asked for are null. Destroying it lets go of the streams.
+/// A running exec or attach. Streams that were not asked for are null. Destroying it lets go of the
+/// streams.
 class Session {
  public:
   virtual ~Session() = default;
@@ -152,24 +156,35 @@ class Runtime {
   [[nodiscard]] virtual std::vector<std::string> shortcomings() const = 0;
 
   /// Connects, finds what still runs from before, and reports events from then on. Called once.
-  virtual Task<Result<std::vector<SandboxStatus>>> start(std::function<void(RuntimeEvent)> on_event) = 0;
-  /// Lets go of what runs without stopping it. `clean`: nothing runs any more; what was set up on this machine is
-  /// removed (bridge, control groups, helper processes).
+  virtual Task<Result<std::vector<SandboxStatus>>> start(
+      std::function<void(RuntimeEvent)> on_event) = 0;
+  /// Lets go of what runs without stopping it. `clean`: nothing runs any more; what was set up on
+  /// this machine is removed (bridge, control groups, helper processes).
   virtual Task<void> stop(bool clean) = 0;
 
   virtual Task<Result<SandboxStatus>> run_sandbox(SandboxConfig config) = 0;
   /// Kills what runs in it and removes it. An unknown id is fine.
   virtual Task<Result<void>> remove_sandbox(std::string sandbox_id) = 0;
 
-  virtual Task<Result<ContainerStatus>> start_container(std::string sandbox_id, ContainerConfig config) = 0;
+  virtual Task<Result<ContainerStatus>> start_container(std::string sandbox_id,
+                                                        ContainerConfig config) = 0;
   /// SIGTERM, then SIGKILL after `grace`; returns when told, the end comes as an event.
-  virtual Task<Result<void>> stop_container(std::string sandbox_id, std::string container_id, Duration grace) = 0;
-  virtual Task<Result<void>> update_limits(std::string sandbox_id, std::string container_id, Limits limits) = 0;
+  virtual Task<Result<void>> stop_container(std::string sandbox_id,
+                                            std::string container_id,
+                                            Duration grace) = 0;
+  virtual Task<Result<void>> update_limits(std::string sandbox_id,
+                                           std::string container_id,
+                                           Limits limits) = 0;
 
-  virtual Task<Result<std::unique_ptr<Session>>> exec(std::string sandbox_id, std::string container_id, ExecConfig config) = 0;
-  virtual Task<Result<std::unique_ptr<Session>>> attach(std::string sandbox_id, std::string container_id, ExecConfig config) = 0;
+  virtual Task<Result<std::unique_ptr<Session>>> exec(std::string sandbox_id,
+                                                      std::string container_id,
+                                                      ExecConfig config) = 0;
+  virtual Task<Result<std::unique_ptr<Session>>> attach(std::string sandbox_id,
+                                                        std::string container_id,
+                                                        ExecConfig config) = 0;
   /// A connection to a port as the pod's own loopback sees it.
-  virtual Task<Result<std::unique_ptr<net::ByteStream>>> connect(std::string sandbox_id, int port) = 0;
+  virtual Task<Result<std::unique_ptr<net::ByteStream>>> connect(std::string sandbox_id,
+                                                                 int port) = 0;
 
   /// Container id -> usage.
   virtual Task<Result<std::map<std::string, Usage>>> usage(std::string sandbox_id) = 0;

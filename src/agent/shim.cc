@@ -23,8 +23,8 @@ using process::Fd;
 using process::Message;
 using process::Received;
 
-/// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork is cheap and a
-/// supervisor needs no exec; the agent, large and threaded, is neither.
+/// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork
+/// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
 int keep(Fd listener) {
   std::vector<Fd> connections;
   for (;;) {
@@ -63,7 +63,8 @@ int keep(Fd listener) {
 
 int shim_main(int argc, char** argv) {
   if (argc != 3) {
-    std::fputs("usage: muster agent-shim DIRECTORY (started by the agent, not by people)\n", stderr);
+    std::fputs("usage: muster agent-shim DIRECTORY (started by the agent, not by people)\n",
+               stderr);
     return 2;
   }
   auto listening = process::listen_at(argv[2], "keeper.sock");

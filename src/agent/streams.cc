@@ -24,9 +24,14 @@ bool has_token(const net::Headers& headers, std::string_view name, std::string_v
 
 class StreamServer final : public PodStreamServer {
  public:
-  StreamServer(Context& context, std::function<std::shared_ptr<PodWorker>(const std::string&)> find) : context_(context), find_(std::move(find)) {}
+  StreamServer(Context& context, std::function<std::shared_ptr<PodWorker>(const std::string&)> find)
+      : context_(context), find_(std::move(find)) {}
 
-  Task<void> serve(StreamKind kind, json::Value pod, net::Target target, net::Request request, net::ResponseWriter& writer) override {
+  Task<void> serve(StreamKind kind,
+                   json::Value pod,
+                   net::Target target,
+                   net::Request request,
+                   net::ResponseWriter& writer) override {
     const auto worker = find_(std::string(kube::uid_of(pod)));
     if (kind == StreamKind::kLog) {
       co_await serve_log(context_, worker, std::move(pod), std::move(target), writer);
@@ -45,12 +50,15 @@ class StreamServer final : public PodStreamServer {
     if (!worker || !worker->state().sandbox_ready) {
       Error error;
       error.code = Code::kBadRequest;
-      error.message = fmt::format("pod \"{}\" does not run on this machine (phase {})", kube::name_of(pod), json::as_string(at(pod, "status", "phase"), "unknown"));
+      error.message = fmt::format("pod \"{}\" does not run on this machine (phase {})",
+                                  kube::name_of(pod),
+                                  json::as_string(at(pod, "status", "phase"), "unknown"));
       co_await send_error(writer, std::move(error));
       co_return;
     }
     if (kind == StreamKind::kPortForward) {
-      co_await serve_port_forward(context_, worker, std::move(target), std::move(request), upgrade, writer);
+      co_await serve_port_forward(
+          context_, worker, std::move(target), std::move(request), upgrade, writer);
       co_return;
     }
     auto call = command_call(kind, *worker, target);
@@ -63,23 +71,33 @@ class StreamServer final : public PodStreamServer {
 
  private:
   /// The container must run; exec needs a command.
-  static Result<CommandCall> command_call(StreamKind kind, const PodWorker& worker, const net::Target& target) {
+  static Result<CommandCall> command_call(StreamKind kind,
+                                          const PodWorker& worker,
+                                          const net::Target& target) {
     CommandCall call;
     call.attach = kind == StreamKind::kAttach;
     call.sandbox_id = worker.uid();
     auto name = std::string(target.get("container"));
-    if (name.empty() && !worker.state().containers.empty()) name = worker.state().containers.front().name;
+    if (name.empty() && !worker.state().containers.empty())
+      name = worker.state().containers.front().name;
     const auto* record = worker.find_container(name);
-    if (record == nullptr) return fail(Code::kBadRequest, fmt::format("container {} is not valid for pod {}", name, kube::name_of(*worker.pod())));
-    if (!record->running()) return fail(Code::kInternal, fmt::format("container not found (\"{}\")", name));
+    if (record == nullptr)
+      return fail(
+          Code::kBadRequest,
+          fmt::format("container {} is not valid for pod {}", name, kube::name_of(*worker.pod())));
+    if (!record->running())
+      return fail(Code::kInternal, fmt::format("container not found (\"{}\")", name));
     call.container_id = record->current->id;
     call.config.command = target.all("command");
-    const auto on = [&target](std::string_view key) { return target.get(key) == "true" || target.get(key) == "1"; };
+    const auto on = [&target](std::string_view key) {
+      return target.get(key) == "true" || target.get(key) == "1";
+    };
     call.config.stdin_open = on("stdin");
     call.config.stdout_open = on("stdout");
     call.config.stderr_open = on("stderr") && !on("tty");
     call.config.tty = on("tty");
-    if (!call.attach && call.config.command.empty()) return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
+    if (!call.attach && call.config.command.empty())
+      return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
     return call;
   }
 
@@ -104,7 +122,8 @@ Task<void> send_error(net::ResponseWriter& writer, Error error) {
   (void)co_await writer.send(std::move(response));
 }
 
-std::unique_ptr<PodStreamServer> make_stream_server(Context& context, std::function<std::shared_ptr<PodWorker>(const std::string&)> find) {
+std::unique_ptr<PodStreamServer> make_stream_server(
+    Context& context, std::function<std::shared_ptr<PodWorker>(const std::string&)> find) {
   return std::make_unique<StreamServer>(context, std::move(find));
 }
 

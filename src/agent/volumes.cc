@@ -29,20 +29,27 @@ bool leaves(std::string_view path) {
 }
 
 /// The files of one ConfigMap or Secret, narrowed by `items`.
-Result<void> add_object_files(const json::Value& source, const std::string& kind, const std::string& name, int default_mode, const VolumeInputs& inputs,
+Result<void> add_object_files(const json::Value& source,
+                              const std::string& kind,
+                              const std::string& name,
+                              int default_mode,
+                              const VolumeInputs& inputs,
                               std::vector<VolumeFile>& out) {
   const bool secret = kind == "secrets";
   const auto found = inputs.objects.find({kind, name});
   const bool optional = json::as_bool(at(source, "optional"));
   if (found == inputs.objects.end() || found->second.is_null()) {
     if (optional) return {};
-    return fail(Code::kNotFound, fmt::format("{} \"{}\" not found", secret ? "secret" : "configmap", name));
+    return fail(Code::kNotFound,
+                fmt::format("{} \"{}\" not found", secret ? "secret" : "configmap", name));
   }
   std::map<std::string, std::string> data;
   for (const auto& [key, value] : json::as_object(at(found->second, "data"))) {
-    data[std::string(key)] = secret ? base64_decode(json::as_string(value)).value_or("") : text(value);
+    data[std::string(key)] =
+        secret ? base64_decode(json::as_string(value)).value_or("") : text(value);
   }
-  for (const auto& [key, value] : json::as_object(at(found->second, "binaryData"))) data[std::string(key)] = base64_decode(json::as_string(value)).value_or("");
+  for (const auto& [key, value] : json::as_object(at(found->second, "binaryData")))
+    data[std::string(key)] = base64_decode(json::as_string(value)).value_or("");
   const auto& items = at(source, "items");
   if (items.is_null()) {
     for (const auto& [key, content] : data) out.push_back({key, content, default_mode});
@@ -51,41 +58,59 @@ Result<void> add_object_files(const json::Value& source, const std::string& kind
   for (const auto& item : as_array(items)) {
     const auto key = text(at(item, "key"));
     const auto path = text(at(item, "path"));
-    if (leaves(path)) return fail(Code::kInvalid, fmt::format("volume path \"{}\" leaves the volume", path));
+    if (leaves(path))
+      return fail(Code::kInvalid, fmt::format("volume path \"{}\" leaves the volume", path));
     if (!data.contains(key)) {
       if (optional) continue;
-      return fail(Code::kNotFound, fmt::format("references non-existent {} key: {}", secret ? "secret" : "config", key));
+      return fail(
+          Code::kNotFound,
+          fmt::format("references non-existent {} key: {}", secret ? "secret" : "config", key));
     }
-    out.push_back({path, data[key], static_cast<int>(json::as_int(at(item, "mode"), default_mode))});
+    out.push_back(
+        {path, data[key], static_cast<int>(json::as_int(at(item, "mode"), default_mode))});
   }
   return {};
 }
 
-Result<void> add_downward_files(const json::Value& source, int default_mode, const VolumeInputs& inputs, std::vector<VolumeFile>& out) {
+Result<void> add_downward_files(const json::Value& source,
+                                int default_mode,
+                                const VolumeInputs& inputs,
+                                std::vector<VolumeFile>& out) {
   for (const auto& item : as_array(at(source, "items"))) {
     const auto path = text(at(item, "path"));
-    if (leaves(path)) return fail(Code::kInvalid, fmt::format("volume path \"{}\" leaves the volume", path));
+    if (leaves(path))
+      return fail(Code::kInvalid, fmt::format("volume path \"{}\" leaves the volume", path));
     const auto& field = at(item, "fieldRef");
-    const auto value = field.is_null() ? resource_value(*inputs.pod, inputs.facts, json::null_value(), at(item, "resourceFieldRef"))
-                                       : field_value(*inputs.pod, inputs.facts, json::as_string(at(field, "fieldPath")));
+    const auto value =
+        field.is_null()
+            ? resource_value(
+                  *inputs.pod, inputs.facts, json::null_value(), at(item, "resourceFieldRef"))
+            : field_value(*inputs.pod, inputs.facts, json::as_string(at(field, "fieldPath")));
     if (!value) return fail(value.error());
     out.push_back({path, *value, static_cast<int>(json::as_int(at(item, "mode"), default_mode))});
   }
   return {};
 }
 
-Result<void> add_projected_files(const json::Value& volume, const VolumeInputs& inputs, std::vector<VolumeFile>& out) {
+Result<void> add_projected_files(const json::Value& volume,
+                                 const VolumeInputs& inputs,
+                                 std::vector<VolumeFile>& out) {
   const int mode = static_cast<int>(json::as_int(at(volume, "projected", "defaultMode"), 0644));
-  // The account volume that admission adds to every pod must not keep a pod from running where accounts are not served.
+  // The account volume that admission adds to every pod must not keep a pod from running where
+  // accounts are not served.
   const bool injected = json::as_string(at(volume, "name")).starts_with("kube-api-access-");
   for (const auto& source : as_array(at(volume, "projected", "sources"))) {
     Result<void> added;
-    if (const auto& map = at(source, "configMap"); !map.is_null()) added = add_object_files(map, "configmaps", text(at(map, "name")), mode, inputs, out);
-    if (const auto& secret = at(source, "secret"); !secret.is_null()) added = add_object_files(secret, "secrets", text(at(secret, "name")), mode, inputs, out);
-    if (const auto& downward = at(source, "downwardAPI"); !downward.is_null()) added = add_downward_files(downward, mode, inputs, out);
+    if (const auto& map = at(source, "configMap"); !map.is_null())
+      added = add_object_files(map, "configmaps", text(at(map, "name")), mode, inputs, out);
+    if (const auto& secret = at(source, "secret"); !secret.is_null())
+      added = add_object_files(secret, "secrets", text(at(secret, "name")), mode, inputs, out);
+    if (const auto& downward = at(source, "downwardAPI"); !downward.is_null())
+      added = add_downward_files(downward, mode, inputs, out);
     if (const auto& token = at(source, "serviceAccountToken"); !token.is_null()) {
       const auto found = inputs.tokens.find(text(at(token, "audience")));
-      out.push_back({text(at(token, "path")), found == inputs.tokens.end() ? "" : found->second, 0644});
+      out.push_back(
+          {text(at(token, "path")), found == inputs.tokens.end() ? "" : found->second, 0644});
     }
     if (!added && !injected) return added;
   }
@@ -94,8 +119,10 @@ Result<void> add_projected_files(const json::Value& volume, const VolumeInputs& 
 
 Result<std::string> claim_directory(const std::string& claim, const VolumeInputs& inputs) {
   const auto found = inputs.objects.find({"persistentvolumeclaims", claim});
-  if (found == inputs.objects.end() || found->second.is_null()) return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", claim));
-  const auto path = fmt::format("{}/{}_{}", inputs.claims_directory, kube::namespace_of(*inputs.pod), claim);
+  if (found == inputs.objects.end() || found->second.is_null())
+    return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", claim));
+  const auto path =
+      fmt::format("{}/{}_{}", inputs.claims_directory, kube::namespace_of(*inputs.pod), claim);
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return fail(Code::kInternal, fmt::format("make \"{}\": {}", path, error.message()));
@@ -109,13 +136,22 @@ Result<std::string> host_path(const json::Value& source) {
   std::error_code error;
   if (type == "DirectoryOrCreate") fs::create_directories(path, error);
   if (type == "FileOrCreate" && !fs::exists(path, error)) std::ofstream(path).flush();
-  if (!fs::exists(path, error)) return fail(Code::kNotFound, fmt::format("hostPath type check failed: {} is not a {}", path, type.empty() ? "path of this machine" : to_lower(type)));
-  if ((type == "Directory" || type == "DirectoryOrCreate") && !fs::is_directory(path, error)) return fail(Code::kInvalid, fmt::format("hostPath type check failed: {} is not a directory", path));
-  if ((type == "File" || type == "FileOrCreate") && !fs::is_regular_file(path, error)) return fail(Code::kInvalid, fmt::format("hostPath type check failed: {} is not a file", path));
+  if (!fs::exists(path, error))
+    return fail(Code::kNotFound,
+                fmt::format("hostPath type check failed: {} is not a {}",
+                            path,
+                            type.empty() ? "path of this machine" : to_lower(type)));
+  if ((type == "Directory" || type == "DirectoryOrCreate") && !fs::is_directory(path, error))
+    return fail(Code::kInvalid,
+                fmt::format("hostPath type check failed: {} is not a directory", path));
+  if ((type == "File" || type == "FileOrCreate") && !fs::is_regular_file(path, error))
+    return fail(Code::kInvalid, fmt::format("hostPath type check failed: {} is not a file", path));
   return path;
 }
 
-Result<Volume> prepare_one(const json::Value& volume, const VolumeInputs& inputs, std::vector<MemoryVolume>& memory) {
+Result<Volume> prepare_one(const json::Value& volume,
+                           const VolumeInputs& inputs,
+                           std::vector<MemoryVolume>& memory) {
   const auto name = text(at(volume, "name"));
   Volume out;
   out.path = fmt::format("{}/volumes/{}", inputs.pod_directory, name);
@@ -134,7 +170,8 @@ Result<Volume> prepare_one(const json::Value& volume, const VolumeInputs& inputs
   }
   std::error_code error;
   fs::create_directories(out.path, error);
-  if (error) return fail(Code::kInternal, fmt::format("make \"{}\": {}", out.path, error.message()));
+  if (error)
+    return fail(Code::kInternal, fmt::format("make \"{}\": {}", out.path, error.message()));
   if (const auto& empty = at(volume, "emptyDir"); !empty.is_null()) {
     chmod(out.path.c_str(), 0777);
     if (json::as_string(at(empty, "medium")) == "Memory") {
@@ -160,15 +197,27 @@ Result<Volume> prepare_one(const json::Value& volume, const VolumeInputs& inputs
 
 }  // namespace
 
-Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume, const VolumeInputs& inputs) {
+Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume,
+                                                            const VolumeInputs& inputs) {
   std::vector<VolumeFile> files;
   Result<void> added;
   if (const auto& map = at(volume, "configMap"); !map.is_null()) {
-    added = add_object_files(map, "configmaps", text(at(map, "name")), static_cast<int>(json::as_int(at(map, "defaultMode"), 0644)), inputs, files);
+    added = add_object_files(map,
+                             "configmaps",
+                             text(at(map, "name")),
+                             static_cast<int>(json::as_int(at(map, "defaultMode"), 0644)),
+                             inputs,
+                             files);
   } else if (const auto& secret = at(volume, "secret"); !secret.is_null()) {
-    added = add_object_files(secret, "secrets", text(at(secret, "secretName")), static_cast<int>(json::as_int(at(secret, "defaultMode"), 0644)), inputs, files);
+    added = add_object_files(secret,
+                             "secrets",
+                             text(at(secret, "secretName")),
+                             static_cast<int>(json::as_int(at(secret, "defaultMode"), 0644)),
+                             inputs,
+                             files);
   } else if (const auto& downward = at(volume, "downwardAPI"); !downward.is_null()) {
-    added = add_downward_files(downward, static_cast<int>(json::as_int(at(downward, "defaultMode"), 0644)), inputs, files);
+    added = add_downward_files(
+        downward, static_cast<int>(json::as_int(at(downward, "defaultMode"), 0644)), inputs, files);
   } else if (!at(volume, "projected").is_null()) {
     added = add_projected_files(volume, inputs, files);
   } else {
@@ -191,7 +240,9 @@ Result<void> write_files(const std::string& directory, const std::vector<VolumeF
     same = old.good() && content.str() == file.content;
   }
   std::size_t present = 0;
-  for (fs::recursive_directory_iterator item(directory + "/..data/", error), end; !error && item != end; item.increment(error)) {
+  for (fs::recursive_directory_iterator item(directory + "/..data/", error), end;
+       !error && item != end;
+       item.increment(error)) {
     if (item->is_regular_file(error)) ++present;
   }
   if (same && present == wanted.size()) return {};
@@ -207,20 +258,25 @@ Result<void> write_files(const std::string& directory, const std::vector<VolumeF
     std::ofstream out(path, std::ios::binary);
     out << file.content;
     out.close();
-    if (!out) return fail(Code::kInternal, fmt::format("write \"{}\" failed; is the disk full?", path));
+    if (!out)
+      return fail(Code::kInternal, fmt::format("write \"{}\" failed; is the disk full?", path));
     chmod(path.c_str(), static_cast<mode_t>(file.mode & 07777));
   }
   fs::remove(directory + "/..data_tmp", error);
   fs::create_directory_symlink(generation, directory + "/..data_tmp", error);
   if (!error) fs::rename(directory + "/..data_tmp", directory + "/..data", error);
-  if (error) return fail(Code::kInternal, fmt::format("replace \"{}/..data\": {}", directory, error.message()));
+  if (error)
+    return fail(Code::kInternal,
+                fmt::format("replace \"{}/..data\": {}", directory, error.message()));
 
   std::set<std::string> tops;
   for (const auto& path : wanted) tops.insert(path.substr(0, path.find('/')));
   for (const auto& top : tops) {
-    if (!fs::is_symlink(directory + "/" + top, error)) fs::create_symlink("..data/" + top, directory + "/" + top, error);
+    if (!fs::is_symlink(directory + "/" + top, error))
+      fs::create_symlink("..data/" + top, directory + "/" + top, error);
   }
-  for (fs::directory_iterator item(directory, error), end; !error && item != end; item.increment(error)) {
+  for (fs::directory_iterator item(directory, error), end; !error && item != end;
+       item.increment(error)) {
     const auto name = item->path().filename().string();
     if (!name.starts_with("..") && !tops.contains(name)) unlink(item->path().c_str());
   }
@@ -233,18 +289,26 @@ Result<PreparedVolumes> prepare_volumes(const VolumeInputs& inputs) {
   for (const auto& volume : as_array(at(*inputs.pod, "spec", "volumes"))) {
     const auto name = text(at(volume, "name"));
     auto one = prepare_one(volume, inputs, out.memory);
-    if (!one) return fail(Code::kInternal, fmt::format("MountVolume.SetUp failed for volume \"{}\" : {}", name, one.error().message));
+    if (!one)
+      return fail(
+          Code::kInternal,
+          fmt::format(
+              "MountVolume.SetUp failed for volume \"{}\" : {}", name, one.error().message));
     out.by_name[name] = std::move(*one);
   }
   return out;
 }
 
-Result<std::vector<Mount>> container_mounts(const json::Value& container, const PreparedVolumes& volumes, const EnvList& env) {
+Result<std::vector<Mount>> container_mounts(const json::Value& container,
+                                            const PreparedVolumes& volumes,
+                                            const EnvList& env) {
   std::vector<Mount> out;
   for (const auto& item : as_array(at(container, "volumeMounts"))) {
     const auto name = text(at(item, "name"));
     const auto found = volumes.by_name.find(name);
-    if (found == volumes.by_name.end()) return fail(Code::kInvalid, fmt::format("volumeMount \"{}\" names no volume of the pod", name));
+    if (found == volumes.by_name.end())
+      return fail(Code::kInvalid,
+                  fmt::format("volumeMount \"{}\" names no volume of the pod", name));
     Mount mount;
     mount.source = found->second.path;
     mount.target = text(at(item, "mountPath"));
@@ -252,15 +316,20 @@ Result<std::vector<Mount>> container_mounts(const json::Value& container, const 
     mount.read_only = found->second.read_only || json::as_bool(at(item, "readOnly"));
     auto sub = text(at(item, "subPath"));
     if (const auto& expression = at(item, "subPathExpr"); !expression.is_null()) {
-      sub = expand(json::as_string(expression), std::map<std::string, std::string>(env.begin(), env.end()));
+      sub = expand(json::as_string(expression),
+                   std::map<std::string, std::string>(env.begin(), env.end()));
     }
     if (!sub.empty()) {
-      if (leaves(sub)) return fail(Code::kInvalid, fmt::format("subPath \"{}\" leaves the volume \"{}\"", sub, name));
+      if (leaves(sub))
+        return fail(Code::kInvalid,
+                    fmt::format("subPath \"{}\" leaves the volume \"{}\"", sub, name));
       mount.source += "/" + sub;
       std::error_code error;
       if (!fs::exists(mount.source, error)) fs::create_directories(mount.source, error);
       mount.source = fs::canonical(mount.source, error).string();
-      if (mount.source.empty()) return fail(Code::kNotFound, fmt::format("subPath \"{}\" of volume \"{}\" cannot be made", sub, name));
+      if (mount.source.empty())
+        return fail(Code::kNotFound,
+                    fmt::format("subPath \"{}\" of volume \"{}\" cannot be made", sub, name));
     }
     out.push_back(std::move(mount));
   }

@@ -1,7 +1,8 @@
 /// A pod's volumes as directories of this machine.
 ///
-/// ConfigMap, Secret, downwardAPI and projected volumes are written the way Kubernetes does it: files are links
-/// into `..data`, which is a link to the current generation, so that a reader sees an update whole or not at all.
+/// ConfigMap, Secret, downwardAPI and projected volumes are written the way Kubernetes does it:
+/// files are links into `..data`, which is a link to the current generation, so that a reader sees
+/// an update whole or not at all.
 #pragma once
 
 #include <map>
@@ -43,9 +44,12 @@ struct PreparedVolumes {
 /// Blocking; for a worker. Also called again when an object changed: only what differs is written.
 Result<PreparedVolumes> prepare_volumes(const VolumeInputs& inputs);
 /// The mounts of one container; subPathExpr sees `env`.
-Result<std::vector<Mount>> container_mounts(const json::Value& container, const PreparedVolumes& volumes, const EnvList& env);
+Result<std::vector<Mount>> container_mounts(const json::Value& container,
+                                            const PreparedVolumes& volumes,
+                                            const EnvList& env);
 /// The files of a volume, or nullopt when it is not of a kind made of files. Pure.
-Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume, const VolumeInputs& inputs);
+Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume,
+                                                            const VolumeInputs& inputs);
 /// Replaces the files of `directory` at once. Does nothing when they are the same.
 Result<void> write_files(const std::string& directory, const std::vector<VolumeFile>& files);
 

@@ -22,12 +22,19 @@ Duration annotated(const json::Value& pod, std::string_view key) {
 /// Addresses of nobody: 100.64.0.0/10 is for use inside a provider's network.
 std::string hollow_address(std::uint32_t number) {
   const auto address = (100U << 24 | 64U << 16) + 1 + number % 4'194'300U;
-  return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
+  return fmt::format(
+      "{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
 }
 
 }  // namespace
 
-json::Value hollow_status(const json::Value& pod, const std::string& address, const std::string& host_ip, Time started, Time finished, bool ended, int exit_code) {
+json::Value hollow_status(const json::Value& pod,
+                          const std::string& address,
+                          const std::string& host_ip,
+                          Time started,
+                          Time finished,
+                          bool ended,
+                          int exit_code) {
   PodState state;
   state.sandbox_ready = !ended;
   state.pod_ip = address;
@@ -35,7 +42,8 @@ json::Value hollow_status(const json::Value& pod, const std::string& address, co
   state.start_time = started;
   state.terminated = ended;
   for (const bool init : {true, false}) {
-    for (const auto& container : json::as_array(at(pod, "spec", init ? "initContainers" : "containers"))) {
+    for (const auto& container :
+         json::as_array(at(pod, "spec", init ? "initContainers" : "containers"))) {
       ContainerRecord record;
       record.name = json::text(at(container, "name"));
       record.init = init;
@@ -69,18 +77,21 @@ void HollowPods::update(const client::ObjectPtr& pod) {
   if (added) {
     hollow.number = next_number_++;
     if (kube::pod_finished(*pod)) hollow.phase = Phase::kEnded;
-    if (json::as_string(at(*pod, "status", "phase")) == "Running") {  // seen by an agent before this one
+    if (json::as_string(at(*pod, "status", "phase")) ==
+        "Running") {  // seen by an agent before this one
       hollow.phase = Phase::kRunning;
       const auto started = parse_time(json::as_string(at(*pod, "status", "startTime")));
       hollow.started = started ? *started : context_.loop.now();
-      if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero()) schedule(hollow.started + span, uid);
+      if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero())
+        schedule(hollow.started + span, uid);
     } else if (hollow.phase == Phase::kStarting) {
       enqueue(uid, hollow);
     }
   }
   if (kube::is_deleting(*pod) && hollow.phase != Phase::kStopping && hollow.phase != Phase::kGone) {
     hollow.phase = Phase::kStopping;
-    const auto grace = std::chrono::seconds(json::as_int(at(*pod, "metadata", "deletionGracePeriodSeconds"), 30));
+    const auto grace =
+        std::chrono::seconds(json::as_int(at(*pod, "metadata", "deletionGracePeriodSeconds"), 30));
     const auto wanted = annotated(*pod, "muster.dev/hollow-stop-duration");
     schedule(context_.loop.now() + std::clamp<Duration>(wanted, Duration::zero(), grace), uid);
   }
@@ -150,23 +161,38 @@ Task<void> HollowPods::write_one(std::string uid) {
     options.grace_s = 0;
     options.uid = uid;
     const auto gone = co_await context_.client.remove(client::resources::kPods, ns, name, options);
-    if (!gone && gone.error().code != Code::kNotFound && gone.error().code != Code::kConflict) log::warn("agent", "delete hollow pod {}/{}: {}", ns, name, gone.error().message);
+    if (!gone && gone.error().code != Code::kNotFound && gone.error().code != Code::kConflict)
+      log::warn("agent", "delete hollow pod {}/{}: {}", ns, name, gone.error().message);
     co_return;
   }
   if (phase == Phase::kStarting) {
     found->second.started = now;
     found->second.phase = Phase::kRunning;
-    if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero()) schedule(now + span, uid);
+    if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero())
+      schedule(now + span, uid);
   } else if (phase != Phase::kEnded || kube::pod_finished(*pod)) {
     co_return;
   }
   const bool ended = phase == Phase::kEnded;
-  const int code = static_cast<int>(parse_int(kube::annotation(*pod, "muster.dev/hollow-exit-code")).value_or(0));
-  const auto status = hollow_status(*pod, hollow_address(found->second.number), context_.host_ip, found->second.started, now, ended, code);
+  const int code = static_cast<int>(
+      parse_int(kube::annotation(*pod, "muster.dev/hollow-exit-code")).value_or(0));
+  const auto status = hollow_status(*pod,
+                                    hollow_address(found->second.number),
+                                    context_.host_ip,
+                                    found->second.started,
+                                    now,
+                                    ended,
+                                    code);
   auto patch = status_patch(*pod, at(*pod, "status"), status);
   if (patch.is_null()) co_return;
-  const auto written = co_await context_.client.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
-  if (!written && written.error().code != Code::kNotFound && written.error().code != Code::kConflict) {
+  const auto written = co_await context_.client.patch(client::resources::kPods,
+                                                      ns,
+                                                      name,
+                                                      "status",
+                                                      client::PatchType::kStrategic,
+                                                      std::move(patch));
+  if (!written && written.error().code != Code::kNotFound &&
+      written.error().code != Code::kConflict) {
     log::warn("agent", "status of hollow pod {}/{}: {}", ns, name, written.error().message);
   }
 }

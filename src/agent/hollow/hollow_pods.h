@@ -1,9 +1,10 @@
 /// Pods of hollow nodes: nothing runs, but their status moves as if it did.
 ///
-/// A pod becomes Running at once, ends after the annotation muster.dev/hollow-duration (a Go duration; absent: never) with
-/// muster.dev/hollow-exit-code (absent: 0), and on deletion takes as long as muster.dev/hollow-stop-duration says (absent: no time),
-/// at most its grace period. No coroutine per pod: one queue of status writes that a few writers drain, one heap
-/// of times, one timer.
+/// A pod becomes Running at once, ends after the annotation muster.dev/hollow-duration (a Go
+/// duration; absent: never) with muster.dev/hollow-exit-code (absent: 0), and on deletion takes as
+/// long as muster.dev/hollow-stop-duration says (absent: no time), at most its grace period. No
+/// coroutine per pod: one queue of status writes that a few writers drain, one heap of times, one
+/// timer.
 #pragma once
 
 #include <deque>
@@ -40,8 +41,8 @@ class HollowPods {
   Task<void> write_one(std::string uid);
 
   Context& context_;
-  std::map<std::string, Hollow> pods_;          // by uid
-  std::deque<std::string> queue_;               // uids whose status must be written; each at most once
+  std::map<std::string, Hollow> pods_;  // by uid
+  std::deque<std::string> queue_;       // uids whose status must be written; each at most once
   std::multimap<std::int64_t, std::string> due_;  // time -> uid
   std::unique_ptr<Timer> timer_;
   std::int64_t timer_at_ = 0;
@@ -52,6 +53,12 @@ class HollowPods {
 };
 
 /// The status of a hollow pod; `ended`: with this exit code. Pure.
-json::Value hollow_status(const json::Value& pod, const std::string& address, const std::string& host_ip, Time started, Time finished, bool ended, int exit_code);
+json::Value hollow_status(const json::Value& pod,
+                          const std::string& address,
+                          const std::string& host_ip,
+                          Time started,
+                          Time finished,
+                          bool ended,
+                          int exit_code);
 
 }  // namespace muster::agent

@@ -1,5 +1,5 @@
-/// Pod addresses, handed out round robin: an address is used again as late as possible, because the kernel takes
-/// its time with the interface that had it.
+/// Pod addresses, handed out round robin: an address is used again as late as possible, because the
+/// kernel takes its time with the interface that had it.
 #pragma once
 
 #include <cstdint>

@@ -30,16 +30,20 @@ std::string read_file(const std::string& path) {
 Result<void> write_file(const std::string& path, const std::string& text) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return fail(system_error(fmt::format("open \"{}\"", path), errno));
-  if (write(fd.get(), text.data(), text.size()) < 0) return fail(system_error(fmt::format("write \"{}\" to \"{}\"", text, path), errno));
+  if (write(fd.get(), text.data(), text.size()) < 0)
+    return fail(system_error(fmt::format("write \"{}\" to \"{}\"", text, path), errno));
   return {};
 }
 
-std::int64_t number_in(const std::string& path) { return parse_int(trim(read_file(path))).value_or(0); }
+std::int64_t number_in(const std::string& path) {
+  return parse_int(trim(read_file(path))).value_or(0);
+}
 
 /// The value of "key 123" lines.
 std::int64_t field_in(const std::string& path, std::string_view key) {
   for (const auto& line : split(read_file(path), '\n')) {
-    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') return parse_int(line.substr(key.size() + 1)).value_or(0);
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ')
+      return parse_int(line.substr(key.size() + 1)).value_or(0);
   }
   return 0;
 }
@@ -50,7 +54,9 @@ std::string own_group(const std::string& controller) {
     const auto parts = split(line, ':');
     if (parts.size() < 3) continue;
     const auto names = split(parts[1], ',');
-    if (controller.empty() ? parts[1].empty() : std::find(names.begin(), names.end(), controller) != names.end()) return parts[2];
+    if (controller.empty() ? parts[1].empty()
+                           : std::find(names.begin(), names.end(), controller) != names.end())
+      return parts[2];
   }
   return "/";
 }
@@ -62,15 +68,20 @@ std::vector<MountPoint> cgroup_mounts() {
   std::vector<MountPoint> found;
   for (const auto& line : split(read_file("/proc/self/mounts"), '\n')) {
     const auto parts = split(line, ' ');
-    if (parts.size() > 3 && (parts[2] == "cgroup" || parts[2] == "cgroup2")) found.push_back({parts[1], parts[2], parts[3]});
+    if (parts.size() > 3 && (parts[2] == "cgroup" || parts[2] == "cgroup2"))
+      found.push_back({parts[1], parts[2], parts[3]});
   }
   return found;
 }
 
-std::string v1_directory(const std::vector<MountPoint>& mounts, const std::string& controller, const std::string& name) {
+std::string v1_directory(const std::vector<MountPoint>& mounts,
+                         const std::string& controller,
+                         const std::string& name) {
   for (const auto& mount : mounts) {
     const auto options = split(mount.options, ',');
-    if (mount.type != "cgroup" || std::find(options.begin(), options.end(), controller) == options.end()) continue;
+    if (mount.type != "cgroup" ||
+        std::find(options.begin(), options.end(), controller) == options.end())
+      continue;
     const auto own = own_group(controller);
     const auto path = mount.path + (own == "/" ? "" : own) + "/" + name;
     if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return path;
@@ -78,7 +89,8 @@ std::string v1_directory(const std::vector<MountPoint>& mounts, const std::strin
   return "";
 }
 
-/// v2 forbids groups that have both processes and controlled children, so ours is made beside our own.
+/// v2 forbids groups that have both processes and controlled children, so ours is made beside our
+/// own.
 std::string v2_directory(const MountPoint& mount, const std::string& name) {
   auto own = own_group("");
   for (auto base = fs::path(mount.path + own);; base = base.parent_path()) {
@@ -100,14 +112,16 @@ std::vector<std::string> directories(const Tree& tree, const std::string& group)
   std::set<std::string> seen;
   std::vector<std::string> out;
   for (const auto* parent : {&tree.cpu, &tree.cpuacct, &tree.memory, &tree.pids}) {
-    if (!parent->empty() && seen.insert(*parent).second) out.push_back(group.empty() ? *parent : *parent + "/" + group);
+    if (!parent->empty() && seen.insert(*parent).second)
+      out.push_back(group.empty() ? *parent : *parent + "/" + group);
   }
   return out;
 }
 
 void remove_below(const std::string& path) {
   std::error_code error;
-  for (fs::directory_iterator item(path, error), end; !error && item != end; item.increment(error)) {
+  for (fs::directory_iterator item(path, error), end; !error && item != end;
+       item.increment(error)) {
     if (item->is_directory(error)) remove_below(item->path().string());
   }
   rmdir(path.c_str());
@@ -128,8 +142,13 @@ Tree prepare(const std::string& name) {
   tree.pids = v1_directory(mounts, "pids", name);
   if (!tree.cpu.empty() || !tree.memory.empty()) {
     tree.version = Version::kV1;
-    for (const auto& [directory, label] : {std::pair(&tree.cpu, "cpu"), {&tree.cpuacct, "cpuacct"}, {&tree.memory, "memory"}, {&tree.pids, "pids"}}) {
-      if (directory->empty()) tree.missing += fmt::format("{}cgroup controller {}", tree.missing.empty() ? "" : ", ", label);
+    for (const auto& [directory, label] : {std::pair(&tree.cpu, "cpu"),
+                                           {&tree.cpuacct, "cpuacct"},
+                                           {&tree.memory, "memory"},
+                                           {&tree.pids, "pids"}}) {
+      if (directory->empty())
+        tree.missing +=
+            fmt::format("{}cgroup controller {}", tree.missing.empty() ? "" : ", ", label);
     }
     return tree;
   }
@@ -153,8 +172,10 @@ Result<void> create(const Tree& tree, const std::string& group, const Limits& li
   if (tree.version == Version::kNone) return {};
   for (const auto& directory : directories(tree, group)) {
     const auto parent = directory.substr(0, directory.rfind('/'));
-    if (mkdir(parent.c_str(), 0755) == 0 && tree.version == Version::kV2) (void)write_file(parent + "/cgroup.subtree_control", "+cpu +memory +pids");
-    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return fail(system_error(fmt::format("make cgroup \"{}\"", directory), errno));
+    if (mkdir(parent.c_str(), 0755) == 0 && tree.version == Version::kV2)
+      (void)write_file(parent + "/cgroup.subtree_control", "+cpu +memory +pids");
+    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+      return fail(system_error(fmt::format("make cgroup \"{}\"", directory), errno));
   }
   return apply_limits(tree, group, limits);
 }
@@ -170,7 +191,8 @@ Result<void> apply_limits(const Tree& tree, const std::string& group, const Limi
   const auto quota_us = std::max<std::int64_t>(1000, limits.cpu_milli * kPeriodUs / 1000);
   if (limits.cpu_milli > 0) {
     if (v2) {
-      settings.push_back({tree.cpu + "/" + group + "/cpu.max", fmt::format("{} {}", quota_us, kPeriodUs)});
+      settings.push_back(
+          {tree.cpu + "/" + group + "/cpu.max", fmt::format("{} {}", quota_us, kPeriodUs)});
     } else {
       settings.push_back({tree.cpu + "/" + group + "/cpu.cfs_quota_us", std::to_string(quota_us)});
     }
@@ -178,21 +200,28 @@ Result<void> apply_limits(const Tree& tree, const std::string& group, const Limi
   if (limits.cpu_request_milli > 0) {
     const auto shares = std::clamp<std::int64_t>(limits.cpu_request_milli * 1024 / 1000, 2, 262144);
     if (v2) {
-      settings.push_back({tree.cpu + "/" + group + "/cpu.weight", std::to_string(1 + (shares - 2) * 9999 / 262142)});
+      settings.push_back({tree.cpu + "/" + group + "/cpu.weight",
+                          std::to_string(1 + (shares - 2) * 9999 / 262142)});
     } else {
       settings.push_back({tree.cpu + "/" + group + "/cpu.shares", std::to_string(shares)});
     }
   }
-  if (limits.memory_bytes > 0) settings.push_back({tree.memory + "/" + group + (v2 ? "/memory.max" : "/memory.limit_in_bytes"), std::to_string(limits.memory_bytes)});
-  if (limits.pids > 0) settings.push_back({tree.pids + "/" + group + "/pids.max", std::to_string(limits.pids)});
+  if (limits.memory_bytes > 0)
+    settings.push_back({tree.memory + "/" + group + (v2 ? "/memory.max" : "/memory.limit_in_bytes"),
+                        std::to_string(limits.memory_bytes)});
+  if (limits.pids > 0)
+    settings.push_back({tree.pids + "/" + group + "/pids.max", std::to_string(limits.pids)});
   for (const auto& setting : settings) {
     if (setting.path.front() != '/') continue;  // this controller is missing; said once at start
     const auto written = write_file(setting.path, setting.value);
     if (!written) return written;
   }
   // Out of memory means killed, not swapped; without swap accounting the file is absent.
-  if (limits.memory_bytes > 0 && !v2) (void)write_file(tree.memory + "/" + group + "/memory.memsw.limit_in_bytes", std::to_string(limits.memory_bytes));
-  if (limits.memory_bytes > 0 && v2) (void)write_file(tree.memory + "/" + group + "/memory.swap.max", "0");
+  if (limits.memory_bytes > 0 && !v2)
+    (void)write_file(tree.memory + "/" + group + "/memory.memsw.limit_in_bytes",
+                     std::to_string(limits.memory_bytes));
+  if (limits.memory_bytes > 0 && v2)
+    (void)write_file(tree.memory + "/" + group + "/memory.swap.max", "0");
   return {};
 }
 
@@ -212,7 +241,8 @@ void remove(const Tree& tree, const std::string& group) {
 bool oom_killed(const Tree& tree, const std::string& group) {
   if (tree.version == Version::kNone || tree.memory.empty()) return false;
   const auto base = tree.memory + "/" + group;
-  return field_in(base + (tree.version == Version::kV2 ? "/memory.events" : "/memory.oom_control"), "oom_kill") > 0;
+  return field_in(base + (tree.version == Version::kV2 ? "/memory.events" : "/memory.oom_control"),
+                  "oom_kill") > 0;
 }
 
 Usage usage(const Tree& tree, const std::string& group) {
@@ -220,12 +250,17 @@ Usage usage(const Tree& tree, const std::string& group) {
   if (tree.version == Version::kV2) {
     const auto base = tree.cpu + "/" + group;
     out.cpu_usage_ns = field_in(base + "/cpu.stat", "usage_usec") * 1000;
-    out.memory_bytes = std::max<std::int64_t>(0, number_in(base + "/memory.current") - field_in(base + "/memory.stat", "inactive_file"));
+    out.memory_bytes = std::max<std::int64_t>(
+        0, number_in(base + "/memory.current") - field_in(base + "/memory.stat", "inactive_file"));
   } else if (tree.version == Version::kV1) {
-    if (!tree.cpuacct.empty()) out.cpu_usage_ns = number_in(tree.cpuacct + "/" + group + "/cpuacct.usage");
+    if (!tree.cpuacct.empty())
+      out.cpu_usage_ns = number_in(tree.cpuacct + "/" + group + "/cpuacct.usage");
     if (!tree.memory.empty()) {
       const auto base = tree.memory + "/" + group;
-      out.memory_bytes = std::max<std::int64_t>(0, number_in(base + "/memory.usage_in_bytes") - field_in(base + "/memory.stat", "total_inactive_file"));
+      out.memory_bytes =
+          std::max<std::int64_t>(0,
+                                 number_in(base + "/memory.usage_in_bytes") -
+                                     field_in(base + "/memory.stat", "total_inactive_file"));
     }
   }
   return out;
@@ -238,10 +273,12 @@ std::vector<int> members(const Tree& tree, const std::string& group) {
   std::error_code error;
   const auto base = group.empty() ? parent : parent + "/" + group;
   const auto read_one = [&](const std::string& directory) {
-    for (const auto& line : split_nonempty(read_file(directory + "/cgroup.procs"), '\n')) out.push_back(static_cast<int>(parse_int(line).value_or(0)));
+    for (const auto& line : split_nonempty(read_file(directory + "/cgroup.procs"), '\n'))
+      out.push_back(static_cast<int>(parse_int(line).value_or(0)));
   };
   read_one(base);
-  for (fs::recursive_directory_iterator item(base, error), end; !error && item != end; item.increment(error)) {
+  for (fs::recursive_directory_iterator item(base, error), end; !error && item != end;
+       item.increment(error)) {
     if (item->is_directory(error)) read_one(item->path().string());
   }
   return out;

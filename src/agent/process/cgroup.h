@@ -1,4 +1,5 @@
-/// Control groups as plain files: version 2, version 1, or none. Which one is found out once, at start.
+/// Control groups as plain files: version 2, version 1, or none. Which one is found out once, at
+/// start.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace muster::agent::process::cgroup {
 
 enum class Version { kNone, kV1, kV2 };
 
-/// Where groups of ours live. `parents` are directories, one per controller (v1) or one in all (v2).
+/// Where groups of ours live. `parents` are directories, one per controller (v1) or one in all
+/// (v2).
 struct Tree {
   Version version = Version::kNone;
   std::string cpu, cpuacct, memory, pids;  // v1: directories of the hierarchies; v2: all the same

@@ -30,7 +30,8 @@ void note_made(const std::string& notes_file, const std::string& path) {
   if (file && write(file.get(), line.data(), line.size()) < 0) return;
 }
 
-/// Makes missing directories down to `path`; those made are noted so that they can be removed some day.
+/// Makes missing directories down to `path`; those made are noted so that they can be removed some
+/// day.
 Result<void> make_directories(const std::string& path, const std::string& notes_file) {
   std::string so_far;
   for (const auto& part : split_nonempty(path, '/')) {
@@ -48,8 +49,11 @@ Result<void> make_target(const std::string& target, bool directory, const std::s
   struct stat info{};
   if (stat(target.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode) == directory) return {};
-    return fail(Code::kInvalid, fmt::format("mount path \"{}\": {} is mounted onto {}", target, directory ? "a directory" : "a file",
-                                            directory ? "a file" : "a directory"));
+    return fail(Code::kInvalid,
+                fmt::format("mount path \"{}\": {} is mounted onto {}",
+                            target,
+                            directory ? "a directory" : "a file",
+                            directory ? "a file" : "a directory"));
   }
   if (directory) return make_directories(target, notes_file);
   const auto made = make_directories(target.substr(0, target.rfind('/')), notes_file);
@@ -69,11 +73,13 @@ struct DetachedMount {
 
 Result<DetachedMount> detach(const Mount& mount) {
   struct stat info{};
-  if (stat(mount.source.c_str(), &info) != 0) return fail(system_error(fmt::format("mount source \"{}\"", mount.source), errno));
+  if (stat(mount.source.c_str(), &info) != 0)
+    return fail(system_error(fmt::format("mount source \"{}\"", mount.source), errno));
   DetachedMount out;
   out.directory = S_ISDIR(info.st_mode);
   out.mount = &mount;
-  out.fd.reset(open_tree(AT_FDCWD, mount.source.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  out.fd.reset(open_tree(
+      AT_FDCWD, mount.source.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (!out.fd) return fail(system_error(fmt::format("clone mount \"{}\"", mount.source), errno));
   return out;
 }
@@ -83,9 +89,11 @@ Result<void> attach(const DetachedMount& mount, const std::string& notes_file) {
   const auto made = make_target(target, mount.directory, notes_file);
   if (!made) return made;
   if (move_mount(mount.fd.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
-    return fail(system_error(fmt::format("mount \"{}\" at \"{}\"", mount.mount->source, target), errno));
+    return fail(
+        system_error(fmt::format("mount \"{}\" at \"{}\"", mount.mount->source, target), errno));
   }
-  if (mount.mount->read_only && ::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
+  if (mount.mount->read_only &&
+      ::mount(nullptr, target.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
     return fail(system_error(fmt::format("make \"{}\" read-only", target), errno));
   }
   return {};
@@ -99,7 +107,8 @@ Result<void> change_root(const ShimConfig& shim, const ContainerConfig& config) 
   (void)make_directories(base + "/work", "");
   (void)make_directories(base + "/merged", "");
   const auto merged = base + "/merged";
-  const auto options = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work", config.root, base, base);
+  const auto options =
+      fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work", config.root, base, base);
   if (::mount("overlay", merged.c_str(), "overlay", 0, options.c_str()) != 0) {
     return fail(system_error(fmt::format("overlay over image root \"{}\"", config.root), errno));
   }
@@ -118,7 +127,8 @@ Result<void> change_root(const ShimConfig& shim, const ContainerConfig& config) 
     const Fd place(open((merged + file).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     (void)::mount(file, (merged + file).c_str(), nullptr, MS_BIND, nullptr);
   }
-  if (chdir(merged.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", MNT_DETACH) != 0 || chdir("/") != 0) {
+  if (chdir(merged.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
+      umount2(".", MNT_DETACH) != 0 || chdir("/") != 0) {
     return fail(system_error("change root", errno));
   }
   return {};
@@ -132,9 +142,12 @@ void bind_file(const std::string& source, const char* target) {
 
 Result<void> prepare_pod(const ShimConfig& config) {
   const auto& sandbox = config.sandbox;
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return fail(system_error("make mounts private", errno));
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
+    return fail(system_error("make mounts private", errno));
   if (!sandbox.hostname.empty() && !sandbox.host_network) {
-    if (sethostname(sandbox.hostname.data(), std::min<std::size_t>(sandbox.hostname.size(), 64)) != 0) return fail(system_error("set hostname", errno));
+    if (sethostname(sandbox.hostname.data(), std::min<std::size_t>(sandbox.hostname.size(), 64)) !=
+        0)
+      return fail(system_error("set hostname", errno));
     const auto path = sandbox.directory + "/hostname";
     const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     const auto line = sandbox.hostname + "\n";
@@ -142,25 +155,34 @@ Result<void> prepare_pod(const ShimConfig& config) {
   }
   bind_file(sandbox.hosts_file, "/etc/hosts");
   bind_file(sandbox.resolv_conf_file, "/etc/resolv.conf");
-  if (!sandbox.host_ipc && ::mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0 && errno != ENOENT) {
+  if (!sandbox.host_ipc &&
+      ::mount("shm", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0 &&
+      errno != ENOENT) {
     return fail(system_error("mount /dev/shm", errno));
   }
   for (const auto& volume : sandbox.memory_volumes) {
-    const auto options = volume.size_bytes > 0 ? fmt::format("mode=1777,size={}", volume.size_bytes) : std::string("mode=1777");
-    if (::mount("tmpfs", volume.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    const auto options = volume.size_bytes > 0 ? fmt::format("mode=1777,size={}", volume.size_bytes)
+                                               : std::string("mode=1777");
+    if (::mount("tmpfs", volume.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) !=
+        0) {
       return fail(system_error(fmt::format("mount memory volume \"{}\"", volume.path), errno));
     }
   }
   return {};
 }
 
-Result<void> prepare_container(const ShimConfig& shim, const ContainerConfig& config, bool own_pid_namespace) {
+Result<void> prepare_container(const ShimConfig& shim,
+                               const ContainerConfig& config,
+                               bool own_pid_namespace) {
   const bool own_root = !config.root.empty() && config.root != "/";
   const auto notes = own_root ? std::string() : shim.mountpoints_file;
   auto mounts = config.mounts;
-  if (!config.termination_message_path.empty()) mounts.push_back({config.termination_message_file, config.termination_message_path, false});
+  if (!config.termination_message_path.empty())
+    mounts.push_back({config.termination_message_file, config.termination_message_path, false});
   // Parents before children, whatever order the pod lists them in.
-  std::sort(mounts.begin(), mounts.end(), [](const Mount& a, const Mount& b) { return a.target < b.target; });
+  std::sort(mounts.begin(), mounts.end(), [](const Mount& a, const Mount& b) {
+    return a.target < b.target;
+  });
   std::vector<DetachedMount> detached;
   for (const auto& mount : mounts) {
     auto one = detach(mount);
@@ -171,7 +193,8 @@ Result<void> prepare_container(const ShimConfig& shim, const ContainerConfig& co
     const auto changed = change_root(shim, config);
     if (!changed) return changed;
   }
-  if (own_pid_namespace && ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+  if (own_pid_namespace &&
+      ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return fail(system_error("mount /proc", errno));
   }
   for (const auto& mount : detached) {
@@ -182,13 +205,16 @@ Result<void> prepare_container(const ShimConfig& shim, const ContainerConfig& co
     const auto made = make_directories(config.working_dir, notes);
     if (!made) return made;
   }
-  if (config.read_only_root && ::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
+  if (config.read_only_root &&
+      ::mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr) != 0) {
     return fail(system_error("make the root read-only", errno));
   }
   return {};
 }
 
-std::string become(const ContainerConfig& config, const std::vector<std::string>& args, const ChildStreams& streams) {
+std::string become(const ContainerConfig& config,
+                   const std::vector<std::string>& args,
+                   const ChildStreams& streams) {
   setsid();
   if (streams.tty) ioctl(streams.in, TIOCSCTTY, 0);
   int in = streams.in >= 0 ? streams.in : open("/dev/null", O_RDONLY);
@@ -198,14 +224,18 @@ std::string become(const ContainerConfig& config, const std::vector<std::string>
   dup2(out, 1);
   dup2(err, 2);
   if (!config.working_dir.empty() && chdir(config.working_dir.c_str()) != 0) {
-    return fmt::format("chdir to cwd ({}) failed: {}", quoted(config.working_dir), std::strerror(errno));
+    return fmt::format(
+        "chdir to cwd ({}) failed: {}", quoted(config.working_dir), std::strerror(errno));
   }
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (geteuid() == 0 && (config.user || config.group || !config.groups.empty())) {
     std::vector<gid_t> groups(config.groups.begin(), config.groups.end());
-    if (setgroups(groups.size(), groups.data()) != 0) return fmt::format("set groups: {}", std::strerror(errno));
-    if (config.group && setgid(static_cast<gid_t>(*config.group)) != 0) return fmt::format("set group: {}", std::strerror(errno));
-    if (config.user && setuid(static_cast<uid_t>(*config.user)) != 0) return fmt::format("set user: {}", std::strerror(errno));
+    if (setgroups(groups.size(), groups.data()) != 0)
+      return fmt::format("set groups: {}", std::strerror(errno));
+    if (config.group && setgid(static_cast<gid_t>(*config.group)) != 0)
+      return fmt::format("set group: {}", std::strerror(errno));
+    if (config.user && setuid(static_cast<uid_t>(*config.user)) != 0)
+      return fmt::format("set user: {}", std::strerror(errno));
   }
   std::vector<char*> env;
   for (const auto& item : config.env) env.push_back(const_cast<char*>(item.c_str()));
@@ -219,8 +249,13 @@ std::string become(const ContainerConfig& config, const std::vector<std::string>
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   execvp(argv[0], argv.data());
-  if (errno == ENOENT && args[0].find('/') == std::string::npos) return fmt::format("exec: {}: executable file not found in $PATH", quoted(args[0]));
-  return fmt::format("exec: {}: {}", quoted(args[0]), errno == ENOENT ? "no such file or directory" : errno == EACCES ? "permission denied" : std::strerror(errno));
+  if (errno == ENOENT && args[0].find('/') == std::string::npos)
+    return fmt::format("exec: {}: executable file not found in $PATH", quoted(args[0]));
+  return fmt::format("exec: {}: {}",
+                     quoted(args[0]),
+                     errno == ENOENT   ? "no such file or directory"
+                     : errno == EACCES ? "permission denied"
+                                       : std::strerror(errno));
 }
 
 int run_init(int main_pid) {
@@ -238,7 +273,8 @@ int run_init(int main_pid) {
     }
     int status = 0;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-      if (pid == main_pid) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      if (pid == main_pid)
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }
   }
 }

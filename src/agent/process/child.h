@@ -13,16 +13,24 @@ struct ChildStreams {
   bool tty = false;
 };
 
-/// Pod-wide mounts and names, in the shim itself after unshare: hostname, /etc/hosts, /dev/shm, memory volumes.
+/// Pod-wide mounts and names, in the shim itself after unshare: hostname, /etc/hosts, /dev/shm,
+/// memory volumes.
 Result<void> prepare_pod(const ShimConfig& config);
 
-/// The container's own root, mounts and /proc; called as first process of its namespaces. The working directory is made.
-Result<void> prepare_container(const ShimConfig& shim, const ContainerConfig& config, bool own_pid_namespace);
+/// The container's own root, mounts and /proc; called as first process of its namespaces. The
+/// working directory is made.
+Result<void> prepare_container(const ShimConfig& shim,
+                               const ContainerConfig& config,
+                               bool own_pid_namespace);
 
-/// User, environment, directory, streams, execve. Returns only on failure, with what to tell the user.
-std::string become(const ContainerConfig& config, const std::vector<std::string>& args, const ChildStreams& streams);
+/// User, environment, directory, streams, execve. Returns only on failure, with what to tell the
+/// user.
+std::string become(const ContainerConfig& config,
+                   const std::vector<std::string>& args,
+                   const ChildStreams& streams);
 
-/// The first process of a container: waits for `main_pid`, passes signals on, collects orphans; the exit code.
+/// The first process of a container: waits for `main_pid`, passes signals on, collects orphans; the
+/// exit code.
 int run_init(int main_pid);
 
 }  // namespace muster::agent::process

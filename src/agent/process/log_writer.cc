@@ -28,7 +28,8 @@ void append_time(std::string& out) {
 
 }  // namespace
 
-LogWriter::LogWriter(const std::string& path) : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {}
+LogWriter::LogWriter(const std::string& path)
+    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {}
 
 void LogWriter::append_record(Stream stream, std::string_view line, bool whole, std::string& out) {
   append_time(out);

@@ -1,7 +1,7 @@
 /// A container's output as CRI's log format: `2026-11-15T05:40:00.123456789Z stdout F the line`.
 ///
-/// "P" marks a piece of a line that goes on in the next record (long lines, and a last one without newline), so
-/// the bytes a container wrote can be read back exactly.
+/// "P" marks a piece of a line that goes on in the next record (long lines, and a last one without
+/// newline), so the bytes a container wrote can be read back exactly.
 #pragma once
 
 #include <string>

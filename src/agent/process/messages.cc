@@ -17,13 +17,17 @@ namespace {
 constexpr std::size_t kRecordMax = 96 * 1024;  // well below the default socket buffer of 208 KiB
 constexpr std::size_t kFdsMax = 8;
 
-Result<void> make_address(const std::string& directory, const std::string& name, Fd& holder, sockaddr_un& address) {
+Result<void> make_address(const std::string& directory,
+                          const std::string& name,
+                          Fd& holder,
+                          sockaddr_un& address) {
   holder.reset(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!holder) return fail(system_error(fmt::format("open \"{}\"", directory), errno));
   address = {};
   address.sun_family = AF_UNIX;
   const auto path = fmt::format("/proc/self/fd/{}/{}", holder.get(), name);
-  if (path.size() >= sizeof address.sun_path) return fail(Code::kInternal, fmt::format("socket name \"{}\" is too long", name));
+  if (path.size() >= sizeof address.sun_path)
+    return fail(Code::kInternal, fmt::format("socket name \"{}\" is too long", name));
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return {};
 }
@@ -42,7 +46,10 @@ Error system_error(const std::string& what, int error_number) {
   return error;
 }
 
-Result<void> send_message(int socket, const json::Value& body, const std::vector<int>& fds, const std::string& spill_dir) {
+Result<void> send_message(int socket,
+                          const json::Value& body,
+                          const std::vector<int>& fds,
+                          const std::string& spill_dir) {
   auto text = json::dump(body);
   if (text.size() > kRecordMax) {
     static int counter = 0;
@@ -98,7 +105,8 @@ Received receive_message(int socket, Message& message) {
   }
   buffer.resize(static_cast<std::size_t>(got));
   auto body = json::parse(buffer);
-  if (!body) return Received::kClosed;  // only our own code writes here; a broken record means a broken peer
+  if (!body)
+    return Received::kClosed;  // only our own code writes here; a broken record means a broken peer
   if (const auto spilled = json::text(json::at(*body, "spilled")); !spilled.empty()) {
     std::ifstream file(spilled);
     std::stringstream text;
@@ -118,7 +126,8 @@ Result<Fd> listen_at(const std::string& directory, const std::string& name) {
   if (!made) return fail(made.error());
   Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   unlink(address.sun_path);
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || listen(socket.get(), 128) != 0) {
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(socket.get(), 128) != 0) {
     return fail(system_error(fmt::format("listen at \"{}/{}\"", directory, name), errno));
   }
   return socket;
@@ -138,7 +147,8 @@ Result<Fd> connect_at(const std::string& directory, const std::string& name) {
 
 Result<std::pair<Fd, Fd>> socket_pair() {
   int fds[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) return fail(system_error("socketpair", errno));
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0)
+    return fail(system_error("socketpair", errno));
   return std::pair(Fd(fds[0]), Fd(fds[1]));
 }
 

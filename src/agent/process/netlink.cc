@@ -1,6 +1,7 @@
 #include "agent/process/netlink.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <ifaddrs.h>
 #include <linux/if_link.h>
@@ -12,7 +13,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <set>
 #include <vector>
 
@@ -41,7 +41,9 @@ class Batch {
     append(&head, sizeof head);
     append(data, size);
   }
-  void attribute(int type, const std::string& text) { attribute(type, text.c_str(), text.size() + 1); }
+  void attribute(int type, const std::string& text) {
+    attribute(type, text.c_str(), text.size() + 1);
+  }
   void attribute(int type, std::uint32_t value) { attribute(type, &value, sizeof value); }
   std::size_t nest(int type) {
     const auto at = buffer_.size();
@@ -61,7 +63,8 @@ class Batch {
   }
 
   Result<void> send(int socket, const std::string& what) {
-    if (::send(socket, buffer_.data(), buffer_.size(), 0) < 0) return fail(system_error(what, errno));
+    if (::send(socket, buffer_.data(), buffer_.size(), 0) < 0)
+      return fail(system_error(what, errno));
     std::uint32_t acknowledged = 0;
     while (acknowledged < count_) {
       alignas(nlmsghdr) char answer[16 * 1024];
@@ -71,7 +74,8 @@ class Batch {
         return fail(system_error(what, errno));
       }
       auto left = static_cast<unsigned>(got);
-      for (auto* header = reinterpret_cast<nlmsghdr*>(answer); NLMSG_OK(header, left); header = NLMSG_NEXT(header, left)) {
+      for (auto* header = reinterpret_cast<nlmsghdr*>(answer); NLMSG_OK(header, left);
+           header = NLMSG_NEXT(header, left)) {
         if (header->nlmsg_type != NLMSG_ERROR) continue;
         const auto* error = static_cast<const nlmsgerr*>(NLMSG_DATA(header));
         if (error->error != 0) return fail(system_error(what, -error->error));
@@ -118,7 +122,8 @@ void link_up(Batch& batch, int index) {
 }  // namespace
 
 std::string ipv4_text(std::uint32_t address) {
-  return fmt::format("{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
+  return fmt::format(
+      "{}.{}.{}.{}", address >> 24, (address >> 16) & 255, (address >> 8) & 255, address & 255);
 }
 
 Result<int> open_netlink() {
@@ -140,7 +145,9 @@ Result<Subnet> free_subnet() {
     const std::uint32_t base = (10U << 24) | (second << 16);
     if (!used.contains(base >> 16)) return Subnet{base, 16};
   }
-  return fail(Code::kInternal, "no free pod subnet: each of 10.244.0.0/16 to 10.254.0.0/16 is on an interface; remove an unused bridge (ip link)");
+  return fail(Code::kInternal,
+              "no free pod subnet: each of 10.244.0.0/16 to 10.254.0.0/16 is on an interface; "
+              "remove an unused bridge (ip link)");
 }
 
 Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix) {
@@ -154,9 +161,14 @@ Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int p
     payload.ifi_change = IFF_UP;
     create.begin(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, payload);
     create.attribute(IFLA_IFNAME, name);
-    // A fixed address: without one the bridge takes the lowest of its ports and changes it as pods come and go.
-    const unsigned char mac[6] = {0x0a, 0x58, static_cast<unsigned char>(address >> 24), static_cast<unsigned char>(address >> 16),
-                                  static_cast<unsigned char>(address >> 8), static_cast<unsigned char>(address)};
+    // A fixed address: without one the bridge takes the lowest of its ports and changes it as pods
+    // come and go.
+    const unsigned char mac[6] = {0x0a,
+                                  0x58,
+                                  static_cast<unsigned char>(address >> 24),
+                                  static_cast<unsigned char>(address >> 16),
+                                  static_cast<unsigned char>(address >> 8),
+                                  static_cast<unsigned char>(address)};
     create.attribute(IFLA_ADDRESS, mac, sizeof mac);
     const auto info = create.nest(IFLA_LINKINFO);
     create.attribute(IFLA_INFO_KIND, std::string("bridge"));

@@ -1,7 +1,8 @@
-/// A pod's network by rtnetlink: a bridge of our own, and for each pod a veth pair with one end in its namespace.
+/// A pod's network by rtnetlink: a bridge of our own, and for each pod a veth pair with one end in
+/// its namespace.
 ///
-/// Two system calls a pod, where Debian's CNI plugins need the start of two Go programs (see docs/agent.md for
-/// the measurement). Blocking, but the kernel answers at once.
+/// Two system calls a pod, where Debian's CNI plugins need the start of two Go programs (see
+/// docs/agent.md for the measurement). Blocking, but the kernel answers at once.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ struct PodLink {
   std::uint32_t gateway = 0;
   int prefix = 16;
 };
-/// Called inside the pod's fresh network namespace; `host_netlink` is a netlink socket that was opened before.
+/// Called inside the pod's fresh network namespace; `host_netlink` is a netlink socket that was
+/// opened before.
 Result<void> join_bridge(int host_netlink, const PodLink& link);
 /// Only the loopback interface.
 Result<void> loopback_up();

@@ -60,8 +60,8 @@ struct Shim {
   std::unique_ptr<net::Descriptor> socket;
   bool alive = true;
   bool ready = false;
-  std::string failure;                       // why it could not start
-  std::unique_ptr<Signal> changed;           // ready, failed or gone
+  std::string failure;              // why it could not start
+  std::unique_ptr<Signal> changed;  // ready, failed or gone
   std::map<std::string, ContainerStatus> containers;
   struct Pending {
     std::unique_ptr<Signal> answered;
@@ -111,22 +111,28 @@ class ProcessSession final : public Session {
 
 class ProcessRuntime final : public Runtime {
  public:
-  ProcessRuntime(net::Loop& loop, ProcessRuntimeOptions options) : loop_(loop), options_(std::move(options)) {}
+  ProcessRuntime(net::Loop& loop, ProcessRuntimeOptions options)
+      : loop_(loop), options_(std::move(options)) {}
 
   std::string version() const override { return "process://0.1.0"; }
   std::vector<std::string> shortcomings() const override { return shortcomings_; }
   std::string gateway() const override { return bridge_.empty() ? "" : ipv4_text(gateway_); }
 
-  Task<Result<std::vector<SandboxStatus>>> start(std::function<void(RuntimeEvent)> on_event) override {
+  Task<Result<std::vector<SandboxStatus>>> start(
+      std::function<void(RuntimeEvent)> on_event) override {
     on_event_ = std::move(on_event);
     signal(SIGPIPE, SIG_IGN);
     std::error_code error;
     fs::create_directories(options_.directory + "/pods", error);
-    if (error) co_return fail(Code::kInternal, fmt::format("make \"{}/pods\": {}", options_.directory, error.message()));
+    if (error)
+      co_return fail(Code::kInternal,
+                     fmt::format("make \"{}/pods\": {}", options_.directory, error.message()));
     const auto prepared = prepare_machine();
     if (!prepared) co_return fail(prepared.error());
     std::vector<SandboxStatus> found;
-    for (fs::directory_iterator item(options_.directory + "/pods", error), end; !error && item != end; item.increment(error)) {
+    for (fs::directory_iterator item(options_.directory + "/pods", error), end;
+         !error && item != end;
+         item.increment(error)) {
       const auto adopted = adopt(item->path().string());
       if (adopted) found.push_back(*adopted);
     }
@@ -180,11 +186,13 @@ class ProcessRuntime final : public Runtime {
     }
     shims_[id] = shim;
     loop_.spawn(read_loop(shim));
-    while (!shim->ready && shim->alive && shim->failure.empty()) co_await shim->changed->wait(Duration::zero());
+    while (!shim->ready && shim->alive && shim->failure.empty())
+      co_await shim->changed->wait(Duration::zero());
     if (!shim->ready) {
       shims_.erase(id);
       pool_.give_back(wanted.address);
-      co_return fail(Code::kInternal, shim->failure.empty() ? "the pod's supervisor ended at once" : shim->failure);
+      co_return fail(Code::kInternal,
+                     shim->failure.empty() ? "the pod's supervisor ended at once" : shim->failure);
     }
     co_return status_of(*shim);
   }
@@ -213,9 +221,11 @@ class ProcessRuntime final : public Runtime {
     co_return Result<void>();
   }
 
-  Task<Result<ContainerStatus>> start_container(std::string sandbox_id, ContainerConfig config) override {
+  Task<Result<ContainerStatus>> start_container(std::string sandbox_id,
+                                                ContainerConfig config) override {
     const auto shim = find(sandbox_id);
-    if (!shim) co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
+    if (!shim)
+      co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
     json::Object body{{"config", to_json(config)}};
     auto answer = co_await call(shim, "start", std::move(body));
     if (!answer) co_return fail(answer.error());
@@ -226,7 +236,9 @@ class ProcessRuntime final : public Runtime {
     co_return status;
   }
 
-  Task<Result<void>> stop_container(std::string sandbox_id, std::string container_id, Duration grace) override {
+  Task<Result<void>> stop_container(std::string sandbox_id,
+                                    std::string container_id,
+                                    Duration grace) override {
     const auto shim = find(sandbox_id);
     if (!shim) co_return Result<void>();
     json::Object body{{"container", container_id}, {"graceMs", grace.count() / 1000}};
@@ -235,7 +247,9 @@ class ProcessRuntime final : public Runtime {
     co_return Result<void>();
   }
 
-  Task<Result<void>> update_limits(std::string sandbox_id, std::string container_id, Limits limits) override {
+  Task<Result<void>> update_limits(std::string sandbox_id,
+                                   std::string container_id,
+                                   Limits limits) override {
     const auto shim = find(sandbox_id);
     if (!shim) co_return fail(Code::kNotFound, "sandbox is not running");
     json::Object body{{"container", container_id}, {"limits", to_json(limits)}};
@@ -244,18 +258,24 @@ class ProcessRuntime final : public Runtime {
     co_return Result<void>();
   }
 
-  Task<Result<std::unique_ptr<Session>>> exec(std::string sandbox_id, std::string container_id, ExecConfig config) override {
+  Task<Result<std::unique_ptr<Session>>> exec(std::string sandbox_id,
+                                              std::string container_id,
+                                              ExecConfig config) override {
     const auto shim = find(sandbox_id);
-    if (!shim) co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
+    if (!shim)
+      co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
     const auto number = ++shim->next_request;
     auto state = std::make_shared<ExecState>();
     state->changed = loop_.make_signal();
     shim->execs[number] = state;
     json::Array command;
     for (const auto& word : config.command) command.emplace_back(word);
-    json::Object body{{"container", container_id},        {"exec", number},
-                      {"command", std::move(command)},    {"tty", config.tty},
-                      {"stdin", config.stdin_open},       {"stdout", config.stdout_open},
+    json::Object body{{"container", container_id},
+                      {"exec", number},
+                      {"command", std::move(command)},
+                      {"tty", config.tty},
+                      {"stdin", config.stdin_open},
+                      {"stdout", config.stdout_open},
                       {"stderr", config.stderr_open}};
     auto answer = co_await call(shim, "exec", std::move(body));
     if (!answer) {
@@ -270,10 +290,16 @@ class ProcessRuntime final : public Runtime {
     co_return out;
   }
 
-  Task<Result<std::unique_ptr<Session>>> attach(std::string sandbox_id, std::string container_id, ExecConfig config) override {
+  Task<Result<std::unique_ptr<Session>>> attach(std::string sandbox_id,
+                                                std::string container_id,
+                                                ExecConfig config) override {
     const auto shim = find(sandbox_id);
-    if (!shim) co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
-    json::Object body{{"container", container_id}, {"stdin", config.stdin_open}, {"stdout", config.stdout_open}, {"stderr", config.stderr_open}};
+    if (!shim)
+      co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
+    json::Object body{{"container", container_id},
+                      {"stdin", config.stdin_open},
+                      {"stdout", config.stdout_open},
+                      {"stderr", config.stderr_open}};
     auto answer = co_await call(shim, "attach", std::move(body));
     if (!answer) co_return fail(answer.error());
     const bool tty = json::as_bool(json::at(answer->value, "tty"));
@@ -285,24 +311,29 @@ class ProcessRuntime final : public Runtime {
       if (tty) session->terminal = fcntl(answer->fds.front().get(), F_DUPFD_CLOEXEC, 3);
       session->in = net::make_fd_stream(loop_, answer->fds.front().release());
       answer->fds.erase(answer->fds.begin());
-      if (json::as_bool(json::at(answer->value, "stdinOnce"))) session->on_close_stdin = [this, shim, container_id] { close_stdin(shim, container_id); };
+      if (json::as_bool(json::at(answer->value, "stdinOnce")))
+        session->on_close_stdin = [this, shim, container_id] { close_stdin(shim, container_id); };
     }
     if (config.stdout_open && !answer->fds.empty()) {
       session->out = net::make_fd_stream(loop_, answer->fds.front().release());
       answer->fds.erase(answer->fds.begin());
     }
-    if (config.stderr_open && !tty && !answer->fds.empty()) session->err = net::make_fd_stream(loop_, answer->fds.front().release());
+    if (config.stderr_open && !tty && !answer->fds.empty())
+      session->err = net::make_fd_stream(loop_, answer->fds.front().release());
     std::unique_ptr<Session> out = std::move(session);
     co_return out;
   }
 
-  Task<Result<std::unique_ptr<net::ByteStream>>> connect(std::string sandbox_id, int port) override {
+  Task<Result<std::unique_ptr<net::ByteStream>>> connect(std::string sandbox_id,
+                                                         int port) override {
     const auto shim = find(sandbox_id);
-    if (!shim) co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
+    if (!shim)
+      co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
     json::Object body{{"port", port}};
     auto answer = co_await call(shim, "connect", std::move(body));
     if (!answer) co_return fail(answer.error());
-    if (answer->fds.empty()) co_return fail(Code::kInternal, "the pod's supervisor sent no connection");
+    if (answer->fds.empty())
+      co_return fail(Code::kInternal, "the pod's supervisor sent no connection");
     co_return net::make_fd_stream(loop_, answer->fds.front().release());
   }
 
@@ -337,11 +368,15 @@ class ProcessRuntime final : public Runtime {
     return status;
   }
 
-  // ---- this machine -------------------------------------------------------------------------------------
+  // ---- this machine
+  // -------------------------------------------------------------------------------------
 
   static bool can_make_namespaces() {
     const auto pid = fork();
-    if (pid == 0) _exit(unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) == 0 ? 0 : 1);
+    if (pid == 0)
+      _exit(unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) == 0
+                ? 0
+                : 1);
     int status = 1;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
@@ -350,11 +385,14 @@ class ProcessRuntime final : public Runtime {
 
   Result<void> prepare_machine() {
     std::uint32_t hash = 2166136261U;
-    for (const char c : options_.directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+    for (const char c : options_.directory)
+      hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
     isolate_ = options_.isolate && geteuid() == 0 && can_make_namespaces();
     if (!isolate_) {
-      shortcomings_.push_back(fmt::format("pods share this machine's network, processes and files: no namespaces, volumes mounted at paths, or limits ({})",
-                                          geteuid() == 0 ? "namespaces are not allowed here" : "not root"));
+      shortcomings_.push_back(
+          fmt::format("pods share this machine's network, processes and files: no namespaces, "
+                      "volumes mounted at paths, or limits ({})",
+                      geteuid() == 0 ? "namespaces are not allowed here" : "not root"));
       return {};
     }
     cgroups_ = cgroup::prepare(fmt::format("muster-{:08x}", hash));
@@ -386,20 +424,23 @@ class ProcessRuntime final : public Runtime {
     return {};
   }
 
-  /// Directories and files that were made on this machine as places for mounts. Only when no pod is left: a
-  /// directory that is removed takes the mounts of other namespaces with it.
+  /// Directories and files that were made on this machine as places for mounts. Only when no pod is
+  /// left: a directory that is removed takes the mounts of other namespaces with it.
   void remove_mountpoints() {
     const auto path = options_.directory + "/mountpoints";
     auto lines = split_nonempty(read_file(path), '\n');
     std::reverse(lines.begin(), lines.end());
     for (const auto& line : lines) {
       std::error_code ignored;
-      if (fs::is_directory(line, ignored) || (fs::is_regular_file(line, ignored) && fs::file_size(line, ignored) == 0)) fs::remove(line, ignored);
+      if (fs::is_directory(line, ignored) ||
+          (fs::is_regular_file(line, ignored) && fs::file_size(line, ignored) == 0))
+        fs::remove(line, ignored);
     }
     unlink(path.c_str());
   }
 
-  // ---- the keeper ---------------------------------------------------------------------------------------
+  // ---- the keeper
+  // ---------------------------------------------------------------------------------------
 
   Result<void> connect_keeper() {
     auto connected = connect_at(options_.directory, "keeper.sock");
@@ -409,12 +450,20 @@ class ProcessRuntime final : public Runtime {
       for (auto& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);
       pid_t pid = -1;
-      const int problem = posix_spawn(&pid, options_.shim_binary.c_str(), nullptr, nullptr, argv.data(), environ);
-      if (problem != 0) return fail(system_error(fmt::format("start \"{} agent-shim\"", options_.shim_binary), problem));
+      const int problem =
+          posix_spawn(&pid, options_.shim_binary.c_str(), nullptr, nullptr, argv.data(), environ);
+      if (problem != 0)
+        return fail(
+            system_error(fmt::format("start \"{} agent-shim\"", options_.shim_binary), problem));
       int status = 0;
       while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
       }
-      if (status != 0) return fail(Code::kInternal, fmt::format("\"{} agent-shim {}\" failed with status {}", options_.shim_binary, options_.directory, status));
+      if (status != 0)
+        return fail(Code::kInternal,
+                    fmt::format("\"{} agent-shim {}\" failed with status {}",
+                                options_.shim_binary,
+                                options_.directory,
+                                status));
       connected = connect_at(options_.directory, "keeper.sock");
       if (!connected) return fail(connected.error());
     }
@@ -439,7 +488,8 @@ class ProcessRuntime final : public Runtime {
     return {};
   }
 
-  // ---- supervisors --------------------------------------------------------------------------------------
+  // ---- supervisors
+  // --------------------------------------------------------------------------------------
 
   /// A pod directory of an earlier run: its supervisor if it lives, else what it last wrote.
   std::optional<SandboxStatus> adopt(const std::string& directory) {
@@ -523,11 +573,13 @@ class ProcessRuntime final : public Runtime {
       shim->pending.erase(found);
       if (const auto& problem = json::at(message.body, "error"); !problem.is_null()) {
         Error error;
-        error.code = json::as_bool(json::at(message.body, "notFound")) ? Code::kNotFound : Code::kInternal;
+        error.code =
+            json::as_bool(json::at(message.body, "notFound")) ? Code::kNotFound : Code::kInternal;
         error.message = json::text(problem);
         pending->result = Result<Reply>(tl::unexpected<Error>(std::move(error)));
       } else {
-        pending->result = Result<Reply>(Reply{json::at(message.body, "value"), std::move(message.fds)});
+        pending->result =
+            Result<Reply>(Reply{json::at(message.body, "value"), std::move(message.fds)});
       }
       pending->answered->notify();
     } else if (event == "ready") {
@@ -579,15 +631,21 @@ class ProcessRuntime final : public Runtime {
       }
     }
     shim->changed->notify();
-    if (!stopping_ && shims_.contains(shim->config.sandbox.id)) on_event_(RuntimeEvent{shim->config.sandbox.id, "", {}});
+    if (!stopping_ && shims_.contains(shim->config.sandbox.id))
+      on_event_(RuntimeEvent{shim->config.sandbox.id, "", {}});
   }
 
   void close_stdin(const ShimPtr& shim, const std::string& container_id) {
     json::Object body{{"op", "close-stdin"}, {"request", 0}, {"container", container_id}};
-    if (shim->alive) (void)send_message(shim->socket->fd(), json::Value(std::move(body)), {}, shim->config.sandbox.directory);
+    if (shim->alive)
+      (void)send_message(
+          shim->socket->fd(), json::Value(std::move(body)), {}, shim->config.sandbox.directory);
   }
 
-  void take_streams(ProcessSession& session, std::vector<Fd>& fds, const ExecConfig& config, bool tty) {
+  void take_streams(ProcessSession& session,
+                    std::vector<Fd>& fds,
+                    const ExecConfig& config,
+                    bool tty) {
     std::size_t next = 0;
     const auto take = [&]() -> std::unique_ptr<net::ByteStream> {
       return next < fds.size() ? net::make_fd_stream(loop_, fds[next++].release()) : nullptr;

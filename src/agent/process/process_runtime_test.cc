@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The test program is its own shim binary: started as `agent_test agent-shim DIR` it never reaches gtest's main.
+/// The test program is its own shim binary: started as `agent_test agent-shim DIR` it never reaches
+/// gtest's main.
 [[gnu::constructor]] void act_as_shim(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "agent-shim") == 0) _exit(shim_main(argc, argv));
 }
@@ -43,8 +44,9 @@ class ProcessRuntimeTest : public testing::Test {
     co_await runtime->stop(/*clean=*/true);
   }
 
-  void make() {
+  void make(bool isolate = true) {
     ProcessRuntimeOptions options;
+    options.isolate = isolate;
     options.directory = directory;
     options.shim_binary = "/proc/self/exe";
     runtime = make_process_runtime(loop, options);
@@ -120,7 +122,8 @@ TEST_F(ProcessRuntimeTest, RunsACommandAndKeepsItsOutputAndExitCode) {
     const auto made = co_await runtime->run_sandbox(sandbox("a"));
     EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
     if (!made) co_return;
-    const auto started = co_await runtime->start_container("a", shell("c1", "echo $GREETING; echo oops >&2; printf rest; exit 3"));
+    const auto started = co_await runtime->start_container(
+        "a", shell("c1", "echo $GREETING; echo oops >&2; printf rest; exit 3"));
     EXPECT_TRUE(started.has_value()) << (started ? "" : started.error().message);
     const auto end = co_await exit_of("c1");
     EXPECT_EQ(end.exit_code, 3);
@@ -150,7 +153,8 @@ TEST_F(ProcessRuntimeTest, ACommandThatIsNotThereIsAStartError) {
 TEST_F(ProcessRuntimeTest, StopSendsTermThenKills) {
   run([this]() -> Task<void> {
     (void)co_await runtime->run_sandbox(sandbox("a"));
-    (void)co_await runtime->start_container("a", shell("polite", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"));
+    (void)co_await runtime->start_container(
+        "a", shell("polite", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"));
     auto stubborn = shell("stubborn", "trap '' TERM; while :; do sleep 0.05; done");
     stubborn.name = "other";
     (void)co_await runtime->start_container("a", stubborn);
@@ -211,11 +215,20 @@ TEST_F(ProcessRuntimeTest, NamespacesHideTheMachineAndPodsReachEachOther) {
     const auto b = co_await runtime->run_sandbox(sandbox("b"));
     EXPECT_TRUE(a && b);
     if (!a || !b) co_return;
-    (void)co_await runtime->start_container("a", shell("server", "hostname; cat /proc/self/status | grep NSpid; python3 -c 'import socket; s=socket.socket();"
-                                                           "s.bind((\"\",7000)); s.listen(); print(\"up\",flush=True); c,_=s.accept(); c.sendall(b\"from a\"); c.close()'"));
-    while (log_of("server").find("up") == std::string::npos) co_await loop.sleep(std::chrono::milliseconds(5));
+    (void)co_await runtime->start_container(
+        "a",
+        shell("server",
+              "hostname; cat /proc/self/status | grep NSpid; python3 -c 'import socket; "
+              "s=socket.socket();"
+              "s.bind((\"\",7000)); s.listen(); print(\"up\",flush=True); c,_=s.accept(); "
+              "c.sendall(b\"from a\"); c.close()'"));
+    while (log_of("server").find("up") == std::string::npos)
+      co_await loop.sleep(std::chrono::milliseconds(5));
     EXPECT_NE(log_of("server").find("host-a"), std::string::npos);
-    const auto script = fmt::format("python3 -c 'import socket; s=socket.create_connection((\"{}\",7000)); print(s.recv(100).decode())'", a->address);
+    const auto script = fmt::format(
+        "python3 -c 'import socket; s=socket.create_connection((\"{}\",7000)); "
+        "print(s.recv(100).decode())'",
+        a->address);
     (void)co_await runtime->start_container("b", shell("client", script));
     const auto end = co_await exit_of("client");
     EXPECT_EQ(end.exit_code, 0) << log_of("client");
@@ -234,8 +247,11 @@ TEST_F(ProcessRuntimeTest, VolumesAreMountedAndMemoryVolumesAreBounded) {
     const auto base = config.directory;
     const auto made = co_await runtime->run_sandbox(config);
     EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
-    auto container = shell("c1", "cat /muster-test-mount/deep/file; df -k /dev/shm | tail -1; touch /muster-test-mount/deep/x || echo read-only");
-    container.mounts = {{base + "/data", "/muster-test-mount/deep", true}, {base + "/mem", "/dev/shm", false}};
+    auto container = shell("c1",
+                           "cat /muster-test-mount/deep/file; df -k /dev/shm | tail -1; touch "
+                           "/muster-test-mount/deep/x || echo read-only");
+    container.mounts = {{base + "/data", "/muster-test-mount/deep", true},
+                        {base + "/mem", "/dev/shm", false}};
     const auto started = co_await runtime->start_container("a", container);
     EXPECT_EQ(started ? started->message : started.error().message, "");
     if (!started) co_return;
@@ -263,10 +279,31 @@ TEST_F(ProcessRuntimeTest, TooMuchMemoryIsOOMKilled) {
   });
 }
 
+TEST_F(ProcessRuntimeTest, WithoutRootPodsRunInTheMachinesNetwork) {
+  loop.run_until_done(runtime->stop(/*clean=*/true));
+  make(/*isolate=*/false);
+  EXPECT_FALSE(runtime->shortcomings().empty());
+  run([this]() -> Task<void> {
+    const auto made = co_await runtime->run_sandbox(sandbox("a"));
+    EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
+    EXPECT_EQ(made ? made->address : "", "");
+    (void)co_await runtime->start_container("a", shell("c1", "echo $GREETING; sleep 60 & sleep 60"));
+    while (log_of("c1").empty()) co_await loop.sleep(std::chrono::milliseconds(5));
+    (void)co_await runtime->stop_container("a", "c1", std::chrono::milliseconds(50));
+    const auto end = co_await exit_of("c1");
+    EXPECT_NE(end.exit_code, 0);
+    EXPECT_EQ(log_of("c1"), "stdout F hello\n");
+  });
+}
+
 TEST_F(ProcessRuntimeTest, ANewAgentFindsWhatTheOldOneLeftRunning) {
   run([this]() -> Task<void> {
     (void)co_await runtime->run_sandbox(sandbox("a"));
-    (void)co_await runtime->start_container("a", shell("c1", "echo before; while [ ! -e " + directory + "/go ]; do sleep 0.02; done; echo after; exit 4"));
+    (void)co_await runtime->start_container(
+        "a",
+        shell("c1",
+              "echo before; while [ ! -e " + directory +
+                  "/go ]; do sleep 0.02; done; echo after; exit 4"));
   });
   loop.run_until_done(runtime->stop(/*clean=*/false));
   runtime.reset();

@@ -46,7 +46,9 @@ std::int64_t monotonic_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-pid_t clone_process(std::uint64_t flags) { return static_cast<pid_t>(syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0)); }
+pid_t clone_process(std::uint64_t flags) {
+  return static_cast<pid_t>(syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0));
+}
 
 struct Pipe {
   Fd read, write;
@@ -71,8 +73,8 @@ struct Container {
   pid_t pid = -1;  // of the container's first process; -1 once collected
   Fd pid_namespace, mount_namespace;
   std::unique_ptr<LogWriter> log;
-  Fd output[2];   // what is read: stdout and stderr, or the terminal's master in [0]
-  Fd input;       // stdin's write end
+  Fd output[2];  // what is read: stdout and stderr, or the terminal's master in [0]
+  Fd input;      // stdin's write end
   std::list<Sink> sinks[2];
   std::int64_t kill_at_ms = 0;  // SIGKILL is due; 0: not
   bool exited = false;          // collected; reported once both outputs are drained
@@ -92,7 +94,8 @@ class Supervisor {
     const auto ready = prepare();
     connections_.push_back(std::move(control));
     if (!ready) {
-      reply(connections_.front().get(), json::Object{{"ev", "failed"}, {"message", ready.error().message}});
+      reply(connections_.front().get(),
+            json::Object{{"ev", "failed"}, {"message", ready.error().message}});
       return 1;
     }
     reply(connections_.front().get(), json::Object{{"ev", "ready"}, {"pid", getpid()}});
@@ -119,19 +122,22 @@ class Supervisor {
     const auto netlink = open_netlink();
     if (!netlink) return fail(netlink.error());
     const Fd host_netlink(*netlink);
-    const int bridge = config_.bridge.empty() ? 0 : static_cast<int>(if_nametoindex(config_.bridge.c_str()));
+    const int bridge =
+        config_.bridge.empty() ? 0 : static_cast<int>(if_nametoindex(config_.bridge.c_str()));
     int flags = CLONE_NEWNS;
     if (!config_.sandbox.host_network) flags |= CLONE_NEWNET | CLONE_NEWUTS;
     if (!config_.sandbox.host_ipc) flags |= CLONE_NEWIPC;
     if (unshare(flags) != 0) return fail(system_error("make namespaces", errno));
     if (!config_.sandbox.host_network) {
       PodLink link;
-      link.host_name = fmt::format("mv{:x}", getpid());  // not the address: the kernel removes an old pod's link late
+      link.host_name = fmt::format(
+          "mv{:x}", getpid());  // not the address: the kernel removes an old pod's link late
       link.bridge_index = bridge;
       link.address = config_.address;
       link.gateway = config_.gateway;
       link.prefix = config_.prefix;
-      const auto joined = config_.bridge.empty() ? loopback_up() : join_bridge(host_netlink.get(), link);
+      const auto joined =
+          config_.bridge.empty() ? loopback_up() : join_bridge(host_netlink.get(), link);
       if (!joined) return joined;
     }
     const auto prepared = prepare_pod(config_);
@@ -147,11 +153,13 @@ class Supervisor {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       _exit(run_init(-1));
     }
-    shared_pid_namespace_.reset(open(fmt::format("/proc/{}/ns/pid", pid).c_str(), O_RDONLY | O_CLOEXEC));
+    shared_pid_namespace_.reset(
+        open(fmt::format("/proc/{}/ns/pid", pid).c_str(), O_RDONLY | O_CLOEXEC));
     return {};
   }
 
-  // ---- the loop -----------------------------------------------------------------------------------------
+  // ---- the loop
+  // -----------------------------------------------------------------------------------------
 
   void step() {
     std::vector<pollfd> polls;
@@ -161,7 +169,9 @@ class Supervisor {
     for (auto& [id, container] : containers_) {
       for (int i = 0; i < 2; ++i) {
         if (container.output[i]) polls.push_back({container.output[i].get(), POLLIN, 0});
-        for (const auto& sink : container.sinks[i]) polls.push_back({sink.fd.get(), static_cast<short>(sink.pending.empty() ? 0 : POLLOUT), 0});
+        for (const auto& sink : container.sinks[i])
+          polls.push_back(
+              {sink.fd.get(), static_cast<short>(sink.pending.empty() ? 0 : POLLOUT), 0});
       }
     }
     poll(polls.data(), polls.size(), timeout_ms());
@@ -205,16 +215,24 @@ class Supervisor {
     kill(container.pid, SIGKILL);
     if (shared_pid_namespace_ || !config_.isolate || config_.sandbox.host_pid) {
       kill(-container.pid, SIGKILL);
-      for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name))) kill(pid, SIGKILL);
+      for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name)))
+        kill(pid, SIGKILL);
     }
   }
 
   /// Relays what the container wrote; at end of stream the descriptor is closed.
   void serve_output(Container& container, const std::map<int, short>& ready) {
     for (int i = 0; i < 2; ++i) {
-      if (container.output[i] && ready.contains(container.output[i].get())) read_output(container, i);
+      if (container.output[i] && ready.contains(container.output[i].get()))
+        read_output(container, i);
       for (auto& sink : container.sinks[i]) {
-        if (ready.contains(sink.fd.get())) feed(sink, "");
+        const auto event = ready.find(sink.fd.get());
+        if (event == ready.end()) continue;
+        if ((event->second & (POLLERR | POLLHUP)) != 0) {
+          sink.fd.reset();  // nobody reads any more
+        } else {
+          feed(sink, "");
+        }
       }
       container.sinks[i].remove_if([](const Sink& sink) { return !sink.fd; });
     }
@@ -257,21 +275,23 @@ class Supervisor {
   }
 
   void collected(pid_t pid, int status) {
-      if (const auto exec = execs_.find(pid); exec != execs_.end()) {
-        const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        reply(exec->second.connection, json::Object{{"ev", "exec-exit"}, {"exec", exec->second.number}, {"code", code}});
-        execs_.erase(exec);
-        return;
-      }
-      for (auto& [id, container] : containers_) {
-        if (container.pid == pid) container_exited(container, status);
-      }
+    if (const auto exec = execs_.find(pid); exec != execs_.end()) {
+      const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+      reply(exec->second.connection,
+            json::Object{{"ev", "exec-exit"}, {"exec", exec->second.number}, {"code", code}});
+      execs_.erase(exec);
+      return;
+    }
+    for (auto& [id, container] : containers_) {
+      if (container.pid == pid) container_exited(container, status);
+    }
   }
 
   void container_exited(Container& container, int status) {
     if (!config_.isolate || shared_pid_namespace_ || config_.sandbox.host_pid) {
       kill(-container.pid, SIGKILL);
-      for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name))) kill(pid, SIGKILL);
+      for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name)))
+        kill(pid, SIGKILL);
     }
     container.pid = -1;
     container.exited = true;
@@ -281,7 +301,8 @@ class Supervisor {
       while (container.output[i]) {
         pollfd item{container.output[i].get(), POLLIN, 0};
         if (poll(&item, 1, 0) <= 0) {
-          container.output[i].reset();  // held open by something that escaped; it has nothing to say now
+          container.output[i]
+              .reset();  // held open by something that escaped; it has nothing to say now
           break;
         }
         read_output(container, i);
@@ -298,7 +319,9 @@ class Supervisor {
     const int raw = container.wait_status;
     status.exit_code = WIFSIGNALED(raw) ? 128 + WTERMSIG(raw) : WEXITSTATUS(raw);
     const bool oom = cgroup::oom_killed(config_.cgroups, group_of(container.config.name));
-    status.reason = oom && status.exit_code != 0 ? "OOMKilled" : status.exit_code == 0 ? "Completed" : "Error";
+    status.reason = oom && status.exit_code != 0 ? "OOMKilled"
+                    : status.exit_code == 0      ? "Completed"
+                                                 : "Error";
     container.log->finish();
     container.log.reset();
     for (auto& sinks : container.sinks) sinks.clear();
@@ -310,14 +333,17 @@ class Supervisor {
     broadcast(json::Object{{"ev", "exited"}, {"container", to_json(status)}});
   }
 
-  std::string group_of(const std::string& container) const { return config_.sandbox.id + "/" + container; }
+  std::string group_of(const std::string& container) const {
+    return config_.sandbox.id + "/" + container;
+  }
 
   /// Whole and renamed into place, so that a reader never sees half of it.
   void save_state() const {
     const auto path = config_.sandbox.directory + "/state";
     const auto text = json::dump(snapshot());
     const Fd file(open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) rename((path + ".new").c_str(), path.c_str());
+    if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
+      rename((path + ".new").c_str(), path.c_str());
   }
 
   json::Value snapshot() const {
@@ -326,7 +352,8 @@ class Supervisor {
     return json::Object{{"ev", "hello"}, {"pid", getpid()}, {"containers", std::move(containers)}};
   }
 
-  // ---- connections --------------------------------------------------------------------------------------
+  // ---- connections
+  // --------------------------------------------------------------------------------------
 
   void accept_connection() {
     Fd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -369,12 +396,19 @@ class Supervisor {
     return true;
   }
 
-  Result<json::Value> perform(const std::string& op, const json::Value& body, int connection, std::vector<Fd>& fds) {
+  Result<json::Value> perform(const std::string& op,
+                              const json::Value& body,
+                              int connection,
+                              std::vector<Fd>& fds) {
     if (op == "start") return start(container_config_from_json(json::at(body, "config")));
     if (op == "shutdown") return shutdown();
-    if (op == "connect") return connect_port(static_cast<int>(json::as_int(json::at(body, "port"))), fds);
+    if (op == "connect")
+      return connect_port(static_cast<int>(json::as_int(json::at(body, "port"))), fds);
     const auto found = containers_.find(json::text(json::at(body, "container")));
-    if (found == containers_.end()) return fail(Code::kNotFound, fmt::format("container \"{}\" not found", json::text(json::at(body, "container"))));
+    if (found == containers_.end())
+      return fail(
+          Code::kNotFound,
+          fmt::format("container \"{}\" not found", json::text(json::at(body, "container"))));
     auto& container = found->second;
     if (op == "stop") return stop(container, json::as_int(json::at(body, "graceMs")));
     if (op == "close-stdin") {
@@ -382,7 +416,9 @@ class Supervisor {
       return json::Value(json::Object{});
     }
     if (op == "limits") {
-      const auto applied = cgroup::apply_limits(config_.cgroups, group_of(container.config.name), limits_from_json(json::at(body, "limits")));
+      const auto applied = cgroup::apply_limits(config_.cgroups,
+                                                group_of(container.config.name),
+                                                limits_from_json(json::at(body, "limits")));
       if (!applied) return fail(applied.error());
       return json::Value(json::Object{});
     }
@@ -391,7 +427,8 @@ class Supervisor {
     return fail(Code::kBadRequest, fmt::format("unknown operation \"{}\"", op));
   }
 
-  // ---- operations ---------------------------------------------------------------------------------------
+  // ---- operations
+  // ---------------------------------------------------------------------------------------
 
   struct Terminal {
     Fd master, slave;
@@ -399,7 +436,9 @@ class Supervisor {
   static Result<Terminal> open_terminal() {
     Terminal terminal;
     terminal.master.reset(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-    if (!terminal.master || grantpt(terminal.master.get()) != 0 || unlockpt(terminal.master.get()) != 0) return fail(system_error("open a terminal", errno));
+    if (!terminal.master || grantpt(terminal.master.get()) != 0 ||
+        unlockpt(terminal.master.get()) != 0)
+      return fail(system_error("open a terminal", errno));
     terminal.slave.reset(ioctl(terminal.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (!terminal.slave) return fail(system_error("open a terminal's slave", errno));
     return terminal;
@@ -471,8 +510,10 @@ class Supervisor {
   }
 
   void open_namespaces(Container& container) {
-    container.pid_namespace.reset(open(fmt::format("/proc/{}/ns/pid", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
-    container.mount_namespace.reset(open(fmt::format("/proc/{}/ns/mnt", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
+    container.pid_namespace.reset(
+        open(fmt::format("/proc/{}/ns/pid", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
+    container.mount_namespace.reset(
+        open(fmt::format("/proc/{}/ns/mnt", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
   }
 
   static std::string read_all(int fd) {
@@ -486,7 +527,9 @@ class Supervisor {
     }
   }
 
-  pid_t launch_container(const ContainerConfig& wanted, const ChildStreams& streams, const Pipe& failure) {
+  pid_t launch_container(const ContainerConfig& wanted,
+                         const ChildStreams& streams,
+                         const Pipe& failure) {
     const bool own_pids = config_.isolate && !config_.sandbox.host_pid && !shared_pid_namespace_;
     std::uint64_t flags = 0;
     if (config_.isolate) flags |= CLONE_NEWNS;
@@ -506,7 +549,8 @@ class Supervisor {
     const auto entered = cgroup::enter(config_.cgroups, group_of(wanted.name));
     if (!entered) report(entered.error().message);
     if (config_.isolate) {
-      const auto prepared = prepare_container(config_, wanted, own_pids || static_cast<bool>(shared_pid_namespace_));
+      const auto prepared =
+          prepare_container(config_, wanted, own_pids || static_cast<bool>(shared_pid_namespace_));
       if (!prepared) report(prepared.error().message);
     }
     if (!config_.isolate) report(become(wanted, wanted.args, streams));
@@ -539,9 +583,12 @@ class Supervisor {
   Result<json::Value> shutdown() {
     for (auto& [id, container] : containers_) kill_container(container);
     const auto running = [this] {
-      return std::any_of(containers_.begin(), containers_.end(), [](const auto& item) { return item.second.pid > 0; });
+      return std::any_of(containers_.begin(), containers_.end(), [](const auto& item) {
+        return item.second.pid > 0;
+      });
     };
-    // Whoever ends first: a pid namespace ends only when the execs in it, which are our children, are collected.
+    // Whoever ends first: a pid namespace ends only when the execs in it, which are our children,
+    // are collected.
     int status = 0;
     while (running()) {
       const auto pid = waitpid(-1, &status, 0);
@@ -553,11 +600,18 @@ class Supervisor {
     return json::Value(json::Object{});
   }
 
-  Result<json::Value> exec(Container& container, const json::Value& body, int connection, std::vector<Fd>& fds) {
-    if (container.pid <= 0) return fail(Code::kNotFound, fmt::format("container \"{}\" is not running", container.config.name));
+  Result<json::Value> exec(Container& container,
+                           const json::Value& body,
+                           int connection,
+                           std::vector<Fd>& fds) {
+    if (container.pid <= 0)
+      return fail(Code::kNotFound,
+                  fmt::format("container \"{}\" is not running", container.config.name));
     std::vector<std::string> command;
-    for (const auto& item : json::as_array(json::at(body, "command"))) command.push_back(json::text(item));
-    if (command.empty()) return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
+    for (const auto& item : json::as_array(json::at(body, "command")))
+      command.push_back(json::text(item));
+    if (command.empty())
+      return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
     const bool tty = json::as_bool(json::at(body, "tty"));
     ChildStreams streams;
     Pipe in, out, err;
@@ -596,13 +650,17 @@ class Supervisor {
     return json::Value(json::Object{{"pid", pid}});
   }
 
-  [[noreturn]] void exec_child(const Container& container, const std::vector<std::string>& command, const ChildStreams& streams, const Pipe& failure) {
+  [[noreturn]] void exec_child(const Container& container,
+                               const std::vector<std::string>& command,
+                               const ChildStreams& streams,
+                               const Pipe& failure) {
     const auto report = [&](const std::string& problem) {
       if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
       _exit(126);
     };
     (void)cgroup::enter(config_.cgroups, group_of(container.config.name));
-    if (container.mount_namespace && setns(container.mount_namespace.get(), CLONE_NEWNS) != 0) report(system_error("enter the container", errno).message);
+    if (container.mount_namespace && setns(container.mount_namespace.get(), CLONE_NEWNS) != 0)
+      report(system_error("enter the container", errno).message);
     auto config = container.config;
     if (config.working_dir.empty()) config.working_dir = "/";
     if (streams.tty) {
@@ -615,11 +673,16 @@ class Supervisor {
   }
 
   Result<json::Value> attach(Container& container, const json::Value& body, std::vector<Fd>& fds) {
-    if (container.pid <= 0) return fail(Code::kNotFound, fmt::format("container \"{}\" is not running", container.config.name));
+    if (container.pid <= 0)
+      return fail(Code::kNotFound,
+                  fmt::format("container \"{}\" is not running", container.config.name));
     const bool tty = container.config.tty;
     if (json::as_bool(json::at(body, "stdin"))) {
       const int source = tty ? container.output[0].get() : container.input.get();
-      if (source < 0) return fail(Code::kBadRequest, fmt::format("container \"{}\" does not have stdin open", container.config.name));
+      if (source < 0)
+        return fail(
+            Code::kBadRequest,
+            fmt::format("container \"{}\" does not have stdin open", container.config.name));
       fds.emplace_back(fcntl(source, F_DUPFD_CLOEXEC, 3));
     }
     for (int i = 0; i < (tty ? 1 : 2); ++i) {
@@ -640,7 +703,10 @@ class Supervisor {
     address.sin_port = htons(static_cast<std::uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-      return fail(Code::kUnavailable, fmt::format("failed to connect to localhost:{} inside the pod: {}", port, std::strerror(errno)));
+      return fail(
+          Code::kUnavailable,
+          fmt::format(
+              "failed to connect to localhost:{} inside the pod: {}", port, std::strerror(errno)));
     }
     fds.push_back(std::move(socket));
     return json::Value(json::Object{});
@@ -656,6 +722,8 @@ class Supervisor {
 
 }  // namespace
 
-int supervise(const ShimConfig& config, Fd control) { return Supervisor(config).run(std::move(control)); }
+int supervise(const ShimConfig& config, Fd control) {
+  return Supervisor(config).run(std::move(control));
+}
 
 }  // namespace muster::agent::process

@@ -1,9 +1,10 @@
 /// The supervisor of one pod: a small process that outlives the agent.
 ///
-/// It lives in the pod's network, ipc, uts and (its own) mount namespaces, starts containers in pid and mount
-/// namespaces below that, writes their logs, remembers how they ended in `state` of the pod's directory, and
-/// answers the agent: over the socket it was born with, and over `shim.sock` in the pod's directory for an
-/// agent that was started later. Single-threaded; a pod's containers die with it.
+/// It lives in the pod's network, ipc, uts and (its own) mount namespaces, starts containers in pid
+/// and mount namespaces below that, writes their logs, remembers how they ended in `state` of the
+/// pod's directory, and answers the agent: over the socket it was born with, and over `shim.sock`
+/// in the pod's directory for an agent that was started later. Single-threaded; a pod's containers
+/// die with it.
 #pragma once
 
 #include "agent/process/messages.h"

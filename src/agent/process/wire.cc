@@ -23,7 +23,8 @@ std::vector<std::string> strings_from(const json::Value& value) {
 
 json::Value to_json(const ShimConfig& config) {
   json::Array volumes;
-  for (const auto& volume : config.sandbox.memory_volumes) volumes.push_back(json::Object{{"path", volume.path}, {"size", volume.size_bytes}});
+  for (const auto& volume : config.sandbox.memory_volumes)
+    volumes.push_back(json::Object{{"path", volume.path}, {"size", volume.size_bytes}});
   const auto& tree = config.cgroups;
   return json::Object{
       {"id", config.sandbox.id},
@@ -45,7 +46,11 @@ json::Value to_json(const ShimConfig& config) {
       {"prefix", config.prefix},
       {"mountpoints", config.mountpoints_file},
       {"cgroups",
-       json::Object{{"version", static_cast<int>(tree.version)}, {"cpu", tree.cpu}, {"cpuacct", tree.cpuacct}, {"memory", tree.memory}, {"pids", tree.pids}}},
+       json::Object{{"version", static_cast<int>(tree.version)},
+                    {"cpu", tree.cpu},
+                    {"cpuacct", tree.cpuacct},
+                    {"memory", tree.memory},
+                    {"pids", tree.pids}}},
   };
 }
 
@@ -63,7 +68,8 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   sandbox.host_pid = as_bool(at(value, "hostPid"));
   sandbox.host_ipc = as_bool(at(value, "hostIpc"));
   sandbox.share_process_namespace = as_bool(at(value, "sharePid"));
-  for (const auto& volume : json::as_array(at(value, "memoryVolumes"))) sandbox.memory_volumes.push_back({text(at(volume, "path")), as_int(at(volume, "size"))});
+  for (const auto& volume : json::as_array(at(value, "memoryVolumes")))
+    sandbox.memory_volumes.push_back({text(at(volume, "path")), as_int(at(volume, "size"))});
   config.isolate = as_bool(at(value, "isolate"));
   config.bridge = text(at(value, "bridge"));
   config.address = static_cast<std::uint32_t>(as_int(at(value, "address")));
@@ -80,16 +86,24 @@ ShimConfig shim_config_from_json(const json::Value& value) {
 }
 
 json::Value to_json(const Limits& limits) {
-  return json::Object{{"cpu", limits.cpu_milli}, {"cpuRequest", limits.cpu_request_milli}, {"memory", limits.memory_bytes}, {"pids", limits.pids}};
+  return json::Object{{"cpu", limits.cpu_milli},
+                      {"cpuRequest", limits.cpu_request_milli},
+                      {"memory", limits.memory_bytes},
+                      {"pids", limits.pids}};
 }
 
 Limits limits_from_json(const json::Value& value) {
-  return Limits{as_int(at(value, "cpu")), as_int(at(value, "cpuRequest")), as_int(at(value, "memory")), as_int(at(value, "pids"))};
+  return Limits{as_int(at(value, "cpu")),
+                as_int(at(value, "cpuRequest")),
+                as_int(at(value, "memory")),
+                as_int(at(value, "pids"))};
 }
 
 json::Value to_json(const ContainerConfig& config) {
   json::Array mounts;
-  for (const auto& mount : config.mounts) mounts.push_back(json::Object{{"source", mount.source}, {"target", mount.target}, {"readOnly", mount.read_only}});
+  for (const auto& mount : config.mounts)
+    mounts.push_back(json::Object{
+        {"source", mount.source}, {"target", mount.target}, {"readOnly", mount.read_only}});
   json::Array groups;
   for (const auto group : config.groups) groups.emplace_back(group);
   json::Object out{
@@ -129,7 +143,8 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.env = strings_from(at(value, "env"));
   config.working_dir = text(at(value, "workingDir"));
   for (const auto& mount : json::as_array(at(value, "mounts"))) {
-    config.mounts.push_back({text(at(mount, "source")), text(at(mount, "target")), as_bool(at(mount, "readOnly"))});
+    config.mounts.push_back(
+        {text(at(mount, "source")), text(at(mount, "target")), as_bool(at(mount, "readOnly"))});
   }
   config.log_path = text(at(value, "log"));
   config.termination_message_file = text(at(value, "terminationFile"));
@@ -141,7 +156,8 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.no_new_privileges = as_bool(at(value, "noNewPrivileges"));
   if (!at(value, "user").is_null()) config.user = as_int(at(value, "user"));
   if (!at(value, "group").is_null()) config.group = as_int(at(value, "group"));
-  for (const auto& group : json::as_array(at(value, "groups"))) config.groups.push_back(as_int(group));
+  for (const auto& group : json::as_array(at(value, "groups")))
+    config.groups.push_back(as_int(group));
   config.limits = limits_from_json(at(value, "limits"));
   return config;
 }

@@ -1,4 +1,5 @@
-/// How configurations and states travel between the agent and its shims, and what a shim needs beyond them.
+/// How configurations and states travel between the agent and its shims, and what a shim needs
+/// beyond them.
 #pragma once
 
 #include "agent/process/cgroup.h"
@@ -10,13 +11,14 @@ namespace muster::agent::process {
 /// What only the process runtime knows of a sandbox.
 struct ShimConfig {
   SandboxConfig sandbox;
-  bool isolate = true;           // root: namespaces and mounts
-  std::string bridge;            // empty: the machine's network
-  std::uint32_t address = 0;     // host order
+  bool isolate = true;        // root: namespaces and mounts
+  std::string bridge;         // empty: the machine's network
+  std::uint32_t address = 0;  // host order
   std::uint32_t gateway = 0;
   int prefix = 16;
   cgroup::Tree cgroups;
-  std::string mountpoints_file;  // directories made on the machine as places for mounts are noted here
+  std::string
+      mountpoints_file;  // directories made on the machine as places for mounts are noted here
 };
 
 json::Value to_json(const ShimConfig& config);

@@ -1,0 +1,246 @@
+/// What starting a pod costs, from the bare system calls up to the API.
+///
+///   agent_bench bare N              fork + unshare(all namespaces) + exec /bin/true, one after the
+///   other agent_bench runtime N [WIDTH]   sandbox + /bin/true container through the process
+///   runtime, WIDTH at once agent_bench api N               N /bin/true pods through the API of
+///   $KUBECONFIG: submit to started, pods/s
+#include <fmt/core.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "agent/process/process_runtime.h"
+#include "agent/shim.h"
+#include "client/client.h"
+#include "client/informer.h"
+#include "kube/meta.h"
+#include "net/loop.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+void print_row(const char* what, std::vector<double> ms, double total_s) {
+  if (ms.empty()) return;
+  std::sort(ms.begin(), ms.end());
+  const auto at = [&ms](double q) {
+    return ms[std::min(ms.size() - 1,
+                       static_cast<std::size_t>(q * static_cast<double>(ms.size())))];
+  };
+  fmt::print("{:<34} n={:<6} p50={:8.2f} ms  p99={:8.2f} ms  max={:8.2f} ms  {:8.1f}/s\n",
+             what,
+             ms.size(),
+             at(0.5),
+             at(0.99),
+             ms.back(),
+             static_cast<double>(ms.size()) / total_s);
+  std::fflush(stdout);
+}
+
+double ms_of(Duration span) { return static_cast<double>(span.count()) / 1000.0; }
+
+void bare(net::Loop& loop, int count) {
+  std::vector<double> times;
+  const auto begun = loop.monotonic();
+  for (int i = 0; i < count; ++i) {
+    const auto start = loop.monotonic();
+    const auto pid = fork();
+    if (pid == 0) {
+      if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0)
+        _exit(1);
+      const auto child = fork();
+      if (child == 0) {
+        execl("/bin/true", "true", nullptr);
+        _exit(127);
+      }
+      int status = 0;
+      waitpid(child, &status, 0);
+      _exit(WEXITSTATUS(status));
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    times.push_back(ms_of(loop.monotonic() - start));
+  }
+  print_row("bare fork+unshare+exec, serial",
+            times,
+            static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
+}
+
+struct RuntimeBench {
+  net::Loop& loop;
+  std::string directory;
+  std::unique_ptr<agent::Runtime> runtime;
+  std::vector<double> times;
+  int next = 0, count = 0, done = 0;
+  std::unique_ptr<Signal> changed;
+
+  Task<void> one_after_another() {
+    while (next < count) {
+      const auto id = fmt::format("bench-{}", next++);
+      const auto start = loop.monotonic();
+      agent::SandboxConfig sandbox;
+      sandbox.id = sandbox.pod_name = sandbox.hostname = id;
+      sandbox.directory = directory + "/pods/" + id;
+      fs::create_directories(sandbox.directory);
+      const auto made = co_await runtime->run_sandbox(sandbox);
+      if (!made) {
+        fmt::print(stderr, "{}\n", made.error().message);
+        break;
+      }
+      agent::ContainerConfig container;
+      container.id = id;
+      container.name = "main";
+      container.args = {"/bin/true"};
+      container.log_path = sandbox.directory + "/log";
+      const auto started = co_await runtime->start_container(id, container);
+      if (!started) fmt::print(stderr, "{}\n", started.error().message);
+      times.push_back(ms_of(loop.monotonic() - start));
+      (void)co_await runtime->remove_sandbox(id);
+    }
+    ++done;
+    changed->notify();
+  }
+
+  Task<void> run(int width) {
+    changed = loop.make_signal();
+    const auto found = co_await runtime->start([](agent::RuntimeEvent) {});
+    if (!found) {
+      fmt::print(stderr, "{}\n", found.error().message);
+      co_return;
+    }
+    const auto begun = loop.monotonic();
+    for (int i = 0; i < width; ++i) loop.spawn(one_after_another());
+    while (done < width) co_await changed->wait(Duration::zero());
+    print_row(fmt::format("runtime, {} at once (incl. removal)", width).c_str(),
+              times,
+              static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
+    co_await runtime->stop(/*clean=*/true);
+  }
+};
+
+struct ApiBench {
+  net::Loop& loop;
+  client::Client& client;
+  std::map<std::string, Duration> submitted;
+  std::map<std::string, double> started;
+  std::unique_ptr<Signal> changed;
+  int creating = 0;
+
+  json::Value pod(const std::string& name) const {
+    json::Object container{
+        {"name", "main"}, {"image", "true"}, {"command", json::Array{"/bin/true"}}};
+    return json::Object{
+        {"apiVersion", "v1"},
+        {"kind", "Pod"},
+        {"metadata", json::Object{{"name", name}, {"labels", json::Object{{"bench", "agent"}}}}},
+        {"spec",
+         json::Object{{"restartPolicy", "Never"},
+                      {"terminationGracePeriodSeconds", 0},
+                      {"containers", json::Array{container}}}}};
+  }
+
+  Task<void> create(std::string name) {
+    submitted[name] = loop.monotonic();
+    const auto made = co_await client.create(client::resources::kPods, "default", pod(name));
+    if (!made) fmt::print(stderr, "create {}: {}\n", name, made.error().message);
+    --creating;
+    changed->notify();
+  }
+
+  Task<void> run(int count) {
+    changed = loop.make_signal();
+    client::Informers informers(loop, client);
+    client::ListOptions options;
+    options.label_selector = "bench=agent";
+    client::InformerHandlers handlers;
+    handlers.on_change = [this](const client::ObjectPtr&, const client::ObjectPtr& now) {
+      if (!now) return;
+      const auto phase = json::as_string(json::at(*now, "status", "phase"));
+      if (phase != "Running" && phase != "Succeeded" && phase != "Failed") return;
+      const std::string name(kube::name_of(*now));
+      if (submitted.contains(name) &&
+          started.emplace(name, ms_of(loop.monotonic() - submitted[name])).second)
+        changed->notify();
+    };
+    informers.get(client::resources::kPods, options).add_handlers(std::move(handlers));
+    informers.start_all();
+    co_await informers.wait_synced();
+    const auto begun = loop.monotonic();
+    for (int i = 0; i < count; ++i) {
+      while (creating >= 64) co_await changed->wait(Duration::zero());
+      ++creating;
+      loop.spawn(create(fmt::format("bench-{}-{}", getpid(), i)));
+    }
+    while (started.size() < static_cast<std::size_t>(count)) {
+      const bool more = co_await changed->wait(std::chrono::seconds(60));
+      if (!more) {
+        fmt::print(stderr,
+                   "only {} of {} pods started within a minute of silence\n",
+                   started.size(),
+                   count);
+        break;
+      }
+    }
+    std::vector<double> times;
+    for (const auto& [name, ms] : started) times.push_back(ms);
+    print_row("submit to running, API",
+              times,
+              static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
+    for (const auto& [name, when] : submitted) {
+      client::DeleteOptions remove;
+      remove.grace_s = 0;
+      (void)co_await client.remove(client::resources::kPods, "default", name, remove);
+    }
+    co_await informers.stop_all();
+  }
+};
+
+int run(int argc, char** argv) {
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const int count = argc > 2 ? std::atoi(argv[2]) : 100;
+  net::Loop loop;
+  if (mode == "bare") {
+    bare(loop, count);
+    return 0;
+  }
+  if (mode == "runtime") {
+    char name[] = "/tmp/muster-bench-XXXXXX";
+    RuntimeBench bench{loop, mkdtemp(name), nullptr, {}, 0, count, 0, nullptr};
+    agent::process::ProcessRuntimeOptions options;
+    options.directory = bench.directory;
+    options.shim_binary = "/proc/self/exe";
+    bench.runtime = agent::process::make_process_runtime(loop, options);
+    loop.run_until_done(bench.run(argc > 3 ? std::atoi(argv[3]) : 1));
+    fs::remove_all(bench.directory);
+    return 0;
+  }
+  if (mode == "api") {
+    auto client = client::connect(loop, {});
+    if (!client) {
+      fmt::print(stderr, "{}\n", client.error().message);
+      return 1;
+    }
+    ApiBench bench{loop, **client, {}, {}, nullptr, 0};
+    loop.run_until_done(bench.run(count));
+    return 0;
+  }
+  fmt::print(stderr, "usage: agent_bench bare|runtime|api N [WIDTH]\n");
+  return 2;
+}
+
+}  // namespace
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "agent-shim") == 0)
+    return muster::agent::shim_main(argc, argv);
+  return muster::run(argc, argv);
+}

@@ -1,0 +1,108 @@
+"""A real `mpirun -np 4` over real sshd across three pods, and a real torch.distributed (gloo) all-reduce of two.
+
+The ranks call libmpi through ctypes, so no compiler and no mpi4py is needed.
+"""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from muster import Muster  # noqa: E402
+from pods import Cluster, pod  # noqa: E402
+
+RANK = """
+import ctypes, socket
+mpi = ctypes.CDLL('libmpi.so.40', mode=ctypes.RTLD_GLOBAL)
+world = ctypes.addressof(ctypes.c_char.in_dll(mpi, 'ompi_mpi_comm_world'))
+int_t = ctypes.addressof(ctypes.c_char.in_dll(mpi, 'ompi_mpi_int'))
+sum_op = ctypes.addressof(ctypes.c_char.in_dll(mpi, 'ompi_mpi_op_sum'))
+p = ctypes.c_void_p
+mpi.MPI_Init(None, None)
+rank, size, total = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Comm_rank(p(world), ctypes.byref(rank)); mpi.MPI_Comm_size(p(world), ctypes.byref(size))
+mine = ctypes.c_int(10 ** rank.value)
+mpi.MPI_Allreduce(ctypes.byref(mine), ctypes.byref(total), 1, p(int_t), p(sum_op), p(world))
+print('rank', rank.value, 'of', size.value, 'on', socket.gethostname(), 'sum', total.value, flush=True)
+mpi.MPI_Finalize()
+"""
+
+
+def mpi(c):
+    keys = pathlib.Path(tempfile.mkdtemp(prefix="muster-keys-"))
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True)
+    data = {k: base64.b64encode((keys / f).read_bytes()).decode() for k, f in (("host", "host"), ("id", "user"), ("authorized_keys", "user.pub"))}
+    c.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ssh"}, "data": data},
+             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpi"}, "data": {"rank.py": RANK, "hostfile": "".join(f"m-{i}.mpi slots={2 if i == 0 else 1}\n" for i in range(3))}},
+             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mpi"}, "spec": {"clusterIP": "None", "selector": {"job": "mpi"}, "ports": [{"port": 22}]}})
+    mounts = {"volumeMounts": [{"name": "ssh", "mountPath": "/etc/muster-mpi-ssh"}, {"name": "mpi", "mountPath": "/etc/muster-mpi"}]}
+    volumes = [{"name": "ssh", "secret": {"secretName": "ssh", "defaultMode": 0o400}}, {"name": "mpi", "configMap": {"name": "mpi"}}]
+    sshd = "mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -h /etc/muster-mpi-ssh/host -o AuthorizedKeysFile=/etc/muster-mpi-ssh/authorized_keys -o StrictModes=no -o UsePAM=no -o PidFile=none"
+    for i in range(3):
+        c.create(pod(f"m-{i}", sshd, metadata={"labels": {"job": "mpi"}}, hostname=f"m-{i}", subdomain="mpi", container=mounts, volumes=volumes, nodeName=f"node-{i}"))
+    for i in range(3):
+        c.ready(f"m-{i}")
+    ssh = "ssh -i /etc/muster-mpi-ssh/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    command = f"mpirun --allow-run-as-root -np 4 --hostfile /etc/muster-mpi/hostfile --mca plm_rsh_agent '{ssh}' --mca btl self,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 python3 /etc/muster-mpi/rank.py"
+    done = c.muster.kubectl("exec", "m-0", "--", "sh", "-c", command, check=False, timeout=120)
+    lines = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
+    hosts = ["m-0", "m-0", "m-1", "m-2"]
+    wanted = [f"rank {i} of 4 on {hosts[i]} sum 1111" for i in range(4)]
+    assert lines == wanted, f"wanted {wanted}\n{done.stdout}\n{done.stderr}"
+    print("\n".join(lines))
+
+
+TORCH = """
+import torch, torch.distributed as d
+d.init_process_group('gloo')
+t = torch.tensor([float(10 ** d.get_rank())]); d.all_reduce(t); print('sum', t.item())
+"""
+
+
+def torch(c):
+    selector = {"job": "torch"}
+    c.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "torch-master-0"}, "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {**selector, "rank": "0"}, "ports": [{"port": 23456}]}})
+    for rank in range(2):
+        env = {"MASTER_ADDR": "torch-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0"}
+        c.create(pod(f"torch-{rank}", metadata={"labels": {**selector, "rank": str(rank)}}, container={"command": ["python3", "-c", TORCH], "env": [{"name": k, "value": v} for k, v in env.items()]}))
+    for rank in range(2):
+        p = c.phase(f"torch-{rank}", "Succeeded", "Failed", timeout=120)
+        assert p["status"]["phase"] == "Succeeded", c.logs(f"torch-{rank}")
+        assert c.logs(f"torch-{rank}") == "sum 11.0\n", c.logs(f"torch-{rank}")
+
+
+def main():
+    passed = failed = 0
+    cases = []
+    if os.geteuid() != 0:
+        print("SKIPPED: not root, so pods have no network of their own for sshd")
+    elif shutil.which("mpirun") and os.path.exists("/usr/sbin/sshd"):
+        cases.append(mpi)
+    else:
+        print("SKIPPED mpi: openmpi-bin or openssh-server is not installed")
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0:
+        cases.append(torch)
+    else:
+        print("SKIPPED torch: python3-torch is not installed")
+    with Muster() as muster:
+        for case in cases:
+            try:
+                case(Cluster(muster))
+                passed += 1
+                print(f"ok    {case.__name__}", flush=True)
+            except Exception:  # noqa: BLE001
+                failed += 1
+                print(f"FAIL  {case.__name__}\n{traceback.format_exc()}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,559 @@
+"""Pods that really run: every promise of the node agent, asked for with the real kubectl.
+
+    python3 tests/agent/pods.py [NAME…]      only the checks whose name contains a NAME
+"""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from muster import Muster, kubectls  # noqa: E402
+
+checks = []
+
+
+def check(function):
+    checks.append(function)
+    return function
+
+
+def pod(name, script=None, **spec):
+    container = {"name": "main", "image": "busybox:1.36"}
+    if script is not None:
+        container["command"] = ["sh", "-c", script]
+    container.update(spec.pop("container", {}))
+    body = {"restartPolicy": "Never", "containers": [container]}
+    metadata = {"name": name, **spec.pop("metadata", {})}
+    body.update(spec)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+class Cluster:
+    def __init__(self, muster):
+        self.muster = muster
+
+    def create(self, *objects):
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        self.muster.kubectl("create", "-f", "-", input=text)
+
+    def get(self, kind, name):
+        return json.loads(self.muster.kubectl("get", kind, name, "-o", "json").stdout)
+
+    def wait(self, name, condition, timeout=40, what=""):
+        deadline = time.monotonic() + timeout
+        while True:
+            done = self.muster.kubectl("get", "pod", name, "-o", "json", check=False)
+            now = json.loads(done.stdout) if done.returncode == 0 else None
+            if condition(now):
+                return now
+            if time.monotonic() > deadline:
+                raise AssertionError(f"pod {name}: {what or 'condition'} not met in {timeout} s; last seen: " + json.dumps((now or {}).get("status"), indent=1))
+            time.sleep(0.05)
+
+    def phase(self, name, *phases, timeout=40):
+        return self.wait(name, lambda p: p and p["status"].get("phase") in phases, timeout, f"phase {phases}")
+
+    def running(self, name, timeout=40):
+        return self.wait(name, lambda p: p and p["status"].get("containerStatuses") and all("running" in c["state"] for c in p["status"]["containerStatuses"]), timeout, "running")
+
+    def ready(self, name, timeout=40):
+        return self.wait(name, lambda p: p and any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])), timeout, "ready")
+
+    def gone(self, name, timeout=40):
+        return self.wait(name, lambda p: p is None, timeout, "gone")
+
+    def logs(self, *args):
+        return self.muster.kubectl("logs", *args).stdout
+
+    def events(self, name):
+        items = json.loads(self.muster.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json").stdout)["items"]
+        return [(e["type"], e["reason"], e["message"]) for e in items]
+
+    def wait_event(self, name, reason, timeout=15):
+        deadline = time.monotonic() + timeout
+        while True:
+            found = [e for e in self.events(name) if e[1] == reason]
+            if found:
+                return found[0]
+            assert time.monotonic() < deadline, f"no event {reason} for {name}: {self.events(name)}"
+            time.sleep(0.1)
+
+
+def terminated(p, index=0):
+    return p["status"]["containerStatuses"][index]["state"]["terminated"]
+
+
+def equal(got, wanted):
+    assert got == wanted, f"wanted {wanted!r}, got {got!r}"
+
+
+@check
+def a_pod_runs_and_its_log_can_be_read(c):
+    c.create(pod("hello", "echo hello; echo oops >&2; exit 3"))
+    p = c.phase("hello", "Failed")
+    equal(terminated(p)["exitCode"], 3)
+    equal(terminated(p)["reason"], "Error")
+    text = c.logs("hello")
+    assert sorted(text.splitlines()) == ["hello", "oops"], text
+    assert p["status"]["podIP"] and p["status"]["hostIP"] and p["status"]["startTime"]
+    equal(p["status"]["observedGeneration"], p["metadata"]["generation"])
+
+
+@check
+def events_have_the_texts_users_know(c):
+    c.create(pod("texts", "sleep 100"))
+    c.running("texts")
+    equal(c.wait_event("texts", "Pulled"), ("Normal", "Pulled", 'Container image "busybox:1.36" already present on machine'))
+    equal(c.wait_event("texts", "Created"), ("Normal", "Created", "Created container main"))
+    equal(c.wait_event("texts", "Started"), ("Normal", "Started", "Started container main"))
+    c.muster.kubectl("delete", "pod", "texts")
+    equal(c.wait_event("texts", "Killing"), ("Normal", "Killing", "Stopping container main"))
+
+
+@check
+def environment_comes_from_everywhere(c):
+    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"colour": "blue", "size": "9"}},
+             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}, "stringData": {"password": "pa ss"}},
+             pod("env", 'echo "$A|$B|$C|$D|$E|$F|$G|$PRE_size|$H"',
+                 metadata={"labels": {"app": "x"}},
+                 container={"args": ["unused"], "resources": {"limits": {"cpu": "1500m", "memory": "64Mi"}},
+                            "envFrom": [{"prefix": "PRE_", "configMapRef": {"name": "settings"}}],
+                            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"},
+                                    {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+                                    {"name": "D", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
+                                    {"name": "E", "valueFrom": {"secretKeyRef": {"name": "hidden", "key": "password"}}},
+                                    {"name": "F", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+                                    {"name": "G", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+                                    {"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}))
+    p = c.phase("env", "Succeeded", "Failed")
+    equal(c.logs("env").strip(), f"1|1-$(NOPE)-$(A)|x|blue|pa ss|2|64|9|{p['spec']['nodeName']}")
+
+
+@check
+def a_missing_configmap_is_waited_for(c):
+    c.create(pod("late", "echo $X", container={"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "latecomer", "key": "k"}}}]}))
+    p = c.wait("late", lambda p: p and any(s["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError" for s in p["status"].get("containerStatuses", [])), what="CreateContainerConfigError")
+    equal(p["status"]["containerStatuses"][0]["state"]["waiting"]["message"], 'configmap "latecomer" not found')
+    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "latecomer"}, "data": {"k": "here"}})
+    c.phase("late", "Succeeded")
+    equal(c.logs("late"), "here\n")
+
+
+@check
+def volumes_of_every_kind(c):
+    host = tempfile.mkdtemp(prefix="muster-hostpath-")
+    (pathlib.Path(host) / "f").write_text("from host\n")
+    script = """cat /v/config/colour /v/secret/password /v/down/labels /v/host/f; echo; cat /v/proj/a/name; echo
+                df -k /dev/shm | tail -1 | awk '{print $2}'; echo mine > /v/empty/x; cat /v/other/x; stat -c %a /v/secret/..data/password
+                echo kept > /v/claim/data; ls /var/run/secrets/kubernetes.io/serviceaccount | tr '\\n' ' '"""
+    mounts = [{"name": n, "mountPath": f"/v/{n}"} for n in ("config", "secret", "down", "host", "proj", "empty", "claim")]
+    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vol-settings"}, "data": {"colour": "blue\n"}},
+             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "vol-hidden"}, "stringData": {"password": "secret\n"}},
+             {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
+             pod("volumes", script, metadata={"labels": {"app": "x"}},
+                 container={"volumeMounts": mounts + [{"name": "empty", "mountPath": "/v/other"}, {"name": "shm", "mountPath": "/dev/shm"}]},
+                 volumes=[{"name": "config", "configMap": {"name": "vol-settings"}}, {"name": "secret", "secret": {"secretName": "vol-hidden", "defaultMode": 0o400}},
+                          {"name": "down", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
+                          {"name": "host", "hostPath": {"path": host}}, {"name": "empty", "emptyDir": {}},
+                          {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
+                          {"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}},
+                          {"name": "proj", "projected": {"sources": [{"downwardAPI": {"items": [{"path": "a/name", "fieldRef": {"fieldPath": "metadata.name"}}]}}]}}]))
+    p = c.phase("volumes", "Succeeded", "Failed")
+    lines = c.logs("volumes").split("\n")
+    equal(lines[:9], ["blue", "secret", 'app="x"from host', "", "volumes", "8192", "mine", "400", "ca.crt namespace token "])
+    equal(terminated(p)["exitCode"], 0)
+    c.create(pod("claim-again", "cat /data/data", container={"volumeMounts": [{"name": "claim", "mountPath": "/data"}]},
+                 volumes=[{"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}}]))
+    c.phase("claim-again", "Succeeded")
+    equal(c.logs("claim-again"), "kept\n")
+
+
+@check
+def a_mounted_configmap_follows_changes(c):
+    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moving"}, "data": {"k": "one"}},
+             pod("follower", "cat /c/k; echo; until grep -q two /c/k; do sleep 0.05; done; cat /c/k",
+                 container={"volumeMounts": [{"name": "c", "mountPath": "/c"}]}, volumes=[{"name": "c", "configMap": {"name": "moving"}}]))
+    c.running("follower")
+    c.muster.kubectl("patch", "configmap", "moving", "-p", '{"data":{"k":"two"}}')
+    c.phase("follower", "Succeeded")
+    equal(c.logs("follower"), "one\ntwo")
+
+
+@check
+def init_containers_run_in_order_and_sidecars_stay(c):
+    shared = {"volumeMounts": [{"name": "d", "mountPath": "/d"}]}
+    c.create(pod("ordered", "cat /d/log; test -e /d/side-up && echo sidecar was first", container=shared, volumes=[{"name": "d", "emptyDir": {}}],
+                 initContainers=[{"name": "first", "image": "x", "command": ["sh", "-c", "echo first >> /d/log"], **shared},
+                                 {"name": "side", "image": "x", "restartPolicy": "Always", "command": ["sh", "-c", "trap 'exit 0' TERM; touch /d/side-up; while :; do sleep 0.1; done"],
+                                  "startupProbe": {"exec": {"command": ["test", "-e", "/d/side-up"]}, "periodSeconds": 1}, **shared},
+                                 {"name": "second", "image": "x", "command": ["sh", "-c", "echo second >> /d/log"], **shared}]))
+    c.phase("ordered", "Succeeded")
+    equal(c.logs("ordered", "-c", "main"), "first\nsecond\nsidecar was first\n")
+
+
+@check
+def a_failed_init_container_fails_the_pod(c):
+    c.create(pod("bad-init", "echo never", initContainers=[{"name": "broken", "image": "x", "command": ["false"]}]))
+    c.phase("bad-init", "Failed")
+    assert "Init:Error" in c.muster.kubectl("get", "pod", "bad-init").stdout
+
+
+@check
+def containers_of_a_pod_share_network_and_hostname(c):
+    server = "import socket; s=socket.socket(); s.bind(('127.0.0.1',7001)); s.listen(); c,_=s.accept(); c.sendall(b'shared'); c.close()"
+    client = "import socket,time\nwhile 1:\n try: print(socket.create_connection(('127.0.0.1',7001)).recv(9).decode(), socket.gethostname()); break\n except OSError: time.sleep(.05)"
+    c.create(pod("two", container={"command": ["python3", "-c", server]}, hostname="chosen",))
+    text = json.dumps(pod("pair", container={"command": ["python3", "-c", server]}, hostname="chosen"))
+    both = json.loads(text)
+    both["spec"]["containers"].append({"name": "client", "image": "x", "command": ["python3", "-c", client]})
+    c.create(both)
+    c.phase("pair", "Succeeded")
+    equal(c.logs("pair", "-c", "client"), "shared chosen\n")
+    c.muster.kubectl("delete", "pod", "two", "--force")
+
+
+@check
+def restart_policies_and_crash_loop(c):
+    c.create(pod("crashing", "echo try; exit 1", restartPolicy="Always"), pod("once", "test -e /tmp/$(hostname).ran || { touch /tmp/$(hostname).ran; exit 1; }; rm /tmp/$(hostname).ran", restartPolicy="OnFailure"))
+    p = c.wait("crashing", lambda p: p and p["status"].get("containerStatuses", [{}])[0].get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff", what="CrashLoopBackOff")
+    status = p["status"]["containerStatuses"][0]
+    equal(status["restartCount"], 1)
+    equal(status["lastState"]["terminated"]["exitCode"], 1)
+    equal(status["state"]["waiting"]["message"], f"back-off 10s restarting failed container=main pod=crashing_default({p['metadata']['uid']})")
+    equal(p["status"]["phase"], "Running")
+    equal(c.logs("crashing", "-p"), "try\n")
+    c.wait_event("crashing", "BackOff")
+    p = c.phase("once", "Succeeded")
+    equal(p["status"]["containerStatuses"][0]["restartCount"], 1)
+    c.wait("crashing", lambda p: p["status"]["containerStatuses"][0]["restartCount"] == 2, timeout=20, what="second restart after 10 s")
+
+
+@check
+def a_command_that_does_not_exist(c):
+    c.create(pod("nowhere", container={"command": ["no-such-program"]}))
+    p = c.phase("nowhere", "Failed")
+    equal(terminated(p)["reason"], "StartError")
+    equal(terminated(p)["exitCode"], 128)
+    assert "executable file not found" in terminated(p)["message"]
+
+
+@check
+def too_much_memory_is_oomkilled(c):
+    c.create(pod("hungry", container={"command": ["python3", "-c", "x = bytearray(300*1024*1024)"], "resources": {"limits": {"memory": "64Mi"}}}))
+    p = c.phase("hungry", "Failed")
+    equal((terminated(p)["reason"], terminated(p)["exitCode"]), ("OOMKilled", 137))
+
+
+@check
+def probes_decide_about_ready_and_restart(c):
+    http = "import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(s):\n  ok = os.path.exists('/d/ok') or s.path != '/ready'\n  s.send_response(200 if ok else 503); s.end_headers()\n def log_message(s,*a): pass\nhttp.server.HTTPServer(('',7002),H).serve_forever()"
+    c.create(pod("probed", container={"command": ["python3", "-c", http], "volumeMounts": [{"name": "d", "mountPath": "/d"}],
+                                      "ports": [{"name": "web", "containerPort": 7002}],
+                                      "startupProbe": {"tcpSocket": {"port": 7002}, "periodSeconds": 1, "failureThreshold": 30},
+                                      "readinessProbe": {"httpGet": {"path": "/ready", "port": "web"}, "periodSeconds": 1}}, volumes=[{"name": "d", "emptyDir": {}}]),
+             pod("sick", "sleep 1000", restartPolicy="Always", terminationGracePeriodSeconds=1,
+                 container={"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}}))
+    p = c.running("probed")
+    c.wait_event("probed", "Unhealthy")
+    p = c.get("pod", "probed")
+    equal(p["status"]["containerStatuses"][0]["ready"], False)
+    c.muster.kubectl("exec", "probed", "--", "touch", "/d/ok")
+    c.ready("probed")
+    c.muster.kubectl("exec", "probed", "--", "rm", "/d/ok")
+    c.wait("probed", lambda p: not p["status"]["containerStatuses"][0]["ready"], what="unready again")
+    c.wait("sick", lambda p: p and p["status"].get("containerStatuses", [{"restartCount": 0}])[0]["restartCount"] > 0, what="liveness restart")
+    equal(c.wait_event("sick", "Killing")[2], "Container main failed liveness probe, will be restarted")
+    c.muster.kubectl("delete", "pod", "probed", "sick", "--force")
+
+
+@check
+def hooks_and_grace(c):
+    host = tempfile.mkdtemp(prefix="muster-hooks-")
+    volume = {"volumes": [{"name": "h", "hostPath": {"path": host}}]}
+    c.create(pod("hooked", "trap 'echo term >> /h/log; exit 0' TERM; while :; do sleep 0.05; done",
+                 container={"volumeMounts": [{"name": "h", "mountPath": "/h"}],
+                            "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "echo started >> /h/log"]}}, "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /h/log"]}}}}, **volume),
+             pod("stubborn", "trap '' TERM; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1))
+    c.running("hooked")
+    c.running("stubborn")
+    begun = time.monotonic()
+    c.muster.kubectl("delete", "pod", "hooked", "stubborn")
+    took = time.monotonic() - begun
+    assert 1 <= took < 10, took
+    equal((pathlib.Path(host) / "log").read_text(), "started\nstopping\nterm\n")
+
+
+@check
+def a_deadline_ends_the_pod(c):
+    c.create(pod("limited", "sleep 1000", activeDeadlineSeconds=1, terminationGracePeriodSeconds=1))
+    p = c.phase("limited", "Failed")
+    equal((p["status"]["reason"], p["status"]["message"]), ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))
+
+
+@check
+def logs_with_every_flag(c):
+    c.create(pod("talk", "for i in 1 2 3 4 5; do echo line $i; done; sleep 100", metadata={"labels": {"app": "talk"}}))
+    c.running("talk")
+    c.wait("talk", lambda p: "line 5" in c.logs("talk"), what="log")
+    equal(c.logs("talk", "--tail=2"), "line 4\nline 5\n")
+    equal(c.logs("talk", "--limit-bytes=6"), "line 1")
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z line 1\n", c.logs("talk", "--timestamps"))
+    equal(c.logs("talk", "--since=1h").count("\n"), 5)
+    equal(c.logs("-l", "app=talk", "--prefix", "--tail=1"), "[pod/talk/main] line 5\n")
+    time.sleep(1.2)
+    equal(c.logs("talk", "--since=1s"), "")
+    c.muster.kubectl("delete", "pod", "talk", "--force")
+
+
+@check
+def logs_follow_to_the_end(c):
+    host = tempfile.mkdtemp(prefix="muster-follow-")
+    c.create(pod("chatty", "echo one; until test -e /h/go; do sleep 0.02; done; echo two; printf three", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
+                 volumes=[{"name": "h", "hostPath": {"path": host}}]))
+    c.running("chatty")
+    process = subprocess.Popen([kubectls()[0][1], "logs", "-f", "chatty"], stdout=subprocess.PIPE, text=True, env=c.muster.env())
+    equal(process.stdout.readline(), "one\n")
+    (pathlib.Path(host) / "go").touch()
+    rest, _ = process.communicate(timeout=15)
+    equal((rest, process.returncode), ("two\nthree", 0))
+
+
+@check
+def exec_separates_streams_and_passes_codes(c):
+    c.create(pod("target", "sleep 1000"))
+    c.running("target")
+    for version, path in kubectls():
+        done = c.muster.kubectl("exec", "target", "--", "sh", "-c", "echo out; echo err >&2; exit 3", check=False, kubectl=path)
+        assert done.stdout == "out\n" and done.stderr.startswith("err\n") and done.returncode == 3, (version, done)
+        data = os.urandom(300_000).hex()
+        done = c.muster.kubectl("exec", "-i", "target", "--", "cat", kubectl=path, input=data)
+        assert done.stdout == data, f"kubectl {version}: {len(done.stdout)} of {len(data)} bytes came back"
+    done = c.muster.kubectl("exec", "target", "--", "no-such-program", check=False)
+    assert done.returncode != 0 and "executable file not found" in done.stderr, done
+
+
+@check
+def exec_gives_a_terminal_that_follows_its_size(c):
+    master, slave = pty.openpty()
+    import fcntl
+    import struct
+    import termios
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
+    process = subprocess.Popen([kubectls()[0][1], "exec", "-it", "target", "--", "sh", "-c", "sleep 0.5; stty size; tty; exit 5"], stdin=slave, stdout=slave, stderr=slave, env=c.muster.env(), start_new_session=True)
+    os.close(slave)
+    text = b""
+    while process.poll() is None or select.select([master], [], [], 0.2)[0]:
+        if select.select([master], [], [], 0.2)[0]:
+            try:
+                got = os.read(master, 4096)
+            except OSError:
+                break
+            if not got:
+                break
+            text += got
+    assert b"33 77" in text and b"/dev/pts/" in text, text
+    equal(process.wait(10), 5)
+
+
+@check
+def attach_talks_to_the_running_command(c):
+    c.create(pod("listener", "read line; echo got $line; read line; echo got $line", container={"stdin": True, "stdinOnce": True}))
+    c.running("listener")
+    done = c.muster.kubectl("attach", "-i", "listener", input="a\nb\n", timeout=30)
+    assert done.stdout == "got a\ngot b\n", done
+    c.phase("listener", "Succeeded")
+
+
+@check
+def cp_both_ways(c):
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-cp-"))
+    (folder / "up").write_bytes(os.urandom(100_000))
+    c.muster.kubectl("cp", str(folder / "up"), "target:/tmp/muster-cp-target")
+    c.muster.kubectl("cp", "target:/tmp/muster-cp-target", str(folder / "down"))
+    equal((folder / "up").read_bytes() == (folder / "down").read_bytes(), True)
+    c.muster.kubectl("exec", "target", "--", "rm", "/tmp/muster-cp-target")
+
+
+@check
+def port_forward_carries_connections(c):
+    server = "import socket\ns=socket.socket(); s.setsockopt(1,2,1); s.bind(('127.0.0.1',7003)); s.listen()\nwhile 1:\n c,_=s.accept(); c.sendall(b'echo '+c.recv(100)); c.close()"
+    c.create(pod("served", container={"command": ["python3", "-c", server]}))
+    c.running("served")
+    for version, path in kubectls()[:1] + kubectls()[-1:]:
+        process = subprocess.Popen([path, "port-forward", "pod/served", ":7003"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=c.muster.env())
+        try:
+            line = process.stdout.readline()
+            port = int(re.search(r"127\.0\.0\.1:(\d+)", line).group(1))
+            for word in (b"one", b"two"):
+                with socket.create_connection(("127.0.0.1", port), 10) as s:
+                    s.sendall(word)
+                    s.settimeout(10)
+                    got = b""
+                    while len(got) < 5 + len(word):
+                        more = s.recv(100)
+                        if not more:
+                            break
+                        got += more
+                    assert got == b"echo " + word, (version, got)
+        finally:
+            process.terminate()
+            process.wait()
+    c.muster.kubectl("delete", "pod", "served", "target", "--force")
+
+
+@check
+def names_of_services_and_pods_resolve(c):
+    selector = {"app": "named"}
+    c.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "selector": selector, "ports": [{"port": 80}]}},
+             pod("named-0", "sleep 1000", metadata={"labels": selector}, hostname="named-0", subdomain="headless"))
+    p = c.ready("named-0")
+    ip = p["status"]["podIP"]
+    names = "headless headless.default headless.default.svc headless.default.svc.cluster.local named-0.headless named-0.headless.default.svc named-0"
+    c.create(pod("asker", f"for n in {names}; do i=0; until getent hosts $n || [ $i = 100 ]; do i=$((i+1)); sleep 0.1; done; done; hostname; getent hosts asker; getent hosts no.such.name || echo none"))
+    c.phase("asker", "Succeeded", timeout=90)
+    lines = c.logs("asker").splitlines()
+    equal([line.split()[0] for line in lines[:7]], [ip] * 7)
+    equal((lines[7], lines[8].split()[0], lines[9]), ("asker", c.get("pod", "asker")["status"]["podIP"], "none"))
+    c.muster.kubectl("delete", "pod", "named-0", "--force")
+
+
+@check
+def a_pod_can_use_the_api(c):
+    script = """import json, os, ssl, urllib.request
+d='/var/run/secrets/kubernetes.io/serviceaccount/'
+ctx=ssl.create_default_context(cafile=d+'ca.crt')
+r=urllib.request.Request('https://%s:%s/version'%(os.environ['KUBERNETES_SERVICE_HOST'],os.environ['KUBERNETES_SERVICE_PORT']),headers={'Authorization':'Bearer '+open(d+'token').read()})
+print(json.load(urllib.request.urlopen(r,context=ctx))['major'])"""
+    c.create(pod("inside", container={"command": ["python3", "-c", script]}))
+    c.phase("inside", "Succeeded", "Failed")
+    equal(c.logs("inside"), "1\n")
+
+
+@check
+def gpus_are_given_by_index(c):
+    gpu = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    c.create(*[pod(f"gpu-{i}", "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; sleep 1000", container=gpu, nodeName="node-1") for i in range(2)])
+    seen = []
+    for i in range(2):
+        c.running(f"gpu-{i}")
+        c.wait(f"gpu-{i}", lambda p: c.logs(f"gpu-{i}"), what="log")
+        cuda, nvidia = c.logs(f"gpu-{i}").split()
+        equal(cuda, nvidia)
+        seen += cuda.split(",")
+    equal(sorted(seen), ["0", "1", "2", "3"])
+    c.muster.kubectl("delete", "pod", "gpu-0", "gpu-1", "--force")
+
+
+@check
+def top_shows_usage(c):
+    c.create(pod("busy", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"))
+    c.running("busy")
+    deadline = time.monotonic() + 20
+    while True:
+        done = c.muster.kubectl("top", "pod", "busy", "--no-headers", check=False)
+        words = done.stdout.split()
+        if done.returncode == 0 and len(words) == 3 and int(words[1][:-1]) > 100 and int(words[2][:-2]) > 10:
+            break
+        assert time.monotonic() < deadline, done
+        time.sleep(0.5)
+    assert "node-0" in c.muster.kubectl("top", "node").stdout
+    c.muster.kubectl("delete", "pod", "busy", "--force")
+
+
+@check
+def nodes_have_leases_and_are_ready(c):
+    node = c.get("node", "node-0")
+    equal([x["status"] for x in node["status"]["conditions"] if x["type"] == "Ready"], ["True"])
+    lease = json.loads(c.muster.kubectl("get", "lease", "-n", "kube-node-lease", "node-0", "-o", "json").stdout)
+    equal(lease["spec"]["holderIdentity"], "node-0")
+    assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("process://")
+
+
+@check
+def hollow_nodes_only_seem_to_run(c):
+    node = c.get("node", "node-0")
+    c.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "hollow-0", "annotations": {"muster.dev/hollow": "true"}, "labels": {"kubernetes.io/hostname": "hollow-0"}}})
+    c.muster.kubectl("patch", "node", "hollow-0", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"capacity": node["status"]["capacity"], "allocatable": node["status"]["allocatable"]}}))
+    c.create(pod("ghost", container={"command": ["/no/such/program"]}, nodeName="hollow-0", metadata={"annotations": {"muster.dev/hollow-duration": "1s", "muster.dev/hollow-exit-code": "4"}}),
+             pod("forever", container={"command": ["/no/such/program"]}, nodeName="hollow-0"))
+    c.phase("ghost", "Running", "Failed")
+    p = c.phase("ghost", "Failed")
+    equal(terminated(p)["exitCode"], 4)
+    c.phase("forever", "Running")
+    c.muster.kubectl("delete", "pod", "forever", timeout=20)
+
+
+@check
+def pods_survive_kill_9_of_muster(c):
+    host = tempfile.mkdtemp(prefix="muster-survive-")
+    c.create(pod("survivor", "echo before; until test -e /h/go; do sleep 0.02; done; echo after; exit 9", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
+                 volumes=[{"name": "h", "hostPath": {"path": host}}]),
+             pod("orphan", "while :; do sleep 1; done"))
+    before = c.running("survivor")
+    c.running("orphan")
+    c.muster.kill()
+    (pathlib.Path(host) / "go").touch()  # it ends while nobody looks
+    c.muster.start()
+    p = c.phase("survivor", "Failed")
+    equal(p["metadata"]["uid"], before["metadata"]["uid"])
+    equal(terminated(p)["containerID"], before["status"]["containerStatuses"][0]["containerID"])
+    equal(terminated(p)["exitCode"], 9)
+    equal(c.logs("survivor"), "before\nafter\n")
+    p = c.running("orphan")
+    equal(p["status"]["containerStatuses"][0]["restartCount"], 0)
+    c.muster.kubectl("delete", "pod", "orphan", "--now")
+    c.gone("orphan")
+
+
+def traces(muster):
+    """What an agent could leave behind on the machine."""
+    found = [p for p in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines() if str(muster.data) in p and "ps -eo" not in p]
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout.split()
+    groups = subprocess.run("find /sys/fs/cgroup -maxdepth 4 -name 'muster-*'", shell=True, capture_output=True, text=True).stdout.split()
+    return found, {link for link in links if link.startswith("mstr")}, set(groups)
+
+
+def main():
+    wanted = sys.argv[1:]
+    passed = failed = 0
+    before = traces(Muster.__new__(Muster).__class__(data=tempfile.mkdtemp(prefix="muster-none-")))
+    muster = Muster()
+    with muster:
+        cluster = Cluster(muster)
+        for one in checks:
+            if wanted and not any(w in one.__name__ for w in wanted):
+                continue
+            begun = time.monotonic()
+            try:
+                one(cluster)
+                passed += 1
+                print(f"ok    {one.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            except Exception:  # noqa: BLE001
+                failed += 1
+                print(f"FAIL  {one.__name__}\n{traceback.format_exc()}", flush=True)
+                if os.environ.get("STOP"):
+                    print(muster.log()[-3000:])
+                    break
+    after = traces(muster)
+    if after[0] or after[1] - before[1] or after[2] - before[2]:
+        failed += 1
+        print(f"FAIL  stop_leaves_no_trace: {after[0]}, {after[1] - before[1]}, {after[2] - before[2]}")
+    else:
+        passed += 1
+        print("ok    stop_leaves_no_trace")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
