@@ -140,7 +140,8 @@ void put_condition(json::Array& out,
   const char* status = verdict.value ? "True" : "False";
   json::Object item{{"type", type}, {"status", status}, {"lastProbeTime", nullptr}};
   if (!generation.is_null()) item["observedGeneration"] = generation;
-  const auto& old = kube::condition(json::Value(json::Object{{"status", before}}), type);
+  const json::Value shown = json::Object{{"status", before}};  // condition() refers into it
+  const auto& old = kube::condition(shown, type);
   item["lastTransitionTime"] =
       json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null()
           ? text(at(old, "lastTransitionTime"))
