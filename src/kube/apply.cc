@@ -88,38 +88,46 @@ struct Place {
   [[nodiscard]] Place child(const std::string& element) const { return {added.children[element], modified.children[element], removed.children[element]}; }
 };
 
-void compare_members(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth);
-void compare_items(const Shape& shape, const Value* before, const Value* now, const Place& out, int depth);
-
-/// Null pointers mean absent. Containers that appear or vanish are members themselves ("." in the set).
-void compare(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth) {
+/// All of a value that appeared or vanished; its containers are members themselves ("." in the set).
+void take_all(const Shape* shape, const Value& value, FieldSet& set, int depth) {
+  set.member = true;
   if (depth > kDepthMax) return;
-  const Value& sample = now != nullptr && !now->is_null() ? *now : (before != nullptr ? *before : json::null_value());
-  const bool same_kind = before == nullptr || now == nullptr || before->is_null() || now->is_null() || before->kind() == now->kind();
-  const bool map = same_kind && granular_map(shape, sample);
-  const bool list = same_kind && granular_list(shape, sample);
-  const auto empty = [](const Value* value) { return value == nullptr || json::is_empty(*value); };
-  const bool leaf = (!map && !list) || (empty(before) && empty(now));
-  if (map && !leaf) compare_members(shape, before, now, out, depth);
-  if (list && !leaf) compare_items(*shape, before, now, out, depth);
-  if (before == nullptr) out.added.member = true;
-  else if (now == nullptr) out.removed.member = true;
-  else if (leaf && !json::equal(*before, *now)) out.modified.member = true;
+  if (granular_map(shape, value)) {
+    for (const auto& member : value.get_object()) {
+      if (!member.value().is_null()) take_all(member_of(shape, member.key()), member.value(), set.children["f:" + std::string(member.key())], depth + 1);
+    }
+  } else if (granular_list(shape, value)) {
+    for (const auto& [element, item] : by_element(*shape, value.get_array())) take_all(shape->item(), *item, set.children[element], depth + 1);
+  }
 }
 
+void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth);
+void compare_items(const Shape& shape, const Value& before, const Value& now, const Place& out, int depth);
+
+void compare(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
+  if (depth > kDepthMax) return;
+  const Value& sample = now.is_null() ? before : now;
+  const bool same_kind = before.is_null() || now.is_null() || before.kind() == now.kind();
+  const bool nothing = json::is_empty(before) && json::is_empty(now);
+  if (same_kind && !nothing && granular_map(shape, sample)) compare_members(shape, before, now, out, depth);
+  else if (same_kind && !nothing && granular_list(shape, sample)) compare_items(*shape, before, now, out, depth);
+  else if (!json::equal(before, now)) out.modified.member = true;
+}
+
+/// Null pointers mean absent.
 void compare_step(const Shape* inner, const std::string& element, const Value* before, const Value* now, const Place& out, int depth) {
-  if (before != nullptr && now != nullptr && json::equal(*before, *now)) return;
-  compare(inner, before, now, out.child(element), depth + 1);
+  if (before == nullptr) take_all(inner, *now, out.added.children[element], depth + 1);
+  else if (now == nullptr) take_all(inner, *before, out.removed.children[element], depth + 1);
+  else if (!json::equal(*before, *now)) compare(inner, *before, *now, out.child(element), depth + 1);
 }
 
-void compare_members(const Shape* shape, const Value* before, const Value* now, const Place& out, int depth) {
-  static const Value kNull;
-  const Object& left = before == nullptr ? json::as_object(kNull) : json::as_object(*before);
-  const Object& right = now == nullptr ? json::as_object(kNull) : json::as_object(*now);
+void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
+  const Object& left = json::as_object(before);
+  const Object& right = json::as_object(now);
   for (const auto& member : right) {
     const Value* old = left.if_contains(member.key());
     // A plain struct of Go stands in an empty object already; so does a required list, as null.
-    if (old == nullptr && before != nullptr && shape != nullptr && shape->always_there(member.key())) old = &kNull;
+    if (old == nullptr && shape != nullptr && shape->always_there(member.key())) old = &json::null_value();
     if (old == nullptr && member.value().is_null()) continue;
     compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), out, depth);
   }
@@ -129,9 +137,9 @@ void compare_members(const Shape* shape, const Value* before, const Value* now, 
   }
 }
 
-void compare_items(const Shape& shape, const Value* before, const Value* now, const Place& out, int depth) {
-  const auto old_items = by_element(shape, json::as_array(before == nullptr ? json::null_value() : *before));
-  const auto new_items = by_element(shape, json::as_array(now == nullptr ? json::null_value() : *now));
+void compare_items(const Shape& shape, const Value& before, const Value& now, const Place& out, int depth) {
+  const auto old_items = by_element(shape, json::as_array(before));
+  const auto new_items = by_element(shape, json::as_array(now));
   for (const auto& [element, item] : new_items) {
     const auto old = old_items.find(element);
     compare_step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, out, depth);
@@ -141,7 +149,13 @@ void compare_items(const Shape& shape, const Value* before, const Value* now, co
   }
 }
 
-/// What a request may own: without what only the server writes, and without the other subresource.
+bool server_metadata(std::string_view key) {
+  static constexpr std::string_view kKeys[] = {"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+                                               "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"};
+  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
+/// What an applied configuration may own: without what only the server writes, and without the other subresource.
 Value owned_part(const Value& object, const std::string& subresource) {
   Value out = Object();
   if (subresource == "status") {
@@ -153,21 +167,52 @@ Value owned_part(const Value& object, const std::string& subresource) {
     if (key == "apiVersion" || key == "kind" || key == "status") continue;
     out.get_object().emplace(key, member.value());
   }
-  for (const std::string_view key : {"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
-                                     "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
-    json::remove(out, {"metadata", key});
+  if (Value* metadata = out.get_object().if_contains("metadata"); metadata != nullptr && metadata->is_object()) {
+    Object& members = metadata->get_object();
+    for (auto at = members.begin(); at != members.end();) {
+      if (server_metadata(at->key())) at = members.stable_erase(at);
+      else ++at;
+    }
+    if (members.empty()) json::remove(out, {"metadata"});
   }
-  if (const Value* metadata = out.get_object().if_contains("metadata"); metadata != nullptr && json::is_empty(*metadata)) json::remove(out, {"metadata"});
   return out;
 }
 
-Difference difference(const Shape* shape, const Value& before, const Value& now) {
-  Difference out;
-  compare(shape, &before, &now, {out.added, out.modified, out.removed}, 0);
-  for (FieldSet* set : {&out.added, &out.modified, &out.removed}) {
-    set->member = false;
-    set->tidy();
+/// The metadata that somebody may own; the rest is the server's.
+Value owned_metadata(const Value& object) {
+  Value out = Object();
+  for (const auto& member : json::as_object(json::at(object, "metadata"))) {
+    if (!server_metadata(member.key())) out.get_object().emplace(member.key(), member.value());
   }
+  return out;
+}
+
+/// What changed between two whole objects, as far as a request to this subresource may own it. Absent: empty.
+Difference difference(const Shape* shape, const Value& before, const Value& now, const std::string& subresource) {
+  Difference out;
+  const Place root{out.added, out.modified, out.removed};
+  const auto owned = [&](std::string_view key) {
+    if (key == "apiVersion" || key == "kind" || key == "metadata") return false;
+    return (key == "status") == (subresource == "status");
+  };
+  const auto old = [&](std::string_view key) -> const Value* {
+    const Value* found = json::as_object(before).if_contains(key);
+    return found == nullptr && shape != nullptr && shape->always_there(key) ? &json::null_value() : found;
+  };
+  for (const auto& member : json::as_object(now)) {
+    if (!owned(member.key()) || member.value().is_null()) continue;
+    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), old(member.key()), &member.value(), root, 0);
+  }
+  for (const auto& member : json::as_object(before)) {
+    if (!owned(member.key()) || json::as_object(now).contains(member.key())) continue;
+    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, root, 0);
+  }
+  if (subresource.empty()) {
+    const Value left = owned_metadata(before);
+    const Value right = owned_metadata(now);
+    if (!json::equal(left, right)) compare(member_of(shape, "metadata"), left, right, root.child("f:metadata"), 1);
+  }
+  for (FieldSet* set : {&out.added, &out.modified, &out.removed}) set->tidy();
   return out;
 }
 
@@ -338,7 +383,7 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     before.subresource = "";
     Manager& unknown = manager_for(managers, before, "Update");
     unknown.time = format_time(request.now);
-    unknown.set = difference(shape, Value(Object()), owned_part(*live, "")).added;
+    unknown.set = difference(shape, json::null_value(), *live, "").added;
   }
 
   Value result = live ? *live : applied;
@@ -356,7 +401,7 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     for (const Manager& manager : managers) owned.add(manager.set);
     prune(shape, result, last, owned, 0);
   }
-  const Difference change = difference(shape, live ? owned_part(*live, request.subresource) : Value(Object()), owned_part(result, request.subresource));
+  const Difference change = difference(shape, live ? *live : json::null_value(), result, request.subresource);
   const auto conflicts = settle(managers, identity, change, request.force);
   if (!conflicts.empty()) return fail(conflict_error(conflicts));
   const bool changed = !change.added.empty() || !change.modified.empty() || !change.removed.empty() || !(last == wanted_set);
@@ -376,7 +421,7 @@ void track_update(const Shape* shape, const std::optional<json::Value>& live, js
   if (sent.is_array() && !reset) managers = read_managers(updated);
   else if (live && !reset) managers = read_managers(*live);
 
-  const Difference change = difference(shape, live ? owned_part(*live, request.subresource) : Value(Object()), owned_part(updated, request.subresource));
+  const Difference change = difference(shape, live ? *live : json::null_value(), updated, request.subresource);
   if (!change.added.empty() || !change.modified.empty() || !change.removed.empty()) {
     Manager& own = manager_for(managers, request, "Update");
     const FieldSet before = own.set;
