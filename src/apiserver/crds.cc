@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "apiserver/batch.h"
 #include "apiserver/writer.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -110,15 +111,12 @@ Task<void> Crds::clean_up(std::string name) {
     const ResourcePtr kind = core_.resources.by_storage(name);
     Collection& objects = core_.image.collection(name);
     if (!kind || objects.objects().empty()) break;
-    std::vector<std::pair<std::string, std::string>> all;
+    std::vector<StoredPtr> all;
     for (const auto& [key, stored] : objects.objects()) {
-      if (!kube::is_deleting(stored->object)) all.emplace_back(stored->ns(), stored->name());
+      if (!kube::is_deleting(stored->object)) all.push_back(stored);
     }
-    for (const auto& [ns, each] : all) {
-      DeleteRequest request;
-      const auto gone = co_await core_.writer->remove(kind, ns, each, request);
-      if (!gone) log::debug("apiserver", "CustomResourceDefinition {}: {}", name, gone.error().message);
-    }
+    const BatchResult removed = co_await remove_all(core_, kind, std::move(all), DeleteRequest());
+    if (removed.failure) log::debug("apiserver", "CustomResourceDefinition {}: {}", name, removed.failure->message);
     if (!objects.objects().empty()) co_await signal->wait(std::chrono::milliseconds(500));
   }
   core_.sleepers.erase(signal.get());

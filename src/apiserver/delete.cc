@@ -30,6 +30,7 @@ std::int64_t pod_grace(const json::Value& pod, const DeleteRequest& request) {
 }
 
 Result<void> check_preconditions(const Resource& served, const Stored& live, const DeleteRequest& request) {
+  if (request.uid.empty() && request.resource_version.empty()) return {};
   Resource resource = served;  // these two messages name the kind, not the plural
   resource.info.plural = served.info.kind;
   const std::string_view uid = kube::uid_of(live.object);

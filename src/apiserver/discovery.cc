@@ -264,8 +264,10 @@ net::Response Discovery::metrics() const {
 }
 
 std::optional<net::Response> Discovery::answer(const net::Request& request, const net::Target& target) {
-  refresh();
   const auto& parts = target.segments;
+  // Nearly every request is about a resource: say so before comparing with the few other paths.
+  if ((parts.size() > 2 && parts[0] == "api") || (parts.size() > 3 && parts[0] == "apis")) return std::nullopt;
+  refresh();
   const auto is = [&](std::string_view path) { return target.path == path || target.path == std::string(path) + "/"; };
   if (is("/healthz") || is("/livez") || is("/readyz")) {
     if (is("/readyz") && (!core_.ready || core_.stopping)) return text_response(500, "[-]started failed: not ready\n");

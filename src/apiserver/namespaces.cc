@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "apiserver/batch.h"
 #include "apiserver/writer.h"
 #include "base/log.h"
 #include "kube/meta.h"
@@ -100,17 +101,19 @@ Task<std::size_t> Namespaces::delete_contents(const std::string& ns) {
   std::size_t remaining = 0;
   for (const ResourcePtr& resource : core_.resources.stored()) {
     if (!resource->info.namespaced) continue;
-    std::vector<std::string> names;
+    std::vector<StoredPtr> objects;
     core_.collection(*resource).each_in(ns, [&](const StoredPtr& stored) {
-      ++remaining;
-      if (!kube::is_deleting(stored->object)) names.emplace_back(stored->name());
+      if (kube::is_deleting(stored->object)) {
+        ++remaining;
+      } else {
+        objects.push_back(stored);
+      }
     });
-    for (const std::string& name : names) {
-      DeleteRequest request;
-      request.propagation = "Background";
-      const auto gone = co_await core_.writer->remove(resource, ns, name, request);
-      if (!gone || gone->gone) --remaining;
-    }
+    if (objects.empty()) continue;
+    DeleteRequest request;
+    request.propagation = "Background";
+    const BatchResult removed = co_await remove_all(core_, resource, std::move(objects), request);
+    remaining += removed.remaining;
   }
   co_return remaining;
 }

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "apiserver/batch.h"
 #include "apiserver/convert.h"
 #include "apiserver/rest.h"
 #include "apiserver/writer.h"
@@ -109,35 +110,12 @@ Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted a
   for (auto it = collection.objects().lower_bound(prefix); it != collection.objects().end() && it->first.starts_with(prefix); ++it) {
     if (selection->matches(*call.resource, *it->second)) chosen.push_back(it->second);
   }
-  // All at once, so that the deletions share commits.
-  struct Progress {
-    std::size_t left = 0;
-    std::vector<StoredPtr> gone;
-    std::optional<Error> failure;
-    std::unique_ptr<Signal> done;
-  };
-  const auto progress = std::make_shared<Progress>();
-  progress->left = chosen.size();
-  progress->gone.resize(chosen.size());
-  progress->done = core.env.make_signal();
-  for (std::size_t i = 0; i < chosen.size(); ++i) {
-    core.env.spawn([](Core* c, ResourcePtr resource, StoredPtr stored, DeleteRequest each, std::size_t index, std::shared_ptr<Progress> shared) -> Task<void> {
-      const TaskGuard guard(*c);
-      const auto deleted = co_await c->writer->remove(resource, std::string(stored->ns()), std::string(stored->name()), std::move(each));
-      if (deleted) {
-        shared->gone[index] = deleted->object;
-      } else if (deleted.error().code != Code::kNotFound) {
-        shared->failure = deleted.error();
-      }
-      if (--shared->left == 0) shared->done->notify();
-    }(&core, call.resource, chosen[i], *request, i, progress));
-  }
-  if (!chosen.empty()) co_await progress->done->wait(Duration::zero());
-  if (progress->failure) co_return fail(*progress->failure);
+  const BatchResult removed = co_await remove_all(core, call.resource, std::move(chosen), *request);
+  if (removed.failure) co_return fail(*removed.failure);
   std::string body = fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"items\":[", call.resource->list_kind(),
                                  call.resource->api_version(), core.image.revision());
   bool first = true;
-  for (const StoredPtr& stored : progress->gone) {
+  for (const StoredPtr& stored : removed.objects) {
     if (!stored) continue;
     if (!first) body += ',';
     first = false;
