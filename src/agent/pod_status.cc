@@ -131,6 +131,13 @@ Verdict ready_verdict(const PodState& state, const std::string& phase) {
   return {false, "ContainersNotReady", fmt::format("containers with unready status: [{}]", names)};
 }
 
+const json::Value& find_condition(const json::Value& status, std::string_view type) {
+  for (const auto& item : json::as_array(at(status, "conditions"))) {
+    if (json::as_string(at(item, "type")) == type) return item;
+  }
+  return json::null_value();
+}
+
 void put_condition(json::Array& out,
                    const json::Value& before,
                    const char* type,
@@ -141,7 +148,7 @@ void put_condition(json::Array& out,
   json::Object item{{"type", type}, {"status", status}, {"lastProbeTime", nullptr}};
   if (!generation.is_null()) item["observedGeneration"] = generation;
   const json::Value shown = json::Object{{"status", before}};  // condition() refers into it
-  const auto& old = kube::condition(shown, type);
+  const auto& old = find_condition(before, type);
   item["lastTransitionTime"] =
       json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null()
           ? text(at(old, "lastTransitionTime"))
