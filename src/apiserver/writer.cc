@@ -183,6 +183,9 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
       if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
     }
   }
+  // A body without managedFields says nothing about them; an empty list resets them.
+  const json::Value& managers = json::at(live, "metadata", "managedFields");
+  if (!options.apply && !managers.is_null() && json::at(next, "metadata", "managedFields").is_null()) json::make(next, {"metadata", "managedFields"}) = managers;
   if (!options.manager.empty() && !options.apply && !same_content(next, live)) {
     kube::track_update(resource.shape(), live, next, apply_request(resource, options, core_.env.now()));
   }
