@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/cli.h"
@@ -38,6 +39,14 @@ constexpr OwnCommand kCommands[] = {
     {"sim", "Replay a job trace through the scheduling engine", run_sim},
 };
 
+/// The other shells' scripts are the command line's own.
+constexpr const char* kFish =
+    "function __muster_complete\n"
+    "  set -l words (commandline -opc) (commandline -ct)\n"
+    "  $words[1] __complete -- $words[2..-1] 2>/dev/null\n"
+    "end\n"
+    "complete -c muster -f -a '(__muster_complete)'\n";
+
 }  // namespace
 
 int run_command(int argc, char** argv) {
@@ -47,6 +56,10 @@ int run_command(int argc, char** argv) {
   const std::string word = argc > 1 ? argv[1] : "";
   for (const OwnCommand& command : kCommands) {
     if (word == command.name) return command.run(argc, argv);
+  }
+  if (word == "completion" && argc == 3 && std::string_view(argv[2]) == "fish") {
+    std::fputs(kFish, stdout);
+    return 0;
   }
   if (word == "--version" || (word == "version" && !cli::is_command("version"))) return run_version(argc, argv);
   return cli::run(argc, argv);
