@@ -49,7 +49,8 @@ class Frame {
   };
   struct State {
     std::vector<Written> written;
-    Time give_up;  // when to stop waiting for the caches
+    Time give_up;     // when to stop waiting for the caches
+    Time not_before;  // the last plan was long: rest until then
     std::string last_error;
     json::Value sent_status;  // what the last status write sent, and the version it made: a server that drops a field
     std::string sent_version; // must not be told about it for ever
