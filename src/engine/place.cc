@@ -139,6 +139,10 @@ NodeId Planner::pick_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
   const bool slow = domain != nullptr || cls.between_pods || !cls.spec.preferred_node_affinity.empty() ||
                     (!state_.anti_affinity_pods().empty() && needs_between(state_, pod));
   if (slow) return scan_node(pod, gang, domain);
+  if (state_.config().placement == PlacementRule::kFragmentation) {
+    const NodeId n = fragmentation_.pick(state_, state_.pod(pod).cls, index_.checks);
+    if (!n.valid() || live_holds_ == 0 || may_use(n, cls, gang)) return n;
+  }
   ClassIndex& index = index_.of(state_.pod(pod).cls);
   index.catch_up(state_, index_.checks);
   ClassIndex::Cursor cursor;

@@ -4,8 +4,28 @@
 
 namespace muster::engine {
 
+/// A lone pod that arrives while nobody waits competes with nobody: it needs no place in any queue.
+bool Planner::place_at_once(GangId id) {
+  const GangState& gang = state_.gang(id);
+  if (waiting_count_ != 0 || live_holds_ != 0 || !nominated_.empty() || !parked_queue_.empty() || !unadmitted_.empty()) return false;
+  if (!gang.live || gang.has_group || gang.pods.size() != 1 || gang.pending != 1 || gang.gated != 0 || gang.spec.key.empty()) return false;
+  if (tenants_seen_ != state_.tenants_version() || waits_[id.index()].told || waits_[id.index()].nominated) return false;
+  const PodId pod = gang.pods.front();
+  const TenantState& tenant = state_.tenant(gang.tenant);
+  if (!state_.pod(pod).ours || (tenant.live ? tenant.spec.state != QueueState::kOpen : tenant.name != state_.config().default_queue)) return false;
+  if (tenants_.excess(state_, gang.tenant, state_.cls_of(pod).request)) return false;
+  const NodeId node = pick_node(pod, id, nullptr);
+  if (!node.valid()) return false;
+  state_.bind(pod, node, now_);
+  emit(id, {pod});
+  (void)state_.take_dirty_gangs();
+  waits_[id.index()].seq = gang.seq;
+  return true;
+}
+
 Plan Planner::decide(Time now) {
   now_ = now;
+  ++state_.epoch;
   plan_ = Plan{};
   untold_.clear();
   holds_changed_ = false;
@@ -14,10 +34,9 @@ Plan Planner::decide(Time now) {
   if (tenant_waits_.size() < state_.tenant_count()) tenant_waits_.resize(state_.tenant_count());
   if (slots_.size() < state_.node_count()) slots_.resize(state_.node_count());
 
-  for (const GangId id : state_.take_dirty_gangs()) {
-    // A gang of one that finished teaches how long its kind takes.
-    reclassify(id);
-  }
+  const std::vector<GangId> dirty = state_.take_dirty_gangs();
+  if (dirty.size() == 1 && place_at_once(dirty.front())) return std::move(plan_);
+  for (const GangId id : dirty) reclassify(id);
   wake();
   refresh_reservations();
   if (!nominated_.empty()) {
@@ -35,7 +54,7 @@ Plan Planner::decide(Time now) {
       Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
       refuse(id, explain_limit(id, *excess));
       // Its own queue is full: lower ranks of the same queue may have to go.
-      if (preempt(id)) {
+      if (preempt(id, true)) {
         for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
         continue;
       }
@@ -75,7 +94,7 @@ Plan Planner::decide(Time now) {
       refuse(id, refusal);
       continue;
     }
-    if (preempt(id)) {
+    if (preempt(id, false)) {
       for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
       continue;
     }

@@ -15,6 +15,7 @@
 
 #include "engine/durations.h"
 #include "engine/engine.h"
+#include "engine/fragmentation.h"
 #include "engine/node_index.h"
 #include "engine/state.h"
 #include "engine/tenants.h"
@@ -131,6 +132,7 @@ class Planner {
   [[nodiscard]] std::vector<TopologyLevel> levels_of(const GangState& gang) const;
   void undo(std::vector<PodId>& placed);
   void emit(GangId id, const std::vector<PodId>& placed);
+  bool place_at_once(GangId id);
   bool place_family(GangId id, std::vector<PodId>& placed);
 
   // ------------------------------------------------------------------ reservations (backfill.cc)
@@ -158,7 +160,8 @@ class Planner {
   void refresh_reservations();
 
   // ------------------------------------------------------------------ victims (preempt.cc)
-  bool preempt(GangId id);
+  bool preempt(GangId id, bool over_limit);
+  bool make_room_in_queue(GangId id, const Preemptor& who, const ResourceVector& request, EvictionPlan& plan) const;
   void try_nominated();
   void drop_nominations(GangId id);
 
@@ -174,6 +177,7 @@ class Planner {
   Plan plan_;
   NodeIndex index_;
   VictimIndex victims_;
+  Fragmentation fragmentation_;
   Tenants tenants_;
   Durations durations_;
   std::uint64_t tenants_seen_ = 0;

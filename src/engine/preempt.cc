@@ -1,6 +1,7 @@
 // Making room: the cheapest set of victims with which the whole gang fits, or nothing.
 #include <algorithm>
 
+#include "engine/fit.h"
 #include "engine/match.h"
 #include "engine/planner.h"
 
@@ -62,7 +63,51 @@ void spare(const State& state, EvictionPlan& plan) {
 
 }  // namespace
 
-bool Planner::preempt(GangId id) {
+/// The queue itself is full: lower ranks of the same queue go first, until the limits would hold.
+bool Planner::make_room_in_queue(GangId id, const Preemptor& who, const ResourceVector& request, EvictionPlan& plan) const {
+  const TenantId tenant = state_.gang(id).tenant;
+  struct Option {
+    std::int32_t priority;
+    std::int64_t young;
+    PodId pod;
+  };
+  std::vector<Option> options;
+  for (std::uint32_t p = 0; p < state_.pod_count(); ++p) {
+    const PodState& pod = state_.pod(PodId(p));
+    if (!pod.live || pod.phase != PodPhase::kBound || state_.gang(pod.gang).tenant != tenant) continue;
+    if (eligible(state_, tenants_, who, pod)) options.push_back({state_.rank_priority(pod), -pod.started.us, PodId(p)});
+  }
+  std::sort(options.begin(), options.end(), [](const Option& a, const Option& b) {
+    return std::tuple(a.priority, a.young, a.pod) < std::tuple(b.priority, b.young, b.pod);
+  });
+  const auto enough = [&] {
+    const auto taken = plan.taken_from.find(tenant);
+    return !tenants_.excess(state_, tenant, taken == plan.taken_from.end() ? request : request - taken->second).has_value();
+  };
+  for (const Option& o : options) {
+    if (enough()) break;
+    if (plan.victims.contains(o.pod)) continue;
+    const GangState& gang = state_.gang(state_.pod(o.pod).gang);
+    VictimChoice choice;
+    const auto already = plan.evicted_of.find(state_.pod(o.pod).gang);
+    const std::int32_t left = gang.bound - (already == plan.evicted_of.end() ? 0 : already->second);
+    const bool alone = gang.spec.disruption == DisruptionMode::kSingle ||
+                       (gang.spec.disruption == DisruptionMode::kGang && left > gang.spec.min_member);
+    if (alone) {
+      choice.victims = {o.pod};
+    } else {
+      for (const PodId p : gang.pods) {
+        if (state_.pod(p).phase != PodPhase::kBound) continue;
+        if (!eligible(state_, tenants_, who, state_.pod(p))) choice.victims.clear();
+        choice.victims.push_back(p);
+      }
+    }
+    take_victims(state_, choice, plan);
+  }
+  return enough();
+}
+
+bool Planner::preempt(GangId id, bool over_limit) {
   const GangState& gang = state_.gang(id);
   const Config& config = state_.config();
   if (gang.spec.preemption_policy == PreemptionPolicy::kNever) return false;
@@ -84,9 +129,13 @@ bool Planner::preempt(GangId id) {
   wait.preempt_seen = state_.log_end();
 
   for (const bool reclaim : {true, false}) {
-    if (reclaim ? !by_share : !by_priority) continue;
+    if (reclaim ? !by_share || over_limit : !by_priority) continue;
     who.reclaim = reclaim;
     EvictionPlan plan;
+    if (over_limit) {
+      who.cls = state_.pod(tasks.front()).cls;
+      if (t9k || !make_room_in_queue(id, who, request_of(id, need), plan)) continue;
+    }
     std::int32_t left = std::max(need.total, 1);
     for (const PodId task : tasks) {
       if (left == 0) break;
@@ -130,7 +179,7 @@ bool Planner::preempt(GangId id) {
       --left;
     }
     if (left > 0) continue;
-    spare(state_, plan);
+    if (!over_limit) spare(state_, plan);
     for (const auto& [node, on] : plan.nodes) {
       for (const PodId v : on.victims) {
         const PodState& pod = state_.pod(v);
@@ -176,14 +225,21 @@ void Planner::try_nominated() {
     std::vector<std::pair<PodId, NodeId>> where;
     bool waits_for_leavers = false;
     bool lost = false;
+    ResourceVector request;
     for (const PodId p : state_.gang(id).pods) {
       const PodState& pod = state_.pod(p);
       if (!pod.nominated.valid()) continue;
       where.emplace_back(p, pod.nominated);
+      lost |= pod.gated;
+      request += state_.cls(pod.cls).request;
       waits_for_leavers |= !state_.node(pod.nominated).releasing.is_zero();
     }
     const Need need = need_of(state_.gang(id));
     if (static_cast<std::int32_t>(where.size()) < std::max(need.total, 1)) lost = true;
+    // Limits may have changed, or been used up by others, since the victims were told to go.
+    const bool over = tenants_.excess(state_, state_.gang(id).tenant, request).has_value();
+    if (over && !waits_for_leavers) lost = true;
+    if (over && waits_for_leavers && !lost) continue;
     std::vector<PodId> placed;
     if (!lost) {
       bool fits = true;
@@ -192,10 +248,13 @@ void Planner::try_nominated() {
         ClassIndex& index = index_.of(state_.pod(p).cls);
         index.catch_up(state_, index_.checks);
         const TaskClass& cls = state_.cls_of(p);
-        EvictionPlan none;
         const NodeState& node = state_.node(n);
-        const bool now = node.live && cls.request.fits_in(node.free) && node.devices_whole >= cls.devices && node.share_max >= cls.share_milli;
-        if (!now) {
+        if (!fit_static(state_, cls, node).ok()) {
+          fits = false;
+          waits_for_leavers = false;  // That node is no place any more.
+          break;
+        }
+        if (!fit_room(state_, cls, node).ok()) {
           fits = false;
           break;
         }

@@ -645,6 +645,7 @@ void State::bind(PodId id, NodeId node, Time now) {
   place(id, node, nullptr);
   pod.started = now;
   pod.assumed = true;
+  pod.bound_epoch = epoch;
   set_phase(id, PodPhase::kBound);
   ++binds;
 }

@@ -90,6 +90,7 @@ struct PodState {
   Time leaves;             ///< terminating_until
   Duration expected_duration{};
   std::uint64_t seq = 0;      ///< Order of first sight; the last tie-break.
+  std::uint64_t bound_epoch = 0;
   std::uint32_t in_gang = 0;  ///< Position in the gang's list.
   std::uint32_t in_node = 0;
 };
@@ -195,6 +196,7 @@ class State {
 
   std::int64_t binds = 0;
   std::int64_t evictions = 0;
+  std::uint64_t epoch = 0;  ///< Number of the decision being made; what it binds it does not evict.
 
  private:
   void on(const NodeUpsert& e);

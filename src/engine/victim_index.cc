@@ -9,7 +9,7 @@ namespace muster::engine {
 
 bool eligible(const State& state, const Tenants& tenants, const Preemptor& who, const PodState& victim) {
   if (victim.phase != PodPhase::kBound || !victim.ours || !victim.preemptable || victim.critical) return false;
-  if (victim.gang == who.gang) return false;
+  if (victim.gang == who.gang || victim.bound_epoch == state.epoch) return false;
   const GangState& gang = state.gang(victim.gang);
   if (gang.has_group && !gang.spec.preemptable) return false;
   const TenantState& mine = state.tenant(who.tenant);
@@ -228,6 +228,8 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
     }
     for (const PodId p : state.gang(state.pod(u.pod).gang).pods) {
       if (state.pod(p).phase == PodPhase::kBound && !plan.victims.contains(p)) add(p);
+      // A gang that is being started by this very plan cannot go whole.
+      if (state.pod(p).phase == PodPhase::kBound && state.pod(p).bound_epoch == state.epoch) return VictimChoice{};
     }
   }
   std::sort(choice.victims.begin(), choice.victims.end());
