@@ -206,7 +206,10 @@ class SchedulerImpl final : public Scheduler {
   void by_cells(engine::Pod& pod, const json::Value& object) {
     if (CellQueue::wants_cells(object)) {
       cells_->pod_seen(object);
-      if (pod.node.empty()) pod.gated = true;
+      if (pod.node.empty()) {
+        pod.gated = true;
+        told_otherwise_.insert(pod.key);
+      }
       return;
     }
     const auto requests = kube::pod_requests(object);
@@ -225,6 +228,7 @@ class SchedulerImpl final : public Scheduler {
     bind_failures_.erase(key);
     held_.erase(key);
     waits_.erase(key);
+    told_otherwise_.erase(key);
     groups_.pod_gone(key);
     apply(engine::PodRemove{key});
   }
@@ -237,6 +241,7 @@ class SchedulerImpl final : public Scheduler {
     }
     if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
     if (held_.contains(pod.key)) pod.gated = true;
+    told_otherwise_.erase(pod.key);
     if (pod.ours && pod.node.empty()) {
       if (const std::string why = unsupported(object); !why.empty()) {
         pod.gated = true;
@@ -438,13 +443,13 @@ class SchedulerImpl final : public Scheduler {
   void report() {
     for (auto& [key, wait] : std::exchange(waits_, {})) {
       if (wait.group.empty()) {
-        report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
+        if (!told_otherwise_.contains(wait.pod)) report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
         continue;
       }
       const std::string message = wait_message(wait.refusal, true);
       groups_.waits(wait.group, wait.refusal, message);
       for (const std::string& pod : groups_.unbound_members(wait.group)) {
-        if (!assumed_.contains(pod)) report_pod(pod, wait.refusal, message);
+        if (!assumed_.contains(pod) && !told_otherwise_.contains(pod)) report_pod(pod, wait.refusal, message);
       }
     }
   }
@@ -465,6 +470,7 @@ class SchedulerImpl final : public Scheduler {
   void report_unsupported(const json::Value& pod, const std::string& why) {
     engine::Refusal refusal;
     refusal.reason = engine::Reason::kGated;
+    told_otherwise_.insert(client::key_of(pod));
     report_pod(client::key_of(pod), refusal, why);
   }
 
@@ -494,6 +500,7 @@ class SchedulerImpl final : public Scheduler {
   std::map<std::string, int> bind_failures_;
   std::map<std::string, std::unique_ptr<Timer>> held_;
   std::map<std::string, engine::Wait> waits_;  // not yet reported
+  std::set<std::string> told_otherwise_;       // pods the engine only sees as gated: their reason is the cells' or ours
   std::unique_ptr<Timer> gather_, wake_timer_, report_timer_;
   bool started_ = false, stopped_ = false;
 };

@@ -102,6 +102,8 @@ struct Settings {
   std::string cluster_domain;  // empty: host names end in ".svc"
   std::string pytorch_init_image = "alpine:3.10";
   int pytorch_init_tries = 100;
+  /// How workers ask for their master's name. Pods that are processes of this machine have `getent hosts` for sure.
+  std::string pytorch_init_lookup = "nslookup";
   std::string kubectl_delivery_image = "kubeflow/kubectl-delivery:latest";
   /// A pod that still terminates this long after its grace period is deleted by force, so that a dead node
   /// cannot hold up a restart for ever. Zero: never.

@@ -92,9 +92,9 @@ class PyTorchJob : public TrainingKind {
           {"resources", json::Object{{"limits", json::Object{{"cpu", "100m"}, {"memory", "20Mi"}}},
                                      {"requests", json::Object{{"cpu", "50m"}, {"memory", "10Mi"}}}}},
           {"command", json::Array{"sh", "-c",
-                                  fmt::format("err=1;for i in $(seq {}); do if nslookup {}-master-0; then err=0 && break; fi;echo waiting for "
+                                  fmt::format("err=1;for i in $(seq {}); do if {} {}-master-0; then err=0 && break; fi;echo waiting for "
                                               "master; sleep 2; done; exit $err",
-                                              pass.settings.pytorch_init_tries, pass.name())}}});
+                                              pass.settings.pytorch_init_tries, pass.settings.pytorch_init_lookup, pass.name())}}});
     }
   }
 
