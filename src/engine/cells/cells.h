@@ -51,55 +51,56 @@ struct TypeInfo {
 
 enum ListKind : std::uint8_t { kFreeList, kBadFreeList, kDoomedList, kListKinds };
 
-struct PhysicalCell {
+/// What every allocation touches on the way up comes first, in one cache line.
+struct alignas(64) PhysicalCell {
   Index parent = kNone;
   Index chain = kNone;
-  Index type = kNone;
   std::int32_t level = 1;
-  Index child_begin = 0, child_end = 0;  // in Cells::physical_children
-  Index leaf_begin = 0, leaf_end = 0;    // in Cells::leaves
-  Index node_begin = 0, node_end = 0;    // in Cells::cell_nodes
-  std::int32_t leaf_index = -1;          // device index of a leaf
   std::int32_t priority = kFreePriority;
   Index virt = kNone;
   std::int32_t used_total = 0;           // leaves below in use at any priority
   std::int32_t used_opportunistic = 0;
-  std::array<std::int32_t, kListKinds> position{-1, -1, -1};
-  std::array<std::int32_t, 4> child_states{0, 0, 0, 0};  // children in each state
-  std::int32_t bad_children = 0;
   std::int32_t view_entry = -1;          // in the chain's opportunistic view
+  std::array<std::int32_t, 4> child_states{0, 0, 0, 0};  // children in each state
+  std::int32_t leaf_index = -1;          // device index of a leaf
   Index using_group = kNone;
+  CellState state = CellState::kFree;
+  bool healthy = true;
+  bool split = false;
+  bool pinned = false;
+  Index type = kNone;
+  Index child_begin = 0, child_end = 0;  // in Cells::physical_children
+  Index leaf_begin = 0, leaf_end = 0;    // in Cells::leaves
+  Index node_begin = 0, node_end = 0;    // in Cells::cell_nodes
+  std::array<std::int32_t, kListKinds> position{-1, -1, -1};
+  std::int32_t bad_children = 0;
   Index reserving_group = kNone;
   // How the leaf was allocated, which alone decides how it is released: a bad leaf may be bound to another
   // virtual cluster while somebody uses it opportunistically.
   Index allocated_virtual = kNone;
   Index opportunistic_vc = kNone;        // whose opportunistic pod sits here
   std::int32_t opportunistic_position = -1;
-  CellState state = CellState::kFree;
-  bool healthy = true;
-  bool split = false;
-  bool pinned = false;
   bool at_or_above_node = false;
 };
 
 struct VirtualCell {
-  Index parent = kNone;
-  Index vc = kNone;
-  Index chain = kNone;
-  Index type = kNone;
-  std::int32_t level = 1;
-  Index root = kNone;                    // the preassigned cell
-  Index child_begin = 0, child_end = 0;  // in Cells::virtual_children
-  Index leaf_begin = 0, leaf_end = 0;    // in Cells::virtual_leaves
-  std::int32_t priority = kFreePriority;
-  Index physical = kNone;
-  std::int32_t used_total = 0;
   View* view = nullptr;                  // the view it is an entry of
   std::int32_t view_entry = -1;
+  Index parent = kNone;
+  std::int32_t priority = kFreePriority;
+  std::int32_t used_total = 0;
+  Index physical = kNone;
+  Index root = kNone;                    // the preassigned cell
+  Index vc = kNone;
+  Index chain = kNone;
+  std::int32_t level = 1;
   std::int32_t root_position = -1;       // in RootList, for roots that are not pinned
   CellState state = CellState::kFree;
   bool healthy = true;
   bool at_or_above_node = false;
+  Index child_begin = 0, child_end = 0;  // in Cells::virtual_children
+  Index leaf_begin = 0, leaf_end = 0;    // in Cells::virtual_leaves
+  Index type = kNone;
 };
 
 /// Root virtual cells of one virtual cluster, chain and level; constant, with a bitmap of the unbound ones.
