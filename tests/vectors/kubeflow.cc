@@ -86,6 +86,7 @@ class Scenario {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       step_ = json::text(json::at(steps[i], "name"));
       before_ = world_.objects();
+      refusal_expected_ = !json::at(steps[i], "expect", "rejectedWith").is_null();
       for (const auto& action : json::as_array(json::at(steps[i], "actions"))) act(action);
       if (!world_.settle()) fail("a controller that comes to rest", "it still changes things after 100 passes");
       compare(json::at(steps[i], "expect"), i + 1 < steps.size() ? &json::at(steps[i + 1], "expect") : nullptr);
@@ -106,6 +107,15 @@ class Scenario {
     if (json::at(action, "pod").is_string()) result.push_back(json::text(json::at(action, "pod")));
     for (const auto& name : json::as_array(json::at(action, "pods"))) result.push_back(json::text(name));
     return result;
+  }
+
+  /// The member that looks right, whatever it is called.
+  template <typename Predicate>
+  static Value member(const Value& action, Predicate right) {
+    for (const auto& [key, value] : json::as_object(action)) {
+      if (right(value)) return value;
+    }
+    return nullptr;
   }
 
   Value with_now(const Value& status) const {
@@ -136,7 +146,8 @@ class Scenario {
   /// Admission as the API server would have it; true when the change was refused.
   bool refused(const Value& job, const Value* old_job, const Value& action) {
     const auto verdict = controllers::admit(job, old_job);
-    const bool wanted = json::as_bool(json::at(action, "expectRejected"));
+    const auto& flag = json::at(action, "expectRejected");
+    const bool wanted = flag.is_null() ? refusal_expected_ && old_job != nullptr : json::as_bool(flag, true);
     if (verdict.errors.empty() == wanted) {
       fail(wanted ? "a refusal" : "an accepted job", wanted ? "it was accepted" : "refused: " + verdict.text());
     }
@@ -184,12 +195,12 @@ class Scenario {
       const Value patch = json::Object{{"status", json::Object{{"phase", json::at(action, "phase")}}}};
       if (!world_.patch("PodGroup.scheduling.volcano.sh", name_of(world_.job()), patch)) fail("a PodGroup", "there is none to give a phase");
     } else if (op == "createObject") {
-      const auto& object = json::at(action, "object");
-      world_.create(json::text(json::at(object, "kind")), object);
+      const auto object = member(action, [](const Value& value) { return json::at(value, "kind").is_string(); });
+      if (!world_.create(json::text(json::at(object, "kind")), object)) fail("a new " + json::text(json::at(object, "kind")), "it is there already");
     } else if (op == "settle") {
       world_.settle();
     } else if (op == "elapse") {
-      world_.elapse(std::chrono::seconds(json::as_int(json::at(action, "seconds"))));
+      world_.elapse(std::chrono::seconds(json::as_int(member(action, [](const Value& value) { return value.is_number(); }))));
     } else {
       fail("a known action", "\"" + std::string(op) + "\"");
     }
@@ -362,6 +373,7 @@ class Scenario {
   std::map<std::string, std::map<std::string, Value>> before_;
   std::set<std::string> kinds_;  // every kind listed so far: a kind missing from a later map must be empty
   std::string last_uid_;
+  bool refusal_expected_ = false;  // the step says with which words, without marking the action
 };
 
 bool claims(const std::string&, const Value& file) {

@@ -278,10 +278,12 @@ void delete_podgroup(Sync& sync) {
 
 /// The workers that exist, and actions for those that do not. False when a name is taken by somebody else.
 bool ensure_workers(Sync& sync, Objects& workers) {
+  const auto prefix = sync.name() + "-worker-";
   for (const auto* pod : worker_pods(sync)) {
     // Counted by name: with the launcher as a worker the labels are shifted by one.
-    bool wanted = false;
-    for (int i = 0; i < sync.workers() && !wanted; ++i) wanted = name_of(*pod) == worker_name(sync.job, i);
+    const auto name = name_of(*pod);
+    const auto index = name.starts_with(prefix) ? parse_int(name.substr(prefix.size())).value_or(-1) : -1;
+    const bool wanted = index >= 0 && index < sync.workers();
     if (!wanted && !is_terminating(*pod)) sync.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
   for (int i = 0; i < sync.workers(); ++i) {
@@ -514,7 +516,8 @@ json::Value with_defaults(const json::Value& original) {
   fill(spec, "sshAuthMountPath", "/root/.ssh");
   fill(spec, "launcherCreationPolicy", "AtStartup");
   fill(spec, "mpiImplementation", "OpenMPI");
-  fill(json::make_object(job, {"spec", "runPolicy"}), "cleanPodPolicy", "None");
+  auto& clean = json::make(job, {"spec", "runPolicy", "cleanPodPolicy"});
+  if (clean.is_null()) clean = "None";
   auto* specs = json::make_object(job, {"spec"}).if_contains("mpiReplicaSpecs");
   if (specs != nullptr && specs->is_object()) {
     for (auto& [type, replica] : specs->get_object()) {
