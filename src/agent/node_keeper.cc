@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "agent/node_address.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -169,7 +170,7 @@ Task<void> NodeKeeper::report(std::string node) {
   json::Object status{
       {"conditions", std::move(conditions)},
       {"addresses",
-       json::Array{json::Object{{"type", "InternalIP"}, {"address", context_.host_ip}},
+       json::Array{json::Object{{"type", "InternalIP"}, {"address", node_address(*known, context_.host_ip)}},
                    json::Object{{"type", "Hostname"}, {"address", node}}}},
       {"nodeInfo", node_info(context_.runtime.version())}};
   // Real GPUs that have failed are no longer handed out.

@@ -11,6 +11,7 @@
 #include "agent/container_spec.h"
 #include "agent/names.h"
 #include "agent/probes.h"
+#include "agent/node_address.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -102,7 +103,8 @@ PodWorker::PodWorker(Context& context,
       wake_(context.loop.make_signal()),
       patched_(context.loop.make_signal()) {
   const auto& status = at(*pod_, "status");
-  state_.host_ip = context_.host_ip;
+  const auto node = context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
+  state_.host_ip = node ? node_address(*node, context_.host_ip) : context_.host_ip;
   if (const auto time = parse_time(json::as_string(at(status, "startTime"))); time)
     state_.start_time = *time;
   for (const bool init : {true, false}) {
@@ -554,7 +556,7 @@ Task<Result<void>> PodWorker::make_sandbox() {
   config.memory_volumes = volumes_.memory;
   std::ofstream(config.hosts_file) << "127.0.0.1\tlocalhost\n";
   std::ofstream(config.resolv_conf_file)
-      << context_.resolv_conf(std::string(kube::namespace_of(*pod_)));
+      << context_.resolv_conf(*pod_);
   sandbox_known_ = true;
   const auto made = co_await context_.runtime.run_sandbox(std::move(config));
   if (!made) {
@@ -689,7 +691,7 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
   record.waiting_reason.clear();
   record.waiting_message.clear();
   record.retry_at = Time{};
-  if (started->state == ContainerState::kExited) {  // it could not be started at all
+  if (started->reason == "StartError") {  // it could not be started at all
     record_event(
         &record,
         "Warning",
@@ -700,6 +702,11 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
     co_return;
   }
   record_event(&record, "Normal", "Started", fmt::format("Started container {}", record.name));
+  if (started->state == ContainerState::kExited) {  // it has ended already
+    container_ended(record);
+    wake();
+    co_return;
+  }
   record.started = at(spec, "startupProbe").is_null();
   record.ready = record.started && at(spec, "readinessProbe").is_null();
   publish();

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/exec.h"
 #include "cli/fetch.h"
 #include "cli/instance.h"
 #include "kube/meta.h"
@@ -115,7 +116,26 @@ Task<int> read_answers(Exec& exec) {
   co_return code;
 }
 
+std::string exec_target(const ExecOptions& options) {
+  std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/exec?stdout=true&stderr={}&stdin={}&tty={}", options.ns, options.pod, !options.terminal, options.with_stdin, options.terminal);
+  if (!options.container.empty()) target += "&container=" + percent_encode(options.container);
+  for (const std::string& word : options.command) target += "&command=" + percent_encode(word);
+  return target;
+}
+
 }  // namespace
+
+Task<int> exec_in_pod(Session& session, ExecOptions options) {
+  auto socket = co_await session.cluster().http().websocket(session.request("GET", exec_target(options)), "v5.channel.k8s.io");
+  if (!socket) co_return session.failed(socket.error());
+  // The stdin thread may still post while the process ends, so this stays.
+  Exec& exec = *new Exec{session, std::move(*socket)};
+  const RawTerminal raw(options.terminal);
+  if (options.with_stdin) pump_stdin(session.env, exec);
+  if (options.terminal) session.env.spawn(follow_size(exec));
+  const int code = co_await read_answers(exec);
+  co_return code;
+}
 
 Task<int> run_attach(Invocation& call) {
   Session& session = call.session;
@@ -138,22 +158,15 @@ Task<int> run_attach(Invocation& call) {
   std::vector<std::string> words(call.values.args.begin() + 1, call.values.args.end());
   if (words.empty()) words.emplace_back("sh");
   const bool terminal = ::isatty(STDIN_FILENO) != 0;
-  std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/exec?container={}&stdin=true&stdout=true&stderr={}&tty={}", job.ns, (*instance)->name,
-                                   percent_encode(container), !terminal, terminal);
-  for (const std::string& word : words) target += "&command=" + percent_encode(word);
   session.console.err(fmt::format("Hello! Arena attach the container {} of instance {}\n", container, (*instance)->name));
-
-  net::Request request;
-  request.method = "GET";
-  request.target = std::move(target);
-  auto socket = co_await session.cluster().http().websocket(std::move(request), "v5.channel.k8s.io");
-  if (!socket) co_return session.failed(socket.error());
-  // The stdin thread may still post while the process ends, so this stays.
-  Exec& exec = *new Exec{session, std::move(*socket)};
-  const RawTerminal raw(terminal);
-  pump_stdin(session.env, exec);
-  if (terminal) session.env.spawn(follow_size(exec));
-  const int code = co_await read_answers(exec);
+  ExecOptions options;
+  options.ns = job.ns;
+  options.pod = (*instance)->name;
+  options.container = container;
+  options.command = std::move(words);
+  options.with_stdin = true;
+  options.terminal = terminal;
+  const int code = co_await exec_in_pod(session, std::move(options));
   co_return code;
 }
 

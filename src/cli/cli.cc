@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/dispatch.h"
+#include "cli/exec.h"
+#include "client/kubeconfig.h"
 
 namespace muster::cli {
 namespace {
@@ -53,7 +56,7 @@ std::string program_of(const char* path) {
   const std::string name(path == nullptr ? "muster" : path);
   const std::size_t slash = name.rfind('/');
   const std::string last = slash == std::string::npos ? name : name.substr(slash + 1);
-  return last == "arena" ? "arena" : "muster";
+  return last == "arena" || last == "kubectl" ? last : "muster";
 }
 
 Result<void> connect_session(Session& session, net::Loop& loop, const Command& command, const Values& values) {
@@ -61,6 +64,13 @@ Result<void> connect_session(Session& session, net::Loop& loop, const Command& c
   client::KubeconfigOptions options;
   options.path = find_kubeconfig(values.text("config"));
   options.user_agent = session.program;
+  if (const auto connection = client::resolve_connection(options)) {
+    session.bearer = connection->client.token;
+    if (session.bearer.empty() && !connection->client.token_file.empty()) {
+      std::ifstream file(connection->client.token_file);
+      std::getline(file, session.bearer);
+    }
+  }
   auto client = client::connect(loop, std::move(options));
   if (!client) {
     if (values.yes("dry-run") || !command.needs_cluster) return {};
@@ -69,6 +79,38 @@ Result<void> connect_session(Session& session, net::Loop& loop, const Command& c
   if (!session.ns_given && session.config.find("namespace") == session.config.end()) session.ns = (*client)->default_namespace();
   session.use(std::move(*client));
   return {};
+}
+
+/// What the launcher of an MPIJob runs: `kubectl exec POD [-c CONTAINER] -- COMMAND…`, with the pod's own account.
+int run_as_kubectl(Console& console, const std::vector<std::string>& words) {
+  Command exec;
+  exec.name = "exec";
+  exec.needs_cluster = true;
+  exec.flags = {{.name = "container", .shorthand = 'c'}, {.name = "stdin", .shorthand = 'i', .type = FlagType::kBool, .value = "false"}, {.name = "tty", .shorthand = 't', .type = FlagType::kBool, .value = "false"}};
+  const std::vector<std::string> rest(words.empty() ? words.end() : words.begin() + 1, words.end());
+  const auto values = parse_flags(exec, global_flags(), rest);
+  if (words.empty() || words[0] != "exec" || !values || values->args.size() < 2) {
+    console.err(fmt::format("error: {}; as kubectl this program knows only: kubectl exec POD [-c CONTAINER] [-it] -- COMMAND\n", values ? "no such command" : values.error().message));
+    return 1;
+  }
+  auto& loop = *new net::Loop();
+  auto& session = *new Session(loop, console);
+  session.program = "kubectl";
+  session.ns_given = values->given("namespace");
+  if (session.ns_given) session.ns = values->text("namespace");
+  if (const auto connected = connect_session(session, loop, exec, *values); !connected) return session.failed(connected.error());
+  ExecOptions options;
+  options.ns = session.ns;
+  options.pod = values->args[0];
+  options.container = values->text("container");
+  options.command.assign(values->args.begin() + 1, values->args.end());
+  options.with_stdin = values->yes("stdin");
+  options.terminal = values->yes("tty");
+  int code = 0;
+  const auto task = [](Session& inner, ExecOptions what, int& exit_code) -> Task<void> { exit_code = co_await exec_in_pod(inner, std::move(what)); };
+  loop.run_until_done(task(session, options, code));
+  std::fflush(stdout);
+  return code;
 }
 
 }  // namespace
@@ -151,6 +193,7 @@ std::optional<int> check_call(Console& console, const std::string& program, cons
 int run(int argc, char** argv) {
   Console console = Console::standard();
   const std::string program = program_of(argc > 0 ? argv[0] : nullptr);
+  if (program == "kubectl") return run_as_kubectl(console, {argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());

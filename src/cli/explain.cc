@@ -25,7 +25,7 @@ Time event_time(const json::Value& event) {
 
 std::string headline(const Job& job, Time now) {
   const std::string since = short_human_duration(now - job.created);
-  const std::string gpus = job.requested_gpus > 0 ? fmt::format("{} GPUs", job.requested_gpus) : "no GPUs";
+  const std::string gpus = job.requested_gpus > 0 ? fmt::format("{} GPU{}", job.requested_gpus, job.requested_gpus == 1 ? "" : "s") : "no GPUs";
   if (job.status == "RUNNING") return fmt::format("{} runs for {} on {} of {}.", job.name, short_human_duration(job.duration), job.allocated_gpus, gpus);
   if (job.status == "SUCCEEDED") return fmt::format("{} has succeeded after {}.", job.name, short_human_duration(job.duration));
   if (job.status == "FAILED") return fmt::format("{} has failed after {}.", job.name, short_human_duration(job.duration));
@@ -99,7 +99,9 @@ std::string event_part(const std::vector<const json::Value*>& events, Time now) 
     const std::string_view reason = json::as_string(at(*event, "reason"));
     const bool tells = json::as_string(at(*event, "type")) == "Warning" || reason == "Preempted" || reason == "Scheduled" || reason == "Preempting" || reason == "Unschedulable" ||
                        reason.ends_with("Failed") || reason.ends_with("Restarting") || reason.ends_with("Suspended") || reason.ends_with("Resumed");
-    if (!tells) continue;
+    // The pod's own event says the same, without "Error pod … condition message".
+    const bool repeats = reason == "Unschedulable" && json::as_string(at(*event, "involvedObject", "kind")) != "Pod";
+    if (!tells || repeats) continue;
     table += fmt::format("  {}\t{}\t{}/{}\t{}\n", short_human_duration(now - event_time(*event)), reason, to_lower(json::as_string(at(*event, "involvedObject", "kind"))),
                          json::as_string(at(*event, "involvedObject", "name")), replace_all(json::as_string(at(*event, "message")), "\n", " "));
   }

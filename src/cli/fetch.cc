@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "cli/lean.h"
 #include "kube/meta.h"
 
 namespace muster::cli {
@@ -60,7 +61,7 @@ Task<void> list_kinds(Fetch& fetch, JobsQuery query) {
   for (const Trainer& trainer : trainers()) {
     if (!query.type.empty() && trainer.type != query.type) continue;
     if (!served.empty() && !served.contains(trainer.resource.api_version())) continue;
-    auto list = co_await fetch.session.cluster().list(trainer.resource, options_of(query.ns));
+    auto list = co_await lean_list(fetch.session, trainer.resource, query.ns, job_members());
     if (!list && list.error().code == Code::kForbidden) {
       fetch.fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to list {}: {}", trainer.type, list.error().message)});
     } else if (!list && list.error().code == Code::kUnavailable) {
@@ -68,7 +69,7 @@ Task<void> list_kinds(Fetch& fetch, JobsQuery query) {
     } else if (!list) {
       fetch.session.console.debug(fmt::format("list of {} failed: {}", trainer.kind_group(), list.error().message));
     } else {
-      for (json::Value& object : list->items) {
+      for (json::Value& object : *list) {
         // The versions of MPIJob share their objects.
         if (seen.insert(std::string(kube::uid_of(object))).second) fetch.into.objects.push_back({&trainer, std::move(object)});
       }
@@ -86,6 +87,15 @@ Task<void> list_helpers(Fetch& fetch, std::string ns, std::string job) {
 
 Task<void> list_pods(Fetch& fetch, std::string ns, std::string selector) {
   co_await list_into(fetch, client::resources::kPods, options_of(std::move(ns), std::move(selector)), fetch.into.pods);
+}
+
+Task<void> list_all_pods(Fetch& fetch, std::string ns) {
+  auto pods = co_await lean_list(fetch.session, client::resources::kPods, std::move(ns), pod_members());
+  if (pods) {
+    fetch.into.pods = std::move(*pods);
+  } else {
+    fetch.fail_with(pods.error());
+  }
 }
 
 void compute_jobs(Snapshot& snapshot, Time now) {
@@ -153,7 +163,7 @@ Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query) {
   Fetch fetch{session, *snapshot, std::nullopt};
   std::vector<Task<void>> tasks;
   tasks.push_back(list_kinds(fetch, query));
-  tasks.push_back(list_pods(fetch, query.ns, ""));
+  tasks.push_back(list_all_pods(fetch, query.ns));
   tasks.push_back(list_helpers(fetch, query.ns, ""));
   co_await run_all(session.env, std::move(tasks));
   if (fetch.failure) co_return fail(*fetch.failure);

@@ -208,7 +208,8 @@ Instance make_instance(const json::Value& pod, const std::string& chief, Time no
 }
 
 void count_gpus(Job& job, const std::vector<const json::Value*>& pods) {
-  std::int64_t announced = 0, limits = 0;
+  // The job says it too, which counts when its pods are gone.
+  std::int64_t announced = parse_int(kube::annotation(*job.object, "requestGPUsOfJobOwner")).value_or(0), limits = 0;
   for (const json::Value* pod : pods) {
     if (announced <= 0) announced = parse_int(kube::annotation(*pod, "requestGPUsOfJobOwner")).value_or(0);
     const std::int64_t gpus = pod_gpus(*pod);

@@ -57,10 +57,7 @@ bool initialising(const json::Value& pod) {
 }
 
 Task<int> copy_stream(Session& session, std::string target) {
-  net::Request request;
-  request.method = "GET";
-  request.target = std::move(target);
-  auto stream = co_await session.cluster().http().stream(std::move(request));
+  auto stream = co_await session.cluster().http().stream(session.request("GET", std::move(target)));
   if (!stream) co_return session.failed(stream.error());
   const bool good = (*stream)->status() == 200;
   std::string answer;

@@ -41,6 +41,14 @@ Task<std::string> Session::user() {
   co_return user_;
 }
 
+net::Request Session::request(std::string method, std::string target) const {
+  net::Request request;
+  request.method = std::move(method);
+  request.target = std::move(target);
+  if (!bearer.empty()) request.headers.set("Authorization", "Bearer " + bearer);
+  return request;
+}
+
 int Session::failed(std::string_view what) {
   console.error(what);
   return 1;

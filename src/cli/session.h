@@ -29,6 +29,10 @@ class Session {
   [[nodiscard]] Time now() { return fixed_now ? fixed_now : env.now(); }
   Time fixed_now;  // tests
 
+  /// A request for cluster().http(), which adds no credential of its own.
+  [[nodiscard]] net::Request request(std::string method, std::string target) const;
+  std::string bearer;  // token; empty when a certificate does
+
   /// The name the cluster knows the caller by; asked once.
   Task<std::string> user();
 

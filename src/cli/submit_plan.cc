@@ -56,11 +56,11 @@ json::Object run_policy(const SubmitValues& values, std::int64_t members) {
   if (values.ttl_s) policy["ttlSecondsAfterFinished"] = *values.ttl_s;
   // A limit of 0 would make the controller delete every pod of a job that lost one, logs and all.
   if (values.retry > 0) policy["backoffLimit"] = values.retry;
-  json::Object scheduling;
-  if (values.gang) scheduling["minAvailable"] = members;
+  // Without --gang each instance stands for itself: it starts when it fits, and losing one evicts no other.
+  json::Object scheduling{{"minAvailable", values.gang ? members : 1}};
   if (!values.queue.empty()) scheduling["queue"] = values.queue;
-  if (!scheduling.empty() && !values.priority.empty()) scheduling["priorityClass"] = values.priority;
-  if (!scheduling.empty()) policy["schedulingPolicy"] = std::move(scheduling);
+  if (!values.priority.empty()) scheduling["priorityClass"] = values.priority;
+  policy["schedulingPolicy"] = std::move(scheduling);
   return policy;
 }
 
@@ -262,7 +262,7 @@ Result<SubmitPlan> plan_submit(const SubmitContext& context, const Values& flags
     plan.job = std::move(*job);
   }
   plan.before = config_file_maps(values, options, context.ns);
-  if (values.gang) plan.before.push_back(gang_object(values, options, context.ns));
+  if (needs_gang_object(values, options)) plan.before.push_back(gang_object(values, options, context.ns));
   plan.after = tensorboard_objects(values, options, context.ns);
   add_notes(plan, values);
   plan.record = record_of(context, flags, plan, options.chart);

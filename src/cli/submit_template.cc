@@ -192,7 +192,7 @@ json::Value pod_template(const SubmitValues& values, const TemplateOptions& opti
   }
   for (const auto& [key, value] : options.extra_labels) labels[key] = value;
   json::Object annotations = annotations_of(values, options);
-  if (values.gang) annotations["scheduling.k8s.io/group-name"] = gang_name(values, options);
+  if (needs_gang_object(values, options)) annotations["scheduling.k8s.io/group-name"] = gang_name(values, options);
 
   Volumes volumes = volumes_of(values, options, logs_name_of(values));
   json::Object container{{"name", options.container},
@@ -213,6 +213,8 @@ json::Value pod_template(const SubmitValues& values, const TemplateOptions& opti
   if (!volumes.volumes.empty()) spec["volumes"] = std::move(volumes.volumes);
   return json::Object{{"metadata", json::Object{{"labels", std::move(labels)}, {"annotations", std::move(annotations)}}}, {"spec", std::move(spec)}};
 }
+
+bool needs_gang_object(const SubmitValues& values, const TemplateOptions& options) { return values.gang && options.type == "mpijob"; }
 
 std::string gang_name(const SubmitValues& values, const TemplateOptions& options) { return fmt::format("{}-{}", options.type, values.name); }
 

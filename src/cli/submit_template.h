@@ -26,6 +26,8 @@ json::Object annotations_of(const SubmitValues& values, const TemplateOptions& o
 json::Value pod_template(const SubmitValues& values, const TemplateOptions& options);
 
 /// The PodGroup of --gang. Arena only labels the pods, for a scheduler that makes its own groups; ours reads PodGroups.
+/// The controllers of the other types make it themselves from the run policy.
+bool needs_gang_object(const SubmitValues& values, const TemplateOptions& options);
 std::string gang_name(const SubmitValues& values, const TemplateOptions& options);
 json::Value gang_object(const SubmitValues& values, const TemplateOptions& options, const std::string& ns);
 /// ConfigMaps that carry --config-file's files, one per directory in the container.

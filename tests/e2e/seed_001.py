@@ -56,7 +56,9 @@ with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "mnist"]):
         subprocess.run(["git", *words], cwd=repository, check=True)
     layers = {"/etc/gitconfig": f'[url "file://{place}/"]\n\tinsteadOf = https://code.aliyun.com/\n[safe]\n\tdirectory = *\n',
-              "/usr/local/bin/python": '#!/bin/sh\nexec /usr/bin/python3 "$@"\n'}
+              "/usr/local/bin/python": '#!/bin/sh\nexec /usr/bin/python3 "$@"\n',
+              # The workers' init container waits for the master with the nslookup of its own image.
+              "/usr/local/bin/nslookup": '#!/bin/sh\nexec getent hosts "$1"\n'}
 
     with Walk("seed-001", NODES, layers=layers) as walk:
         (manifest, create, top, submit_medium, get_medium, top_full, submit_critical, get_critical, get_failed, events) = steps(text, "➜")

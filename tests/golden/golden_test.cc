@@ -47,13 +47,13 @@ class MapCluster final : public client::Client {
       const std::string plural = to_lower(json::as_string(json::at(object, "kind"))) + (json::as_string(json::at(object, "kind")) == "PriorityClass" ? "es" : "s");
       objects_[key(json::as_string(json::at(object, "apiVersion")), plural, kube::namespace_of(object), kube::name_of(object))] = object;
     }
-    const net::Handler logs = [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    const net::Handler handler = [this](net::Request request, net::ResponseWriter& writer) -> Task<void> {
       net::Response response;
-      response.body = fmt::format("epoch 1 loss 0.31\nepoch 2 loss 0.12\n{}\n", request.target);
+      response.body = request.target.find("/log?") != std::string::npos ? fmt::format("epoch 1 loss 0.31\nepoch 2 loss 0.12\n{}\n", request.target) : list_text(request.target);
       const auto sent = co_await writer.send(std::move(response));
       (void)sent;
     };
-    http_ = net::make_local_client(loop, logs, "tester");
+    http_ = net::make_local_client(loop, handler, "tester");
   }
 
   Task<Result<json::Value>> get(const client::Resource& resource, std::string ns, std::string name) override {
@@ -106,6 +106,18 @@ class MapCluster final : public client::Client {
   std::string changes;
 
  private:
+  /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL.
+  std::string list_text(const std::string& target) const {
+    std::vector<std::string> parts = split_nonempty(target, '/');
+    const std::string version = parts[0] == "api" ? parts[1] : parts[1] + "/" + parts[2];
+    const std::string ns = parts.size() > 4 && parts[parts.size() - 3] == "namespaces" ? parts[parts.size() - 2] : "";
+    json::Array items;
+    for (const auto& [at, object] : objects_) {
+      if (at.starts_with(fmt::format("{} {} {}", version, parts.back(), ns.empty() ? "" : ns + " "))) items.push_back(object);
+    }
+    return json::dump(json::Object{{"kind", "List"}, {"items", items}});
+  }
+
   static std::string key(std::string_view version, std::string_view plural, std::string_view ns, std::string_view name) { return fmt::format("{} {} {} {}", version, plural, ns, name); }
 
   std::map<std::string, json::Value> objects_;
