@@ -75,11 +75,16 @@ class AgentImpl final : public Agent {
     context_.events_of = [this](const std::string& node) -> client::EventRecorder& {
       return events_of(node);
     };
-    context_.resolv_conf = [this](const std::string& ns) {
+    context_.resolv_conf = [this](const json::Value& pod) {
       std::ifstream file("/etc/resolv.conf");
       std::stringstream text;
       text << file.rdbuf();
-      return dns_ ? resolv_conf(runtime_->gateway(), ns, text.str()) : text.str();
+      if (!dns_) return text.str();
+      // Only a pod in the machine's own network reaches the machine's name servers.
+      const bool host_network = json::as_bool(at(pod, "spec", "hostNetwork"));
+      return resolv_conf(runtime_->gateway(),
+                         std::string(kube::namespace_of(pod)),
+                         host_network ? text.str() : "");
     };
     const auto find = [this](const std::string& uid) { return find_worker(uid); };
     streams_ = make_stream_server(context_, find);

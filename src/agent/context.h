@@ -30,7 +30,7 @@ struct Context {
   Images images;
   GpuLedger gpus;
   std::function<client::EventRecorder&(const std::string& node)> events_of;
-  std::function<std::string(const std::string& ns)> resolv_conf;  // for pods of a namespace
+  std::function<std::string(const json::Value& pod)> resolv_conf;
   /// Service account tokens are shared by the pods of an account.
   struct Token {
     std::string text;

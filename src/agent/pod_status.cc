@@ -262,6 +262,14 @@ json::Value status_patch(const json::Value& pod,
     if (!json::equal(at(before, key), value)) changed[key] = value;
   }
   if (changed.empty()) return nullptr;
+  // Conditions are merged by type: what an older one said and this one does not must be taken away by name.
+  if (changed.contains("conditions")) {
+    for (auto& item : changed["conditions"].as_array()) {
+      for (const auto* field : {"reason", "message"}) {
+        if (!item.as_object().contains(field)) item.as_object()[field] = nullptr;
+      }
+    }
+  }
   return json::Object{{"metadata", json::Object{{"uid", text(at(pod, "metadata", "uid"))}}},
                       {"status", std::move(changed)}};
 }

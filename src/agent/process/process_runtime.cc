@@ -230,10 +230,10 @@ class ProcessRuntime final : public Runtime {
     auto answer = co_await call(shim, "start", std::move(body));
     if (!answer) co_return fail(answer.error());
     auto status = container_status_from_json(answer->value);
-    // The exit of a quick command may have overtaken the answer.
+    // The exit of a quick command may have been read together with this answer.
     auto& known = shim->containers[status.id];
     if (known.state != ContainerState::kExited) known = status;
-    co_return status;
+    co_return known;
   }
 
   Task<Result<void>> stop_container(std::string sandbox_id,
