@@ -220,7 +220,9 @@ struct Manager {
   std::string name, operation, api_version, subresource, time;
   FieldSet set;
 
-  [[nodiscard]] auto key() const { return std::tie(name, operation, api_version, subresource); }
+  [[nodiscard]] bool is(const ApplyRequest& request, std::string_view kind) const {
+    return name == request.manager && operation == kind && api_version == request.api_version && subresource == request.subresource;
+  }
   [[nodiscard]] std::string text() const {
     std::string out = quoted(name);
     if (!subresource.empty()) out += " with subresource " + quoted(subresource);
@@ -267,7 +269,7 @@ void write_managers(Value& object, std::vector<Manager> managers) {
 
 Manager& manager_for(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation) {
   for (Manager& manager : managers) {
-    if (manager.name == request.manager && manager.operation == operation && manager.api_version == request.api_version && manager.subresource == request.subresource) return manager;
+    if (manager.is(request, operation)) return manager;
   }
   managers.push_back({.name = request.manager, .operation = std::string(operation), .api_version = request.api_version, .subresource = request.subresource});
   return managers.back();
@@ -349,17 +351,18 @@ Error conflict_error(const std::vector<Conflict>& conflicts) {
 }
 
 /// Takes changed and removed fields away from the other managers; without force, changed ones are conflicts.
-std::vector<Conflict> settle(std::vector<Manager>& managers, const Manager& own, const Difference& change, bool force) {
-  FieldSet changed = change.modified;
-  changed.add(change.added);
+std::vector<Conflict> settle(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation, const Difference& change) {
+  const bool force = operation == "Update" || request.force;
   std::vector<Conflict> conflicts;
   for (Manager& manager : managers) {
-    if (manager.key() == own.key()) continue;
-    const FieldSet both = manager.set.intersect(changed);
-    if (!force) {
-      for (const std::string& path : both.paths()) conflicts.push_back({manager.text(), path});
+    if (manager.is(request, operation)) continue;
+    for (const FieldSet* changed : {&change.modified, &change.added}) {
+      const FieldSet both = manager.set.intersect(*changed);
+      if (!force) {
+        for (const std::string& path : both.paths()) conflicts.push_back({manager.text(), path});
+      }
+      manager.set.subtract(both);
     }
-    manager.set.subtract(both);
     manager.set.subtract(change.removed);
   }
   std::sort(conflicts.begin(), conflicts.end(), [](const Conflict& a, const Conflict& b) { return std::tie(a.manager, a.path) < std::tie(b.manager, b.path); });
@@ -393,7 +396,6 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     json::remove(result, {"metadata", "managedFields"});
   }
   Manager& own = manager_for(managers, request, "Apply");
-  const Manager identity = own;
   const FieldSet last = own.set;
   own.set = wanted_set;
   if (!last.empty()) {
@@ -402,7 +404,7 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     prune(shape, result, last, owned, 0);
   }
   const Difference change = difference(shape, live ? *live : json::null_value(), result, request.subresource);
-  const auto conflicts = settle(managers, identity, change, request.force);
+  const auto conflicts = settle(managers, request, "Apply", change);
   if (!conflicts.empty()) return fail(conflict_error(conflicts));
   const bool changed = !change.added.empty() || !change.modified.empty() || !change.removed.empty() || !(last == wanted_set);
   Manager& mine = manager_for(managers, request, "Apply");
@@ -421,16 +423,15 @@ void track_update(const Shape* shape, const std::optional<json::Value>& live, js
   if (sent.is_array() && !reset) managers = read_managers(updated);
   else if (live && !reset) managers = read_managers(*live);
 
-  const Difference change = difference(shape, live ? *live : json::null_value(), updated, request.subresource);
+  Difference change = difference(shape, live ? *live : json::null_value(), updated, request.subresource);
   if (!change.added.empty() || !change.modified.empty() || !change.removed.empty()) {
+    settle(managers, request, "Update", change);
     Manager& own = manager_for(managers, request, "Update");
     const FieldSet before = own.set;
     own.set.subtract(change.removed);
-    own.set.add(change.modified);
-    own.set.add(change.added);
+    own.set.add(std::move(change.modified));
+    own.set.add(std::move(change.added));
     if (!(own.set == before) || own.time.empty()) own.time = format_time(request.now);
-    const Manager identity = own;
-    settle(managers, identity, change, true);
   }
   write_managers(updated, std::move(managers));
 }

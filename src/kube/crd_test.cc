@@ -62,6 +62,8 @@ TEST(Crd, BundledOnesAreValidAndNamedAsTheirOriginals) {
       {"commands.bus.volcano.sh", "v1alpha1", "", "Name Age", ""},
       {"hypernodes.topology.volcano.sh", "v1alpha1", "hn", "Name Tier TierName NodeCount Age", "status"},
       {"mpijobs.batch.tensorstack.dev", "v1beta1", "mj", "Name PHASE WORKERS RUNNING QUEUE PRIORITY AGE", "status"},
+      {"podgroups.scheduler.tensorstack.dev", "v1beta1", "", "Name Queue Priority MinMember Running Age", "status"},
+      {"queues.scheduler.tensorstack.dev", "v1beta1", "q", "Name Priority Preemptible Closed Age", "status"},
       {"podgroups.scheduling.x-k8s.io", "v1alpha1", "pg pgs", "Name Phase MinMember Running Succeeded Failed Age", "status"},
   };
   EXPECT_EQ(bundled_crds().size(), std::size(cases));

@@ -36,8 +36,9 @@ FieldSet FieldSet::from_json(const json::Value& fields_v1) {
 
 json::Value FieldSet::to_json() const {
   json::Object out;
-  if (member && !children.empty()) out["."] = json::Object();
-  for (const auto& [element, child] : children) out[element] = child.to_json();
+  out.reserve(children.size() + 1);
+  if (member && !children.empty()) out.emplace(".", json::Object());
+  for (const auto& [element, child] : children) out.emplace(element, child.to_json());
   return out;
 }
 
@@ -57,6 +58,12 @@ const FieldSet* FieldSet::find(const std::string& element) const {
 void FieldSet::add(const FieldSet& other) {
   member = member || other.member;
   for (const auto& [element, child] : other.children) children[element].add(child);
+}
+
+void FieldSet::add(FieldSet&& other) {
+  member = member || other.member;
+  children.merge(other.children);  // what is not here yet moves over as it is
+  for (auto& [element, child] : other.children) children[element].add(std::move(child));
 }
 
 void FieldSet::subtract(const FieldSet& other) {

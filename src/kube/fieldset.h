@@ -21,6 +21,7 @@ struct FieldSet {
   [[nodiscard]] bool empty() const;
   [[nodiscard]] const FieldSet* find(const std::string& element) const;
   void add(const FieldSet& other);
+  void add(FieldSet&& other);
   void subtract(const FieldSet& other);
   [[nodiscard]] FieldSet intersect(const FieldSet& other) const;
   /// Drops branches that hold no member.
