@@ -68,6 +68,16 @@ TEST(MPIJobV2, APreemptedJobThatAsksForItStartsAgainAsAWhole) {
   EXPECT_EQ(world.names("Pod"), "m-worker-0 m-worker-1 m-worker-2");
 }
 
+TEST(MPIJobV2, WorkersDoNotWaitForALauncherThatWaitsForThem) {
+  TestWorld world(kV2);
+  world.settings.gang = Gang::kVolcano;
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")), 4);
+  json::make(world.job, {"spec", "launcherCreationPolicy"}) = "WaitForWorkersReady";
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")), 3);
+}
+
 TEST(MPIJobV1Alpha1, UnitsAreSpreadOverNodes) {
   TestWorld world(R"(
 apiVersion: kubeflow.org/v1alpha1

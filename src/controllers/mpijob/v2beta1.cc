@@ -253,7 +253,9 @@ void ensure_podgroup(Sync& sync) {
   const auto& policy = sync.policy("schedulingPolicy");
   PodGroupSpec spec;
   const auto& available = json::at(policy, "minAvailable");
-  spec.min_member = available.is_number() ? static_cast<int>(json::as_int(available)) : sync.workers() + 1;
+  // A launcher that waits for its workers cannot be one of those they wait for.
+  const bool launcher_last = json::as_string(sync.spec("launcherCreationPolicy")) == "WaitForWorkersReady" && sync.workers() > 0;
+  spec.min_member = available.is_number() ? static_cast<int>(json::as_int(available)) : launcher_last ? sync.workers() : sync.workers() + 1;
   spec.queue = json::text(json::at(policy, "queue"));
   if (spec.queue.empty()) spec.queue = annotation_of(sync.job, "scheduling.volcano.sh/queue-name");
   spec.priority_class = json::text(json::at(policy, "priorityClass"));
@@ -263,7 +265,8 @@ void ensure_podgroup(Sync& sync) {
   const auto& timeout = json::at(policy, "scheduleTimeoutSeconds");
   spec.timeout_s = timeout.is_number() ? timeout : json::Value(0);
   const auto& given = json::at(policy, "minResources");
-  spec.min_resources = given.is_object() ? given : min_resources_merged(sync.replicas, spec.min_member, sync.view);
+  const auto counted = launcher_last && !available.is_number() ? std::vector<ReplicaSpec>{sync.replicas[1]} : sync.replicas;
+  spec.min_resources = given.is_object() ? given : min_resources_merged(counted, spec.min_member, sync.view);
   json::Value notes;
   if (wants_requeue(sync.job)) notes = json::Object{{annotations::kSubmittedAt, json::at(sync.job, "metadata", "creationTimestamp")}};
   sync_podgroup(sync.plan, sync.job, spec, notes, sync.view, sync.settings.gang);
