@@ -106,7 +106,7 @@ std::string check_books(const CellAllocator& allocator) {
 
 std::string check_leaves(const CellAllocator& allocator) {
   const Cells& cells = allocator.cells();
-  std::map<Index, const Group*> users, reservers;
+  std::vector<const Group*> users(cells.physical.size(), nullptr), reservers(cells.physical.size(), nullptr);
   for (const Group* group : allocator.groups()) {
     const bool preempting = group->state == GroupState::kPreempting;
     for (const Group::Member& member : group->members) {
@@ -115,18 +115,19 @@ std::string check_leaves(const CellAllocator& allocator) {
         if (leaf == kNone) continue;
         if (group->has_virtual && cells.p(leaf).allocated_virtual == kNone && (preempting || cells.p(leaf).state == CellState::kUsed)) return fmt::format("{} is guaranteed but its leaf {} is not", group->name, cells.address(leaf));
         auto& owners = preempting ? reservers : users;
-        if (!owners.emplace(leaf, group).second) return fmt::format("leaf {} is given to {} and {}", cells.address(leaf), owners[leaf]->name, group->name);
+        if (owners[at(leaf)] != nullptr) return fmt::format("leaf {} is given to {} and {}", cells.address(leaf), owners[at(leaf)]->name, group->name);
+        owners[at(leaf)] = group;
       }
     }
     if (!preempting && group->allocated_pods == 0) return fmt::format("{} has no pod but stays", group->name);
   }
   for (const Index leaf : cells.leaves) {
     const PhysicalCell& c = cells.p(leaf);
-    const bool used = users.contains(leaf), reserved = reservers.contains(leaf);
+    const bool used = users[at(leaf)] != nullptr, reserved = reservers[at(leaf)] != nullptr;
     const CellState want = used ? (reserved ? CellState::kReserving : CellState::kUsed) : reserved ? CellState::kReserved : CellState::kFree;
     if (c.state != want) return fmt::format("leaf {} is {}, should be {}", cells.address(leaf), to_string(c.state), to_string(want));
     if ((c.priority != kFreePriority) != (used || reserved)) return fmt::format("leaf {} has priority {}", cells.address(leaf), c.priority);
-    if (used && allocator.user_of(leaf) != users[leaf]) return fmt::format("leaf {} names another user", cells.address(leaf));
+    if (used && allocator.user_of(leaf) != users[at(leaf)]) return fmt::format("leaf {} names another user", cells.address(leaf));
     if (c.allocated_virtual != kNone && c.virt != c.allocated_virtual) return fmt::format("leaf {} is bound to another cell than it was allocated with", cells.address(leaf));
   }
   return "";
@@ -147,14 +148,13 @@ std::string check_promises(const CellAllocator& allocator) {
     const auto [it, fresh] = taken.emplace(cell, cells.v(v).vc);
     if (!fresh && it->second != cells.v(v).vc) return fmt::format("{} serves two virtual clusters", cells.address(cell));
   }
-  const auto blocked = [&](Index cell) {
-    for (const auto& [other, vc] : taken) {
-      const PhysicalCell& a = cells.p(cell);
-      const PhysicalCell& b = cells.p(other);
-      if (a.chain == b.chain && a.leaf_begin < b.leaf_end && b.leaf_begin < a.leaf_end) return true;
-    }
-    return false;
-  };
+  // taken_before[i]: how many of the first i leaves lie in a taken cell.
+  std::vector<std::int32_t> taken_before(cells.leaves.size() + 1, 0);
+  for (const auto& [cell, vc] : taken) {
+    for (Index l = cells.p(cell).leaf_begin; l < cells.p(cell).leaf_end; ++l) taken_before[at(l) + 1] = 1;
+  }
+  for (std::size_t i = 1; i < taken_before.size(); ++i) taken_before[i] += taken_before[i - 1];
+  const auto blocked = [&](Index cell) { return taken_before[at(cells.p(cell).leaf_end)] > taken_before[at(cells.p(cell).leaf_begin)]; };
   for (std::size_t k = 0; k < cells.chains.size(); ++k) {
     const Chain& chain = cells.chains[k];
     std::int64_t carried = 0;  // cells of this level out of larger free ones
