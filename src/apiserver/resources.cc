@@ -145,6 +145,14 @@ std::vector<kube::Crd> Resources::crds_of(std::string_view group) const {
 
 void Resources::add(std::shared_ptr<Resource> resource) { builtin_.push_back(std::move(resource)); }
 
+/// A name that several groups have means the kind of the first group listed. Where people type `kubectl get podgroup` or
+/// `queue` they mean Volcano's, as on clusters that have Volcano; T9k's kinds are asked for by their full names.
+static int group_rank(const std::string& group) {
+  if (group.empty()) return 0;
+  if (group == "scheduling.volcano.sh") return 1;
+  return group.ends_with(".tensorstack.dev") ? 3 : 2;
+}
+
 void Resources::rebuild() {
   ++generation_;
   group_versions_.clear();
@@ -170,6 +178,8 @@ void Resources::rebuild() {
   for (const auto& [name, versions] : custom_) {
     for (const ResourcePtr& resource : versions) insert(resource);
   }
+  std::stable_sort(group_versions_.begin(), group_versions_.end(),
+                   [](const GroupVersion& a, const GroupVersion& b) { return group_rank(a.group) < group_rank(b.group); });
 }
 
 }  // namespace muster::apiserver
