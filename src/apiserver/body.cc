@@ -38,6 +38,14 @@ Result<std::vector<std::string>> drop_unknown(const Resource& resource, json::Va
   std::vector<std::string> unknown;
   if (resource.custom()) {
     if (resource.version->schema) resource.version->schema->prune(object, &unknown);
+    // Metadata is Kubernetes' own, whatever the definition says.
+    static const kube::Type* const kMetadata = kube::Schema::builtin().find_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    json::Value* metadata = object.is_object() ? object.get_object().if_contains("metadata") : nullptr;
+    if (metadata == nullptr || kMetadata == nullptr) return unknown;
+    const auto checked = kube::check_fields(*kMetadata, *metadata);
+    if (!checked) return fail(checked.error());
+    for (const std::string& field : *checked) unknown.push_back("metadata." + field);
+    if (!checked->empty()) kube::drop_unknown_fields(*kMetadata, *metadata);
     return unknown;
   }
   if (resource.type == nullptr) return unknown;

@@ -8,6 +8,7 @@
 #include "apiserver/writer.h"
 #include "base/strings.h"
 #include "kube/apply.h"
+#include "kube/defaults.h"
 #include "kube/meta.h"
 #include "kube/pod.h"
 #include "kube/strategic.h"
@@ -122,6 +123,8 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
   request.now = core.env.now();
   options.apply = true;
   const kube::Shape* shape = call.resource->shape();
+  // "cpu: 1" is the stored "1", not a change of it.
+  if (!call.resource->custom() && call.resource->type != nullptr) kube::canonicalise(*call.resource->type, applied);
   // An object that goes or comes between the look and the write is met by looking again.
   for (int attempt = 0;; ++attempt) {
     if (core.find(*call.resource, call.ns, call.name) == nullptr && call.subresource.empty()) {
