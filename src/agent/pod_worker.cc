@@ -10,8 +10,8 @@
 
 #include "agent/container_spec.h"
 #include "agent/names.h"
-#include "agent/probes.h"
 #include "agent/node_address.h"
+#include "agent/probes.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -103,7 +103,8 @@ PodWorker::PodWorker(Context& context,
       wake_(context.loop.make_signal()),
       patched_(context.loop.make_signal()) {
   const auto& status = at(*pod_, "status");
-  const auto node = context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
+  const auto node =
+      context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
   state_.host_ip = node ? node_address(*node, context_.host_ip) : context_.host_ip;
   if (const auto time = parse_time(json::as_string(at(status, "startTime"))); time)
     state_.start_time = *time;
@@ -555,8 +556,7 @@ Task<Result<void>> PodWorker::make_sandbox() {
   auto config = sandbox_config(*pod_, directory_);
   config.memory_volumes = volumes_.memory;
   std::ofstream(config.hosts_file) << "127.0.0.1\tlocalhost\n";
-  std::ofstream(config.resolv_conf_file)
-      << context_.resolv_conf(*pod_);
+  std::ofstream(config.resolv_conf_file) << context_.resolv_conf(*pod_);
   sandbox_known_ = true;
   const auto made = co_await context_.runtime.run_sandbox(std::move(config));
   if (!made) {
