@@ -69,12 +69,6 @@ std::string error_text(int code, std::string_view label, std::string_view routin
 
 std::string extender_error(int code, std::string_view message) { return fmt::format("Code: {}, Message: {}", code, message); }
 
-/// allocate messages begin with "[uid(ns/name)]: ", which the routine's prefix already says.
-std::string without_label(std::string_view message, std::string_view label) {
-  const std::string prefix = fmt::format("[{}]: ", label);
-  return std::string(message.starts_with(prefix) ? message.substr(prefix.size()) : message);
-}
-
 std::vector<std::string> texts(const Value& array) {
   std::vector<std::string> out;
   for (const Value& one : json::as_array(array)) out.push_back(json::text(one));
@@ -180,7 +174,7 @@ Extender::Outcome<Decision> Extender::schedule(Pod& pod, const Value& object, Ph
   pod.spec = *spec;
   pod.group = spec->group;
   Decision decision = allocator_.schedule({pod.ref, pod.spec, phase, &suggested, now});
-  if (decision.kind == Decision::Kind::kError) return tl::unexpected(Failure{400, error_text(400, label, routine, without_label(decision.reason, label))});
+  if (decision.kind == Decision::Kind::kError) return tl::unexpected(Failure{400, error_text(400, label, routine, decision.reason)});
   return decision;
 }
 

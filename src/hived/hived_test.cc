@@ -138,6 +138,15 @@ TEST(HivedCheck, TellsWhoWouldBeDowngraded) {
   EXPECT_NE(tree.find("virtual cluster a"), std::string::npos);
 }
 
+TEST(HivedExplain, NamesWhatIsFreeAndWhoHoldsTheRest) {
+  CellAllocator allocator = load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
+  const PodRef pod{"u1", "ns/p1"};
+  const PodSpec small = spec_of("a", 10, 1, "small");
+  const Decision decision = allocator.schedule({pod, small, Phase::kFiltering, nullptr, Time{}});
+  ASSERT_TRUE(allocator.add_allocated(pod, small, decision.bind, Time{}));
+  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "big")), "a needs 4 in one node for each of 1 pods (POOL: 0 of 1 cells free, 1 partly, the most free in one is 3; wait for small)");
+}
+
 TEST(HivedExtender, FilterBindAndInspect) {
   std::vector<json::Value> posted;
   auto extender = Extender::create(*parse_config(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")), [&](const json::Value& binding) {

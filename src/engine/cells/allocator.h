@@ -152,6 +152,9 @@ class CellAllocator {
   /// False: no such node, or nothing new.
   bool set_node(const std::string& node, bool healthy);
 
+  /// For people, when a gang waits: what it needs, what there is, who holds it. Looks at the nodes of the view; not for hot paths.
+  std::string explain(const PodSpec& spec) const;
+
   const Cells& cells() const { return cells_; }
   /// Known gangs by name.
   std::vector<const Group*> groups() const;
