@@ -430,7 +430,8 @@ class World {
             std::none_of(room.devices.begin(), room.devices.end(), [&](auto d) { return d >= p.spec.device_share_milli; })) {
           continue;
         }
-        return fail(fmt::format("{} waits although it fits on {}", key, name));
+        const auto why = engine_.why(key);
+        return fail(fmt::format("{} waits although it fits on {}: {}", key, name, why ? describe(why->refusal) : "it does not know why"));
       }
     }
   }
@@ -493,6 +494,7 @@ int main_of(int argc, char** argv) {
     const auto why = run(s, events, none);
     if (!why) return true;
     fmt::print("seed {} fails: {}\n", s, *why);
+    std::fflush(stdout);
     minimise(s, events);
     return false;
   };
