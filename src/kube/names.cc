@@ -78,7 +78,7 @@ std::vector<std::string> qualified_name_problems(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
     if (text.find('/', slash + 1) != std::string_view::npos) {
-      return {"a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+      return {"a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
               "'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
               "subdomain prefix and '/' (e.g. 'example.com/MyName')"};
     }
