@@ -4,10 +4,13 @@
 /// clients of the other rooms. Everything runs on the loop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "apiserver/pod_streams.h"
+#include "json/json.h"
 #include "net/http.h"
 #include "store/store.h"
 
@@ -20,6 +23,8 @@ struct ServerOptions {
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;          // for the kubernetes service's endpoints; set_endpoint() when known later
+  /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks. `old_object` is null on create.
+  std::function<std::vector<Cause>(const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings)> custom_rules;
 };
 
 struct Core;

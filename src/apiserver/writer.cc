@@ -119,6 +119,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   if (!admitted) co_return fail(admitted.error());
 
   auto causes = check_create(*resource, object);
+  if (causes.empty() && core_.options.custom_rules) causes = core_.options.custom_rules(object, nullptr, warnings);
   if (!causes.empty()) {
     if (generated) json::make(object, {"metadata", "name"}) = "";
     co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
@@ -180,6 +181,7 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
     if (!addressed) return fail(addressed.error());
     if (!same_content(next, live)) {
       auto causes = check_update(resource, next, live);
+      if (causes.empty() && options.subresource.empty() && core_.options.custom_rules) causes = core_.options.custom_rules(next, &live, nullptr);
       if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
     }
   }

@@ -17,6 +17,7 @@
 #include "apiserver/server.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "controllers/common/admission.h"
 #include "main/components.h"
 #include "main/data_dir.h"
 #include "main/flags.h"
@@ -98,6 +99,12 @@ class Cluster {
     server_options.ca_pem = identity->ca.certificate_pem;
     server_options.token_key_pem = identity->token_key;
     server_options.admin_token = identity->admin_token;
+    // What a cluster with the operators installed has as validating webhooks.
+    server_options.custom_rules = [](const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings) {
+      auto verdict = controllers::admit(object, old_object);
+      if (warnings != nullptr) warnings->insert(warnings->end(), verdict.warnings.begin(), verdict.warnings.end());
+      return std::move(verdict.errors);
+    };
     server_options.address = options_.address;
     server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(server_options));
     const auto started = co_await server_->start();
