@@ -242,7 +242,7 @@ class CellAllocator {
   Cells cells_;
   std::vector<std::unique_ptr<Group>> groups_;  // by index; holes in free_groups_
   std::vector<Index> free_groups_;
-  std::unordered_map<std::string, Index> group_names_;
+  std::unordered_map<std::string, Index> group_names_;  // looked up, never iterated
 
   // Scratch of one call, kept to save allocations.
   bool ignore_suggested_ = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "base/strings.h"
 #include "engine/cells/cells.h"
@@ -65,7 +66,7 @@ class Builder {
   const Config& config_;
   std::unordered_map<std::string, const CellTypeSpec*> specs_;
   std::vector<std::string> type_names_;
-  std::unordered_map<std::string, Pin> pins_;
+  std::map<std::string, Pin> pins_;
   std::vector<Index> scratch_;
 };
 
@@ -352,7 +353,6 @@ Result<void> Builder::add_pinned_cell(Index vc, const PinnedCellSpec& spec, std:
   if (pin == pins_.end()) {
     std::vector<std::string> names;
     for (const auto& [id, unused] : pins_) names.push_back(id);
-    std::sort(names.begin(), names.end());
     return bad(spec.line, fmt::format("pinned cell not found in physicalCells: VC: {}, ID: {}{}", name, spec.id, known_names(names, spec.id)));
   }
   if (pin->second.owner != kNone) {
