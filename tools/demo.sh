@@ -33,7 +33,7 @@ until_job() {
   return 1
 }
 
-say "A cluster of one node with one GPU, in this process, in $home"
+say "A cluster of one node with one GPU, in a temporary folder"
 "$muster" up --data "$home" --listen 127.0.0.1:0 --nodes 1 --gpus 1 >"$home/log" 2>&1 &
 server=$!
 for _ in $(seq 150); do

@@ -12,6 +12,10 @@
 namespace muster::client {
 namespace {
 
+/// Nanoseconds, so that events sorted by name are sorted by time, as client-go names them; the last three digits only
+/// keep two recorders apart.
+std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now().us) * 1000 + env.random() % 1000; }
+
 constexpr std::size_t kQueueMax = 2'000;
 constexpr std::size_t kKnownMax = 4'096;
 constexpr std::size_t kMessageBytesMax = 1'024;
@@ -91,7 +95,7 @@ Task<void> write_one(std::shared_ptr<State> state, KnownPtr known) {
     }
     // Events expire; a new one under a new name begins.
     known->created = false;
-    known->name = fmt::format("{}.{:016x}", json::text(json::at(known->object, "involvedObject", "name")), state->env.random());
+    known->name = fmt::format("{}.{:016x}", json::text(json::at(known->object, "involvedObject", "name")), event_stamp(state->env));
     json::make(known->object, {"metadata", "name"}) = known->name;
     known->count = 1;
     json::make(known->object, {"firstTimestamp"}) = last;
@@ -164,7 +168,7 @@ class LoopEventRecorder final : public EventRecorder {
     }
     auto known = std::make_shared<Known>();
     known->key = std::move(key);
-    known->name = fmt::format("{}.{:016x}", kube::name_of(object), state.env.random());
+    known->name = fmt::format("{}.{:016x}", kube::name_of(object), event_stamp(state.env));
     const auto ns = kube::namespace_of(object);
     known->ns = ns.empty() ? "default" : std::string(ns);
     known->object = make_event(state, object, field_path, type, reason, message, known->name, known->ns);

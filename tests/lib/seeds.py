@@ -19,7 +19,7 @@ kind: Node
 metadata:
   name: {name}
   labels: {{kubernetes.io/hostname: "{name}"{role}}}
-spec: {{}}
+spec: {taint}
 status:
   addresses:
   - {{type: InternalIP, address: {ip}}}
@@ -40,7 +40,7 @@ def node_file(directory, nodes):
     """nodes: (name, ip, gpus, is_master)."""
     path = pathlib.Path(directory) / "nodes.yaml"
     path.write_text("---\n".join(
-        NODE.format(name=name, ip=ip, role=', node-role.kubernetes.io/master: ""' if master else "", gpus=f', nvidia.com/gpu: "{gpus}"' if gpus else "")
+        NODE.format(name=name, ip=ip, taint='{taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}' if master else "{}", role=', node-role.kubernetes.io/master: ""' if master else "", gpus=f', nvidia.com/gpu: "{gpus}"' if gpus else "")
         for name, ip, gpus, master in nodes))
     return path
 

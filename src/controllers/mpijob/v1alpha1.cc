@@ -136,7 +136,7 @@ bool ensure_access(Plan& plan, const json::Value& job, const View& view, const A
   const auto account = name_of(job) + "-launcher";
   ensure_account(plan, job, view, account);
   LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}, {"resourceNames", names}},
-                                             json::Object{{"verbs", json::Array{"create"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
+                                             json::Object{{"verbs", json::Array{"create", "get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
   return ensure_role(plan, job, view, access);
 }
 
