@@ -1,5 +1,6 @@
 /// CustomResourceDefinitions: what they serve, their structural schemas (pruning, defaulting, validation), printer
 /// columns, status and scale subresources. Versions share one storage; conversion strategy None changes apiVersion.
+/// CEL rules (x-kubernetes-validations) are kept in the schema and not evaluated.
 #pragma once
 
 #include <memory>

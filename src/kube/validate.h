@@ -18,6 +18,7 @@ void prepare_status_update(const Gvk& gvk, json::Value& updated, const json::Val
 /// Name rules, metadata, spec rules with Kubernetes' field paths and texts. Empty: valid.
 std::vector<Cause> validate_create(const Gvk& gvk, bool namespaced, const json::Value& object);
 std::vector<Cause> validate_update(const Gvk& gvk, bool namespaced, const json::Value& updated, const json::Value& live);
+/// `name_rule`: "subdomain" (also for ""), "label", "label1035" or "path".
 std::vector<Cause> validate_metadata(bool namespaced, const json::Value& object, std::string_view name_rule);
 
 /// `Pod "x" is invalid: [a, b]` with causes, ready to be sent.
