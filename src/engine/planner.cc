@@ -37,12 +37,13 @@ Plan Planner::decide(Time now) {
   const std::vector<GangId> dirty = state_.take_dirty_gangs();
   if (dirty.size() == 1 && place_at_once(dirty.front())) return std::move(plan_);
   for (const GangId id : dirty) reclassify(id);
-  wake();
-  refresh_reservations();
+  // First: a nomination that is given up frees room that others must see in this very decision.
   if (!nominated_.empty()) {
     try_nominated();
     for (const GangId id : state_.take_dirty_gangs()) reclassify(id);
   }
+  wake();
+  refresh_reservations();
 
   while (const auto candidate = pick()) {
     const GangId id = candidate->gang;
