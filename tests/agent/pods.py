@@ -22,6 +22,10 @@ from muster import Muster, kubectls  # noqa: E402
 checks = []
 
 
+class Skipped(Exception):
+    pass
+
+
 def check(function):
     checks.append(function)
     return function
@@ -457,8 +461,7 @@ def gpus_are_given_by_index(c):
 @check
 def top_shows_usage(c):
     if "metrics.k8s.io" not in c.muster.kubectl("api-versions").stdout:
-        print("SKIPPED top_shows_usage: the API server does not serve metrics.k8s.io yet")
-        return
+        raise Skipped("the API server does not serve metrics.k8s.io")
     c.create(pod("busy", "x=$(head -c 30000000 /dev/zero | tr '\\0' x); while :; do :; done"))
     c.running("busy")
     deadline = time.monotonic() + 20
@@ -542,6 +545,8 @@ def main():
                 one(cluster)
                 passed += 1
                 print(f"ok    {one.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
+            except Skipped as why:
+                print(f"SKIPPED {one.__name__}: {why}", flush=True)
             except Exception:  # noqa: BLE001
                 failed += 1
                 print(f"FAIL  {one.__name__}\n{traceback.format_exc()}", flush=True)
