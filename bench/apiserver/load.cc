@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -159,6 +160,8 @@ Task<void> measure_fanout(Load& load) {
 
 Task<void> run(Load& load) {
   (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces", R"({"metadata":{"name":"load"}})"));
+  // A real server without its controller manager has nobody who makes the account that pods need.
+  (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces/load/serviceaccounts", R"({"metadata":{"name":"default"}})"));
   co_await load.loop.sleep(std::chrono::milliseconds(500));
   for (const int clients : {1, 16, 64}) {
     const int total = clients == 1 ? load.creates / 4 : load.creates;
