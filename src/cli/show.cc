@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/fetch.h"
+#include "cli/lean.h"
 #include "cli/node.h"
 #include "cli/view_job.h"
 #include "kube/meta.h"
@@ -118,16 +119,23 @@ Task<void> fetch_into(Session& session, const client::Resource& resource, client
   }
 }
 
+Task<void> fetch_pods(Session& session, NodeObjects& all) {
+  auto pods = co_await lean_list(session, client::resources::kPods, "", pod_members());
+  if (pods) {
+    all.pods = std::move(*pods);
+  } else {
+    all.failure = pods.error();
+  }
+}
+
 Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
   NodeObjects all;
-  client::ListOptions alive;
-  alive.field_selector = "status.phase!=Failed,status.phase!=Succeeded";
   client::ListOptions maps;
   maps.ns = "kube-system";
   maps.label_selector = "ack.node.gpu.schedule=topology";
   std::vector<Task<void>> tasks;
   tasks.push_back(fetch_into(session, client::resources::kNodes, client::ListOptions{}, all.nodes, all));
-  tasks.push_back(fetch_into(session, client::resources::kPods, alive, all.pods, all));
+  tasks.push_back(fetch_pods(session, all));
   tasks.push_back(fetch_into(session, client::resources::kConfigMaps, maps, all.maps, all));
   co_await run_all(session.env, std::move(tasks));
   if (all.failure) co_return fail(*all.failure);
