@@ -17,6 +17,7 @@ class ControllersComponent final : public Component {
     // Pods of a gang wait until its PodGroup is admitted, and only a scheduler admits it.
     controllers::set_gang_scheduler(options.settings, context_.without.contains("scheduler") ? "none" : "volcano");
     options.settings.pytorch_init_lookup = "getent hosts";
+    options.settings.exec_over_websocket = true;
     options.settings.force_delete_after = std::chrono::minutes(1);
     client_ = context_.make_client("system:muster-controllers");
     informers_ = std::make_unique<client::Informers>(context_.loop, *client_);

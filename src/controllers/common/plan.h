@@ -105,6 +105,8 @@ struct Settings {
   /// How workers ask for their master's name. Pods that are processes of this machine have `getent hosts` for sure.
   std::string pytorch_init_lookup = "nslookup";
   std::string kubectl_delivery_image = "kubeflow/kubectl-delivery:latest";
+  /// Launchers that exec into their workers may do so by GET too: that is how a kubectl from 1.31 on opens a WebSocket.
+  bool exec_over_websocket = false;
   /// A pod that still terminates this long after its grace period is deleted by force, so that a dead node
   /// cannot hold up a restart for ever. Zero: never.
   Duration force_delete_after = Duration{0};

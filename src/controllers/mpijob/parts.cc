@@ -56,6 +56,10 @@ bool ensure(Plan& plan, const json::Value& job, const View& view, std::string_vi
   return true;
 }
 
+json::Array exec_verbs(const Settings& settings) {
+  return settings.exec_over_websocket ? json::Array{"create", "get"} : json::Array{"create"};
+}
+
 bool ensure_account(Plan& plan, const json::Value& job, const View& view, const std::string& account) {
   // An account that somebody prepared for the launcher is used as it is.
   if (view.find(kinds::kServiceAccount, account) == nullptr) {

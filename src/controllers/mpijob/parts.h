@@ -27,6 +27,8 @@ struct LauncherAccess {
   std::string account;  // ServiceAccount name
   json::Array rules;
 };
+/// The verbs on pods/exec.
+json::Array exec_verbs(const Settings& settings);
 bool ensure_account(Plan& plan, const json::Value& job, const View& view, const std::string& account);
 bool ensure_role(Plan& plan, const json::Value& job, const View& view, const LauncherAccess& access);
 

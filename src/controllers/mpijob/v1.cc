@@ -196,7 +196,7 @@ class MPIJob : public TrainingKind {
     json::Array names;
     for (int i = 0; i < wanted; ++i) names.push_back(json::Value(worker_name(pass.job, i)));
     LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get", "list", "watch"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}},
-                                               json::Object{{"verbs", json::Array{"create"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
+                                               json::Object{{"verbs", exec_verbs(pass.settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
     if (!ensure_role(pass.plan, pass.job, pass.view, access)) return false;
     for (const auto* worker : workers) {
       if (index_label(*worker, labels::kReplicaIndex) >= wanted) delete_pod(pass.plan, *worker);

@@ -130,13 +130,13 @@ json::Value config_map(const json::Value& job, const Allocation& allocation, std
   return map;
 }
 
-bool ensure_access(Plan& plan, const json::Value& job, const View& view, const Allocation& allocation) {
+bool ensure_access(Plan& plan, const json::Value& job, const View& view, const Allocation& allocation, const Settings& settings) {
   json::Array names;
   for (int i = 0; i < allocation.workers; ++i) names.push_back(json::Value(worker_name(job, i)));
   const auto account = name_of(job) + "-launcher";
   ensure_account(plan, job, view, account);
   LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}, {"resourceNames", names}},
-                                             json::Object{{"verbs", json::Array{"create", "get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
+                                             json::Object{{"verbs", exec_verbs(settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
   return ensure_role(plan, job, view, access);
 }
 
@@ -229,7 +229,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   const auto& slots_value = json::at(spec, "slotsPerWorker");
   const auto slots = slots_value.is_number() ? json::as_int(slots_value) : std::max<std::int64_t>(1, allocation.units);
   if (!done) {
-    if (!ensure(plan, job, view, kinds::kConfigMap, config_map(job, allocation, slots), {"data"}) || !ensure_access(plan, job, view, allocation)) return plan;
+    if (!ensure(plan, job, view, kinds::kConfigMap, config_map(job, allocation, slots), {"data"}) || !ensure_access(plan, job, view, allocation, settings)) return plan;
   }
   const auto wanted = done ? 0 : allocation.workers;
   if (set == nullptr && !done) {
