@@ -35,7 +35,7 @@ mpi.MPI_Finalize()
 
 
 def mpi(c):
-    keys = pathlib.Path(tempfile.mkdtemp(prefix="muster-keys-"))
+    keys = pathlib.Path(tempfile.mkdtemp(prefix="muster-keys-", dir=c.muster.data))
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True)
     data = {k: base64.b64encode((keys / f).read_bytes()).decode() for k, f in (("host", "host"), ("id", "user"), ("authorized_keys", "user.pub"))}

@@ -155,7 +155,7 @@ def a_missing_configmap_is_waited_for(c):
 
 @check
 def volumes_of_every_kind(c):
-    host = tempfile.mkdtemp(prefix="muster-hostpath-")
+    host = tempfile.mkdtemp(prefix="muster-hostpath-", dir=c.muster.data)
     (pathlib.Path(host) / "f").write_text("from host\n")
     script = """cat /v/config/colour /v/secret/password /v/down/labels /v/host/f; echo; cat /v/proj/a/name; echo
                 df -k /dev/shm | tail -1 | awk '{print $2}'; echo mine > /v/empty/x; cat /v/other/x; stat -c %a /v/secret/..data/password
@@ -282,7 +282,7 @@ def probes_decide_about_ready_and_restart(c):
 
 @check
 def hooks_and_grace(c):
-    host = tempfile.mkdtemp(prefix="muster-hooks-")
+    host = tempfile.mkdtemp(prefix="muster-hooks-", dir=c.muster.data)
     volume = {"volumes": [{"name": "h", "hostPath": {"path": host}}]}
     c.create(pod("hooked", "trap 'echo term >> /h/log; exit 0' TERM; while :; do sleep 0.05; done",
                  container={"volumeMounts": [{"name": "h", "mountPath": "/h"}],
@@ -321,7 +321,7 @@ def logs_with_every_flag(c):
 
 @check
 def logs_follow_to_the_end(c):
-    host = tempfile.mkdtemp(prefix="muster-follow-")
+    host = tempfile.mkdtemp(prefix="muster-follow-", dir=c.muster.data)
     c.create(pod("chatty", "echo one; until test -e /h/go; do sleep 0.02; done; echo two; printf three", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
                  volumes=[{"name": "h", "hostPath": {"path": host}}]))
     c.running("chatty")
@@ -380,7 +380,7 @@ def attach_talks_to_the_running_command(c):
 
 @check
 def cp_both_ways(c):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-cp-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-cp-", dir=c.muster.data))
     (folder / "up").write_bytes(os.urandom(100_000))
     c.muster.kubectl("cp", str(folder / "up"), "target:/tmp/muster-cp-target")
     c.muster.kubectl("cp", "target:/tmp/muster-cp-target", str(folder / "down"))
@@ -501,7 +501,7 @@ def hollow_nodes_only_seem_to_run(c):
 
 @check
 def pods_survive_kill_9_of_muster(c):
-    host = tempfile.mkdtemp(prefix="muster-survive-")
+    host = tempfile.mkdtemp(prefix="muster-survive-", dir=c.muster.data)
     c.create(pod("survivor", "echo before; until test -e /h/go; do sleep 0.02; done; echo after; exit 9", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
                  volumes=[{"name": "h", "hostPath": {"path": host}}]),
              pod("orphan", "while :; do sleep 1; done"))
