@@ -109,6 +109,7 @@ void Planner::reclassify(GangId id) {
       parked_queue_.insert(id);
     }
     release_of(id);
+    if (wait.nominated) drop_nominations(id);  // What may not start must not hold room.
     refuse(id, std::move(refusal));
     update_phase(id);
     return;
