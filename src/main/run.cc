@@ -79,13 +79,6 @@ class Operator {
       controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
     }
-    if (!without("controllers")) {
-      controllers::Options jobs;
-      controllers::set_gang_scheduler(jobs.settings, "muster");
-      jobs.workloads = false;  // the cluster has its own controller manager
-      controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(jobs));
-      loop_.spawn(controllers_->start());
-    }
     log::info("main", "working");
     return {};
   }
