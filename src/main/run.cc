@@ -164,6 +164,9 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   if (options.leader_elect) {
     client::LeaderOptions election;
     election.ns = options.ns;
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    election.identity = fmt::format("{}_{}_{:08x}", host, ::getpid(), static_cast<std::uint32_t>(loop.random()));
     election.on_started = [&] {
       const auto begun = worker.begin();
       if (!begun) log::error("main", "{}", begun.error().message);
