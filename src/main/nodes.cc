@@ -63,10 +63,14 @@ json::Value virtual_node(int index, const NodesRequest& request, Time now) {
                            {"memory", fmt::format("{}Ki", memory_kib())},
                            {"ephemeral-storage", "100Gi"},
                            {"pods", "110"}};
-  if (request.gpus > 0) {
-    labels["nvidia.com/gpu.count"] = std::to_string(request.gpus);
-    if (request.simulated) labels["muster.dev/gpu-simulated"] = "true";
-    capacity["nvidia.com/gpu"] = std::to_string(request.gpus);
+  // A real GPU is in one node only; the machine's belong to the first.
+  const bool real = !request.real_gpus.empty();
+  const auto gpus = !real ? static_cast<std::size_t>(std::max(0, request.gpus)) : index == 0 ? request.real_gpus.size() : 0;
+  if (gpus > 0) {
+    labels["nvidia.com/gpu.count"] = std::to_string(gpus);
+    if (real) labels["nvidia.com/gpu.product"] = replace_all(request.real_gpus.front(), " ", "-");
+    else labels["muster.dev/gpu-simulated"] = "true";
+    capacity["nvidia.com/gpu"] = std::to_string(gpus);
   }
   return json::Value{{"kind", "Node"},
                      {"apiVersion", "v1"},

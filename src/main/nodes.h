@@ -15,7 +15,7 @@ namespace muster {
 struct NodesRequest {
   std::string nodes;  // a number, or the path of a file with Node objects
   int gpus = 4;
-  bool simulated = true;  // no real GPUs on this machine
+  std::vector<std::string> real_gpus;  // models of this machine's GPUs: node-0 has them all; empty: simulated ones
 };
 
 /// Errors name the file and what was wrong in it.

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "agent/devices.h"
 #include "apiserver/server.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -37,16 +38,17 @@ constexpr const char* kHelp =
     "  --data DIR          where everything is kept (default $MUSTER_HOME or ~/.muster)\n"
     "  --listen ADDR:PORT  where the API is served (default 127.0.0.1:6443; port 0 picks one)\n"
     "  --nodes N|FILE      so many virtual nodes, or the Node objects of a file (default 3 on the first start)\n"
-    "  --gpus N            GPUs of each virtual node (default 4)\n"
+    "  --gpus N            simulated GPUs of each virtual node (default: this machine's own GPUs, else 4)\n"
     "  --kubeconfig FILE   also write the kubeconfig there\n"
     "  --hollow            pods are only said to run; no process is started\n"
     "  --hived-config FILE     virtual clusters and cells, in HiveD's own format\n"
     "  --scheduler-config FILE Volcano's scheduler configuration (default: Muster's own policy)\n"
+    "  --images FILE       which folder is the root of which image (docs/agent.md); others run on this machine's files\n"
     "  --without LIST      leave out scheduler, controllers, agent (comma separated)\n"
     "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
 
 struct UpOptions {
-  std::string data, listen = "127.0.0.1:6443", nodes, gpus = "4", kubeconfig, without, hived_config, scheduler_config;
+  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images;
   bool hollow = false, detach = false, help = false;
   std::string address;
   std::uint16_t port = 0;
@@ -58,7 +60,7 @@ Result<UpOptions> parse_up(int argc, char** argv) {
   options.data = default_data_dir();
   const auto parsed = parse_flags(argc, argv, 2,
                                   {{"data", &options.data}, {"listen", &options.listen}, {"nodes", &options.nodes}, {"gpus", &options.gpus},
-                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"hollow", nullptr, &options.hollow},
+                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"hollow", nullptr, &options.hollow},
                                    {"detach", nullptr, &options.detach}, {"help", nullptr, &options.help}});
   if (!parsed) return fail(parsed.error());
   const auto colon = options.listen.rfind(':');
@@ -70,7 +72,7 @@ Result<UpOptions> parse_up(int argc, char** argv) {
   options.address = options.listen.substr(0, colon);
   if (options.address.empty()) options.address = "0.0.0.0";
   if (options.address.starts_with('[') && options.address.ends_with(']')) options.address = options.address.substr(1, options.address.size() - 2);
-  if (!parse_int(options.gpus)) return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
+  if (!options.gpus.empty() && !parse_int(options.gpus)) return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
   for (const std::string& part : split_nonempty(options.without, ',')) {
     if (part != "scheduler" && part != "controllers" && part != "agent") {
       return fail(Code::kBadRequest, fmt::format("--without {}: wanted scheduler, controllers or agent", part));
@@ -150,8 +152,12 @@ class Cluster {
     const bool first = !std::filesystem::exists(options_.data + "/muster.db");
     if (options_.nodes.empty() && !first) return std::optional<std::vector<json::Value>>();
     NodesRequest request;
-    request.nodes = options_.nodes.empty() ? "3" : options_.nodes;
-    request.gpus = static_cast<int>(*parse_int(options_.gpus));
+    if (options_.gpus.empty()) {
+      for (const agent::Gpu& gpu : agent::find_gpus()) request.real_gpus.push_back(gpu.model);
+    } else {
+      request.gpus = static_cast<int>(*parse_int(options_.gpus));
+    }
+    request.nodes = !options_.nodes.empty() ? options_.nodes : request.real_gpus.empty() ? "3" : "1";
     auto nodes = plan_nodes(request, const_cast<net::Loop&>(loop_).now());
     if (!nodes) return fail(nodes.error());
     return std::optional<std::vector<json::Value>>(std::move(*nodes));
@@ -190,6 +196,7 @@ class Cluster {
         .hollow = options_.hollow,
         .scheduler_config = options_.scheduler_config,
         .hived_config = options_.hived_config,
+        .images = options_.images,
         .without = options_.left_out,
         .make_client = [this](const std::string& user) { return make_client(user); },
     });
