@@ -84,6 +84,7 @@ struct Core {
   Image image;
   Resources resources;
   PodStreams* pod_streams = nullptr;
+  MetricsSource* metrics_source = nullptr;
   bool stopping = false;
   bool ready = false;
   std::set<Signal*> sleepers;  // housekeeping that stop() wakes

@@ -32,6 +32,22 @@ std::shared_ptr<Resource> make_builtin(const kube::ResourceInfo& info) {
   return resource;
 }
 
+std::shared_ptr<Resource> make_metrics(const std::string& plural, const std::string& kind, bool namespaced) {
+  auto resource = std::make_shared<Resource>();
+  resource->info.group = std::string(kMetricsGroup);
+  resource->info.version = "v1beta1";
+  resource->info.plural = plural;
+  resource->info.singular = plural.substr(0, plural.size() - 1);
+  resource->info.kind = kind;
+  resource->info.namespaced = namespaced;
+  resource->info.verbs = {"get", "list"};
+  resource->rules = resource->info.gvk();
+  resource->storage = resource->group_resource();
+  resource->storage_api_version = resource->api_version();
+  resource->stored = false;
+  return resource;
+}
+
 }  // namespace
 
 bool Resource::has_verb(std::string_view verb) const { return contains(info.verbs, verb); }
@@ -64,6 +80,8 @@ Resources::Resources() {
       builtin_.push_back(std::move(old));
     }
   }
+  builtin_.push_back(make_metrics("nodes", "NodeMetrics", false));
+  builtin_.push_back(make_metrics("pods", "PodMetrics", true));
   rebuild();
 }
 

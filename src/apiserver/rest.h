@@ -38,6 +38,8 @@ Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted)
 Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted);
 Task<void> stream_pod(Core& core, Call& call, net::ResponseWriter& writer);
 Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accepted);
+/// metrics.k8s.io.
+Task<Result<net::Response>> read_usage(Core& core, Call& call);
 
 /// One object in the negotiated form; Tables need `now`.
 Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const Stored& stored);

@@ -230,6 +230,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
 Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
   const Resource& resource = *call.resource;
   const std::string& sub = call.subresource;
+  if (resource.info.group == kMetricsGroup) co_return co_await read_usage(core_, call);
   if (sub == "scale") {
     if (call.verb == "get") co_return co_await get_scale(core_, call, accepted);
     if (call.verb == "update" || call.verb == "patch") co_return co_await update_scale(core_, call, accepted);

@@ -97,4 +97,6 @@ net::Handler Server::handler() {
 
 void Server::set_pod_streams(PodStreams* streams) { core_->pod_streams = streams; }
 
+void Server::set_metrics_source(MetricsSource* source) { core_->metrics_source = source; }
+
 }  // namespace muster::apiserver

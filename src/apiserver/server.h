@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/metrics_source.h"
 #include "apiserver/pod_streams.h"
 #include "json/json.h"
 #include "net/http.h"
@@ -44,6 +45,8 @@ class Server {
   [[nodiscard]] net::Handler handler();
   /// Who answers logs, exec, attach and port-forward; null: nobody.
   void set_pod_streams(PodStreams* streams);
+  /// Who answers metrics.k8s.io; null: nobody, its lists are empty.
+  void set_metrics_source(MetricsSource* source);
 
  private:
   std::unique_ptr<Core> core_;

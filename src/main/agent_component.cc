@@ -37,6 +37,19 @@ class Streams final : public apiserver::PodStreams {
   agent::PodStreamServer& server_;
 };
 
+/// The server's idea of metrics over the agent's.
+class Usage final : public apiserver::MetricsSource {
+ public:
+  explicit Usage(agent::Metrics& metrics) : metrics_(metrics) {}
+  Task<json::Array> node_metrics() override { return metrics_.node_metrics(); }
+  Task<json::Array> pod_metrics(std::string ns) override {
+    return metrics_.pod_metrics(std::move(ns));
+  }
+
+ private:
+  agent::Metrics& metrics_;
+};
+
 class AgentComponent final : public Component {
  public:
   explicit AgentComponent(ComponentContext& context)
@@ -46,17 +59,23 @@ class AgentComponent final : public Component {
     options.api_address = context.api_address;
     options.api_port = context.api_port;
     options.hollow = context.hollow;
+    options.images_file = context.images;
     agent_ = agent::make_agent(context.loop, *client_, std::move(options));
     streams_ = std::make_unique<Streams>(agent_->streams());
+    usage_ = std::make_unique<Usage>(agent_->metrics());
   }
   std::string name() const override { return "agent"; }
   Task<Result<void>> start() override {
     auto started = co_await agent_->start();
-    if (started) context_.server.set_pod_streams(streams_.get());
+    if (started) {
+      context_.server.set_pod_streams(streams_.get());
+      context_.server.set_metrics_source(usage_.get());
+    }
     co_return started;
   }
   Task<void> stop() override {
     context_.server.set_pod_streams(nullptr);
+    context_.server.set_metrics_source(nullptr);
     co_await agent_->stop(/*remove_pods=*/true);
   }
 
@@ -65,6 +84,7 @@ class AgentComponent final : public Component {
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<agent::Agent> agent_;
   std::unique_ptr<Streams> streams_;
+  std::unique_ptr<Usage> usage_;
 };
 
 }  // namespace
