@@ -95,7 +95,11 @@ Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::V
     total += wanted_by(one);
   }
   total = std::max(total, own);  // an init container may ask for more than all others
-  if (total == 0) return EnvList{};
+  // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that one.
+  if (total == 0) {
+    const auto share = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
+    return EnvList{{"NVIDIA_VISIBLE_DEVICES", share.empty() ? "void" : share}, {"CUDA_VISIBLE_DEVICES", share}};
+  }
   const auto indices = ledger.take(text(at(pod, "spec", "nodeName")),
                                    std::string(kube::uid_of(pod)),
                                    static_cast<int>(total),
