@@ -59,7 +59,6 @@ struct Config {
 
   std::int32_t reservations = 1;                  ///< Blocked gangs that hold a reservation at once.
   Duration patience = std::chrono::minutes(10);   ///< Unknown durations: wait this long before room is held back.
-  Duration min_runtime = std::chrono::seconds(0);  ///< A pod younger than this is no victim of reclaim.
   std::int32_t reason_limit = 1000;               ///< Waits recomputed in one decide(), at most.
 };
 

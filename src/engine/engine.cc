@@ -23,6 +23,7 @@ void Engine::apply(const Event& event) { impl_->state.apply(event); }
 Plan Engine::decide(Time now) {
   if (impl_->state.config().policy == Policy::kVolcano) {
     (void)impl_->state.take_dirty_gangs();
+    (void)impl_->state.take_completions();
     return volcano::Session(impl_->state, now).run();
   }
   return impl_->planner.decide(now);

@@ -59,7 +59,8 @@ TEST(Engine, SaysWhyAGangWaitsWithNumbers) {
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.waits.size(), 1U);
   EXPECT_EQ(plan.waits[0].pod, "d/p");
-  EXPECT_EQ(node_message(plan.waits[0].refusal), "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable.");
+  EXPECT_EQ(node_message(plan.waits[0].refusal), "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: "
+            "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.");
   ASSERT_EQ(plan.waits[0].refusal.shortages.size(), 1U);
   EXPECT_EQ(plan.waits[0].refusal.shortages[0].wanted, 8);
   EXPECT_EQ(plan.waits[0].refusal.shortages[0].available, 4);

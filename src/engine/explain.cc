@@ -10,6 +10,22 @@ namespace {
 
 constexpr std::size_t kAheadShown = 3;
 
+/// Could the node take the pod if others left it?
+bool eviction_may_help(Cause cause) {
+  switch (cause) {
+    case Cause::kPorts:
+    case Cause::kTooManyPods:
+    case Cause::kResource:
+    case Cause::kDevices:
+    case Cause::kPodAntiAffinity:
+    case Cause::kExistingAntiAffinity:
+    case Cause::kSpread:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 void Planner::refuse(GangId id, Refusal refusal) {
@@ -58,6 +74,20 @@ Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
   return r;
 }
 
+bool Planner::never_preempts(GangId id) const {
+  const GangState& gang = state_.gang(id);
+  if (gang.spec.preemption_policy == PreemptionPolicy::kNever) return true;
+  const auto waits = std::find_if(gang.pods.begin(), gang.pods.end(), [&](PodId p) { return state_.pod(p).phase == PodPhase::kPending; });
+  return waits != gang.pods.end() && state_.pod(*waits).preemption_policy == PreemptionPolicy::kNever;
+}
+
+/// What is told of a shape, with what is this gang's own.
+Refusal Planner::story_of(const Shape& shape, GangId id) const {
+  Refusal r = shape.refusal;
+  if (!r.preemption.empty() && never_preempts(id)) r.preemption = "not eligible due to preemptionPolicy=Never.";
+  return r;
+}
+
 /// Counts the nodes by what each lacks for one member, and says how much the best one has.
 Refusal Planner::explain_nodes(GangId id) {
   Refusal r;
@@ -70,6 +100,11 @@ Refusal Planner::explain_nodes(GangId id) {
   const PodId pod = tasks.front();
   const TaskClass& cls = state_.cls_of(pod);
   std::map<std::string, std::int32_t> causes;
+  std::map<std::string, std::int32_t> after_eviction;
+  const Preemptor who{state_.pod(pod).cls, state_.gang(id).spec.priority, state_.gang(id).tenant, id, false};
+  const auto& evictable = state_.evictable_priorities();
+  const bool victims_anywhere =
+      !evictable.empty() && (state_.tenant(who.tenant).spec.t9k || evictable.begin()->first < who.priority);
   std::map<std::size_t, std::int64_t> most;
   bool ever = false;
   std::int64_t placeable = 0;
@@ -89,7 +124,19 @@ Refusal Planner::explain_nodes(GangId id) {
       placeable += fit_count(state_, cls, node, r.members_wanted);
       continue;
     }
-    ++causes[misfit_text(state_, state_.pod(pod).cls, NodeId(n), m)];
+    const std::string text = misfit_text(state_, state_.pod(pod).cls, NodeId(n), m);
+    ++causes[text];
+    const bool victims = victims_anywhere && std::any_of(node.pods.begin(), node.pods.end(), [&](PodId p) {
+                           return eligible(state_, tenants_, who, state_.pod(p));
+                         });
+    ++after_eviction[!eviction_may_help(m.cause) ? "Preemption is not helpful for scheduling"
+                     : victims                   ? text
+                                                 : "No preemption victims found for incoming pod"];
+  }
+  if (state_.config().preempt) {
+    std::vector<NodeCount> counts;
+    for (const auto& [text, n] : after_eviction) counts.push_back({text, n});
+    r.preemption = none_available(r.nodes_total, counts);
   }
   r.members_found = static_cast<std::int32_t>(std::min<std::int64_t>(placeable, r.members_wanted));
   for (const auto& [text, n] : causes) r.by_cause.push_back({text, n});
@@ -117,7 +164,10 @@ std::optional<WaitView> Planner::why(GangId id) {
   view.refusal = wait.refusal;
   if (wait.listed) {
     tenants_.refresh(state_);
-    if (shapes_[wait.shape.index()].blocked) view.refusal = explain_nodes(id);
+    if (shapes_[wait.shape.index()].blocked) {
+      view.refusal = explain_nodes(id);
+      if (!view.refusal.preemption.empty() && never_preempts(id)) view.refusal.preemption = wait.refusal.preemption;
+    }
     add_ahead(id, view.refusal);
     const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
     std::int32_t rank = 0;

@@ -75,7 +75,8 @@ void ClassIndex::rebuild(const State& state, std::int64_t& checks) {
   built_ = true;
 }
 
-void ClassIndex::catch_up(const State& state, std::int64_t& checks) {
+void ClassIndex::catch_up(const State& state, std::int64_t& checks, bool undone) {
+  const std::uint64_t gains = gains_;
   if (!built_ || cursor_ < state.log_begin() || bucket_of_.size() != state.node_count()) {
     rebuild(state, checks);
     return;
@@ -84,6 +85,7 @@ void ClassIndex::catch_up(const State& state, std::int64_t& checks) {
     update(state, state.log_at(cursor_).value);
     ++checks;
   }
+  if (undone) gains_ = gains;
 }
 
 NodeId ClassIndex::next(Cursor& cursor) const {

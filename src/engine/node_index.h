@@ -22,7 +22,9 @@ class ClassIndex {
   explicit ClassIndex(ClassId cls) : cls_(cls) {}
 
   /// Must be called before the reads below, after any change of the state.
-  void catch_up(const State& state, std::int64_t& checks);
+  /// `undone`: the changes since the last call cancel out; room that came back with them is no gain.
+  void catch_up(const State& state, std::int64_t& checks, bool undone = false);
+  void note_gain() { ++gains_; }
 
   /// Walks feasible nodes, best first: start with {}, pass the last answer back. Invalid at the end.
   struct Cursor {

@@ -34,6 +34,9 @@ Plan Planner::decide(Time now) {
   if (tenant_waits_.size() < state_.tenant_count()) tenant_waits_.resize(state_.tenant_count());
   if (slots_.size() < state_.node_count()) slots_.resize(state_.node_count());
 
+  for (const Completion& c : state_.take_completions()) {
+    if (c.started < now_) durations_.learn(c.tenant, c.cls, (now_ - c.started).count());
+  }
   const std::vector<GangId> dirty = state_.take_dirty_gangs();
   if (dirty.size() == 1 && place_at_once(dirty.front())) return std::move(plan_);
   for (const GangId id : dirty) reclassify(id);
@@ -69,6 +72,7 @@ Plan Planner::decide(Time now) {
       continue;
     }
     std::vector<PodId> placed;
+    (void)gains_of(shapes_[shape_id.index()]);
     const Outcome outcome = attempt(id, placed);
     if (outcome == Outcome::kPlaced) {
       emit(id, placed);
@@ -78,7 +82,8 @@ Plan Planner::decide(Time now) {
       if (had_hold) fill_reservations();
       continue;
     }
-    // Undone binds left marks; the gangs did not change.
+    // Undone binds left marks; the gangs did not change, and no node gained anything.
+    for (const auto& [cls, n] : shapes_[shape_id.index()].parts) index_.of(cls).catch_up(state_, index_.checks, true);
     for (const GangId g : state_.take_dirty_gangs()) {
       if (g != id && !waits_[g.index()].listed) reclassify(g);
     }
@@ -112,7 +117,7 @@ Plan Planner::decide(Time now) {
         shape.has_refusal = true;
       }
     }
-    refuse(id, shape.refusal);
+    refuse(id, story_of(shape, id));
     reserve(id);
   }
   if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) && !blocked_.empty()) fill_reservations();

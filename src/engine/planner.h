@@ -90,7 +90,7 @@ class Planner {
     Time since;
     bool nominated = false;
     std::uint64_t preempt_seen = 0;
-    std::int32_t preempt_failures = 0;
+    std::uint64_t preempt_epoch = 0;  ///< Decision in which it last got room by evictions or over nominations; once in each.
     std::uint64_t seq = 0;  ///< Of the gang the record is about; ids are used again.
   };
 
@@ -162,13 +162,30 @@ class Planner {
   // ------------------------------------------------------------------ victims (preempt.cc)
   bool preempt(GangId id, bool over_limit);
   bool make_room_in_queue(GangId id, const Preemptor& who, const ResourceVector& request, EvictionPlan& plan) const;
+  bool plan_room(const std::vector<PodId>& tasks, std::int32_t left, Preemptor who, const std::vector<NodeId>* domain, bool undone,
+                 EvictionPlan& plan);
+  bool plan_in_domains(GangId id, const std::vector<PodId>& tasks, std::int32_t left, const Preemptor& who, bool undone,
+                       EvictionPlan& plan);
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(GangId id, const TaskClass& cls) const;
+  void carry_out(GangId id, const EvictionPlan& plan, PodId any_task, bool reclaim);
+  struct Lifted {
+    GangId gang;
+    PodId pod;
+    NodeId node;
+  };
+  std::vector<Lifted> lift_lower(std::int32_t priority);
+  void put_back(std::vector<Lifted> lifted, bool taken);
+  [[nodiscard]] bool nominated_below(std::int32_t priority) const;
   void try_nominated();
+  void try_nominated(GangId id);
   void drop_nominations(GangId id);
 
   // ------------------------------------------------------------------ reasons (explain.cc)
   void refuse(GangId id, Refusal refusal);
   void tell(GangId id);
   [[nodiscard]] Refusal explain_nodes(GangId id);
+  [[nodiscard]] Refusal story_of(const Shape& shape, GangId id) const;
+  [[nodiscard]] bool never_preempts(GangId id) const;
   [[nodiscard]] Refusal explain_limit(GangId id, const Tenants::Excess& excess);
   void add_ahead(GangId id, Refusal& refusal);
 

@@ -72,17 +72,19 @@ bool Refusal::same_story(const Refusal& other) const {
          preemption == other.preemption;
 }
 
+std::string none_available(std::int32_t nodes_total, const std::vector<NodeCount>& by_cause) {
+  std::vector<std::string> parts;
+  for (const auto& c : by_cause) parts.push_back(fmt::format("{} {}", c.nodes, c.cause));
+  std::sort(parts.begin(), parts.end());
+  std::string text = fmt::format("0/{} nodes are available", nodes_total);
+  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? ": " : ", ") + parts[i];
+  return text + ".";
+}
+
 std::string node_message(const Refusal& refusal) {
   if (refusal.nodes_total == 0) return "no nodes available to schedule pods";
-  std::vector<std::string> parts;
-  for (const auto& c : refusal.by_cause) parts.push_back(fmt::format("{} {}", c.nodes, c.cause));
-  std::sort(parts.begin(), parts.end());
-  std::string text = fmt::format("0/{} nodes are available", refusal.nodes_total);
-  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? ": " : ", ") + parts[i];
-  text += ".";
-  if (!refusal.preemption.empty()) {
-    text += fmt::format(" preemption: 0/{} nodes are available: {}.", refusal.nodes_total, refusal.preemption);
-  }
+  std::string text = none_available(refusal.nodes_total, refusal.by_cause);
+  if (!refusal.preemption.empty()) text += " preemption: " + refusal.preemption;
   return text;
 }
 

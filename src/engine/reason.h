@@ -63,7 +63,7 @@ struct Refusal {
   std::vector<std::string> ahead;   ///< Keys of the first few that are served before it.
   std::int32_t ahead_count = 0;
   std::optional<Time> expected_start;
-  std::string preemption;           ///< Why eviction did not help, in kube-scheduler's words.
+  std::string preemption;           ///< Why eviction did not help, in kube-scheduler's words; ends with a full stop.
 
   /// Same story? Numbers that move all the time (ahead, expected start) do not make a new one.
   [[nodiscard]] bool same_story(const Refusal& other) const;
@@ -71,6 +71,8 @@ struct Refusal {
 
 /// "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable." — the FailedScheduling text.
 std::string node_message(const Refusal& refusal);
+/// One such sentence: "0/3 nodes are available: 1 …, 2 …."
+std::string none_available(std::int32_t nodes_total, const std::vector<NodeCount>& by_cause);
 /// One sentence for people and status messages; ends without a full stop.
 std::string describe(const Refusal& refusal);
 

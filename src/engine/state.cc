@@ -1,6 +1,7 @@
 #include "engine/state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/result.h"
 
@@ -477,6 +478,7 @@ void State::set_phase(PodId id, PodPhase phase) {
   pod.phase = phase;
   count(pod, +1);
   if (phase == PodPhase::kBound) {
+    gang.started = gang.bound == 1 ? pod.started : std::min(gang.started, pod.started);
     gang.allocated += request;
     charge(gang, request, true);
   }
@@ -611,8 +613,10 @@ void State::on(const PodUpsert& e) {
     if (pod.phase != PodPhase::kFinished) {
       pod.succeeded = spec.succeeded;
       if (pod.nominated.valid()) nominate(id, NodeId{});
+      const bool ran = pod.phase == PodPhase::kBound;
       set_phase(id, PodPhase::kFinished);
       lift(id);
+      if (ran && pod.succeeded) note_completion(pod);
     }
     return;
   }
@@ -625,10 +629,10 @@ void State::on(const PodUpsert& e) {
         lift(id);
       }
       place(id, node, &spec.device_indexes);
+      if (!pod.started) pod.started = pod.created;
       set_phase(id, PodPhase::kBound);
     }
     pod.assumed = false;
-    if (!pod.started) pod.started = pod.created;
   }
   if (pod.node.valid()) {
     set_phase(id, spec.terminating || pod.evicting ? PodPhase::kReleasing : PodPhase::kBound);
@@ -637,6 +641,21 @@ void State::on(const PodUpsert& e) {
     set_phase(id, PodPhase::kFinished);
   }
 }
+
+/// The last member of a gang to succeed tells how long work of its kinds takes.
+void State::note_completion(const PodState& last) {
+  const GangState& gang = gangs_[last.gang.index()];
+  if (gang.pending + gang.bound + gang.releasing > 0 || !gang.started) return;
+  std::vector<ClassId> seen;
+  for (const PodId p : gang.pods) {
+    const ClassId cls = pods_[p.index()].cls;
+    if (std::find(seen.begin(), seen.end(), cls) != seen.end()) continue;
+    seen.push_back(cls);
+    completions_.push_back({gang.tenant, cls, gang.started});
+  }
+}
+
+std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
 
 void State::bind(PodId id, NodeId node, Time now) {
   PodState& pod = pods_[id.index()];

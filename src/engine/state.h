@@ -111,7 +111,7 @@ struct GangState {
   ResourceVector allocated;  ///< Of bound pods.
   GroupPhase phase = GroupPhase::kPending;
   Time created;
-  Time started;              ///< When its first bound member started.
+  Time started;              ///< When the first of its bound members started.
   std::uint64_t seq = 0;     ///< Order of first sight; the last tie-break.
   bool dirty = false;
 };
@@ -130,6 +130,13 @@ struct TenantState {
   ResourceVector pending;    ///< Of waiting pods of its own gangs.
   std::int64_t created = 0;  ///< Order of first sight.
   std::uint64_t released = 0;  ///< Grows whenever it (or a child) gave something back.
+};
+
+/// Work of this kind, started then, has just ended well.
+struct Completion {
+  TenantId tenant;
+  ClassId cls;
+  Time started;
 };
 
 class State {
@@ -190,6 +197,7 @@ class State {
   [[nodiscard]] std::uint64_t log_begin() const { return log_base_; }
   [[nodiscard]] NodeId log_at(std::uint64_t i) const { return log_[static_cast<std::size_t>(i - log_base_)]; }
   std::vector<GangId> take_dirty_gangs();
+  std::vector<Completion> take_completions();
   [[nodiscard]] std::uint64_t tenants_version() const { return tenants_version_; }  ///< Specs or totals changed.
   [[nodiscard]] bool config_changed() const { return config_changed_; }
   void clear_config_changed() { config_changed_ = false; }
@@ -229,6 +237,7 @@ class State {
   void join_gang(PodId id, GangId gang);
   void leave_gang(PodId id);
   void drop_pod(PodId id);
+  void note_completion(const PodState& last);
   void place(PodId id, NodeId node, const std::vector<std::int32_t>* device_indexes);
   void lift(PodId id);  ///< Takes it off its node.
   void count(const PodState& pod, std::int32_t sign);
@@ -266,6 +275,7 @@ class State {
   std::vector<NodeId> log_;
   std::uint64_t log_base_ = 0;
   std::vector<GangId> dirty_gangs_;
+  std::vector<Completion> completions_;
   std::uint64_t tenants_version_ = 1;
   std::int64_t live_nodes_ = 0;
   std::int64_t live_pods_ = 0;

@@ -81,13 +81,41 @@ struct Room {
   }
 };
 
+/// Less than, equal to or greater than zero; runs of digits count as numbers.
+int compare_names(const std::string& a, const std::string& b) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      while (i < a.size() && a[i] == '0') ++i;
+      while (j < b.size() && b[j] == '0') ++j;
+      std::size_t m = i;
+      std::size_t n = j;
+      while (m < a.size() && digit(a[m])) ++m;
+      while (n < b.size() && digit(b[n])) ++n;
+      if (m - i != n - j) return m - i < n - j ? -1 : 1;
+      const int order = a.compare(i, m - i, b, j, n - j);
+      if (order != 0) return order;
+      i = m;
+      j = n;
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j] ? -1 : 1;
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  if (i < a.size()) return 1;
+  return j < b.size() ? -1 : 0;
+}
+
 /// A pod alone, or the whole of its gang, as the unit that must go.
 struct Unit {
   PodId pod;
   bool whole = false;
   std::int32_t cost = 1;  ///< Pods lost.
   std::int32_t priority = 0;
-  Time started;
   std::int64_t size = 0;
   bool budget = false;
 };
@@ -102,6 +130,17 @@ bool breaks_budget(const State& state, const PodState& pod, const EvictionPlan& 
 }
 
 }  // namespace
+
+bool goes_before(const State& state, PodId a, PodId b) {
+  const PodState& x = state.pod(a);
+  const PodState& y = state.pod(b);
+  const Time started_x = state.gang(x.gang).started;
+  const Time started_y = state.gang(y.gang).started;
+  if (started_x != started_y) return started_x > started_y;
+  if (x.created != y.created) return x.created > y.created;
+  const int names = compare_names(x.key, y.key);
+  return names != 0 ? names > 0 : a < b;
+}
 
 bool fits_after(const State& state, const TaskClass& cls, NodeId node, const EvictionPlan& plan) {
   if (!fit_static(state, cls, state.node(node)).ok()) return false;
@@ -121,9 +160,14 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
   std::vector<Unit> units;
   std::map<GangId, std::int32_t> surplus;
   std::map<TenantId, ResourceVector> taken = plan.taken_from;
+  std::vector<PodId> pods;
   for (const PodId p : node.pods) {
+    if (!plan.victims.contains(p) && eligible(state, tenants, who, state.pod(p))) pods.push_back(p);
+  }
+  // The first ones seen count as the surplus of their gang.
+  std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) { return goes_before(state, a, b); });
+  for (const PodId p : pods) {
     const PodState& pod = state.pod(p);
-    if (plan.victims.contains(p) || !eligible(state, tenants, who, pod)) continue;
     const GangState& gang = state.gang(pod.gang);
     if (who.reclaim) {
       ResourceVector sum = taken[gang.tenant] + state.cls(pod.cls).request;
@@ -133,7 +177,6 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
     Unit u;
     u.pod = p;
     u.priority = state.rank_priority(pod);
-    u.started = pod.started;
     u.size = state.cls(pod.cls).request[ResourceNames::kDevice] * 1'000'000 + state.cls(pod.cls).request[ResourceNames::kCpu];
     u.budget = !state.budgets().empty() && breaks_budget(state, pod, plan);
     const auto already = plan.evicted_of.find(pod.gang);
@@ -153,17 +196,14 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
     units.push_back(u);
   }
   // Lowest priority first, then whatever frees most for least, then the youngest.
-  std::sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
+  std::stable_sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) {
     if (a.budget != b.budget) return !a.budget;
     if (a.cost != b.cost) return a.cost < b.cost;
     if (a.size != b.size) return a.size > b.size;
-    if (a.priority != b.priority) return a.priority < b.priority;
-    if (a.started != b.started) return a.started > b.started;
-    return a.pod < b.pod;
+    return a.priority < b.priority;
   });
   std::vector<Unit> chosen;
   std::set<GangId> whole;
-  std::int32_t last_cost = 0;
   for (const Unit& u : units) {
     if (room.fits(cls)) break;
     // One pod that alone does it is never worse than several.
@@ -177,9 +217,7 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
       room.give(state, u.pod);
     }
     chosen.push_back(u);
-    last_cost = u.cost;
   }
-  (void)last_cost;
   if (!room.fits(cls)) return choice;
   // Give back what is not needed, the dearest first; then see whether a smaller pod does for the last one.
   const auto rebuilt = [&](const std::vector<Unit>& set) {
@@ -205,7 +243,7 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
     for (const Unit& other : units) {
       if (other.whole || u.whole || other.budget != u.budget || other.cost != u.cost || other.pod == u.pod) continue;
       if (std::any_of(chosen.begin(), chosen.end(), [&](const Unit& c) { return c.pod == other.pod; })) continue;
-      if (std::tuple(other.priority, -other.started.us) >= std::tuple(u.priority, -u.started.us)) continue;
+      if (other.priority != u.priority ? other.priority > u.priority : !goes_before(state, other.pod, u.pod)) continue;
       std::vector<Unit> swapped = chosen;
       for (Unit& c : swapped) {
         if (c.pod == u.pod) c = other;
@@ -217,7 +255,8 @@ VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Pr
   choice.top_priority = std::numeric_limits<std::int32_t>::min();
   const auto add = [&](PodId p) {
     choice.victims.push_back(p);
-    choice.work_lost_s += std::max<std::int64_t>((now - state.pod(p).started).count(), 0) / 1'000'000;
+    choice.work_lost_s += std::max<std::int64_t>((now - state.gang(state.pod(p).gang).started).count(), 0) / 1'000'000;
+    if (!choice.first.valid() || goes_before(state, p, choice.first)) choice.first = p;
   };
   for (const Unit& u : chosen) {
     choice.top_priority = std::max(choice.top_priority, u.priority);

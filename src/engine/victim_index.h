@@ -49,12 +49,17 @@ bool eligible(const State& state, const Tenants& tenants, const Preemptor& who, 
 /// Room for one pod of the class on the node with nobody evicted any more, given the plan so far.
 bool fits_after(const State& state, const TaskClass& cls, NodeId node, const EvictionPlan& plan);
 
+/// Which of two equally good victims goes first: that of the younger gang, then the member created last, then the last by
+/// name, numbers in names compared as numbers (worker-10, worker-9, …, master-0).
+bool goes_before(const State& state, PodId a, PodId b);
+
 struct VictimChoice {
   std::vector<PodId> victims;  ///< On every node, when gangs go whole. Empty with `possible`: fits already.
   bool possible = false;
   std::int32_t budgets_broken = 0;
   std::int32_t top_priority = 0;
   std::int64_t work_lost_s = 0;
+  PodId first;  ///< Of the victims, the one that goes before all others; decides between equal choices.
 };
 /// The cheapest pods to remove so that one pod of the class fits on the node.
 VictimChoice choose_on_node(const State& state, const Tenants& tenants, const Preemptor& who, NodeId node, const EvictionPlan& plan,

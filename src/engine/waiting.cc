@@ -191,14 +191,15 @@ void Planner::list(GangId id) {
     activate(wait.tenant);
   } else {
     // Behind others of its shape nothing is to be found; but it may outrank them and be worth evictions.
-    if (bucket.by_rank.begin()->second == id && !state_.evictable_priorities().empty() &&
-        state_.evictable_priorities().begin()->first < gang.spec.priority) {
+    const auto& evictable = state_.evictable_priorities();
+    const bool outranks = (!evictable.empty() && evictable.begin()->first < gang.spec.priority) || nominated_below(gang.spec.priority);
+    if (bucket.by_rank.begin()->second == id && outranks) {
       shape.blocked = false;
       activate(wait.tenant);
     } else {
-      Refusal refusal = shape.refusal;
+      Refusal refusal = story_of(shape, id);
       if (!shape.has_refusal) refusal.reason = Reason::kNoNodeFits;
-      refuse(id, refusal);
+      refuse(id, std::move(refusal));
     }
   }
 }
