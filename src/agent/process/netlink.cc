@@ -13,6 +13,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -150,7 +152,9 @@ Result<Subnet> free_subnet() {
               "remove an unused bridge (ip link)");
 }
 
-Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix) {
+constexpr std::size_t kAliasMax = 256;  // the kernel's IFALIASZ
+
+Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix, const std::string& owner) {
   const auto netlink = open_netlink();
   if (!netlink) return fail(netlink.error());
   const Fd socket(*netlink);
@@ -181,7 +185,36 @@ Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int p
   const int index = static_cast<int>(if_nametoindex(name.c_str()));
   add_address(configure, index, address, prefix);
   link_up(configure, index);
-  return configure.send(socket.get(), fmt::format("configure bridge \"{}\"", name));
+  auto done = configure.send(socket.get(), fmt::format("configure bridge \"{}\"", name));
+  if (!done || owner.size() >= kAliasMax) return done;
+  Batch note;
+  ifinfomsg payload{};
+  payload.ifi_index = index;
+  note.begin(RTM_NEWLINK, 0, payload);
+  note.attribute(IFLA_IFALIAS, owner);
+  note.end();
+  // Without the note a left-over bridge has to be removed by hand; nothing else needs it.
+  (void)note.send(socket.get(), fmt::format("note the owner of bridge \"{}\"", name));
+  return done;
+}
+
+std::vector<std::string> orphaned_bridges() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/sys/class/net", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("mstr")) continue;
+    std::ifstream file(entry.path() / "ifalias");
+    std::string owner;
+    std::getline(file, owner);
+    if (!owner.starts_with('/')) continue;
+    std::error_code missing;
+    const bool used = !fs::is_empty(entry.path() / "brif", missing) || missing;
+    // The owner writes the file before it makes the bridge.
+    if (!used && !fs::exists(owner + "/network.json", missing) && !missing) found.push_back(name);
+  }
+  return found;
 }
 
 void remove_link(const std::string& name) {

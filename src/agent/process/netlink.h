@@ -1,12 +1,12 @@
 /// A pod's network by rtnetlink: a bridge of our own, and for each pod a veth pair with one end in
 /// its namespace.
 ///
-/// Two system calls a pod, where Debian's CNI plugins need the start of two Go programs (see
-/// docs/agent.md for the measurement). Blocking, but the kernel answers at once.
+/// No program is started for it, as CNI plugins would be. Blocking, but the kernel answers at once.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 
@@ -20,8 +20,10 @@ std::string ipv4_text(std::uint32_t address);
 /// The first of 10.244.0.0/16 … 10.254.0.0/16 that no interface of this machine uses.
 Result<Subnet> free_subnet();
 
-/// Makes the bridge when it is absent, gives it `address`, sets it up.
-Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix);
+/// Makes the bridge when it is absent, gives it `address`, sets it up, and notes on it whose it is.
+Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix, const std::string& owner);
+/// Bridges of ours that no pod uses and whose owner's directory is gone.
+std::vector<std::string> orphaned_bridges();
 void remove_link(const std::string& name);
 
 struct PodLink {

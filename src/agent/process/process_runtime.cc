@@ -395,9 +395,20 @@ class ProcessRuntime final : public Runtime {
                       geteuid() == 0 ? "namespaces are not allowed here" : "not root"));
       return {};
     }
+    remove_orphans();
     cgroups_ = cgroup::prepare(fmt::format("muster-{:08x}", hash));
     if (!cgroups_.missing.empty()) shortcomings_.push_back("missing: " + cgroups_.missing);
     return prepare_network(hash);
+  }
+
+  /// What agents left behind that crashed and whose data folder was deleted since: there are only so
+  /// many subnets. A bridge and the control groups of one agent have the same number.
+  static void remove_orphans() {
+    for (const auto& bridge : orphaned_bridges()) {
+      log::info("agent", "removing bridge {}: its owner is gone", bridge);
+      remove_link(bridge);
+      cgroup::remove_tree(cgroup::prepare("muster-" + bridge.substr(4)));
+    }
   }
 
   /// The subnet is remembered, so that pods of an earlier run keep their addresses.
@@ -416,7 +427,7 @@ class ProcessRuntime final : public Runtime {
     }
     gateway_ = subnet_.base + 1;
     pool_ = AddressPool(subnet_.base + 2, subnet_.base + 65534);
-    const auto made = ensure_bridge(bridge_, gateway_, subnet_.prefix);
+    const auto made = ensure_bridge(bridge_, gateway_, subnet_.prefix, options_.directory);
     if (!made) {
       shortcomings_.push_back("pods share this machine's network: " + made.error().message);
       bridge_.clear();
