@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/cli.h"
+#include "main/hived_command.h"
 #include "main/run.h"
 #include "main/up.h"
 #include "sim/command.h"
@@ -36,6 +37,7 @@ constexpr OwnCommand kCommands[] = {
     {"down", "Stop it", run_down},
     {"status", "Say whether it runs, and where", run_status},
     {"run", "Be the scheduler and operator of a Kubernetes cluster", run_run},
+    {"hived", "Show the cells of HiveD's virtual clusters, or check a new configuration", run_hived},
     {"sim", "Replay a job trace through the scheduling engine", run_sim},
 };
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "client/informer.h"
 #include "hived/config.h"
+#include "main/hived_live.h"
 #include "main/identity.h"
 #include "scheduler/config.h"
 
@@ -23,24 +24,48 @@ class SchedulerComponent final : public Component {
     const auto read = read_scheduler_files({context_.scheduler_config, context_.hived_config}, options);
     if (!read) co_return read;
     client_ = context_.make_client("system:muster-scheduler");
+    const auto cells = co_await remembered_cells(options);
+    if (!cells) co_return fail(cells.error());
     informers_ = std::make_unique<client::Informers>(context_.loop, *client_);
     auto made = scheduler::make_scheduler(context_.loop, *client_, *informers_, std::move(options));
     if (!made) co_return fail(made.error());
     scheduler_ = std::move(*made);
+    if (!context_.hived_config.empty()) {
+      const auto written = co_await write_hived_config_map(*client_, *cells);
+      if (!written) co_return written;
+    }
     scheduler_->start();
+    live_ = std::make_unique<HivedLive>(context_.loop, *client_, *informers_, *scheduler_, *cells);
+    live_->start();
     co_return Result<void>();
   }
 
   Task<void> stop() override {
+    if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
   }
 
  private:
+  /// The text of the configuration: the file's when one was named, else what the cluster remembers.
+  Task<Result<std::string>> remembered_cells(scheduler::Options& options) {
+    if (!context_.hived_config.empty()) co_return read_file(context_.hived_config);
+    const auto found = co_await read_hived_config_map(*client_);
+    if (!found) co_return fail(found.error());
+    if (!*found) co_return std::string();
+    auto config = hived::parse_config(**found);
+    if (!config) {
+      co_return fail(Code::kInvalid, fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it", kHivedNamespace, kHivedConfigMap, config.error().message));
+    }
+    options.cells = std::move(config->cells);
+    co_return **found;
+  }
+
   ComponentContext& context_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<HivedLive> live_;
 };
 
 }  // namespace

@@ -161,6 +161,53 @@ def two_clusters(lab):
     lab.clear()
 
 
+def tree_and_new_cells(lab, folder):
+    lab.submit(pod("stay", "default", "prod", 60), pod("away", "vc1", "prod", 60))
+    lab.until("both run", lambda pods: phase(pods, "stay") == phase(pods, "away") == "Running")
+    text = lab.muster.cli("hived", "tree").stdout
+    check("the tree shows both virtual clusters and who sits where", all(word in text for word in ("vc1", "default", "hostname-dan", "default/stay", "default/away")), text)
+    check("without colours when nobody looks", "\x1b" not in text, text)
+    groups = json.loads(lab.muster.cli("hived", "tree", "-o", "json").stdout)["affinityGroups"]
+    check("the tree as JSON names the gangs", "default/away" in json.dumps(groups), groups)
+
+    new = pathlib.Path(folder) / "new.yaml"
+    new.write_text(CONFIG_B)
+    done = lab.muster.cli("hived", "check", str(new))
+    check("the check says what becomes of the gangs", "default/away" in done.stdout and "default/stay" in done.stdout, done.stdout)
+    new.write_text(CONFIG_B.replace("cellNumber: 2}", "cellNumber: 3}"))
+    done = lab.muster.cli("hived", "check", str(new), check=False)
+    check("and refuses promises that cannot be kept", done.returncode == 1 and done.stderr, (done.returncode, done.stdout, done.stderr))
+
+    def publish(config):
+        lab.muster.kubectl("patch", "configmap", "-n", "kube-system", "muster-hived", "--type=merge", "-p", json.dumps({"data": {"hivedscheduler.yaml": config}}))
+
+    def told(reason):
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            out = lab.muster.kubectl("get", "events", "-n", "kube-system", "--field-selector", f"involvedObject.name=muster-hived,reason={reason}", "-o", "jsonpath={.items[*].message}").stdout
+            if out:
+                return out
+            time.sleep(0.1)
+        return ""
+
+    publish(CONFIG_B.replace("cellNumber: 2}", "cellNumber: 3}"))
+    check("wrong cells are refused by an event", "stay as they were" in told("CellsRefused"))
+    check("and the old ones go on", all(phase(lab.pods(), name) == "Running" for name in ("stay", "away")))
+    publish(CONFIG_B)
+    check("right ones are taken over live", told("CellsReconfigured"))
+    check("running pods stay", all(phase(lab.pods(), name) == "Running" for name in ("stay", "away")))
+    lab.clear()
+    # Both GPUs belong to one virtual cluster now, as the old cells never allowed.
+    lab.submit(*[pod(f"pair-{i}", "default", "prod", 1, "pair", 2) for i in range(2)])
+    pods = lab.until("a gang over both nodes runs on the new cells", lambda pods: all(node(pods, f"pair-{i}") for i in range(2)))
+    check("on both nodes", {node(pods, f"pair-{i}") for i in range(2)} == {"hostname-carol", "hostname-dan"}, pods.keys())
+    lab.clear()
+    lab.muster.stop()
+    lab.muster.args = [word for word in lab.muster.args if word != "--hived-config" and not word.endswith("hived.yaml")]
+    lab.muster.start()
+    check("the next start remembers the cells", "GPU-NODE-POOL" in lab.muster.cli("hived", "tree").stdout)
+
+
 def one_cluster(lab):
     # Gang: both tasks or none.
     lab.submit(pod("first", "default", "prod", 5))
@@ -197,7 +244,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         nodes = pathlib.Path(folder) / "nodes.yaml"
         nodes.write_text(NODES)
-        for config, experiments in ((CONFIG_A, two_clusters), (CONFIG_B, one_cluster)):
+        for config, experiments in ((CONFIG_A, two_clusters), (CONFIG_A, lambda lab: tree_and_new_cells(lab, folder)), (CONFIG_B, one_cluster)):
             hived = pathlib.Path(folder) / "hived.yaml"
             hived.write_text(config)
             with Muster("--hived-config", str(hived), nodes=nodes) as muster:
