@@ -356,6 +356,7 @@ Task<void> Groups::write_queue(std::string name, engine::ResourceList allocated)
 }
 
 void Groups::ensure_default_queues(const std::string& default_queue) {
+  lane_.add([this]() -> Task<void> { co_await ensure_t9k_queue(); });
   for (const std::string& name : {std::string("root"), default_queue}) {
     lane_.add([this, name]() -> Task<void> {
       if (informers_.get(client::resources::kQueues).find(name)) co_return;
@@ -371,6 +372,31 @@ void Groups::ensure_default_queues(const std::string& default_queue) {
         log::warn("scheduler", "queue {} could not be made: {}", name, made.error().message);
       }
     });
+  }
+}
+
+/// T9k's queue of pods that name none. Only a cluster that knows the kind gets it.
+Task<void> Groups::ensure_t9k_queue() {
+  constexpr std::string_view kNamespace = "t9k-system";
+  const client::Resource queues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
+  const auto listed = co_await client_.list(queues, {});
+  if (!listed) co_return;
+  for (const json::Value& queue : listed->items) {
+    if (kube::name_of(queue) == "default") co_return;
+  }
+  json::Value ns = json::Object{};
+  json::make(ns, {"metadata", "name"}) = kNamespace;
+  const auto home = co_await client_.create(client::resources::kNamespaces, "", std::move(ns));
+  json::Value queue = json::Object{};
+  json::make(queue, {"apiVersion"}) = queues.api_version();
+  json::make(queue, {"kind"}) = "Queue";
+  json::make(queue, {"metadata", "name"}) = "default";
+  json::make(queue, {"metadata", "namespace"}) = kNamespace;
+  json::make(queue, {"spec", "closed"}) = false;
+  const auto made = co_await client_.create(queues, std::string(kNamespace), std::move(queue));
+  const bool there = home || home.error().code == Code::kAlreadyExists;
+  if (!there || (!made && made.error().code != Code::kAlreadyExists)) {
+    log::warn("scheduler", "queue {}/default could not be made: {}", kNamespace, made ? home.error().message : made.error().message);
   }
 }
 

@@ -50,6 +50,7 @@ class Groups {
   [[nodiscard]] bool idle() const { return dirty_.empty() && !queue_timer_; }
 
  private:
+  Task<void> ensure_t9k_queue();
   struct Member {
     std::string group;
     std::string phase;
