@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include "engine/fit.h"
 
@@ -11,7 +13,12 @@ namespace {
 
 constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
 /// The most frequent kinds stand for the mix; the rest changes no order.
-constexpr std::size_t kKinds = 48;
+constexpr std::size_t kKinds = 128;
+
+bool allowed(const TaskClass& cls, const DeviceState& device) {
+  const auto& models = cls.spec.device_models;
+  return models.empty() || std::find(models.begin(), models.end(), device.model) != models.end();
+}
 
 }  // namespace
 
@@ -24,17 +31,23 @@ void Fragmentation::learn(const State& state, ClassId cls) {
   std::vector<std::pair<std::int64_t, std::uint32_t>> order;
   for (std::uint32_t c = 0; c < seen_.size(); ++c) {
     const TaskClass& k = state.cls(ClassId(c));
-    if (seen_[c] > 0 && (k.devices > 0 || k.share_milli > 0)) order.emplace_back(-seen_[c], c);
+    if (seen_[c] > 0 && (k.devices > 0 || k.share_milli > 0)) order.emplace_back(seen_[c], c);
   }
-  std::sort(order.begin(), order.end());
+  // Requests alike in cpu and devices are one kind; memory is seldom what runs out first beside devices.
+  std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, std::int64_t> weights;
+  for (const auto& [n, c] : order) {
+    const TaskClass& k = state.cls(ClassId(c));
+    weights[{k.request[ResourceNames::kCpu], k.devices, k.share_milli}] += n;
+  }
   kinds_.clear();
-  for (std::size_t i = 0; i < order.size() && i < kKinds; ++i) {
-    const TaskClass& k = state.cls(ClassId(order[i].second));
-    kinds_.push_back({k.request[ResourceNames::kCpu], k.request[ResourceNames::kMemory], k.devices, k.share_milli, -order[i].first});
-  }
+  for (const auto& [kind, n] : weights) kinds_.push_back({std::get<0>(kind), std::get<1>(kind), std::get<2>(kind), n});
+  std::sort(kinds_.begin(), kinds_.end(), [](const Kind& x, const Kind& y) {
+    return std::tuple(-x.weight, x.cpu, x.devices, x.share) < std::tuple(-y.weight, y.cpu, y.devices, y.share);
+  });
+  if (kinds_.size() > kKinds) kinds_.resize(kKinds);
 }
 
-std::int64_t Fragmentation::fragments(std::int64_t cpu, std::int64_t memory, const std::vector<std::int32_t>& devices) const {
+std::int64_t Fragmentation::fragments(std::int64_t cpu, const std::vector<std::int32_t>& devices) const {
   std::int64_t all = 0;
   std::int64_t partial = 0;
   std::int32_t whole = 0;
@@ -51,7 +64,7 @@ std::int64_t Fragmentation::fragments(std::int64_t cpu, std::int64_t memory, con
   if (all == 0) return 0;
   std::int64_t sum = 0;
   for (const Kind& k : kinds_) {
-    if (k.cpu > cpu || k.memory > memory || whole < k.devices || most < k.share) {
+    if (k.cpu > cpu || whole < k.devices || most < k.share) {
       sum += k.weight * all;
     } else if (k.devices > 0) {
       sum += k.weight * partial;
@@ -64,47 +77,64 @@ std::int64_t Fragmentation::fragments(std::int64_t cpu, std::int64_t memory, con
   return sum;
 }
 
-std::int64_t Fragmentation::increase(const State& state, const TaskClass& cls, const NodeState& node) const {
-  if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok()) return kImpossible;
+std::int64_t Fragmentation::before(const NodeState& node, NodeId id, const std::vector<std::int32_t>& devices) {
+  if (before_.size() <= id.index()) before_.resize(id.index() + 1);
+  Before& b = before_[id.index()];
+  if (!b.known || b.changed != node.changed || b.mix != mix_) b = {true, node.changed, mix_, fragments(node.free[ResourceNames::kCpu], devices)};
+  return b.fragments;
+}
+
+/// What one pod of the class would add, on the device where it adds least.
+Fragmentation::Cost Fragmentation::cost(const State& state, const TaskClass& cls, NodeId id) {
+  const NodeState& node = state.node(id);
+  if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok()) return {kImpossible, -1};
   std::vector<std::int32_t> devices;
   devices.reserve(node.devices.size());
   for (const auto& d : node.devices) devices.push_back(d.healthy ? d.free_milli : 0);
-  const std::int64_t cpu = node.free[ResourceNames::kCpu];
-  const std::int64_t memory = node.free[ResourceNames::kMemory];
-  const std::int64_t before = fragments(cpu, memory, devices);
-  // The devices the state would give: the fullest that fits, or the first whole ones.
-  if (cls.share_milli > 0) {
-    std::size_t best = devices.size();
-    for (std::size_t i = 0; i < devices.size(); ++i) {
-      if (devices[i] >= cls.share_milli && (best == devices.size() || devices[i] < devices[best])) best = i;
+  const std::int64_t now = before(node, id, devices);
+  const std::int64_t cpu = node.free[ResourceNames::kCpu] - cls.request[ResourceNames::kCpu];
+  if (cls.share_milli == 0) {
+    std::int32_t left = cls.devices;
+    for (auto& d : devices) {
+      if (left == 0) break;
+      if (d != 1000) continue;
+      d = 0;
+      --left;
     }
-    if (best < devices.size()) devices[best] -= cls.share_milli;
+    return {fragments(cpu, devices) - now, -1};
   }
-  std::int32_t left = cls.devices;
-  for (auto& d : devices) {
-    if (left == 0) break;
-    if (d != 1000) continue;
-    d = 0;
-    --left;
+  Cost best{kImpossible, -1};
+  std::int32_t best_free = 0;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const std::int32_t free = devices[i];
+    if (free < cls.share_milli || !allowed(cls, node.devices[i])) continue;
+    // Devices with the same amount free are alike.
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), free) != devices.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    devices[i] = free - cls.share_milli;
+    const std::int64_t added = fragments(cpu, devices) - now;
+    devices[i] = free;
+    if (best.device >= 0 && (added > best.increase || (added == best.increase && free >= best_free))) continue;
+    best = {added, static_cast<std::int32_t>(i)};
+    best_free = free;
   }
-  return fragments(cpu - cls.request[ResourceNames::kCpu], memory - cls.request[ResourceNames::kMemory], devices) - before;
+  return best;
 }
 
-NodeId Fragmentation::pick(const State& state, ClassId id, std::int64_t& checks) {
+NodeId Fragmentation::pick(const State& state, ClassId id, std::int64_t& checks, std::int32_t& device) {
   learn(state, id);
   if (tables_.size() <= id.index()) tables_.resize(state.class_count());
   Table& table = tables_[id.index()];
   const TaskClass& cls = state.cls(id);
   if (table.mix != mix_ || table.increase.size() != state.node_count() || table.cursor < state.log_begin()) {
     table.increase.resize(state.node_count());
-    for (std::uint32_t n = 0; n < state.node_count(); ++n) table.increase[n] = increase(state, cls, state.node(NodeId(n)));
+    for (std::uint32_t n = 0; n < state.node_count(); ++n) table.increase[n] = cost(state, cls, NodeId(n)).increase;
     checks += state.node_count();
     table.mix = mix_;
     table.cursor = state.log_end();
   }
   for (; table.cursor < state.log_end(); ++table.cursor) {
     const NodeId n = state.log_at(table.cursor);
-    table.increase[n.index()] = increase(state, cls, state.node(n));
+    table.increase[n.index()] = cost(state, cls, n).increase;
     ++checks;
   }
   NodeId best;
@@ -117,6 +147,7 @@ NodeId Fragmentation::pick(const State& state, ClassId id, std::int64_t& checks)
     best = NodeId(n);
     best_left = left;
   }
+  device = best.valid() ? cost(state, cls, best).device : -1;
   return best;
 }
 

@@ -15,13 +15,13 @@ namespace muster::engine {
 
 class Fragmentation {
  public:
-  /// The best node for one pod of the class, by the increase of fragmentation, then least left, then id.
-  NodeId pick(const State& state, ClassId cls, std::int64_t& checks);
+  /// The best node for one pod of the class, by the increase of fragmentation, then least left, then id. For a share of a
+  /// device also which (a position in the node's table); -1 otherwise.
+  NodeId pick(const State& state, ClassId cls, std::int64_t& checks, std::int32_t& device);
 
  private:
   struct Kind {
     std::int64_t cpu = 0;
-    std::int64_t memory = 0;
     std::int32_t devices = 0;
     std::int32_t share = 0;
     std::int64_t weight = 0;
@@ -32,8 +32,19 @@ class Fragmentation {
     std::vector<std::int64_t> increase;  ///< By node; kImpossible where it does not fit.
   };
   void learn(const State& state, ClassId cls);
-  [[nodiscard]] std::int64_t fragments(std::int64_t cpu, std::int64_t memory, const std::vector<std::int32_t>& devices) const;
-  [[nodiscard]] std::int64_t increase(const State& state, const TaskClass& cls, const NodeState& node) const;
+  struct Cost {
+    std::int64_t increase = 0;
+    std::int32_t device = -1;
+  };
+  struct Before {
+    bool known = false;
+    std::uint32_t changed = 0;
+    std::uint64_t mix = 0;
+    std::int64_t fragments = 0;
+  };
+  [[nodiscard]] std::int64_t fragments(std::int64_t cpu, const std::vector<std::int32_t>& devices) const;
+  [[nodiscard]] std::int64_t before(const NodeState& node, NodeId id, const std::vector<std::int32_t>& devices);
+  [[nodiscard]] Cost cost(const State& state, const TaskClass& cls, NodeId id);
 
   std::vector<std::int64_t> seen_;  ///< Pods by class.
   std::int64_t total_ = 0;
@@ -41,6 +52,7 @@ class Fragmentation {
   std::uint64_t mix_ = 0;
   std::vector<Kind> kinds_;
   std::vector<Table> tables_;
+  std::vector<Before> before_;  ///< By node.
 };
 
 }  // namespace muster::engine

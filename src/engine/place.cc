@@ -136,12 +136,14 @@ NodeId Planner::scan_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
 
 NodeId Planner::pick_node(PodId pod, GangId gang, const std::vector<NodeId>* domain) {
   const TaskClass& cls = state_.cls_of(pod);
+  picked_device_ = -1;
   const bool slow = domain != nullptr || cls.between_pods || !cls.spec.preferred_node_affinity.empty() ||
                     (!state_.anti_affinity_pods().empty() && needs_between(state_, pod));
   if (slow) return scan_node(pod, gang, domain);
   if (state_.config().placement == PlacementRule::kFragmentation) {
-    const NodeId n = fragmentation_.pick(state_, state_.pod(pod).cls, index_.checks);
+    const NodeId n = fragmentation_.pick(state_, state_.pod(pod).cls, index_.checks, picked_device_);
     if (!n.valid() || live_holds_ == 0 || may_use(n, cls, gang)) return n;
+    picked_device_ = -1;
   }
   ClassIndex& index = index_.of(state_.pod(pod).cls);
   index.catch_up(state_, index_.checks);
@@ -181,7 +183,7 @@ bool Planner::place_tasks(GangId id, const std::vector<PodId>& tasks, const Need
       failed_classes.push_back(pod.cls);
       continue;
     }
-    state_.bind(p, node, now_);
+    state_.bind(p, node, now_, picked_device_);
     placed.push_back(p);
     if (role != roles.end()) --role->second;
     if (--left == 0) break;
@@ -315,7 +317,7 @@ Planner::Outcome Planner::attempt(GangId id, std::vector<PodId>& placed) {
         if (tenants_.excess(state_, gang.tenant, state_.cls_of(p).request)) break;
         const NodeId node = pick_node(p, id, nullptr);
         if (!node.valid()) break;
-        state_.bind(p, node, now_);
+        state_.bind(p, node, now_, picked_device_);
         placed.push_back(p);
       }
     }

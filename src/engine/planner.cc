@@ -16,7 +16,7 @@ bool Planner::place_at_once(GangId id) {
   if (tenants_.excess(state_, gang.tenant, state_.cls_of(pod).request)) return false;
   const NodeId node = pick_node(pod, id, nullptr);
   if (!node.valid()) return false;
-  state_.bind(pod, node, now_);
+  state_.bind(pod, node, now_, picked_device_);
   emit(id, {pod});
   (void)state_.take_dirty_gangs();
   waits_[id.index()].seq = gang.seq;

@@ -220,6 +220,7 @@ class Planner {
   std::uint64_t holds_version_ = 1;
   std::size_t live_holds_ = 0;
   bool holds_changed_ = false;
+  std::int32_t picked_device_ = -1;  ///< With the node pick_node() answered last: which device a share should go to.
   bool was_held_ = false;  ///< The last attempt failed only because of reservations.
 };
 

@@ -190,6 +190,28 @@ TEST(Preempt, RoomHeldForALowerGangThatIsFreeAlreadyIsBoundAtOnce) {
   EXPECT_EQ(plan.binds[0].node, "a");
 }
 
+TEST(Waiting, AttemptsThatAreUndoneWakeNobody) {
+  Engine e({});
+  e.apply(NodeUpsert{node("a", 8)});
+  const auto gang = [&](const std::string& key, const std::vector<std::int64_t>& gpus) {
+    Group g;
+    g.key = key;
+    g.min_member = static_cast<std::int32_t>(gpus.size());
+    e.apply(GroupUpsert{g});
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      Pod p = pod(fmt::format("{}-{}", key, i), gpus[i]);
+      p.group = key;
+      e.apply(PodUpsert{p});
+    }
+  };
+  gang("d/one", {6, 4});
+  gang("d/two", {4, 4, 4});
+  (void)e.decide(kNow);
+  const auto attempts = e.stats().attempts;
+  for (int i = 1; i < 10; ++i) (void)e.decide(kNow + std::chrono::milliseconds(i));
+  EXPECT_EQ(e.stats().attempts, attempts);
+}
+
 TEST(Durations, CompletedWorkTeachesTheEstimate) {
   Config c;
   c.preempt = false;

@@ -657,11 +657,13 @@ void State::note_completion(const PodState& last) {
 
 std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
 
-void State::bind(PodId id, NodeId node, Time now) {
+void State::bind(PodId id, NodeId node, Time now, std::int32_t device) {
   PodState& pod = pods_[id.index()];
   MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
   if (pod.nominated.valid()) nominate(id, NodeId{});
-  place(id, node, nullptr);
+  std::vector<std::int32_t> wanted;
+  if (device >= 0) wanted.push_back(nodes_[node.index()].devices[static_cast<std::size_t>(device)].index);
+  place(id, node, wanted.empty() ? nullptr : &wanted);
   pod.started = now;
   pod.assumed = true;
   pod.bound_epoch = epoch;

@@ -146,7 +146,8 @@ class State {
   void apply(const Event& event);
 
   // What policies do to the world. All keep every table and the log in step.
-  void bind(PodId pod, NodeId node, Time now);
+  /// A share of a device goes to the one at `device`, when given.
+  void bind(PodId pod, NodeId node, Time now, std::int32_t device = -1);
   void unbind(PodId pod);               ///< A bind that did not happen after all.
   void evict(PodId pod);                ///< Marks it leaving; its room comes free when it is gone.
   void nominate(PodId pod, NodeId node);  ///< Holds room; an invalid node gives it back.
