@@ -23,14 +23,19 @@ using process::Fd;
 using process::Message;
 using process::Received;
 
+constexpr int kLookMs = 10'000;
+
 /// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork
 /// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
-int keep(Fd listener) {
+int keep(Fd listener, const std::string& directory) {
+  const std::string socket = directory + "/keeper.sock";
   std::vector<Fd> connections;
   for (;;) {
     std::vector<pollfd> polls{{listener.get(), POLLIN, 0}};
     for (const auto& connection : connections) polls.push_back({connection.get(), POLLIN, 0});
-    poll(polls.data(), polls.size(), -1);
+    const int ready = poll(polls.data(), polls.size(), connections.empty() ? kLookMs : -1);
+    // Nobody is connected, and with the folder gone nobody can ever be.
+    if (ready == 0 && access(socket.c_str(), F_OK) != 0) return 0;
     if (polls[0].revents != 0) {
       Fd connection(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (connection) connections.push_back(std::move(connection));
@@ -85,7 +90,7 @@ int shim_main(int argc, char** argv) {
   close_range(3, 99, 0);
   close_range(101, ~0U, 0);
   listening->release();
-  return keep(Fd(listener));
+  return keep(Fd(listener), argv[2]);
 }
 
 }  // namespace muster::agent
