@@ -15,7 +15,7 @@ namespace muster::engine {
 
 class Fragmentation {
  public:
-  /// The best node for one pod of the class, by the increase of fragmentation, then least left, then id. For a share of a
+  /// The best node for one pod of the class, by the increase of fragmentation and, with little weight, what is left free; then id. For a share of a
   /// device also which (a position in the node's table); -1 otherwise.
   NodeId pick(const State& state, ClassId cls, std::int64_t& checks, std::int32_t& device);
 
