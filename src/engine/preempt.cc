@@ -97,11 +97,14 @@ bool Planner::make_room_in_queue(GangId id, const Preemptor& who, const Resource
     if (alone) {
       choice.victims = {o.pod};
     } else {
+      // All that run, or none of them.
+      bool all = true;
       for (const PodId p : gang.pods) {
         if (state_.pod(p).phase != PodPhase::kBound) continue;
-        if (!eligible(state_, tenants_, who, state_.pod(p))) choice.victims.clear();
+        all = all && eligible(state_, tenants_, who, state_.pod(p));
         choice.victims.push_back(p);
       }
+      if (!all) continue;
     }
     take_victims(state_, choice, plan);
   }
