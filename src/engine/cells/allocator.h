@@ -215,6 +215,8 @@ class CellAllocator {
   Index map_one(Index vertex, const std::vector<Index>& candidates);
   bool buddy(Index vertex, std::int32_t level, std::int32_t want, std::vector<std::vector<Index>>& free);
   bool relaxed_buddy(Index vertex, Index chain, std::int32_t want, std::vector<std::vector<Index>>& free, const std::vector<std::int32_t>& all_vc_free);
+  /// Takes `cell` out of the free cell of level `from` it lies in; its siblings on the way become free cells.
+  void split_to(Index cell, std::int32_t from, std::vector<std::vector<Index>>& free) const;
   std::string virtual_placement_json(const Placement& placement) const;
 
   // groups.cc

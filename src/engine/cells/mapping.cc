@@ -199,7 +199,19 @@ bool CellAllocator::relaxed_buddy(Index vertex, Index chain, std::int32_t want, 
   }
   for (std::int32_t l = want + 1; l <= k.top; ++l) {
     const std::int32_t count = std::min(static_cast<std::int32_t>(free[at(l)].size()), splittable[at(l)]);
-    if (count <= 0) continue;
+    // Splitting one cell down to `want` costs one cell of every level between; splitting all of `count` to the end costs
+    // all that is inside them. Promises of those levels bound both.
+    if (count <= 0) {
+      if (splittable[at(l)] <= 0) return false;  // whatever is split above would pass through this level
+      continue;
+    }
+    bool all_may_stay_split = true;
+    std::int64_t inside = count;
+    for (std::int32_t level = l - 1; level > want; --level) {
+      inside *= static_cast<std::int64_t>(cells_.children(cells_.p(k.full[at(level + 1)][0])).size());
+      all_may_stay_split = all_may_stay_split && inside <= splittable[at(level)];
+    }
+    const std::vector<Index> larger = free[at(l)], present = free[at(want)];
     std::vector<Index> expanded;
     for (std::int32_t i = 0; i < count; ++i) {
       expanded.push_back(free[at(l)].front());
@@ -213,15 +225,32 @@ bool CellAllocator::relaxed_buddy(Index vertex, Index chain, std::int32_t want, 
       }
       expanded = std::move(next);
     }
-    expanded.insert(expanded.end(), free[at(want)].begin(), free[at(want)].end());
+    expanded.insert(expanded.end(), present.begin(), present.end());
     free[at(want)] = std::move(expanded);
     const Index cell = map_one(vertex, free[at(want)]);
-    if (cell != kNone) {
+    if (cell != kNone && all_may_stay_split) {
       remove_from(free[at(want)], cell);
       return true;
     }
+    free[at(l)] = larger;
+    free[at(want)] = present;
+    if (cell == kNone) continue;
+    // Only what the chosen cell needs is split: the gang's next cell must not find the others open.
+    split_to(cell, l, free);
+    return true;
   }
   return false;
+}
+
+void CellAllocator::split_to(Index cell, std::int32_t from, std::vector<std::vector<Index>>& free) const {
+  while (cells_.p(cell).level < from) {
+    const Index parent = cells_.p(cell).parent;
+    for (const Index sibling : cells_.children(cells_.p(parent))) {
+      if (sibling != cell) free[at(cells_.p(cell).level)].push_back(sibling);
+    }
+    cell = parent;
+  }
+  remove_from(free[at(from)], cell);
 }
 
 bool CellAllocator::map_virtual(Index chain, Placement& placement) {
