@@ -9,7 +9,19 @@
 namespace muster::engine::cells {
 
 namespace {
+
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// Whether the pod was bound without a guarantee.
+bool bound_opportunistic(const BindInfo& bind, std::int32_t slot) {
+  for (const MemberPlacement& member : *bind.group) {
+    if (at(slot) >= member.pods.size() || member.pods[0].leaves.size() != bind.leaves.size()) continue;
+    const std::vector<std::string>& types = member.pods[at(slot)].preassigned_types;
+    return !types.empty() && types[0].empty();
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view to_string(GroupState state) {
@@ -388,6 +400,10 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod, const PodSpec& spec
     }
     group.state = GroupState::kAllocated;
     group.preempting_pods.clear();
+  } else if (groups_[at(index)]->has_virtual && bound_opportunistic(bind, slot)) {
+    // Recovery met an older pod of the gang first, bound before the gang was downgraded. A downgrade is for good, whichever
+    // pod is listed first.
+    lazy_preempt(index, spec.group, now);
   }
   Group& group = *groups_[at(index)];
   for (Group::Member& member : group.members) {
