@@ -194,8 +194,10 @@ void Planner::list(GangId id) {
     const auto& evictable = state_.evictable_priorities();
     const bool outranks = (!evictable.empty() && evictable.begin()->first < gang.spec.priority) || nominated_below(gang.spec.priority);
     if (bucket.by_rank.begin()->second == id && outranks) {
+      // All who wait with this shape are looked at again: if evictions help this one, nobody blocks the shape anew,
+      // and those of other tenants would be neither blocked nor active.
       shape.blocked = false;
-      activate(wait.tenant);
+      for (const TenantId t : shape.tenants) activate(t);
     } else {
       Refusal refusal = story_of(shape, id);
       if (!shape.has_refusal) refusal.reason = Reason::kNoNodeFits;
