@@ -424,6 +424,19 @@ void Cells::unmark_released_bad(Index cell) {
   }
 }
 
+Index Cells::choose_doomed(const Chain& k, std::int32_t level) const {
+  // A doomed cell of several nodes can be used through its healthy ones, so it must not open a larger cell that is promised to
+  // somebody. If every bad cell does, the first.
+  for (const Index cell : k.bad_free[at(level)]) {
+    bool safe = true;
+    for (Index above = p(cell).parent; safe && above != kNone && !p(above).split; above = p(above).parent) {
+      safe = k.total_left[at(p(above).level)] > k.all_vc_free[at(p(above).level)];
+    }
+    if (safe) return cell;
+  }
+  return k.bad_free[at(level)].front();
+}
+
 void Cells::bind_doomed(Index chain_number, std::int32_t level) {
   Chain& k = chain(chain_number);
   if (k.bad_free[at(level)].empty()) return;
@@ -434,7 +447,7 @@ void Cells::bind_doomed(Index chain_number, std::int32_t level) {
            h.free[at(level)] > k.total_left[at(level)] - static_cast<std::int32_t>(k.bad_free[at(level)].size())) {
       const Index root = h.roots[at(level)].first_unbound();
       if (root == kNone) break;
-      const Index cell = k.bad_free[at(level)].front();
+      const Index cell = choose_doomed(k, level);
       bind(cell, root);
       append(h.doomed[at(level)], cell, kDoomedList);
       ++k.all_vc_doomed[at(level)];

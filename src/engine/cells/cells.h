@@ -250,6 +250,7 @@ class Cells {
   void release_preassigned(Index cell, Index vc, bool doomed);
   void mark_allocated_bad(Index cell);
   void unmark_released_bad(Index cell);
+  Index choose_doomed(const Chain& chain, std::int32_t level) const;
   void bind_doomed(Index chain, std::int32_t level);
   void unbind_doomed(Index chain, std::int32_t level);
   void remove_doomed(Index cell);
