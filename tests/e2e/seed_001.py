@@ -2,7 +2,6 @@
 """The PyTorchJob preemption walk-through: twelve GPUs, a job that has them all, one that needs one of them."""
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -75,16 +74,9 @@ with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
         wanted = get_critical[1].removeprefix("arena get pytorch-priority-critical\n")  # the document echoes the command
         walk.compare(get_critical[0], wanted, walk.until(get_critical[0], "STATUS: RUNNING"), PLACES)
         got = walk.until(get_failed[0], r"STATUS: FAILED[\s\S]*FAILED[\s\S]*FAILED")
-        # The three instances are alike; which of them gives way is the scheduler's choice. The document's lost worker-1.
-        everyone = [f"pytorch-priority-medium-{role}" for role in ("master-0", "worker-0", "worker-1")]
-        gone = [name for name in everyone if name not in got]
-        walk.check("exactly one instance is gone", len(gone) == 1, got)
-        victim = gone[0] if gone else everyone[-1]
-        left = [name for name in everyone if name != victim]
-        wanted = re.sub(r"-(master|worker)-0  ", lambda found: f"-{left.pop(0).rsplit('medium-', 1)[1]}  ", get_failed[1])
-        walk.compare(f"{get_failed[0]} (without {victim})", wanted, got, PLACES)
+        walk.compare(get_failed[0], get_failed[1], got, PLACES)
         # The document shows the events as a picture; its text says what they tell.
-        got = walk.shell(events[0].replace(everyone[-1], victim))[1]
+        got = walk.shell(events[0])[1]
         told = [row[4] for row in rows(got)[1:] if len(row) > 4 and row[2] == "Preempted"]
-        walk.check(f"events of {victim}", any("by default/pytorch-priority-critical-master-0 on node cn-huhehaote.172.16.0." in line for line in told), got)
+        walk.check(events[0], any("by default/pytorch-priority-critical-master-0 on node cn-huhehaote.172.16.0." in line for line in told), got)
 walk.finish()
