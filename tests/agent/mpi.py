@@ -71,7 +71,7 @@ def torch(c):
     c.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "torch-master-0"}, "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {**selector, "rank": "0"}, "ports": [{"port": 23456}]}})
     for rank in range(2):
         env = {"MASTER_ADDR": "torch-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0"}
-        c.create(pod(f"torch-{rank}", metadata={"labels": {**selector, "rank": str(rank)}}, container={"command": ["python3", "-c", TORCH], "env": [{"name": k, "value": v} for k, v in env.items()]}))
+        c.create(pod(f"torch-{rank}", metadata={"labels": {**selector, "rank": str(rank)}}, container={"command": ["/usr/bin/python3", "-c", TORCH], "env": [{"name": k, "value": v} for k, v in env.items()]}))
     for rank in range(2):
         p = c.phase(f"torch-{rank}", "Succeeded", "Failed", timeout=120)
         assert p["status"]["phase"] == "Succeeded", c.logs(f"torch-{rank}")
@@ -87,7 +87,7 @@ def main():
         cases.append(mpi)
     else:
         print("SKIPPED mpi: openmpi-bin or openssh-server is not installed")
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0:
+    if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
         cases.append(torch)
     else:
         print("SKIPPED torch: python3-torch is not installed")
