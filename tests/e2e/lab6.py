@@ -139,8 +139,8 @@ def two_clusters(lab):
     lab.submit(pod("low", "vc1", "test", 1))
     time.sleep(0.5)
     check("test waits for prod", phase(lab.pods(), "low") == "Pending")
-    lab.until("test runs again afterwards", lambda pods: phase(pods, "low") == "Succeeded")
-    check("and ends", True)
+    pods = lab.until("test runs again afterwards", lambda pods: phase(pods, "low") == "Succeeded")
+    check("and ends", phase(pods, "low") == "Succeeded")
     lab.clear()
 
     # Opportunistic: idle cells of another virtual cluster, until their owner wants them.
@@ -233,8 +233,8 @@ def one_cluster(lab):
 
     # More than there is.
     lab.submit(*[pod(f"many-{i}", "default", "prod", 1) for i in range(4)])
-    lab.until("four incremental tasks on two GPUs all end", lambda pods: all(phase(pods, f"many-{i}") == "Succeeded" for i in range(4)))
-    check("over quota, incremental", True)
+    ended = lambda pods: all(phase(pods, f"many-{i}") == "Succeeded" for i in range(4))  # noqa: E731
+    check("over quota, incremental", ended(lab.until("four incremental tasks on two GPUs all end", ended)))
     lab.submit(*[pod(f"wide-{i}", "default", "prod", 1, "wide", 4) for i in range(4)])
     time.sleep(1)
     check("a gang larger than its virtual cluster waits", all(phase(lab.pods(), f"wide-{i}") == "Pending" for i in range(4)))
