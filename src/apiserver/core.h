@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "apiserver/errors.h"
+#include "apiserver/fanout.h"
 #include "apiserver/image.h"
 #include "apiserver/negotiate.h"
 #include "apiserver/resources.h"
@@ -82,6 +83,7 @@ struct Core {
   store::Store& store;
   ServerOptions options;
   Image image;
+  Fanout fanout;
   Resources resources;
   PodStreams* pod_streams = nullptr;
   MetricsSource* metrics_source = nullptr;

@@ -104,7 +104,7 @@ void Collection::unsubscribe(Subscription* subscription) { std::erase(subscripti
 
 void Collection::wake_all() {
   const auto subscriptions = subscriptions_;
-  for (Subscription* subscription : subscriptions) subscription->wake();
+  for (Subscription* subscription : subscriptions) subscription->tell(nullptr);
 }
 
 void Collection::publish(ChangePtr change) {
@@ -121,7 +121,7 @@ void Collection::publish(ChangePtr change) {
   history_.push_back(std::move(change));
   trim();
   for (Subscription* subscription : subscriptions_) {
-    if (subscription->ns.empty() || subscription->ns == ns) subscription->wake();
+    if (subscription->ns.empty() || subscription->ns == ns) subscription->tell(history_.back().get());
   }
 }
 

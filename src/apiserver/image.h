@@ -44,15 +44,22 @@ struct Change {
   StoredPtr before;  // null: created (or, right after a restart, not known)
   StoredPtr after;   // for a deletion the last state, with the deletion's revision inside
   bool deleted = false;
-  /// One watch line per (event type, served version), made on first use and shared by all watchers.
-  mutable std::map<std::string, Bytes, std::less<>> lines;
+  /// One watch line for each event type, form and served resource, made on first use and shared by all watchers.
+  struct Line {
+    char type;             // its first letter
+    bool partial;
+    std::shared_ptr<const void> resource;
+    Bytes bytes;
+  };
+  mutable std::vector<Line> lines;
 };
 using ChangePtr = std::shared_ptr<const Change>;
 
-/// Wakes one watcher. `ns` empty: of all namespaces.
+/// Tells one watcher. `ns` empty: of all namespaces.
 struct Subscription {
   std::string ns;
-  std::function<void()> wake;
+  /// The newest change of the history is new; or, without one, something else to look at.
+  std::function<void(const Change*)> tell;
 };
 
 /// All objects of one kind, in key order, with the recent changes.

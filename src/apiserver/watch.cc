@@ -1,7 +1,9 @@
 /// Watches: a cursor over the collection's history.
 ///
 /// A watcher keeps no queue of its own. It reads on from its position when it is woken; one whose position has
-/// fallen out of the bounded history is told 410 and cut off. Lines are serialised once per change and shared.
+/// fallen out of the bounded history is told 410 and cut off. Lines are serialised once per change and shared. One that
+/// is up to date and waits (almost all of them, almost always) is not even woken: its line goes out with those of
+/// the others (fanout.h).
 #include <fmt/core.h>
 
 #include "apiserver/convert.h"
@@ -59,23 +61,31 @@ Result<Wanted> parse_wanted(const Call& call) {
 }
 
 /// One watch from its first byte to its last.
-class Watch {
+class Watch final : public Fanout::Target {
  public:
   Watch(Core& core, Call& call, Accepted accepted, Selection selection, Wanted wanted, net::ResponseWriter& writer)
-      : core_(core), call_(call), accepted_(std::move(accepted)), selection_(std::move(selection)), wanted_(wanted), writer_(writer),
+      : Target(writer), core_(core), call_(call), accepted_(std::move(accepted)), selection_(std::move(selection)), wanted_(wanted), writer_(writer),
         collection_(core.collection(*call.resource)), signal_(core.env.make_signal()) {
     subscription_.ns = selection_.ns;
-    subscription_.wake = [this] { signal_->notify(); };
+    subscription_.tell = [this](const Change* change) {
+      if (change == nullptr || !take(*change)) signal_->notify();
+    };
     collection_.subscribe(&subscription_);
     core_.sleepers.insert(signal_.get());
     ++core_.watches;
   }
-  ~Watch() {
+  ~Watch() override {
+    core_.fanout.remove(*this);
     collection_.unsubscribe(&subscription_);
     core_.sleepers.erase(signal_.get());
     --core_.watches;
   }
-  Watch(const Watch&) = delete;
+
+  void on_sent(net::ResponseWriter::Now result) override {
+    if (result == net::ResponseWriter::Now::kSent) return;
+    idle_ = false;  // run() goes on with what could not be sent
+    signal_->notify();
+  }
 
   Task<void> run() {
     writer_.on_close([signal = signal_] { signal->notify(); });
@@ -153,6 +163,8 @@ class Watch {
     Duration last_bookmark = started;
     const Duration limit = timeout();
     while (!core_.stopping && !writer_.closed()) {
+      const bool flushed = co_await send_taken();
+      if (!flushed) co_return;
       if (cursor_ < collection_.first_sequence()) {
         co_await send_error(too_old(told_));
         co_return;
@@ -180,8 +192,40 @@ class Watch {
       }
       Duration wait = limit - (now - started);
       if (wanted_.bookmarks) wait = std::min<Duration>(wait, kBookmarkEvery - (now - last_bookmark));
+      idle_ = true;
       co_await signal_->wait(std::max<Duration>(wait, std::chrono::milliseconds(1)));
+      idle_ = false;
     }
+  }
+
+  /// While nothing else is to be done, takes the newest change along for the fan-out. False: run() must look.
+  bool take(const Change& change) {
+    if (!idle_ || cursor_ + 1 != collection_.next_sequence() || line_bytes_ > kChunkBytes) return false;
+    ++cursor_;
+    if (change.revision <= wanted_.from) return true;
+    told_ = change.revision;
+    Bytes line = shared_line(change);
+    if (!line) {
+      append(change);
+      if (pending_.empty()) return true;
+      line = std::make_shared<const std::string>(std::exchange(pending_, std::string()));
+    }
+    line_bytes_ += line->size();
+    lines_.push_back(std::move(line));
+    core_.fanout.add(*this);
+    return true;
+  }
+
+  /// What take() took and the fan-out has not sent (yet).
+  Task<bool> send_taken() {
+    core_.fanout.remove(*this);
+    for (const Bytes& line : lines_) pending_ += *line;
+    lines_.clear();
+    line_bytes_ = 0;
+    const auto kept = co_await writer_.flush();
+    if (!kept) co_return false;
+    const bool sent = co_await flush();
+    co_return sent;
   }
 
   Task<bool> send_new() {
@@ -246,10 +290,11 @@ class Watch {
     const std::string_view type = type_of(change);
     if (type.empty() || (type == "DELETED" && !change.deleted)) return nullptr;
     const bool partial = accepted_.form != Form::kObject;
-    const std::string key = fmt::format("{} {} {}", type, partial ? "partial" : "", call_.resource->info.version + call_.resource->info.group);
-    Bytes& line = change.lines[key];
-    if (!line) line = std::make_shared<const std::string>(line_of(type, object_text(*change.after)));
-    return line;
+    for (const Change::Line& line : change.lines) {
+      if (line.type == type[0] && line.partial == partial && line.resource == call_.resource) return line.bytes;
+    }
+    change.lines.push_back({type[0], partial, call_.resource, std::make_shared<const std::string>(line_of(type, object_text(*change.after)))});
+    return change.lines.back().bytes;
   }
 
   void append(const Change& change) {
@@ -313,6 +358,7 @@ class Watch {
   Collection& collection_;
   std::shared_ptr<Signal> signal_;  // shared with the close callback, which may outlive the watch
   Subscription subscription_;
+  bool idle_ = false;  // follow() waits, and everything before cursor_ is sent or in lines_
   std::uint64_t cursor_ = 0;
   Revision told_ = 0;  // the revision the client knows of
   std::string pending_;

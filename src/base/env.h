@@ -48,6 +48,12 @@ class Env {
   /// Starts a coroutine on the loop. An exception that leaves it is a bug and aborts.
   virtual void spawn(Task<void> task) = 0;
 
+  /// Calls each(0) … each(count - 1), on this thread and on idle workers together, and returns when all are done. For many
+  /// short calls that touch nothing in common. By default this thread does it alone.
+  virtual void spread(std::size_t count, const std::function<void(std::size_t)>& each) {
+    for (std::size_t i = 0; i < count; ++i) each(i);
+  }
+
   /// Awaitable forms of the above.
   virtual Task<void> sleep(Duration delay) = 0;
   virtual Task<void> run_on_worker(std::function<void()> work) = 0;

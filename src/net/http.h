@@ -94,6 +94,19 @@ class ResponseWriter {
   /// Shared bytes: one serialised event goes to many watchers without a copy.
   virtual Task<Result<void>> write(std::shared_ptr<const std::string> chunk) = 0;
   virtual Task<Result<void>> finish() = 0;
+
+  enum class Now {
+    kSent,  // all of it
+    kKept,  // the client reads slowly: the rest goes out with flush(), or before the next write
+    kBusy,  // nothing: a write is under way, or the client has gone
+  };
+  /// write() without waiting.
+  virtual Now write_now(std::shared_ptr<const std::string> chunk) = 0;
+  /// Waits until what write_now() kept is sent.
+  virtual Task<Result<void>> flush() = 0;
+  /// True when write_now() may run on a worker, as long as nobody else uses the writer meanwhile.
+  [[nodiscard]] virtual bool writes_aside() const { return false; }
+
   /// True once the client has gone; a streaming handler that waits for events should look.
   [[nodiscard]] virtual bool closed() const = 0;
   /// Called on the loop when the client goes away during a stream (or never).

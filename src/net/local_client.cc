@@ -19,12 +19,19 @@ class Pipe {
   explicit Pipe(Loop& loop) : readable_(loop.make_signal()), writable_(loop.make_signal()) {}
 
   Task<Result<void>> push(T item, std::size_t bytes) {
-    while (!closed_ && bytes_ > 0 && bytes_ + bytes > kQueueBytesMax) co_await writable_->wait(Duration::zero());
-    if (closed_) co_return fail(Code::kUnavailable, "the other side has closed");
+    while (!offer(item, bytes)) {
+      if (closed_) co_return fail(Code::kUnavailable, "the other side has closed");
+      co_await writable_->wait(Duration::zero());
+    }
+    co_return Result<void>{};
+  }
+  /// Without waiting; false when it is full or closed.
+  bool offer(T item, std::size_t bytes) {
+    if (closed_ || (bytes_ > 0 && bytes_ + bytes > kQueueBytesMax)) return false;
     bytes_ += bytes;
     items_.emplace_back(std::move(item), bytes);
     readable_->notify();
-    co_return Result<void>{};
+    return true;
   }
   /// nullopt once it is ended (after what was queued) or closed.
   Task<std::optional<T>> pop() {
@@ -141,6 +148,11 @@ class BufferWriter final : public ResponseWriter {
     co_return Result<void>{};
   }
   Task<Result<void>> finish() override { co_return Result<void>{}; }
+  Now write_now(std::shared_ptr<const std::string> chunk) override {
+    response_.body += *chunk;
+    return Now::kSent;
+  }
+  Task<Result<void>> flush() override { co_return Result<void>{}; }
   [[nodiscard]] bool closed() const override { return false; }
   void on_close(std::function<void()>) override {}
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string) override {
@@ -189,6 +201,11 @@ class StreamWriter final : public ResponseWriter {
     exchange_->body.end();
     co_return Result<void>{};
   }
+  Now write_now(std::shared_ptr<const std::string> chunk) override {
+    const auto bytes = chunk->size();
+    return bytes == 0 || exchange_->body.offer(std::move(chunk), bytes) ? Now::kSent : Now::kBusy;
+  }
+  Task<Result<void>> flush() override { co_return Result<void>{}; }
   [[nodiscard]] bool closed() const override { return exchange_->closed; }
   void on_close(std::function<void()> callback) override { exchange_->on_close = std::move(callback); }
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string subprotocol) override {

@@ -13,7 +13,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <algorithm>
 #include <list>
+#include <thread>
 
 #include "base/result.h"
 
@@ -23,6 +25,12 @@ namespace {
 namespace asio = boost::asio;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr int kWorkers = 3;
+
+/// As many as there are further cores.
+int helpers() {
+  static const int count = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) - 1, 0, kWorkers);
+  return count;
+}
 
 void abort_on_exception(const std::exception_ptr& error) {
   if (!error) return;
@@ -213,6 +221,40 @@ void Loop::spawn(Task<void> task) {
   // Posted: co_spawn alone would run the coroutine's beginning inside the caller, who may be in the middle of
   // changing what the coroutine looks at.
   asio::post(impl_->context, [this, task = std::move(task)]() mutable { asio::co_spawn(impl_->context, std::move(task), abort_on_exception); });
+}
+
+namespace {
+
+/// One spread(): calls are claimed a few at a time, so whoever is late finds nothing left and nobody waits for it.
+struct Spread {
+  static constexpr std::size_t kClaim = 8;
+  std::size_t count = 0;
+  const std::function<void(std::size_t)>* each = nullptr;  // good as long as a call can be claimed
+  std::atomic<std::size_t> next = 0, done = 0;
+
+  void work() {
+    while (true) {
+      const std::size_t from = next.fetch_add(kClaim, std::memory_order_relaxed);
+      if (from >= count) return;
+      const std::size_t upto = std::min(count, from + kClaim);
+      for (std::size_t i = from; i < upto; ++i) (*each)(i);
+      done.fetch_add(upto - from, std::memory_order_release);
+      done.notify_one();
+    }
+  }
+};
+
+}  // namespace
+
+void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& each) {
+  const auto spread = std::make_shared<Spread>();
+  spread->count = count;
+  spread->each = &each;
+  for (int i = 0; i < helpers(); ++i) asio::post(impl_->workers, [spread] { spread->work(); });
+  spread->work();
+  for (auto done = spread->done.load(std::memory_order_acquire); done < count; done = spread->done.load(std::memory_order_acquire)) {
+    spread->done.wait(done, std::memory_order_acquire);
+  }
 }
 
 Task<void> Loop::sleep(Duration delay) {

@@ -30,6 +30,7 @@ class Loop final : public Env {
   std::unique_ptr<Timer> after(Duration delay, std::function<void()> fn) override;
   void offload(std::function<void()> work, std::function<void()> done) override;
   void spawn(Task<void> task) override;
+  void spread(std::size_t count, const std::function<void(std::size_t)>& each) override;
   Task<void> sleep(Duration delay) override;
   Task<void> run_on_worker(std::function<void()> work) override;
   std::unique_ptr<Signal> make_signal() override;

@@ -128,6 +128,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Task<Result<void>> start(Response head) override;
   Task<Result<void>> write(std::shared_ptr<const std::string> chunk) override;
   Task<Result<void>> finish() override;
+  Now write_now(std::shared_ptr<const std::string> chunk) override;
+  Task<Result<void>> flush() override;
+  [[nodiscard]] bool writes_aside() const override { return true; }
   [[nodiscard]] bool closed() const override { return closed_; }
   void on_close(std::function<void()> callback) override { on_close_ = std::move(callback); }
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string subprotocol) override;
@@ -169,6 +172,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   std::unique_ptr<char[]> chunk_ = std::make_unique<char[]>(kReadBytes);
   bool filling_ = false;
   ErrorCode fill_error_;
+
+  std::string unsent_;  // taken by write_now(), but not yet by the socket; always what is written next
 
   // The exchange under way.
   Request upgrade_request_;  // head only, kept for a WebSocket handshake
@@ -378,6 +383,8 @@ std::string Connection::head_text(const Response& response, std::string_view fra
 Task<Result<void>> Connection::put(std::vector<asio::const_buffer> buffers) {
   const auto before = phase_;
   enter(Phase::kWrite, shared_->options.write_timeout);
+  const std::string unsent = std::exchange(unsent_, std::string());
+  if (!unsent.empty()) buffers.insert(buffers.begin(), asio::buffer(unsent));
   const auto error = co_await stream_->write_all(std::move(buffers));
   phase_ = before;
   deadline_.clear();
@@ -431,6 +438,34 @@ Task<Result<void>> Connection::write(std::shared_ptr<const std::string> chunk) {
   buffers.push_back(asio::buffer(*chunk));
   if (!http10_) buffers.push_back(asio::buffer("\r\n", 2));
   const auto written = co_await put(std::move(buffers));
+  co_return written;
+}
+
+ResponseWriter::Now Connection::write_now(std::shared_ptr<const std::string> chunk) {
+  MUSTER_CHECK(answer_ == Answer::kStreaming, "write_now() without start()");
+  if (closed_ || phase_ != Phase::kHandler || !unsent_.empty()) return Now::kBusy;
+  if (chunk->empty() || head_only_) return Now::kSent;
+  const auto size = fmt::format("{:x}\r\n", chunk->size());
+  std::vector<asio::const_buffer> buffers;
+  if (!http10_) buffers.push_back(asio::buffer(size));
+  buffers.push_back(asio::buffer(*chunk));
+  if (!http10_) buffers.emplace_back("\r\n", 2);
+  const auto written = stream_->write_now(buffers);
+  if (!written.error) return Now::kSent;
+  // A broken connection is found out by flush().
+  auto skip = written.bytes;
+  for (const auto& buffer : buffers) {
+    const auto skipped = std::min(skip, buffer.size());
+    skip -= skipped;
+    unsent_.append(static_cast<const char*>(buffer.data()) + skipped, buffer.size() - skipped);
+  }
+  return Now::kKept;
+}
+
+Task<Result<void>> Connection::flush() {
+  if (unsent_.empty()) co_return Result<void>{};
+  std::vector<asio::const_buffer> none;
+  const auto written = co_await put(std::move(none));
   co_return written;
 }
 

@@ -65,6 +65,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void start_read(asio::mutable_buffer buffer, IoOpPtr op);
   void start_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) { do_write(std::move(buffers), std::move(op)); }
 
+  /// As much as the socket takes without waiting; would_block with what went before when it is full. Not while another
+  /// write is outstanding. What was not taken must be the beginning of the next write. The one call that may run
+  /// beside the loop, on a worker, as long as nobody else touches the stream meanwhile.
+  virtual IoResult write_now(const std::vector<asio::const_buffer>& buffers) = 0;
+
   Task<IoResult> read_some(asio::mutable_buffer buffer);
   /// All of them, in order.
   Task<ErrorCode> write_all(std::vector<asio::const_buffer> buffers);

@@ -1,0 +1,64 @@
+#include "apiserver/fanout.h"
+
+#include <algorithm>
+
+namespace muster::apiserver {
+namespace {
+
+/// Fewer are sent sooner by the loop alone than workers wake up.
+constexpr std::size_t kSpreadFrom = 32;
+
+}  // namespace
+
+void Fanout::Target::send() {
+  if (lines_.size() == 1) {
+    result_ = writer_.write_now(lines_.front());
+    return;
+  }
+  std::string all;
+  all.reserve(line_bytes_);
+  for (const Bytes& line : lines_) all += *line;
+  result_ = writer_.write_now(std::make_shared<const std::string>(std::move(all)));
+}
+
+void Fanout::add(Target& target) {
+  if (target.listed_) return;
+  target.listed_ = true;
+  targets_.push_back(&target);
+  if (posted_) return;
+  posted_ = true;
+  env_.post([this, alive = alive_] {
+    if (*alive) flush();
+  });
+}
+
+void Fanout::remove(Target& target) {
+  if (!target.listed_) return;
+  target.listed_ = false;
+  std::erase(targets_, &target);
+}
+
+void Fanout::flush() {
+  posted_ = false;
+  auto targets = std::move(targets_);
+  targets_.clear();
+  const auto aside = std::stable_partition(targets.begin(), targets.end(), [](const Target* target) { return !target->writer_.writes_aside(); });
+  for (auto it = targets.begin(); it != aside; ++it) (*it)->send();
+  const auto count = static_cast<std::size_t>(targets.end() - aside);
+  const auto send = [&](std::size_t index) { aside[static_cast<std::ptrdiff_t>(index)]->send(); };
+  if (count < kSpreadFrom) {
+    for (std::size_t i = 0; i < count; ++i) send(i);
+  } else {
+    env_.spread(count, send);
+  }
+  for (Target* target : targets) {
+    target->listed_ = false;
+    if (target->result_ != net::ResponseWriter::Now::kBusy) {
+      target->lines_.clear();
+      target->line_bytes_ = 0;
+    }
+    target->on_sent(target->result_);
+  }
+}
+
+}  // namespace muster::apiserver
