@@ -25,6 +25,10 @@ void Causes::duplicate(std::string field, std::string_view value) {
   list_.push_back({"FieldValueDuplicate", fmt::format("Duplicate value: {}", value), std::move(field)});
 }
 
+void Causes::not_found(std::string field, std::string_view value) {
+  list_.push_back({"FieldValueNotFound", fmt::format("Not found: {}", value), std::move(field)});
+}
+
 void Causes::forbidden(std::string field, std::string_view detail) {
   list_.push_back({"FieldValueForbidden", fmt::format("Forbidden: {}", detail), std::move(field)});
 }

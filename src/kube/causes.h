@@ -18,6 +18,7 @@ class Causes {
   void invalid(std::string field, std::string_view value, std::string_view detail);
   void not_supported(std::string field, std::string_view value, const std::vector<std::string_view>& supported);
   void duplicate(std::string field, std::string_view value);
+  void not_found(std::string field, std::string_view value);
   void forbidden(std::string field, std::string_view detail);
   void too_long(std::string field, std::size_t bytes_max);
   void too_many(std::string field, std::size_t have, std::size_t most);

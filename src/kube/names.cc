@@ -1,7 +1,9 @@
 // The rules for names, labels and keys, by hand: they run on every write, and a regular expression would cost
 // more than the rest of the validation together.
+#include <arpa/inet.h>
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "kube/names.h"
 #include "kube/validate.h"
 
@@ -38,6 +40,8 @@ bool is_qualified_part(std::string_view text) {
 }
 
 std::string too_long(std::size_t most) { return fmt::format("must be no more than {} characters", most); }
+/// Labels count bytes.
+constexpr std::string_view kValueTooLong = "must be no more than 63 bytes";
 
 constexpr std::string_view kSubdomainText =
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
@@ -93,7 +97,7 @@ std::vector<std::string> qualified_name_problems(std::string_view text) {
   if (name.empty()) {
     problems.push_back("name part must be non-empty");
   } else if (name.size() > 63) {
-    problems.push_back("name part " + too_long(63));
+    problems.push_back("name part " + std::string(kValueTooLong));
   }
   if (!is_qualified_part(name)) problems.emplace_back(kNamePartText);
   return problems;
@@ -111,7 +115,7 @@ std::string check_label_key(std::string_view text) {
 }
 
 std::string check_label_value(std::string_view text) {
-  if (text.size() > 63) return too_long(63);
+  if (text.size() > 63) return std::string(kValueTooLong);
   return text.empty() || is_qualified_part(text) ? std::string() : std::string(kValueText);
 }
 
@@ -143,19 +147,34 @@ std::string check_path_segment(std::string_view text) {
   return {};
 }
 
-std::string check_port_name(std::string_view text) {
-  if (text.size() > 15) return "must be no more than 15 characters";
+std::vector<std::string> port_name_problems(std::string_view text) {
+  std::vector<std::string> problems;
+  if (text.size() > 15) problems.emplace_back("must be no more than 15 characters");
   bool letter = false;
   bool charset = !text.empty();
   for (const char c : text) {
     letter = letter || (c >= 'a' && c <= 'z');
     charset = charset && (lower_alnum(c) || c == '-');
   }
-  if (!charset) return "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
-  if (!letter) return "must contain at least one letter (a-z)";
-  if (text.find("--") != std::string_view::npos) return "must not contain consecutive hyphens";
-  if (text.front() == '-' || text.back() == '-') return "must not begin or end with a hyphen";
-  return {};
+  if (!charset) problems.emplace_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+  if (!letter) problems.emplace_back("must contain at least one letter (a-z)");
+  if (text.find("--") != std::string_view::npos) problems.emplace_back("must not contain consecutive hyphens");
+  if (text.starts_with('-') || text.ends_with('-')) problems.emplace_back("must not begin or end with a hyphen");
+  return problems;
+}
+
+bool is_address(std::string_view text) {
+  const std::string copy(text);
+  in_addr v4{};
+  in6_addr v6{};
+  return ::inet_pton(AF_INET, copy.c_str(), &v4) == 1 || ::inet_pton(AF_INET6, copy.c_str(), &v6) == 1;
+}
+
+bool is_address_range(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos || !is_address(text.substr(0, slash))) return false;
+  const auto bits = parse_int(text.substr(slash + 1));
+  return bits && *bits >= 0 && *bits <= (text.find(':') == std::string_view::npos ? 32 : 128);
 }
 
 }  // namespace muster::kube

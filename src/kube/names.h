@@ -13,6 +13,9 @@ std::vector<std::string> qualified_name_problems(std::string_view text);
 std::string check_config_key(std::string_view text);
 std::string check_env_name(std::string_view text);
 std::string check_path_segment(std::string_view text);
-std::string check_port_name(std::string_view text);
+std::vector<std::string> port_name_problems(std::string_view text);
+/// IPv4 without leading zeros, or IPv6.
+bool is_address(std::string_view text);
+bool is_address_range(std::string_view text);
 
 }  // namespace muster::kube

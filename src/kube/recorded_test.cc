@@ -105,6 +105,7 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
       if (want.find("Options.meta.k8s.io") != std::string::npos) continue;
       // Values of Go structs are printed as JSON since 1.34; the rest of the text is the same.
       if (want.find("resource.Quantity{") != std::string::npos || want.find("v1.OwnerReference{") != std::string::npos) continue;
+      if (want.find("metadata.ownerReferences.") != std::string::npos) continue;  // each is named by its index since 1.37
       const json::Value object = prepared(*info, exchange);
       const auto causes = validate_create(info->gvk(), info->namespaced, object);
       EXPECT_EQ(invalid(info->gvk(), name_of(object), causes).message, want) << exchange.suite;

@@ -15,6 +15,14 @@ void validate_non_negative(const json::Value& value, std::string field, Causes& 
 void immutable(const json::Value& updated, const json::Value& live, std::string field, Causes& causes);
 
 void validate_pod_spec(const json::Value& spec, const std::string& field, Causes& causes);
+/// What only a pod that comes new must keep to.
+void validate_new_pod(const json::Value& spec, Causes& causes);
+/// Users, groups, DNS, host names and further settings of a pod as a whole.
+void validate_pod_settings(const json::Value& spec, const std::string& field, Causes& causes);
+void validate_security_context(const json::Value& context, const std::string& field, bool container, Causes& causes);
+/// One of exec, httpGet, tcpSocket, grpc, sleep.
+void validate_handler(const json::Value& handler, const std::string& field, bool probe, Causes& causes);
+void validate_int_or_percent(const json::Value& value, const std::string& field, Causes& causes);
 void validate_pod_update(const json::Value& updated, const json::Value& live, Causes& causes);
 /// Names, signs and whole numbers of a resource map ("requests", quota "hard", node "capacity").
 void validate_resource_list(const json::Value& list, const std::string& field, bool container, Causes& causes);
@@ -28,6 +36,12 @@ void validate_priority_class(const json::Value& object, const json::Value* live,
 void validate_pdb(const json::Value& object, Causes& causes);
 void validate_quota(const json::Value& object, Causes& causes);
 void validate_claim(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_volume_object(const json::Value& object, Causes& causes);
+void validate_storage_class(const json::Value& object, Causes& causes);
+void validate_limit_range(const json::Value& object, Causes& causes);
+void validate_endpoints(const json::Value& object, Causes& causes);
+void validate_endpoint_slice(const json::Value& object, Causes& causes);
+void validate_autoscaler(const json::Value& object, Causes& causes);
 void validate_event(const json::Value& object, bool new_api, Causes& causes);
 void validate_lease(const json::Value& object, Causes& causes);
 void validate_role(const json::Value& object, bool cluster, Causes& causes);
@@ -35,6 +49,7 @@ void validate_role_binding(const json::Value& object, const json::Value* live, b
 
 void validate_replicated(const Gvk& gvk, const json::Value& object, const json::Value* live, Causes& causes);
 void validate_job(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_job_status(const json::Value& object, Causes& causes);
 void validate_cron_job(const json::Value& object, Causes& causes);
 
 /// Job.spec.scheduling, whose parts are those of a PodGroup.

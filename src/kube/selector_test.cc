@@ -107,8 +107,8 @@ TEST(Names, Rules) {
   EXPECT_EQ(check_label_value(""), "");
   EXPECT_NE(check_label_value("-x"), "");
   EXPECT_EQ(check_config_key("..x"), "must not start with '..'");
-  EXPECT_EQ(check_port_name("http"), "");
-  EXPECT_NE(check_port_name("123"), "");
+  EXPECT_TRUE(port_name_problems("http").empty());
+  EXPECT_EQ(port_name_problems("A_B").size(), 2U);
 }
 
 TEST(Pod, RequestsFollowTheRules) {

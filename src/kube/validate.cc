@@ -17,7 +17,7 @@ constexpr std::size_t kAnnotationBytesMax = 256 * 1024;
 
 std::string_view name_rule_of(const Gvk& gvk) {
   if (gvk.group.empty()) {
-    if (gvk.kind == "Namespace") return "label";
+    if (gvk.kind == "Namespace") return "namespace";
     if (gvk.kind == "Service") return "label";  // DNS-1123 since 1.34 (RelaxedServiceNameValidation)
   }
   if (gvk.group == "rbac.authorization.k8s.io") return "path";
@@ -25,7 +25,8 @@ std::string_view name_rule_of(const Gvk& gvk) {
 }
 
 std::string check_name(std::string_view rule, std::string_view name) {
-  if (rule == "label") return check_dns_label(name);
+  if (rule == "namespace" && name.find('.') != std::string_view::npos) return "must not contain dots";
+  if (rule == "label" || rule == "namespace") return check_dns_label(name);
   if (rule == "label1035") return check_dns_1035_label(name);
   if (rule == "path") return check_path_segment(name);
   return check_dns_subdomain(name);
@@ -45,21 +46,27 @@ void validate_annotations(const Value& annotations, Causes& causes) {
 
 void validate_owner_references(const Value& references, Causes& causes) {
   std::string controller;
-  for (const Value& reference : json::as_array(references)) {
-    const std::string field = "metadata.ownerReferences";
+  const json::Array& list = json::as_array(references);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Value& reference = list[i];
+    const std::string field = fmt::format("metadata.ownerReferences[{}]", i);
     const std::string_view api_version = json::as_string(json::at(reference, "apiVersion"));
-    if (api_version.empty() || api_version.ends_with('/')) causes.invalid(field + ".apiVersion", quoted(api_version), "version must not be empty");
+    if (api_version.empty()) {
+      causes.required(field + ".apiVersion", "must not be empty");
+    } else if (split(api_version, '/').size() > 2) {
+      causes.invalid(field + ".apiVersion", quoted(api_version), "must be <group>/<version> or <version>");
+    }
     for (const std::string_view key : {"kind", "name", "uid"}) {
-      const std::string_view text = json::as_string(json::at(reference, key));
-      if (text.empty()) causes.invalid(fmt::format("{}.{}", field, key), quoted(text), fmt::format("{} must not be empty", key));
+      if (json::as_string(json::at(reference, key)).empty()) causes.required(fmt::format("{}.{}", field, key), "must not be empty");
     }
     if (json::as_string(json::at(reference, "kind")) == "Event" && (api_version == "v1" || api_version.starts_with("events.k8s.io/"))) {
-      causes.invalid(field, json::dump(reference), fmt::format("{}, Kind=Event is disallowed from being an owner", api_version));
+      const std::string_view slash = api_version == "v1" ? "/" : "";
+      causes.invalid(field, json::dump(reference), fmt::format("{}{}, Kind=Event is disallowed from being an owner", slash, api_version));
     }
     if (!json::as_bool(json::at(reference, "controller"))) continue;
     const std::string here = fmt::format("{}/{}", json::as_string(json::at(reference, "kind")), json::as_string(json::at(reference, "name")));
     if (!controller.empty()) {
-      causes.invalid(field, json::dump(references),
+      causes.invalid("metadata.ownerReferences", json::dump(references),
                      fmt::format("Only one reference can have Controller set to true. Found \"true\" in references for {} and {}", controller, here));
     }
     controller = here;
@@ -75,13 +82,13 @@ void validate_finalizers(const Value& finalizers, Causes& causes) {
     orphan = orphan || name == "orphan";
     foreground = foreground || name == "foregroundDeletion";
     if (!check_label_key(name).empty()) {
-      for (const std::string& problem : qualified_name_problems(name)) causes.invalid(field, quoted(name), problem);
+      for (const std::string& problem : qualified_name_problems(name)) causes.invalid("metadata.finalizers", quoted(name), problem);
     } else if (name.find('/') == std::string_view::npos && name != "orphan" && name != "foregroundDeletion" && name != "kubernetes") {
       causes.invalid(field, quoted(name), "name is neither a standard finalizer name nor is it fully qualified");
     }
   }
   if (orphan && foreground) {
-    causes.invalid("metadata.finalizers", json::dump(finalizers), "finalizers orphan and foregroundDeletion cannot be both set");
+    causes.invalid("metadata.finalizers", json::dump(finalizers), "finalizer orphan and foregroundDeletion cannot be both set");
   }
 }
 
@@ -92,7 +99,7 @@ void metadata_rules(bool namespaced, const Value& object, std::string_view name_
   const std::string_view space = json::as_string(json::at(metadata, "namespace"));
   if (!generate_name.empty()) {
     // A prefix may end in '-' or '.': what follows makes it whole. Too long is no error, it is cut.
-    std::string sample(generate_name.substr(0, std::min<std::size_t>(generate_name.size(), name_rule == "label" ? 58 : 248)));
+    std::string sample(generate_name.substr(0, std::min<std::size_t>(generate_name.size(), name_rule == "label" || name_rule == "namespace" ? 58 : 248)));
     if (sample.ends_with('-')) sample += 'a';
     causes.check("metadata.generateName", generate_name, check_name(name_rule, sample));
   }
@@ -143,13 +150,17 @@ void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& 
   if (group.empty()) {
     if (kind == "Pod") {
       validate_pod_spec(json::at(object, "spec"), "spec", causes);
-      if (live != nullptr) validate_pod_update(object, *live, causes);
+      if (live == nullptr) validate_new_pod(json::at(object, "spec"), causes);
+      else validate_pod_update(object, *live, causes);
     } else if (kind == "Service") validate_service(object, live, causes);
     else if (kind == "ConfigMap") validate_config_map(object, live, causes);
     else if (kind == "Secret") validate_secret(object, live, causes);
     else if (kind == "Node") validate_node(object, causes);
     else if (kind == "ResourceQuota") validate_quota(object, causes);
     else if (kind == "PersistentVolumeClaim") validate_claim(object, live, causes);
+    else if (kind == "PersistentVolume") validate_volume_object(object, causes);
+    else if (kind == "LimitRange") validate_limit_range(object, causes);
+    else if (kind == "Endpoints") validate_endpoints(object, causes);
     else if (kind == "Event") validate_event(object, false, causes);
     else if (kind == "ReplicationController") validate_replicated(gvk, object, live, causes);
     else if (kind == "PodTemplate") validate_pod_spec(json::at(object, "template", "spec"), "template.spec", causes);
@@ -172,6 +183,12 @@ void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& 
   } else if (group == "rbac.authorization.k8s.io") {
     if (kind == "Role" || kind == "ClusterRole") validate_role(object, kind == "ClusterRole", causes);
     else validate_role_binding(object, live, kind == "ClusterRoleBinding", causes);
+  } else if (group == "storage.k8s.io" && kind == "StorageClass") {
+    validate_storage_class(object, causes);
+  } else if (group == "discovery.k8s.io" && kind == "EndpointSlice") {
+    validate_endpoint_slice(object, causes);
+  } else if (group == "autoscaling" && kind == "HorizontalPodAutoscaler") {
+    validate_autoscaler(object, causes);
   } else if (group == "apiextensions.k8s.io") {
     validate_crd(object, causes);
   }

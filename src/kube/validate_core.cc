@@ -15,17 +15,6 @@ using json::Value;
 
 constexpr std::size_t kDataBytesMax = 1024 * 1024;
 
-bool is_address(std::string_view text) {
-  if (text.find(':') != std::string_view::npos) return true;  // v6 in any of its forms; the store does not route by it
-  const auto parts = split(text, '.');
-  if (parts.size() != 4) return false;
-  for (const std::string& part : parts) {
-    const auto number = parse_int(part);
-    if (!number || *number < 0 || *number > 255 || part.size() > 3 || (part.size() > 1 && part[0] == '0')) return false;
-  }
-  return true;
-}
-
 /// Sizes and keys of data and binaryData together, as ConfigMap and Secret have them.
 void validate_data(const Value& object, const std::vector<std::string_view>& members, bool base64, Causes& causes) {
   std::size_t total = 0;
@@ -52,21 +41,6 @@ void immutable_data(const Value& now, const Value& before, const std::vector<std
   }
 }
 
-void validate_int_or_percent(const Value& value, const std::string& field, Causes& causes) {
-  if (value.is_null()) return;
-  if (value.is_int64()) {
-    if (value.get_int64() < 0) causes.invalid(field, json::dump(value), "must be greater than or equal to 0");
-    return;
-  }
-  const std::string_view text = json::as_string(value);
-  const bool percent = text.size() > 1 && text.ends_with('%') && parse_int(text.substr(0, text.size() - 1)).value_or(-1) >= 0;
-  if (!percent) {
-    causes.invalid(field, shown(value), "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')");
-  } else if (parse_int(text.substr(0, text.size() - 1)).value_or(0) > 100) {
-    causes.invalid(field, shown(value), "must not be greater than 100%");
-  }
-}
-
 void validate_service_port(const Value& port, const std::string& here, bool several, Causes& causes) {
   const std::string_view name = json::as_string(json::at(port, "name"));
   if (name.empty()) {
@@ -79,7 +53,9 @@ void validate_service_port(const Value& port, const std::string& here, bool seve
   validate_enum(json::at(port, "protocol"), here + ".protocol", {"SCTP", "TCP", "UDP"}, causes);
   const Value& target = json::at(port, "targetPort");
   if (target.is_int64()) validate_range(target, here + ".targetPort", 1, 65535, causes);
-  else if (target.is_string()) causes.check(here + ".targetPort", json::as_string(target), check_port_name(json::as_string(target)));
+  else if (target.is_string()) {
+    for (const std::string& problem : port_name_problems(json::as_string(target))) causes.invalid(here + ".targetPort", shown(target), problem);
+  }
 }
 
 }  // namespace
@@ -114,11 +90,28 @@ void validate_service(const Value& service, const Value* live, Causes& causes) {
   if (!cluster_ip.empty() && cluster_ip != "None" && !is_address(cluster_ip)) {
     causes.invalid("spec.clusterIPs[0]", quoted(cluster_ip), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
   }
+  if (cluster_ip == "None" && (type == "NodePort" || type == "LoadBalancer")) {
+    causes.invalid("spec.clusterIPs[0]", "\"None\"", fmt::format("may not be set to 'None' for {} services", type));
+  }
+  const json::Array& external = json::as_array(json::at(spec, "externalIPs"));
+  for (std::size_t i = 0; i < external.size(); ++i) {
+    const std::string_view address = json::as_string(external[i]);
+    if (!is_address(address)) causes.invalid(fmt::format("spec.externalIPs[{}]", i), quoted(address), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+  }
+  validate_enum(json::at(spec, "ipFamilyPolicy"), "spec.ipFamilyPolicy", {"PreferDualStack", "RequireDualStack", "SingleStack"}, causes, false);
+  validate_enum(json::at(spec, "internalTrafficPolicy"), "spec.internalTrafficPolicy", {"Cluster", "Local"}, causes, false);
+  validate_enum(json::at(spec, "externalTrafficPolicy"), "spec.externalTrafficPolicy", {"Cluster", "Local"}, causes, false);
+  const json::Array& sources = json::as_array(json::at(spec, "loadBalancerSourceRanges"));
+  if (!sources.empty() && type != "LoadBalancer") causes.forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'");
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (is_address_range(json::as_string(sources[i]))) continue;
+    causes.invalid(fmt::format("spec.LoadBalancerSourceRanges[{}]", i), shown(sources[i]), "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+  }
   if (live != nullptr) {
     const std::string_view old_ip = json::as_string(json::at(*live, "spec", "clusterIP"));
     const std::string_view old_type = json::as_string(json::at(*live, "spec", "type"));
     if (!old_ip.empty() && old_ip != cluster_ip && type != "ExternalName" && old_type != "ExternalName") {
-      causes.invalid("spec.clusterIPs[0]", quoted(cluster_ip), "may not change once set");
+      causes.invalid("spec.clusterIPs[0]", fmt::format("[{}]", quoted(cluster_ip)), "may not change once set");
     }
   }
 }
@@ -127,7 +120,7 @@ void validate_config_map(const Value& map, const Value* live, Causes& causes) {
   validate_data(map, {"data", "binaryData"}, false, causes);
   for (const auto& entry : json::as_object(json::at(map, "binaryData"))) {
     if (json::as_object(json::at(map, "data")).contains(entry.key())) {
-      causes.invalid(fmt::format("binaryData[{}]", std::string_view(entry.key())), quoted(std::string_view(entry.key())), "duplicate of key present in data");
+      causes.invalid(fmt::format("data[{}]", std::string_view(entry.key())), quoted(std::string_view(entry.key())), "duplicate of key present in binaryData");
     }
   }
   if (live != nullptr) immutable_data(map, *live, {"data", "binaryData"}, causes);
@@ -147,6 +140,11 @@ void validate_secret(const Value& secret, const Value* live, Causes& causes) {
     need("ssh-privatekey");
   } else if (type == "kubernetes.io/dockerconfigjson") {
     need(".dockerconfigjson");
+    const auto config = base64_decode(json::as_string(json::at(data, ".dockerconfigjson")));
+    if (config && !json::at(data, ".dockerconfigjson").is_null() && !json::parse(*config)) {
+      const std::string found = config->empty() ? "unexpected end of JSON input" : fmt::format("invalid character '{}' looking for beginning of value", config->front());
+      causes.invalid("data[.dockerconfigjson]", "\"<secret contents redacted>\"", found);
+    }
   } else if (type == "kubernetes.io/service-account-token") {
     if (annotation(secret, "kubernetes.io/service-account.name").empty()) causes.required("metadata.annotations[kubernetes.io/service-account.name]");
   } else if (type == "kubernetes.io/basic-auth") {
@@ -175,13 +173,18 @@ void validate_taints(const Value& taints, const std::string& field, Causes& caus
     causes.check(here + ".value", value, check_label_value(value));
     validate_enum(json::at(list[i], "effect"), here + ".effect", {"NoSchedule", "PreferNoSchedule", "NoExecute"}, causes);
     if (!seen.insert(fmt::format("{}:{}", key, effect)).second) {
-      causes.duplicate(here, json::dump(list[i]));
+      causes.duplicate(here, json::dump(list[i]) + ": taints must be unique by key and effect pair");
     }
   }
 }
 
 void validate_node(const Value& node, Causes& causes) {
-  validate_taints(json::at(node, "spec", "taints"), "spec.taints", causes);
+  validate_taints(json::at(node, "spec", "taints"), "metadata.taints", causes);
+  const json::Array& ranges = json::as_array(json::at(node, "spec", "podCIDRs"));
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (is_address_range(json::as_string(ranges[i]))) continue;
+    causes.invalid(fmt::format("spec.podCIDRs[{}]", i), shown(ranges[i]), "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+  }
   validate_resource_list(json::at(node, "status", "capacity"), "status.capacity", false, causes);
   validate_resource_list(json::at(node, "status", "allocatable"), "status.allocatable", false, causes);
 }
@@ -196,7 +199,7 @@ void validate_priority_class(const Value& object, const Value* live, Causes& cau
   } else if (!system && value > 1'000'000'000) {
     causes.forbidden("value", fmt::format("maximum allowed value of a user defined priority is {}", 1'000'000'000));
   }
-  validate_enum(json::at(object, "preemptionPolicy"), "preemptionPolicy", {"Never", "PreemptLowerPriority"}, causes, false);
+  validate_enum(json::at(object, "preemptionPolicy"), "preemptionPolicy", {"PreemptLowerPriority", "Never"}, causes, false);
   if (live != nullptr) {
     if (value != json::as_int(json::at(*live, "value"))) causes.forbidden("value", "may not be changed in an update.");
     const Value& policy = json::at(object, "preemptionPolicy");
@@ -230,13 +233,21 @@ void validate_claim(const Value& object, const Value* live, Causes& causes) {
     causes.invalid("spec.resources[storage]", quoted(quantity->text()), "must be greater than zero");
   }
   validate_enum(json::at(spec, "volumeMode"), "spec.volumeMode", {"Block", "Filesystem"}, causes, false);
+  const std::string_view storage_class = json::as_string(json::at(spec, "storageClassName"));
+  if (!storage_class.empty()) causes.check("spec.storageClassName", storage_class, check_dns_subdomain(storage_class));
+  validate_label_selector(json::at(spec, "selector"), "spec.selector", causes);
   if (live == nullptr) return;
   Value now = spec;
   Value before = json::at(*live, "spec");
+  const bool bound = json::as_string(json::at(*live, "status", "phase")) == "Bound";
   for (Value* value : {&now, &before}) {
-    json::remove(*value, {"resources"});
-    json::remove(*value, {"volumeAttributesClassName"});
+    // A claim that is bound may grow.
+    if (bound) json::remove(*value, {"resources", "requests"});
+    if (bound) json::remove(*value, {"volumeAttributesClassName"});
+    json::remove(*value, {"dataSourceRef"});
   }
+  // A class may be given to a claim that has none yet.
+  if (json::at(before, "storageClassName").is_null() && !bound) json::remove(now, {"storageClassName"});
   const bool binding = json::is_empty(json::at(before, "volumeName"));  // the binder fills it once
   if (binding) {
     json::remove(now, {"volumeName"});
@@ -258,14 +269,18 @@ void validate_event(const Value& object, bool new_api, Causes& causes) {
     causes.invalid(field, quoted(space), "does not match event.namespace");
   }
   if (!new_api) return;
-  if (json::is_empty(json::at(object, "eventTime"))) causes.required("eventTime");
+  if (json::is_empty(json::at(object, "eventTime"))) {
+    causes.required("eventTime");
+    return;  // an event of old, to which the rest does not apply
+  }
   const std::string_view controller = json::as_string(json::at(object, "reportingController"));
   if (controller.empty()) causes.required("reportingController");
   for (const std::string& problem : qualified_name_problems(controller)) causes.invalid("reportingController", quoted(controller), problem);
   if (json::is_empty(json::at(object, "reportingInstance"))) causes.required("reportingInstance");
   if (json::is_empty(json::at(object, "action"))) causes.required("action");
   if (json::is_empty(json::at(object, "reason"))) causes.required("reason");
-  validate_enum(json::at(object, "type"), "type", {"Normal", "Warning"}, causes);
+  const std::string_view type = json::as_string(json::at(object, "type"));
+  if (type != "Normal" && type != "Warning") causes.invalid("type", "\"\"", fmt::format("has invalid value: {}", type));
   if (json::as_string(json::at(object, "note")).size() > 1024) causes.invalid("note", quoted(json::as_string(json::at(object, "note"))), "can have at most 1024 characters");
 }
 
@@ -280,7 +295,7 @@ void validate_role(const Value& object, bool cluster, Causes& causes) {
   const json::Array& rules = json::as_array(json::at(object, "rules"));
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const std::string here = fmt::format("rules[{}]", i);
-    if (json::as_array(json::at(rules[i], "verbs")).empty()) causes.required(here + ".verbs", "verbs must contain at least one value");
+    if (json::as_array(json::at(rules[i], "verbs")).empty()) causes.required(here + ".verbs");
     const bool urls = !json::as_array(json::at(rules[i], "nonResourceURLs")).empty();
     if (urls) {
       if (!cluster) causes.invalid(here + ".nonResourceURLs", json::dump(json::at(rules[i], "nonResourceURLs")), "namespaced rules cannot apply to non-resource URLs");
@@ -315,7 +330,7 @@ void validate_role_binding(const Value& object, const Value* live, bool cluster,
       causes.not_supported(here + ".kind", subject, {"ServiceAccount", "User", "Group"});
     }
   }
-  if (live != nullptr && !json::equal(ref, json::at(*live, "roleRef"))) causes.invalid("roleRef", json::dump(ref), "cannot change roleRef");
+  if (live != nullptr && !json::equal(ref, json::at(*live, "roleRef"))) causes.invalid("roleRef", json::dump(ref), "field is immutable");
 }
 
 }  // namespace muster::kube

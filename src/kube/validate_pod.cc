@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/names.h"
 #include "kube/rules.h"
@@ -51,9 +52,13 @@ void validate_volume(const Value& volume, const std::string& field, Causes& caus
   if (nfs.is_object()) {
     if (json::is_empty(json::at(nfs, "server"))) causes.required(field + ".nfs.server");
     if (json::is_empty(json::at(nfs, "path"))) causes.required(field + ".nfs.path");
-    else if (!json::as_string(json::at(nfs, "path")).starts_with('/')) {
-      causes.invalid(field + ".nfs.path", shown(json::at(nfs, "path")), "must be an absolute path");
+    if (!json::as_string(json::at(nfs, "path")).starts_with('/')) {
+      causes.invalid(field + ".nfs.path", quoted(json::as_string(json::at(nfs, "path"))), "must be an absolute path");
     }
+  }
+  const Value& limit = json::at(volume, "emptyDir", "sizeLimit");
+  if (const auto size = parse_quantity(json::as_string(limit)); limit.is_string() && size && size->is_negative()) {
+    causes.forbidden(field + ".emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity");
   }
 }
 
@@ -81,7 +86,7 @@ void validate_ports(const Value& container, const std::string& field, Causes& ca
     const std::string here = at_index(field, "ports", i);
     const std::string_view name = json::as_string(json::at(ports[i], "name"));
     if (!name.empty()) {
-      causes.check(here + ".name", name, check_port_name(name));
+      for (const std::string& problem : port_name_problems(name)) causes.invalid(here + ".name", quoted(name), problem);
       if (!names.insert(name).second) causes.duplicate(here + ".name", quoted(name));
     }
     const Value& number = json::at(ports[i], "containerPort");
@@ -91,6 +96,20 @@ void validate_ports(const Value& container, const std::string& field, Causes& ca
     if (json::as_int(host) != 0) validate_range(host, here + ".hostPort", 1, 65535, causes);
     validate_enum(json::at(ports[i], "protocol"), here + ".protocol", kProtocols, causes);
   }
+}
+
+/// What a field reference may name; labels and annotations also with a key in brackets.
+bool known_field_path(std::string_view path) {
+  static const std::set<std::string_view> kPaths = {
+      "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels", "metadata.annotations", "spec.nodeName", "spec.restartPolicy",
+      "spec.schedulerName", "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.hostIP", "status.hostIPs", "status.podIP",
+      "status.podIPs", "status.nominatedNodeName"};
+  const auto bracket = path.find("['");
+  if (bracket != std::string_view::npos && path.ends_with("']")) {
+    const auto base = path.substr(0, bracket);
+    return base == "metadata.labels" || base == "metadata.annotations";
+  }
+  return kPaths.contains(path);
 }
 
 void validate_env(const Value& container, const std::string& field, Causes& causes) {
@@ -108,6 +127,9 @@ void validate_env(const Value& container, const std::string& field, Causes& caus
       if (!json::at(from, source).is_object()) continue;
       ++sources;
       if (source == "fieldRef" && json::is_empty(json::at(from, source, "fieldPath"))) causes.required(here + ".valueFrom.fieldRef.fieldPath");
+      else if (const std::string_view path = json::as_string(json::at(from, source, "fieldPath")); source == "fieldRef" && !known_field_path(path)) {
+        causes.invalid(here + ".valueFrom.fieldRef.fieldPath", quoted(path), fmt::format("error converting fieldPath: field label not supported: {}", path));
+      }
       if (source == "resourceFieldRef" && json::is_empty(json::at(from, source, "resource"))) causes.required(here + ".valueFrom.resourceFieldRef.resource");
       if (source == "configMapKeyRef" || source == "secretKeyRef") {
         const std::string ref = fmt::format("{}.valueFrom.{}", here, source);
@@ -124,6 +146,15 @@ void validate_env(const Value& container, const std::string& field, Causes& caus
   }
 }
 
+void validate_env_from(const Value& container, const std::string& field, Causes& causes) {
+  for (const Value& from : json::as_array(json::at(container, "envFrom"))) {
+    const bool map = json::at(from, "configMapRef").is_object();
+    const bool secret = json::at(from, "secretRef").is_object();
+    if (!map && !secret) causes.invalid(field + ".envFrom", "\"\"", "must specify one of: `configMapRef` or `secretRef`");
+    if (map && secret) causes.invalid(field + ".envFrom", "\"\"", "may not have more than one field specified at a time");
+  }
+}
+
 void validate_mounts(const Value& container, const std::string& field, const std::set<std::string_view>& volumes, Causes& causes) {
   std::set<std::string_view> paths;
   const json::Array& mounts = json::as_array(json::at(container, "volumeMounts"));
@@ -136,23 +167,16 @@ void validate_mounts(const Value& container, const std::string& field, const std
     if (path.empty()) causes.required(here + ".mountPath");
     else if (!paths.insert(path).second) causes.invalid(here + ".mountPath", quoted(path), "must be unique");
     const std::string_view sub = json::as_string(json::at(mounts[i], "subPath"));
-    if (sub.starts_with('/')) causes.invalid(here + ".subPath", quoted(sub), "must be a relative path");
+    if (sub.starts_with('/')) causes.invalid(field + ".volumeMounts.subPath", quoted(sub), "must be a relative path");
     for (const std::string& part : split(sub, '/')) {
-      if (part == "..") causes.invalid(here + ".subPath", quoted(sub), "must not contain '..'");
+      if (part == "..") causes.invalid(field + ".volumeMounts.subPath", quoted(sub), "must not contain '..'");
     }
   }
 }
 
 void validate_probe(const Value& probe, const std::string& field, Causes& causes) {
   if (!probe.is_object()) return;
-  std::size_t handlers = 0;
-  for (const std::string_view handler : {"exec", "httpGet", "tcpSocket", "grpc"}) {
-    if (!json::at(probe, handler).is_object()) continue;
-    if (handlers++ > 0) causes.forbidden(fmt::format("{}.{}", field, handler), "may not specify more than 1 handler type");
-  }
-  if (handlers == 0) causes.required(field, "must specify a handler type");
-  const Value& exec = json::at(probe, "exec");
-  if (exec.is_object() && json::as_array(json::at(exec, "command")).empty()) causes.required(field + ".exec.command");
+  validate_handler(probe, field, true, causes);
   for (const std::string_view key : {"initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"}) {
     validate_non_negative(json::at(probe, key), fmt::format("{}.{}", field, key), causes);
   }
@@ -168,9 +192,39 @@ void validate_container(const Value& container, const std::string& field, const 
   validate_enum(json::at(container, "terminationMessagePolicy"), field + ".terminationMessagePolicy", {"File", "FallbackToLogsOnError"}, causes);
   validate_ports(container, field, causes);
   validate_env(container, field, causes);
+  validate_env_from(container, field, causes);
   validate_mounts(container, field, volumes, causes);
   validate_enum(json::at(container, "imagePullPolicy"), field + ".imagePullPolicy", {"Always", "IfNotPresent", "Never"}, causes);
   validate_resource_requirements(json::at(container, "resources"), field + ".resources", causes);
+  for (const Value& policy : json::as_array(json::at(container, "resizePolicy"))) {
+    validate_enum(json::at(policy, "resourceName"), field + ".resizePolicy", {"cpu", "memory"}, causes);
+    validate_enum(json::at(policy, "restartPolicy"), field + ".resizePolicy", {"NotRequired", "RestartContainer"}, causes);
+  }
+  for (const std::string_view hook : {"postStart", "preStop"}) {
+    const Value& handler = json::at(container, "lifecycle", hook);
+    if (handler.is_object()) validate_handler(handler, fmt::format("{}.lifecycle.{}", field, hook), false, causes);
+  }
+  validate_security_context(json::at(container, "securityContext"), field + ".securityContext", true, causes);
+}
+
+/// No two containers may have the same port of the node; on the node's network the two numbers are one.
+void validate_host_ports(const Value& spec, const std::string& field, Causes& causes) {
+  std::set<std::string> taken;
+  const json::Array& containers = json::as_array(json::at(spec, "containers"));
+  for (std::size_t i = 0; i < containers.size(); ++i) {
+    const json::Array& ports = json::as_array(json::at(containers[i], "ports"));
+    for (std::size_t p = 0; p < ports.size(); ++p) {
+      const std::int64_t host = json::as_int(json::at(ports[p], "hostPort"));
+      if (host == 0) continue;
+      const std::string here = at_index(at_index(field, "containers", i), "ports", p) + ".hostPort";
+      const std::string key =
+          fmt::format("{}/{}/{}", json::as_string(json::at(ports[p], "protocol"), "TCP"), json::as_string(json::at(ports[p], "hostIP")), host);
+      if (!taken.insert(key).second) causes.duplicate(here, quoted(key));
+      if (json::as_bool(json::at(spec, "hostNetwork")) && host != json::as_int(json::at(ports[p], "containerPort"))) {
+        causes.invalid(here, fmt::format("{}", host), "must match `containerPort` when `hostNetwork` is true");
+      }
+    }
+  }
 }
 
 void validate_containers(const Value& spec, const std::string& field, const std::set<std::string_view>& volumes, Causes& causes) {
@@ -187,8 +241,11 @@ void validate_containers(const Value& spec, const std::string& field, const std:
     if (!name.empty() && !names.insert(name).second) causes.duplicate(here + ".name", quoted(name));
     for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
       validate_probe(json::at(containers[i], probe), fmt::format("{}.{}", here, probe), causes);
+      const Value& successes = json::at(containers[i], probe, "successThreshold");
+      if (probe != "readinessProbe" && json::as_int(successes, 1) > 1) causes.invalid(fmt::format("{}.{}.successThreshold", here, probe), json::dump(successes), "must be 1");
     }
   }
+  validate_host_ports(spec, field, causes);
   const json::Array& inits = json::as_array(json::at(spec, "initContainers"));
   for (std::size_t i = 0; i < inits.size(); ++i) {
     const std::string here = at_index(field, "initContainers", i);
@@ -359,7 +416,7 @@ void validate_names(const Value& spec, const std::string& field, Causes& causes)
   subdomain("serviceAccountName");
   subdomain("nodeName");
   const Value& deadline = json::at(spec, "activeDeadlineSeconds");
-  if (!deadline.is_null()) validate_range(deadline, field + ".activeDeadlineSeconds", 1, 4294967295LL, causes);
+  if (!deadline.is_null()) validate_range(deadline, field + ".activeDeadlineSeconds", 1, 2147483647LL, causes);
   label("hostname");
   label("subdomain");
   validate_tolerations(spec, field, causes);
@@ -435,12 +492,20 @@ void validate_pod_spec(const Value& spec, const std::string& field, Causes& caus
   validate_containers(spec, field, volumes, causes);
   if (json::at(spec, "resources").is_object()) validate_resource_requirements(json::at(spec, "resources"), field + ".resources", causes);
   validate_enum(json::at(spec, "restartPolicy"), field + ".restartPolicy", {"Always", "OnFailure", "Never"}, causes);
-  validate_enum(json::at(spec, "dnsPolicy"), field + ".dnsPolicy", {"ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"}, causes);
+  validate_enum(json::at(spec, "dnsPolicy"), field + ".dnsPolicy", {"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"}, causes);
   validate_labels(json::at(spec, "nodeSelector"), field + ".nodeSelector", causes);
   validate_affinity(json::at(spec, "affinity"), field + ".affinity", causes);
   validate_gates(spec, field, causes);
   validate_spread(spec, field, causes);
   validate_names(spec, field, causes);
+  validate_pod_settings(spec, field, causes);
+}
+
+void validate_new_pod(const Value& spec, Causes& causes) {
+  if (!json::as_array(json::at(spec, "ephemeralContainers")).empty()) causes.forbidden("spec.ephemeralContainers", "cannot be set on create");
+  if (!json::as_array(json::at(spec, "schedulingGates")).empty() && !json::is_empty(json::at(spec, "nodeName"))) {
+    causes.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared");
+  }
 }
 
 void validate_pod_update(const Value& updated, const Value& live, Causes& causes) {
@@ -466,9 +531,11 @@ void validate_pod_update(const Value& updated, const Value& live, Causes& causes
     }
   }
   const json::Array& old_gates = json::as_array(json::at(before, "schedulingGates"));
-  for (const Value& gate : json::as_array(json::at(now, "schedulingGates"))) {
+  const json::Array& gates = json::as_array(json::at(now, "schedulingGates"));
+  for (std::size_t index = 0; index < gates.size(); ++index) {
+    const Value& gate = gates[index];
     if (std::none_of(old_gates.begin(), old_gates.end(), [&](const Value& one) { return json::equal(one, gate); })) {
-      causes.forbidden("spec.schedulingGates", "only deletion is allowed, but found new scheduling gate '" + json::text(json::at(gate, "name")) + "'");
+      causes.forbidden(at_index("spec", "schedulingGates", index) + ".name", "only deletion is allowed, but found new scheduling gate '" + json::text(json::at(gate, "name")) + "'");
     }
   }
   // Put back what may change; whatever differs then may not.

@@ -1,5 +1,7 @@
 #include <fmt/core.h>
 
+#include <set>
+
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/names.h"
@@ -38,18 +40,15 @@ bool whole_number(std::string_view name) {
          name.starts_with("count/") || extended(name) || (name.starts_with("requests.") && extended(name.substr(9)));
 }
 
-void validate_resource_name(std::string_view name, const std::string& field, bool container, Causes& causes) {
-  if (!check_label_key(name).empty()) {
+void validate_resource_name(std::string_view name, const std::string& field, bool container, bool quota, Causes& causes) {
+  const bool bad = !check_label_key(name).empty();
+  if (bad) {
     for (const std::string& problem : qualified_name_problems(name)) causes.invalid(field, quoted(name), problem);
-    return;
   }
   if (name.find('/') == std::string_view::npos) {
-    if (container && !standard_container_resource(name)) {
-      if (!quota_resource(name)) causes.invalid(field, quoted(name), "must be a standard resource type or fully qualified");
-      causes.invalid(field, quoted(name), "must be a standard resource for containers");
-    } else if (!container && !quota_resource(name)) {
-      causes.invalid(field, quoted(name), "must be a standard resource type or fully qualified");
-    }
+    if (!bad && !quota_resource(name)) causes.invalid(field, quoted(name), "must be a standard resource type or fully qualified");
+    if (container && !standard_container_resource(name)) causes.invalid(field, quoted(name), "must be a standard resource for containers");
+    if (quota && bad) causes.invalid(field, quoted(name), "must be a standard resource for quota");
   } else if (container && !native(name) && !extended(name)) {
     causes.invalid(field, quoted(name), "doesn't follow extended resource name standard");
   }
@@ -65,7 +64,7 @@ void validate_resource_list(const json::Value& list, const std::string& field, b
   for (const auto& member : json::as_object(list)) {
     const std::string_view name = member.key();
     const std::string here = fmt::format("{}[{}]", field, name);
-    validate_resource_name(name, here, container, causes);
+    validate_resource_name(name, here, container, field == "spec.hard", causes);
     const auto quantity = quantity_of(member.value());
     if (!quantity) {
       causes.invalid(here, shown(member.value()), quantity.error().message);
@@ -82,6 +81,18 @@ void validate_resource_requirements(const json::Value& resources, const std::str
   const json::Value& requests = json::at(resources, "requests");
   validate_resource_list(limits, field + ".limits", true, causes);
   validate_resource_list(requests, field + ".requests", true, causes);
+  const auto has = [&](auto wanted) {
+    for (const json::Value* list : {&limits, &requests}) {
+      for (const auto& member : json::as_object(*list)) {
+        if (wanted(std::string_view(member.key()))) return true;
+      }
+    }
+    return false;
+  };
+  if (has([](std::string_view name) { return name.starts_with("hugepages-"); }) &&
+      !has([](std::string_view name) { return name == "cpu" || name == "memory"; })) {
+    causes.forbidden(field, "HugePages require cpu or memory");
+  }
   const auto overcommit = [](std::string_view name) { return native(name) && !name.starts_with("hugepages-"); };
   for (const auto& member : json::as_object(requests)) {
     const std::string_view name = member.key();
@@ -104,6 +115,17 @@ void validate_resource_requirements(const json::Value& resources, const std::str
 
 void validate_quota(const json::Value& object, Causes& causes) {
   validate_resource_list(json::at(object, "spec", "hard"), "spec.hard", false, causes);
+  const json::Value& scopes = json::at(object, "spec", "scopes");
+  std::set<std::string_view> seen;
+  for (const json::Value& scope : json::as_array(scopes)) {
+    static const std::set<std::string_view> kScopes = {"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass",
+                                                       "CrossNamespacePodAffinity", "VolumeAttributesClass"};
+    if (!kScopes.contains(json::as_string(scope))) causes.invalid("spec.scopes", json::dump(scopes), "unsupported scope");
+    seen.insert(json::as_string(scope));
+  }
+  for (const auto& [one, other] : {std::pair{"Terminating", "NotTerminating"}, std::pair{"BestEffort", "NotBestEffort"}}) {
+    if (seen.contains(one) && seen.contains(other)) causes.invalid("spec.scopes", json::dump(scopes), "conflicting scopes");
+  }
 }
 
 }  // namespace muster::kube

@@ -27,6 +27,7 @@ LEFT_OUT = {"auth", "headers", "bookmark", "bookmark2", "discovery", "watchlist"
 MEANT = [
     (r".*", r"some validation rules were not checked", "one cause per problem; the note about unchecked rules is not repeated"),
     (r".*", r"v1\.OwnerReference\{|resource\.Quantity\{", "Go's print of a struct"),
+    (r".*", r"metadata\.ownerReferences\.", "1.37 names each owner by its index"),
     (r".*", r"found new finalizers", "the same cause is not listed twice"),
     (r".*", r"does not match the ResourceVersion in record", "the version itself differs"),
     (r".*", r"Unsupported value: \[\]string", "1.37 prints the list as JSON"),
