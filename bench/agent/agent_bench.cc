@@ -1,9 +1,11 @@
 /// What starting a pod costs, from the bare system calls up to the API.
 ///
-///   agent_bench bare N              fork + unshare(all namespaces) + exec /bin/true, one after the
-///   other agent_bench runtime N [WIDTH]   sandbox + /bin/true container through the process
-///   runtime, WIDTH at once agent_bench api N               N /bin/true pods through the API of
-///   $KUBECONFIG: submit to started, pods/s
+///   agent_bench bare N             fork + unshare(all namespaces) + exec /bin/true, one by one
+///   agent_bench runtime N [WIDTH]  sandbox + /bin/true container through the process runtime,
+///                                  WIDTH at once
+///   agent_bench api N [WIDTH]      N /bin/true pods through the API of $KUBECONFIG, submit to
+///                                  running; at most WIDTH not yet running (default: all at once)
+///   agent_bench hollow N           N pods on hollow nodes through the API, until all run
 #include <fmt/core.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "agent/process/process_runtime.h"
+#include "agent/run_directory.h"
 #include "agent/shim.h"
 #include "client/client.h"
 #include "client/informer.h"
@@ -35,7 +38,7 @@ void print_row(const char* what, std::vector<double> ms, double total_s) {
     return ms[std::min(ms.size() - 1,
                        static_cast<std::size_t>(q * static_cast<double>(ms.size())))];
   };
-  fmt::print("{:<34} n={:<6} p50={:8.2f} ms  p99={:8.2f} ms  max={:8.2f} ms  {:8.1f}/s\n",
+  fmt::print("{:<40} n={:<6} p50={:8.2f} ms  p99={:8.2f} ms  max={:8.2f} ms  {:8.1f}/s\n",
              what,
              ms.size(),
              at(0.5),
@@ -89,7 +92,9 @@ struct RuntimeBench {
       agent::SandboxConfig sandbox;
       sandbox.id = sandbox.pod_name = sandbox.hostname = id;
       sandbox.directory = directory + "/pods/" + id;
+      sandbox.run_directory = directory + "/run/" + id;
       fs::create_directories(sandbox.directory);
+      fs::create_directories(sandbox.run_directory);
       const auto made = co_await runtime->run_sandbox(sandbox);
       if (!made) {
         fmt::print(stderr, "{}\n", made.error().message);
@@ -133,6 +138,7 @@ struct ApiBench {
   std::map<std::string, double> started;
   std::unique_ptr<Signal> changed;
   int creating = 0;
+  bool keep = false;  // leave the pods
 
   json::Value pod(const std::string& name) const {
     json::Object container{
@@ -148,14 +154,13 @@ struct ApiBench {
   }
 
   Task<void> create(std::string name) {
-    submitted[name] = loop.monotonic();
     const auto made = co_await client.create(client::resources::kPods, "default", pod(name));
     if (!made) fmt::print(stderr, "create {}: {}\n", name, made.error().message);
     --creating;
     changed->notify();
   }
 
-  Task<void> run(int count) {
+  Task<void> run(int count, int width) {
     changed = loop.make_signal();
     client::Informers informers(loop, client);
     client::ListOptions options;
@@ -175,9 +180,13 @@ struct ApiBench {
     co_await informers.wait_synced();
     const auto begun = loop.monotonic();
     for (int i = 0; i < count; ++i) {
-      while (creating >= 64) co_await changed->wait(Duration::zero());
+      while (creating >= 64 ||
+             (width > 0 && submitted.size() - started.size() >= static_cast<std::size_t>(width)))
+        co_await changed->wait(Duration::zero());
       ++creating;
-      loop.spawn(create(fmt::format("bench-{}-{}", getpid(), i)));
+      const auto name = fmt::format("bench-{}-{}", getpid(), i);
+      submitted[name] = loop.monotonic();
+      loop.spawn(create(name));
     }
     while (started.size() < static_cast<std::size_t>(count)) {
       const bool more = co_await changed->wait(std::chrono::seconds(60));
@@ -191,10 +200,12 @@ struct ApiBench {
     }
     std::vector<double> times;
     for (const auto& [name, ms] : started) times.push_back(ms);
-    print_row("submit to running, API",
+    print_row(width > 0 ? fmt::format("submit to running, API, {} at a time", width).c_str()
+                        : "submit to running, API, all at once",
               times,
               static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
     for (const auto& [name, when] : submitted) {
+      if (keep) break;
       client::DeleteOptions remove;
       remove.grace_s = 0;
       (void)co_await client.remove(client::resources::kPods, "default", name, remove);
@@ -217,22 +228,24 @@ int run(int argc, char** argv) {
     agent::process::ProcessRuntimeOptions options;
     options.directory = bench.directory;
     options.shim_binary = "/proc/self/exe";
+    (void)agent::prepare_run_directory(bench.directory + "/run");
     bench.runtime = agent::process::make_process_runtime(loop, options);
     loop.run_until_done(bench.run(argc > 3 ? std::atoi(argv[3]) : 1));
+    agent::remove_run_directory(bench.directory + "/run");
     fs::remove_all(bench.directory);
     return 0;
   }
-  if (mode == "api") {
+  if (mode == "api" || mode == "hollow") {
     auto client = client::connect(loop, {});
     if (!client) {
       fmt::print(stderr, "{}\n", client.error().message);
       return 1;
     }
-    ApiBench bench{loop, **client, {}, {}, nullptr, 0};
-    loop.run_until_done(bench.run(count));
+    ApiBench bench{loop, **client, {}, {}, nullptr, 0, mode == "hollow"};
+    loop.run_until_done(bench.run(count, argc > 3 ? std::atoi(argv[3]) : 0));
     return 0;
   }
-  fmt::print(stderr, "usage: agent_bench bare|runtime|api N [WIDTH]\n");
+  fmt::print(stderr, "usage: agent_bench bare|runtime|api|hollow N [WIDTH]\n");
   return 2;
 }
 

@@ -13,6 +13,6 @@ from muster import Muster, binary  # noqa: E402
 bench = str(pathlib.Path(binary()).resolve().parent / "bench" / "agent_bench")
 for args in (["bare", "200"], ["runtime", "200", "1"], ["runtime", "500", "4"]):
     subprocess.run([bench, *args], check=True)
-for count in ("1", "100", "1000"):
+for args in (["1"], ["100", "1"], ["100"], ["1000"]):
     with Muster(nodes=12) as muster:
-        subprocess.run([bench, "api", count], check=True, env={**os.environ, "KUBECONFIG": str(muster.kubeconfig)})
+        subprocess.run([bench, "api", *args], check=True, env={**os.environ, "KUBECONFIG": str(muster.kubeconfig)})

@@ -17,6 +17,8 @@
 #include "agent/pod_metrics.h"
 #include "agent/pod_worker.h"
 #include "agent/process/process_runtime.h"
+#include "agent/run_directory.h"
+#include "agent/services.h"
 #include "agent/tcp_proxy.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -79,12 +81,7 @@ class AgentImpl final : public Agent {
       std::ifstream file("/etc/resolv.conf");
       std::stringstream text;
       text << file.rdbuf();
-      if (!dns_) return text.str();
-      // Only a pod in the machine's own network reaches the machine's name servers.
-      const bool host_network = json::as_bool(at(pod, "spec", "hostNetwork"));
-      return resolv_conf(runtime_->gateway(),
-                         std::string(kube::namespace_of(pod)),
-                         host_network ? text.str() : "");
+      return resolv_conf(pod, dns_ ? runtime_->gateway() : "", text.str());
     };
     const auto find = [this](const std::string& uid) { return find_worker(uid); };
     streams_ = make_stream_server(context_, find);
@@ -106,8 +103,15 @@ class AgentImpl final : public Agent {
     if (!images) co_return fail(images.error());
     context_.images = std::move(*images);
     if (!options_.hollow) {
+      remove_orphaned_run_directories();
+      const auto placed = prepare_run_directory(options_.directory + "/run");
+      if (!placed) co_return placed;
       const auto began = co_await start_runtime();
       if (!began) co_return began;
+    }
+    if (runtime_->translates_addresses()) {
+      const auto api = api_reachable_ ? runtime_->gateway() : std::string();
+      services_ = std::make_unique<Services>(context_, api, options_.api_port);
     }
     follow();
     informers_.start_all();
@@ -128,10 +132,13 @@ class AgentImpl final : public Agent {
       for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
     }
     if (dns_) dns_->stop();
+    if (services_) services_->stop();
     api_proxy_.reset();
     co_await informers_.stop_all();
     for (auto& [node, recorder] : recorders_) co_await recorder->flush();
-    if (!options_.hollow) co_await runtime_->stop(/*clean=*/remove_pods);
+    if (options_.hollow) co_return;
+    co_await runtime_->stop(/*clean=*/remove_pods);
+    if (remove_pods) remove_run_directory(options_.directory + "/run");
   }
 
   PodStreamServer& streams() override { return *streams_; }
@@ -158,9 +165,19 @@ class AgentImpl final : public Agent {
     for (auto& sandbox : *found) adopted_[sandbox.id] = std::move(sandbox);
     if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
+    if (runtime_->hides_devices()) {
+      std::vector<Gpu> gpus;
+      const auto look = [&gpus] { gpus = find_gpus(); };
+      co_await loop_.run_on_worker(look);
+      for (const auto& gpu : gpus) context_.gpu_minors[gpu.index] = gpu.minor;
+    }
     serve_pods();
     co_return Result<void>();
   }
+
+  // As the API server has it from its first start, and in its certificate.
+  static constexpr auto kApiServiceAddress = "10.96.0.1";
+  static constexpr int kApiServicePort = 443;
 
   /// What pods in a network of their own need from this machine: names, and a way to the API
   /// server.
@@ -183,8 +200,15 @@ class AgentImpl final : public Agent {
     api_proxy_ = std::make_unique<TcpProxy>(loop_);
     const auto proxied = api_proxy_->start(std::move(ports));
     if (!proxied) log::warn("agent", "pods cannot reach the API: {}", proxied.error().message);
-    // A name, because the server's certificate knows names, not the address of this bridge.
-    if (proxied && dns_) context_.api_host = "kubernetes.default.svc";
+    if (!proxied) return;
+    if (runtime_->translates_addresses()) {
+      context_.api_host = kApiServiceAddress;
+      context_.api_port = kApiServicePort;
+      api_reachable_ = true;
+    } else if (dns_) {
+      // A name, because the server's certificate knows names, not the address of this bridge.
+      context_.api_host = "kubernetes.default.svc";
+    }
   }
 
   std::shared_ptr<PodWorker> find_worker(const std::string& uid) const {
@@ -213,8 +237,13 @@ class AgentImpl final : public Agent {
       pod_changed(before, after);
     };
     informers_.get(res::kPods).add_handlers(std::move(pods));
-    informers_.get(res::kServices);
-    informers_.get(res::kEndpoints);
+    for (const auto* resource : {&res::kServices, &res::kEndpoints}) {
+      client::InformerHandlers moved;
+      moved.on_change = [this](const ObjectPtr&, const ObjectPtr&) {
+        if (services_) services_->changed();
+      };
+      informers_.get(*resource).add_handlers(std::move(moved));
+    }
     for (const auto& [resource, plural] :
          {std::pair(&res::kConfigMaps, "configmaps"), {&res::kSecrets, "secrets"}}) {
       client::InformerHandlers objects;
@@ -311,14 +340,16 @@ class AgentImpl final : public Agent {
     }
     std::set<std::string> known;
     for (const auto& [uid, worker] : workers_) known.insert(uid);
-    const auto pods = options_.directory + "/pods";
-    const auto work = [known, pods] {
-      std::error_code error;
-      for (fs::directory_iterator item(pods, error), end; !error && item != end;
-           item.increment(error)) {
-        std::error_code ignored;
-        if (!known.contains(item->path().filename().string()))
-          fs::remove_all(item->path(), ignored);
+    const auto base = options_.directory;
+    const auto work = [known, base] {
+      for (const auto* place : {"/pods", "/run"}) {
+        std::error_code error;
+        for (fs::directory_iterator item(base + place, error), end; !error && item != end;
+             item.increment(error)) {
+          std::error_code ignored;
+          if (!known.contains(item->path().filename().string()))
+            fs::remove_all(item->path(), ignored);
+        }
       }
     };
     co_await loop_.run_on_worker(work);
@@ -336,6 +367,8 @@ class AgentImpl final : public Agent {
   std::map<std::string, SandboxStatus> adopted_;  // not yet claimed by a pod of the API
   std::map<std::string, std::unique_ptr<client::EventRecorder>> recorders_;
   std::unique_ptr<Dns> dns_;
+  std::unique_ptr<Services> services_;  // null: names lead to endpoints
+  bool api_reachable_ = false;          // through the bridge
   std::unique_ptr<TcpProxy> api_proxy_;
   std::unique_ptr<PodStreamServer> streams_;
   std::unique_ptr<Metrics> metrics_;

@@ -1,6 +1,8 @@
 #include "agent/container_spec.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <pwd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +13,7 @@
 #include "agent/names.h"
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "kube/meta.h"
 
 namespace muster::agent {
 namespace {
@@ -44,8 +47,36 @@ std::optional<std::int64_t> number(const json::Value& pod,
   return std::nullopt;
 }
 
-std::string termination_file(const std::string& pod_directory, const std::string& name) {
-  return fmt::format("{}/termination-{}", pod_directory, name);
+/// As this machine's users have it; "/" for one it does not know.
+std::string home_of(std::int64_t user) {
+  if (user == 0) return "/root";
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  if (getpwuid_r(static_cast<uid_t>(user), &entry, buffer, sizeof buffer, &found) != 0 ||
+      found == nullptr)
+    return "/";
+  return found->pw_dir;
+}
+
+/// What speaks against running a container that must not be root.
+std::string non_root_refusal(const json::Value& pod,
+                             const json::Value& container,
+                             const std::optional<std::int64_t>& user) {
+  const auto& own = at(container, "securityContext", "runAsNonRoot");
+  const auto& wanted = own.is_null() ? at(pod, "spec", "securityContext", "runAsNonRoot") : own;
+  if (!json::as_bool(wanted) || (user && *user != 0)) return "";
+  return fmt::format("container{} (pod: \"{}_{}({})\", container: {})",
+                     user ? "'s runAsUser breaks non-root policy"
+                          : " has runAsNonRoot and image will run as root",
+                     kube::name_of(pod),
+                     kube::namespace_of(pod),
+                     kube::uid_of(pod),
+                     text(at(container, "name")));
+}
+
+std::string termination_file(const PodDirectories& places, const std::string& name) {
+  return fmt::format("{}/termination-{}", places.run, name);
 }
 
 }  // namespace
@@ -54,16 +85,22 @@ std::string log_path(const std::string& pod_directory, const std::string& contai
   return fmt::format("{}/logs/{}/{}.log", pod_directory, container, attempt);
 }
 
-SandboxConfig sandbox_config(const json::Value& pod, const std::string& directory) {
+PodDirectories pod_directories(const std::string& agent_directory, std::string_view uid) {
+  return {fmt::format("{}/pods/{}", agent_directory, uid),
+          fmt::format("{}/run/{}", agent_directory, uid)};
+}
+
+SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places) {
   SandboxConfig config;
   const auto& spec = at(pod, "spec");
   config.id = std::string(kube::uid_of(pod));
   config.pod_namespace = std::string(kube::namespace_of(pod));
   config.pod_name = std::string(kube::name_of(pod));
-  config.directory = directory;
+  config.directory = places.disk;
+  config.run_directory = places.run;
   config.hostname = pod_hostname(pod);
-  config.hosts_file = directory + "/hosts";
-  config.resolv_conf_file = directory + "/resolv.conf";
+  config.hosts_file = places.run + "/hosts";
+  config.resolv_conf_file = places.run + "/resolv.conf";
   config.host_network = json::as_bool(at(spec, "hostNetwork"));
   config.host_pid = json::as_bool(at(spec, "hostPID"));
   config.host_ipc = json::as_bool(at(spec, "hostIPC"));
@@ -71,10 +108,12 @@ SandboxConfig sandbox_config(const json::Value& pod, const std::string& director
   return config;
 }
 
-EnvList default_env(const Context& context, const json::Value& pod) {
+EnvList default_env(const Context& context,
+                    const json::Value& pod,
+                    const json::Value& container) {
   EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
               {"HOSTNAME", pod_hostname(pod)},
-              {"HOME", "/root"}};
+              {"HOME", home_of(number(pod, container, "runAsUser").value_or(0))}};
   if (!context.api_host.empty()) {
     const auto port = std::to_string(context.api_port);
     env.emplace_back("KUBERNETES_SERVICE_HOST", context.api_host);
@@ -84,7 +123,9 @@ EnvList default_env(const Context& context, const json::Value& pod) {
   return env;
 }
 
-Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::Value& container) {
+Result<std::vector<int>> gpu_share(GpuLedger& ledger,
+                                   const json::Value& pod,
+                                   const json::Value& container) {
   const auto wanted_by = [](const json::Value& one) {
     return amount(at(one, "resources", "limits", kGpu), false);
   };
@@ -95,23 +136,33 @@ Result<EnvList> gpu_env(GpuLedger& ledger, const json::Value& pod, const json::V
     total += wanted_by(one);
   }
   total = std::max(total, own);  // an init container may ask for more than all others
+  const auto chosen = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
+  std::vector<int> share;
   // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that one.
   if (total == 0) {
-    const auto share = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
-    return EnvList{{"NVIDIA_VISIBLE_DEVICES", share.empty() ? "void" : share}, {"CUDA_VISIBLE_DEVICES", share}};
+    for (const auto& word : split_nonempty(chosen, ','))
+      share.push_back(static_cast<int>(parse_int(trim(word)).value_or(0)));
+    return share;
   }
   const auto indices = ledger.take(text(at(pod, "spec", "nodeName")),
                                    std::string(kube::uid_of(pod)),
                                    static_cast<int>(total),
-                                   std::string(kube::annotation(pod, "muster.dev/gpu-indices")));
+                                   chosen);
   if (!indices) return fail(indices.error());
-  std::string list;
   for (std::int64_t i = before; i < before + own && i < static_cast<std::int64_t>(indices->size());
-       ++i) {
-    list += fmt::format("{}{}", list.empty() ? "" : ",", (*indices)[static_cast<std::size_t>(i)]);
+       ++i)
+    share.push_back((*indices)[static_cast<std::size_t>(i)]);
+  return share;
+}
+
+EnvList gpu_env(const std::vector<int>& share, bool only_these_exist) {
+  std::vector<int> seen = share;
+  if (only_these_exist) {
+    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = static_cast<int>(i);
   }
-  return EnvList{{"NVIDIA_VISIBLE_DEVICES", list.empty() ? "void" : list},
-                 {"CUDA_VISIBLE_DEVICES", list}};
+  return EnvList{
+      {"NVIDIA_VISIBLE_DEVICES", share.empty() ? "void" : fmt::format("{}", fmt::join(share, ","))},
+      {"CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(seen, ","))}};
 }
 
 Limits container_limits(const json::Value& container) {
@@ -127,7 +178,7 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
                                               const json::Value& container,
                                               const Image& image,
                                               const EnvList& env,
-                                              const std::string& directory,
+                                              const PodDirectories& places,
                                               int attempt) {
   ContainerConfig config;
   config.name = text(at(container, "name"));
@@ -150,11 +201,11 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   }
   config.working_dir = text(at(container, "workingDir"));
   if (config.working_dir.empty()) config.working_dir = image.working_dir;
-  config.log_path = log_path(directory, config.name, attempt);
+  config.log_path = log_path(places.disk, config.name, attempt);
   std::error_code error;
   fs::create_directories(fs::path(config.log_path).parent_path(), error);
   config.termination_message_path = text(at(container, "terminationMessagePath"));
-  config.termination_message_file = termination_file(directory, config.name);
+  config.termination_message_file = termination_file(places, config.name);
   std::ofstream(config.termination_message_file).flush();
   fs::permissions(config.termination_message_file, fs::perms(0666), error);
   config.stdin_open = json::as_bool(at(container, "stdin"));
@@ -164,7 +215,14 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.read_only_root = json::as_bool(at(security, "readOnlyRootFilesystem"));
   config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() &&
                              !json::as_bool(at(security, "allowPrivilegeEscalation"));
+  config.privileged = json::as_bool(at(security, "privileged"));
+  for (const auto& name : json::as_array(at(security, "capabilities", "add")))
+    config.add_capabilities.push_back(text(name));
+  for (const auto& name : json::as_array(at(security, "capabilities", "drop")))
+    config.drop_capabilities.push_back(text(name));
   config.user = number(pod, container, "runAsUser");
+  const auto refused = non_root_refusal(pod, container, config.user);
+  if (!refused.empty()) return fail(Code::kInvalid, refused);
   config.group = number(pod, container, "runAsGroup");
   if (config.user && !config.group) config.group = 0;
   for (const auto& group : json::as_array(at(pod, "spec", "securityContext", "supplementalGroups")))
@@ -176,11 +234,11 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
 }
 
 std::string termination_message(const json::Value& container,
-                                const std::string& pod_directory,
+                                const PodDirectories& places,
                                 const std::string& name,
                                 const std::string& log_file,
                                 int exit_code) {
-  std::ifstream file(termination_file(pod_directory, name), std::ios::binary);
+  std::ifstream file(termination_file(places, name), std::ios::binary);
   std::string message(4096, '\0');
   file.read(message.data(), static_cast<std::streamsize>(message.size()));
   message.resize(static_cast<std::size_t>(file.gcount()));

@@ -29,6 +29,8 @@ struct Context {
   std::int64_t node_memory_bytes = 0;
   Images images;
   GpuLedger gpus;
+  /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
+  std::map<int, int> gpu_minors;
   std::function<client::EventRecorder&(const std::string& node)> events_of;
   std::function<std::string(const json::Value& pod)> resolv_conf;
   /// Service account tokens are shared by the pods of an account.

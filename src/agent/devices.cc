@@ -37,6 +37,8 @@ std::vector<Gpu> find_gpus() {
   const auto uuid_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetUUID");
   const auto memory_of =
       symbol<int (*)(NvmlDevice, NvmlMemory*)>(library, "nvmlDeviceGetMemoryInfo");
+  const auto minor_of =
+      symbol<int (*)(NvmlDevice, unsigned*)>(library, "nvmlDeviceGetMinorNumber");
   unsigned count = 0;
   if (init == nullptr || shutdown == nullptr || count_of == nullptr || handle_of == nullptr ||
       name_of == nullptr || uuid_of == nullptr || memory_of == nullptr || init() != 0) {
@@ -55,6 +57,9 @@ std::vector<Gpu> find_gpus() {
     if (gpu.healthy && uuid_of(device, text, sizeof text) == 0) gpu.uuid = text;
     // A GPU that has fallen off the bus still counts but answers nothing.
     if (gpu.healthy && memory_of(device, &memory) != 0) gpu.healthy = false;
+    unsigned minor = i;
+    if (gpu.healthy && minor_of != nullptr) (void)minor_of(device, &minor);
+    gpu.minor = static_cast<int>(minor);
     gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
     out.push_back(std::move(gpu));
   }

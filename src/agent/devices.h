@@ -12,6 +12,7 @@ namespace muster::agent {
 
 struct Gpu {
   int index = 0;
+  int minor = 0;  // N of /dev/nvidiaN, which need not be the index
   std::string uuid;
   std::string model;
   std::int64_t memory_bytes = 0;

@@ -2,10 +2,14 @@
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -124,12 +128,19 @@ std::optional<std::vector<std::string>> resolve_cluster_name(Context& context,
   const auto& service = parts[parts.size() - 2];
   const auto host = parts.size() == 3 ? parts[0] : std::string();
   std::vector<std::string> out;
+  const auto object = context.informers.get(res::kServices).find(ns + "/" + service);
+  if (object && host.empty()) {
+    const auto type = json::as_string(at(*object, "spec", "type"));
+    const auto address = json::text(at(*object, "spec", "clusterIP"));
+    if (context.runtime.translates_addresses() && type != "ExternalName" && !address.empty() &&
+        address != "None")
+      return std::vector<std::string>{address};
+  }
   const auto endpoints = context.informers.get(res::kEndpoints).find(ns + "/" + service);
   if (endpoints) add_addresses(*endpoints, host, out);
   if (!out.empty()) return out;
   // A pod by its own name: below its subdomain, or bare where there is no such service.
-  const bool service_exists =
-      context.informers.get(res::kServices).find(ns + "/" + service) != nullptr;
+  const bool service_exists = object != nullptr;
   const auto pod =
       host.empty() && service_exists
           ? nullptr
@@ -143,21 +154,111 @@ std::optional<std::vector<std::string>> resolve_cluster_name(Context& context,
   return std::nullopt;
 }
 
-std::string resolv_conf(const std::string& nameserver,
-                        const std::string& ns,
+bool asks_elsewhere(std::string_view query) {
+  if (query.size() < 12 || (static_cast<unsigned char>(query[2]) & 0x80) != 0) return false;
+  const auto question = number(query, 4) == 1 ? parse_question(query) : std::nullopt;
+  if (!question) return false;
+  const auto& name = question->name;
+  return name != "cluster.local" && !name.ends_with(kDomain) &&
+         !(question->type == kTypePtr && name.ends_with(".10.in-addr.arpa"));
+}
+
+std::string resolv_conf(const json::Value& pod,
+                        const std::string& nameserver,
                         const std::string& machine) {
-  std::string out =
-      fmt::format("search {0}.svc.cluster.local svc.cluster.local cluster.local\nnameserver {1}\n",
-                  ns,
-                  nameserver);
-  int servers = 1;
-  for (const auto& line : split(machine, '\n')) {
-    // libc reads three servers at most.
-    if (!line.starts_with("nameserver") || servers >= 3) continue;
-    out += line + "\n";
-    ++servers;
+  const auto policy = json::as_string(at(pod, "spec", "dnsPolicy"), "ClusterFirst");
+  const auto& config = at(pod, "spec", "dnsConfig");
+  std::vector<std::string> servers, searches, options;
+  if (policy == "Default" || (nameserver.empty() && policy != "None")) {
+    if (config.is_null()) return machine;
+    for (const auto& line : split(machine, '\n')) {
+      const auto words = split_nonempty(line, ' ');
+      if (words.size() < 2) continue;
+      auto& list = words[0] == "nameserver" ? servers : words[0] == "search" ? searches : options;
+      if (words[0] == "nameserver" || words[0] == "search" || words[0] == "options")
+        list.insert(list.end(), words.begin() + 1, words.end());
+    }
+  } else if (policy != "None") {
+    const auto ns = kube::namespace_of(pod);
+    servers = {nameserver};
+    searches = {fmt::format("{}.svc.cluster.local", ns), "svc.cluster.local", "cluster.local"};
+    options = {"ndots:5"};
   }
-  return out + "options ndots:5\n";
+  for (const auto& one : json::as_array(at(config, "nameservers"))) servers.push_back(json::text(one));
+  for (const auto& one : json::as_array(at(config, "searches"))) searches.push_back(json::text(one));
+  for (const auto& one : json::as_array(at(config, "options"))) {
+    const auto name = json::text(at(one, "name"));
+    const auto value = json::text(at(one, "value"));
+    std::erase_if(options, [&](const std::string& known) {
+      return known == name || known.starts_with(name + ":");
+    });
+    options.push_back(value.empty() ? name : name + ":" + value);
+  }
+  std::string out;
+  if (!searches.empty()) out += fmt::format("search {}\n", fmt::join(searches, " "));
+  for (const auto& one : servers) out += fmt::format("nameserver {}\n", one);
+  if (!options.empty()) out += fmt::format("options {}\n", fmt::join(options, " "));
+  return out;
+}
+
+DnsForwarder::~DnsForwarder() {
+  if (upstream_) upstream_->close();
+}
+
+bool DnsForwarder::start(const std::string& machine_resolv_conf) {
+  for (const auto& line : split(machine_resolv_conf, '\n')) {
+    const auto words = split_nonempty(line, ' ');
+    if (words.size() < 2 || words[0] != "nameserver") continue;
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(53);
+    if (inet_pton(AF_INET, words[1].c_str(), &address.sin_addr) != 1) continue;
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return false;
+    if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      close(fd);
+      continue;
+    }
+    upstream_ = net::make_descriptor(loop_, fd);
+    loop_.spawn(relay(upstream_, asked_, reply_socket_));
+    return true;
+  }
+  return false;
+}
+
+void DnsForwarder::ask(std::string_view query, const sockaddr_in& peer) {
+  const auto id = next_++;
+  (*asked_)[id] = {peer, {query[0], query[1]}};
+  std::string sent;
+  put(sent, id, 2);
+  sent += query.substr(2);
+  (void)send(upstream_->fd(), sent.data(), sent.size(), MSG_NOSIGNAL);
+}
+
+Task<void> DnsForwarder::relay(std::shared_ptr<net::Descriptor> upstream,
+                               std::shared_ptr<std::map<std::uint16_t, Asked>> asked,
+                               int reply_socket) {
+  for (;;) {
+    char buffer[4096];
+    const auto got = recv(upstream->fd(), buffer, sizeof buffer, 0);
+    if (got >= 12) {
+      const auto found = asked->find(number(std::string_view(buffer, 2), 0));
+      if (found == asked->end()) continue;
+      buffer[0] = found->second.id[0];
+      buffer[1] = found->second.id[1];
+      sendto(reply_socket,
+             buffer,
+             static_cast<std::size_t>(got),
+             0,
+             reinterpret_cast<const sockaddr*>(&found->second.peer),
+             sizeof found->second.peer);
+      asked->erase(found);
+      continue;
+    }
+    if (got >= 0 || errno == ECONNREFUSED || errno == EINTR) continue;
+    const bool open = co_await upstream->readable();
+    if (!open) co_return;
+  }
 }
 
 Result<void> Dns::start() {
@@ -173,11 +274,17 @@ Result<void> Dns::start() {
             "names of services will not resolve: bind {}:53: {}", address_, std::strerror(errno)));
   }
   socket_ = net::make_descriptor(context_.loop, fd);
+  std::ifstream file("/etc/resolv.conf");
+  std::stringstream machine;
+  machine << file.rdbuf();
+  forwarder_ = std::make_unique<DnsForwarder>(context_.loop, fd);
+  if (!forwarder_->start(machine.str())) forwarder_.reset();
   context_.loop.spawn(serve(socket_));
   return {};
 }
 
 void Dns::stop() {
+  forwarder_.reset();
   if (socket_) socket_->close();
 }
 
@@ -192,8 +299,12 @@ Task<void> Dns::serve(std::shared_ptr<net::Descriptor> socket) {
     const auto got =
         recvfrom(socket->fd(), buffer, sizeof buffer, 0, reinterpret_cast<sockaddr*>(&peer), &size);
     if (got > 0) {
-      const auto answer =
-          answer_query(std::string_view(buffer, static_cast<std::size_t>(got)), resolve);
+      const std::string_view query(buffer, static_cast<std::size_t>(got));
+      if (forwarder_ && asks_elsewhere(query)) {
+        forwarder_->ask(query, peer);
+        continue;
+      }
+      const auto answer = answer_query(query, resolve);
       if (!answer.empty())
         sendto(socket->fd(),
                answer.data(),

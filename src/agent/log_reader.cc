@@ -94,6 +94,24 @@ std::int64_t tail_offset(int fd, std::int64_t lines) {
   return 0;
 }
 
+std::int64_t count_lines(int fd) {
+  std::int64_t lines = 0;
+  std::string rest, block(64 * 1024, '\0');
+  lseek(fd, 0, SEEK_SET);
+  for (ssize_t got; (got = read(fd, block.data(), block.size())) > 0;) {
+    rest.append(block, 0, static_cast<std::size_t>(got));
+    std::size_t begin = 0;
+    for (std::size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      // "<time> stdout F ": the tag is the third word.
+      const auto stream = rest.find(' ', begin);
+      const auto tag = stream < end ? rest.find(' ', stream + 1) : std::string::npos;
+      if (tag < end && rest.compare(tag, 3, " F ") == 0) ++lines;
+    }
+    rest.erase(0, begin);
+  }
+  return lines;
+}
+
 std::string read_log(const std::string& path, const LogOptions& options) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";

@@ -34,6 +34,8 @@ class LogDecoder {
 /// Where the last `lines` lines of a log file begin. Reads backwards in blocks: cost does not grow
 /// with the file.
 std::int64_t tail_offset(int fd, std::int64_t lines);
+/// Whole lines ("F" records) of the file; leaves its offset at the end.
+std::int64_t count_lines(int fd);
 /// The whole of a finished log (blocking; small uses and tests).
 std::string read_log(const std::string& path, const LogOptions& options);
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "agent/container_spec.h"
+#include "agent/log_files.h"
 #include "agent/log_reader.h"
 #include "agent/process/messages.h"
 #include "agent/streams.h"
@@ -51,11 +52,11 @@ LogOptions log_options(const net::Target& target, Time now) {
   return options;
 }
 
-/// Readable when the file grows or is touched.
-std::shared_ptr<net::Descriptor> watch_file(net::Loop& loop, const std::string& path) {
+/// Readable when a file in it grows, is touched, or is rotated away.
+std::shared_ptr<net::Descriptor> watch_directory(net::Loop& loop, const std::string& path) {
   const int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fd < 0) return nullptr;
-  inotify_add_watch(fd, path.c_str(), IN_MODIFY | IN_ATTRIB);
+  inotify_add_watch(fd, path.c_str(), IN_MODIFY | IN_ATTRIB | IN_CREATE);
   return net::make_descriptor(loop, fd);
 }
 
@@ -63,6 +64,25 @@ void drain(int fd) {
   char buffer[4096];
   while (read(fd, buffer, sizeof buffer) > 0) {
   }
+}
+
+/// The file where the last `tail_lines` lines begin, at that place; all lines if negative.
+process::Fd open_log(const std::string& path, std::int64_t tail_lines) {
+  const auto files = log_files(path);
+  process::Fd file;
+  for (auto name = files.rbegin(); name != files.rend(); ++name) {
+    process::Fd older(open(name->c_str(), O_RDONLY | O_CLOEXEC));
+    if (!older) continue;
+    file = std::move(older);
+    if (tail_lines < 0) continue;
+    const auto offset = tail_offset(file.get(), tail_lines);
+    lseek(file.get(), offset, SEEK_SET);
+    if (offset > 0 || tail_lines == 0) break;
+    tail_lines -= count_lines(file.get());
+    lseek(file.get(), 0, SEEK_SET);
+    if (tail_lines <= 0) break;
+  }
+  return file;
 }
 
 /// Still running as far as the agent knows?
@@ -101,18 +121,16 @@ Task<void> serve_log(Context& context,
     co_return;
   }
   const auto path = log_path(directory, container, attempt);
-  const process::Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const auto options = log_options(target, context.loop.now());
-  if (file && options.tail_lines >= 0)
-    lseek(file.get(), tail_offset(file.get(), options.tail_lines), SEEK_SET);
-  if (file && options.tail_lines < 0) lseek(file.get(), 0, SEEK_SET);
+  process::Fd file = open_log(path, options.tail_lines);
 
   net::Response head;
   head.headers.set("Content-Type", "text/plain");
   const auto began = co_await writer.start(std::move(head));
   if (!began) co_return;
   const bool follow = target.get("follow") == "true";
-  const auto watch = follow ? watch_file(context.loop, path) : nullptr;
+  const auto watch =
+      follow ? watch_directory(context.loop, fs::path(path).parent_path().string()) : nullptr;
   if (watch) writer.on_close([watch] { watch->close(); });
   LogDecoder decoder(options);
   std::int64_t budget = options.limit_bytes;
@@ -130,6 +148,15 @@ Task<void> serve_log(Context& context,
       if (text->empty()) continue;
       const auto written = co_await writer.write(std::shared_ptr<const std::string>(text));
       if (!written) co_return;
+    }
+    // Nothing more is written to a file that has been rotated away.
+    if (const auto next = file ? next_log_file(path, file.get()) : ""; !next.empty()) {
+      const auto rest = lseek(file.get(), 0, SEEK_CUR);
+      if (lseek(file.get(), 0, SEEK_END) == rest)
+        file.reset(open(next.c_str(), O_RDONLY | O_CLOEXEC));
+      else
+        lseek(file.get(), rest, SEEK_SET);
+      continue;
     }
     if (!running) {
       // Whatever the container wrote last was in the file before its end was known.

@@ -105,7 +105,7 @@ Task<void> NodeKeeper::run() {
       for (const auto& node : nodes) {
         if (stopping_) break;
         if (!fresh.contains(node)) co_await renew_lease(node);
-        if (reports) co_await report(node);
+        if (reports || !seems_ready(node)) co_await report(node);
       }
     }
     if (stopping_) break;
@@ -114,6 +114,12 @@ Task<void> NodeKeeper::run() {
   }
   running_ = false;
   ended_->notify();
+}
+
+/// Others say that it is not when they have missed its lease for a while.
+bool NodeKeeper::seems_ready(const std::string& node) const {
+  const auto known = context_.informers.get(client::resources::kNodes).find(node);
+  return !known || kube::condition_true(*known, "Ready");
 }
 
 Task<void> NodeKeeper::renew_lease(std::string node) {

@@ -22,6 +22,7 @@ class NodeKeeper {
 
  private:
   Task<void> run();
+  bool seems_ready(const std::string& node) const;
   Task<void> renew_lease(std::string node);
   Task<void> report(std::string node);
   json::Value machine_status();

@@ -31,7 +31,7 @@ json::Value waiting(const std::string& reason, const std::string& message) {
 
 const json::Value& spec_of(const json::Value& pod, const ContainerRecord& record) {
   for (const auto& container :
-       json::as_array(at(pod, "spec", record.init ? "initContainers" : "containers"))) {
+       json::as_array(at(pod, "spec", record.list()))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
@@ -147,7 +147,6 @@ void put_condition(json::Array& out,
   const char* status = verdict.value ? "True" : "False";
   json::Object item{{"type", type}, {"status", status}, {"lastProbeTime", nullptr}};
   if (!generation.is_null()) item["observedGeneration"] = generation;
-  const json::Value shown = json::Object{{"status", before}};  // condition() refers into it
   const auto& old = find_condition(before, type);
   item["lastTransitionTime"] =
       json::as_string(at(old, "status")) == status && !at(old, "lastTransitionTime").is_null()
@@ -167,6 +166,7 @@ bool initialized(const PodState& state) {
 }
 
 bool restarts_after_exit(std::string_view restart_policy, const ContainerRecord& record) {
+  if (record.ephemeral) return false;
   if (record.sidecar) return true;
   if (record.init) return restart_policy != "Never" && !record.succeeded();
   if (restart_policy == "Never") return false;
@@ -243,12 +243,15 @@ json::Value pod_status(const json::Value& pod,
     out["podIPs"] = json::Array{json::Object{{"ip", state.pod_ip}}};
   }
   if (state.start_time) out["startTime"] = format_time(state.start_time);
-  json::Array inits, containers;
+  json::Array inits, containers, ephemerals;
   for (const auto& record : state.inits)
     inits.push_back(container_status(pod, state, record, scheme));
   for (const auto& record : state.containers)
     containers.push_back(container_status(pod, state, record, scheme));
+  for (const auto& record : state.ephemerals)
+    ephemerals.push_back(container_status(pod, state, record, scheme));
   if (!inits.empty()) out["initContainerStatuses"] = std::move(inits);
+  if (!ephemerals.empty()) out["ephemeralContainerStatuses"] = std::move(ephemerals);
   out["containerStatuses"] = std::move(containers);
   out["qosClass"] = kube::qos_class(pod);
   return out;

@@ -13,6 +13,7 @@ namespace muster::agent {
 struct ContainerRecord {
   std::string name;
   bool init = false;
+  bool ephemeral = false;  // added to a running pod for a person to look around; starts once
   bool sidecar = false;  // an init container with restartPolicy Always
   int restarts = 0;
   std::optional<ContainerStatus> current;   // the attempt that runs or ended last
@@ -25,6 +26,10 @@ struct ContainerRecord {
   Time retry_at;         // not before
   bool hook_failed = false;
 
+  /// Where its spec is.
+  [[nodiscard]] const char* list() const {
+    return init ? "initContainers" : ephemeral ? "ephemeralContainers" : "containers";
+  }
   [[nodiscard]] bool running() const {
     return current && current->state == ContainerState::kRunning;
   }
@@ -35,6 +40,7 @@ struct ContainerRecord {
 struct PodState {
   std::vector<ContainerRecord> inits;
   std::vector<ContainerRecord> containers;
+  std::vector<ContainerRecord> ephemerals;
   bool sandbox_ready = false;
   std::string pod_ip;
   std::string host_ip;

@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "agent/container_spec.h"
 #include "agent/names.h"
 #include "agent/node_address.h"
 #include "agent/probes.h"
+#include "agent/services.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -25,6 +25,7 @@ using json::at;
 using json::text;
 using std::chrono::seconds;
 
+constexpr std::size_t kEphemeralsMax = 64;
 constexpr int kBackoffFirst_s = 10;
 constexpr int kBackoffMax_s = 300;
 constexpr Duration kBackoffReset = seconds(600);  // a container that ran this long starts afresh
@@ -97,7 +98,7 @@ PodWorker::PodWorker(Context& context,
     : context_(context),
       pod_(std::move(pod)),
       uid_(kube::uid_of(*pod_)),
-      directory_(fmt::format("{}/pods/{}", context.directory, uid_)),
+      places_(pod_directories(context.directory, uid_)),
       on_finished_(std::move(on_finished)),
       published_(at(*pod_, "status")),
       wake_(context.loop.make_signal()),
@@ -124,6 +125,8 @@ PodWorker::PodWorker(Context& context,
       records.push_back(std::move(record));
     }
   }
+  state_.ephemerals.reserve(kEphemeralsMax);  // records are referred to while more are added
+  add_ephemerals();
   was_terminal_ = terminal_ = kube::pod_finished(*pod_);
   if (!adopted) return;
   sandbox_known_ = true;
@@ -139,10 +142,24 @@ PodWorker::PodWorker(Context& context,
   }
 }
 
+void PodWorker::add_ephemerals() {
+  for (const auto& container : json::as_array(at(*pod_, "spec", "ephemeralContainers"))) {
+    const auto name = text(at(container, "name"));
+    if (find_record(name) != nullptr || state_.ephemerals.size() == kEphemeralsMax) continue;
+    ContainerRecord record;
+    record.name = name;
+    record.ephemeral = true;
+    for (const auto& item : json::as_array(at(*pod_, "status", "ephemeralContainerStatuses"))) {
+      if (json::as_string(at(item, "name")) == name) recall(record, item, context_.loop.now());
+    }
+    state_.ephemerals.push_back(std::move(record));
+  }
+}
+
 void PodWorker::start() {
   const auto self = shared_from_this();
   if (state_.sandbox_ready) open_host_ports();
-  for (auto* records : {&state_.inits, &state_.containers}) {
+  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
     for (auto& record : *records) {
       if (record.running()) start_probes(self, record.name);
     }
@@ -158,6 +175,7 @@ void PodWorker::update(client::ObjectPtr pod) {
       json::as_int(at(*pod, "metadata", "generation")))
     limits_stale_ = true;
   pod_ = std::move(pod);
+  add_ephemerals_wanted_ = true;
   if (labels_changed) volumes_stale_ = true;
   wake();
 }
@@ -182,7 +200,7 @@ void PodWorker::object_changed(const ObjectRef& ref) {
 void PodWorker::on_event(const RuntimeEvent& event) {
   if (event.container_id.empty()) {  // the whole sandbox is lost
     state_.sandbox_ready = false;
-    for (auto* records : {&state_.inits, &state_.containers}) {
+    for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
       for (auto& record : *records) {
         if (!record.running()) continue;
         record.current->state = ContainerState::kExited;
@@ -201,7 +219,7 @@ void PodWorker::on_event(const RuntimeEvent& event) {
 }
 
 ContainerRecord* PodWorker::find_record(std::string_view name) {
-  for (auto* records : {&state_.inits, &state_.containers}) {
+  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
     for (auto& record : *records) {
       if (record.name == name) return &record;
     }
@@ -214,7 +232,7 @@ const ContainerRecord* PodWorker::find_container(std::string_view name) const {
 }
 
 ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
-  for (auto* records : {&state_.inits, &state_.containers}) {
+  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
     for (auto& record : *records) {
       if (record.current && record.current->id == container_id) return &record;
     }
@@ -224,7 +242,7 @@ ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
 
 const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
   for (const auto& container :
-       json::as_array(at(*pod_, "spec", record.init ? "initContainers" : "containers"))) {
+       json::as_array(at(*pod_, "spec", record.list()))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
@@ -233,7 +251,8 @@ const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
 bool PodWorker::any_running() const {
   const auto running = [](const ContainerRecord& record) { return record.running(); };
   return std::any_of(state_.inits.begin(), state_.inits.end(), running) ||
-         std::any_of(state_.containers.begin(), state_.containers.end(), running);
+         std::any_of(state_.containers.begin(), state_.containers.end(), running) ||
+         std::any_of(state_.ephemerals.begin(), state_.ephemerals.end(), running);
 }
 
 PodFacts PodWorker::facts() const {
@@ -250,7 +269,7 @@ void PodWorker::record_event(const ContainerRecord* record,
   } else {
     events.record_field(
         *pod_,
-        fmt::format("spec.{}{{{}}}", record->init ? "initContainers" : "containers", record->name),
+        fmt::format("spec.{}{{{}}}", record->list(), record->name),
         type,
         reason,
         message);
@@ -333,6 +352,16 @@ Task<Duration> PodWorker::sync_terminal() {
     sandbox_known_ = state_.sandbox_ready = false;
   }
   context_.gpus.release(uid_);
+  if (run_removed_) co_return Duration::zero();
+  // Once the API knows how the pod ended, only its logs are of use.
+  run_removed_ = true;
+  co_await flush_status();
+  const auto run = places_.run;
+  const auto work = [run] {
+    std::error_code ignored;
+    fs::remove_all(run, ignored);
+  };
+  if (!detached_) co_await context_.loop.run_on_worker(work);
   co_return Duration::zero();
 }
 
@@ -367,6 +396,12 @@ Task<Duration> PodWorker::sync_running() {
   }
   if (gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
   if (limits_stale_) co_await apply_limits();
+  // Not in update(): that may come while a reference to a record is held across an await.
+  if (std::exchange(add_ephemerals_wanted_, false)) add_ephemerals();
+  for (auto& record : state_.ephemerals) {
+    const auto container_pause = co_await sync_container(record);
+    pause = sooner(pause, container_pause);
+  }
   bool blocked = false;
   const auto init_pause = co_await sync_inits(blocked);
   pause = sooner(pause, init_pause);
@@ -421,14 +456,14 @@ void PodWorker::container_ended(ContainerRecord& record) {
   auto& ended = *record.current;
   const auto& spec = spec_of(record);
   utimensat(AT_FDCWD,
-            log_path(directory_, record.name, ended.attempt).c_str(),
+            log_path(places_.disk, record.name, ended.attempt).c_str(),
             nullptr,
             0);  // wakes those who follow the log
   if (ended.message.empty())
     ended.message = termination_message(spec,
-                                        directory_,
+                                        places_,
                                         record.name,
-                                        log_path(directory_, record.name, ended.attempt),
+                                        log_path(places_.disk, record.name, ended.attempt),
                                         ended.exit_code);
   if (terminal_ || gone_ || kube::is_deleting(*pod_)) return;
   if (!restarts_after_exit(json::as_string(at(*pod_, "spec", "restartPolicy"), "Always"), record))
@@ -529,7 +564,9 @@ Task<Result<void>> PodWorker::refresh_volumes() {
   inputs.facts = facts();
   inputs.objects = objects_;
   inputs.tokens = tokens_;
-  inputs.pod_directory = directory_;
+  inputs.pod_directory = places_.disk;
+  inputs.run_directory = places_.run;
+  inputs.group = json::as_int(at(*pod_, "spec", "securityContext", "fsGroup"), -1);
   inputs.claims_directory = context_.directory + "/claims";
   Result<PreparedVolumes> prepared;
   const auto work = [&prepared, &inputs] { prepared = prepare_volumes(inputs); };
@@ -545,15 +582,17 @@ Task<Result<void>> PodWorker::make_sandbox() {
     sandbox_known_ = false;
   }
   std::error_code error;
-  fs::create_directories(directory_ + "/logs", error);
-  if (error)
-    co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", directory_, error.message()));
+  for (const auto* place : {&places_.disk, &places_.run}) {
+    fs::create_directories(*place, error);
+    if (error)
+      co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", *place, error.message()));
+  }
   const auto volumes = co_await refresh_volumes();
   if (!volumes) {
     record_event(nullptr, "Warning", "FailedMount", volumes.error().message);
     co_return volumes;
   }
-  auto config = sandbox_config(*pod_, directory_);
+  auto config = sandbox_config(*pod_, places_);
   config.memory_volumes = volumes_.memory;
   std::ofstream(config.hosts_file) << "127.0.0.1\tlocalhost\n";
   std::ofstream(config.resolv_conf_file) << context_.resolv_conf(*pod_);
@@ -577,7 +616,7 @@ Task<Result<void>> PodWorker::make_sandbox() {
 
 /// In place: the file is mounted into containers that may run already.
 void PodWorker::write_names() {
-  std::ofstream(directory_ + "/hosts") << hosts_file(*pod_, state_.pod_ip);
+  std::ofstream(places_.run + "/hosts") << hosts_file(*pod_, state_.pod_ip);
 }
 
 /// hostPort as a port of this machine that leads to the pod's. TCP only.
@@ -610,7 +649,7 @@ void PodWorker::open_host_ports() {
 Task<void> PodWorker::apply_limits() {
   limits_stale_ = false;
   const auto pod = pod_;
-  for (auto* records : {&state_.inits, &state_.containers}) {
+  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
     for (auto& record : *records) {
       if (!record.running()) continue;
       const auto applied = co_await context_.runtime.update_limits(
@@ -631,25 +670,46 @@ Task<void> PodWorker::apply_limits() {
 Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord& record,
                                                           const json::Value& spec) {
   const auto image = context_.images.find(text(at(spec, "image")));
-  EnvList first = default_env(context_, *pod_);
+  EnvList first = default_env(context_, *pod_, spec);
+  for (const auto& item : service_env(context_, *pod_)) first.push_back(item);
   for (const auto& item : image.env) first.push_back(item);
-  const auto gpus = gpu_env(context_.gpus, *pod_, spec);
+  const auto gpus = gpu_share(context_.gpus, *pod_, spec);
   if (!gpus) co_return fail(gpus.error());
-  first.insert(first.end(), gpus->begin(), gpus->end());
+  const bool real_gpus = !context_.gpu_minors.empty() && !gpus->empty() && has_real_gpus();
+  const auto gpu_names = gpu_env(*gpus, real_gpus);
+  first.insert(first.end(), gpu_names.begin(), gpu_names.end());
   const auto env = container_env(*pod_, spec, facts(), objects_, first);
   if (!env) co_return fail(env.error());
   const auto mounts = container_mounts(spec, volumes_, *env);
   if (!mounts) co_return fail(mounts.error());
   const int attempt = record.current ? record.restarts + 1 : 0;
-  auto config = make_container_config(*pod_, spec, image, *env, directory_, attempt);
+  auto config = make_container_config(*pod_, spec, image, *env, places_, attempt);
   if (!config) co_return fail(config.error());
   config->mounts = *mounts;
+  for (const auto index : *gpus) {
+    const auto minor = context_.gpu_minors.find(index);
+    if (real_gpus && minor != context_.gpu_minors.end()) config->gpus.push_back(minor->second);
+  }
+  if (const auto target = text(at(spec, "targetContainerName")); !target.empty()) {
+    const auto* record_of = find_container(target);
+    if (record_of == nullptr || !record_of->running())
+      co_return fail(Code::kUnavailable,
+                     fmt::format("target container \"{}\" is not running", target));
+    config->joins_processes_of = record_of->current->id;
+  }
   config->id = fmt::format("{:016x}{:016x}{:016x}{:016x}",
                            context_.loop.random(),
                            context_.loop.random(),
                            context_.loop.random(),
                            context_.loop.random());
   co_return config;
+}
+
+/// GPUs of a simulated node are numbers; the machine's own, if it has any, are not meant.
+bool PodWorker::has_real_gpus() const {
+  const auto node =
+      context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
+  return node && kube::label(*node, "muster.dev/gpu-simulated").empty();
 }
 
 Task<void> PodWorker::start_container(ContainerRecord& record) {
@@ -751,6 +811,9 @@ bool PodWorker::stop_all(Duration grace) {
     main_running = true;
     ask(record);
   }
+  for (const auto& record : state_.ephemerals) {
+    if (record.running()) ask(record);
+  }
   for (auto record = state_.inits.rbegin(); record != state_.inits.rend(); ++record) {
     if (record->running() && (!record->sidecar || !main_running)) ask(*record);
   }
@@ -784,10 +847,11 @@ Task<void> PodWorker::tear_down() {
   if (sandbox_known_) (void)co_await context_.runtime.remove_sandbox(uid_);
   sandbox_known_ = false;
   context_.gpus.release(uid_);
-  const auto path = directory_;
-  const auto work = [path] {
+  const auto places = places_;
+  const auto work = [places] {
     std::error_code ignored;
-    fs::remove_all(path, ignored);
+    fs::remove_all(places.disk, ignored);
+    fs::remove_all(places.run, ignored);
   };
   co_await context_.loop.run_on_worker(work);
 }
@@ -796,16 +860,16 @@ Task<void> PodWorker::tear_down() {
 // ---------------------------------------------------------------------------------------------
 
 void PodWorker::publish() {
-  if (was_terminal_ || gone_ || patching_) return;
-  const auto status = pod_status(*pod_, state_, published_, "process", context_.loop.now());
-  if (status_patch(*pod_, published_, status).is_null()) return;
-  patching_ = true;
+  if (was_terminal_ || gone_) return;
+  changed_ = true;
+  if (std::exchange(patching_, true)) return;
   context_.loop.spawn(patch_status(shared_from_this()));
 }
 
 Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
   int failures = 0;
-  while (!gone_ && !detached_) {
+  while (changed_ && !gone_ && !detached_) {
+    changed_ = false;
     auto status = pod_status(*pod_, state_, published_, "process", context_.loop.now());
     auto patch = status_patch(*pod_, published_, status);
     if (patch.is_null()) break;
@@ -826,6 +890,7 @@ Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
       break;  // deleted, or another pod of the same name
     log::warn("agent", "status of pod {}/{}: {}", ns, name, written.error().message);
     if (++failures > 10) break;
+    changed_ = true;
     co_await context_.loop.sleep(std::chrono::milliseconds(100 << std::min(failures, 5)));
   }
   patching_ = false;

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "agent/container_spec.h"
 #include "agent/context.h"
 #include "agent/pod_status.h"
 #include "agent/tcp_proxy.h"
@@ -40,7 +41,6 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   [[nodiscard]] const std::string& uid() const { return uid_; }
   [[nodiscard]] const client::ObjectPtr& pod() const { return pod_; }
   [[nodiscard]] const PodState& state() const { return state_; }
-  [[nodiscard]] std::string directory() const { return directory_; }
   /// Null when there is no such container.
   [[nodiscard]] const ContainerRecord* find_container(std::string_view name) const;
 
@@ -53,6 +53,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Task<Duration> sync_terminal();
   Task<Duration> sync_running();
   Task<Duration> sync_inits(bool& blocked);
+  void add_ephemerals();
   Task<Duration> sync_container(ContainerRecord& record);
 
   Task<Result<void>> make_sandbox();
@@ -66,6 +67,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Task<void> start_container(ContainerRecord& record);
   Task<Result<ContainerConfig>> container_config(const ContainerRecord& record,
                                                  const json::Value& spec);
+  bool has_real_gpus() const;
   Task<bool> run_hook(ContainerRecord& record, std::string hook_name, Duration limit);
   void container_ended(ContainerRecord& record);
   Task<void> stop_container(std::shared_ptr<PodWorker> self,
@@ -95,7 +97,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Context& context_;
   client::ObjectPtr pod_;
   const std::string uid_;
-  const std::string directory_;
+  const PodDirectories places_;
   std::function<void(const std::string&)> on_finished_;
 
   PodState state_;
@@ -105,8 +107,10 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool finished_ = false;
   bool terminal_ = false;      // Succeeded or Failed; nothing is started any more
   bool was_terminal_ = false;  // already so when first seen: the published status stays as it is
+  bool run_removed_ = false;   // the small files of its life
   bool volumes_stale_ = false;
   bool limits_stale_ = false;  // a resize came in
+  bool add_ephemerals_wanted_ = false;
   Time retry_sandbox_at_;
   int sandbox_failures_ = 0;
   PreparedVolumes volumes_;
@@ -118,6 +122,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
 
   json::Value published_;  // the status as last written (or read)
   bool patching_ = false;
+  bool changed_ = false;  // since the status was last computed
   std::unique_ptr<Signal> wake_;
   std::unique_ptr<Signal> patched_;
 };

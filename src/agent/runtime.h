@@ -39,6 +39,7 @@ struct Mount {
 struct MemoryVolume {
   std::string path;
   std::int64_t size_bytes = 0;
+  std::int64_t group = -1;  // who may write; -1: all
 };
 
 struct HostPort {
@@ -47,11 +48,26 @@ struct HostPort {
   std::string protocol;  // TCP or UDP
 };
 
+/// An address and port that only exist in pods' eyes: a connection to it ends at one of the targets.
+struct VirtualPort {
+  struct Target {
+    std::string address;
+    int port = 0;
+    auto operator<=>(const Target&) const = default;
+  };
+  std::string address;
+  int port = 0;
+  std::string protocol;  // TCP, UDP or SCTP
+  std::vector<Target> targets;
+  auto operator<=>(const VirtualPort&) const = default;
+};
+
 struct SandboxConfig {
   std::string id;  // the pod's uid
   std::string pod_namespace;
   std::string pod_name;
-  std::string directory;  // the pod's own; exists
+  std::string directory;      // the pod's own, on disk; exists
+  std::string run_directory;  // the same for small files, in memory where possible; exists
   std::string hostname;
   std::string hosts_file;        // shown as /etc/hosts; rewritten in place later
   std::string resolv_conf_file;  // shown as /etc/resolv.conf
@@ -85,6 +101,11 @@ struct ContainerConfig {
   std::optional<std::int64_t> user;
   std::optional<std::int64_t> group;
   std::vector<std::int64_t> groups;
+  bool privileged = false;  // every capability and device
+  std::vector<std::string> add_capabilities;   // to the usual set; without "CAP_"; "ALL"
+  std::vector<std::string> drop_capabilities;  // from it
+  std::vector<int> gpus;                       // the only ones it may see
+  std::string joins_processes_of;  // a container of the pod whose process namespace this one shares
   Limits limits;
 };
 
@@ -191,6 +212,12 @@ class Runtime {
 
   /// The address through which pods reach this machine; empty when they share its network.
   [[nodiscard]] virtual std::string gateway() const = 0;
+  /// Containers see only the GPUs of their configuration.
+  [[nodiscard]] virtual bool hides_devices() const = 0;
+  /// Pods can be given virtual ports, and reach what this machine reaches.
+  [[nodiscard]] virtual bool translates_addresses() const = 0;
+  /// These and no others, from now on.
+  virtual Task<Result<void>> set_virtual_ports(std::vector<VirtualPort> ports) = 0;
 };
 
 }  // namespace muster::agent

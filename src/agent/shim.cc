@@ -79,6 +79,10 @@ int shim_main(int argc, char** argv) {
   }
   if (fork() != 0) return 0;
   setsid();
+  // The agent's threads block signals that its loop waits for; the mask came along through exec.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   signal(SIGCHLD, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
   prctl(PR_SET_NAME, "muster-keeper");

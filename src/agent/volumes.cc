@@ -20,6 +20,13 @@ using json::as_array;
 using json::at;
 using json::text;
 
+/// securityContext.fsGroup: the pod's group may use what is in its volumes.
+void give_to_group(const std::string& path, std::int64_t group, mode_t mode) {
+  if (group < 0) return;
+  if (chown(path.c_str(), static_cast<uid_t>(-1), static_cast<gid_t>(group)) != 0) return;
+  chmod(path.c_str(), mode);
+}
+
 bool leaves(std::string_view path) {
   if (path.starts_with("/")) return true;
   for (const auto& part : split(path, '/')) {
@@ -127,6 +134,7 @@ Result<std::string> claim_directory(const std::string& claim, const VolumeInputs
   fs::create_directories(path, error);
   if (error) return fail(Code::kInternal, fmt::format("make \"{}\": {}", path, error.message()));
   fs::permissions(path, fs::perms::all, error);
+  give_to_group(path, inputs.group, 02777);
   return path;
 }
 
@@ -168,15 +176,18 @@ Result<Volume> prepare_one(const json::Value& volume,
     out.read_only = json::as_bool(at(claim, "readOnly"));
     return out;
   }
+  const auto& empty = at(volume, "emptyDir");
+  if (empty.is_null()) out.path = fmt::format("{}/volumes/{}", inputs.run_directory, name);
   std::error_code error;
   fs::create_directories(out.path, error);
   if (error)
     return fail(Code::kInternal, fmt::format("make \"{}\": {}", out.path, error.message()));
-  if (const auto& empty = at(volume, "emptyDir"); !empty.is_null()) {
+  if (!empty.is_null()) {
     chmod(out.path.c_str(), 0777);
+    give_to_group(out.path, inputs.group, 02777);
     if (json::as_string(at(empty, "medium")) == "Memory") {
       const auto size = parse_quantity(json::as_string(at(empty, "sizeLimit"), "0"));
-      memory.push_back({out.path, size ? size->units() : 0});
+      memory.push_back({out.path, size ? size->units() : 0, inputs.group});
     }
     return out;
   }
@@ -189,7 +200,7 @@ Result<Volume> prepare_one(const json::Value& volume,
     }
     return fail(Code::kInvalid, fmt::format("volume kind {} is not supported on this node", kind));
   }
-  const auto written = write_files(out.path, **files);
+  const auto written = write_files(out.path, **files, inputs.group);
   if (!written) return fail(written.error());
   out.read_only = true;
   return out;
@@ -227,7 +238,9 @@ Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& v
   return std::optional(std::move(files));
 }
 
-Result<void> write_files(const std::string& directory, const std::vector<VolumeFile>& files) {
+Result<void> write_files(const std::string& directory,
+                         const std::vector<VolumeFile>& files,
+                         std::int64_t group) {
   std::error_code error;
   bool same = fs::exists(directory + "/..data", error);
   std::set<std::string> wanted;
@@ -260,7 +273,9 @@ Result<void> write_files(const std::string& directory, const std::vector<VolumeF
     out.close();
     if (!out)
       return fail(Code::kInternal, fmt::format("write \"{}\" failed; is the disk full?", path));
-    chmod(path.c_str(), static_cast<mode_t>(file.mode & 07777));
+    const auto mode = static_cast<mode_t>(file.mode & 07777);
+    chmod(path.c_str(), mode);
+    give_to_group(path, group, mode | 0440);
   }
   fs::remove(directory + "/..data_tmp", error);
   fs::create_directory_symlink(generation, directory + "/..data_tmp", error);

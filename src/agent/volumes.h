@@ -25,7 +25,9 @@ struct VolumeInputs {
   Objects objects;
   /// serviceAccountToken sources by audience ("" for the default).
   std::map<std::string, std::string> tokens;
-  std::string pod_directory;     // volumes go below it
+  std::string pod_directory;     // emptyDir volumes go below it
+  std::string run_directory;     // those made of the API's objects
+  std::int64_t group = -1;       // fsGroup; -1: none
   std::string claims_directory;  // persistent volume claims without a volume of their own
 };
 
@@ -51,6 +53,8 @@ Result<std::vector<Mount>> container_mounts(const json::Value& container,
 Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume,
                                                             const VolumeInputs& inputs);
 /// Replaces the files of `directory` at once. Does nothing when they are the same.
-Result<void> write_files(const std::string& directory, const std::vector<VolumeFile>& files);
+Result<void> write_files(const std::string& directory,
+                         const std::vector<VolumeFile>& files,
+                         std::int64_t group = -1);
 
 }  // namespace muster::agent

@@ -190,8 +190,7 @@ Task<void> HollowPods::write_one(std::string uid) {
                                                       name,
                                                       "status",
                                                       client::PatchType::kStrategic,
-                                                      std::move(patch),
-                                                      client::Answer::kNone);
+                                                      std::move(patch));
   if (!written && written.error().code != Code::kNotFound &&
       written.error().code != Code::kConflict) {
     log::warn("agent", "status of hollow pod {}/{}: {}", ns, name, written.error().message);

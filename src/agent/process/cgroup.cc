@@ -107,7 +107,7 @@ std::string v2_directory(const MountPoint& mount, const std::string& name) {
   }
 }
 
-/// The distinct directories of a group.
+/// The distinct directories of a group, whether they exist or not.
 std::vector<std::string> directories(const Tree& tree, const std::string& group) {
   std::set<std::string> seen;
   std::vector<std::string> out;
@@ -116,6 +116,76 @@ std::vector<std::string> directories(const Tree& tree, const std::string& group)
       out.push_back(group.empty() ? *parent : *parent + "/" + group);
   }
   return out;
+}
+
+bool needs_cpu(const Limits& limits) {
+  return limits.cpu_milli > 0 || limits.cpu_request_milli > 0;
+}
+
+/// Containers that ask for no processor time share one group that gives way to all others, as
+/// Kubernetes' best-effort class does.
+constexpr auto kBestEffort = "/besteffort";
+
+/// Where a container with these limits belongs.
+std::vector<std::string> homes(const Tree& tree, const std::string& group, const Limits& limits) {
+  if (tree.version != Version::kV1) return directories(tree, group);
+  std::vector<std::string> out;
+  const auto add = [&out](const std::string& parent, const std::string& name) {
+    if (!parent.empty()) out.push_back(parent + name);
+  };
+  add(tree.cpu, needs_cpu(limits) ? "/" + group : kBestEffort);
+  add(tree.cpuacct, "/" + group);
+  add(tree.memory, "/" + group);
+  if (limits.pids > 0) add(tree.pids, "/" + group);
+  return out;
+}
+
+Result<void> apply_limits(const Tree& tree, const std::string& group, const Limits& limits) {
+  if (tree.version == Version::kNone) return {};
+  constexpr std::int64_t kPeriodUs = 100'000;
+  struct Setting {
+    std::string path, value;
+  };
+  std::vector<Setting> settings;
+  const bool v2 = tree.version == Version::kV2;
+  const auto quota_us = std::max<std::int64_t>(1000, limits.cpu_milli * kPeriodUs / 1000);
+  if (limits.cpu_milli > 0) {
+    if (v2) {
+      settings.push_back(
+          {tree.cpu + "/" + group + "/cpu.max", fmt::format("{} {}", quota_us, kPeriodUs)});
+    } else {
+      settings.push_back({tree.cpu + "/" + group + "/cpu.cfs_quota_us", std::to_string(quota_us)});
+    }
+  }
+  if (limits.cpu_request_milli > 0 || (v2 && limits.cpu_milli == 0)) {
+    const auto shares = std::clamp<std::int64_t>(limits.cpu_request_milli * 1024 / 1000, 2, 262144);
+    if (v2) {
+      settings.push_back({tree.cpu + "/" + group + "/cpu.weight",
+                          std::to_string(1 + (shares - 2) * 9999 / 262142)});
+    } else {
+      settings.push_back({tree.cpu + "/" + group + "/cpu.shares", std::to_string(shares)});
+    }
+  }
+  if (limits.memory_bytes > 0)
+    settings.push_back({tree.memory + "/" + group + (v2 ? "/memory.max" : "/memory.limit_in_bytes"),
+                        std::to_string(limits.memory_bytes)});
+  if (limits.pids > 0)
+    settings.push_back({tree.pids + "/" + group + "/pids.max", std::to_string(limits.pids)});
+  // Out of memory means killed, not swapped; without swap accounting the file is absent. Memory may
+  // never be more than memory and swap together, so that one is written on both sides of it.
+  const auto with_swap = tree.memory + "/" + group + "/memory.memsw.limit_in_bytes";
+  if (limits.memory_bytes > 0 && !v2)
+    (void)write_file(with_swap, std::to_string(limits.memory_bytes));
+  for (const auto& setting : settings) {
+    if (setting.path.front() != '/') continue;  // this controller is missing; said once at start
+    const auto written = write_file(setting.path, setting.value);
+    if (!written) return written;
+  }
+  if (limits.memory_bytes > 0 && !v2)
+    (void)write_file(with_swap, std::to_string(limits.memory_bytes));
+  if (limits.memory_bytes > 0 && v2)
+    (void)write_file(tree.memory + "/" + group + "/memory.swap.max", "0");
+  return {};
 }
 
 void remove_below(const std::string& path) {
@@ -142,6 +212,10 @@ Tree prepare(const std::string& name) {
   tree.pids = v1_directory(mounts, "pids", name);
   if (!tree.cpu.empty() || !tree.memory.empty()) {
     tree.version = Version::kV1;
+    if (!tree.cpu.empty()) {
+      mkdir((tree.cpu + kBestEffort).c_str(), 0755);
+      (void)write_file(tree.cpu + kBestEffort + "/cpu.shares", "2");
+    }
     for (const auto& [directory, label] : {std::pair(&tree.cpu, "cpu"),
                                            {&tree.cpuacct, "cpuacct"},
                                            {&tree.memory, "memory"},
@@ -168,74 +242,50 @@ void remove_tree(const Tree& tree) {
   for (const auto& directory : directories(tree, "")) remove_below(directory);
 }
 
+std::string group_name(const std::string& sandbox, const std::string& container) {
+  return sandbox + "_" + container;
+}
+
 Result<void> create(const Tree& tree, const std::string& group, const Limits& limits) {
   if (tree.version == Version::kNone) return {};
-  for (const auto& directory : directories(tree, group)) {
-    const auto parent = directory.substr(0, directory.rfind('/'));
-    if (mkdir(parent.c_str(), 0755) == 0 && tree.version == Version::kV2)
-      (void)write_file(parent + "/cgroup.subtree_control", "+cpu +memory +pids");
+  for (const auto& directory : homes(tree, group, limits)) {
     if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
       return fail(system_error(fmt::format("make cgroup \"{}\"", directory), errno));
   }
   return apply_limits(tree, group, limits);
 }
 
-Result<void> apply_limits(const Tree& tree, const std::string& group, const Limits& limits) {
-  if (tree.version == Version::kNone) return {};
-  constexpr std::int64_t kPeriodUs = 100'000;
-  struct Setting {
-    std::string path, value;
-  };
-  std::vector<Setting> settings;
-  const bool v2 = tree.version == Version::kV2;
-  const auto quota_us = std::max<std::int64_t>(1000, limits.cpu_milli * kPeriodUs / 1000);
-  if (limits.cpu_milli > 0) {
-    if (v2) {
-      settings.push_back(
-          {tree.cpu + "/" + group + "/cpu.max", fmt::format("{} {}", quota_us, kPeriodUs)});
-    } else {
-      settings.push_back({tree.cpu + "/" + group + "/cpu.cfs_quota_us", std::to_string(quota_us)});
-    }
+Result<void> enter(const Tree& tree, const std::string& group, const Limits& limits) {
+  // Version 1's "tasks" moves one thread, and the caller has no other. Moving a whole process, as
+  // cgroup.procs does, waits for every processor of the machine to pass through its scheduler.
+  const auto* file = tree.version == Version::kV1 ? "/tasks" : "/cgroup.procs";
+  for (const auto& directory : homes(tree, group, limits)) {
+    const auto entered = write_file(directory + file, "0");
+    if (!entered) return entered;
   }
-  if (limits.cpu_request_milli > 0) {
-    const auto shares = std::clamp<std::int64_t>(limits.cpu_request_milli * 1024 / 1000, 2, 262144);
-    if (v2) {
-      settings.push_back({tree.cpu + "/" + group + "/cpu.weight",
-                          std::to_string(1 + (shares - 2) * 9999 / 262142)});
-    } else {
-      settings.push_back({tree.cpu + "/" + group + "/cpu.shares", std::to_string(shares)});
-    }
-  }
-  if (limits.memory_bytes > 0)
-    settings.push_back({tree.memory + "/" + group + (v2 ? "/memory.max" : "/memory.limit_in_bytes"),
-                        std::to_string(limits.memory_bytes)});
-  if (limits.pids > 0)
-    settings.push_back({tree.pids + "/" + group + "/pids.max", std::to_string(limits.pids)});
-  for (const auto& setting : settings) {
-    if (setting.path.front() != '/') continue;  // this controller is missing; said once at start
-    const auto written = write_file(setting.path, setting.value);
-    if (!written) return written;
-  }
-  // Out of memory means killed, not swapped; without swap accounting the file is absent.
-  if (limits.memory_bytes > 0 && !v2)
-    (void)write_file(tree.memory + "/" + group + "/memory.memsw.limit_in_bytes",
-                     std::to_string(limits.memory_bytes));
-  if (limits.memory_bytes > 0 && v2)
-    (void)write_file(tree.memory + "/" + group + "/memory.swap.max", "0");
   return {};
 }
 
-Result<void> enter(const Tree& tree, const std::string& group) {
-  for (const auto& directory : directories(tree, group)) {
-    const auto entered = write_file(directory + "/cgroup.procs", "0");
-    if (!entered) return entered;
+int open_for_clone(const Tree& tree, const std::string& group) {
+  if (tree.version != Version::kV2) return -1;
+  return open((tree.cpu + "/" + group).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+Result<void> change_limits(const Tree& tree, const std::string& group, const Limits& limits) {
+  if (tree.version == Version::kNone) return {};
+  const auto inside = members(tree, group);
+  const auto made = create(tree, group, limits);
+  if (!made) return made;
+  if (tree.version != Version::kV1) return {};
+  for (const auto& directory : homes(tree, group, limits)) {
+    for (const auto pid : inside) (void)write_file(directory + "/cgroup.procs", std::to_string(pid));
   }
   return {};
 }
 
 void remove(const Tree& tree, const std::string& group) {
   if (tree.version == Version::kNone) return;
-  for (const auto& directory : directories(tree, group)) remove_below(directory);
+  for (const auto& directory : directories(tree, group)) rmdir(directory.c_str());
 }
 
 bool oom_killed(const Tree& tree, const std::string& group) {
@@ -268,18 +318,22 @@ Usage usage(const Tree& tree, const std::string& group) {
 
 std::vector<int> members(const Tree& tree, const std::string& group) {
   std::vector<int> out;
-  const auto& parent = tree.pids.empty() ? tree.memory : tree.pids;
+  const auto& parent = tree.memory.empty() ? tree.cpuacct : tree.memory;
+  if (tree.version == Version::kNone || parent.empty()) return out;
+  for (const auto& line : split_nonempty(read_file(parent + "/" + group + "/cgroup.procs"), '\n'))
+    out.push_back(static_cast<int>(parse_int(line).value_or(0)));
+  return out;
+}
+
+std::vector<std::string> groups_of(const Tree& tree, const std::string& sandbox) {
+  std::vector<std::string> out;
+  const auto& parent = tree.memory.empty() ? tree.cpuacct : tree.memory;
   if (tree.version == Version::kNone || parent.empty()) return out;
   std::error_code error;
-  const auto base = group.empty() ? parent : parent + "/" + group;
-  const auto read_one = [&](const std::string& directory) {
-    for (const auto& line : split_nonempty(read_file(directory + "/cgroup.procs"), '\n'))
-      out.push_back(static_cast<int>(parse_int(line).value_or(0)));
-  };
-  read_one(base);
-  for (fs::recursive_directory_iterator item(base, error), end; !error && item != end;
+  for (fs::directory_iterator item(parent, error), end; !error && item != end;
        item.increment(error)) {
-    if (item->is_directory(error)) read_one(item->path().string());
+    auto name = item->path().filename().string();
+    if (name.starts_with(sandbox + "_")) out.push_back(std::move(name));
   }
   return out;
 }

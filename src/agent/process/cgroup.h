@@ -25,16 +25,25 @@ Tree prepare(const std::string& name);
 /// Removes `name` with everything below it; processes in it must be gone.
 void remove_tree(const Tree& tree);
 
-/// A group is a relative name below the tree: "<pod uid>/<container>".
+/// A group is a name below the tree: "<pod uid>_<container>". Making one is the dearest part of a
+/// container's start after its namespaces, so there is none for the pod, and under v1 none in
+/// hierarchies where the container asks for nothing.
+std::string group_name(const std::string& sandbox, const std::string& container);
 Result<void> create(const Tree& tree, const std::string& group, const Limits& limits);
-Result<void> apply_limits(const Tree& tree, const std::string& group, const Limits& limits);
-/// Moves the calling process.
-Result<void> enter(const Tree& tree, const std::string& group);
+/// For a container that runs.
+Result<void> change_limits(const Tree& tree, const std::string& group, const Limits& limits);
+/// For clone3's CLONE_INTO_CGROUP, which version 2 has: a child that starts in its group need not
+/// move. -1: not this version, the child shall enter.
+int open_for_clone(const Tree& tree, const std::string& group);
+/// Moves the calling process, which has one thread.
+Result<void> enter(const Tree& tree, const std::string& group, const Limits& limits);
 void remove(const Tree& tree, const std::string& group);
 /// The kernel killed something in the group for memory.
 bool oom_killed(const Tree& tree, const std::string& group);
 Usage usage(const Tree& tree, const std::string& group);
-/// Process ids in the group and below.
+/// Process ids in the group.
 std::vector<int> members(const Tree& tree, const std::string& group);
+/// The groups of a sandbox whose supervisor is gone.
+std::vector<std::string> groups_of(const Tree& tree, const std::string& sandbox);
 
 }  // namespace muster::agent::process::cgroup

@@ -16,6 +16,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/process/capabilities.h"
+#include "agent/process/devices.h"
 #include "agent/process/messages.h"
 #include "base/strings.h"
 
@@ -148,7 +150,7 @@ Result<void> prepare_pod(const ShimConfig& config) {
     if (sethostname(sandbox.hostname.data(), std::min<std::size_t>(sandbox.hostname.size(), 64)) !=
         0)
       return fail(system_error("set hostname", errno));
-    const auto path = sandbox.directory + "/hostname";
+    const auto path = sandbox.run_directory + "/hostname";
     const Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     const auto line = sandbox.hostname + "\n";
     if (file && write(file.get(), line.data(), line.size()) > 0) bind_file(path, "/etc/hostname");
@@ -161,8 +163,9 @@ Result<void> prepare_pod(const ShimConfig& config) {
     return fail(system_error("mount /dev/shm", errno));
   }
   for (const auto& volume : sandbox.memory_volumes) {
-    const auto options = volume.size_bytes > 0 ? fmt::format("mode=1777,size={}", volume.size_bytes)
-                                               : std::string("mode=1777");
+    auto options = volume.group >= 0 ? fmt::format("mode=2777,gid={}", volume.group)
+                                     : std::string("mode=1777");
+    if (volume.size_bytes > 0) options += fmt::format(",size={}", volume.size_bytes);
     if (::mount("tmpfs", volume.path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) !=
         0) {
       return fail(system_error(fmt::format("mount memory volume \"{}\"", volume.path), errno));
@@ -192,6 +195,10 @@ Result<void> prepare_container(const ShimConfig& shim,
   if (own_root) {
     const auto changed = change_root(shim, config);
     if (!changed) return changed;
+  }
+  if (!config.privileged && (own_root || machine_has_gpus())) {
+    const auto own = mount_devices(config.gpus, config.tty);
+    if (!own) return own;
   }
   if (own_pid_namespace &&
       ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
@@ -228,6 +235,8 @@ std::string become(const ContainerConfig& config,
         "chdir to cwd ({}) failed: {}", quoted(config.working_dir), std::strerror(errno));
   }
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (geteuid() == 0 && !config.privileged)
+    limit_capabilities(capability_set(config.add_capabilities, config.drop_capabilities));
   if (geteuid() == 0 && (config.user || config.group || !config.groups.empty())) {
     std::vector<gid_t> groups(config.groups.begin(), config.groups.end());
     if (setgroups(groups.size(), groups.data()) != 0)

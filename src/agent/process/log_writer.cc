@@ -7,10 +7,15 @@
 
 #include <cerrno>
 
+#include "agent/log_files.h"
+
 namespace muster::agent::process {
 namespace {
 
 constexpr std::size_t kPieceMax = 16 * 1024;
+// A kubelet's defaults: containerLogMaxSize 10Mi, containerLogMaxFiles 5.
+constexpr std::int64_t kFileMax = 10 * 1024 * 1024;
+constexpr std::size_t kRotatedMax = 4;
 
 void append_time(std::string& out) {
   timespec now{};
@@ -29,7 +34,25 @@ void append_time(std::string& out) {
 }  // namespace
 
 LogWriter::LogWriter(const std::string& path)
-    : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {}
+    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {
+  if (file_) size_ = lseek(file_.get(), 0, SEEK_END);
+}
+
+void LogWriter::rotate() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  gmtime_r(&now.tv_sec, &parts);
+  char second[32];
+  strftime(second, sizeof second, "%Y%m%d-%H%M%S", &parts);
+  if (rename(path_.c_str(), fmt::format("{}.{}.{:09}", path_, second, now.tv_nsec).c_str()) != 0)
+    return;
+  file_.reset(open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  size_ = 0;
+  auto files = log_files(path_);
+  files.pop_back();  // the new one
+  for (std::size_t i = 0; i + kRotatedMax < files.size(); ++i) unlink(files[i].c_str());
+}
 
 void LogWriter::append_record(Stream stream, std::string_view line, bool whole, std::string& out) {
   append_time(out);
@@ -80,6 +103,8 @@ void LogWriter::flush(const std::string& records) {
     if (wrote <= 0) return;  // a full disk loses log lines, not the pod
     done += static_cast<std::size_t>(wrote);
   }
+  size_ += static_cast<std::int64_t>(done);
+  if (size_ >= kFileMax) rotate();
 }
 
 }  // namespace muster::agent::process

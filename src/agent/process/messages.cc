@@ -79,7 +79,13 @@ Result<void> send_message(int socket,
 }
 
 Received receive_message(int socket, Message& message) {
-  std::string buffer(kRecordMax + 1024, '\0');
+  ssize_t got;
+  do {  // a record's size first: a buffer for the largest would cost more than most messages
+    got = recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return errno == EAGAIN ? Received::kNothingYet : Received::kClosed;
+  if (got == 0) return Received::kClosed;
+  std::string buffer(static_cast<std::size_t>(got), '\0');
   iovec io{buffer.data(), buffer.size()};
   msghdr header{};
   header.msg_iov = &io;
@@ -87,7 +93,6 @@ Received receive_message(int socket, Message& message) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kFdsMax)] = {};
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  ssize_t got;
   do {
     got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);

@@ -19,6 +19,7 @@
 
 #include "agent/process/address_pool.h"
 #include "agent/process/messages.h"
+#include "agent/process/nat.h"
 #include "agent/process/netlink.h"
 #include "agent/process/wire.h"
 #include "base/log.h"
@@ -117,20 +118,31 @@ class ProcessRuntime final : public Runtime {
   std::string version() const override { return "process://0.1.0"; }
   std::vector<std::string> shortcomings() const override { return shortcomings_; }
   std::string gateway() const override { return bridge_.empty() ? "" : ipv4_text(gateway_); }
+  bool hides_devices() const override { return isolate_; }
+  bool translates_addresses() const override { return translates_; }
+
+  Task<Result<void>> set_virtual_ports(std::vector<VirtualPort> ports) override {
+    if (!translates_) co_return Result<void>();
+    const NatConfig config{bridge_, fmt::format("{}/{}", ipv4_text(subnet_.base), subnet_.prefix)};
+    Result<void> applied;
+    const auto work = [&applied, &config, &ports] { applied = apply_nat(config, ports); };
+    co_await loop_.run_on_worker(work);
+    co_return applied;
+  }
 
   Task<Result<std::vector<SandboxStatus>>> start(
       std::function<void(RuntimeEvent)> on_event) override {
     on_event_ = std::move(on_event);
     signal(SIGPIPE, SIG_IGN);
     std::error_code error;
-    fs::create_directories(options_.directory + "/pods", error);
+    fs::create_directories(options_.directory + "/run", error);
     if (error)
       co_return fail(Code::kInternal,
-                     fmt::format("make \"{}/pods\": {}", options_.directory, error.message()));
+                     fmt::format("make \"{}/run\": {}", options_.directory, error.message()));
     const auto prepared = prepare_machine();
     if (!prepared) co_return fail(prepared.error());
     std::vector<SandboxStatus> found;
-    for (fs::directory_iterator item(options_.directory + "/pods", error), end;
+    for (fs::directory_iterator item(options_.directory + "/run", error), end;
          !error && item != end;
          item.increment(error)) {
       const auto adopted = adopt(item->path().string());
@@ -150,6 +162,11 @@ class ProcessRuntime final : public Runtime {
     shims_.clear();
     if (clean) {
       (void)send_message(keeper_.get(), json::Object{{"op", "exit"}}, {}, options_.directory);
+      if (translates_) {
+        const auto bridge = bridge_;
+        const auto forget = [bridge] { remove_nat(bridge); };
+        co_await loop_.run_on_worker(forget);
+      }
       if (!bridge_.empty()) remove_link(bridge_);
       cgroup::remove_tree(cgroups_);
       remove_mountpoints();
@@ -213,8 +230,10 @@ class ProcessRuntime final : public Runtime {
     if (shims_.erase(sandbox_id) > 0) pool_.give_back(shim->config.address);
     const auto tree = cgroups_;
     const auto kill_left_overs = [tree, sandbox_id] {
-      for (const auto pid : cgroup::members(tree, sandbox_id)) ::kill(pid, SIGKILL);
-      cgroup::remove(tree, sandbox_id);
+      for (const auto& group : cgroup::groups_of(tree, sandbox_id)) {
+        for (const auto pid : cgroup::members(tree, group)) ::kill(pid, SIGKILL);
+        cgroup::remove(tree, group);
+      }
     };
     if (!shim->ready || !shim->alive) co_await loop_.run_on_worker(kill_left_overs);
     if (shims_.empty()) remove_mountpoints();
@@ -347,7 +366,7 @@ class ProcessRuntime final : public Runtime {
     }
     const auto tree = cgroups_;
     const auto read = [&out, running, tree, sandbox_id] {
-      for (const auto& [id, name] : running) out[id] = cgroup::usage(tree, sandbox_id + "/" + name);
+      for (const auto& [id, name] : running) out[id] = cgroup::usage(tree, cgroup::group_name(sandbox_id, name));
     };
     co_await loop_.run_on_worker(read);
     co_return out;
@@ -407,6 +426,7 @@ class ProcessRuntime final : public Runtime {
     for (const auto& bridge : orphaned_bridges()) {
       log::info("agent", "removing bridge {}: its owner is gone", bridge);
       remove_link(bridge);
+      remove_nat(bridge);
       cgroup::remove_tree(cgroup::prepare("muster-" + bridge.substr(4)));
     }
   }
@@ -431,7 +451,12 @@ class ProcessRuntime final : public Runtime {
     if (!made) {
       shortcomings_.push_back("pods share this machine's network: " + made.error().message);
       bridge_.clear();
+      return {};
     }
+    translates_ = nat_works();
+    if (!translates_)
+      shortcomings_.push_back("pods do not reach beyond this machine and services have no addresses "
+                              "of their own, only names: iptables does not work here");
     return {};
   }
 
@@ -460,9 +485,14 @@ class ProcessRuntime final : public Runtime {
       std::vector<char*> argv;
       for (auto& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);
+      // Symbols resolved once in the keeper are not resolved again in each supervisor forked from it.
+      std::string bind_now = "LD_BIND_NOW=1";
+      std::vector<char*> env{bind_now.data()};
+      for (auto** item = environ; *item != nullptr; ++item) env.push_back(*item);
+      env.push_back(nullptr);
       pid_t pid = -1;
       const int problem =
-          posix_spawn(&pid, options_.shim_binary.c_str(), nullptr, nullptr, argv.data(), environ);
+          posix_spawn(&pid, options_.shim_binary.c_str(), nullptr, nullptr, argv.data(), env.data());
       if (problem != 0)
         return fail(
             system_error(fmt::format("start \"{} agent-shim\"", options_.shim_binary), problem));
@@ -486,7 +516,7 @@ class ProcessRuntime final : public Runtime {
     auto pair = socket_pair();
     if (!pair) return fail(pair.error());
     const auto config = to_json(shim.config);
-    std::ofstream(shim.config.sandbox.directory + "/shim.json") << json::dump(config);
+    std::ofstream(shim.config.sandbox.run_directory + "/shim.json") << json::dump(config);
     const json::Value message = json::Object{{"op", "sandbox"}, {"config", config}};
     auto sent = send_message(keeper_.get(), message, {pair->second.get()}, options_.directory);
     if (!sent) {
@@ -551,7 +581,7 @@ class ProcessRuntime final : public Runtime {
     pending->answered = loop_.make_signal();
     shim->pending[number] = pending;
     const json::Value message = std::move(body);
-    const auto sent = send_message(shim->socket->fd(), message, {}, shim->config.sandbox.directory);
+    const auto sent = send_message(shim->socket->fd(), message, {}, shim->config.sandbox.run_directory);
     if (!sent) {
       shim->pending.erase(number);
       co_return fail(sent.error());
@@ -650,7 +680,7 @@ class ProcessRuntime final : public Runtime {
     json::Object body{{"op", "close-stdin"}, {"request", 0}, {"container", container_id}};
     if (shim->alive)
       (void)send_message(
-          shim->socket->fd(), json::Value(std::move(body)), {}, shim->config.sandbox.directory);
+          shim->socket->fd(), json::Value(std::move(body)), {}, shim->config.sandbox.run_directory);
   }
 
   void take_streams(ProcessSession& session,
@@ -684,6 +714,7 @@ class ProcessRuntime final : public Runtime {
   Subnet subnet_;
   std::string bridge_;  // empty: pods share the machine's network
   std::uint32_t gateway_ = 0;
+  bool translates_ = false;
   AddressPool pool_;
   Fd keeper_;
   std::map<std::string, ShimPtr> shims_;  // by pod uid

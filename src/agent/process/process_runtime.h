@@ -13,7 +13,7 @@
 namespace muster::agent::process {
 
 struct ProcessRuntimeOptions {
-  std::string directory;    // state; pods live in <directory>/pods/<uid>
+  std::string directory;    // state; sandboxes are found again in <directory>/run/<uid>
   std::string shim_binary;  // started as `<binary> agent-shim <directory>`
   bool isolate = true;      // false: as if not root
 };

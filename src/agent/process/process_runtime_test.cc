@@ -69,7 +69,9 @@ class ProcessRuntimeTest : public testing::Test {
     config.pod_name = id;
     config.hostname = "host-" + id;
     config.directory = directory + "/pods/" + id;
+    config.run_directory = directory + "/run/" + id;
     fs::create_directories(config.directory);
+    fs::create_directories(config.run_directory);
     config.hosts_file = config.directory + "/hosts";
     std::ofstream(config.hosts_file) << "127.0.0.1 localhost\n";
     sandboxes.push_back(id);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <net/if.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -46,8 +47,16 @@ std::int64_t monotonic_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-pid_t clone_process(std::uint64_t flags) {
-  return static_cast<pid_t>(syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0));
+/// `cgroup`: where the child starts; -1: where we are.
+pid_t clone_process(std::uint64_t flags, int cgroup = -1) {
+  clone_args args{};
+  args.flags = flags;
+  args.exit_signal = SIGCHLD;
+  if (cgroup >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup);
+  }
+  return static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
 }
 
 struct Pipe {
@@ -113,7 +122,7 @@ class Supervisor {
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signals_.reset(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
-    auto listening = listen_at(config_.sandbox.directory, "shim.sock");
+    auto listening = listen_at(config_.sandbox.run_directory, "shim.sock");
     if (!listening) return fail(listening.error());
     listener_ = std::move(*listening);
     own_pid_namespace_.reset(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
@@ -210,10 +219,16 @@ class Supervisor {
     }
   }
 
+  /// With a process namespace of its own everything in it ends with its first process.
+  bool has_own_processes(const Container& container) const {
+    return config_.isolate && !shared_pid_namespace_ && !config_.sandbox.host_pid &&
+           container.config.joins_processes_of.empty();
+  }
+
   void kill_container(Container& container) {
     if (container.pid <= 0) return;
     kill(container.pid, SIGKILL);
-    if (shared_pid_namespace_ || !config_.isolate || config_.sandbox.host_pid) {
+    if (!has_own_processes(container)) {
       kill(-container.pid, SIGKILL);
       for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name)))
         kill(pid, SIGKILL);
@@ -288,7 +303,7 @@ class Supervisor {
   }
 
   void container_exited(Container& container, int status) {
-    if (!config_.isolate || shared_pid_namespace_ || config_.sandbox.host_pid) {
+    if (!has_own_processes(container)) {
       kill(-container.pid, SIGKILL);
       for (const auto pid : cgroup::members(config_.cgroups, group_of(container.config.name)))
         kill(pid, SIGKILL);
@@ -334,12 +349,12 @@ class Supervisor {
   }
 
   std::string group_of(const std::string& container) const {
-    return config_.sandbox.id + "/" + container;
+    return cgroup::group_name(config_.sandbox.id, container);
   }
 
   /// Whole and renamed into place, so that a reader never sees half of it.
   void save_state() const {
-    const auto path = config_.sandbox.directory + "/state";
+    const auto path = config_.sandbox.run_directory + "/state";
     const auto text = json::dump(snapshot());
     const Fd file(open((path + ".new").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (file && write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()))
@@ -363,7 +378,7 @@ class Supervisor {
   }
 
   void reply(int connection, const json::Value& body, const std::vector<int>& fds = {}) {
-    (void)send_message(connection, body, fds, config_.sandbox.directory);
+    (void)send_message(connection, body, fds, config_.sandbox.run_directory);
   }
   void broadcast(const json::Value& body) {
     for (const auto& connection : connections_) reply(connection.get(), body);
@@ -416,9 +431,9 @@ class Supervisor {
       return json::Value(json::Object{});
     }
     if (op == "limits") {
-      const auto applied = cgroup::apply_limits(config_.cgroups,
-                                                group_of(container.config.name),
-                                                limits_from_json(json::at(body, "limits")));
+      container.config.limits = limits_from_json(json::at(body, "limits"));
+      const auto applied = cgroup::change_limits(
+          config_.cgroups, group_of(container.config.name), container.config.limits);
       if (!applied) return fail(applied.error());
       return json::Value(json::Object{});
     }
@@ -530,13 +545,18 @@ class Supervisor {
   pid_t launch_container(const ContainerConfig& wanted,
                          const ChildStreams& streams,
                          const Pipe& failure) {
-    const bool own_pids = config_.isolate && !config_.sandbox.host_pid && !shared_pid_namespace_;
+    const auto joined = containers_.find(wanted.joins_processes_of);
+    const int joins = joined != containers_.end() && joined->second.pid_namespace
+                          ? joined->second.pid_namespace.get()
+                          : shared_pid_namespace_.get();
+    const bool own_pids = config_.isolate && !config_.sandbox.host_pid && joins < 0;
     std::uint64_t flags = 0;
     if (config_.isolate) flags |= CLONE_NEWNS;
     if (own_pids) flags |= CLONE_NEWPID;
-    if (shared_pid_namespace_) setns(shared_pid_namespace_.get(), CLONE_NEWPID);
-    const auto pid = clone_process(flags);
-    if (shared_pid_namespace_) setns(own_pid_namespace_.get(), CLONE_NEWPID);
+    if (joins >= 0) setns(joins, CLONE_NEWPID);
+    const Fd group(cgroup::open_for_clone(config_.cgroups, group_of(wanted.name)));
+    const auto pid = clone_process(flags, group.get());
+    if (joins >= 0) setns(own_pid_namespace_.get(), CLONE_NEWPID);
     if (pid != 0) return pid;
 
     // The child.
@@ -546,11 +566,13 @@ class Supervisor {
     };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
-    const auto entered = cgroup::enter(config_.cgroups, group_of(wanted.name));
-    if (!entered) report(entered.error().message);
+    if (!group) {
+      const auto entered = cgroup::enter(config_.cgroups, group_of(wanted.name), wanted.limits);
+      if (!entered) report(entered.error().message);
+    }
     if (config_.isolate) {
       const auto prepared =
-          prepare_container(config_, wanted, own_pids || static_cast<bool>(shared_pid_namespace_));
+          prepare_container(config_, wanted, own_pids || joins >= 0);
       if (!prepared) report(prepared.error().message);
     }
     if (!config_.isolate) report(become(wanted, wanted.args, streams));
@@ -595,7 +617,6 @@ class Supervisor {
       if (pid < 0 && errno != EINTR) break;
       if (pid > 0) collected(pid, status);
     }
-    cgroup::remove(config_.cgroups, config_.sandbox.id);
     done_ = true;
     return json::Value(json::Object{});
   }
@@ -658,7 +679,8 @@ class Supervisor {
       if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
       _exit(126);
     };
-    (void)cgroup::enter(config_.cgroups, group_of(container.config.name));
+    (void)cgroup::enter(
+        config_.cgroups, group_of(container.config.name), container.config.limits);
     if (container.mount_namespace && setns(container.mount_namespace.get(), CLONE_NEWNS) != 0)
       report(system_error("enter the container", errno).message);
     auto config = container.config;

@@ -24,13 +24,15 @@ std::vector<std::string> strings_from(const json::Value& value) {
 json::Value to_json(const ShimConfig& config) {
   json::Array volumes;
   for (const auto& volume : config.sandbox.memory_volumes)
-    volumes.push_back(json::Object{{"path", volume.path}, {"size", volume.size_bytes}});
+    volumes.push_back(json::Object{
+        {"path", volume.path}, {"size", volume.size_bytes}, {"group", volume.group}});
   const auto& tree = config.cgroups;
   return json::Object{
       {"id", config.sandbox.id},
       {"namespace", config.sandbox.pod_namespace},
       {"name", config.sandbox.pod_name},
       {"directory", config.sandbox.directory},
+      {"runDirectory", config.sandbox.run_directory},
       {"hostname", config.sandbox.hostname},
       {"hosts", config.sandbox.hosts_file},
       {"resolv", config.sandbox.resolv_conf_file},
@@ -61,6 +63,7 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   sandbox.pod_namespace = text(at(value, "namespace"));
   sandbox.pod_name = text(at(value, "name"));
   sandbox.directory = text(at(value, "directory"));
+  sandbox.run_directory = text(at(value, "runDirectory"));
   sandbox.hostname = text(at(value, "hostname"));
   sandbox.hosts_file = text(at(value, "hosts"));
   sandbox.resolv_conf_file = text(at(value, "resolv"));
@@ -69,7 +72,8 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   sandbox.host_ipc = as_bool(at(value, "hostIpc"));
   sandbox.share_process_namespace = as_bool(at(value, "sharePid"));
   for (const auto& volume : json::as_array(at(value, "memoryVolumes")))
-    sandbox.memory_volumes.push_back({text(at(volume, "path")), as_int(at(volume, "size"))});
+    sandbox.memory_volumes.push_back(
+        {text(at(volume, "path")), as_int(at(volume, "size")), as_int(at(volume, "group"))});
   config.isolate = as_bool(at(value, "isolate"));
   config.bridge = text(at(value, "bridge"));
   config.address = static_cast<std::uint32_t>(as_int(at(value, "address")));
@@ -106,6 +110,8 @@ json::Value to_json(const ContainerConfig& config) {
         {"source", mount.source}, {"target", mount.target}, {"readOnly", mount.read_only}});
   json::Array groups;
   for (const auto group : config.groups) groups.emplace_back(group);
+  json::Array gpus;
+  for (const auto index : config.gpus) gpus.emplace_back(index);
   json::Object out{
       {"id", config.id},
       {"name", config.name},
@@ -125,6 +131,11 @@ json::Value to_json(const ContainerConfig& config) {
       {"readOnlyRoot", config.read_only_root},
       {"noNewPrivileges", config.no_new_privileges},
       {"groups", groups},
+      {"privileged", config.privileged},
+      {"addCapabilities", strings(config.add_capabilities)},
+      {"dropCapabilities", strings(config.drop_capabilities)},
+      {"gpus", gpus},
+      {"joins", config.joins_processes_of},
       {"limits", to_json(config.limits)},
   };
   if (config.user) out["user"] = *config.user;
@@ -158,6 +169,12 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   if (!at(value, "group").is_null()) config.group = as_int(at(value, "group"));
   for (const auto& group : json::as_array(at(value, "groups")))
     config.groups.push_back(as_int(group));
+  config.privileged = as_bool(at(value, "privileged"));
+  config.add_capabilities = strings_from(at(value, "addCapabilities"));
+  config.drop_capabilities = strings_from(at(value, "dropCapabilities"));
+  for (const auto& index : json::as_array(at(value, "gpus")))
+    config.gpus.push_back(static_cast<int>(as_int(index)));
+  config.joins_processes_of = text(at(value, "joins"));
   config.limits = limits_from_json(at(value, "limits"));
   return config;
 }
