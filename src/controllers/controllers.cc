@@ -74,6 +74,7 @@ Controllers::Controllers(Env& env, client::Client& client, client::Informers& in
     recorders_.push_back(client::make_event_recorder(env, client, kind.name, ""));
     frames_.push_back(std::make_unique<Frame>(Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings}, std::move(kind), options_.workers));
   }
+  if (options_.workloads) nodes_ = std::make_unique<nodes::Controller>(env, client, informers_, options_.node_grace);
   if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
 }
 
@@ -84,12 +85,14 @@ Task<void> Controllers::start() {
   co_await informers_.wait_synced();
   for (auto& frame : frames_) frame->start();
   if (endpoints_) endpoints_->start();
+  if (nodes_) nodes_->start();
   log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
 }
 
 Task<void> Controllers::stop() {
   for (auto& frame : frames_) co_await frame->stop();
   if (endpoints_) co_await endpoints_->stop();
+  if (nodes_) co_await nodes_->stop();
   for (auto& recorder : recorders_) co_await recorder->flush();
 }
 

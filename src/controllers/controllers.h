@@ -18,14 +18,17 @@
 #include "controllers/common/frame.h"
 #include "controllers/common/plan.h"
 #include "controllers/endpoints/controller.h"
+#include "controllers/nodes/controller.h"
 
 namespace muster::controllers {
 
 struct Options {
   Settings settings;
-  /// Job, StatefulSet, ReplicaSet, Deployment and Endpoints too. A real cluster has its own controller manager for these.
+  /// Job, StatefulSet, ReplicaSet, Deployment, Endpoints and nodes that fall silent, too. A real cluster has its own controller manager for these.
   bool workloads = true;
   int workers = 8;  // jobs of one kind worked on at once
+  /// How long a node may not renew its lease. With `workloads` only.
+  Duration node_grace = std::chrono::seconds(40);
 };
 
 /// The gang scheduler by name, as the operators' flag takes it: "" or "none", "volcano" (any case), else the name of a
@@ -52,6 +55,7 @@ class Controllers {
   std::vector<std::unique_ptr<client::EventRecorder>> recorders_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::unique_ptr<endpoints::Controller> endpoints_;
+  std::unique_ptr<nodes::Controller> nodes_;
 };
 
 }  // namespace muster::controllers

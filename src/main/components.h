@@ -29,6 +29,7 @@ struct ComponentContext {
   std::string scheduler_config;              // file with Volcano's scheduler configuration; empty: our own policy
   std::string hived_config;                  // file with HiveD's cells; empty: none
   std::string images;                        // file that maps image names to roots; empty: none
+  Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   std::set<std::string> without;             // names left out: scheduler, controllers, agent
   /// An in-process client under this user name, e.g. "system:muster-scheduler".
   std::function<std::unique_ptr<client::Client>(const std::string& user)> make_client;

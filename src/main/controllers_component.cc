@@ -19,6 +19,7 @@ class ControllersComponent final : public Component {
     options.settings.pytorch_init_lookup = "getent hosts";
     options.settings.exec_over_websocket = true;
     options.settings.force_delete_after = std::chrono::minutes(1);
+    options.node_grace = context_.node_grace;
     client_ = context_.make_client("system:muster-controllers");
     informers_ = std::make_unique<client::Informers>(context_.loop, *client_);
     controllers_ = std::make_unique<controllers::Controllers>(context_.loop, *client_, *informers_, std::move(options));

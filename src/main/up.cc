@@ -44,11 +44,12 @@ constexpr const char* kHelp =
     "  --hived-config FILE     virtual clusters and cells, in HiveD's own format\n"
     "  --scheduler-config FILE Volcano's scheduler configuration (default: Muster's own policy)\n"
     "  --images FILE       which folder is the root of which image (docs/agent.md); others run on this machine's files\n"
+    "  --node-monitor-grace-period SPAN  how long a node may be silent before its state is Unknown (default 40s)\n"
     "  --without LIST      leave out scheduler, controllers, agent (comma separated)\n"
     "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
 
 struct UpOptions {
-  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images;
+  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images, node_grace = "40s";
   bool hollow = false, detach = false, help = false;
   std::string address;
   std::uint16_t port = 0;
@@ -60,9 +61,12 @@ Result<UpOptions> parse_up(int argc, char** argv) {
   options.data = default_data_dir();
   const auto parsed = parse_flags(argc, argv, 2,
                                   {{"data", &options.data}, {"listen", &options.listen}, {"nodes", &options.nodes}, {"gpus", &options.gpus},
-                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"hollow", nullptr, &options.hollow},
+                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"node-monitor-grace-period", &options.node_grace}, {"hollow", nullptr, &options.hollow},
                                    {"detach", nullptr, &options.detach}, {"help", nullptr, &options.help}});
   if (!parsed) return fail(parsed.error());
+  if (const auto span = parse_duration(options.node_grace); !span || *span <= Duration::zero()) {
+    return fail(Code::kBadRequest, fmt::format("--node-monitor-grace-period {}: wanted a span of time, e.g. 40s", options.node_grace));
+  }
   const auto colon = options.listen.rfind(':');
   const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.listen).substr(colon + 1));
   if (!port || *port < 0 || *port > 65535) {
@@ -171,13 +175,13 @@ class Cluster {
   std::unique_ptr<client::Client> make_client(const std::string& user) {
     client::ClientOptions options;
     options.user_agent = user.starts_with("system:") ? user.substr(7) : user;
-    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user, true), std::move(options));
+    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user), std::move(options));
   }
 
   Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes) {
     const auto client = make_client("system:muster");
     if (nodes) {
-      const auto applied = co_await apply_nodes(loop_, *client, std::move(*nodes));
+      const auto applied = co_await apply_nodes(*client, std::move(*nodes));
       if (!applied) co_return applied;
     }
     const auto listed = co_await client->list(client::resources::kNodes, {});
@@ -197,6 +201,7 @@ class Cluster {
         .scheduler_config = options_.scheduler_config,
         .hived_config = options_.hived_config,
         .images = options_.images,
+        .node_grace = parse_duration(options_.node_grace).value(),
         .without = options_.left_out,
         .make_client = [this](const std::string& user) { return make_client(user); },
     });
