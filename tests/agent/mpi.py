@@ -13,9 +13,8 @@ import tempfile
 import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from muster import Muster  # noqa: E402
-from pods import Cluster, pod  # noqa: E402
+from agent_checks import Cluster, pod  # noqa: E402
 
 RANK = """
 import ctypes, socket
