@@ -11,6 +11,7 @@ struct Engine::Impl {
   State state;
   // Queries bring indexes up to date; that changes no later plan.
   mutable Planner planner;
+  volcano::Memory volcano_memory;
 };
 
 Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config))) {}
@@ -24,12 +25,26 @@ Plan Engine::decide(Time now) {
   if (impl_->state.config().policy == Policy::kVolcano) {
     (void)impl_->state.take_dirty_gangs();
     (void)impl_->state.take_completions();
-    return volcano::Session(impl_->state, now).run();
+    return volcano::Session(impl_->state, impl_->volcano_memory, now).run();
   }
   return impl_->planner.decide(now);
 }
 
-std::optional<WaitView> Engine::why(std::string_view key) const { return impl_->planner.why(impl_->state.find_gang(key)); }
+std::optional<WaitView> Engine::why(std::string_view key) const {
+  const GangId id = impl_->state.find_gang(key);
+  if (impl_->state.config().policy != Policy::kVolcano) return impl_->planner.why(id);
+  const auto told = impl_->volcano_memory.told.find(std::string(key));
+  if (told == impl_->volcano_memory.told.end() || !id.valid()) return std::nullopt;
+  const GangState& gang = impl_->state.gang(id);
+  WaitView view;
+  view.key = gang.key;
+  view.is_group = gang.has_group;
+  view.queue = impl_->state.tenant(gang.tenant).name;
+  view.priority = gang.spec.priority;
+  view.since = gang.created;
+  view.refusal = told->second.refusal;
+  return view;
+}
 
 std::vector<WaitView> Engine::waiting(std::string_view queue, std::size_t limit) const {
   return impl_->planner.waiting(impl_->state.find_tenant(queue), limit);

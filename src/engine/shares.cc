@@ -7,6 +7,18 @@ namespace muster::engine {
 using volcano::Amounts;
 using volcano::Wide;
 
+namespace {
+
+/// In every dimension, pods too.
+bool met(const Claim& claim, std::size_t dimensions) {
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    if (!volcano::less_equal(claim.demand[i], claim.deserved[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 void water_fill(const Amounts& total, std::size_t dimensions, std::vector<Claim>& claims) {
   std::vector<Claim*> unmet;
   for (Claim& c : claims) {
@@ -24,16 +36,16 @@ void water_fill(const Amounts& total, std::size_t dimensions, std::vector<Claim>
     for (Claim* c : unmet) {
       const Amounts old = c->deserved;
       for (std::size_t i = 0; i < dimensions; ++i) {
-        c->deserved[i] += before[i] > 0 ? before[i] * c->weight / weights : 0;
-        c->deserved[i] = std::min({c->deserved[i], c->limit[i], c->demand[i]});
+        c->deserved[i] += before[i] * c->weight / weights;
+        c->deserved[i] = std::max(std::min({c->deserved[i], c->limit[i], c->demand[i]}), c->guarantee[i]);
       }
-      const bool met = volcano::all_less_equal(c->demand, c->deserved) || c->deserved == old;
-      for (std::size_t i = 0; i < dimensions; ++i) c->deserved[i] = std::max(c->deserved[i], c->guarantee[i]);
-      if (!met) still.push_back(c);
+      if (!met(*c, dimensions) && c->deserved != old) still.push_back(c);
       remaining -= c->deserved;
       remaining += old;
     }
     unmet = std::move(still);
+    // Guarantees may hand out more than there is.
+    for (std::size_t i = 0; i < dimensions; ++i) remaining[i] = std::max<Wide>(remaining[i], 0);
     if (volcano::is_empty(remaining) || remaining == before) break;
   }
 }

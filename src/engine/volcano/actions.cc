@@ -1,26 +1,9 @@
 // Volcano's actions, in its own order of steps.
 #include <algorithm>
-#include <set>
 
 #include "engine/volcano/session.h"
 
 namespace muster::engine::volcano {
-
-namespace {
-
-/// Removes and returns the least element by `before`.
-template <typename T, typename Before>
-T pop_best(std::vector<T>& items, Before before) {
-  auto best = items.begin();
-  for (auto it = std::next(items.begin()); it != items.end(); ++it) {
-    if (before(*it, *best)) best = it;
-  }
-  const T out = *best;
-  items.erase(best);
-  return out;
-}
-
-}  // namespace
 
 /// Which Pending groups become Inqueue. A refused one does not block those behind it.
 void Session::enqueue() {
@@ -53,7 +36,7 @@ void Session::enqueue() {
 
 /// After one member of a role found no node: is it worth trying the rest?
 bool Session::need_continue(const Job& job) const {
-  if (job.min_member == static_cast<std::int32_t>(job.tasks.size())) return false;
+  if (job.min_member >= static_cast<std::int32_t>(job.tasks.size())) return false;
   if (job.min_member < job.role_min_total) {
     std::int32_t left = 0;
     for (const TaskIx t : job.tasks) {
@@ -68,7 +51,7 @@ bool Session::need_continue(const Job& job) const {
                         (s == Status::kPending && best_effort(tasks_[t]));
     if (counts) ++have[state_.pod(tasks_[t].pod).role];
   }
-  for (const auto& [role, _] : job.failed_roles) {
+  for (const auto& role : job.failed_roles) {
     const auto it = job.role_min.find(role);
     if (it != job.role_min.end() && have[role] < it->second) return false;
   }
@@ -88,11 +71,8 @@ void Session::allocate() {
     if (!job_valid(j) || state_.gang(job.gang).spec.hold) continue;
     if (jobs[job.queue].empty()) queues.push_back(job.queue);
     jobs[job.queue].push_back(j);
-    for (const TaskIx t : job.tasks) {
-      const PodState& pod = state_.pod(tasks_[t].pod);
-      if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours && !best_effort(tasks_[t])) pending[j].push_back(t);
-    }
-    std::sort(pending[j].begin(), pending[j].end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
+    pending[j] = pending_tasks(j);
+    std::erase_if(pending[j], [&](TaskIx t) { return best_effort(tasks_[t]); });
   }
   while (!queues.empty()) {
     const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
@@ -103,10 +83,22 @@ void Session::allocate() {
   }
 }
 
+/// One attempt: as many tasks as it takes to be ready. What is left waits for its turn behind the others.
 void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<JobIx>& jobs) {
-  Job& job = jobs_[j];
+  if (!state_.gang(jobs_[j].gang).spec.topology.empty() && !choose_domain(j, pending)) return;
   std::vector<Op> ops;
-  job.failed_roles.clear();
+  const Outcome outcome = try_tasks(j, pending, ops);
+  within_.reset();
+  if (outcome == Outcome::kReady) {
+    commit(ops, j, EvictKind::kPreempt);
+    if (!pending.empty()) jobs.push_back(j);
+  } else if (outcome == Outcome::kNothing) {
+    discard(ops);
+  }
+}
+
+Session::Outcome Session::try_tasks(JobIx j, std::vector<TaskIx>& pending, std::vector<Op>& ops) {
+  Job& job = jobs_[j];
   while (!pending.empty()) {
     const TaskIx t = pending.front();
     pending.erase(pending.begin());
@@ -116,7 +108,7 @@ void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<Jo
     bool idle = false;
     const NodeId node = best_node(t, false, idle);
     if (!node.valid()) {
-      ++job.failed_roles[role];
+      job.failed_roles.insert(role);
       if (need_continue(job)) continue;
       break;
     }
@@ -125,16 +117,21 @@ void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<Jo
     } else {
       do_pipeline(t, node, false, ops);
     }
-    if (job_ready(j) && !pending.empty()) {
-      jobs.push_back(j);
-      break;
-    }
+    if (job_ready(j)) break;
   }
-  if (job_ready(j)) {
-    commit(ops, j, EvictKind::kPreempt);
-  } else if (!job_pipelined(j)) {
-    discard(ops);
+  if (job_ready(j)) return Outcome::kReady;
+  return job_pipelined(j) ? Outcome::kHeld : Outcome::kNothing;
+}
+
+/// Pending tasks that may be placed, in task order.
+std::vector<TaskIx> Session::pending_tasks(JobIx j) const {
+  std::vector<TaskIx> tasks;
+  for (const TaskIx t : jobs_[j].tasks) {
+    const PodState& pod = state_.pod(tasks_[t].pod);
+    if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) tasks.push_back(t);
   }
+  std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
+  return tasks;
 }
 
 /// Best-effort pods only; needs nothing but a pod slot.
@@ -150,95 +147,90 @@ void Session::backfill() {
   for (const QueueIx q : queues) {
     std::sort(jobs[q].begin(), jobs[q].end(), [&](JobIx a, JobIx b) { return job_before(a, b); });
     for (const JobIx j : jobs[q]) {
-      std::vector<TaskIx> tasks;
+      std::vector<TaskIx> tasks = pending_tasks(j);
+      std::erase_if(tasks, [&](TaskIx t) { return !best_effort(tasks_[t]); });
+      // Pipelined by an earlier action: they need not wait for anything.
       for (const TaskIx t : jobs_[j].tasks) {
-        const PodState& pod = state_.pod(tasks_[t].pod);
-        if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours && best_effort(tasks_[t])) tasks.push_back(t);
+        if (tasks_[t].status != Status::kPipelined || !best_effort(tasks_[t])) continue;
+        std::vector<Op> undo = {{Op::What::kPipeline, t}};
+        discard(undo);
+        tasks.push_back(t);
       }
-      std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
       std::vector<Op> ops;
       for (const TaskIx t : tasks) {
         bool idle = false;
         const NodeId node = best_node(t, true, idle);
         if (node.valid()) do_allocate(t, node, ops);
       }
-      // Those of a group that is not whole stay where they are for this cycle only.
-      if (job_ready(j)) commit(ops, j, EvictKind::kPreempt);
+      if (job_ready(j)) {
+        commit(ops, j, EvictKind::kPreempt);
+      } else {
+        discard(ops);
+      }
     }
   }
 }
 
+/// Room for starving groups at the cost of others in the same queue; then inside each group.
 void Session::preempt() {
-  std::vector<JobIx> starving;
   std::vector<QueueIx> queues;
+  std::vector<std::vector<JobIx>> starving(queues_.size());
+  std::vector<std::vector<TaskIx>> pending(jobs_.size());
   for (JobIx j = 0; j < jobs_.size(); ++j) {
-    if (jobs_[j].phase == GroupPhase::kPending || !job_valid(j)) continue;
+    if (jobs_[j].phase == GroupPhase::kPending || !job_valid(j) || !job_starving(j)) continue;
     if (!state_.gang(jobs_[j].gang).spec.topology.empty()) continue;
     const QueueIx q = jobs_[j].queue;
-    if (std::find(queues.begin(), queues.end(), q) == queues.end()) queues.push_back(q);
-    if (job_starving(j)) starving.push_back(j);
+    if (starving[q].empty()) queues.push_back(q);
+    starving[q].push_back(j);
+    pending[j] = pending_tasks(j);
   }
-  const auto pending_of = [&](JobIx j) {
-    std::vector<TaskIx> tasks;
-    for (const TaskIx t : jobs_[j].tasks) {
-      const PodState& pod = state_.pod(tasks_[t].pod);
-      if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) tasks.push_back(t);
-    }
-    std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
-    return tasks;
-  };
-  std::sort(queues.begin(), queues.end(), [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
-  std::vector<std::vector<TaskIx>> pending(jobs_.size());
-  for (const JobIx j : starving) pending[j] = pending_of(j);
-  for (const QueueIx q : queues) {
-    std::vector<JobIx> preemptors;
-    for (const JobIx j : starving) {
-      if (jobs_[j].queue == q) preemptors.push_back(j);
-    }
+  while (!queues.empty()) {
+    const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
+    std::vector<JobIx> preemptors = starving[q];
     while (!preemptors.empty()) {
       const JobIx j = pop_best(preemptors, [&](JobIx a, JobIx b) { return job_before(a, b); });
       std::vector<Op> ops;
-      bool assigned = false;
       while (job_starving(j) && !pending[j].empty()) {
         const TaskIx t = pending[j].front();
         pending[j].erase(pending[j].begin());
-        assigned = preempt_for(t, false, ops);
+        preempt_for(t, false, ops);
       }
-      if (!job_pipelined(j)) {
-        discard(ops);
-        continue;
-      }
-      commit(ops, j, EvictKind::kPreempt);
-      if (assigned) preemptors.push_back(j);
+      commit_evictions(ops, j, EvictKind::kPreempt);
     }
-    for (const JobIx j : starving) {
-      for (const TaskIx t : pending_of(j)) {
+    for (const JobIx j : starving[q]) {
+      for (const TaskIx t : pending_tasks(j)) {
         std::vector<Op> ops;
-        const bool assigned = preempt_for(t, true, ops);
+        if (!preempt_for(t, true, ops)) break;
         commit(ops, j, EvictKind::kPreempt);
-        if (!assigned) break;
       }
     }
   }
 }
 
-bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
+/// Not with policy Never, nor while the node it was nominated to is still being freed.
+bool Session::may_preempt(TaskIx preemptor) const {
   const PodState& pod = state_.pod(tasks_[preemptor].pod);
   if (pod.preemption_policy == PreemptionPolicy::kNever) return false;
+  if (pod.nominated_hint.empty()) return true;
+  const NodeId node = state_.find_node(pod.nominated_hint);
+  if (!node.valid()) return true;
+  return std::none_of(rooms_[node.index()].tasks.begin(), rooms_[node.index()].tasks.end(), [&](TaskIx t) {
+    return state_.pod(tasks_[t].pod).phase == PodPhase::kReleasing && state_.pod(tasks_[t].pod).priority < pod.priority;
+  });
+}
+
+/// On success the evictions and the task's new place are added to `ops`; otherwise nothing is changed.
+bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
+  if (!may_preempt(preemptor)) return false;
   const QueueIx q = jobs_[tasks_[preemptor].job].queue;
   const Amounts request = tasks_[preemptor].request;
   std::vector<NodeId> nodes;
   for (const NodeId n : nodes_) {
     if (predicate(preemptor, n, true)) nodes.push_back(n);
   }
-  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-    const std::int64_t x = score(preemptor, a);
-    const std::int64_t y = score(preemptor, b);
-    return x != y ? x > y : a < b;
-  });
-  const auto fits = [&](NodeId n) {
-    return allocatable(q, preemptor) && requested_less_equal(request, rooms_[n.index()].future(), request) &&
-           predicate(preemptor, n, false);
+  std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return score(preemptor, a) > score(preemptor, b); });
+  const auto fits_on = [&](NodeId n) {
+    return allocatable(q, preemptor) && fits(request, rooms_[n.index()].future()) && predicate(preemptor, n, false);
   };
   for (const NodeId n : nodes) {
     std::vector<TaskIx> candidates;
@@ -253,54 +245,62 @@ bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops)
     const std::vector<TaskIx> chosen = victims(preemptor, candidates, false);
     Amounts after = rooms_[n.index()].future();
     for (const TaskIx t : chosen) after += tasks_[t].request;
-    if (!requested_less_equal(request, after, request)) continue;
-    bool evicted = false;
+    if (!fits(request, after)) continue;
+    std::vector<Op> here;
+    bool there = fits_on(n);
     for (const TaskIx victim : sort_victims(chosen, preemptor)) {
-      if (fits(n)) break;
-      do_evict(victim, ops);
-      evicted = true;
+      if (there) break;
+      do_evict(victim, here);
+      there = fits_on(n);
     }
-    if (fits(n)) {
-      do_pipeline(preemptor, n, evicted, ops);
-      return true;
+    if (!there) {
+      discard(here);
+      continue;
     }
+    do_pipeline(preemptor, n, !here.empty(), here);
+    ops.insert(ops.end(), here.begin(), here.end());
+    return true;
   }
   return false;
 }
 
+/// Room for starving groups of queues below their due, at the cost of other queues.
 void Session::reclaim() {
   std::vector<QueueIx> queues;
   std::vector<std::vector<JobIx>> starving(queues_.size());
   std::vector<std::vector<TaskIx>> pending(jobs_.size());
   for (JobIx j = 0; j < jobs_.size(); ++j) {
     const Job& job = jobs_[j];
-    if (job.phase == GroupPhase::kPending || !job_valid(j)) continue;
-    if (std::find(queues.begin(), queues.end(), job.queue) == queues.end()) queues.push_back(job.queue);
-    if (!job_starving(j)) continue;
+    if (job.phase == GroupPhase::kPending || !job_valid(j) || !job_starving(j)) continue;
+    if (starving[job.queue].empty()) queues.push_back(job.queue);
     starving[job.queue].push_back(j);
-    for (const TaskIx t : job.tasks) {
-      const PodState& pod = state_.pod(tasks_[t].pod);
-      if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) pending[j].push_back(t);
-    }
-    std::sort(pending[j].begin(), pending[j].end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
+    pending[j] = pending_tasks(j);
   }
   while (!queues.empty()) {
     const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
-    if (overused(q) || starving[q].empty()) continue;
-    const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
-    std::vector<Op> ops;
-    while (job_starving(j) && !pending[j].empty()) {
-      const TaskIx t = pending[j].front();
-      pending[j].erase(pending[j].begin());
-      if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
-      if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
+    if (overused(q)) continue;
+    while (!starving[q].empty()) {
+      const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
+      std::vector<Op> ops;
+      while (job_starving(j) && !pending[j].empty()) {
+        const TaskIx t = pending[j].front();
+        pending[j].erase(pending[j].begin());
+        if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
+        if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
+      }
+      commit_evictions(ops, j, EvictKind::kReclaim);
     }
-    if (job_pipelined(j)) {
-      commit(ops, j, EvictKind::kReclaim);
-    } else {
-      discard(ops);
-    }
-    queues.push_back(q);
+  }
+}
+
+/// What was found for a starving group stands if the whole group has its room. If nobody had to go for it, the
+/// room is left to allocate, which may come after this action and sees waiting tasks only.
+void Session::commit_evictions(std::vector<Op>& ops, JobIx j, EvictKind kind) {
+  const bool evicts = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; });
+  if (evicts && job_pipelined(j)) {
+    commit(ops, j, kind);
+  } else {
+    discard(ops);
   }
 }
 
@@ -319,123 +319,18 @@ bool Session::reclaim_for(TaskIx task, std::vector<Op>& ops) {
     }
     if (candidates.empty()) continue;
     const std::vector<TaskIx> chosen = victims(task, candidates, true);
-    Amounts after = rooms_[n.index()].future();
-    for (const TaskIx t : chosen) after += tasks_[t].request;
-    if (chosen.empty() || !requested_less_equal(request, after, request)) continue;
     Amounts available = rooms_[n.index()].future();
-    bool evicted = false;
+    Amounts after = available;
+    for (const TaskIx t : chosen) after += tasks_[t].request;
+    if (!fits(request, after)) continue;
     for (const TaskIx victim : sort_victims(chosen, task)) {
-      if (requested_less_equal(request, available, request)) break;
+      if (fits(request, available)) break;
       do_evict(victim, ops);
       available += tasks_[victim].request;
-      evicted = true;
     }
-    if (requested_less_equal(request, available, request)) {
-      do_pipeline(task, n, evicted, ops);
-      return true;
-    }
-  }
-  return false;
-}
-
-void Session::gang_evict(bool across_queues) {
-  std::vector<QueueIx> queues;
-  std::vector<std::vector<JobIx>> starving(queues_.size());
-  for (JobIx j = 0; j < jobs_.size(); ++j) {
-    if (jobs_[j].phase == GroupPhase::kPending || !job_valid(j) || !job_starving(j)) continue;
-    if (starving[jobs_[j].queue].empty()) queues.push_back(jobs_[j].queue);
-    starving[jobs_[j].queue].push_back(j);
-  }
-  while (!queues.empty()) {
-    const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
-    if ((across_queues && overused(q)) || starving[q].empty()) continue;
-    const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
-    gang_evict_for(j, across_queues);
-    queues.push_back(q);
-  }
-}
-
-/// Bundles of victims: what a group has above its minimum (safe), then the rest of it (whole). Safe ones go
-/// first; then the group that would be served last. Bundles are added until the whole gang can be pipelined.
-bool Session::gang_evict_for(JobIx j, bool across_queues) {
-  const Job& job = jobs_[j];
-  std::vector<TaskIx> pending;
-  for (const TaskIx t : job.tasks) {
-    const PodState& pod = state_.pod(tasks_[t].pod);
-    if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) pending.push_back(t);
-  }
-  std::sort(pending.begin(), pending.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
-  if (pending.empty() || state_.pod(tasks_[pending[0]].pod).preemption_policy == PreemptionPolicy::kNever) return false;
-  Amounts need;
-  for (const TaskIx t : pending) need += tasks_[t].request;
-  if (across_queues && !preemptive(job.queue, need)) return false;
-
-  std::vector<std::pair<bool, std::vector<TaskIx>>> bundles;  // whole?, tasks
-  for (JobIx v = 0; v < jobs_.size(); ++v) {
-    const Job& other = jobs_[v];
-    if (v == j || (other.queue == job.queue) == across_queues) continue;
-    if (across_queues && !state_.tenant(queues_[other.queue].tenant).spec.reclaimable) continue;
-    if (!across_queues && state_.gang(other.gang).spec.priority >= state_.gang(job.gang).spec.priority) continue;
-    std::vector<TaskIx> running;
-    for (const TaskIx t : other.tasks) {
-      const PodState& pod = state_.pod(tasks_[t].pod);
-      if (tasks_[t].status == Status::kRunning && pod.preemptable && pod.ours && !pod.critical) running.push_back(t);
-    }
-    if (across_queues) {
-      const std::vector<TaskIx> may = capacity_victims(pending[0], running);
-      const std::set<TaskIx> in(may.begin(), may.end());
-      std::erase_if(running, [&](TaskIx t) { return !in.contains(t); });
-    }
-    running = sort_victims(running, pending[0]);
-    std::map<std::string, std::int32_t> roles;
-    for (const TaskIx t : other.tasks) {
-      if (tasks_[t].status == Status::kRunning) ++roles[state_.pod(tasks_[t].pod).role];
-    }
-    std::int32_t slack = ready_tasks(other) - other.min_member;
-    std::vector<TaskIx> safe;
-    std::vector<TaskIx> rest;
-    for (const TaskIx t : running) {
-      const std::string& role = state_.pod(tasks_[t].pod).role;
-      const auto least = other.role_min.find(role);
-      if (slack > 0 && (least == other.role_min.end() || roles[role] > least->second)) {
-        --slack;
-        --roles[role];
-        safe.push_back(t);
-      } else {
-        rest.push_back(t);
-      }
-    }
-    if (!safe.empty()) bundles.emplace_back(false, std::move(safe));
-    if (!rest.empty()) bundles.emplace_back(true, std::move(rest));
-  }
-  std::sort(bundles.begin(), bundles.end(), [&](const auto& a, const auto& b) {
-    if (a.first != b.first) return !a.first;
-    const JobIx x = tasks_[a.second[0]].job;
-    const JobIx y = tasks_[b.second[0]].job;
-    if (x == y) return false;  // One bundle of a kind for each job.
-    if (jobs_[x].queue != jobs_[y].queue) return victim_queue_before(jobs_[x].queue, jobs_[y].queue, job.queue);
-    return job_before(y, x);
-  });
-  for (std::size_t n = 0; n <= bundles.size(); ++n) {
-    std::vector<Op> ops;
-    for (std::size_t i = 0; i < n; ++i) {
-      for (const TaskIx t : bundles[i].second) do_evict(t, ops);
-    }
-    for (const TaskIx t : pending) {
-      if (!job_starving(j)) break;
-      if (!allocatable(job.queue, t)) continue;
-      for (const NodeId node : nodes_) {
-        const Amounts& request = tasks_[t].request;
-        if (!requested_less_equal(request, rooms_[node.index()].future(), request) || !predicate(t, node, false)) continue;
-        do_pipeline(t, node, n > 0, ops);
-        break;
-      }
-    }
-    if (job_pipelined(j) && !job_starving(j)) {
-      commit(ops, j, across_queues ? EvictKind::kReclaim : EvictKind::kPreempt);
-      return true;
-    }
-    discard(ops);
+    // Not nominated: the room goes to whoever the next cycle gives it.
+    do_pipeline(task, n, false, ops);
+    return true;
   }
   return false;
 }

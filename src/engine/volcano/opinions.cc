@@ -129,7 +129,8 @@ bool Session::task_before(TaskIx a, TaskIx b) const {
       if (p.kind == Kind::kPriority && p.on("enableTaskOrder") && x.priority != y.priority) return x.priority > y.priority;
     }
   }
-  if (tasks_[a].index != tasks_[b].index) return tasks_[a].index < tasks_[b].index;
+  const bool indexed = tasks_[a].index >= 0 && tasks_[b].index >= 0;
+  if (indexed && tasks_[a].index != tasks_[b].index) return tasks_[a].index < tasks_[b].index;
   if (x.created != y.created) return x.created < y.created;
   return x.seq < y.seq;
 }
@@ -236,7 +237,7 @@ bool Session::job_starving(JobIx ix) const {
       }
       if (p.kind == Kind::kGang) {
         found = true;
-        if (occupied >= job.min_member && roles_hold(job, true)) return false;
+        if (occupied >= job.min_member) return false;
       }
     }
     if (found) return true;
@@ -287,7 +288,7 @@ bool Session::job_enqueueable(JobIx ix) const {
 bool Session::overused(QueueIx q) const {
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (p.kind == Kind::kProportion && p.on("enabledOverused") && all_less_equal(queues_[q].deserved, queues_[q].allocated)) {
+      if (p.kind == Kind::kProportion && p.on("enabledOverused") && everywhere_less_equal(queues_[q].deserved, queues_[q].allocated)) {
         return true;
       }
     }
@@ -343,10 +344,9 @@ bool Session::preemptive(QueueIx q, const Amounts& request) const {
       if (!may && p.config->hierarchy) {
         const auto levels = parse_int(p.argument("ancestorReclaimLevel")).value_or(0);
         for (std::int64_t level = 1; level <= levels && !may; ++level) {
-          const auto n = static_cast<std::int64_t>(attr.ancestors.size()) - level;
-          if (n <= 0) break;  // The root is never asked.
-          const QueueAttr& up = queues_[attr.ancestors[static_cast<std::size_t>(n)]];
-          may = partly(up.allocated + request, up.deserved);
+          const QueueIx up = ancestor_at(q, level);
+          if (up == kNoIx) break;  // The root is never asked.
+          may = partly(queues_[up].allocated + request, queues_[up].deserved);
         }
       }
       if (!may) return false;
@@ -392,44 +392,79 @@ std::vector<TaskIx> Session::drf_victims(TaskIx preemptor, const std::vector<Tas
   return out;
 }
 
-std::vector<TaskIx> Session::proportion_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const {
+std::vector<TaskIx> Session::proportion_victims(const std::vector<TaskIx>& candidates) const {
   std::map<QueueIx, Amounts> left;
   std::vector<TaskIx> out;
   for (const TaskIx t : candidates) {
     const QueueIx q = jobs_[tasks_[t].job].queue;
     const auto [it, fresh] = left.try_emplace(q, queues_[q].allocated);
-    bool less = false;
-    for (std::size_t i = 0; i < dims_; ++i) less |= compared(i) && it->second[i] + kTolerance <= tasks_[preemptor].request[i];
-    if (less || all_less_equal(it->second, queues_[q].deserved)) continue;
+    if (everywhere_less_equal(it->second, queues_[q].deserved)) continue;
     it->second -= tasks_[t].request;
     out.push_back(t);
   }
   return out;
 }
 
-std::vector<TaskIx> Session::capacity_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const {
+bool Session::has_relevant_deserved(const Amounts& request, QueueIx q) const {
+  for (std::size_t i = 0; i < dims_; ++i) {
+    if (request[i] >= kTolerance && queues_[q].deserved[i] >= kTolerance) return true;
+  }
+  return false;
+}
+
+/// More than deserved in a dimension that the victim uses and the queue has a word on?
+bool Session::above_deserved(const Amounts& allocated, const Amounts& request, QueueIx q) const {
+  const QueueAttr& attr = queues_[q];
+  for (std::size_t i = 0; i < dims_; ++i) {
+    const bool relevant = attr.deserved[i] >= kTolerance || (attr.deserved_named[i] && i != ResourceNames::kCpu && i != ResourceNames::kMemory);
+    if (compared(i) && request[i] > 0 && relevant && allocated[i] > attr.deserved[i]) return true;
+  }
+  return false;
+}
+
+/// The ancestor `level` steps up (1 = the parent); kNoIx when there is none or it is the root.
+QueueIx Session::ancestor_at(QueueIx q, std::int64_t level) const {
+  const auto n = static_cast<std::int64_t>(queues_[q].ancestors.size()) - level;
+  return n <= 0 ? kNoIx : queues_[q].ancestors[static_cast<std::size_t>(n)];
+}
+
+/// `candidates` in the order in which they would go.
+std::vector<TaskIx> Session::capacity_victims(const Plugin& plugin, TaskIx preemptor, const std::vector<TaskIx>& candidates) const {
   std::vector<TaskIx> out;
-  if (tree_ && !tree_ready_) return out;
+  const bool tree = plugin.config->hierarchy;
+  if (tree && !tree_ready_) return out;
+  const std::int64_t levels = tree ? parse_int(plugin.argument("ancestorReclaimLevel")).value_or(0) : 0;
+  const QueueIx mine = jobs_[tasks_[preemptor].job].queue;
   const Amounts& wanted = tasks_[preemptor].request;
   std::map<QueueIx, Amounts> left;
-  for (const TaskIx t : sort_victims(candidates, preemptor)) {
+  const auto left_of = [&](QueueIx q) -> Amounts& { return left.try_emplace(q, queues_[q].allocated).first->second; };
+  for (const TaskIx t : candidates) {
     const Amounts& request = tasks_[t].request;
     const QueueIx q = jobs_[tasks_[t].job].queue;
-    const QueueAttr& attr = queues_[q];
     bool shares_dimension = false;
     for (std::size_t i = 0; i < dims_; ++i) shares_dimension |= compared(i) && request[i] > 0 && wanted[i] > 0;
     if (!shares_dimension) continue;
-    const auto [it, fresh] = left.try_emplace(q, attr.allocated);
-    if (!all_less_equal(attr.guarantee, it->second - request)) continue;
-    bool relevant = false;
-    bool above = false;
-    for (std::size_t i = 0; i < dims_; ++i) {
-      if (!compared(i) || request[i] <= 0 || attr.deserved[i] < kTolerance) continue;
-      relevant = true;
-      above |= !less_equal(it->second[i], attr.deserved[i]);
+    if (!everywhere_less_equal(queues_[q].guarantee, left_of(q) - request)) continue;
+    if (!has_relevant_deserved(request, q)) {
+      // Two queues without a word on the matter do not take from each other below a common ancestor.
+      bool related = false;
+      for (std::int64_t a = 1; a <= levels; ++a) {
+        for (std::int64_t b = 1; b <= levels; ++b) related |= ancestor_at(q, a) != kNoIx && ancestor_at(q, a) == ancestor_at(mine, b);
+      }
+      if (related && !has_relevant_deserved(wanted, mine)) continue;
+    } else if (!above_deserved(left_of(q), request, q)) {
+      continue;
     }
-    if (relevant && !above) continue;
-    it->second -= request;
+    std::vector<QueueIx> charged = {q};
+    bool may = true;
+    for (std::int64_t level = 1; level <= levels && may; ++level) {
+      const QueueIx up = ancestor_at(q, level);
+      if (up == kNoIx || up == ancestor_at(mine, level)) continue;
+      charged.push_back(up);
+      may = !has_relevant_deserved(request, up) || above_deserved(left_of(up), request, up);
+    }
+    if (!may) continue;
+    for (const QueueIx c : charged) left_of(c) -= request;
     out.push_back(t);
   }
   return out;
@@ -454,6 +489,8 @@ std::vector<TaskIx> Session::pdb_victims(const std::vector<TaskIx>& candidates) 
 /// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is
 /// therefore not a veto but a question to the next tier.
 std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const {
+  // Volcano's plugins see them in no order at all; in victim order they agree on whom to spare.
+  candidates = sort_victims(std::move(candidates), preemptor);
   std::vector<TaskIx> chosen;
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
@@ -477,9 +514,9 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
       } else if (p.kind == Kind::kDrf && !reclaiming) {
         answer = drf_victims(preemptor, candidates);
       } else if (p.kind == Kind::kProportion && reclaiming) {
-        answer = proportion_victims(preemptor, candidates);
+        answer = proportion_victims(candidates);
       } else if (p.kind == Kind::kCapacity && reclaiming) {
-        answer = capacity_victims(preemptor, candidates);
+        answer = capacity_victims(p, preemptor, candidates);
       } else if (p.kind == Kind::kPdb) {
         answer = pdb_victims(candidates);
       } else {
@@ -528,6 +565,7 @@ bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   if (!fit_static(state_, cls, state_.node(node)).ok()) return false;
   if (!cls.spec.host_ports.empty()) {
     for (const TaskIx other : rooms_[node.index()].tasks) {
+      if (tasks_[other].status == Status::kReleasing && state_.pod(tasks_[other].pod).phase == PodPhase::kBound) continue;  // Just evicted.
       for (const auto& taken : state_.cls_of(tasks_[other].pod).spec.host_ports) {
         for (const auto& wanted : cls.spec.host_ports) {
           if (!preempting && ports_conflict(wanted, taken)) return false;
@@ -544,40 +582,6 @@ bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   return preempting || !needs_between(state_, tasks_[t].pod) || fit_between(state_, tasks_[t].pod, node).ok();
 }
 
-std::int64_t Session::score(TaskIx t, NodeId node) const {
-  const NodeRoom& room = rooms_[node.index()];
-  const Amounts& request = tasks_[t].request;
-  std::int64_t total = 0;
-  for (const auto& tier : tiers_) {
-    for (const auto& p : tier) {
-      if (p.kind != Kind::kBinpack || !p.on("enableNodeOrder")) continue;
-      const auto weight = [&](const std::string& key, std::int64_t fallback) {
-        const auto w = parse_int(p.argument(key));
-        return !w ? fallback : *w < 0 ? 1 : *w;
-      };
-      std::vector<std::pair<std::size_t, std::int64_t>> weights = {{ResourceNames::kCpu, weight("binpack.cpu", 1)},
-                                                                  {ResourceNames::kMemory, weight("binpack.memory", 1)}};
-      for (const auto& part : split_nonempty(p.argument("binpack.resources"), ',')) {
-        const std::string name(trim(part));
-        const std::size_t i = state_.names().find(name);
-        if (i != ResourceNames::kNone) weights.emplace_back(i, weight("binpack.resources." + name, 1));
-      }
-      std::int64_t sum = 0;
-      std::int64_t points = 0;
-      for (const auto& [i, w] : weights) {
-        if (request[i] <= 0) continue;
-        sum += w;
-        const Wide after = room.used[i] + request[i];
-        if (room.allocatable[i] > 0 && after <= room.allocatable[i]) {
-          points += w * static_cast<std::int64_t>(after * 1'000'000 / room.allocatable[i]);
-        }
-      }
-      if (sum > 0) total += points / sum * weight("binpack.weight", 1);
-    }
-  }
-  return total;
-}
-
 /// Nodes with the room now go before nodes with the room soon; then the best score; then the lowest id.
 NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
   NodeId best;
@@ -585,13 +589,14 @@ NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
   std::int64_t best_score = 0;
   const Amounts& request = tasks_[t].request;
   const std::string& nominated = state_.pod(tasks_[t].pod).nominated_hint;
-  for (const NodeId n : nodes_) {
+  for (const NodeId n : within_ ? *within_ : nodes_) {
     const NodeRoom& room = rooms_[n.index()];
-    const bool now = for_best_effort || all_less_equal(request, room.idle) || requested_less_equal(request, room.idle, request);
-    const bool soon = now || requested_less_equal(request, room.future(), request);
+    const bool now = for_best_effort || fits(request, room.idle);
     // Room that is idle may be promised to pipelined tasks already.
-    if (!soon || (!for_best_effort && !requested_less_equal(request, room.future(), request))) continue;
+    if (!for_best_effort && !fits(request, room.future())) continue;
     if (!predicate(t, n, false)) continue;
+    // The room may be there in sum and not as whole (or shareable) devices.
+    if (now && fit_room(state_, state_.cls_of(tasks_[t].pod), state_.node(n)).cause == Cause::kDevices) continue;
     if (!nominated.empty() && state_.node(n).spec.name == nominated) {
       idle = now;
       return n;

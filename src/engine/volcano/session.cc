@@ -1,7 +1,7 @@
 #include "engine/volcano/session.h"
 
 #include <algorithm>
-#include <set>
+#include <optional>
 
 #include "base/strings.h"
 #include "engine/fit.h"
@@ -22,6 +22,7 @@ Kind kind_of(std::string_view name) {
   if (name == "overcommit") return Kind::kOvercommit;
   if (name == "sla") return Kind::kSla;
   if (name == "binpack") return Kind::kBinpack;
+  if (name == "nodeorder") return Kind::kNodeorder;
   if (name == "pdb") return Kind::kPdb;
   return Kind::kOther;
 }
@@ -33,6 +34,16 @@ std::int64_t task_index(std::string_view key) {
   if (std::count(key.begin(), key.end(), '-') < 2) return -1;
   const auto number = parse_int(key.substr(key.rfind('-') + 1));
   return number.value_or(-1);
+}
+
+/// "1.25" -> 1250000.
+std::optional<std::int64_t> millionths(std::string_view text) {
+  const auto dot = text.find('.');
+  std::string digits(text.substr(0, dot));
+  std::string fraction(dot == std::string_view::npos ? "" : text.substr(dot + 1));
+  fraction.resize(6, '0');
+  const auto number = parse_int(digits + fraction);
+  return number ? std::optional<std::int64_t>(*number) : std::nullopt;
 }
 
 bool is_allocated(Status s) { return s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning; }
@@ -50,7 +61,7 @@ std::string Plugin::argument(std::string_view name) const {
   return "";
 }
 
-Session::Session(State& state, Time now) : state_(state), now_(now), dims_(state.names().size()) {
+Session::Session(State& state, Memory& memory, Time now) : state_(state), memory_(memory), now_(now), dims_(state.names().size()) {
   for (const auto& tier : state.config().volcano.tiers) {
     auto& plugins = tiers_.emplace_back();
     for (const auto& p : tier) plugins.push_back({kind_of(p.name), &p});
@@ -214,8 +225,7 @@ void Session::update_share(QueueIx ix) {
   }
   q.share = 0;
   for (std::size_t i = 0; i < dims_; ++i) {
-    if (proportion ? (q.deserved[i] == 0 && q.request[i] == 0) : q.deserved[i] == 0) continue;
-    q.share = std::max(q.share, share_of(q.allocated[i], q.deserved[i]));
+    if (q.deserved[i] >= kTolerance) q.share = std::max(q.share, share_of(q.allocated[i], q.deserved[i]));
   }
 }
 
@@ -286,6 +296,11 @@ void Session::open_capacity_tree() {
   for (const Job& job : jobs_) {
     if (!queues_[job.queue].children.empty()) tree_ready_ = false;
   }
+  // What no node has is not unlimited: the root covers the cluster's dimensions only.
+  for (std::size_t i = 0; i < dims_; ++i) {
+    const bool basic = i == ResourceNames::kCpu || i == ResourceNames::kMemory;
+    if (!basic && total_[i] == 0 && queues_[root.index()].capability[i] == kInfinite) queues_[root.index()].capability[i] = 0;
+  }
   queues_[root.index()].real = queues_[root.index()].capability;
   walk_tree(root.index());
   for (QueueIx q = 0; q < queues_.size(); ++q) update_share(q);
@@ -318,22 +333,14 @@ void Session::walk_tree(QueueIx ix) {
 }
 
 void Session::open_overcommit() {
-  std::int64_t percent = 120;
+  std::int64_t factor = 1'200'000;  // millionths
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (p.kind != Kind::kOvercommit) continue;
-      // "1.25" -> 125; anything below 1 falls back to 1.2, as Volcano does.
-      const std::string text = p.argument("overcommit-factor");
-      if (text.empty()) continue;
-      const auto dot = text.find('.');
-      const auto whole = parse_int(text.substr(0, dot));
-      std::string fraction = dot == std::string::npos ? "" : text.substr(dot + 1);
-      fraction.resize(2, '0');
-      const auto part = parse_int(fraction);
-      if (whole && part && *whole >= 1) percent = *whole * 100 + *part;
+      if (p.kind == Kind::kOvercommit) factor = millionths(p.argument("overcommit-factor")).value_or(factor);
     }
   }
-  for (std::size_t i = 0; i < dims_; ++i) overcommit_idle_[i] = total_[i] * percent / 100;
+  if (factor < 1'000'000) factor = 1'200'000;  // Below 1 counts as a mistake.
+  for (std::size_t i = 0; i < dims_; ++i) overcommit_idle_[i] = total_[i] * factor / 1'000'000;
   for (const NodeId n : nodes_) overcommit_idle_ -= rooms_[n.index()].used;
   for (const Job& job : jobs_) {
     if (!job.has_min_resources) continue;
@@ -359,10 +366,8 @@ void Session::charge(JobIx ix, const Amounts& request, bool add) {
   apply(queues_[job.queue].allocated);
   update_share(job.queue);
   if (tree_) {
-    for (const QueueIx q : queues_[job.queue].ancestors) {
-      apply(queues_[q].allocated);
-      update_share(q);
-    }
+    // Volcano leaves the ancestors' share as it was when the session opened.
+    for (const QueueIx q : queues_[job.queue].ancestors) apply(queues_[q].allocated);
   }
 }
 
@@ -384,6 +389,7 @@ void Session::do_allocate(TaskIx ix, NodeId node, std::vector<Op>& ops) {
   room.idle -= task.request;
   room.used += task.request;
   room.tasks.push_back(ix);
+  state_.bind(task.pod, node, now_);
   charge(task.job, task.request, true);
   ops.push_back({Op::What::kAllocate, ix});
 }
@@ -415,6 +421,7 @@ void Session::discard(std::vector<Op>& ops) {
         room.idle += task.request;
         room.used -= task.request;
         room.tasks.erase(std::find(room.tasks.begin(), room.tasks.end(), it->task));
+        state_.unbind(task.pod);
         charge(task.job, task.request, false);
         set_status(it->task, Status::kPending);
         task.node = NodeId{};
@@ -485,10 +492,13 @@ void Session::close() {
       sla |= p.kind == Kind::kSla;
     }
   }
+  for (const Task& task : tasks_) {
+    // Kept for the rest of the session only: the group is not whole.
+    if (task.status == Status::kAllocated) state_.unbind(task.pod);
+  }
   for (const TaskIx t : bound_now_) {
     const Task& task = tasks_[t];
     const PodState& pod = state_.pod(task.pod);
-    state_.bind(task.pod, task.node, now_);
     Bind b;
     b.pod = pod.key;
     b.uid = pod.uid;
@@ -498,15 +508,17 @@ void Session::close() {
     plan_.binds.push_back(std::move(b));
   }
   for (const Evict& e : plan_.evicts) state_.evict(state_.find_pod(e.pod));
+  tell_waits();
   for (const Job& job : jobs_) {
     GangState& gang = state_.gang(job.gang);
     if (!gang.has_group) continue;
     const std::int32_t running = job.count(Status::kRunning);
     const std::int32_t ended = job.count(Status::kSucceeded) + job.count(Status::kFailed);
     const std::int32_t scheduled = running + ended + job.count(Status::kReleasing);
-    const bool terminating_fill = job.count(Status::kReleasing) > 0 && job.count(Status::kPending) == 0;
+    const std::int32_t ready = ready_tasks(job) + pending_best_effort(job);
+    const bool leaving_whole = ready + job.count(Status::kReleasing) >= job.min_member && job.count(Status::kPending) == 0;
     GroupPhase phase = job.phase;
-    if (gang_plugin && running > 0 && !gang_ready(job) && !terminating_fill) {
+    if (gang_plugin && running > 0 && ready < job.min_member && !leaving_whole) {
       phase = GroupPhase::kUnknown;
     } else if (scheduled >= job.min_member && scheduled > 0) {
       phase = ended == scheduled ? GroupPhase::kCompleted : GroupPhase::kRunning;

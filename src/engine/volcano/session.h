@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,22 @@
 #include "engine/volcano/amounts.h"
 
 namespace muster::engine::volcano {
+
+/// In every dimension, pods too.
+inline bool everywhere_less_equal(const Amounts& a, const Amounts& b) {
+  for (std::size_t i = 0; i < a.v.size(); ++i) {
+    if (!less_equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+/// Is there room for the request? Pod slots count.
+inline bool fits(const Amounts& request, const Amounts& room) {
+  for (std::size_t i = 0; i < request.v.size(); ++i) {
+    if (request[i] > 0 && !less_equal(request[i], room[i])) return false;
+  }
+  return true;
+}
 
 using TaskIx = std::size_t;
 using JobIx = std::size_t;
@@ -31,8 +49,7 @@ struct Task {
   Status status = Status::kPending;
   NodeId node;
   Amounts request;
-  std::int64_t index = 0;  ///< Last dash part of the name, for ordering.
-  bool fit_failed = false;
+  std::int64_t index = 0;  ///< Last dash part of the name, for ordering; -1 if it has none.
   bool eviction = false;   ///< Pipelined after evictions.
 };
 
@@ -50,7 +67,7 @@ struct Job {
   Amounts drf;        ///< The same and pipelined ones.
   GroupPhase phase = GroupPhase::kPending;
   std::array<std::int32_t, 8> by_status{};
-  std::map<std::string, std::int32_t> failed_roles;
+  std::set<std::string> failed_roles;  ///< Some task of the role found no node in this session.
 
   [[nodiscard]] std::int32_t count(Status s) const { return by_status[static_cast<std::size_t>(s)]; }
 };
@@ -85,7 +102,7 @@ struct NodeRoom {
 };
 
 enum class Kind : std::uint8_t {
-  kPriority, kGang, kConformance, kDrf, kPredicates, kProportion, kCapacity, kOvercommit, kSla, kBinpack, kPdb, kOther
+  kPriority, kGang, kConformance, kDrf, kPredicates, kProportion, kCapacity, kOvercommit, kSla, kBinpack, kNodeorder, kPdb, kOther
 };
 
 struct Plugin {
@@ -96,9 +113,30 @@ struct Plugin {
   [[nodiscard]] std::string argument(std::string_view name) const;
 };
 
+/// What outlives a session: the reasons that the caller knows.
+struct Memory {
+  struct Told {
+    bool is_pod = false;
+    Refusal refusal;
+  };
+  std::map<std::string, Told> told;  ///< By key of the group or pod.
+};
+
+/// Removes and returns the least element by `before`.
+template <typename T, typename Before>
+T pop_best(std::vector<T>& items, Before before) {
+  auto best = items.begin();
+  for (auto it = std::next(items.begin()); it != items.end(); ++it) {
+    if (before(*it, *best)) best = it;
+  }
+  const T out = *best;
+  items.erase(best);
+  return out;
+}
+
 class Session {
  public:
-  Session(State& state, Time now);
+  Session(State& state, Memory& memory, Time now);
 
   /// Runs the configured actions and writes phases; the plan's binds and evictions are applied to the state.
   Plan run();
@@ -124,15 +162,39 @@ class Session {
   // Actions.
   void enqueue();
   void allocate();
+  enum class Outcome : std::uint8_t { kNothing, kHeld, kReady };
   void allocate_job(JobIx job, std::vector<TaskIx>& tasks, std::vector<JobIx>& jobs);
+  Outcome try_tasks(JobIx job, std::vector<TaskIx>& tasks, std::vector<Op>& ops);
+  bool choose_domain(JobIx job, const std::vector<TaskIx>& tasks);
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(JobIx job, const std::string& key) const;
+  [[nodiscard]] Wide domain_fill(JobIx job, const std::vector<NodeId>& nodes) const;
   void backfill();
   void preempt();
   bool preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops);
+  [[nodiscard]] bool may_preempt(TaskIx preemptor) const;
+  [[nodiscard]] std::vector<TaskIx> pending_tasks(JobIx job) const;
   void reclaim();
   bool reclaim_for(TaskIx task, std::vector<Op>& ops);
+  struct Bundle {
+    bool whole = false;  ///< Breaks its group; otherwise the surplus above the group's minimum.
+    JobIx job = kNoIx;
+    std::vector<TaskIx> tasks;
+  };
   void gang_evict(bool across_queues);
-  bool gang_evict_for(JobIx job, bool across_queues);
+  void gang_evict_for(JobIx job, bool across_queues);
+  void add_bundles(JobIx victim, std::vector<Bundle>& bundles) const;
+  void sort_bundles(std::vector<Bundle>& bundles, const Amounts& need, JobIx preemptor, bool across_queues) const;
+  void keep_evictable(std::vector<Bundle>& bundles, TaskIx task, bool across_queues) const;
+  bool place_all(JobIx job, const std::vector<TaskIx>& pending, std::vector<Op>& ops);
   void close();
+
+  // Reasons.
+  void tell_waits();
+  void tell(const std::string& group, const std::string& pod, Refusal refusal);
+  [[nodiscard]] Refusal refusal_of(JobIx job, TaskIx task) const;
+  [[nodiscard]] Refusal refused_by_queue(const Job& job, const Amounts& request, bool admission) const;
+  [[nodiscard]] Refusal refused_by_nodes(const Job& job, TaskIx task) const;
+  bool over_limit(const Amounts& used, const Amounts& limit, const Amounts& request, Refusal& refusal) const;
 
   // Statement: operations that can be undone in reverse.
   void do_allocate(TaskIx task, NodeId node, std::vector<Op>& ops);
@@ -140,6 +202,7 @@ class Session {
   void do_evict(TaskIx task, std::vector<Op>& ops);
   void discard(std::vector<Op>& ops);
   void commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind);
+  void commit_evictions(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind);
   void set_status(TaskIx task, Status status);
   void charge(JobIx job, const Amounts& request, bool add);
 
@@ -174,8 +237,11 @@ class Session {
   [[nodiscard]] Share drf_share(const Amounts& allocated) const;
   [[nodiscard]] std::vector<TaskIx> gang_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> drf_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
-  [[nodiscard]] std::vector<TaskIx> proportion_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
-  [[nodiscard]] std::vector<TaskIx> capacity_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> proportion_victims(const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> capacity_victims(const Plugin& plugin, TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] bool has_relevant_deserved(const Amounts& request, QueueIx queue) const;
+  [[nodiscard]] bool above_deserved(const Amounts& allocated, const Amounts& request, QueueIx queue) const;
+  [[nodiscard]] QueueIx ancestor_at(QueueIx queue, std::int64_t level) const;
   [[nodiscard]] std::vector<TaskIx> pdb_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::size_t common_level(QueueIx a, QueueIx b) const;
   [[nodiscard]] bool need_continue(const Job& job) const;
@@ -183,10 +249,13 @@ class Session {
   // Nodes.
   [[nodiscard]] bool predicate(TaskIx task, NodeId node, bool preempting) const;
   [[nodiscard]] std::int64_t score(TaskIx task, NodeId node) const;
+  [[nodiscard]] std::int64_t binpack_score(const Plugin& plugin, TaskIx task, NodeId node) const;
+  [[nodiscard]] std::int64_t nodeorder_score(const Plugin& plugin, TaskIx task, NodeId node) const;
   [[nodiscard]] NodeId best_node(TaskIx task, bool best_effort, bool& idle) const;
   [[nodiscard]] bool best_effort(const Task& task) const;
 
   State& state_;
+  Memory& memory_;
   Time now_;
   Plan plan_;
   std::vector<std::vector<Plugin>> tiers_;
@@ -195,6 +264,7 @@ class Session {
   std::vector<QueueAttr> queues_;     ///< By tenant index.
   std::vector<NodeRoom> rooms_;       ///< By node index.
   std::vector<NodeId> nodes_;
+  std::optional<std::vector<NodeId>> within_;  ///< While a group with a topology is placed: its domain.
   Amounts total_;
   std::size_t dims_ = 0;
   bool has_enqueue_ = false;
@@ -203,6 +273,7 @@ class Session {
   Amounts overcommit_idle_;
   Amounts overcommit_inqueue_;
   std::vector<TaskIx> bound_now_;
+  std::set<std::string> still_waiting_;
 };
 
 }  // namespace muster::engine::volcano
