@@ -78,7 +78,7 @@ void World::remove(const std::string& kind, const std::string& name, bool at_onc
   auto& of_kind = objects_[kind];
   const auto found = of_kind.find(name);
   if (found == of_kind.end()) return;
-  if (kind == "Pod" && !at_once && stays_while_deleted(found->second)) {
+  if (kind == "Pod" && !at_once) {
     terminate_pod(name);
   } else {
     of_kind.erase(found);
@@ -88,6 +88,10 @@ void World::remove(const std::string& kind, const std::string& name, bool at_onc
 void World::terminate_pod(const std::string& name) {
   const auto found = objects_["Pod"].find(name);
   if (found == objects_["Pod"].end()) return;
+  if (!stays_while_deleted(found->second)) {
+    objects_["Pod"].erase(found);
+    return;
+  }
   json::make_object(found->second, {"metadata"})["deletionTimestamp"] = format_time(now_ + std::chrono::seconds(30));
 }
 

@@ -23,6 +23,11 @@ std::string Conditions::reason(std::string_view type) const {
   return found == nullptr ? "" : json::text(json::at(*found, "reason"));
 }
 
+std::string Conditions::message(std::string_view type) const {
+  const auto* found = find(type);
+  return found == nullptr ? "" : json::text(json::at(*found, "message"));
+}
+
 bool Conditions::set(std::string_view type, bool value, std::string_view reason, std::string_view message) {
   return set_at(type, value, reason, message, time_value(now_));
 }

@@ -19,6 +19,7 @@ class Conditions {
   [[nodiscard]] bool is_true(std::string_view type) const;
   [[nodiscard]] bool has(std::string_view type) const;
   [[nodiscard]] std::string reason(std::string_view type) const;
+  [[nodiscard]] std::string message(std::string_view type) const;
   [[nodiscard]] bool finished() const { return is_true("Succeeded") || is_true("Failed"); }
 
   /// Replaces the entry of this type by a new one at the end of the list. Nothing happens when status and reason are

@@ -252,18 +252,24 @@ void Pass::complete() {
   if (json::at(status, "completionTime").is_null()) status.as_object()["completionTime"] = time_value(now);
 }
 
+// The events are recorded even where the condition stays as it is (another type failed first, Failed is final): they say
+// which replicas did it.
 void Pass::succeed(const std::string& message) {
   complete();
-  if (conditions.set("Succeeded", true, reason("Succeeded"), message)) event(false, reason("Succeeded"), message);
+  conditions.set("Succeeded", true, reason("Succeeded"), message);
+  event(false, reason("Succeeded"), message);
 }
 
 void Pass::fail(const std::string& message) {
   complete();
-  if (conditions.set("Failed", true, reason("Failed"), message)) event(false, reason("Failed"), message);
+  conditions.set("Failed", true, reason("Failed"), message);
+  event(false, reason("Failed"), message);
 }
 
 void Pass::restart(const std::string& message) {
-  if (conditions.set("Restarting", true, reason("Restarting"), message)) event(true, reason("Restarting"), message);
+  // A pod that takes long to end is looked at many times: said once, until something else was said.
+  if (!conditions.set("Restarting", true, reason("Restarting"), message) && conditions.message("Restarting") == message) return;
+  event(true, reason("Restarting"), message);
 }
 
 void write_counts(Pass& pass, bool selector) {
@@ -288,12 +294,14 @@ void decorate_pod(Pass& pass, const ReplicaSpec& replica, json::Value& pod) {
   if (pass.settings.gang == Gang::kNone) return;
   auto& scheduler = json::make(pod, {"spec", "schedulerName"});
   const auto named = json::text(scheduler);
-  bool other = false;
+  bool other = false, ours = false;
   for (const auto& each : pass.replicas) {
     const auto name = json::as_string(json::at(*each.pod_template, "spec", "schedulerName"));
     other = other || (!name.empty() && name != pass.settings.gang_scheduler);
+    ours = ours || name == pass.settings.gang_scheduler;
   }
-  if (other) {
+  // MPIJob v1 warns unless a template names the gang's scheduler itself, and spells the reason in its own way.
+  if (pass.traits.services ? other : !ours) {
     pass.event(true, pass.traits.services ? "SetPodTemplateSchedulerName" : "SettedPodTemplateSchedulerName",
                "Another scheduler is specified when gang-scheduling is enabled and it will not be overwritten");
   }
@@ -330,7 +338,7 @@ void report_abnormal_pods(Pass& pass) {
     if (containers.empty()) {
       const json::Value* newest = nullptr;
       for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
-        if (newest == nullptr || json::as_string(json::at(*newest, "lastTransitionTime")) <= json::as_string(json::at(condition, "lastTransitionTime"))) newest = &condition;
+        if (newest == nullptr || json::as_string(json::at(*newest, "lastTransitionTime")) < json::as_string(json::at(condition, "lastTransitionTime"))) newest = &condition;
       }
       if (newest != nullptr && json::as_string(json::at(*newest, "status")) != "True") {
         pass.event(true, json::text(json::at(*newest, "reason")),

@@ -31,7 +31,7 @@ json::Value config_map(const Pass& pass, const Objects& workers, int replicas, b
   return map;
 }
 
-json::Value pod_from(Pass& pass, const ReplicaSpec& replica, const std::string& name) {
+json::Value pod_from(const Pass& pass, const ReplicaSpec& replica, const std::string& name) {
   auto pod = make_child(pass.job, "v1", "Pod", name);
   for (const std::string_view field : {"labels", "annotations"}) {
     const auto& value = json::at(*replica.pod_template, "metadata", field);
@@ -41,11 +41,7 @@ json::Value pod_from(Pass& pass, const ReplicaSpec& replica, const std::string& 
   set_label(pod, labels::kJobName, pass.name());
   set_label(pod, labels::kReplicaType, to_lower(replica.type));
   pod.as_object()["spec"] = json::at(*replica.pod_template, "spec");
-  auto& policy = json::make(pod, {"spec", "restartPolicy"});
-  if (!json::as_string(policy).empty()) {
-    pass.event(true, "SetPodTemplateRestartPolicy", "Restart policy in pod template overridden by restart policy in replica spec");
-  }
-  policy = replica.restart_policy == "ExitCode" ? "Never" : replica.restart_policy;
+  json::make(pod, {"spec", "restartPolicy"}) = replica.restart_policy == "ExitCode" ? "Never" : replica.restart_policy;
   return pod;
 }
 
@@ -62,13 +58,16 @@ void create_worker(Pass& pass, const ReplicaSpec& replica, int index) {
   decorate_pod(pass, replica, pod);
   auto action = create(kinds::kPod, std::move(pod));
   action.events.push_back({false, "SuccessfulCreatePod", "Created worker pod: " + action.name});
-  action.failed_reason = "MPIJobFailed";
-  action.failed_prefix = "worker pod created failed: ";
+  action.failed_reason = "FailedCreatePod";
+  action.failed_prefix = "Created worker pod: ";
   pass.plan.actions.push_back(std::move(action));
 }
 
 void create_launcher(Pass& pass, const ReplicaSpec& replica, const std::string& account, bool gpu_launcher) {
   auto pod = pod_from(pass, replica, launcher_name(pass.job));
+  if (!json::as_string(json::at(*replica.pod_template, "spec", "restartPolicy")).empty()) {
+    pass.event(true, "SetPodTemplateRestartPolicy", "Restart policy in pod template will be overwritten by restart policy in replica spec");
+  }
   set_label(pod, labels::kJobRole, "master");
   json::make_object(pod, {"spec"})["serviceAccountName"] = account;
   array_at(pod, {"spec", "initContainers"}).push_back(kubectl_delivery(pass.job, pass.settings, true));
@@ -153,7 +152,7 @@ class MPIJob : public TrainingKind {
       count_phase(pass.counts["Worker"], *worker);
       evicted += phase_of(*worker) == "Failed" && json::as_string(json::at(*worker, "status", "reason")) == "Evicted";
     }
-    if (evicted > 0) pass.event(true, "MPIJobEvicted", fmt::format("{}/{} workers are evicted", evicted, wanted));
+    report(pass, launcher, wanted, evicted);
     write_counts(pass, false);
     if (worker_spec == nullptr) json::make_object(pass.status, {"replicaStatuses", "Worker"});
   }
@@ -183,6 +182,20 @@ class MPIJob : public TrainingKind {
   }
 
  private:
+  /// What only events tell: the reasons as the pods have them.
+  static void report(Pass& pass, const json::Value* launcher, int wanted, int evicted) {
+    const auto path = pass.ns() + "/" + pass.name();
+    const auto phase = launcher == nullptr ? "" : phase_of(*launcher);
+    if (phase == "Succeeded") pass.event(false, "mpijobsSucceeded", fmt::format("MPIJob {} successfully completed.", path));
+    if (phase == "Failed") {
+      const auto reason = json::text(json::at(*launcher, "status", "reason"));
+      pass.event(true, reason.empty() ? "MPIJobFailed" : reason, fmt::format("MPIJob {} has failed", path));
+    }
+    if (evicted > 0) pass.event(true, "MPIJobEvicted", fmt::format("{}/{} workers are evicted", evicted, wanted));
+    const bool all_run = phase == "Running" && pass.counts["Worker"].active == wanted;
+    if (all_run && !pass.conditions.is_true("Running")) pass.event(false, "MPIJobRunning", fmt::format("MPIJob {} is running", path));
+  }
+
   static std::string account_of(const Pass& pass, const ReplicaSpec& launcher) {
     const auto given = json::text(json::at(*launcher.pod_template, "spec", "serviceAccountName"));
     return given.empty() ? launcher_name(pass.job) : given;

@@ -248,8 +248,13 @@ json::Value launcher_job(Sync& sync) {
   return object;
 }
 
-void ensure_podgroup(Sync& sync) {
-  if (sync.settings.gang == Gang::kNone) return;
+/// False when a group of that name is somebody else's.
+bool ensure_podgroup(Sync& sync) {
+  if (sync.settings.gang == Gang::kNone) return true;
+  if (const auto* found = sync.view.find(podgroup_kind(sync.settings.gang), sync.name()); found != nullptr && !is_controlled_by(*found, sync.job)) {
+    refuse_foreign(sync.plan, sync.name(), "PodGroup", "MPIJob");
+    return false;
+  }
   const auto& policy = sync.policy("schedulingPolicy");
   PodGroupSpec spec;
   const auto& available = json::at(policy, "minAvailable");
@@ -270,6 +275,7 @@ void ensure_podgroup(Sync& sync) {
   json::Value notes;
   if (wants_requeue(sync.job)) notes = json::Object{{annotations::kSubmittedAt, json::at(sync.job, "metadata", "creationTimestamp")}};
   sync_podgroup(sync.plan, sync.job, spec, notes, sync.view, sync.settings.gang);
+  return true;
 }
 
 void delete_podgroup(Sync& sync) {
@@ -486,8 +492,7 @@ bool reconcile(Sync& sync) {
   if (!done) {
     if (!ensure_service(sync) || !ensure(sync.plan, sync.job, sync.view, kinds::kConfigMap, config_map(sync), {"data"}) || !ensure_secret(sync)) return false;
     if (!sync.suspended()) {
-      ensure_podgroup(sync);
-      if (!ensure_workers(sync, workers)) return false;
+      if (!ensure_podgroup(sync) || !ensure_workers(sync, workers)) return false;
     }
     const bool all_ready = static_cast<int>(std::count_if(workers.begin(), workers.end(), [](const auto* pod) { return is_ready(*pod); })) == sync.workers();
     if (launcher == nullptr && (json::as_string(sync.spec("launcherCreationPolicy")) != "WaitForWorkersReady" || all_ready || sync.suspended())) {

@@ -23,9 +23,7 @@ class PaddleJob : public TrainingKind {
     if (!most.is_number()) policy->get_object()["maxReplicas"] = least.is_number() ? least : workers;
   }
 
-  [[nodiscard]] bool is_master(const Pass& pass, const std::string& type, int index) const override {
-    return type == "Master" || (pass.find("Master") == nullptr && type == "Worker" && index == 0);
-  }
+  [[nodiscard]] bool is_master(const Pass&, const std::string& type, int) const override { return type == "Master"; }
 
   void wire(const Pass& pass, const ReplicaSpec& replica, int index, json::Value& pod) const override {
     const bool servers = pass.find("Master") != nullptr;  // parameter-server mode, else collective

@@ -30,14 +30,14 @@ std::string tf_config(const Pass& pass, const std::string& type, int index) {
   const json::Object task{{"type", type}, {"index", index}};
   if (json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker"))) {
     json::Object workers;
-    json::Array servers;
+    json::Value servers = json::Array{};
     const auto mine = static_cast<std::size_t>(index) < cluster[type].size() ? cluster[type][static_cast<std::size_t>(index)] : json::Value("");
-    if (type == "ps") servers.push_back(mine);
+    if (type == "ps") servers = json::Array{mine};
     if (type == "worker") {
-      servers = cluster["ps"];
+      servers = pass.find("PS") == nullptr ? json::Value() : json::Value(cluster["ps"]);
       workers[std::to_string(index)] = mine;
     }
-    return json::dump(json::Object{{"cluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
+    return json::dump(json::Object{{"sparseCluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
   }
   json::Object all;
   for (auto& [name, addresses] : cluster) all[name] = std::move(addresses);

@@ -41,13 +41,13 @@ class XGBoostJob : public TrainingKind {
       if (replica.type == "Master") {
         if (counts.active > 0) pass.run(running);
         if (counts.succeeded == replica.replicas) {
-          if (!pass.conditions.has("Running")) pass.run(running);
+          pass.run(running);
           pass.succeed(fmt::format("XGBoostJob {} is successfully completed.", pass.name()));
           return;
         }
       }
       if (counts.failed == 0) continue;
-      if (!pass.conditions.has("Running")) pass.run(running);
+      pass.run(running);
       if (replica.restart_policy == "ExitCode") {
         pass.restart(fmt::format("XGBoostJob {} is restarting because {} {} replica(s) failed.", pass.name(), counts.failed, replica.type));
       } else {
