@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/strings.h"
+#include "controllers/batchjob/failure_policy.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 
@@ -13,6 +15,8 @@ namespace muster::controllers::batchjob {
 namespace {
 
 constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
+/// How often the index had failed before this pod was made.
+constexpr std::string_view kFailuresAnnotation = "batch.kubernetes.io/job-index-failure-count";
 constexpr auto kBackoffFirst = std::chrono::seconds(10);
 constexpr auto kBackoffMost = std::chrono::minutes(6);
 
@@ -27,8 +31,12 @@ struct Sync {
   bool indexed = false;
   std::int64_t succeeded = 0, failed = 0;
   int active = 0, terminating = 0, ready = 0;
-  std::set<int> done, taken;  // indexes that have succeeded; indexes with a pod at work
+  std::set<int> done, taken;   // indexes that have succeeded; indexes with a pod at work
+  std::set<int> given_up;      // indexes that have failed for good
+  std::map<int, int> failures; // of each index, where they are counted by index
+  std::string fatal;           // why the policy ends the Job at once
 
+  [[nodiscard]] bool by_index() const { return indexed && spec("backoffLimitPerIndex").is_number(); }
   [[nodiscard]] const json::Value& spec(std::string_view field) const { return json::at(job, "spec", field); }
   [[nodiscard]] bool has(std::string_view type) const {
     for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
@@ -39,31 +47,23 @@ struct Sync {
   void event(bool warning, std::string reason, std::string message) { plan.events.push_back({warning, std::move(reason), std::move(message)}); }
 };
 
-std::set<int> parse_indexes(std::string_view text) {
-  std::set<int> result;
-  for (const auto& part : split_nonempty(text, ',')) {
-    const auto ends = split(part, '-');
-    const auto first = parse_int(ends[0]), last = parse_int(ends.back());
-    if (!first || !last || *last - *first > 1'000'000) continue;
-    for (auto i = *first; i <= *last; ++i) result.insert(static_cast<int>(i));
-  }
-  return result;
+int index_of(const json::Value& pod) { return static_cast<int>(parse_int(annotation_of(pod, kIndexAnnotation)).value_or(-1)); }
+
+/// One failed pod that was not counted before.
+void count_failure(Sync& sync, const json::Value& pod, int index) {
+  const auto ruling = judge_failure(sync.spec("podFailurePolicy"), pod);
+  if (ruling.consequence == Consequence::kFailJob) sync.fatal = ruling.message;
+  if (ruling.consequence != Consequence::kIgnore) ++sync.failed;
+  if (ruling.consequence == Consequence::kFailIndex && index >= 0) sync.given_up.insert(index);
 }
 
-/// "0,2-4": runs of at least three are shortened, pairs stay apart, as Kubernetes writes them.
-std::string format_indexes(const std::set<int>& indexes) {
-  std::vector<std::string> parts;
-  for (auto it = indexes.begin(); it != indexes.end();) {
-    const int first = *it;
-    int last = first;
-    while (++it != indexes.end() && *it == last + 1) last = *it;
-    if (first == last) {
-      parts.push_back(std::to_string(first));
-    } else {
-      parts.push_back(last == first + 1 ? fmt::format("{},{}", first, last) : fmt::format("{}-{}", first, last));
-    }
-  }
-  return join(parts, ",");
+/// Failures by index: a pod carries those before it, so that they outlive their pods.
+void count_index_failure(Sync& sync, const json::Value& pod, int index) {
+  const bool counts = judge_failure(sync.spec("podFailurePolicy"), pod).consequence != Consequence::kIgnore;
+  const auto before = static_cast<int>(parse_int(annotation_of(pod, kFailuresAnnotation)).value_or(0));
+  auto& failures = sync.failures[index];
+  failures = std::max(failures, before + (counts ? 1 : 0));
+  if (failures > json::as_int(sync.spec("backoffLimitPerIndex"))) sync.given_up.insert(index);
 }
 
 /// Counts each ended pod once. status.uncountedTerminatedPods holds the uids that are counted and still exist, so a pod
@@ -76,10 +76,14 @@ void count(Sync& sync) {
   sync.succeeded = json::as_int(json::at(sync.status, "succeeded"));
   sync.failed = json::as_int(json::at(sync.status, "failed"));
   if (sync.indexed) sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
+  if (sync.by_index()) sync.given_up = parse_indexes(json::as_string(json::at(sync.status, "failedIndexes")));
+  // Under a failure policy a pod is judged when it has ended, not while it is going.
+  const bool judged = sync.spec("podFailurePolicy").is_object();
+  const bool replaced_late = judged || json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
   for (const auto* pod : sync.pods) {
     const auto phase = phase_of(*pod);
     const auto uid = uid_of(*pod);
-    const auto index = static_cast<int>(parse_int(annotation_of(*pod, kIndexAnnotation)).value_or(-1));
+    const int index = index_of(*pod);
     if (phase == "Succeeded") {
       good.insert(uid);
       if (sync.indexed && index >= 0) sync.done.insert(index);
@@ -87,9 +91,13 @@ void count(Sync& sync) {
     } else if (phase == "Failed" || is_terminating(*pod)) {
       // While the job sleeps or is over, pods go because they were told to.
       const bool told = json::as_bool(sync.spec("suspend")) || sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
+      const bool going = phase != "Failed";
+      if (going) ++sync.terminating;
+      if (going && replaced_late && index >= 0) sync.taken.insert(index);
+      if (going && judged) continue;
       bad.insert(uid);
-      if (!counted.contains(uid) && !(told && phase != "Failed")) ++sync.failed;
-      if (phase != "Failed") ++sync.terminating;
+      if (!counted.contains(uid) && !(told && going)) count_failure(sync, *pod, index);
+      if (sync.by_index() && index >= 0) count_index_failure(sync, *pod, index);
     } else {
       ++sync.active;
       sync.ready += is_ready(*pod);
@@ -97,6 +105,7 @@ void count(Sync& sync) {
     }
   }
   if (sync.indexed) sync.succeeded = static_cast<std::int64_t>(sync.done.size());
+  for (const int index : sync.done) sync.given_up.erase(index);
   const auto uids = [](const std::set<std::string>& from) {
     json::Array list;
     for (const auto& uid : from) list.push_back(json::Value(uid));
@@ -146,7 +155,27 @@ std::int64_t restarts(const Sync& sync) {
   return sum;
 }
 
+bool ended_by_index(Sync& sync) {
+  const auto lost = static_cast<std::int64_t>(sync.given_up.size());
+  if (const auto& most = sync.spec("maxFailedIndexes"); most.is_number() && lost > json::as_int(most)) {
+    end(sync, false, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes");
+    return true;
+  }
+  if (lost == 0 || sync.active > 0 || sync.succeeded + lost < *sync.completions) return false;
+  end(sync, false, "FailedIndexes", "Job has failed indexes");
+  return true;
+}
+
 bool ended_by_rule(Sync& sync) {
+  if (!sync.fatal.empty()) {
+    end(sync, false, "PodFailurePolicy", sync.fatal);
+    return true;
+  }
+  if (const int rule = sync.indexed ? matching_success_rule(sync.spec("successPolicy"), sync.done) : -1; rule >= 0) {
+    end(sync, true, "SuccessPolicy", fmt::format("Matched rules at index {}", rule));
+    return true;
+  }
+  if (sync.by_index() && ended_by_index(sync)) return true;
   const auto limit = json::as_int(sync.spec("backoffLimit"), 6);
   const auto again = restarts(sync);
   if (sync.failed > limit || (again > 0 && (limit == 0 || again >= limit))) {
@@ -170,12 +199,13 @@ bool ended_by_rule(Sync& sync) {
   return false;
 }
 
-/// After failures new pods wait: 10 s, 20 s, 40 s … since the last one.
-bool backs_off(Sync& sync) {
+/// After failures new pods wait: 10 s, 20 s, 40 s … since the last one. Where failures are counted by index, each waits
+/// for its own alone.
+bool backs_off(Sync& sync, int only_index = -1) {
   Time last;
   int recent = 0;
   for (const auto* pod : sync.pods) {
-    if (phase_of(*pod) != "Failed") continue;
+    if (phase_of(*pod) != "Failed" || (only_index >= 0 && index_of(*pod) != only_index)) continue;
     ++recent;
     Time ended = time_at(json::at(*pod, "metadata", "creationTimestamp"));
     for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
@@ -199,6 +229,7 @@ void create_one(Sync& sync, int index) {
   if (sync.indexed) {
     set_annotation(pod, kIndexAnnotation, std::to_string(index));
     set_label(pod, kIndexAnnotation, std::to_string(index));
+    if (sync.by_index()) set_annotation(pod, kFailuresAnnotation, std::to_string(sync.failures[index]));
     auto& hostname = json::make(pod, {"spec", "hostname"});
     if (!hostname.is_string()) hostname = fmt::format("{}-{}", name, index);
     const json::Value variable = json::Object{{"name", "JOB_COMPLETION_INDEX"},
@@ -213,16 +244,18 @@ void create_one(Sync& sync, int index) {
 }
 
 void manage_pods(Sync& sync) {
-  const auto remaining = sync.completions ? *sync.completions - sync.succeeded : sync.succeeded > 0 ? sync.active : sync.parallelism;
+  const auto left = sync.completions ? *sync.completions - sync.succeeded - static_cast<std::int64_t>(sync.given_up.size()) : 0;
+  const auto remaining = sync.completions ? left : sync.succeeded > 0 ? sync.active : sync.parallelism;
   const auto wanted = std::max<std::int64_t>(0, std::min(sync.parallelism, remaining));
   if (sync.active > wanted) return delete_active(sync, sync.active - wanted);
-  const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
+  const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed" || sync.spec("podFailurePolicy").is_object();
   auto missing = wanted - sync.active - (wait_for_end ? sync.terminating : 0);
-  if (missing <= 0 || backs_off(sync)) return;
+  if (missing <= 0 || (!sync.by_index() && backs_off(sync))) return;
   for (int index = 0; missing > 0; ++index) {
     if (sync.indexed) {
       if (index >= *sync.completions) break;
-      if (sync.done.contains(index) || sync.taken.contains(index)) continue;
+      if (sync.done.contains(index) || sync.taken.contains(index) || sync.given_up.contains(index)) continue;
+      if (sync.by_index() && backs_off(sync, index)) continue;
     }
     create_one(sync, index);
     --missing;
@@ -260,7 +293,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   Plan plan;
   const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
   if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller")) return plan;
-  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}};
+  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}};
   sync.parallelism = json::as_int(sync.spec("parallelism"), 1);
   if (sync.spec("completions").is_number()) sync.completions = json::as_int(sync.spec("completions"));
   if (!sync.completions && !sync.spec("parallelism").is_number()) sync.completions = 1;
@@ -293,6 +326,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   sync.status.as_object()["ready"] = sync.ready;
   sync.status.as_object()["terminating"] = sync.terminating;
   if (sync.indexed && !sync.done.empty()) sync.status.as_object()["completedIndexes"] = format_indexes(sync.done);
+  if (sync.by_index()) sync.status.as_object()["failedIndexes"] = format_indexes(sync.given_up);
   plan.status = std::move(sync.status);
   return plan;
 }

@@ -19,6 +19,7 @@ TestWorld make(std::string_view spec) {
 
 int pods(const TestWorld& world) { return static_cast<int>(world.all("Pod").size()); }
 
+// conforms: Job | spec.completions, spec.parallelism | Complete when so many pods have succeeded | same
 TEST(BatchJob, RunsToCompletion) {
   auto world = make("{parallelism: 2, completions: 3}");
   world.settle(plan);
@@ -32,6 +33,7 @@ TEST(BatchJob, RunsToCompletion) {
   EXPECT_NE(world.conditions().find("Complete=True"), std::string::npos);
 }
 
+// conforms: Job | spec.backoffLimit | BackoffLimitExceeded; deleted pods stay counted | same, by status.uncountedTerminatedPods instead of finalizers
 TEST(BatchJob, ADeletedPodStaysCountedAndTheLimitEndsTheJob) {
   auto world = make("{backoffLimit: 0, completions: 1, parallelism: 1}");
   world.settle(plan);
@@ -46,6 +48,7 @@ TEST(BatchJob, ADeletedPodStaysCountedAndTheLimitEndsTheJob) {
   EXPECT_TRUE(world.recorded("BackoffLimitExceeded"));
 }
 
+// conforms: Job | pod back-off | 10 s, 20 s, 40 s … up to 6 min | same
 TEST(BatchJob, AReplacementWaits) {
   auto world = make("{backoffLimit: 6, completions: 1, parallelism: 1}");
   world.settle(plan);
@@ -58,6 +61,7 @@ TEST(BatchJob, AReplacementWaits) {
   EXPECT_EQ(pods(world), 2);
 }
 
+// conforms: Job | spec.completionMode Indexed | one success an index, JOB_COMPLETION_INDEX, completedIndexes | same
 TEST(BatchJob, IndexesEachSucceedOnce) {
   auto world = make("{completionMode: Indexed, completions: 4, parallelism: 4}");
   world.settle(plan);
@@ -69,6 +73,7 @@ TEST(BatchJob, IndexesEachSucceedOnce) {
   EXPECT_EQ(json::as_string(json::at(world.job, "status", "completedIndexes")), "0,2,3");
 }
 
+// conforms: Job | spec.suspend | pods go and are no failures, startTime is cleared | same
 TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
   auto world = make("{completions: 1, parallelism: 1}");
   world.settle(plan);
@@ -85,6 +90,7 @@ TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
   EXPECT_EQ(world.conditions(), "Suspended=False");
 }
 
+// conforms: Job | spec.activeDeadlineSeconds, spec.ttlSecondsAfterFinished | DeadlineExceeded; deleted after the TTL | same
 TEST(BatchJob, DeadlineAndTtl) {
   auto world = make("{completions: 1, parallelism: 1, activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 5}");
   world.settle(plan);
@@ -94,6 +100,111 @@ TEST(BatchJob, DeadlineAndTtl) {
   world.now = world.now + std::chrono::seconds(5);
   world.pass(plan);
   EXPECT_TRUE(world.last.delete_job);
+}
+
+std::string pod_of(const TestWorld& world, std::string_view index, bool at_work = true) {
+  for (const auto* pod : world.all("Pod")) {
+    const bool ended = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
+    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") == index && ended != at_work) return name_of(*pod);
+  }
+  return "(none)";
+}
+
+void fail_with(TestWorld& world, const std::string& pod, int code) {
+  world.phase(pod, "Failed");
+  json::make(world.objects["Pod"].at(pod), {"status", "containerStatuses"}) =
+      json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", code}}}}}}};
+}
+
+constexpr std::string_view kPolicy = R"({backoffLimit: 1, completions: 1, parallelism: 1, podReplacementPolicy: Failed, podFailurePolicy: {rules: [
+  {action: FailJob, onExitCodes: {containerName: c, operator: In, values: [42]}},
+  {action: Ignore, onPodConditions: [{type: DisruptionTarget}]},
+  {action: Count, onExitCodes: {operator: NotIn, values: [0]}}]}})";
+
+// conforms: Job | spec.podFailurePolicy FailJob | ends at once with the rule in the message | same
+TEST(BatchJob, AFailurePolicyEndsTheJobAtOnce) {
+  auto world = make(kPolicy);
+  world.settle(plan);
+  const auto pod = name_of(*world.all("Pod")[0]);
+  fail_with(world, pod, 42);
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1], "message")),
+            "Container c for pod default/" + pod + " failed with exit code 42 matching FailJob rule at index 0");
+}
+
+// conforms: Job | spec.podFailurePolicy Ignore, Count | not counted; pods are judged when they have ended | same
+TEST(BatchJob, AFailurePolicyForgivesDisruptions) {
+  auto world = make(kPolicy);
+  world.settle(plan);
+  for (int i = 0; i < 3; ++i) {
+    const auto pod = name_of(*world.all("Pod").back());
+    world.phase(pod, "Failed");
+    json::make(world.objects["Pod"].at(pod), {"status", "conditions"}) = json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}}};
+    world.settle(plan);
+    world.vanish(pod);
+    world.settle(plan);
+  }
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0);
+  EXPECT_EQ(world.conditions(), "");
+  EXPECT_EQ(pods(world), 1);
+}
+
+// conforms: Job | spec.backoffLimitPerIndex, FailIndex | failedIndexes; the others go on; Failed at the end | same
+TEST(BatchJob, IndexesHaveLimitsOfTheirOwn) {
+  auto world = make("{completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 1, backoffLimit: 1000}");
+  world.settle(plan);
+  fail_with(world, pod_of(world, "0"), 1);
+  world.settle(plan);
+  ASSERT_TRUE(world.last.requeue_after) << "the index waits before it is tried again";
+  world.now = world.now + *world.last.requeue_after;
+  world.settle(plan);
+  const auto again = pod_of(world, "0");
+  EXPECT_EQ(annotation_of(world.pod(again), "batch.kubernetes.io/job-index-failure-count"), "1");
+  fail_with(world, again, 1);
+  world.settle(plan);
+  EXPECT_EQ(json::as_string(json::at(world.job, "status", "failedIndexes")), "0");
+  EXPECT_EQ(world.conditions(), "") << "the other index goes on";
+  world.phase(pod_of(world, "1"), "Succeeded");
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
+  EXPECT_TRUE(world.recorded("FailedIndexes"));
+}
+
+// conforms: Job | spec.maxFailedIndexes | MaxFailedIndexesExceeded | same
+TEST(BatchJob, TooManyFailedIndexesEndIt) {
+  auto world = make("{completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0, maxFailedIndexes: 1, backoffLimit: 1000}");
+  world.settle(plan);
+  fail_with(world, pod_of(world, "0"), 1);
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "");
+  fail_with(world, pod_of(world, "2"), 1);
+  world.settle(plan);
+  EXPECT_TRUE(world.recorded("MaxFailedIndexesExceeded"));
+  EXPECT_EQ(json::as_string(json::at(world.job, "status", "failedIndexes")), "0,2");
+}
+
+// conforms: Job | spec.successPolicy | SuccessCriteriaMet and Complete by the first rule that holds | same
+TEST(BatchJob, ASuccessPolicyEndsItEarly) {
+  auto world = make("{completionMode: Indexed, completions: 5, parallelism: 5, successPolicy: {rules: [{succeededIndexes: '0', succeededCount: 1}, {succeededIndexes: '1-3', succeededCount: 2}]}}");
+  world.settle(plan);
+  world.phase(pod_of(world, "4"), "Succeeded");
+  world.phase(pod_of(world, "1"), "Succeeded");
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "");
+  world.phase(pod_of(world, "3"), "Succeeded");
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1], "message")), "Matched rules at index 1");
+  EXPECT_EQ(pods(world), 3) << "the rest is not needed";
+}
+
+// conforms: Job | spec.managedBy | another manager's Job is not touched | same
+TEST(BatchJob, AnotherManagersJobIsLeftAlone) {
+  auto world = make("{completions: 1, parallelism: 1, managedBy: example.com/mine}");
+  world.settle(plan);
+  EXPECT_EQ(pods(world), 0);
+  EXPECT_FALSE(world.last.status);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ metadata: {name: s}
 spec: {replicas: 3, serviceName: svc, podManagementPolicy: OrderedReady, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
 )";
 
+// conforms: StatefulSet | podManagementPolicy OrderedReady | one after the other when the one before is ready | same
 TEST(StatefulSet, StartsInOrderAndReplacesByName) {
   TestWorld world(kSet);
   world.settle(statefulset::plan);
@@ -36,6 +37,7 @@ TEST(StatefulSet, StartsInOrderAndReplacesByName) {
   EXPECT_EQ(json::as_string(json::at(world.pod("s-1"), "spec", "subdomain")), "svc");
 }
 
+// conforms: StatefulSet | podManagementPolicy Parallel, spec.replicas | all at once; the highest go first | same
 TEST(StatefulSet, ScalesDownFromTheTop) {
   TestWorld world(kSet);
   json::make(world.job, {"spec", "podManagementPolicy"}) = "Parallel";
@@ -44,6 +46,45 @@ TEST(StatefulSet, ScalesDownFromTheTop) {
   json::make(world.job, {"spec", "replicas"}) = 1;
   world.settle(statefulset::plan);
   EXPECT_EQ(world.names("Pod"), "s-0");
+}
+
+// conforms: StatefulSet | volumeClaimTemplates, persistentVolumeClaimRetentionPolicy | a claim for each pod, kept when the pod goes; owned by the set under whenDeleted Delete | same
+TEST(StatefulSet, EachPodHasItsClaims) {
+  TestWorld world(kSet);
+  json::make(world.job, {"spec", "podManagementPolicy"}) = "Parallel";
+  json::make(world.job, {"spec", "replicas"}) = 2;
+  json::make(world.job, {"spec", "selector"}) = json::Object{{"matchLabels", json::Object{{"a", "b"}}}};
+  json::make(world.job, {"spec", "volumeClaimTemplates"}) =
+      json::Array{json::Object{{"metadata", json::Object{{"name", "data"}}}, {"spec", json::Object{{"accessModes", json::Array{"ReadWriteOnce"}}}}}};
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1");
+  const auto& claim = *world.find("PersistentVolumeClaim", "data-s-1");
+  EXPECT_EQ(label_of(claim, "a"), "b");
+  EXPECT_TRUE(json::at(claim, "metadata", "ownerReferences").is_null());
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.pod("s-1"), "spec", "volumes"))[0], "persistentVolumeClaim", "claimName")), "data-s-1");
+  world.vanish("s-1");
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1") << "the claim is there already";
+}
+
+// conforms: StatefulSet | updateStrategy RollingUpdate, partition | from the top, one at a time, down to the partition | same
+TEST(StatefulSet, UpdatesFromTheTopDownToThePartition) {
+  TestWorld world(kSet);
+  json::make(world.job, {"spec", "podManagementPolicy"}) = "Parallel";
+  world.settle(statefulset::plan);
+  world.all_run();
+  world.settle(statefulset::plan);
+  json::make(world.job, {"spec", "updateStrategy", "rollingUpdate", "partition"}) = 2;
+  json::make(world.job, {"spec", "template", "metadata", "labels", "a"}) = "c";
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0 s-1 s-2(going)");
+  world.vanish("s-2");
+  world.settle(statefulset::plan);
+  world.all_run();
+  world.settle(statefulset::plan);
+  EXPECT_EQ(world.names("Pod"), "s-0 s-1 s-2") << "those below the partition stay";
+  EXPECT_EQ(label_of(world.pod("s-2"), "a"), "c");
+  EXPECT_EQ(label_of(world.pod("s-1"), "a"), "b");
 }
 
 TEST(ReplicaSet, KeepsTheNumber) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/strings.h"
@@ -22,9 +23,34 @@ json::Value make_pod(const json::Value& set, int index, const std::string& revis
   spec["subdomain"] = json::at(set, "spec", "serviceName");
   for (const auto& claim : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
     const auto volume = json::text(json::at(claim, "metadata", "name"));
-    array_at(pod, {"spec", "volumes"}).push_back(json::Object{{"name", volume}, {"persistentVolumeClaim", json::Object{{"claimName", fmt::format("{}-{}", volume, name)}}}});
+    auto& volumes = array_at(pod, {"spec", "volumes"});
+    // A claim takes the place of a volume of its name.
+    volumes.erase(std::remove_if(volumes.begin(), volumes.end(), [&](const auto& each) { return json::as_string(json::at(each, "name")) == volume; }), volumes.end());
+    volumes.push_back(json::Object{{"name", volume}, {"persistentVolumeClaim", json::Object{{"claimName", fmt::format("{}-{}", volume, name)}}}});
   }
   return pod;
+}
+
+/// The claims of the pod of this index that do not exist. They outlive the pod, and the set unless its retention
+/// policy says that they go with it.
+void ensure_claims(Plan& plan, const json::Value& set, const View& view, int index) {
+  const bool go_with_set = json::as_string(json::at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")) == "Delete";
+  for (const auto& from : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
+    const auto name = fmt::format("{}-{}-{}", json::as_string(json::at(from, "metadata", "name")), name_of(set), index);
+    if (view.find(kinds::kPersistentVolumeClaim, name) != nullptr) continue;
+    json::Value claim = json::Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"metadata", json::Object{{"name", name}, {"namespace", namespace_of(set)}}}};
+    for (const std::string_view field : {"labels", "annotations"}) {
+      if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value)) json::make_object(claim, {"metadata"})[field] = value;
+    }
+    for (const auto& [key, value] : json::as_object(json::at(set, "spec", "selector", "matchLabels"))) json::make_object(claim, {"metadata", "labels"})[key] = value;
+    if (go_with_set) json::make_object(claim, {"metadata"})["ownerReferences"] = json::Array{owner_reference(set)};
+    claim.as_object()["spec"] = json::at(from, "spec");
+    auto action = create(kinds::kPersistentVolumeClaim, std::move(claim));
+    action.events.push_back({false, "SuccessfulCreate", fmt::format("create Claim {} Pod {}-{} in StatefulSet {} success", name, name_of(set), index, name_of(set))});
+    action.failed_reason = "FailedCreate";
+    action.failed_prefix = "create Claim failed: ";
+    plan.actions.push_back(std::move(action));
+  }
 }
 
 int ordinal(const json::Value& set, const json::Value& pod) {
@@ -62,6 +88,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     const auto found = pods.find(index);
     if (found == pods.end()) {
       if (!ordered || settled) {
+        ensure_claims(plan, set, view, index);
         auto action = create(kinds::kPod, make_pod(set, index, revision));
         action.events.push_back({false, "SuccessfulCreate", fmt::format("create Pod {} in StatefulSet {} successful", action.name, name_of(set))});
         action.failed_reason = "FailedCreate";
