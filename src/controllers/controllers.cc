@@ -61,7 +61,7 @@ std::vector<Kind> all_kinds(bool workloads) {
   result.push_back({"mpijob-controller", r::kT9kMPIJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup}, t9k::plan, {}});
   if (workloads) {
     result.push_back({"job-controller", r::kJobs, {kinds::kPod}, batchjob::plan, {}});
-    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod}, statefulset::plan, {}});
+    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim}, statefulset::plan, {}});
     result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
     result.push_back({"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
   }
@@ -75,6 +75,7 @@ Controllers::Controllers(Env& env, client::Client& client, client::Informers& in
     frames_.push_back(std::make_unique<Frame>(Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings}, std::move(kind), options_.workers));
   }
   if (options_.workloads) nodes_ = std::make_unique<nodes::Controller>(env, client, informers_, options_.node_grace);
+  if (options_.workloads) podgc_ = std::make_unique<podgc::Controller>(env, client, caches_);
   if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
 }
 
@@ -85,6 +86,7 @@ Task<void> Controllers::start() {
   co_await informers_.wait_synced();
   for (auto& frame : frames_) frame->start();
   if (endpoints_) endpoints_->start();
+  if (podgc_) podgc_->start();
   if (nodes_) nodes_->start();
   log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
 }
@@ -92,12 +94,13 @@ Task<void> Controllers::start() {
 Task<void> Controllers::stop() {
   for (auto& frame : frames_) co_await frame->stop();
   if (endpoints_) co_await endpoints_->stop();
+  if (podgc_) co_await podgc_->stop();
   if (nodes_) co_await nodes_->stop();
   for (auto& recorder : recorders_) co_await recorder->flush();
 }
 
 bool Controllers::idle() const {
-  return std::all_of(frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); });
+  return std::all_of(frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); }) && (!podgc_ || podgc_->idle());
 }
 
 }  // namespace muster::controllers

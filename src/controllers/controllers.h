@@ -19,6 +19,7 @@
 #include "controllers/common/plan.h"
 #include "controllers/endpoints/controller.h"
 #include "controllers/nodes/controller.h"
+#include "controllers/podgc/controller.h"
 
 namespace muster::controllers {
 
@@ -55,6 +56,7 @@ class Controllers {
   std::vector<std::unique_ptr<client::EventRecorder>> recorders_;
   std::vector<std::unique_ptr<Frame>> frames_;
   std::unique_ptr<endpoints::Controller> endpoints_;
+  std::unique_ptr<podgc::Controller> podgc_;
   std::unique_ptr<nodes::Controller> nodes_;
 };
 

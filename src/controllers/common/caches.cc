@@ -23,6 +23,8 @@ const client::Resource& resource_of(std::string_view kind) {
       {kinds::kPod, &r::kPods},
       {kinds::kService, &r::kServices},
       {kinds::kEndpoints, &r::kEndpoints},
+      {kinds::kNode, &r::kNodes},
+      {kinds::kPersistentVolumeClaim, &r::kPersistentVolumeClaims},
       {kinds::kConfigMap, &r::kConfigMaps},
       {kinds::kSecret, &r::kSecrets},
       {kinds::kServiceAccount, &r::kServiceAccounts},

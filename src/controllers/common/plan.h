@@ -22,6 +22,8 @@ namespace kinds {
 inline constexpr std::string_view kPod = "Pod";
 inline constexpr std::string_view kService = "Service";
 inline constexpr std::string_view kEndpoints = "Endpoints";
+inline constexpr std::string_view kNode = "Node";
+inline constexpr std::string_view kPersistentVolumeClaim = "PersistentVolumeClaim";
 inline constexpr std::string_view kConfigMap = "ConfigMap";
 inline constexpr std::string_view kSecret = "Secret";
 inline constexpr std::string_view kServiceAccount = "ServiceAccount";

@@ -1,0 +1,27 @@
+#include "controllers/podgc/plan.h"
+
+#include "controllers/common/objects.h"
+
+namespace muster::controllers::podgc {
+
+json::Value lost_status(const json::Value& pod, Time now) {
+  json::Array conditions;
+  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
+    const auto type = json::as_string(json::at(condition, "type"));
+    if (type == "DisruptionTarget") continue;
+    json::Value kept = condition;
+    if (type == "Ready" || type == "ContainersReady") kept.as_object()["status"] = "False";
+    conditions.push_back(std::move(kept));
+  }
+  conditions.push_back(json::Object{{"type", "DisruptionTarget"},
+                                    {"status", "True"},
+                                    {"reason", "DeletionByPodGC"},
+                                    {"message", "PodGC: node no longer exists"},
+                                    {"lastTransitionTime", time_value(now)}});
+  json::Object status{{"conditions", std::move(conditions)}};
+  const auto phase = phase_of(pod);
+  if (phase != "Succeeded" && phase != "Failed") status["phase"] = "Failed";
+  return json::Object{{"status", std::move(status)}};
+}
+
+}  // namespace muster::controllers::podgc
