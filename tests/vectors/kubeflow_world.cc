@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "controllers/common/objects.h"
+#include "controllers/common/podgroup.h"
 #include "controllers/common/ssh_key.h"
 
 namespace muster::vectors {
@@ -34,6 +35,10 @@ bool stays_while_deleted(const Value& pod) {
 }
 
 }  // namespace
+
+std::string World::full_kind(const std::string& kind) const {
+  return kind == "PodGroup" ? std::string(controllers::podgroup_kind(settings_.gang)) : kind;
+}
 
 std::string World::new_uid() { return fmt::format("uid-{}", ++uids_); }
 

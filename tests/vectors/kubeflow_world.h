@@ -18,6 +18,9 @@ class World final : public controllers::View {
 
   World(PlanFunction plan, controllers::Settings settings) : plan_(std::move(plan)), settings_(std::move(settings)) {}
 
+  /// A plain "PodGroup" is the gang scheduler's.
+  [[nodiscard]] std::string full_kind(const std::string& kind) const;
+
   // What the actions do.
   void create_job(json::Value job);
   void delete_job() { job_ = nullptr; }

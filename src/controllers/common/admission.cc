@@ -20,7 +20,6 @@ Verdict admit_xgboostjob(const json::Value& job, const json::Value* old_job) {
   Verdict verdict;
   check_training_job(verdict, {.specs_field = "xgbReplicaSpecs", .container = "xgboost", .types = {"Master", "Worker"}}, job, old_job);
   const auto& specs = json::at(job, "spec", "xgbReplicaSpecs");
-  if (!specs.is_object()) return verdict;
   const auto& master = json::at(specs, "Master");
   if (!master.is_object()) {
     verdict.required("spec.xgbReplicaSpecs[Master]", "must be present");

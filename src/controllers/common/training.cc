@@ -54,6 +54,14 @@ std::string child_name(const Pass& pass, const std::string& type, int index) {
   return replace_all(fmt::format("{}-{}-{}", pass.name(), to_lower(type), index), "/", "-");
 }
 
+bool name_taken(const Pass& pass, const ReplicaSpec& replica) {
+  for (int index = 0; index < replica.replicas; ++index) {
+    const auto* pod = pass.view.find(kinds::kPod, child_name(pass, replica.type, index));
+    if (pod != nullptr && !is_controlled_by(*pod, pass.job)) return true;
+  }
+  return false;
+}
+
 int exit_code(const Pass& pass, const json::Value& pod, std::vector<Event>* exits) {
   int code = kMissingExitCode;
   for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
@@ -570,8 +578,10 @@ void TrainingKind::create_pod(Pass& pass, const ReplicaSpec& replica, int index)
 
 void TrainingKind::one_pod(Pass& pass, const ReplicaSpec& replica, int index, const json::Value& pod, std::vector<Event>& exits) const {
   if (index >= replica.replicas) delete_pod(pass.plan, pod);
-  const int code = exit_code(pass, pod, &exits);
-  if (phase_of(pod) == "Failed") {
+  const auto phase = phase_of(pod);
+  const bool ended = phase == "Failed" || phase == "Succeeded";
+  const int code = exit_code(pass, pod, ended ? &exits : &pass.plan.events);
+  if (phase == "Failed") {
     const bool by_code = replica.restart_policy == "ExitCode";
     if (replica.restart_policy == "OnFailure" || replica.restart_policy == "Always" || (by_code && code >= 128)) {
       delete_pod(pass.plan, pod);
@@ -586,7 +596,10 @@ void TrainingKind::one_pod(Pass& pass, const ReplicaSpec& replica, int index, co
 
 void TrainingKind::reconcile_pods(Pass& pass) const {
   const auto& before = json::at(pass.job, "status", "replicaStatuses");
-  for (const auto& replica : pass.replicas) {
+  // A type that cannot be completed, because a pod's name is taken by somebody else's, does not hold up the others.
+  auto order = pass.replicas;
+  std::stable_partition(order.begin(), order.end(), [&](const ReplicaSpec& replica) { return !name_taken(pass, replica); });
+  for (const auto& replica : order) {
     std::map<int, Objects> by_index;
     for (const auto* pod : pass.pods) {
       if (label_of(*pod, labels::kReplicaType) != to_lower(replica.type)) continue;
@@ -602,7 +615,7 @@ void TrainingKind::reconcile_pods(Pass& pass) const {
         one_pod(pass, replica, index, *found->second[0], exits);
       }
     }
-    // Exit codes are news only when the counters moved.
+    // The exit codes of ended pods are news only when the counters moved.
     const auto& counts = pass.counts[replica.type];
     const auto& old = json::at(before, std::string_view(replica.type));
     if (json::as_int(json::at(old, "succeeded")) != counts.succeeded || json::as_int(json::at(old, "failed")) != counts.failed) {
@@ -637,6 +650,8 @@ void TrainingKind::reconcile_services(Pass& pass, const ReplicaSpec& replica) co
     if (by_index.contains(index)) continue;
     auto service = make_child(pass.job, "v1", "Service", child_name(pass, replica.type, index));
     const auto selector = base_labels(pass, replica.type, index);
+    // One that carries the labels serves, whoever made it.
+    if (const auto* found = pass.view.find(kinds::kService, name_of(service)); found != nullptr && contains(json::at(*found, "metadata", "labels"), selector)) continue;
     json::make_object(service, {"metadata"})["labels"] = selector;
     service.as_object()["spec"] = json::Object{{"clusterIP", "None"}, {"selector", selector}, {"ports", ports}};
     auto action = create(kinds::kService, std::move(service));

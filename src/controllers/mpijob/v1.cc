@@ -20,7 +20,7 @@ json::Value config_map(const Pass& pass, const Objects& workers, int replicas, b
   std::string hostfile, hosts = "#!/bin/sh";
   if (gpu_launcher) {
     hostfile = fmt::format("{} slots={}\n", launcher_name(pass.job), slots);
-    hosts += fmt::format("\necho {}:{}", launcher_name(pass.job), slots);
+    hosts += fmt::format("\necho {}:{}\n", launcher_name(pass.job), slots);
   }
   for (int i = 0; i < replicas; ++i) hostfile += fmt::format("{} slots={}\n", worker_name(pass.job, i), slots);
   for (const auto* worker : running(workers)) hosts += fmt::format("\necho {}:{}", name_of(*worker), slots);
@@ -66,7 +66,7 @@ void create_worker(Pass& pass, const ReplicaSpec& replica, int index) {
 void create_launcher(Pass& pass, const ReplicaSpec& replica, const std::string& account, bool gpu_launcher) {
   auto pod = pod_from(pass, replica, launcher_name(pass.job));
   if (!json::as_string(json::at(*replica.pod_template, "spec", "restartPolicy")).empty()) {
-    pass.event(true, "SetPodTemplateRestartPolicy", "Restart policy in pod template will be overwritten by restart policy in replica spec");
+    pass.event(true, "SettedPodTemplateRestartPolicy", "Restart policy in pod template will be overwritten by restart policy in replica spec");
   }
   set_label(pod, labels::kJobRole, "master");
   json::make_object(pod, {"spec"})["serviceAccountName"] = account;

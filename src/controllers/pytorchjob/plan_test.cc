@@ -27,6 +27,7 @@ std::string env_of(const json::Value& pod, std::string_view name) {
   return "(none)";
 }
 
+// conforms: PyTorchJob | annotation muster.dev/on-preempt: requeue | not known | a preempted job goes and comes back as a whole with its submission time
 TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
   TestWorld world(kJob);
   world.settle(plan);

@@ -44,6 +44,8 @@ std::string words(const json::Value& container, std::string_view field) {
 }
 const json::Value& container(const json::Value& pod) { return json::as_array(json::at(pod, "spec", "containers"))[0]; }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | worker.cmd, extraMPIArgs, mca, mpiHome, ssh | one mpirun made of all of them; workers run sshd; the template's command is ignored | same, the order of the arguments is ours
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | scheduler.t9kScheduler | PodGroup of all pods with queue and priority; labels group-name, queue, role | same
 TEST(T9kMPIJob, OneMpirunFromAllFields) {
   TestWorld world(kJob);
   world.settle(plan);
@@ -58,6 +60,8 @@ TEST(T9kMPIJob, OneMpirunFromAllFields) {
   EXPECT_EQ(label_of(world.pod("mpi-example-worker-1"), "scheduler.tensorstack.dev/role"), "worker");
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | status.phase, conditions | Pending, Running, Succeeded with the manual's conditions | same; Running is False after the end
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | runPolicy.cleanUpWorkers | workers go at the end, the launcher stays | same
 TEST(T9kMPIJob, LifeAndEnd) {
   TestWorld world(kJob);
   world.settle(plan);
@@ -77,6 +81,7 @@ TEST(T9kMPIJob, LifeAndEnd) {
   EXPECT_EQ(json::as_int(json::at(world.job, "status", "aggregate", "deleted")), 2);
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | launcher exit code | not 0: Failed | same
 TEST(T9kMPIJob, ALauncherThatFailsFailsTheJob) {
   TestWorld world(kJob);
   world.settle(plan);
@@ -88,6 +93,7 @@ TEST(T9kMPIJob, ALauncherThatFailsFailsTheJob) {
   EXPECT_EQ(world.conditions(), "ReplicaFailure=False Initialized=True Running=False Completed=False Failed=True");
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | a worker is lost | the parent makes it again | same, counted in restartCount, ReplicaFailure meanwhile
 TEST(T9kMPIJob, ALostWorkerIsMadeAgainAndCounted) {
   TestWorld world(kJob);
   world.settle(plan);
@@ -106,6 +112,7 @@ TEST(T9kMPIJob, ALostWorkerIsMadeAgainAndCounted) {
   EXPECT_NE(world.conditions().find("ReplicaFailure=False"), std::string::npos);
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | runMode.pause, resumeSpecs | pods go, Paused; Resuming with the resume settings, Running | same
 TEST(T9kMPIJob, PauseAndResume) {
   TestWorld world(kJob);
   json::make(world.job, {"spec", "runMode", "pause", "resumeSpecs"}) =
@@ -130,6 +137,7 @@ TEST(T9kMPIJob, PauseAndResume) {
   EXPECT_EQ(world.phase(), "Running");
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | runMode.debug | sleep and sshd, nothing is trained | same
 TEST(T9kMPIJob, DebugNeverTrains) {
   TestWorld world(kJob);
   json::make(world.job, {"spec", "runMode", "debug", "enabled"}) = true;
@@ -139,6 +147,7 @@ TEST(T9kMPIJob, DebugNeverTrains) {
   EXPECT_EQ(words(container(world.pod("mpi-example-worker-0")), "command"), "/usr/sbin/sshd -D");
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | updates | resumeSpecs are immutable | same, and so is all but pause.enabled
 TEST(T9kMPIJob, OnlyThePauseSwitchMayChange) {
   TestWorld world(kJob);
   auto changed = world.job;

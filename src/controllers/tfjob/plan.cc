@@ -37,7 +37,7 @@ std::string tf_config(const Pass& pass, const std::string& type, int index) {
       servers = pass.find("PS") == nullptr ? json::Value() : json::Value(cluster["ps"]);
       workers[std::to_string(index)] = mine;
     }
-    return json::dump(json::Object{{"sparseCluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
+    return json::dump(json::Object{{"cluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
   }
   json::Object all;
   for (auto& [name, addresses] : cluster) all[name] = std::move(addresses);
