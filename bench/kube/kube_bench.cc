@@ -95,14 +95,14 @@ int main() {
   print("validate update", measure([&] { (void)kube::validate_update(gvk, true, changed, made); }, 2000));
   print("track create", measure([&] {
           json::Value copy = made;
-          kube::track_update(&kube::shape_of(type), std::nullopt, copy, request);
+          kube::track_update(&kube::shape_of(type), nullptr, copy, request);
         }, 500));
   json::Value tracked = made;
-  kube::track_update(&kube::shape_of(type), std::nullopt, tracked, request);
+  kube::track_update(&kube::shape_of(type), nullptr, tracked, request);
   print("track update of labels", measure([&] {
           json::Value copy = tracked;
           copy.at("metadata").as_object()["labels"] = json::Object{{"a", "b"}};
-          kube::track_update(&kube::shape_of(type), tracked, copy, request);
+          kube::track_update(&kube::shape_of(type), &tracked, copy, request);
         }, 500));
   print("strategic patch of a condition", measure([&] {
           json::Value copy = made;

@@ -96,8 +96,8 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
 
 Result<void> check_patched(Call& call, json::Value& object) {
   const Resource& resource = *call.resource;
-  const std::string patched = json::dump(object).substr(0, 4096);
   const auto refuse = [&](const std::string& why) {
+    const std::string patched = json::dump(object).substr(0, 4096);
     Cause cause{"FieldValueInvalid", fmt::format("Invalid value: {}: {}", quoted(patched), why), "patch"};
     return fail(kube::invalid(kube::Gvk(), "", {std::move(cause)}));
   };
@@ -133,7 +133,7 @@ Result<WriteOptions> write_options(const Call& call, std::string_view options_ki
 
 Result<DeleteRequest> delete_request(const Call& call) {
   json::Value options = json::Object();
-  if (!call.request.body.empty()) {
+  if (!call.request.body.empty() || call.request.value.has_value()) {
     auto body = decode_body(call.request, *call.resource, "DeleteOptions", false);
     if (!body) {
       const std::string why = go_json_error(call.request.body);

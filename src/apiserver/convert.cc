@@ -60,6 +60,10 @@ std::size_t head_length(std::string_view bytes) {
   return found == std::string_view::npos ? 1 : found;
 }
 
+bool stored_as_served(const Resource& resource, const Stored& stored) {
+  return resource.same_as_storage() && json::as_string(json::at(stored.object, "apiVersion")) == resource.storage_api_version;
+}
+
 }  // namespace
 
 json::Value to_served(const Resource& resource, const json::Value& stored) {
@@ -78,8 +82,16 @@ json::Value to_stored(const Resource& resource, json::Value served) {
   return result;
 }
 
+kube::ObjectPtr served_object(const Resource& resource, const StoredPtr& stored) {
+  // The image's own tree, kept alive by the record around it.
+  if (stored_as_served(resource, *stored)) return {stored, &stored->object};
+  json::Value object = to_served(resource, stored->object);
+  object.get_object()["apiVersion"] = resource.api_version();
+  return std::make_shared<const json::Value>(std::move(object));
+}
+
 Bytes served_bytes(const Resource& resource, const Stored& stored) {
-  if (resource.same_as_storage() && json::as_string(json::at(stored.object, "apiVersion")) == resource.storage_api_version) return stored.bytes;
+  if (stored_as_served(resource, stored)) return stored.bytes;
   json::Value object = to_served(resource, stored.object);
   object.get_object()["apiVersion"] = resource.api_version();
   return std::make_shared<const std::string>(json::dump(object));

@@ -3,6 +3,7 @@
 
 #include "apiserver/image.h"
 #include "apiserver/resources.h"
+#include "kube/shared.h"
 
 namespace muster::apiserver {
 
@@ -10,6 +11,8 @@ namespace muster::apiserver {
 json::Value to_served(const Resource& resource, const json::Value& stored);
 /// What a client sent, in the stored form.
 json::Value to_stored(const Resource& resource, json::Value served);
+/// A stored object as served; the image's own when the versions agree.
+kube::ObjectPtr served_object(const Resource& resource, const StoredPtr& stored);
 /// The JSON of a stored object as served; the stored bytes themselves when the versions agree.
 Bytes served_bytes(const Resource& resource, const Stored& stored);
 /// The object of a list: built-in kinds leave out kind and apiVersion.

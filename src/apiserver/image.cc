@@ -9,8 +9,8 @@ namespace muster::apiserver {
 namespace {
 
 /// History of one kind is bounded both ways; a watcher that falls behind is told to list again.
-constexpr std::size_t kHistoryChangesMax = 10'000;
-constexpr std::size_t kHistoryBytesMax = 8 * 1024 * 1024;
+constexpr std::size_t kHistoryChangesMax = 100'000;
+constexpr std::size_t kHistoryBytesMax = 64 * 1024 * 1024;
 constexpr std::size_t kHistoryChangesMin = 500;
 constexpr std::size_t kResumeChangesMax = 20'000;
 

@@ -307,25 +307,30 @@ Error not_acceptable(const Resource& resource, bool list) {
 
 }  // namespace
 
-Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const Stored& stored) {
+Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored) {
   switch (accepted.form) {
     case Form::kTable: {
       const auto included = check_include(call);
       if (!included) return fail(included.error());
       TableParts parts;
-      parts.resource_version = std::to_string(stored.revision);
-      const auto shared = std::make_shared<const Stored>(stored);
-      return as_negotiated(accepted, status, table_text(core, call, accepted, {shared}, parts, true) + "\n");
+      parts.resource_version = std::to_string(stored->revision);
+      return as_negotiated(accepted, status, table_text(core, call, accepted, {stored}, parts, true) + "\n");
     }
     case Form::kPartialObject:
-      return as_negotiated(accepted, status, json::dump(partial_metadata(stored.object)) + "\n");
+      return as_negotiated(accepted, status, json::dump(partial_metadata(stored->object)) + "\n");
     case Form::kPartialObjectList:
     case Form::kDiscovery:
       return fail(not_acceptable(*call.resource, false));
     case Form::kObject:
       break;
   }
-  return as_negotiated(accepted, status, *served_bytes(*call.resource, stored) + "\n");
+  if (call.request.wants_value) {
+    net::Response response;
+    response.status = status;
+    response.value = served_object(*call.resource, stored);
+    return response;
+  }
+  return as_negotiated(accepted, status, *served_bytes(*call.resource, *stored) + "\n");
 }
 
 Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted) {
@@ -337,7 +342,7 @@ Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted
   }
   const StoredPtr stored = core.find(*call.resource, call.ns, call.name);
   if (!stored) co_return fail(not_found(*call.resource, call.name));
-  co_return object_response(core, call, accepted, 200, *stored);
+  co_return object_response(core, call, accepted, 200, stored);
 }
 
 Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accepted) {

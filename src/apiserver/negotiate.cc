@@ -6,6 +6,7 @@
 #include "apiserver/go_json.h"
 #include "base/strings.h"
 #include "kube/protobuf.h"
+#include "kube/shared.h"
 
 namespace muster::apiserver {
 namespace {
@@ -107,7 +108,11 @@ std::string media_type(const net::Request& request) {
 Result<Body> decode_body(const net::Request& request, const Resource& resource, std::string_view kind, bool want_duplicates) {
   const std::string type = media_type(request);
   Body body;
-  if (type.empty() || type == "application/json") {
+  if (const auto* given = std::any_cast<kube::ObjectPtr>(&request.value)) {
+    auto value = kube::settled(**given);
+    if (!value) return fail(bad_request(value.error().message));
+    body.value = std::move(*value);
+  } else if (type.empty() || type == "application/json") {
     auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields) : json::parse(request.body);
     if (!value) {
       const std::string shown = request.body.empty() ? "<empty>" : request.body.substr(0, 1024);

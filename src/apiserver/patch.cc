@@ -11,6 +11,7 @@
 #include "kube/defaults.h"
 #include "kube/meta.h"
 #include "kube/pod.h"
+#include "kube/shared.h"
 #include "kube/strategic.h"
 #include "kube/validate.h"
 
@@ -37,6 +38,11 @@ Result<PatchType> patch_type(const Call& call) {
 }
 
 Result<json::Value> patch_body(const Call& call, PatchType type) {
+  if (const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value)) {
+    auto value = kube::settled(**given);
+    if (!value) return fail(bad_request(value.error().message));
+    return value;
+  }
   if (type == PatchType::kApply) {
     auto value = json::parse_yaml_one(call.request.body);
     if (!value) return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
@@ -236,7 +242,7 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
         *options);
   }
   if (!stored) co_return fail(stored.error());
-  auto response = object_response(core, call, accepted, created ? 201 : 200, **stored);
+  auto response = object_response(core, call, accepted, created ? 201 : 200, *stored);
   if (!response) co_return response;
   co_return with_warnings(std::move(*response), call);
 }

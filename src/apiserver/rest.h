@@ -42,7 +42,7 @@ Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accep
 Task<Result<net::Response>> read_usage(Core& core, Call& call);
 
 /// One object in the negotiated form; Tables need `now`.
-Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const Stored& stored);
+Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
 /// The Table of some objects, as text.
 struct TableParts {
   std::string resource_version, continue_token;

@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "kube/selector.h"
+#include "kube/shared.h"
 #include "kube/strategic.h"
 #include "kube/table.h"
 
@@ -93,11 +94,12 @@ Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accept
   if (!options) co_return fail(options.error());
   options->subresource = "";  // an ordinary update of the replicas: it bumps the generation
   const std::string type = media_type(call.request);
-  auto body = json::parse(call.request.body);
+  const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value);
+  auto body = given != nullptr ? kube::settled(**given) : json::parse(call.request.body);
   if (call.verb == "update") {
     auto decoded = decode_body(call.request, *call.resource, "Scale", false);
     body = decoded ? Result<json::Value>(std::move(decoded->value)) : Result<json::Value>(fail(decoded.error()));
-  } else if (type == "application/apply-patch+yaml") {
+  } else if (given == nullptr && type == "application/apply-patch+yaml") {
     body = json::parse_yaml_one(call.request.body);
   }
   if (!body) co_return fail(bad_request(body.error().message));

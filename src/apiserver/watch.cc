@@ -14,7 +14,7 @@
 namespace muster::apiserver {
 namespace {
 
-constexpr std::size_t kChunkBytes = 64 * 1024;
+constexpr std::size_t kChunkBytes = 1024 * 1024;
 constexpr auto kBookmarkEvery = std::chrono::seconds(60);
 
 std::string line_of(std::string_view type, std::string_view object) {
@@ -73,6 +73,7 @@ class Watch final : public Fanout::Target {
     collection_.subscribe(&subscription_);
     core_.sleepers.insert(signal_.get());
     ++core_.watches;
+    values_ = call.request.wants_value && accepted_.form == Form::kObject;
   }
   ~Watch() override {
     core_.fanout.remove(*this);
@@ -134,13 +135,13 @@ class Watch final : public Fanout::Target {
     }
     told_ = snapshot;
     for (const StoredPtr& stored : objects) {
-      pending_ += line_of("ADDED", object_text(*stored));
-      if (pending_.size() >= kChunkBytes) {
+      add("ADDED", stored);
+      if (pending_.size() + batch_bytes_ >= kChunkBytes) {
         const bool sent = co_await flush();
         if (!sent) co_return false;
       }
     }
-    if (wanted_.mark_initial_end) pending_ += bookmark(snapshot, true);
+    if (wanted_.mark_initial_end) add_bookmark(snapshot, true);
     const bool sent = co_await flush();
     co_return sent;
   }
@@ -175,7 +176,7 @@ class Watch final : public Fanout::Target {
       const Duration now = core_.env.monotonic();
       if (now - started >= limit) {
         if (wanted_.bookmarks && core_.image.revision() > told_) {
-          pending_ += bookmark(core_.image.revision(), false);
+          add_bookmark(core_.image.revision(), false);
           co_await flush();
         }
         co_return;
@@ -184,7 +185,7 @@ class Watch final : public Fanout::Target {
         last_bookmark = now;
         if (core_.image.revision() > told_) {
           told_ = core_.image.revision();
-          pending_ += bookmark(told_, false);
+          add_bookmark(told_, false);
           const bool marked = co_await flush();
           if (!marked) co_return;
           continue;
@@ -200,7 +201,7 @@ class Watch final : public Fanout::Target {
 
   /// While nothing else is to be done, takes the newest change along for the fan-out. False: run() must look.
   bool take(const Change& change) {
-    if (!idle_ || cursor_ + 1 != collection_.next_sequence() || line_bytes_ > kChunkBytes) return false;
+    if (values_ || !idle_ || cursor_ + 1 != collection_.next_sequence() || line_bytes_ > kChunkBytes) return false;
     ++cursor_;
     if (change.revision <= wanted_.from) return true;
     told_ = change.revision;
@@ -235,7 +236,7 @@ class Watch final : public Fanout::Target {
       if (change->revision <= wanted_.from) continue;
       told_ = change->revision;
       const bool last = cursor_ >= collection_.next_sequence();
-      if (last && pending_.empty()) {
+      if (last && pending_.empty() && !values_) {
         const Bytes line = shared_line(*change);
         if (line) {
           const auto written = co_await writer_.write(line);
@@ -244,7 +245,7 @@ class Watch final : public Fanout::Target {
         }
       }
       append(*change);
-      if (pending_.size() >= kChunkBytes || cursor_ >= collection_.next_sequence()) {
+      if (pending_.size() + batch_bytes_ >= kChunkBytes || cursor_ >= collection_.next_sequence()) {
         const bool sent = co_await flush();
         if (!sent) co_return false;
       }
@@ -253,6 +254,10 @@ class Watch final : public Fanout::Target {
   }
 
   Task<bool> flush() {
+    if (values_) {
+      const bool sent = co_await flush_values();
+      co_return sent;
+    }
     if (pending_.empty()) co_return true;
     auto chunk = std::make_shared<const std::string>(std::move(pending_));
     pending_.clear();
@@ -260,7 +265,15 @@ class Watch final : public Fanout::Target {
     co_return written.has_value();
   }
 
+  Task<bool> flush_values() {
+    if (batch_.empty()) co_return true;
+    auto batch = std::make_shared<const std::vector<kube::Watched>>(std::exchange(batch_, {}));
+    const auto written = co_await writer_.write_value(kube::WatchBatch(std::move(batch)), std::exchange(batch_bytes_, 0));
+    co_return written.has_value();
+  }
+
   Task<void> send_error(Error error) {
+    if (values_) batch_.push_back({"ERROR", std::make_shared<const json::Value>(status_of(error))});
     pending_ += line_of("ERROR", json::dump(status_of(error)));
     co_await flush();
   }
@@ -302,18 +315,41 @@ class Watch final : public Fanout::Target {
     if (type.empty()) return;
     if (type == "DELETED" && !change.deleted) {
       // It left the selection: the old content under the new revision.
-      Stored old = *change.before;
-      json::make(old.object, {"metadata", "resourceVersion"}) = std::to_string(change.revision);
-      old.revision = change.revision;
-      old.bytes = std::make_shared<const std::string>(json::dump(old.object));
-      pending_ += line_of(type, object_text(old));
+      const auto old = std::make_shared<Stored>(*change.before);
+      json::make(old->object, {"metadata", "resourceVersion"}) = std::to_string(change.revision);
+      old->revision = change.revision;
+      old->bytes = std::make_shared<const std::string>(json::dump(old->object));
+      add(type, old);
+      return;
+    }
+    if (values_) {
+      add(type, change.after);
       return;
     }
     if (const Bytes line = shared_line(change)) {
       pending_ += *line;
       return;
     }
-    pending_ += line_of(type, object_text(*change.after));
+    add(type, change.after);
+  }
+
+  void add(std::string_view type, const StoredPtr& stored) {
+    if (!values_) {
+      pending_ += line_of(type, object_text(*stored));
+      return;
+    }
+    batch_.push_back({type, served_object(*call_.resource, stored)});
+    batch_bytes_ += stored->bytes->size();
+  }
+
+  void add_bookmark(Revision revision, bool initial_end) {
+    if (!values_) {
+      pending_ += bookmark(revision, initial_end);
+      return;
+    }
+    json::Value object = {{"kind", call_.resource->info.kind}, {"apiVersion", call_.resource->api_version()}, {"metadata", {{"resourceVersion", std::to_string(revision)}}}};
+    if (initial_end) json::make(object, {"metadata", "annotations", "k8s.io/initial-events-end"}) = "true";
+    batch_.push_back({"BOOKMARK", std::make_shared<const json::Value>(std::move(object))});
   }
 
   std::string object_text(const Stored& stored) const {
@@ -362,6 +398,9 @@ class Watch final : public Fanout::Target {
   std::uint64_t cursor_ = 0;
   Revision told_ = 0;  // the revision the client knows of
   std::string pending_;
+  bool values_ = false;  // the client is in this process: objects instead of lines
+  std::vector<kube::Watched> batch_;
+  std::size_t batch_bytes_ = 0;
   mutable bool columns_sent_ = false;
 };
 

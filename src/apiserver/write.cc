@@ -42,7 +42,7 @@ Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accep
   if (!object) co_return fail(object.error());
   const auto stored = co_await core.writer->create(call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
   if (!stored) co_return fail(stored.error());
-  auto response = object_response(core, call, accepted, 201, **stored);
+  auto response = object_response(core, call, accepted, 201, *stored);
   if (!response) co_return response;
   co_return with_warnings(std::move(*response), call);
 }
@@ -60,7 +60,7 @@ Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accep
     json::remove(*object, {"metadata", "resourceVersion"});
     const auto made = co_await core.writer->create(call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
     if (!made) co_return fail(made.error());
-    co_return object_response(core, call, accepted, 201, **made);
+    co_return object_response(core, call, accepted, 201, *made);
   }
   if (exists && needs_version(*call.resource) && kube::resource_version_of(*object).empty()) {
     kube::Gvk gvk = call.resource->info.gvk();
@@ -71,7 +71,7 @@ Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accep
   const auto stored = co_await core.writer->update(
       call.resource, call.ns, call.name, [&object](const json::Value&) -> Result<json::Value> { return *object; }, *options);
   if (!stored) co_return fail(stored.error());
-  auto response = object_response(core, call, accepted, 200, **stored);
+  auto response = object_response(core, call, accepted, 200, *stored);
   if (!response) co_return response;
   co_return with_warnings(std::move(*response), call);
 }
@@ -94,7 +94,7 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
     net::Response response = encode(accepted, 200, success_status(*call.resource, call.name, kube::uid_of(deleted->object->object)));
     co_return with_warnings(std::move(response), call);
   }
-  auto response = object_response(core, call, accepted, 200, *deleted->object);
+  auto response = object_response(core, call, accepted, 200, deleted->object);
   if (!response) co_return response;
   co_return with_warnings(std::move(*response), call);
 }

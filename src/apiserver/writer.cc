@@ -114,7 +114,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   metadata["creationTimestamp"] = format_time(now);
   prepare_create(*resource, object, now);
   // Fields belong to the writer as it sent them; what admission adds belongs to nobody.
-  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), std::nullopt, object, apply_request(*resource, options, now));
+  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), nullptr, object, apply_request(*resource, options, now));
   const auto admitted = co_await core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
 
@@ -189,7 +189,7 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
   const json::Value& managers = json::at(live, "metadata", "managedFields");
   if (!options.apply && !managers.is_null() && json::at(next, "metadata", "managedFields").is_null()) json::make(next, {"metadata", "managedFields"}) = managers;
   if (!options.manager.empty() && !options.apply && !same_content(next, live)) {
-    kube::track_update(resource.shape(), live, next, apply_request(resource, options, core_.env.now()));
+    kube::track_update(resource.shape(), &live, next, apply_request(resource, options, core_.env.now()));
   }
   return next;
 }
@@ -203,7 +203,9 @@ Task<Result<StoredPtr>> Writer::update(ResourcePtr resource, std::string ns, std
   if (!options.uid.empty() && options.uid != kube::uid_of(current->object)) {
     co_return fail(conflict(*resource, name, fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", options.uid, kube::uid_of(current->object))));
   }
-  const json::Value live = to_served(*resource, current->object);
+  // The image's own tree; only a kind that is served otherwise than stored needs one of its own.
+  const kube::ObjectPtr served = served_object(*resource, current);
+  const json::Value& live = *served;
   auto computed = compute(live);
   if (!computed) co_return fail(computed.error());
   auto next = finish_update(*resource, std::move(*computed), live, options);

@@ -115,7 +115,7 @@ class RestClient final : public Client {
       : env_(env), http_(std::move(http)), options_(std::move(options)) {}
 
   Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) override {
-    auto answer = co_await send("GET", object_path(resource, ns, name, ""), "", "");
+    auto answer = co_await send("GET", object_path(resource, ns, name, ""), nullptr, "");
     co_return answer;
   }
 
@@ -129,7 +129,7 @@ class RestClient final : public Client {
       if (next.empty()) query.add("resourceVersion", options.resource_version);
       if (options.limit > 0) query.add("limit", std::to_string(options.limit));
       query.add("continue", next);
-      auto answer = co_await send("GET", kind.path(options.ns) + query.text(), "", "");
+      auto answer = co_await send("GET", kind.path(options.ns) + query.text(), nullptr, "");
       if (!answer && !next.empty() && (answer.error().code == Code::kExpired || answer.error().code == Code::kGone)) {
         // The snapshot of the first page is forgotten: once more, in one piece.
         out.items.clear();
@@ -152,8 +152,8 @@ class RestClient final : public Client {
     }
   }
 
-  Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object) override {
-    auto answer = co_await send("POST", resource.path(ns), json::dump(object), "application/json");
+  Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object, Answer wanted) override {
+    auto answer = co_await send("POST", resource.path(ns), std::move(object), "application/json", wanted);
     co_return answer;
   }
 
@@ -167,14 +167,14 @@ class RestClient final : public Client {
   }
 
   Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
-                                  json::Value patch) override {
+                                  json::Value patch, Answer wanted) override {
     auto target = object_path(resource, ns, name, subresource);
     if (type == PatchType::kApply) {
       Query query;
       query.add("fieldManager", options_.user_agent).add("force", "true");
       target += query.text();
     }
-    auto answer = co_await send("PATCH", std::move(target), json::dump(patch), content_type_of(type));
+    auto answer = co_await send("PATCH", std::move(target), std::move(patch), content_type_of(type), wanted);
     co_return answer;
   }
 
@@ -183,21 +183,20 @@ class RestClient final : public Client {
     if (options.grace_s >= 0) body["gracePeriodSeconds"] = options.grace_s;
     if (!options.propagation.empty()) body["propagationPolicy"] = options.propagation;
     if (!options.uid.empty()) body["preconditions"] = json::Object{{"uid", options.uid}};
-    auto answer = co_await send("DELETE", object_path(resource, ns, name, ""), json::dump(json::Value(std::move(body))), "application/json");
+    auto answer = co_await send("DELETE", object_path(resource, ns, name, ""), json::Value(std::move(body)), "application/json", Answer::kNone);
     if (!answer) co_return tl::unexpected(std::move(answer.error()));
     co_return Result<void>{};
   }
 
   Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
-                                             json::Value body) override {
-    auto answer = co_await send("POST", object_path(resource, ns, name, subresource), json::dump(body), "application/json");
+                                             json::Value body, Answer wanted) override {
+    auto answer = co_await send("POST", object_path(resource, ns, name, subresource), std::move(body), "application/json", wanted);
     co_return answer;
   }
 
   Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) override {
-    auto text = body.is_null() ? std::string() : json::dump(body);
     const std::string_view type = body.is_null() ? "" : method == "PATCH" ? "application/merge-patch+json" : "application/json";
-    auto answer = co_await send(std::move(method), std::move(target), std::move(text), type);
+    auto answer = co_await send(std::move(method), std::move(target), std::move(body), type);
     co_return answer;
   }
 
@@ -209,6 +208,7 @@ class RestClient final : public Client {
     const auto target = resource.path(options.ns) + query.text();
     co_await renew_token(/*refused=*/false);
     auto request = make_request("GET", target);
+    request.wants_value = http_->takes_values();
     const auto what = fmt::format("watch {}", request.target);
     auto opened = co_await http_->stream(std::move(request));
     if (!opened) co_return tl::unexpected(std::move(opened.error()));
@@ -218,6 +218,10 @@ class RestClient final : public Client {
       co_return fail(error_of(stream->status(), body, what));
     }
     const OnStop on_stop(options.stop, stream);
+    if (http_->takes_values()) {
+      auto ended = co_await follow_values(*stream, options, each);
+      co_return ended;
+    }
     Lines lines;
     while (!(options.stop && options.stop->stopped())) {
       const auto bytes = co_await stream->read();
@@ -269,8 +273,25 @@ class RestClient final : public Client {
       return fail(error_of_status(status, static_cast<int>(json::as_int(json::at(status, "code"), 500))));
     }
     if (!parsed->is_object() || event.type.empty()) return fail(Code::kInternal, fmt::format("{}: a line is not a watch event", what));
-    event.object = std::move(parsed->as_object()["object"]);
+    event.object = std::make_shared<const json::Value>(std::move(parsed->as_object()["object"]));
     return event;
+  }
+
+  static Task<Result<void>> follow_values(net::ResponseStream& stream, const ListOptions& options, const std::function<bool(WatchEvent)>& each) {
+    while (!(options.stop && options.stop->stopped())) {
+      const auto value = co_await stream.read_value();
+      if (options.stop && options.stop->stopped()) break;
+      if (!value) co_return tl::unexpected(value.error());
+      const auto* batch = std::any_cast<kube::WatchBatch>(&*value);
+      if (batch == nullptr) break;
+      for (const kube::Watched& watched : **batch) {
+        if (watched.type == "ERROR") {
+          co_return fail(error_of_status(*watched.object, static_cast<int>(json::as_int(json::at(*watched.object, "code"), 500))));
+        }
+        if (!each({std::string(watched.type), watched.object})) co_return Result<void>{};
+      }
+    }
+    co_return Result<void>{};
   }
 
   static Task<std::string> read_body(net::ResponseStream& stream) {
@@ -331,22 +352,33 @@ class RestClient final : public Client {
 
   Task<Result<json::Value>> put(const Resource& resource, json::Value object, std::string subresource) {
     const auto path = object_path(resource, std::string(kube::namespace_of(object)), std::string(kube::name_of(object)), subresource);
-    auto answer = co_await send("PUT", path, json::dump(object), "application/json");
+    auto answer = co_await send("PUT", path, std::move(object), "application/json");
     co_return answer;
   }
 
   /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again then.
-  Task<Result<json::Value>> send(std::string method, std::string target, std::string body, std::string_view content_type) {
+  Task<Result<json::Value>> send(std::string method, std::string target, json::Value body, std::string_view content_type,
+                                 Answer wanted = Answer::kObject) {
     const auto what = fmt::format("{} {}", method, target);
     bool renewed = false;
+    std::string text;
+    ObjectPtr value;
+    if (!body.is_null()) {
+      if (http_->takes_values()) value = std::make_shared<const json::Value>(std::move(body));
+      else text = json::dump(body);
+    }
     for (int tries = 1;; ++tries) {
       co_await renew_token(/*refused=*/false);
       auto request = make_request(method, target);
-      request.body = body;
+      request.body = text;
+      if (value) request.value = value;
+      request.wants_value = http_->takes_values();
       if (!content_type.empty()) request.headers.set("Content-Type", std::string(content_type));
       auto response = co_await http_->request(std::move(request));
       if (!response) co_return tl::unexpected(std::move(response.error()));
       if (response->status >= 200 && response->status < 300) {
+        if (wanted == Answer::kNone) co_return json::Value();
+        if (const auto* object = std::any_cast<ObjectPtr>(&response->value)) co_return json::Value(**object);
         if (trim(response->body).empty()) co_return json::Value();
         auto parsed = json::parse(response->body);
         if (parsed) co_return std::move(*parsed);

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "client/exec_credential.h"
 #include "json/json.h"
+#include "kube/shared.h"
 #include "net/client.h"
 
 namespace muster::client {
@@ -74,10 +75,15 @@ struct DeleteOptions {
   std::string uid;                      // precondition, when set
 };
 
+using ObjectPtr = kube::ObjectPtr;
+
 struct WatchEvent {
   std::string type;   // ADDED MODIFIED DELETED BOOKMARK
-  json::Value object;
+  ObjectPtr object;
 };
+
+/// Whether the caller of a write looks at what became of the object; what nobody reads need not be decoded.
+enum class Answer { kObject, kNone };
 
 class Client {
  public:
@@ -85,16 +91,16 @@ class Client {
 
   virtual Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) = 0;
   virtual Task<Result<List>> list(const Resource& resource, ListOptions options) = 0;
-  virtual Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object) = 0;
+  virtual Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object, Answer answer = Answer::kObject) = 0;
   virtual Task<Result<json::Value>> update(const Resource& resource, json::Value object) = 0;
   virtual Task<Result<json::Value>> update_status(const Resource& resource, json::Value object) = 0;
   /// `subresource` empty for the object itself, else "status", "scale", …
   virtual Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
-                                          json::Value patch) = 0;
+                                          json::Value patch, Answer answer = Answer::kObject) = 0;
   virtual Task<Result<void>> remove(const Resource& resource, std::string ns, std::string name, DeleteOptions options) = 0;
   /// POST to a subresource, e.g. "binding" or "eviction".
   virtual Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
-                                                     json::Value body) = 0;
+                                                     json::Value body, Answer answer = Answer::kObject) = 0;
   /// Any path, for discovery and raw requests. `body` null: none.
   virtual Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) = 0;
   /// Watches from options.resource_version until the stream ends (ok) or fails; `each` returns false to stop.

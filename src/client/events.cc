@@ -16,7 +16,7 @@ namespace {
 /// keep two recorders apart.
 std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now().us) * 1000 + env.random() % 1000; }
 
-constexpr std::size_t kQueueMax = 2'000;
+constexpr std::size_t kQueueMax = 20'000;  // the Scheduled events of a large gang
 constexpr std::size_t kKnownMax = 4'096;
 constexpr std::size_t kMessageBytesMax = 1'024;
 
@@ -87,7 +87,7 @@ Task<void> write_one(std::shared_ptr<State> state, KnownPtr known) {
   const auto last = format_time(known->last);
   if (known->created) {
     json::Value patch = json::Object{{"count", known->count}, {"lastTimestamp", last}};
-    const auto patched = co_await state->client.patch(resources::kEvents, known->ns, known->name, "", PatchType::kMerge, std::move(patch));
+    const auto patched = co_await state->client.patch(resources::kEvents, known->ns, known->name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
     if (patched) co_return;
     if (patched.error().code != Code::kNotFound) {
       log::debug("client", "event not counted up name={} error=\"{}\"", known->name, patched.error().message);
@@ -103,7 +103,7 @@ Task<void> write_one(std::shared_ptr<State> state, KnownPtr known) {
   json::make(known->object, {"count"}) = known->count;
   json::make(known->object, {"lastTimestamp"}) = last;
   json::Value copy = known->object;
-  const auto created = co_await state->client.create(resources::kEvents, known->ns, std::move(copy));
+  const auto created = co_await state->client.create(resources::kEvents, known->ns, std::move(copy), Answer::kNone);
   if (created) {
     known->created = true;
   } else {

@@ -44,9 +44,8 @@ struct State {
     }
   }
 
-  void set(json::Value value) {
-    auto key = key_of(value);
-    auto fresh = std::make_shared<const json::Value>(std::move(value));
+  void set(ObjectPtr fresh) {
+    auto key = key_of(*fresh);
     auto [at, added] = objects.try_emplace(std::move(key), nullptr);
     if (!added && kube::resource_version_of(*at->second) == kube::resource_version_of(*fresh)) return;
     const auto old_object = std::exchange(at->second, fresh);
@@ -75,7 +74,7 @@ struct State {
       if (!present.contains(key)) gone.push_back(key);
     }
     for (const auto& key : gone) remove(key, nullptr);
-    for (auto& item : items) set(std::move(item));
+    for (auto& item : items) set(std::make_shared<const json::Value>(std::move(item)));
   }
 
   void mark_synced() {
@@ -128,12 +127,12 @@ Task<Next> list_once(State& state, bool& from_cache) {
 }
 
 void on_event(State& state, WatchEvent event) {
-  auto version = std::string(kube::resource_version_of(event.object));
+  auto version = std::string(kube::resource_version_of(*event.object));
   if (event.type == "ADDED" || event.type == "MODIFIED") {
     state.set(std::move(event.object));
   } else if (event.type == "DELETED") {
-    const auto key = key_of(event.object);
-    state.remove(key, std::make_shared<const json::Value>(std::move(event.object)));
+    const auto key = key_of(*event.object);
+    state.remove(key, std::move(event.object));
   }
   if (!version.empty()) state.version = std::move(version);
 }

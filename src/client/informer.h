@@ -11,8 +11,6 @@
 
 namespace muster::client {
 
-using ObjectPtr = std::shared_ptr<const json::Value>;
-
 /// "ns/name", or "name" for cluster-scoped objects.
 std::string key_of(const json::Value& object);
 

@@ -413,7 +413,7 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
   return result;
 }
 
-void track_update(const Shape* shape, const std::optional<json::Value>& live, json::Value& updated, const ApplyRequest& request) {
+void track_update(const Shape* shape, const json::Value* live, json::Value& updated, const ApplyRequest& request) {
   if (request.manager.empty() || !updated.is_object()) return;
   // An explicit empty list in the update resets the book; otherwise what the client sent of it does not count
   // unless it really changed something (kubectl's migration to server-side apply writes it).

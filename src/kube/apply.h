@@ -40,6 +40,6 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
 
 /// After a create, update or patch by `manager`: recomputes managedFields of `updated` from what changed since
 /// `live` (absent: all of it). A manager without a name leaves managedFields alone.
-void track_update(const Shape* shape, const std::optional<json::Value>& live, json::Value& updated, const ApplyRequest& request);
+void track_update(const Shape* shape, const json::Value* live, json::Value& updated, const ApplyRequest& request);
 
 }  // namespace muster::kube

@@ -84,7 +84,7 @@ struct Applier {
     request.manager = manager;
     request.api_version = "v1";
     request.now = Time::from_seconds(1000);
-    track_update(shape, live, updated, request);
+    track_update(shape, live ? &*live : nullptr, updated, request);
     live = updated;
   }
   std::string content(std::string_view key) { return json::dump(json::at(*live, key)); }

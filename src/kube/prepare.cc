@@ -117,6 +117,19 @@ void keep_top(Value& updated, const Value& live, std::string_view key) {
   else json::make(updated, {key}) = value;
 }
 
+/// The usual case, which then needs no copy of the rest.
+bool only_status_differs(const Value& updated, const Value& live) {
+  const Object& mine = json::as_object(updated);
+  const Object& theirs = json::as_object(live);
+  if (mine.size() - mine.count("status") != theirs.size() - theirs.count("status")) return false;
+  for (const auto& member : mine) {
+    if (member.key() == "status") continue;
+    const Value* other = theirs.if_contains(member.key());
+    if (other == nullptr || !json::equal(member.value(), *other)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void prepare_create(const Gvk& gvk, json::Value& object, Time now) {
@@ -158,7 +171,7 @@ void prepare_update(const Gvk& gvk, json::Value& updated, const json::Value& liv
 }
 
 void prepare_status_update(const Gvk& gvk, json::Value& updated, const json::Value& live) {
-  if (!updated.is_object()) return;
+  if (!updated.is_object() || only_status_differs(updated, live)) return;
   Value result = live;
   keep_top(result, updated, "status");
   // Pods and nodes may change labels and annotations through their status as well; nobody else may.

@@ -243,7 +243,7 @@ TEST(Recorded, CreatorsOwnTheSameFields) {
     request.manager = json::text(json::at(managed[0], "manager"));
     request.api_version = json::text(json::at(managed[0], "apiVersion"));
     request.now = Time{1};
-    track_update(&shape_of(*type), std::nullopt, object, request);
+    track_update(&shape_of(*type), nullptr, object, request);
     // Admission's additions are not the creator's; the recorder ran without them only for some kinds.
     if (type->short_name() == "Pod") continue;
     const json::Array& have = json::as_array(json::at(object, "metadata", "managedFields"));

@@ -151,33 +151,68 @@ Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time no
   return nodes;
 }
 
-Task<Result<void>> apply_nodes(client::Client& client, std::vector<json::Value> nodes) {
+namespace {
+
+/// So many at once, so that their commits share an fsync.
+constexpr std::size_t kNodeWriters = 64;
+
+struct NodeWrites {
+  client::Client& client;
+  std::vector<json::Value> wanted;
+  std::map<std::string, json::Value> present;
+  std::size_t next = 0, writers = 0;
+  std::optional<Error> failure;
+  std::unique_ptr<Signal> done;
+};
+
+Task<Result<void>> apply_node(NodeWrites& writes, json::Value node) {
+  const client::Resource& kind = client::resources::kNodes;
+  const std::string name(kube::name_of(node));
+  const json::Value status = json::at(node, "status");
+  json::Value live;
+  if (const auto found = writes.present.find(name); found != writes.present.end()) {
+    live = found->second;
+  } else {
+    auto made = co_await writes.client.create(kind, "", std::move(node));
+    if (!made) co_return fail(made.error());
+    live = std::move(*made);
+  }
+  json::Value patch = {{"status", status}};
+  if (json::equal(json::at(live, "status", "capacity"), json::at(status, "capacity")) &&
+      !json::at(live, "status", "conditions").is_null()) {
+    json::remove(patch, {"status", "capacity"});
+    json::remove(patch, {"status", "allocatable"});
+  }
+  const auto patched = co_await writes.client.patch(
+      kind, "", name, "status", client::PatchType::kMerge, std::move(patch), client::Answer::kNone);
+  if (!patched) co_return fail(patched.error());
+  co_return Result<void>();
+}
+
+Task<void> apply_next(NodeWrites& writes) {
+  while (writes.next < writes.wanted.size() && !writes.failure) {
+    const auto applied = co_await apply_node(writes, std::move(writes.wanted[writes.next++]));
+    if (!applied) writes.failure = applied.error();
+  }
+  --writes.writers;
+  writes.done->notify();
+}
+
+}  // namespace
+
+Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<json::Value> nodes) {
   const client::Resource& kind = client::resources::kNodes;
   const auto existing = co_await client.list(kind, {});
   if (!existing) co_return fail(existing.error());
-  std::map<std::string, json::Value> present;
-  for (const json::Value& node : existing->items) present.emplace(std::string(kube::name_of(node)), node);
-  for (json::Value& node : nodes) {
-    const std::string name(kube::name_of(node));
-    const json::Value status = json::at(node, "status");
-    json::Value live;
-    if (const auto found = present.find(name); found != present.end()) {
-      live = found->second;
-      present.erase(found);
-    } else {
-      auto made = co_await client.create(kind, "", node);
-      if (!made) co_return fail(made.error());
-      live = std::move(*made);
-    }
-    json::Value patch = {{"status", status}};
-    if (json::equal(json::at(live, "status", "capacity"), json::at(status, "capacity")) && !json::at(live, "status", "conditions").is_null()) {
-      json::remove(patch, {"status", "capacity"});
-      json::remove(patch, {"status", "allocatable"});
-    }
-    const auto patched = co_await client.patch(kind, "", name, "status", client::PatchType::kMerge, std::move(patch));
-    if (!patched) co_return fail(patched.error());
-  }
-  for (const auto& [name, node] : present) {
+  NodeWrites writes{.client = client, .wanted = std::move(nodes), .present = {}, .failure = {}, .done = env.make_signal()};
+  for (const json::Value& node : existing->items) writes.present.emplace(std::string(kube::name_of(node)), node);
+  std::map<std::string, json::Value> left_over = writes.present;
+  for (const json::Value& node : writes.wanted) left_over.erase(std::string(kube::name_of(node)));
+  writes.writers = std::min(kNodeWriters, writes.wanted.size());
+  for (std::size_t i = writes.writers; i > 0; --i) env.spawn(apply_next(writes));
+  while (writes.writers > 0) co_await writes.done->wait(Duration::zero());
+  if (writes.failure) co_return fail(*writes.failure);
+  for (const auto& [name, node] : left_over) {
     if (kube::label(node, kVirtualLabel) != "true") continue;
     const auto removed = co_await client.remove(kind, "", name, {});
     if (!removed && removed.error().code != Code::kNotFound) co_return fail(removed.error());

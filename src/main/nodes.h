@@ -22,6 +22,6 @@ struct NodesRequest {
 Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time now);
 
 /// Makes the cluster's nodes these: creates and refreshes them, removes virtual ones that are no longer wanted.
-Task<Result<void>> apply_nodes(client::Client& client, std::vector<json::Value> nodes);
+Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<json::Value> nodes);
 
 }  // namespace muster

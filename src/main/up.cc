@@ -175,13 +175,13 @@ class Cluster {
   std::unique_ptr<client::Client> make_client(const std::string& user) {
     client::ClientOptions options;
     options.user_agent = user.starts_with("system:") ? user.substr(7) : user;
-    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user), std::move(options));
+    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user, true), std::move(options));
   }
 
   Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes) {
     const auto client = make_client("system:muster");
     if (nodes) {
-      const auto applied = co_await apply_nodes(*client, std::move(*nodes));
+      const auto applied = co_await apply_nodes(loop_, *client, std::move(*nodes));
       if (!applied) co_return applied;
     }
     const auto listed = co_await client->list(client::resources::kNodes, {});

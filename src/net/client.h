@@ -29,12 +29,16 @@ class ResponseStream {
   [[nodiscard]] virtual const Headers& headers() const = 0;
   /// At least one byte, or empty at the end.
   virtual Task<Result<std::string>> read() = 0;
+  /// The next value of a stream of values; without one at the end.
+  virtual Task<Result<Value>> read_value();
   virtual void close() = 0;
 };
 
 class Client {
  public:
   virtual ~Client() = default;
+  /// The handler at the other end takes values for bodies and may answer with them.
+  [[nodiscard]] virtual bool takes_values() const { return false; }
   virtual Task<Result<Response>> request(Request request) = 0;
   virtual Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request) = 0;
   virtual Task<Result<std::unique_ptr<WebSocket>>> websocket(Request request, std::string subprotocol) = 0;
@@ -42,6 +46,7 @@ class Client {
 
 Result<std::unique_ptr<Client>> make_client(Loop& loop, ClientOptions options);
 /// The same interface straight into a handler of this process; `user` is whom the handler sees as Peer::trusted_user.
-std::unique_ptr<Client> make_local_client(Loop& loop, Handler handler, std::string user);
+/// `takes_values`: the handler knows net::Value.
+std::unique_ptr<Client> make_local_client(Loop& loop, Handler handler, std::string user, bool takes_values = false);
 
 }  // namespace muster::net

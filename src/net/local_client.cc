@@ -104,13 +104,19 @@ class LocalSocket final : public WebSocket {
   bool server_;
 };
 
+/// Part of a streamed answer: text or a value.
+struct Piece {
+  std::shared_ptr<const std::string> text;
+  Value value;
+};
+
 /// What a handler that runs on its own shares with the one who reads its answer.
 struct Exchange {
   explicit Exchange(Loop& loop) : body(loop), answered(loop.make_signal()) {}
   Response head;                      // without a body once streaming
   bool has_head = false;
   bool finished = false;              // the handler has returned
-  Pipe<std::shared_ptr<const std::string>> body;
+  Pipe<Piece> body;
   std::shared_ptr<SocketPair> sockets;  // set by upgrade_websocket
   std::unique_ptr<Signal> answered;
   std::function<void()> on_close;
@@ -180,7 +186,7 @@ class StreamWriter final : public ResponseWriter {
     publish(std::move(response));
     if (!body->empty()) {
       const auto bytes = body->size();
-      const auto pushed = co_await exchange->body.push(std::move(body), bytes);
+      const auto pushed = co_await exchange->body.push(Piece{std::move(body), {}}, bytes);
       if (!pushed) co_return pushed;
     }
     exchange->body.end();
@@ -194,7 +200,12 @@ class StreamWriter final : public ResponseWriter {
     const auto exchange = exchange_;
     if (chunk->empty()) co_return Result<void>{};
     const auto bytes = chunk->size();
-    const auto pushed = co_await exchange->body.push(std::move(chunk), bytes);
+    const auto pushed = co_await exchange->body.push(Piece{std::move(chunk), {}}, bytes);
+    co_return pushed;
+  }
+  Task<Result<void>> write_value(Value value, std::size_t bytes) override {
+    const auto exchange = exchange_;
+    const auto pushed = co_await exchange->body.push(Piece{nullptr, std::move(value)}, bytes);
     co_return pushed;
   }
   Task<Result<void>> finish() override {
@@ -203,7 +214,7 @@ class StreamWriter final : public ResponseWriter {
   }
   Now write_now(std::shared_ptr<const std::string> chunk) override {
     const auto bytes = chunk->size();
-    return bytes == 0 || exchange_->body.offer(std::move(chunk), bytes) ? Now::kSent : Now::kBusy;
+    return bytes == 0 || exchange_->body.offer(Piece{std::move(chunk), {}}, bytes) ? Now::kSent : Now::kBusy;
   }
   Task<Result<void>> flush() override { co_return Result<void>{}; }
   [[nodiscard]] bool closed() const override { return exchange_->closed; }
@@ -240,9 +251,14 @@ class LocalResponseStream final : public ResponseStream {
   [[nodiscard]] const Headers& headers() const override { return exchange_->head.headers; }
   Task<Result<std::string>> read() override {
     const auto exchange = exchange_;
-    auto chunk = co_await exchange->body.pop();
-    if (!chunk) co_return std::string();
-    co_return std::string(**chunk);
+    auto piece = co_await exchange->body.pop();
+    if (!piece || !piece->text) co_return std::string();
+    co_return std::string(*piece->text);
+  }
+  Task<Result<Value>> read_value() override {
+    const auto exchange = exchange_;
+    auto piece = co_await exchange->body.pop();
+    co_return piece ? std::move(piece->value) : Value();
   }
   void close() override { exchange_->close(); }
 
@@ -252,8 +268,10 @@ class LocalResponseStream final : public ResponseStream {
 
 class LocalClient final : public Client {
  public:
-  LocalClient(Loop& loop, Handler handler, std::string user)
-      : loop_(loop), handler_(std::make_shared<Handler>(std::move(handler))), user_(std::move(user)) {}
+  LocalClient(Loop& loop, Handler handler, std::string user, bool takes_values)
+      : loop_(loop), handler_(std::make_shared<Handler>(std::move(handler))), user_(std::move(user)), takes_values_(takes_values) {}
+
+  [[nodiscard]] bool takes_values() const override { return takes_values_; }
 
   Task<Result<Response>> request(Request request) override {
     const auto handler = handler_;
@@ -292,7 +310,7 @@ class LocalClient final : public Client {
       auto body = co_await exchange->body.pop();
       exchange->close();
       co_return fail(code_of("", status),
-                     fmt::format("websocket upgrade of \"{}\" was answered with {}: {}", what, status, body ? **body : std::string()));
+                     fmt::format("websocket upgrade of \"{}\" was answered with {}: {}", what, status, body && body->text ? *body->text : std::string()));
     }
     co_return std::unique_ptr<WebSocket>(std::make_unique<LocalSocket>(exchange->sockets, /*server=*/false));
   }
@@ -323,12 +341,13 @@ class LocalClient final : public Client {
   Loop& loop_;
   std::shared_ptr<Handler> handler_;
   std::string user_;
+  bool takes_values_;
 };
 
 }  // namespace
 
-std::unique_ptr<Client> make_local_client(Loop& loop, Handler handler, std::string user) {
-  return std::make_unique<LocalClient>(loop, std::move(handler), std::move(user));
+std::unique_ptr<Client> make_local_client(Loop& loop, Handler handler, std::string user, bool takes_values) {
+  return std::make_unique<LocalClient>(loop, std::move(handler), std::move(user), takes_values);
 }
 
 }  // namespace muster::net

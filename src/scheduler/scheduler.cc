@@ -357,7 +357,7 @@ class SchedulerImpl final : public Scheduler {
     auto [ns, name] = split_key(bind.pod);
     json::Value body = binding(bind, name);
     for (const auto& member : annotations) json::make_object(body, {"metadata", "annotations"})[member.key()] = member.value();
-    const auto done = co_await client_.post_subresource(resources::kPods, ns, name, "binding", std::move(body));
+    const auto done = co_await client_.post_subresource(resources::kPods, ns, name, "binding", std::move(body), client::Answer::kNone);
     if (done) {
       if (const ObjectPtr pod = pods_->find(bind.pod)) {
         events_->record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
@@ -391,7 +391,7 @@ class SchedulerImpl final : public Scheduler {
     const ObjectPtr pod = pods_->find(evict.pod);
     if (pod && kube::uid_of(*pod) == evict.uid) {
       json::Value patch = disruption_patch(options_.name, env_.now());
-      const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
       if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
     }
     client::DeleteOptions options;
@@ -417,7 +417,7 @@ class SchedulerImpl final : public Scheduler {
       // The API server clears the nomination with the binding.
       if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
       json::Value patch = nomination_patch(nominate.node);
-      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
       if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
     });
   }
@@ -462,7 +462,7 @@ class SchedulerImpl final : public Scheduler {
       if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
       auto [ns, name] = split_key(key);
       json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), env_.now());
-      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
       if (done) events_->record(*pod, "Warning", "FailedScheduling", message);
     });
   }

@@ -89,7 +89,7 @@ class Cluster {
     apiserver::Server server(loop, **store, std::move(options));
     const auto started = co_await server.start();
     EXPECT_TRUE(started) << (started ? "" : started.error().message);
-    client = client::make_client(loop, net::make_local_client(loop, server.handler(), "system:muster"), client::ClientOptions{});
+    client = client::make_client(loop, net::make_local_client(loop, server.handler(), "system:muster", true), client::ClientOptions{});
     changed_ = loop.make_signal();
     informers_ = std::make_unique<client::Informers>(loop, *client);
     client::Informers for_controllers(loop, *client);

@@ -52,7 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       request.api_version = "v1";
       request.now = Time::from_seconds(1);
       json::merge_patch(object, *patch);
-      kube::track_update(&kube::shape_of(type), pod(), object, request);
+      const json::Value live = pod();
+      kube::track_update(&kube::shape_of(type), &live, object, request);
     }
   }
   return 0;

@@ -190,7 +190,8 @@ Task<void> HollowPods::write_one(std::string uid) {
                                                       name,
                                                       "status",
                                                       client::PatchType::kStrategic,
-                                                      std::move(patch));
+                                                      std::move(patch),
+                                                      client::Answer::kNone);
   if (!written && written.error().code != Code::kNotFound &&
       written.error().code != Code::kConflict) {
     log::warn("agent", "status of hollow pod {}/{}: {}", ns, name, written.error().message);

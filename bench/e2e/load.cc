@@ -1,0 +1,245 @@
+/// Gangs through a whole cluster, from the first create to the last bind, as one watcher sees them.
+///
+///   e2e_load --kubeconfig FILE --gangs N --size N [--clients N]
+///
+/// Creates the groups, then their pods, as fast as the server takes them, and prints one JSON object. The clock of a pod starts
+/// when its create is sent and ends when the watcher reads its binding.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "json/json.h"
+#include "net/client.h"
+#include "net/loop.h"
+
+namespace {
+
+using namespace muster;
+
+constexpr Duration kPatience = std::chrono::seconds(60);
+
+struct Pod {
+  int gang = 0;
+  Duration sent{}, bound{};
+};
+
+struct Gang {
+  int bound = 0;
+  Duration first{}, last{};  // of its bindings
+};
+
+struct Load {
+  net::Loop loop;
+  net::Loop watch_loop;  // on a thread of its own, so that creating does not delay what the watcher sees
+  std::unique_ptr<net::Client> http, watch_http;
+  std::unique_ptr<Signal> done;
+  std::string token;
+  int gangs = 10'000, size = 1, clients = 64;
+  int next = 0, acknowledged = 0, failed = 0;
+  std::atomic<int> bound = 0;
+  Duration begun{}, created{}, first_bind{}, last_bind{};
+  std::vector<Gang> by_gang;
+  std::vector<Pod> pods;
+
+  [[nodiscard]] int total() const { return gangs * size; }
+};
+
+net::Request request(const Load& load, std::string method, std::string target, std::string body = "") {
+  net::Request made;
+  made.method = std::move(method);
+  made.target = std::move(target);
+  made.headers.set("Authorization", "Bearer " + load.token);
+  made.headers.set("User-Agent", "e2e-load/1");
+  if (!body.empty()) made.headers.set("Content-Type", "application/json");
+  made.body = std::move(body);
+  return made;
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string group_body(const Load& load, int gang) {
+  return fmt::format(
+      R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{{"name":"g{}"}},)"
+      R"("spec":{{"minMember":{},"queue":"default"}}}})",
+      gang,
+      load.size);
+}
+
+std::string pod_body(const Load& load, int pod) {
+  const std::string group = load.size == 1 ? "" : fmt::format(
+      R"(,"annotations":{{"scheduling.k8s.io/group-name":"g{}"}})", pod / load.size);
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","labels":{{"app":"e2e"}}{}}},)"
+      R"("spec":{{"restartPolicy":"Never","containers":[{{"name":"main","image":"train:1",)"
+      R"("command":["train"],"resources":{{"requests":{{"cpu":"100m","memory":"64Mi"}},)"
+      R"("limits":{{"nvidia.com/gpu":"1"}}}}}}]}}}})",
+      pod,
+      group);
+}
+
+Task<void> creator(Load& load, int total, std::string path, std::string (*body)(const Load&, int)) {
+  while (load.next < total) {
+    const int index = load.next++;
+    if (body == pod_body) load.pods[static_cast<std::size_t>(index)].sent = load.loop.monotonic();
+    const auto answer = co_await load.http->request(request(load, "POST", path, body(load, index)));
+    if (!answer || answer->status != 201) {
+      if (++load.failed == 1) {
+        fmt::print(stderr, "create failed: {}\n", answer ? answer->body : answer.error().message);
+      }
+    }
+    if (++load.acknowledged == total) load.done->notify();
+  }
+}
+
+Task<void> create_all(Load& load, int total, std::string path, std::string (*body)(const Load&, int)) {
+  load.next = load.acknowledged = 0;
+  for (int i = 0; i < load.clients; ++i) load.loop.spawn(creator(load, total, path, body));
+  while (load.acknowledged < total) co_await load.done->wait(kPatience);
+}
+
+/// The value of the first member called `key` in a line of JSON that a server wrote.
+std::string_view member(std::string_view line, std::string_view key) {
+  const auto at = line.find(key);
+  if (at == std::string_view::npos) return {};
+  const auto start = at + key.size();
+  return line.substr(start, line.find('"', start) - start);
+}
+
+void saw(Load& load, std::string_view line, Duration now) {
+  if (member(line, "\"nodeName\":\"").empty()) return;
+  const std::string name(member(line, "\"name\":\""));
+  const auto index = static_cast<std::size_t>(std::atoi(name.c_str() + 1));
+  if (name.empty() || name[0] != 'p' || index >= load.pods.size()) return;
+  Pod& pod = load.pods[index];
+  if (pod.bound != Duration::zero()) return;
+  pod.bound = load.last_bind = now;
+  if (load.bound++ == 0) load.first_bind = now;
+  Gang& gang = load.by_gang[index / static_cast<std::size_t>(load.size)];
+  if (gang.bound++ == 0) gang.first = now;
+  gang.last = now;
+  if (load.bound == load.total()) load.loop.post([&load] { load.done->notify(); });
+}
+
+Task<void> watcher(Load& load, std::string target) {
+  auto stream = co_await load.watch_http->stream(request(load, "GET", target));
+  if (!stream || (*stream)->status() != 200) {
+    fmt::print(stderr, "watch failed\n");
+    std::exit(1);
+  }
+  std::string buffer;
+  while (true) {
+    const auto piece = co_await (*stream)->read();
+    if (!piece || piece->empty()) {
+      fmt::print(stderr, "the watch ended\n");
+      std::exit(1);
+    }
+    const Duration now = load.watch_loop.monotonic();
+    buffer += *piece;
+    std::size_t start = 0;
+    for (auto end = buffer.find('\n'); end != std::string::npos; end = buffer.find('\n', start)) {
+      saw(load, std::string_view(buffer).substr(start, end - start), now);
+      start = end + 1;
+    }
+    buffer.erase(0, start);
+  }
+}
+
+void report(const Load& load) {
+  std::vector<double> waits;
+  for (const Pod& pod : load.pods) {
+    if (pod.bound != Duration::zero()) waits.push_back(seconds(pod.bound - pod.sent) * 1000);
+  }
+  std::sort(waits.begin(), waits.end());
+  int partial = 0;
+  double spread = 0;
+  for (const Gang& gang : load.by_gang) {
+    if (gang.bound > 0 && gang.bound < load.size) ++partial;
+    spread = std::max(spread, seconds(gang.last - gang.first) * 1000);
+  }
+  const auto at = [&](std::size_t percent) {
+    return waits.empty() ? 0 : std::round(waits[std::min(waits.size() - 1, waits.size() * percent / 100)] * 10) / 10;
+  };
+  const double whole = seconds(load.last_bind - load.begun);
+  json::Object out;
+  out["pods"] = load.total();
+  out["bound"] = load.bound.load();
+  out["failed"] = load.failed;
+  out["create_s"] = std::round(seconds(load.created - load.begun) * 1000) / 1000;
+  out["last_bind_s"] = std::round(whole * 1000) / 1000;
+  out["pods_per_s"] = whole > 0 ? std::round(load.bound / whole) : 0;
+  out["create_to_bind_p50_ms"] = at(50);
+  out["create_to_bind_p99_ms"] = at(99);
+  out["partial_gangs"] = partial;
+  out["gang_spread_max_ms"] = std::round(spread * 10) / 10;
+  fmt::print("{}\n", json::dump(json::Value(std::move(out))));
+}
+
+Task<void> run(Load& load) {
+  load.done = load.loop.make_signal();
+  const std::string ns = fmt::format("e2e-{}x{}", load.gangs, load.size);
+  (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns)));
+  if (load.size > 1) {
+    co_await create_all(load, load.gangs, "/apis/scheduling.volcano.sh/v1beta1/namespaces/" + ns + "/podgroups", group_body);
+  }
+  const std::string pods = "/api/v1/namespaces/" + ns + "/pods";
+  load.pods.resize(static_cast<std::size_t>(load.total()));
+  load.by_gang.resize(static_cast<std::size_t>(load.gangs));
+  std::thread([&load, target = pods + "?watch=true"] {
+    load.watch_loop.run_until_done(watcher(load, target));
+  }).detach();
+  load.begun = load.loop.monotonic();
+  co_await create_all(load, load.total(), pods, pod_body);
+  load.created = load.loop.monotonic();
+  while (load.bound < load.total() && load.loop.monotonic() - load.begun < kPatience) {
+    co_await load.done->wait(kPatience);
+  }
+  report(load);
+  std::fflush(stdout);
+  std::_Exit(load.bound == load.total() ? 0 : 1);  // the open watch ends with the process
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Load load;
+  std::string kubeconfig;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view flag = argv[i];
+    const int number = std::atoi(argv[i + 1]);
+    if (flag == "--kubeconfig") kubeconfig = argv[i + 1];
+    if (flag == "--gangs") load.gangs = number;
+    if (flag == "--size") load.size = number;
+    if (flag == "--clients") load.clients = number;
+  }
+  std::ifstream in(kubeconfig);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const auto config = json::parse_yaml_one(text.str());
+  if (!config || !config->is_object()) {
+    fmt::print(stderr, "e2e_load: --kubeconfig {}: not readable\n", kubeconfig);
+    return 1;
+  }
+  const json::Value& cluster = json::at(json::as_array(json::at(*config, "clusters"))[0], "cluster");
+  load.token = json::text(json::at(json::as_array(json::at(*config, "users"))[0], "user", "token"));
+  net::ClientOptions options;
+  options.url = json::text(json::at(cluster, "server"));
+  options.insecure = true;
+  options.connections_max = 256;
+  options.request_timeout = kPatience;
+  auto http = net::make_client(load.loop, options);
+  auto watch_http = net::make_client(load.watch_loop, options);
+  if (!http || !watch_http) {
+    fmt::print(stderr, "e2e_load: {}\n", (http ? watch_http : http).error().message);
+    return 1;
+  }
+  load.http = std::move(*http);
+  load.watch_http = std::move(*watch_http);
+  load.loop.run_until_done(run(load));
+  return 0;
+}
