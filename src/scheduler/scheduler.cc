@@ -27,6 +27,8 @@ const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queue
 
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
+/// The longest that a gang whose members still arrive is not told that it waits for them.
+constexpr Duration kArrivingMax = std::chrono::seconds(5);
 constexpr Duration kBindBackoffFirst = std::chrono::milliseconds(100);
 constexpr Duration kBindBackoffMax = std::chrono::seconds(30);
 
@@ -431,17 +433,33 @@ class SchedulerImpl final : public Scheduler {
       if (!wait.group.empty()) groups_.waits_no_more(wait.group);
       return;
     }
-    waits_[key] = wait;
-    if (!report_timer_) {
-      report_timer_ = env_.after(options_.report_after, [this] {
-        report_timer_.reset();
-        report();
-      });
-    }
+    const Duration now = env_.monotonic();
+    const auto [slot, fresh] = waits_.try_emplace(key);
+    if (fresh) slot->second.since = now;
+    slot->second.wait = wait;
+    slot->second.changed = now;
+    report_soon();
+  }
+
+  void report_soon() {
+    if (report_timer_) return;
+    report_timer_ = env_.after(options_.report_after, [this] {
+      report_timer_.reset();
+      report();
+    });
   }
 
   void report() {
-    for (auto& [key, wait] : std::exchange(waits_, {})) {
+    const Duration now = env_.monotonic();
+    for (auto& [key, noted] : std::exchange(waits_, {})) {
+      const engine::Wait& wait = noted.wait;
+      // While members keep arriving, every pod of the gang would be written again for each of them.
+      const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers && now - noted.changed < options_.report_after;
+      if (arriving && now - noted.since < kArrivingMax) {
+        waits_.emplace(key, std::move(noted));
+        report_soon();
+        continue;
+      }
       if (wait.group.empty()) {
         if (!told_otherwise_.contains(wait.pod)) report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
         continue;
@@ -499,7 +517,11 @@ class SchedulerImpl final : public Scheduler {
   std::map<std::string, std::string> evicting_;  // key -> uid
   std::map<std::string, int> bind_failures_;
   std::map<std::string, std::unique_ptr<Timer>> held_;
-  std::map<std::string, engine::Wait> waits_;  // not yet reported
+  struct Noted {
+    engine::Wait wait;
+    Duration since{}, changed{};
+  };
+  std::map<std::string, Noted> waits_;  // not yet reported
   std::set<std::string> told_otherwise_;       // pods the engine only sees as gated: their reason is the cells' or ours
   std::unique_ptr<Timer> gather_, wake_timer_, report_timer_;
   bool started_ = false, stopped_ = false;
