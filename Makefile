@@ -2,7 +2,7 @@
 MUSTER := build/muster
 JOBS ?= $(shell nproc)
 
-.PHONY: up down build test test-unit test-e2e test-kubernetes bench demo format check clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo format check clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,6 +32,13 @@ test-unit: ## Only the quick tests
 
 test-e2e: ## Only the tests that drive a running cluster
 	@cd build && ctest --output-on-failure -L e2e
+
+sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the tests with each (an hour or two on 2 cores)
+	@tools/kubernetes
+	@for preset in dev tsan; do \
+	  echo "==> building with the preset $$preset" && cmake --preset $$preset >/dev/null && ninja -C build-$$preset -j$(JOBS) --quiet && \
+	  echo "==> running the tests with the preset $$preset" && (cd build-$$preset && ctest --output-on-failure -LE 'dst|property') || exit 1; \
+	done
 
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes
