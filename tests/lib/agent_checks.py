@@ -9,6 +9,7 @@
 """
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -99,11 +100,11 @@ def equal(got, wanted):
 def traces(muster, network):
     """What this agent could leave behind on the machine."""
     found = [p for p in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines() if str(muster.data) in p and "ps -eo" not in p]
-    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout.split()
+    links = os.listdir("/sys/class/net")
     name = network["bridge"][len("mstr"):]
     groups = subprocess.run(f"find /sys/fs/cgroup -maxdepth 4 -name muster-{name}", shell=True, capture_output=True, text=True).stdout.split()
     mounts = [line.split()[1] for line in open("/proc/self/mounts") if f"{muster.data}/" in line]
-    rules = subprocess.run(["iptables-save"], capture_output=True, text=True).stdout if os.geteuid() == 0 else ""
+    rules = subprocess.run(["iptables-save"], capture_output=True, text=True).stdout if os.geteuid() == 0 and shutil.which("iptables-save") else ""
     chains = [line for line in rules.splitlines() if name in line and network["bridge"] != "mstr-none"]
     return found + [link for link in links if link == network["bridge"]] + groups + mounts + chains
 
