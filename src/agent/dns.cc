@@ -22,6 +22,7 @@ using json::at;
 constexpr std::string_view kDomain = ".cluster.local";
 constexpr std::uint16_t kTypeA = 1, kTypePtr = 12, kTypeAny = 255;
 constexpr int kNoError = 0, kFormatError = 1, kNoSuchName = 3, kRefused = 5;
+constexpr Duration kUpstreamPatience = std::chrono::seconds(2);
 constexpr std::size_t kAnswersMax =
     28;  // fits into 512 bytes with any name; enough to find a service
 
@@ -89,8 +90,10 @@ std::string answer_query(std::string_view query, const ResolveName& resolve) {
       if (!found) code = kNoSuchName;
       if (found && (question->type == kTypeA || question->type == kTypeAny)) addresses = *found;
     } else {
-      code =
-          question->type == kTypePtr && name.ends_with(".10.in-addr.arpa") ? kNoSuchName : kRefused;
+      // A bare name is the last try of a resolver's search; no name server outside knows it.
+      const bool bare = name.find('.') == std::string::npos;
+      const bool own = question->type == kTypePtr && name.ends_with(".10.in-addr.arpa");
+      code = bare || own ? kNoSuchName : kRefused;
     }
   }
   if (addresses.size() > kAnswersMax) addresses.resize(kAnswersMax);
@@ -159,7 +162,7 @@ bool asks_elsewhere(std::string_view query) {
   const auto question = number(query, 4) == 1 ? parse_question(query) : std::nullopt;
   if (!question) return false;
   const auto& name = question->name;
-  return name != "cluster.local" && !name.ends_with(kDomain) &&
+  return name != "cluster.local" && !name.ends_with(kDomain) && name.find('.') != name.npos &&
          !(question->type == kTypePtr && name.ends_with(".10.in-addr.arpa"));
 }
 
@@ -220,30 +223,35 @@ bool DnsForwarder::start(const std::string& machine_resolv_conf) {
       continue;
     }
     upstream_ = net::make_descriptor(loop_, fd);
-    loop_.spawn(relay(upstream_, asked_, reply_socket_));
+    loop_.spawn(relay(upstream_, traffic_, reply_socket_));
     return true;
   }
   return false;
 }
 
-void DnsForwarder::ask(std::string_view query, const sockaddr_in& peer) {
+bool DnsForwarder::ask(std::string_view query, const sockaddr_in& peer) {
+  const auto now = loop_.monotonic();
+  if (traffic_->silent_since == Duration::zero()) traffic_->silent_since = now;
+  const bool answers = now - traffic_->silent_since <= kUpstreamPatience;
   const auto id = next_++;
-  (*asked_)[id] = {peer, {query[0], query[1]}};
+  if (answers) traffic_->asked[id] = {peer, {query[0], query[1]}};
   std::string sent;
   put(sent, id, 2);
   sent += query.substr(2);
   (void)send(upstream_->fd(), sent.data(), sent.size(), MSG_NOSIGNAL);
+  return answers;
 }
 
 Task<void> DnsForwarder::relay(std::shared_ptr<net::Descriptor> upstream,
-                               std::shared_ptr<std::map<std::uint16_t, Asked>> asked,
+                               std::shared_ptr<Traffic> traffic,
                                int reply_socket) {
   for (;;) {
     char buffer[4096];
     const auto got = recv(upstream->fd(), buffer, sizeof buffer, 0);
     if (got >= 12) {
-      const auto found = asked->find(number(std::string_view(buffer, 2), 0));
-      if (found == asked->end()) continue;
+      traffic->silent_since = Duration::zero();
+      const auto found = traffic->asked.find(number(std::string_view(buffer, 2), 0));
+      if (found == traffic->asked.end()) continue;
       buffer[0] = found->second.id[0];
       buffer[1] = found->second.id[1];
       sendto(reply_socket,
@@ -252,7 +260,7 @@ Task<void> DnsForwarder::relay(std::shared_ptr<net::Descriptor> upstream,
              0,
              reinterpret_cast<const sockaddr*>(&found->second.peer),
              sizeof found->second.peer);
-      asked->erase(found);
+      traffic->asked.erase(found);
       continue;
     }
     if (got >= 0 || errno == ECONNREFUSED || errno == EINTR) continue;
@@ -300,10 +308,7 @@ Task<void> Dns::serve(std::shared_ptr<net::Descriptor> socket) {
         recvfrom(socket->fd(), buffer, sizeof buffer, 0, reinterpret_cast<sockaddr*>(&peer), &size);
     if (got > 0) {
       const std::string_view query(buffer, static_cast<std::size_t>(got));
-      if (forwarder_ && asks_elsewhere(query)) {
-        forwarder_->ask(query, peer);
-        continue;
-      }
+      if (forwarder_ && asks_elsewhere(query) && forwarder_->ask(query, peer)) continue;
       const auto answer = answer_query(query, resolve);
       if (!answer.empty())
         sendto(socket->fd(),

@@ -39,29 +39,34 @@ std::optional<std::vector<std::string>> resolve_cluster_name(Context& context,
                                                              const std::string& api_address);
 
 /// Passes queries on to another server and its answers back. At most 65,536 are under way; the
-/// oldest is forgotten for the next.
+/// oldest is forgotten for the next. A server that has been silent for two seconds is still asked, but
+/// not waited for: a resolver's own patience is ten seconds a name.
 class DnsForwarder {
  public:
   DnsForwarder(net::Loop& loop, int reply_socket) : loop_(loop), reply_socket_(reply_socket) {}
   ~DnsForwarder();
   /// The first server of a resolv.conf's text. False: there is none that can be asked.
   bool start(const std::string& machine_resolv_conf);
-  void ask(std::string_view query, const sockaddr_in& peer);
+  /// False: the answer is better not waited for.
+  bool ask(std::string_view query, const sockaddr_in& peer);
 
  private:
   struct Asked {
     sockaddr_in peer;
     char id[2];
   };
+  struct Traffic {
+    std::map<std::uint16_t, Asked> asked;
+    Duration silent_since{0};  // the first question since the last answer; zero: none
+  };
   static Task<void> relay(std::shared_ptr<net::Descriptor> upstream,
-                          std::shared_ptr<std::map<std::uint16_t, Asked>> asked,
+                          std::shared_ptr<Traffic> traffic,
                           int reply_socket);
   net::Loop& loop_;
   int reply_socket_;
   std::uint16_t next_ = 0;
   std::shared_ptr<net::Descriptor> upstream_;
-  std::shared_ptr<std::map<std::uint16_t, Asked>> asked_ =
-      std::make_shared<std::map<std::uint16_t, Asked>>();
+  std::shared_ptr<Traffic> traffic_ = std::make_shared<Traffic>();
 };
 
 class Dns {
