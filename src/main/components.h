@@ -42,6 +42,8 @@ class Component {
   /// Returns once it works; fails with what to do.
   virtual Task<Result<void>> start() = 0;
   virtual Task<void> stop() = 0;
+  /// Nothing to do until something changes.
+  [[nodiscard]] virtual bool idle() const { return true; }
 };
 
 /// In start order; stopped in reverse.

@@ -32,6 +32,8 @@ class ControllersComponent final : public Component {
     if (informers_) co_await informers_->stop_all();
   }
 
+  [[nodiscard]] bool idle() const override { return !controllers_ || controllers_->idle(); }
+
  private:
   ComponentContext& context_;
   std::unique_ptr<client::Client> client_;

@@ -37,7 +37,7 @@ constexpr const char* kHelp =
     "  --hived-config FILE      virtual clusters and cells, in HiveD's own format\n"
     "  --leader-elect           work only while holding the lease \"muster\"\n"
     "  --namespace NS           where the lease is kept (default $POD_NAMESPACE or muster-system)\n"
-    "  --metrics ADDR:PORT      serve /metrics, /livez and /readyz there over plain HTTP\n"
+    "  --metrics ADDR:PORT      serve /metrics, /livez, /readyz and /debug/idle there over plain HTTP\n"
     "  --without LIST           leave out scheduler, controllers (comma separated)\n";
 
 struct RunOptions {
@@ -95,6 +95,8 @@ class Operator {
   [[nodiscard]] client::Client& client() { return *client_; }
   [[nodiscard]] bool working() const { return informers_ != nullptr; }
 
+  [[nodiscard]] bool idle() const { return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle()); }
+
   [[nodiscard]] std::string metrics() const {
     if (!scheduler_) return "muster_leader 0\n";
     const engine::Stats stats = scheduler_->engine().stats();
@@ -132,9 +134,16 @@ Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOpt
     net::Response response;
     response.headers.set("Content-Type", "text/plain; version=0.0.4");
     const std::string path = request.target.substr(0, request.target.find('?'));
-    if (path == "/metrics") response.body = worker.metrics();
-    else if (path == "/livez" || path == "/readyz" || path == "/healthz") response.body = "ok";
-    else response.status = 404;
+    if (path == "/metrics") {
+      response.body = worker.metrics();
+    } else if (path == "/debug/idle") {
+      response.status = worker.idle() ? 200 : 503;
+      response.body = worker.idle() ? "idle\n" : "busy\n";
+    } else if (path == "/livez" || path == "/readyz" || path == "/healthz") {
+      response.body = "ok";
+    } else {
+      response.status = 404;
+    }
     const auto sent = co_await writer.send(std::move(response));
     (void)sent;
   });

@@ -46,6 +46,8 @@ class SchedulerComponent final : public Component {
     if (informers_) co_await informers_->stop_all();
   }
 
+  [[nodiscard]] bool idle() const override { return !scheduler_ || scheduler_->idle(); }
+
  private:
   /// The text of the configuration: the file's when one was named, else what the cluster remembers.
   Task<Result<std::string>> remembered_cells(scheduler::Options& options) {

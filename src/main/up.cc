@@ -122,7 +122,7 @@ class Cluster {
     listen_options.certificate_pem = identity->server.certificate_pem;
     listen_options.key_pem = identity->server.key_pem;
     listen_options.client_ca_pem = identity->ca.certificate_pem;
-    auto listening = net::listen(loop_, std::move(listen_options), server_->handler());
+    auto listening = net::listen(loop_, std::move(listen_options), handler());
     if (!listening) co_return fail(explain_listen(listening.error()));
     socket_ = std::move(*listening);
     co_await server_->set_endpoint(options_.address, socket_->port());
@@ -215,6 +215,27 @@ class Cluster {
       components_.push_back(std::move(component));
     }
     co_return Result<void>();
+  }
+
+  /// The API server's, and /debug/idle beside it: which parts of the process have something to do. As /healthz it
+  /// asks nobody who they are.
+  net::Handler handler() {
+    return [this, inner = server_->handler()](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+      if (!request.target.starts_with("/debug/idle")) {
+        co_await inner(std::move(request), writer);
+        co_return;
+      }
+      std::vector<std::string> busy;
+      for (const auto& component : components_) {
+        if (!component->idle()) busy.push_back(component->name());
+      }
+      net::Response response;
+      response.status = busy.empty() ? 200 : 503;
+      response.headers.set("Content-Type", "text/plain");
+      response.body = busy.empty() ? "idle\n" : "busy: " + join(busy, ", ") + "\n";
+      const auto sent = co_await writer.send(std::move(response));
+      (void)sent;
+    };
   }
 
   Result<void> publish(const Identity& identity) {

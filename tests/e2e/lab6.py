@@ -137,7 +137,7 @@ def two_clusters(lab):
     events = lab.muster.kubectl("get", "events").stdout
     check("the victim was told", "Preempted" in events and "by default/high on node hostname-dan" in events, events)
     lab.submit(pod("low", "vc1", "test", 1))
-    time.sleep(0.5)
+    lab.muster.wait_idle()
     check("test waits for prod", phase(lab.pods(), "low") == "Pending")
     pods = lab.until("test runs again afterwards", lambda pods: phase(pods, "low") == "Succeeded")
     check("and ends", phase(pods, "low") == "Succeeded")
@@ -154,7 +154,7 @@ def two_clusters(lab):
     check("oppo was preempted, prod was not", phase(pods, "guest") is None and phase(pods, "owner") == "Running", {name: phase(pods, name) for name in pods})
     check("on carol", node(pods, "claim") == "hostname-carol")
     lab.submit(pod("guest2", "vc1", "oppo", 1))
-    time.sleep(1)
+    lab.muster.wait_idle()
     check("oppo never preempts", phase(lab.pods(), "guest2") == "Pending" and phase(lab.pods(), "claim") == "Running")
     reason = lab.muster.kubectl("get", "pod", "guest2", "-o", "jsonpath={.status.conditions[?(@.type==\"PodScheduled\")].message}").stdout
     check("and is told why it waits", "insufficient" in reason.lower(), reason)
@@ -213,7 +213,7 @@ def one_cluster(lab):
     lab.submit(pod("first", "default", "prod", 5))
     lab.until("first runs", lambda pods: phase(pods, "first") == "Running")
     lab.submit(*[pod(f"gang-{i}", "default", "prod", 2, "gang", 2) for i in range(2)])
-    time.sleep(1.5)
+    lab.muster.wait_idle()
     pods = lab.pods()
     check("no task of the gang runs beside the first job", all(phase(pods, f"gang-{i}") == "Pending" and not node(pods, f"gang-{i}") for i in range(2)))
     pods = lab.until("both run when both GPUs are free", lambda pods: all(node(pods, f"gang-{i}") for i in range(2)))
@@ -236,7 +236,7 @@ def one_cluster(lab):
     ended = lambda pods: all(phase(pods, f"many-{i}") == "Succeeded" for i in range(4))  # noqa: E731
     check("over quota, incremental", ended(lab.until("four incremental tasks on two GPUs all end", ended)))
     lab.submit(*[pod(f"wide-{i}", "default", "prod", 1, "wide", 4) for i in range(4)])
-    time.sleep(1)
+    lab.muster.wait_idle()
     check("a gang larger than its virtual cluster waits", all(phase(lab.pods(), f"wide-{i}") == "Pending" for i in range(4)))
 
 

@@ -5,9 +5,11 @@ The cluster has an API server, etcd and the controller manager, but no kubelet: 
 """
 import json
 import pathlib
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
@@ -67,7 +69,23 @@ class Cluster:
         kubeconfig = self.real.dir / "muster-kubeconfig"
         kubeconfig.write_text(self.real.kubeconfig.read_text().replace(self.real.token, token))
         log = open(self.real.dir / "muster.log", "ab")
-        return subprocess.Popen([muster_fixture.binary(), "run", "--kubeconfig", str(kubeconfig), *extra], stdout=log, stderr=log)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        return subprocess.Popen([muster_fixture.binary(), "run", "--kubeconfig", str(kubeconfig), "--metrics", f"127.0.0.1:{self.port}", *extra], stdout=log, stderr=log)
+
+    def idle(self):
+        try:
+            return urllib.request.urlopen(f"http://127.0.0.1:{self.port}/debug/idle", timeout=5).status == 200
+        except OSError:
+            return False
+
+    def wait_idle(self):
+        """Nothing left to do, several looks in a row: what has not happened by then does not happen by itself."""
+        quiet = 0
+        while quiet < 5:
+            quiet = quiet + 1 if self.idle() else 0
+            time.sleep(0.1)
 
     def log(self):
         return (self.real.dir / "muster.log").read_text(errors="replace")
@@ -121,14 +139,14 @@ def scheduling(cluster):
     cluster.real.kubectl("delete", "pod", "one", "big", "other", "--force", "--grace-period=0")
 
     cluster.apply(*[member(plain_pod(f"g-{i}", 4), "gang") for i in range(3)])
-    time.sleep(1)
+    cluster.wait_idle()
     check("members wait for their group", not any(p["spec"].get("nodeName") for p in cluster.pods()))
     cluster.apply(native_group("gang", 3))
     check("and start together when it appears", until(lambda: bound("g-0", "g-1", "g-2")), cluster.log()[-2000:])
     condition = lambda: cluster.real.kubectl("get", "podgroups.scheduling.k8s.io", "gang", "-o", "jsonpath={.status.conditions[0].type}={.status.conditions[0].status}").stdout  # noqa: E731
     check("the group says so", until(lambda: condition() == "PodGroupInitiallyScheduled=True"), condition())
     cluster.apply(native_group("second", 2), *[member(plain_pod(f"s-{i}", 4), "second") for i in range(2)])
-    time.sleep(1)
+    cluster.wait_idle()
     check("a gang that does not fit leaves nothing bound", not any(p["spec"].get("nodeName") for p in cluster.pods() if p["metadata"]["name"].startswith("s-")))
     cluster.real.kubectl("delete", "pod", "g-0", "g-1", "--force", "--grace-period=0")
     begin = time.monotonic()

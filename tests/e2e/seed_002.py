@@ -93,6 +93,12 @@ class Watch:
                 out.append(state)
         return out
 
+    def wait(self, name, known, state, timeout=20):
+        """Until kubectl has printed the state."""
+        deadline = time.monotonic() + timeout
+        while state not in self.states(name, known) and time.monotonic() < deadline:
+            time.sleep(0.05)
+
     def stop(self):
         self.process.kill()
         self.process.wait()
@@ -134,12 +140,12 @@ def main():
         first = create(muster, job())
         wait_state(muster, first, "Running")
         low = create(muster, job(priority=False))
-        time.sleep(1)
+        muster.wait_idle()
         high = create(muster, job())
         for name in (first, high, low):
             wait_state(muster, name, "Succeeded", 90)
-        time.sleep(1)
         for name in (first, high, low):
+            jobs.wait(name, JOB_STATES, "Succeeded")
             states = jobs.states(name, JOB_STATES)
             # kubectl may still be connecting when the first job is made; the others show their blank first line.
             wanted = ["Created", "Running", "Succeeded"] if name == first else ["", "Created", "Running", "Succeeded"]
@@ -156,7 +162,7 @@ def main():
         big = create(muster, job(seconds=8))
         wait_state(muster, big, "Running")
         blocked = create(muster, job())
-        time.sleep(1)
+        muster.wait_idle()
         small = create(muster, job(workers=False, seconds=2))
         wait_state(muster, small, "Running", 30)
         state = muster.kubectl("get", "pytorchjob", blocked, "-o", "jsonpath={.status.conditions[-1:].type}").stdout

@@ -108,5 +108,17 @@ class Muster:
     def kubectl(self, *args, check=True, kubectl=None, **kwargs):
         return self.run(kubectl or kubectls()[0][1], *args, check=check, **kwargs)
 
+    def wait_idle(self, timeout=60):
+        """Returns once scheduler and controllers have nothing to do, several looks in a row: what has not happened by then
+        does not happen until something changes."""
+        deadline = time.monotonic() + timeout
+        quiet = 0
+        while quiet < 3:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"still busy after {timeout} s: {answer.stderr or answer.stdout}")
+            answer = self.kubectl("get", "--raw", "/debug/idle", check=False)
+            quiet = quiet + 1 if answer.returncode == 0 else 0
+            time.sleep(0.1)
+
     def cli(self, *args, check=True, **kwargs):
         return self.run(binary(), *args, check=check, **kwargs)
