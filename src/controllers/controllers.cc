@@ -17,6 +17,7 @@
 #include "controllers/statefulset/plan.h"
 #include "controllers/t9k/plan.h"
 #include "controllers/tfjob/plan.h"
+#include "controllers/vcjob/plan.h"
 #include "controllers/xgboostjob/plan.h"
 
 namespace muster::controllers {
@@ -24,6 +25,8 @@ namespace {
 
 namespace r = client::resources;
 using Looks = std::vector<std::string_view>;
+
+const client::Resource kVolcanoJobs{"batch.volcano.sh", "v1alpha1", "jobs", "Job", true};
 
 std::function<bool(const json::Value&)> only_version(const char* version) {
   return [version](const json::Value& job) { return mpijob::version_of(job) == version; };
@@ -60,6 +63,8 @@ std::vector<Kind> all_kinds(bool workloads) {
   add_kubeflow(result);
   result.push_back({"mpijob-controller", r::kT9kMPIJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup}, t9k::plan, {}});
   if (workloads) {
+    // Where Volcano is installed its own controller runs these.
+    result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
     result.push_back({"job-controller", r::kJobs, {kinds::kPod}, batchjob::plan, {}});
     result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim}, statefulset::plan, {}});
     result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});

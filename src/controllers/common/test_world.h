@@ -10,7 +10,7 @@
 
 namespace muster::controllers::testing {
 
-class TestWorld final : public View {
+class TestWorld : public View {
  public:
   json::Value job;
   std::map<std::string, std::map<std::string, json::Value>> objects;

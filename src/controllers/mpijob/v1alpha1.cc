@@ -192,6 +192,22 @@ bool requeue(Plan& plan, const json::Value& job, const View& view, const json::V
   return true;
 }
 
+/// Muster's own, since v1alpha1 has no field for it: "true" takes the job off the cluster and keeps it.
+constexpr std::string_view kSuspend = "muster.dev/suspend";
+
+/// The launcher goes and the workers with it; without the annotation both are made again.
+bool suspend(Plan& plan, const json::Value& job, const json::Value* launcher, const json::Value* set) {
+  if (annotation_of(job, kSuspend) != "true" || (launcher != nullptr && job_ended(*launcher))) return false;
+  if (launcher != nullptr && !is_terminating(*launcher)) {
+    plan.actions.push_back(remove(kinds::kJob, *launcher));
+    plan.events.push_back({false, "MPIJobSuspended", fmt::format("MPIJob {} is suspended.", name_of(job))});
+  }
+  if (set != nullptr && json::as_int(json::at(*set, "spec", "replicas"), 1) != 0) {
+    plan.actions.push_back(patch(kinds::kStatefulSet, name_of(*set), json::Object{{"spec", json::Object{{"replicas", 0}}}}));
+  }
+  return true;
+}
+
 }  // namespace
 
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
@@ -219,7 +235,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     refuse_foreign(plan, set_name, "StatefulSet", "MPIJob");
     return plan;
   }
-  if (requeue(plan, job, view, launcher, set)) {
+  if (suspend(plan, job, launcher, set) || requeue(plan, job, view, launcher, set)) {
     status.as_object().erase("launcherStatus");
     update_status(status, nullptr, set, now);
     plan.status = std::move(status);
