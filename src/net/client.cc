@@ -115,8 +115,18 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared) {
     if (expired) return fail(Code::kTimeout, fmt::format("{} {}: no answer within {} s", what, where, std::chrono::duration_cast<std::chrono::seconds>(shared.options.connect_timeout).count()));
     return fail(io_error(fmt::format("{} {}", what, where), error));
   };
-  const auto [resolve_error, endpoints] = co_await resolver.async_resolve(url.host, url.port, kAwaitTuple);
-  if (resolve_error) co_return failed("resolve", resolve_error);
+  tcp::resolver::results_type endpoints;
+  ErrorCode not_numeric;
+  const auto address = asio::ip::make_address(url.host, not_numeric);
+  if (not_numeric) {
+    const auto [resolve_error, resolved] = co_await resolver.async_resolve(url.host, url.port, kAwaitTuple);
+    if (resolve_error) co_return failed("resolve", resolve_error);
+    endpoints = resolved;
+  } else {
+    // The resolver would start a thread to find that there is nothing to look up.
+    const auto port = static_cast<std::uint16_t>(parse_int(url.port).value_or(0));
+    endpoints = tcp::resolver::results_type::create(tcp::endpoint(address, port), url.host, url.port);
+  }
   const auto [connect_error, endpoint] = co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
   if (connect_error) co_return failed("connect to", connect_error);
   tune_socket(*socket);
