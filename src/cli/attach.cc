@@ -10,7 +10,6 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/exec.h"
-#include "cli/fetch.h"
 #include "cli/instance.h"
 #include "kube/meta.h"
 
@@ -139,33 +138,24 @@ Task<int> exec_in_pod(Session& session, ExecOptions options) {
 
 Task<int> run_attach(Invocation& call) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
-  if (!type) co_return session.failed(type.error());
-  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
-  if (!fetched) co_return session.failed(fetched.error());
-  const Job& job = (*fetched)->jobs[0];
-  const auto instance = choose_instance(job, call.values.text("instance"));
-  if (!instance) co_return session.failed(instance.error());
-  if (*instance == nullptr) {
-    session.console.out(instance_listing(job));
-    co_return 1;
+  const auto chosen = co_await choose_instance(call);
+  if (!chosen) co_return 1;
+  const Instance& instance = *chosen->instance;
+  if (instance.phase == "SUCCEEDED" || instance.phase == "FAILED") {
+    co_return session.failed(fmt::format("cannot exec into a completed instance; {} is {}", instance.name, instance.phase));
   }
-  if ((*instance)->phase == "SUCCEEDED" || (*instance)->phase == "FAILED") {
-    co_return session.failed(fmt::format("cannot exec into a completed instance; {} is {}", (*instance)->name, (*instance)->phase));
+  if (instance.phase == "PENDING") {
+    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", instance.name, instance.status, session.program, chosen->job->name));
   }
-  std::string container = call.values.text("container");
-  if (container.empty()) container = json::text(json::at(json::as_array(json::at(*(*instance)->pod, "spec", "containers"))[0], "name"));
-  std::vector<std::string> words(call.values.args.begin() + 1, call.values.args.end());
-  if (words.empty()) words.emplace_back("sh");
-  const bool terminal = ::isatty(STDIN_FILENO) != 0;
-  session.console.err(fmt::format("Hello! Arena attach the container {} of instance {}\n", container, (*instance)->name));
   ExecOptions options;
-  options.ns = job.ns;
-  options.pod = (*instance)->name;
-  options.container = container;
-  options.command = std::move(words);
+  options.ns = chosen->job->ns;
+  options.pod = instance.name;
+  options.container = container_or_first(*chosen);
+  options.command.assign(call.values.args.begin() + 1, call.values.args.end());
+  if (options.command.empty()) options.command.emplace_back("sh");
   options.with_stdin = true;
-  options.terminal = terminal;
+  options.terminal = ::isatty(STDIN_FILENO) != 0;
+  session.console.err(fmt::format("Hello! You are attached to container {} of instance {}\n", options.container, instance.name));
   const int code = co_await exec_in_pod(session, std::move(options));
   co_return code;
 }

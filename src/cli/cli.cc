@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -59,22 +60,39 @@ std::string program_of(const char* path) {
   return last == "arena" || last == "kubectl" ? last : "muster";
 }
 
-Result<void> connect_session(Session& session, net::Loop& loop, const Command& command, const Values& values) {
-  if (!command.needs_cluster && command.name != "__complete") return {};
+/// On this machine a round trip costs less than the handshake of a second connection; elsewhere requests go side by side.
+bool is_loopback(std::string_view url) {
+  return url.starts_with("https://127.") || url.starts_with("https://localhost:") || url.starts_with("https://[::1]");
+}
+
+Result<std::unique_ptr<client::Client>> make_session_client(Session& session, net::Loop& loop, const Values& values) {
   client::KubeconfigOptions options;
   options.path = find_kubeconfig(values.text("config"));
-  options.user_agent = session.program;
-  if (const auto connection = client::resolve_connection(options)) {
-    session.bearer = connection->client.token;
-    if (session.bearer.empty() && !connection->client.token_file.empty()) {
-      std::ifstream file(connection->client.token_file);
-      std::getline(file, session.bearer);
-    }
+  session.kubeconfig = options.path;
+  auto connection = client::resolve_connection(options);
+  if (!connection && connection.error().code == Code::kNotFound && options.path.empty()) {
+    return fail(Code::kNotFound, "there is no cluster to talk to: start one with 'muster up', or name one with --config FILE or $KUBECONFIG");
   }
-  auto client = client::connect(loop, std::move(options));
+  if (!connection) return fail(connection.error());
+  session.server = connection->http.url;
+  session.bearer = connection->client.token;
+  if (session.bearer.empty() && !connection->client.token_file.empty()) {
+    std::ifstream file(connection->client.token_file);
+    std::getline(file, session.bearer);
+  }
+  connection->client.user_agent = session.program;
+  if (is_loopback(connection->http.url)) connection->http.connections_max = 1;
+  auto http = net::make_client(loop, std::move(connection->http));
+  if (!http) return fail(http.error());
+  return client::make_client(loop, std::move(*http), std::move(connection->client));
+}
+
+Result<void> connect_session(Session& session, net::Loop& loop, const Command& command, const Values& values) {
+  if (!command.needs_cluster && command.name != "__complete") return {};
+  auto client = make_session_client(session, loop, values);
   if (!client) {
     if (values.yes("dry-run") || !command.needs_cluster) return {};
-    return fail(client.error().code, fmt::format("{}; start a cluster with 'muster up', or name another with --config", client.error().message));
+    return fail(client.error().code, client.error().message);
   }
   if (!session.ns_given && session.config.find("namespace") == session.config.end()) session.ns = (*client)->default_namespace();
   session.use(std::move(*client));
@@ -191,10 +209,15 @@ std::optional<int> check_call(Console& console, const std::string& program, cons
 }
 
 int run(int argc, char** argv) {
+  // A command lives for milliseconds: memory is taken in large pieces and not given back.
+  ::mallopt(M_TOP_PAD, 8 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   Console console = Console::standard();
   const std::string program = program_of(argc > 0 ? argv[0] : nullptr);
   if (program == "kubectl") return run_as_kubectl(console, {argv + std::min(argc, 1), argv + argc});
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words == std::vector<std::string>{"--version"}) words = {"version", "--short"};
   if (!words.empty() && words[0] == "help") {
     words.erase(words.begin());
     words.emplace_back("--help");

@@ -28,7 +28,7 @@ void add_foreign_commands(std::vector<CommandInfo> foreign);
 /// The help page of the whole program: `muster --help`.
 std::string root_help(const std::string& program);
 
-/// The completion script for bash or zsh; empty for another shell. Calls `PROGRAM __complete WORD…`.
+/// The completion script for bash, zsh or fish; empty for another shell. Calls `PROGRAM __complete WORD…`.
 std::string completion_script(const std::string& shell, const std::string& program);
 
 /// Runs the command line and returns the exit code: 0 good, 1 an error, and with --wait 3 for a job that

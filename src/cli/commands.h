@@ -31,6 +31,7 @@ Task<int> run_priority_delete(Invocation& invocation);
 Task<int> run_explain(Invocation& invocation);
 Task<int> run_data_list(Invocation& invocation);
 Task<int> run_whoami(Invocation& invocation);
+Task<int> run_version(Invocation& invocation);
 Task<int> run_man(Invocation& invocation);
 Task<int> run_completion(Invocation& invocation);
 Task<int> run_complete(Invocation& invocation);

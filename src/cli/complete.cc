@@ -39,6 +39,14 @@ _PROGRAM_complete() {
 compdef _PROGRAM_complete PROGRAM
 )";
 
+constexpr const char* kFish = R"(# fish completion for PROGRAM
+function __PROGRAM_complete
+  set -l words (commandline -opc) (commandline -ct)
+  $words[1] __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c PROGRAM -f -a '(__PROGRAM_complete)'
+)";
+
 using Words = std::vector<std::string>;
 
 Words starting_with(const Words& words, std::string_view prefix) {
@@ -203,7 +211,7 @@ Task<int> run_complete(Invocation& call) {
   } else if (!place.command->children.empty()) {
     found = command_words(place.command->children);
   } else {
-    found = co_await candidates(session, place.command->completes, {}, job);
+    found = co_await candidates(session, place.command->completes, place.command->words, job);
   }
   std::string out;
   for (const std::string& word : starting_with(found, prefix)) {
@@ -215,7 +223,7 @@ Task<int> run_complete(Invocation& call) {
 
 Task<int> run_completion(Invocation& call) {
   const std::string script = completion_script(call.values.args[0], call.session.program);
-  if (script.empty()) co_return call.session.failed(fmt::format("no completions for {}: want bash or zsh", call.values.args[0]));
+  if (script.empty()) co_return call.session.failed(fmt::format("no completions for {}: want bash, zsh or fish", call.values.args[0]));
   call.session.console.out(script);
   co_return 0;
 }
@@ -223,6 +231,7 @@ Task<int> run_completion(Invocation& call) {
 std::string completion_script(const std::string& shell, const std::string& program) {
   if (shell == "bash") return replace_all(kBash, "PROGRAM", program);
   if (shell == "zsh") return replace_all(kZsh, "PROGRAM", program);
+  if (shell == "fish") return replace_all(kFish, "PROGRAM", program);
   return "";
 }
 

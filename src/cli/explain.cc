@@ -23,13 +23,13 @@ Time event_time(const json::Value& event) {
   return kube::creation_time(event);
 }
 
-std::string headline(const Job& job, Time now) {
+std::string headline(const Job& job, const std::string& program, Time now) {
   const std::string since = short_human_duration(now - job.created);
   const std::string gpus = job.requested_gpus > 0 ? fmt::format("{} GPU{}", job.requested_gpus, job.requested_gpus == 1 ? "" : "s") : "no GPUs";
   if (job.status == "RUNNING") return fmt::format("{} runs for {} on {} of {}.", job.name, short_human_duration(job.duration), job.allocated_gpus, gpus);
   if (job.status == "SUCCEEDED") return fmt::format("{} has succeeded after {}.", job.name, short_human_duration(job.duration));
   if (job.status == "FAILED") return fmt::format("{} has failed after {}.", job.name, short_human_duration(job.duration));
-  if (job.status == "SUSPENDED") return fmt::format("{} is suspended; `muster resume {}` queues it again.", job.name, job.name);
+  if (job.status == "SUSPENDED") return fmt::format("{} is suspended; `{} resume {}` queues it again.", job.name, program, job.name);
   return fmt::format("{} has waited {} for {}.", job.name, since, gpus);
 }
 
@@ -112,7 +112,7 @@ std::string event_part(const std::vector<const json::Value*>& events, Time now) 
 
 std::string explain_text(const ExplainSources& sources, Time now) {
   const Job& job = *sources.job;
-  std::string out = headline(job, now) + "\n";
+  std::string out = headline(job, sources.program, now) + "\n";
   if (!job.reason.empty()) out += fmt::format("  {}\n", job.reason);
   if (job.instances.empty() && !job.finished() && job.status != "SUSPENDED") out += "  It has no instances yet: its controller has not made them, or waits for its gang to be admitted.\n";
   if (!job.finished()) out += waiting_part(job) + group_part(sources.groups) + queue_part(sources.queue);
@@ -121,7 +121,7 @@ std::string explain_text(const ExplainSources& sources, Time now) {
 
 Task<int> run_explain(Invocation& call) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
+  const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
   if (!fetched) co_return session.failed(fetched.error());
@@ -132,6 +132,7 @@ Task<int> run_explain(Invocation& call) {
   const auto groups = co_await session.cluster().list(client::resources::kPodGroups, here);
   ExplainSources sources;
   sources.job = &job;
+  sources.program = session.program;
   std::vector<std::string> uids{job.uid};
   std::string queue_name = job.queue;
   if (groups) {

@@ -13,6 +13,7 @@ struct ExplainSources {
   std::vector<const json::Value*> groups;  // PodGroups of the job
   std::vector<const json::Value*> events;  // about the job, its pods and groups; oldest first
   const json::Value* queue = nullptr;
+  std::string program = "muster";  // how hints name the program
 };
 std::string explain_text(const ExplainSources& sources, Time now);
 

@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
-#include "cli/lean.h"
+#include "cli/members.h"
 #include "kube/meta.h"
 
 namespace muster::cli {
@@ -44,37 +44,41 @@ Task<void> list_into(Fetch& fetch, const client::Resource& resource, ListOptions
   }
 }
 
-/// The API groups and versions that the server has, as "group/version"; empty when it does not say.
-Task<std::set<std::string>> served_versions(Session& session) {
-  std::set<std::string> served;
-  const auto groups = co_await session.cluster().raw("GET", "/apis", nullptr);
-  if (!groups) co_return served;
-  for (const json::Value& group : json::as_array(json::at(*groups, "groups"))) {
-    for (const json::Value& version : json::as_array(json::at(group, "versions"))) served.insert(json::text(json::at(version, "groupVersion")));
+/// The versions of a kind share their objects: the first version that the server has is enough.
+Task<void> list_kind(Fetch& fetch, std::vector<const Trainer*> versions, JobsQuery query) {
+  for (const Trainer* trainer : versions) {
+    auto list = co_await list_members(fetch.session, trainer->resource, options_of(query.ns), job_members(query.detail));
+    if (list) {
+      for (json::Value& object : *list) fetch.into.objects.push_back({trainer, std::move(object)});
+      co_return;
+    }
+    if (absent(list.error())) continue;
+    if (list.error().code == Code::kForbidden) {
+      fetch.fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to list {}: {}", trainer->type, list.error().message)});
+    } else if (list.error().code == Code::kUnavailable || list.error().code == Code::kTimeout || list.error().code == Code::kUnauthorized) {
+      fetch.fail_with(list.error());
+    } else {
+      fetch.session.console.debug(fmt::format("list of {} failed: {}", trainer->kind_group(), list.error().message));
+    }
+    co_return;
   }
-  co_return served;
 }
 
-Task<void> list_kinds(Fetch& fetch, JobsQuery query) {
-  const std::set<std::string> served = co_await served_versions(fetch.session);
-  std::set<std::string> seen;
+/// The kinds, each with the trainers of its versions.
+std::vector<std::vector<const Trainer*>> kinds_of_type(const std::string& type) {
+  std::vector<std::vector<const Trainer*>> kinds;
   for (const Trainer& trainer : trainers()) {
-    if (!query.type.empty() && trainer.type != query.type) continue;
-    if (!served.empty() && !served.contains(trainer.resource.api_version())) continue;
-    auto list = co_await lean_list(fetch.session, trainer.resource, query.ns, job_members());
-    if (!list && list.error().code == Code::kForbidden) {
-      fetch.fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to list {}: {}", trainer.type, list.error().message)});
-    } else if (!list && list.error().code == Code::kUnavailable) {
-      fetch.fail_with(list.error());
-    } else if (!list) {
-      fetch.session.console.debug(fmt::format("list of {} failed: {}", trainer.kind_group(), list.error().message));
+    if (!type.empty() && trainer.type != type) continue;
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& versions) {
+      return versions[0]->resource.group == trainer.resource.group && versions[0]->resource.plural == trainer.resource.plural;
+    });
+    if (same == kinds.end()) {
+      kinds.push_back({&trainer});
     } else {
-      for (json::Value& object : *list) {
-        // The versions of MPIJob share their objects.
-        if (seen.insert(std::string(kube::uid_of(object))).second) fetch.into.objects.push_back({&trainer, std::move(object)});
-      }
+      same->push_back(&trainer);
     }
   }
+  return kinds;
 }
 
 Task<void> list_helpers(Fetch& fetch, std::string ns, std::string job) {
@@ -85,17 +89,28 @@ Task<void> list_helpers(Fetch& fetch, std::string ns, std::string job) {
   if (!fetch.into.services.empty()) co_await list_into(fetch, client::resources::kNodes, ListOptions{}, fetch.into.nodes);
 }
 
-Task<void> list_pods(Fetch& fetch, std::string ns, std::string selector) {
-  co_await list_into(fetch, client::resources::kPods, options_of(std::move(ns), std::move(selector)), fetch.into.pods);
-}
-
-Task<void> list_all_pods(Fetch& fetch, std::string ns) {
-  auto pods = co_await lean_list(fetch.session, client::resources::kPods, std::move(ns), pod_members());
+Task<void> list_pods(Fetch& fetch, std::string ns, std::string selector, Detail detail) {
+  auto pods = co_await list_members(fetch.session, client::resources::kPods, options_of(std::move(ns), std::move(selector)), pod_members(detail));
   if (pods) {
     fetch.into.pods = std::move(*pods);
   } else {
     fetch.fail_with(pods.error());
   }
+}
+
+/// A failed v1alpha1 MPIJob has run until its launcher's conditions last changed, which rows leave out.
+Task<void> add_failed_launchers(Fetch& fetch, JobsQuery query) {
+  Snapshot& all = fetch.into;
+  const bool needed = query.detail == Detail::kRow && std::any_of(all.objects.begin(), all.objects.end(), [](const Snapshot::Found& found) {
+    return json::as_string(json::at(found.object, "status", "launcherStatus")) == "Failed";
+  });
+  if (!needed) co_return;
+  std::vector<json::Value> others;
+  for (json::Value& pod : all.pods) {
+    if (kube::label(pod, "mpi_role_type") != "launcher") others.push_back(std::move(pod));
+  }
+  co_await list_pods(fetch, query.ns, "mpi_role_type=launcher", Detail::kWhole);
+  for (json::Value& pod : others) all.pods.push_back(std::move(pod));
 }
 
 void compute_jobs(Snapshot& snapshot, Time now) {
@@ -110,19 +125,31 @@ void compute_jobs(Snapshot& snapshot, Time now) {
   for (const json::Value& service : snapshot.services) {
     boards[fmt::format("{} {} {}", kube::namespace_of(service), kube::label(service, "app"), kube::label(service, "release"))] = &service;
   }
+  std::unordered_map<std::string, const json::Value*> board_pods;
+  for (const json::Value& pod : snapshot.pods) {
+    if (!boards.empty() && kube::label(pod, "role") == "tensorboard") {
+      board_pods[fmt::format("{} {} {}", kube::namespace_of(pod), kube::label(pod, "app"), kube::label(pod, "release"))] = &pod;
+    }
+  }
+  snapshot.jobs.reserve(snapshot.objects.size());
   for (const Snapshot::Found& found : snapshot.objects) {
     JobParts parts;
     parts.trainer = found.trainer;
     parts.object = &found.object;
-    std::set<const json::Value*> mine;
     for (const std::string& key : keys_of_job(found.object, found.trainer->type)) {
-      if (const auto match = pods.find(key); match != pods.end()) mine.insert(match->second.begin(), match->second.end());
+      if (const auto match = pods.find(key); match != pods.end()) parts.pods.insert(parts.pods.end(), match->second.begin(), match->second.end());
     }
-    parts.pods.assign(mine.begin(), mine.end());
-    const std::string place = fmt::format("{} {}", kube::namespace_of(found.object), kube::name_of(found.object));
-    if (const auto job = launchers.find(place); job != launchers.end()) parts.launcher_job = job->second;
-    const auto board = boards.find(fmt::format("{} {} {}", kube::namespace_of(found.object), found.trainer->type, kube::name_of(found.object)));
-    if (board != boards.end()) parts.tensorboard_service = board->second;
+    std::sort(parts.pods.begin(), parts.pods.end());
+    parts.pods.erase(std::unique(parts.pods.begin(), parts.pods.end()), parts.pods.end());
+    const std::string_view ns = kube::namespace_of(found.object), name = kube::name_of(found.object);
+    if (!launchers.empty()) {
+      if (const auto job = launchers.find(fmt::format("{} {}", ns, name)); job != launchers.end()) parts.launcher_job = job->second;
+    }
+    if (!boards.empty()) {
+      const auto board = boards.find(fmt::format("{} {} {}", ns, found.trainer->type, name));
+      if (board != boards.end()) parts.tensorboard_service = board->second;
+      if (const auto pod = board_pods.find(fmt::format("{} {} {}", ns, found.trainer->type, name)); pod != board_pods.end()) parts.tensorboard_pod = pod->second;
+    }
     if (!snapshot.nodes.empty()) parts.first_node = &snapshot.nodes[0];
     snapshot.jobs.push_back(make_job(parts, now));
   }
@@ -131,18 +158,22 @@ void compute_jobs(Snapshot& snapshot, Time now) {
   });
 }
 
-Task<void> get_kinds(Fetch& fetch, std::string name, std::string type) {
-  std::set<std::string> seen;
-  for (const Trainer& trainer : trainers()) {
-    if (!type.empty() && trainer.type != type) continue;
-    auto object = co_await fetch.session.cluster().get(trainer.resource, fetch.session.ns, name);
+Task<void> get_kind(Fetch& fetch, std::vector<const Trainer*> versions, std::string name) {
+  for (const Trainer* trainer : versions) {
+    auto object = co_await fetch.session.cluster().get(trainer->resource, fetch.session.ns, name);
     if (object) {
-      if (seen.insert(std::string(kube::uid_of(*object))).second) fetch.into.objects.push_back({&trainer, std::move(*object)});
-    } else if (object.error().code == Code::kForbidden) {
-      fetch.fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to get {} {}: {}", trainer.type, name, object.error().message)});
-    } else if (!absent(object.error())) {
+      fetch.into.objects.push_back({trainer, std::move(*object)});
+      co_return;
+    }
+    // An answer about the object, not about the path: the other versions would say the same.
+    if (absent(object.error()) && !object.error().subject.name.empty()) co_return;
+    if (absent(object.error())) continue;
+    if (object.error().code == Code::kForbidden) {
+      fetch.fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to get {} {}: {}", trainer->type, name, object.error().message)});
+    } else {
       fetch.fail_with(object.error());
     }
+    co_return;
   }
 }
 
@@ -162,10 +193,11 @@ Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query) {
   auto snapshot = std::make_unique<Snapshot>();
   Fetch fetch{session, *snapshot, std::nullopt};
   std::vector<Task<void>> tasks;
-  tasks.push_back(list_kinds(fetch, query));
-  tasks.push_back(list_all_pods(fetch, query.ns));
+  for (const auto& versions : kinds_of_type(query.type)) tasks.push_back(list_kind(fetch, versions, query));
+  tasks.push_back(list_pods(fetch, query.ns, "", query.detail));
   tasks.push_back(list_helpers(fetch, query.ns, ""));
   co_await run_all(session.env, std::move(tasks));
+  co_await add_failed_launchers(fetch, query);
   if (fetch.failure) co_return fail(*fetch.failure);
   compute_jobs(*snapshot, session.now());
   co_return std::move(snapshot);
@@ -175,15 +207,15 @@ Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::str
   auto snapshot = std::make_unique<Snapshot>();
   Fetch fetch{session, *snapshot, std::nullopt};
   std::vector<Task<void>> tasks;
-  tasks.push_back(get_kinds(fetch, name, type));
-  tasks.push_back(list_pods(fetch, session.ns, "release=" + name));
+  for (const auto& versions : kinds_of_type(type)) tasks.push_back(get_kind(fetch, versions, name));
+  tasks.push_back(list_pods(fetch, session.ns, "release=" + name, Detail::kWhole));
   tasks.push_back(list_helpers(fetch, session.ns, name));
   co_await run_all(session.env, std::move(tasks));
   if (fetch.failure) co_return fail(*fetch.failure);
   if (const auto one = check_one(session, *snapshot, name); !one) co_return fail(one.error());
   if (kube::label(snapshot->objects[0].object, "release") != name) {
     // Not made by submit: its pods are known by their operator's labels or their owner.
-    co_await list_pods(fetch, session.ns, "");
+    co_await list_pods(fetch, session.ns, "", Detail::kWhole);
     if (fetch.failure) co_return fail(*fetch.failure);
   }
   compute_jobs(*snapshot, session.now());
@@ -193,17 +225,19 @@ Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::str
 Task<Result<Snapshot::Found>> fetch_job_object(Session& session, std::string name, std::string type) {
   Snapshot snapshot;
   Fetch fetch{session, snapshot, std::nullopt};
-  co_await get_kinds(fetch, name, type);
+  std::vector<Task<void>> tasks;
+  for (const auto& versions : kinds_of_type(type)) tasks.push_back(get_kind(fetch, versions, name));
+  co_await run_all(session.env, std::move(tasks));
   if (fetch.failure) co_return fail(*fetch.failure);
   if (const auto one = check_one(session, snapshot, name); !one) co_return fail(one.error());
   co_return std::move(snapshot.objects[0]);
 }
 
-Result<std::string> type_flag(const Values& values) {
+Result<std::string> type_flag(const Session& session, const Values& values) {
   const std::string word = values.text("type");
   if (word.empty()) return std::string();
   const std::string type = training_type(word);
-  if (type.empty()) return fail(Code::kInvalid, fmt::format("unsupported training job type: {}, arena only supports: [{}]", word, supported_types()));
+  if (type.empty()) return fail(Code::kInvalid, fmt::format("unsupported training job type: {}, {} only supports: [{}]", word, session.program, supported_types()));
   return type == "horovodjob" ? std::string("mpijob") : type;
 }
 

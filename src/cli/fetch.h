@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/job.h"
+#include "cli/members.h"
 #include "cli/session.h"
 
 namespace muster::cli {
@@ -29,6 +30,7 @@ using SnapshotPtr = std::unique_ptr<Snapshot>;
 struct JobsQuery {
   std::string ns;    // empty: all
   std::string type;  // canonical; empty: all
+  Detail detail = Detail::kRow;
 };
 /// Newest first.
 Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query);
@@ -39,7 +41,7 @@ Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::str
 Task<Result<Snapshot::Found>> fetch_job_object(Session& session, std::string name, std::string type);
 
 /// The type of a --type flag: canonical, empty when not given, or an error that names the supported ones.
-Result<std::string> type_flag(const Values& values);
+Result<std::string> type_flag(const Session& session, const Values& values);
 
 /// Events of the namespace about these objects (by uid), oldest first.
 Task<Result<std::vector<json::Value>>> fetch_events(Session& session, std::string ns, std::vector<std::string> uids);

@@ -84,6 +84,7 @@ struct Command {
   bool needs_cluster = true;
   bool hidden = false;
   Completes completes = Completes::kNothing;  // positionals
+  std::vector<std::string> words = {};        // for kWords
 };
 
 /// Parses `words` with the command's flags and the global ones. Missing required flags are an error unless

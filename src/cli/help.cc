@@ -32,9 +32,26 @@ std::vector<CommandInfo> infos_of(const std::vector<Command>& commands) {
   return infos;
 }
 
+/// Troff reads bytes: letters beyond ASCII go by their number.
+std::string plain_letters(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    if (first < 0x80) {
+      out += text[i];
+      continue;
+    }
+    const int more = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+    unsigned code = first & (0x3FU >> more);
+    for (int k = 0; k < more && i + 1 < text.size(); ++k) code = code << 6 | (static_cast<unsigned char>(text[++i]) & 0x3FU);
+    out += fmt::format("\\[u{:04X}]", code);
+  }
+  return out;
+}
+
 /// Troff: a backslash, and a dot or quote at the start of a line, must be escaped; a hyphen is a minus here.
 std::string roff(std::string_view text) {
-  std::string out = replace_all(replace_all(text, "\\", "\\e"), "-", "\\-");
+  std::string out = plain_letters(replace_all(replace_all(text, "\\", "\\e"), "-", "\\-"));
   if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
   return replace_all(out, "\n.", "\n\\&.");
 }

@@ -1,13 +1,23 @@
-/// Which instance of a job a command works on.
+/// Which instance and container of a job a command works on; for logs and attach.
 #pragma once
 
-#include "cli/job.h"
+#include "cli/fetch.h"
 
 namespace muster::cli {
 
-/// The named one, else the chief, else the only one; nullptr when there are several and none leads.
-Result<const Instance*> choose_instance(const Job& job, const std::string& name);
-/// What to print when the caller must choose.
-std::string instance_listing(const Job& job);
+/// What the flags --type, --instance and --container chose.
+struct Chosen {
+  SnapshotPtr snapshot;  // holds what the pointers below point to
+  const Job* job = nullptr;
+  const Instance* instance = nullptr;
+  std::string container;  // empty when the caller named none
+};
+
+/// The named instance, else the chief, else the only one. Otherwise the reason is printed, or the instances to
+/// choose from, and the answer is empty: the command ends with exit code 1.
+Task<std::optional<Chosen>> choose_instance(Invocation& call);
+
+/// The container's name, or the pod's first.
+std::string container_or_first(const Chosen& chosen);
 
 }  // namespace muster::cli

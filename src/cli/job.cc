@@ -80,9 +80,10 @@ std::string v1alpha1_status(const JobParts& parts, const json::Value* chief) {
 
 std::string phase_status(std::string_view phase) {
   if (phase == "Succeeded" || phase == "Completed") return "SUCCEEDED";
-  if (phase == "Failed" || phase == "Terminated" || phase == "Aborted") return "FAILED";
+  if (phase == "Failed" || phase == "Terminated" || phase == "Terminating") return "FAILED";
+  if (phase == "Aborted") return "SUSPENDED";  // it can be resumed
   if (phase == "Running" || phase == "Resuming") return "RUNNING";
-  if (phase == "Paused") return "SUSPENDED";
+  if (phase == "Paused" || phase == "Aborting") return "SUSPENDED";
   if (phase == "Inqueue") return "SUBMITTED";
   return "PENDING";
 }
@@ -97,7 +98,8 @@ std::string condition_status(const json::Value& job) {
 
 bool is_suspended(const json::Value& job) {
   return as_bool(at(job, "spec", "runPolicy", "suspend")) || as_bool(at(job, "spec", "suspend")) ||
-         as_bool(at(job, "spec", "runMode", "pause", "enabled")) || kube::condition_true(job, "Suspended");
+         as_bool(at(job, "spec", "runMode", "pause", "enabled")) || kube::condition_true(job, "Suspended") ||
+         kube::annotation(job, "muster.dev/suspend") == "true";
 }
 
 std::string status_of(const JobParts& parts, const json::Value* chief) {
@@ -237,6 +239,20 @@ std::string tensorboard_url(const json::Value& service, const json::Value* node)
   return address.empty() || address == "None" ? "" : fmt::format("http://{}:{}", address, port);
 }
 
+/// Empty for a pod whose containers run; else its state, with what its first container said about it.
+std::string problem_of_pod(const json::Value& pod) {
+  const std::string state = pod_status_text(pod);
+  if (state == "Running") return "";
+  for (const json::Value& container : as_array(at(pod, "status", "containerStatuses"))) {
+    for (const char* part : {"waiting", "terminated"}) {
+      for (const json::Value* from : {&at(container, "state", part), &at(container, "lastState", part)}) {
+        if (const std::string_view message = as_string(at(*from, "message")); !message.empty()) return fmt::format("{}: {}", state, message);
+      }
+    }
+  }
+  return state;
+}
+
 }  // namespace
 
 std::int64_t pod_gpus(const json::Value& pod, bool topology) {
@@ -314,31 +330,44 @@ bool belongs(const json::Value& pod, const json::Value& job, std::string_view ty
   return false;
 }
 
+namespace {
+
+/// Words with blanks between; a list joins thousands of them, so no format string is read.
+std::string key_of(std::initializer_list<std::string_view> words) {
+  std::string key;
+  key.reserve(96);
+  for (const std::string_view word : words) {
+    if (!key.empty()) key += ' ';
+    key.append(word);
+  }
+  return key;
+}
+
+}  // namespace
+
 std::vector<std::string> keys_of_pod(const json::Value& pod) {
   std::vector<std::string> keys;
   const std::string_view ns = kube::namespace_of(pod);
-  const std::string_view app = kube::label(pod, "app"), release = kube::label(pod, "release");
   if (kube::label(pod, "role") == "tensorboard") return keys;
-  if (!app.empty() && !release.empty()) keys.push_back(fmt::format("a {} {} {}", ns, app, release));
-  const std::string_view name = kube::label(pod, "training.kubeflow.org/job-name");
-  const std::string_view operator_name = kube::label(pod, "training.kubeflow.org/operator-name");
-  if (!name.empty()) {
+  keys.reserve(4);
+  const std::string_view app = kube::label(pod, "app"), release = kube::label(pod, "release");
+  if (!app.empty() && !release.empty()) keys.push_back(key_of({"a", ns, app, release}));
+  if (const std::string_view name = kube::label(pod, "training.kubeflow.org/job-name"); !name.empty()) {
+    const std::string_view operator_name = kube::label(pod, "training.kubeflow.org/operator-name");
     std::string_view type = operator_name == "mpi-operator" ? "mpijob" : operator_name;
     if (type.ends_with("-controller")) type.remove_suffix(11);
-    keys.push_back(fmt::format("k {} {} {}", ns, type, name));
+    keys.push_back(key_of({"k", ns, type, name}));
   }
-  if (const std::string_view mpi = kube::label(pod, "mpi_job_name"); !mpi.empty()) keys.push_back(fmt::format("k {} mpijob {}", ns, mpi));
-  for (const json::Value& owner : as_array(at(pod, "metadata", "ownerReferences"))) {
-    keys.push_back(fmt::format("u {}", as_string(at(owner, "uid"))));
-  }
+  if (const std::string_view mpi = kube::label(pod, "mpi_job_name"); !mpi.empty()) keys.push_back(key_of({"k", ns, "mpijob", mpi}));
+  for (const json::Value& owner : as_array(at(pod, "metadata", "ownerReferences"))) keys.push_back(key_of({"u", as_string(at(owner, "uid"))}));
   return keys;
 }
 
 std::vector<std::string> keys_of_job(const json::Value& job, std::string_view type) {
   const std::string_view ns = kube::namespace_of(job), name = kube::name_of(job);
-  std::vector<std::string> keys{fmt::format("u {}", kube::uid_of(job)), fmt::format("k {} {} {}", ns, type, name)};
+  std::vector<std::string> keys{key_of({"u", kube::uid_of(job)}), key_of({"k", ns, type, name})};
   const std::string_view app = kube::label(job, "app"), release = kube::label(job, "release");
-  if (!app.empty() && !release.empty()) keys.push_back(fmt::format("a {} {} {}", ns, app, release));
+  if (!app.empty() && !release.empty()) keys.push_back(key_of({"a", ns, app, release}));
   return keys;
 }
 
@@ -371,6 +400,7 @@ Job make_job(const JobParts& parts, Time now) {
   for (const json::Value* pod : parts.pods) job.instances.push_back(make_instance(*pod, job.chief, now));
   std::sort(job.instances.begin(), job.instances.end(), [](const Instance& a, const Instance& b) { return a.name < b.name; });
   if (parts.tensorboard_service != nullptr) job.tensorboard = tensorboard_url(*parts.tensorboard_service, parts.first_node);
+  if (parts.tensorboard_pod != nullptr) job.tensorboard_problem = problem_of_pod(*parts.tensorboard_pod);
   job.model_name = kube::label(object, "modelName");
   job.model_version = kube::label(object, "modelVersion");
   return job;

@@ -44,7 +44,8 @@ struct Job {
   std::int64_t requested_gpus = 0;
   std::int64_t allocated_gpus = 0;
   std::string chief;
-  std::string tensorboard;  // URL
+  std::string tensorboard;          // URL
+  std::string tensorboard_problem;  // why nothing answers there; empty when it runs
   std::vector<Instance> instances;
   std::string model_name, model_version, model_source;
   const json::Value* object = nullptr;
@@ -59,6 +60,7 @@ struct JobParts {
   std::vector<const json::Value*> pods;             // of this job, by name
   const json::Value* launcher_job = nullptr;        // batch/v1 Job of an MPIJob, if any
   const json::Value* tensorboard_service = nullptr;
+  const json::Value* tensorboard_pod = nullptr;
   const json::Value* first_node = nullptr;          // for the tensorboard's address
 };
 

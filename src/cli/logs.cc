@@ -3,9 +3,7 @@
 
 #include "base/strings.h"
 #include "cli/commands.h"
-#include "cli/fetch.h"
 #include "cli/instance.h"
-#include "cli/tabwriter.h"
 #include "kube/meta.h"
 
 namespace muster::cli {
@@ -79,54 +77,21 @@ Task<int> copy_stream(Session& session, std::string target) {
 
 }  // namespace
 
-std::string instance_listing(const Job& job) {
-  Rows rows;
-  rows.add({"NAME", "STATUS", "AGE", "NODE"});
-  for (const Instance& instance : job.instances) rows.add({instance.name, instance.status, short_human_duration(instance.age), instance.node});
-  return fmt::format("There are several instances of {}, please choose one with -i:\n\n{}", job.name, rows.text());
-}
-
-Result<const Instance*> choose_instance(const Job& job, const std::string& name) {
-  if (job.instances.empty()) {
-    return fail(Code::kNotFound, fmt::format("not found instances of the job {}, it is {}{}", job.name, job.status, job.status == "PENDING" ? fmt::format("; see 'muster explain {}'", job.name) : ""));
-  }
-  for (const Instance& instance : job.instances) {
-    if (name.empty() ? instance.chief : instance.name == name) return &instance;
-  }
-  if (!name.empty()) {
-    std::vector<std::string> names;
-    for (const Instance& instance : job.instances) names.push_back(instance.name);
-    return fail(Code::kNotFound, fmt::format("invalid instance name {} of the job {}, it has: {}", name, job.name, join(names, ", ")));
-  }
-  if (job.instances.size() == 1) return &job.instances[0];
-  return static_cast<const Instance*>(nullptr);
-}
-
 Task<int> run_logs(Invocation& call) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
-  if (!type) co_return session.failed(type.error());
-  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
-  if (!fetched) co_return session.failed(fetched.error());
-  const Job& job = (*fetched)->jobs[0];
-  const auto instance = choose_instance(job, call.values.text("instance"));
-  if (!instance) co_return session.failed(instance.error());
-  if (*instance == nullptr) {
-    session.console.out(instance_listing(job));
-    co_return 1;
+  const auto chosen = co_await choose_instance(call);
+  if (!chosen) co_return 1;
+  const Instance& instance = *chosen->instance;
+  const json::Value& pod = *instance.pod;
+  const bool starting = initialising(pod);
+  if (instance.phase == "PENDING" && !starting) {
+    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", instance.name, instance.status, session.program, chosen->job->name));
   }
-  std::string container = call.values.text("container");
-  const json::Value& pod = *(*instance)->pod;
-  if (container.empty() && initialising(pod)) {
-    container = json::text(json::at(json::as_array(json::at(pod, "spec", "initContainers"))[0], "name"));
-  }
-  if (container.empty()) container = json::text(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "name"));
-  if ((*instance)->phase == "PENDING" && !initialising(pod)) {
-    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", (*instance)->name, (*instance)->status, session.program, job.name));
-  }
+  std::string container = container_or_first(*chosen);
+  if (chosen->container.empty() && starting) container = json::text(json::at(json::as_array(json::at(pod, "spec", "initContainers"))[0], "name"));
   const auto query = log_query(call.values, container);
   if (!query) co_return session.failed(query.error());
-  const int code = co_await copy_stream(session, fmt::format("/api/v1/namespaces/{}/pods/{}/log{}", job.ns, (*instance)->name, *query));
+  const int code = co_await copy_stream(session, fmt::format("/api/v1/namespaces/{}/pods/{}/log{}", chosen->job->ns, instance.name, *query));
   co_return code;
 }
 

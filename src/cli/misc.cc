@@ -9,6 +9,17 @@
 #include "kube/meta.h"
 
 namespace muster::cli {
+namespace {
+
+constexpr const char* kVersion = MUSTER_VERSION;
+constexpr const char* kKubernetesVersion = "v1.37.0";  // the one that `muster up` serves
+#if defined(__aarch64__)
+constexpr const char* kPlatform = "linux/arm64";
+#else
+constexpr const char* kPlatform = "linux/amd64";
+#endif
+
+}  // namespace
 
 Task<int> run_data_list(Invocation& call) {
   Session& session = call.session;
@@ -53,9 +64,22 @@ Task<int> run_whoami(Invocation& call) {
   co_return 0;
 }
 
+Task<int> run_version(Invocation& call) {
+  Session& session = call.session;
+  session.console.out(fmt::format("{}: v{}\n", session.program, kVersion));
+  if (call.values.yes("short")) co_return 0;
+  session.console.out(fmt::format("  Kubernetes: {}\n  Compiler: {}\n  Platform: {}\n", kKubernetesVersion, __VERSION__, kPlatform));
+  co_return 0;
+}
+
 Task<int> run_not_offered(Invocation& call) {
   const std::string& name = call.command.name;
-  const std::string why = name == "serve" || name == "evaluate" || name == "model" ? "serving and model registries" : name == "cron" ? "scheduled jobs" : "this";
+  const std::string& program = call.session.program;
+  if (name == "logviewer") co_return call.session.failed(fmt::format("no LOGVIEWER installed; `{} logs JOB` prints the log", program));
+  const std::string why = name == "serve" || name == "evaluate" || name == "model" ? "serving and model registries"
+                          : name == "cron"                                         ? "scheduled jobs"
+                          : name.starts_with("scale")                              ? "elastic jobs, whose operator is not here"
+                                                                                   : "this";
   co_return call.session.failed(fmt::format("'{}' is a command of arena that this program does not offer: it runs training jobs, not {}", name, why));
 }
 

@@ -46,12 +46,16 @@ std::string_view mode_word(GpuMode mode);
 
 /// `top node`: summary with the rule and the ratio below.
 std::string view_nodes(const std::vector<NodeInfo>& nodes, int columns);
+/// `top node -o wide`: the same as newer arenas print it, grouped by mode, with one decimal.
+std::string view_nodes_grouped(std::vector<NodeInfo> nodes, int columns);
 /// The summary when only share nodes are listed.
 std::string view_share_nodes(const std::vector<NodeInfo>& nodes);
 /// `top node -d`. `footer`: print the cluster's ratio at the end.
 std::string view_nodes_details(const std::vector<NodeInfo>& nodes, bool footer);
 /// `top node -d -o wide`.
 std::string view_nodes_wide(const std::vector<NodeInfo>& nodes);
+/// Words as newer arenas write them in -o wide, json and yaml: Ready, NotReady.
+void use_newer_words(std::vector<NodeInfo>& nodes);
 json::Value nodes_as_json(const std::vector<NodeInfo>& nodes);
 
 }  // namespace muster::cli

@@ -201,11 +201,16 @@ const std::vector<Command>& registry() {
     Command man = command("man", "", "Print the manual page (troff)", &run_man);
     man.needs_cluster = false;
     all.push_back(man);
-    Command completion = command("completion", "bash|zsh", "Print the completion script of a shell", &run_completion);
+    Command completion = command("completion", "bash|zsh|fish", "Print the completion script of a shell", &run_completion);
     completion.details = "  source <(muster completion bash)";
     completion.needs_cluster = false;
-    completion.completes = Completes::kNothing;
+    completion.completes = Completes::kWords;
+    completion.words = {"bash", "zsh", "fish"};
     all.push_back(completion);
+    Command version = command("version", "", "Print the version", &run_version);
+    version.needs_cluster = false;
+    version.flags = {yes("short", 0, "one line only"), yes("verbose", 'v', "accepted; there are no charts to name")};
+    all.push_back(version);
     all.push_back(hidden("__complete", &run_complete, false));
     for (const char* name : {"serve", "model", "evaluate", "cron", "llm", "scalein", "scaleout", "logviewer"}) all.push_back(hidden(name, &run_not_offered, false));
     return all;

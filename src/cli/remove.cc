@@ -97,14 +97,17 @@ json::Value suspend_patch(const json::Value& job, bool suspend) {
   if (gvk.group == "batch.tensorstack.dev") {
     return json::Object{{"spec", json::Object{{"runMode", json::Object{{"pause", json::Object{{"enabled", suspend}}}}}}}};
   }
-  if (json::at(job, "spec", "template").is_object()) return nullptr;  // v1alpha1 has no such field
+  if (json::at(job, "spec", "template").is_object() || gvk.group == "batch.volcano.sh") {
+    // No field for it: Muster's controllers read the annotation.
+    return json::Object{{"metadata", json::Object{{"annotations", json::Object{{"muster.dev/suspend", suspend ? json::Value("true") : json::Value()}}}}}};
+  }
   if (gvk.group == "kubeflow.org") return json::Object{{"spec", json::Object{{"runPolicy", json::Object{{"suspend", suspend}}}}}};
   return nullptr;
 }
 
 Task<int> set_suspended(Invocation& call, bool suspend) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
+  const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   int code = 0;
   for (const std::string& name : call.values.args) {
@@ -132,7 +135,7 @@ Task<int> set_suspended(Invocation& call, bool suspend) {
 
 Task<int> run_delete(Invocation& call) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
+  const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   int code = 0;
   for (const std::string& name : call.values.args) {

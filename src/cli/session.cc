@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -54,6 +55,19 @@ int Session::failed(std::string_view what) {
   return 1;
 }
 
+int Session::failed(const Error& error) {
+  const std::string file = kubeconfig.empty() ? "its account" : kubeconfig;
+  if (error.code == Code::kUnavailable || error.code == Code::kTimeout) {
+    const bool own = kubeconfig == own_kubeconfig();
+    return failed(fmt::format("the cluster at {} cannot be reached: {}; {}", server, error.message,
+                              own ? "start it with 'muster up'" : fmt::format("is it running? Its address is from {}", file)));
+  }
+  if (error.code == Code::kUnauthorized) {
+    return failed(fmt::format("the cluster at {} does not accept the credentials of {}: they are wrong or have expired", server, file));
+  }
+  return failed(error.message);
+}
+
 std::string own_kubeconfig() {
   const std::string home = env_or_empty("MUSTER_HOME");
   return home.empty() ? env_or_empty("HOME") + "/.muster/kubeconfig" : home + "/kubeconfig";
@@ -61,7 +75,7 @@ std::string own_kubeconfig() {
 
 std::string find_kubeconfig(const std::string& flag) {
   if (!flag.empty()) return flag;
-  if (const std::string named = env_or_empty("KUBECONFIG"); !named.empty()) return named;
+  if (const std::string named = env_or_empty("KUBECONFIG"); !named.empty()) return named.find(':') == std::string::npos ? named : "";
   if (const std::string own = own_kubeconfig(); exists(own)) return own;
   if (const std::string usual = env_or_empty("HOME") + "/.kube/config"; exists(usual)) return usual;
   return "";

@@ -13,6 +13,10 @@
 
 namespace muster::cli {
 
+// Exit codes beyond 0 (done) and 1 (an error), for scripts that wait for a job.
+constexpr int kExitJobFailed = 3;
+constexpr int kExitNotInTime = 4;
+
 class Session {
  public:
   Session(Env& session_env, Console& session_console) : env(session_env), console(session_console) {}
@@ -38,14 +42,23 @@ class Session {
 
   /// Prints an error line and returns exit code 1.
   int failed(std::string_view what);
-  int failed(const Error& error) { return failed(error.message); }
+  /// The same, in the user's words when the cluster cannot be reached or refuses the credentials.
+  int failed(const Error& error);
+
+  /// Holds it until the session ends. The program's session never does, so what it read is not freed one by one.
+  void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
+
+  std::string server;      // its address, for messages
+  std::string kubeconfig;  // the file it came from; empty: inside a cluster
 
  private:
+  std::vector<std::shared_ptr<void>> kept_;
   std::unique_ptr<client::Client> client_;
   std::string user_;
 };
 
 /// The kubeconfig to use: the flag, $KUBECONFIG, then that of `muster up`, then ~/.kube/config; empty: in-cluster.
+/// $KUBECONFIG may list several files, which the client reads as one.
 std::string find_kubeconfig(const std::string& flag);
 /// The kubeconfig of `muster up` ($MUSTER_HOME/kubeconfig or ~/.muster/kubeconfig).
 std::string own_kubeconfig();

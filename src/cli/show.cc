@@ -7,7 +7,8 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/fetch.h"
-#include "cli/lean.h"
+#include "cli/job_watch.h"
+#include "cli/members.h"
 #include "cli/node.h"
 #include "cli/view_job.h"
 #include "kube/meta.h"
@@ -20,11 +21,14 @@ Result<void> check_output(const std::string& output, const std::set<std::string>
   return fail(Code::kInvalid, fmt::format("unsupported output format: {}, want one of {}", output, join({known.begin(), known.end()}, ", ")));
 }
 
+/// Arena's JSON ends without a line break; on a terminal the prompt would stand behind it.
+std::string json_text(const Session& session, const json::Value& value) { return dump_arena_json(value) + (session.console.terminal() ? "\n" : ""); }
+
 /// The text of one job in the asked-for form.
 std::string job_text(Session& session, const Values& values, const Job& job, const std::vector<json::Value>& events) {
   const std::string output = values.text("output");
-  if (output == "json") return dump_arena_json(job_as_json(job)) + "\n";
-  if (output == "yaml") return dump_ordered_yaml(job_as_json(job));
+  if (output == "json") return json_text(session, job_as_json(job));
+  if (output == "yaml") return dump_ordered_yaml(job_as_yaml(job));
   if (output == "name") return fmt::format("{}/{}\n", job.trainer->kind_group(), job.name);
   std::string text = output == "wide" ? view_job_wide(job) : view_job(job, session.console.columns());
   if (values.yes("gpus")) text += view_job_gpus(job);
@@ -51,46 +55,28 @@ std::string shape_of(const Job& job) {
   return shape;
 }
 
-Task<void> notify_on_change(Session& session, client::Resource resource, client::ListOptions options, Signal* changed) {
-  for (;;) {
-    const auto watched = co_await session.cluster().watch(resource, options, [changed](const client::WatchEvent&) {
-      changed->notify();
-      return true;
-    });
-    (void)watched;
-    co_await session.env.sleep(std::chrono::seconds(1));
-  }
-}
-
 Task<int> watch_job(Invocation& call, std::string name, std::string type) {
   Session& session = call.session;
-  // Lives to the end of the process: the watchers below hold it.
-  static const std::unique_ptr<Signal> changed = session.env.make_signal();
+  JobWatch watch(session);
   std::string last;
   bool watching = false;
   for (;;) {
     const auto fetched = co_await fetch_job(session, name, type);
+    if (!fetched && watching && fetched.error().code == Code::kNotFound) co_return session.failed(fmt::format("the training job {} has been deleted", name));
     if (!fetched) co_return session.failed(fetched.error());
     const Job& job = (*fetched)->jobs[0];
     if (!watching) {
       watching = true;
-      client::ListOptions pods;
-      pods.ns = session.ns;
-      pods.label_selector = kube::label(*job.object, "release") == name ? "release=" + name : "";
-      session.env.spawn(notify_on_change(session, client::resources::kPods, pods, changed.get()));
-      client::ListOptions own;
-      own.ns = session.ns;
-      own.field_selector = "metadata.name=" + name;
-      session.env.spawn(notify_on_change(session, job.trainer->resource, own, changed.get()));
+      watch.start(name, job.trainer->resource, kube::label(*job.object, "release") == name);
     }
     if (const std::string shape = shape_of(job); shape != last) {
       if (!last.empty()) session.console.out("\n");
       session.console.out(job_text(session, call.values, job, {}));
+      session.console.flush();
       last = shape;
     }
-    if (job.finished()) co_return job.status == "FAILED" ? 3 : 0;
-    const bool notified = co_await changed->wait(std::chrono::seconds(30));
-    (void)notified;
+    if (job.finished()) co_return job.status == "FAILED" ? kExitJobFailed : 0;
+    co_await watch.wait(std::chrono::seconds(30));
   }
 }
 
@@ -119,12 +105,12 @@ Task<void> fetch_into(Session& session, const client::Resource& resource, client
   }
 }
 
-Task<void> fetch_pods(Session& session, NodeObjects& all) {
-  auto pods = co_await lean_list(session, client::resources::kPods, "", pod_members());
-  if (pods) {
-    all.pods = std::move(*pods);
+Task<void> fetch_members(Session& session, const client::Resource& resource, client::ListOptions options, const json::Picks& members, std::vector<json::Value>& into, NodeObjects& all) {
+  auto list = co_await list_members(session, resource, std::move(options), members);
+  if (list) {
+    into = std::move(*list);
   } else {
-    all.failure = pods.error();
+    all.failure = list.error();
   }
 }
 
@@ -133,9 +119,11 @@ Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
   client::ListOptions maps;
   maps.ns = "kube-system";
   maps.label_selector = "ack.node.gpu.schedule=topology";
+  client::ListOptions pods;
+  pods.field_selector = "status.phase!=Failed,status.phase!=Succeeded";
   std::vector<Task<void>> tasks;
-  tasks.push_back(fetch_into(session, client::resources::kNodes, client::ListOptions{}, all.nodes, all));
-  tasks.push_back(fetch_pods(session, all));
+  tasks.push_back(fetch_members(session, client::resources::kNodes, client::ListOptions{}, node_members(), all.nodes, all));
+  tasks.push_back(fetch_members(session, client::resources::kPods, pods, node_pod_members(), all.pods, all));
   tasks.push_back(fetch_into(session, client::resources::kConfigMaps, maps, all.maps, all));
   co_await run_all(session.env, std::move(tasks));
   if (all.failure) co_return fail(*all.failure);
@@ -146,13 +134,16 @@ Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
   co_return make_nodes(sources);
 }
 
-std::string nodes_text(Session& session, const Values& values, const std::vector<NodeInfo>& nodes, bool named) {
+std::string nodes_text(Session& session, const Values& values, std::vector<NodeInfo> nodes, bool named) {
   const std::string output = values.text("output");
-  if (output == "json") return dump_arena_json(nodes_as_json(nodes)) + "\n";
+  if (!output.empty()) use_newer_words(nodes);
+  if (output == "json") return json_text(session, nodes_as_json(nodes));
   if (output == "yaml") return dump_ordered_yaml(nodes_as_json(nodes));
   if (values.yes("details")) return output == "wide" ? view_nodes_wide(nodes) : view_nodes_details(nodes, !named);
   const bool all_share = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [](const NodeInfo& node) { return node.mode == GpuMode::kShare; });
-  return session.console.paint_table(all_share ? view_share_nodes(nodes) : view_nodes(nodes, session.console.columns()));
+  if (all_share) return session.console.paint_table(view_share_nodes(nodes));
+  const int columns = session.console.columns();
+  return session.console.paint_table(output == "wide" ? view_nodes_grouped(std::move(nodes), columns) : view_nodes(nodes, columns));
 }
 
 std::string rule_with_time(Session& session) { return fmt::format("------------------------------------------- {} -------------------------------------------\n", local_time(session.now())); }
@@ -162,7 +153,7 @@ std::string rule_with_time(Session& session) { return fmt::format("-------------
 Task<int> run_get(Invocation& call) {
   Session& session = call.session;
   if (call.values.args.size() > 1) co_return session.failed(fmt::format("accepts 1 job name, received {}", call.values.args.size()));
-  const auto type = type_flag(call.values);
+  const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   if (const auto known = check_output(call.values.text("output"), {"wide", "json", "yaml", "name"}); !known) co_return session.failed(known.error());
   const std::string name = call.values.args[0];
@@ -184,14 +175,15 @@ Task<int> run_get(Invocation& call) {
 
 Task<int> run_list(Invocation& call) {
   Session& session = call.session;
-  const auto type = type_flag(call.values);
+  const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   const std::string output = call.values.text("output");
   if (const auto known = check_output(output, {"wide", "json", "yaml", "name"}); !known) co_return session.failed(known.error());
   JobsQuery query;
   query.ns = call.values.yes("all-namespaces") ? "" : session.ns;
   query.type = *type;
-  const auto fetched = co_await fetch_jobs(session, query);
+  query.detail = output == "json" || output == "yaml" ? Detail::kWhole : Detail::kRow;
+  auto fetched = co_await fetch_jobs(session, query);
   if (!fetched) co_return session.failed(fetched.error());
   std::vector<Job>& jobs = (*fetched)->jobs;
   if (const std::string status = call.values.text("status"); !status.empty()) {
@@ -203,8 +195,8 @@ Task<int> run_list(Invocation& call) {
     for (const Job& job : jobs) text += (output == "name" ? job.trainer->kind_group() + "/" : "") + job.name + "\n";
   } else if (output == "json" || output == "yaml") {
     json::Array array;
-    for (const Job& job : jobs) array.push_back(job_as_json(job));
-    text = output == "json" ? dump_arena_json(array) + "\n" : dump_ordered_yaml(array);
+    for (const Job& job : jobs) array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
+    text = output == "json" ? json_text(session, array) : dump_ordered_yaml(array);
   } else {
     ListView view;
     view.all_namespaces = query.ns.empty();
@@ -212,6 +204,7 @@ Task<int> run_list(Invocation& call) {
     text = session.console.paint_table(view_jobs(jobs, view));
   }
   session.console.out(text);
+  session.keep(std::move(*fetched));
   co_return 0;
 }
 
@@ -252,7 +245,7 @@ Task<int> run_top_node(Invocation& call) {
 Task<int> run_top_job(Invocation& call) {
   Session& session = call.session;
   const Values& values = call.values;
-  const auto type = type_flag(values);
+  const auto type = type_flag(session, values);
   if (!type) co_return session.failed(type.error());
   const std::string output = values.text("output");
   if (const auto known = check_output(output, {"wide", "json", "yaml"}); !known) co_return session.failed(known.error());
@@ -262,6 +255,7 @@ Task<int> run_top_job(Invocation& call) {
     JobsQuery query;
     query.ns = values.yes("all-namespaces") ? "" : session.ns;
     query.type = *type;
+    query.detail = output == "json" || output == "yaml" ? Detail::kWhole : Detail::kRow;
     Result<SnapshotPtr> fetched = SnapshotPtr{};
     if (name.empty()) {
       fetched = co_await fetch_jobs(session, query);
@@ -273,9 +267,9 @@ Task<int> run_top_job(Invocation& call) {
     std::string text;
     if (output == "json" || output == "yaml") {
       json::Array array;
-      for (const Job& job : jobs) array.push_back(job_as_json(job));
+      for (const Job& job : jobs) array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
       json::Value whole = name.empty() ? json::Value(std::move(array)) : array[0];
-      text = output == "json" ? dump_arena_json(whole) + "\n" : dump_ordered_yaml(whole);
+      text = output == "json" ? json_text(session, whole) : dump_ordered_yaml(whole);
     } else if (name.empty()) {
       ListView view;
       view.all_namespaces = query.ns.empty();
@@ -285,7 +279,10 @@ Task<int> run_top_job(Invocation& call) {
       text = session.console.paint_table(view_top_job(jobs[0], values.text("instance")));
     }
     session.console.out(text);
-    if (!values.yes("refresh")) co_return 0;
+    if (!values.yes("refresh")) {
+      session.keep(std::move(*fetched));
+      co_return 0;
+    }
     co_await session.env.sleep(std::chrono::seconds(2));
     session.console.out(rule_with_time(session));
   }

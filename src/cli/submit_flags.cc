@@ -69,7 +69,7 @@ std::vector<Flag> shared_flags() {
       boolean("hostPID", "use the host's pid namespace"),
       text("model-name", "", "model name"),
       text("model-source", "", "model source"),
-      choice("sync-mode", "", "syncMode: support rsync, hdfs, git", {"git", "rsync"}, {"syncMode"}),
+      choice("sync-mode", "", "how the code is fetched: git or rsync", {"git", "rsync"}, {"syncMode"}),
       text("sync-source", "", "syncSource: for rsync, it's like 10.88.29.56::backup/data/logoRecoTrain.zip; for git, it's like https://github.com/kubeflow/tf-operator.git", {"syncSource"}),
       text("sync-image", "", "the docker image of syncImage", {"syncImage"}),
       boolean("tensorboard", "enable tensorboard"),
@@ -151,6 +151,11 @@ Command tensorflow() {
                            text(name + "-memory", "", "the memory resource of " + name), text(name + "-memory-limit", "", "the memory limit of " + name),
                            list(name + "-selector", 0, "nodes for " + name + ", instead of --selector")});
   }
+  for (const char* role : {"worker", "ps"}) {
+    const std::string name(role);
+    append(command.flags, {choice(name + "-affinity-policy", "none", "place each " + name + " away from the others (spread) or near them (binpack): none, spread or binpack", {"none", "spread", "binpack"}),
+                           choice(name + "-affinity-constraint", "preferred", "whether that is preferred or required", {"preferred", "required"})});
+  }
   return command;
 }
 
@@ -171,6 +176,20 @@ Command volcano() {
                    list("annotation", 'a', "the annotations"), list("label", 'l', "specify the label"),
                    {.name = "priority", .shorthand = 'p', .help = "priority class name", .completes = Completes::kPriorities}};
   append(command.flags, run_flags());
+  return command;
+}
+
+Command pai() {
+  Command command;
+  command.name = "paijob";
+  command.aliases = {"pai", "openpai"};
+  command.arguments = "FILE";
+  command.summary = "Submit a job of OpenPAI's protocol version 2";
+  command.details = "Each task role becomes a task of a Volcano Job. Priority classes oppo, test, prod and crit become PriorityClasses pai-….";
+  command.examples = "  muster submit pai job.yaml\n";
+  command.flags = run_flags();
+  command.run = &run_submit_pai;
+  command.completes = Completes::kFiles;
   return command;
 }
 
@@ -203,10 +222,12 @@ std::vector<Command> submit_commands() {
                                 unsupported("deepspeedjob", {"deepspeed", "dp"}, "Submit DeepSpeedJob (needs its operator)"),
                                 unsupported("sparkjob", {"spark"}, "Submit SparkJob (needs its operator)"),
                                 unsupported("rayjob", {"rj", "ray"}, "Submit RayJob (needs its operator)")};
+  Command from_pai = pai();
   for (Command& command : commands) {
     command.arguments = command.name == "volcanojob" ? "[flags]" : "[flags] \"command\"";
     command.run = &run_submit;
   }
+  commands.push_back(std::move(from_pai));
   return commands;
 }
 

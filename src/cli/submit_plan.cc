@@ -104,6 +104,29 @@ Result<std::string> role_sequence(const Values& flags) {
   return join(roles, ",");
 }
 
+/// Away from (spread) or near to (binpack) the other members of the role; null for neither.
+Result<json::Value> affinity_of(const Values& flags, const SubmitValues& values, const TfRole& role) {
+  const std::string flag(role.flag);
+  if (flag != "worker" && flag != "ps") return json::Value();
+  const std::string policy = flags.text(flag + "-affinity-policy"), constraint = flags.text(flag + "-affinity-constraint");
+  if (policy != "none" && policy != "spread" && policy != "binpack") {
+    return fail(Code::kInvalid, fmt::format("--{}-affinity-policy {}: want none, spread or binpack", flag, policy));
+  }
+  if (constraint != "preferred" && constraint != "required") {
+    return fail(Code::kInvalid, fmt::format("--{}-affinity-constraint {}: want preferred or required", flag, constraint));
+  }
+  if (policy == "none") return json::Value();
+  json::Object term{{"labelSelector", json::Object{{"matchLabels", json::Object{{"release", values.name}, {"training.kubeflow.org/replica-type", flag}}}}},
+                    {"topologyKey", "kubernetes.io/hostname"}};
+  json::Object rule;
+  if (constraint == "required") {
+    rule["requiredDuringSchedulingIgnoredDuringExecution"] = json::Array{std::move(term)};
+  } else {
+    rule["preferredDuringSchedulingIgnoredDuringExecution"] = json::Array{json::Object{{"weight", 100}, {"podAffinityTerm", std::move(term)}}};
+  }
+  return json::Object{{policy == "spread" ? "podAntiAffinity" : "podAffinity", std::move(rule)}};
+}
+
 Result<json::Object> plan_tf(const SubmitContext& context, const Values& flags, SubmitValues& values, TemplateOptions& options, const Trainer& trainer) {
   options.container = "tensorflow";
   options.created_by = "TFJob";
@@ -118,7 +141,7 @@ Result<json::Object> plan_tf(const SubmitContext& context, const Values& flags, 
   options.gang_members = 0;
   for (const TfRole& role : roles) {
     options.gang_members += role.replicas;
-    options.owner_gpus += static_cast<std::int64_t>(role.replicas) * role.gpus;
+    if (std::string_view(role.type) != "PS") options.owner_gpus += static_cast<std::int64_t>(role.replicas) * role.gpus;
   }
   const auto sequence = role_sequence(flags);
   if (!sequence) return fail(sequence.error());
@@ -140,7 +163,15 @@ Result<json::Object> plan_tf(const SubmitContext& context, const Values& flags, 
     const auto selectors = read_pairs(flags, flag + "-selector");
     if (!selectors) return fail(selectors.error());
     if (!selectors->empty()) own.selectors = *selectors;
-    replicas[role.type] = json::Object{{"replicas", role.replicas}, {"restartPolicy", values.retry > 0 ? "OnFailure" : "Never"}, {"template", pod_template(values, own)}};
+    auto affinity = affinity_of(flags, values, role);
+    if (!affinity) return fail(affinity.error());
+    json::Value pod = pod_template(values, own);
+    if (!affinity->is_null()) json::make(pod, {"spec", "affinity"}) = std::move(*affinity);
+    if (const int port = flag == "evaluator" ? 0 : flags.number(flag + "-port"); port > 0) {
+      json::Value& container = json::make(pod, {"spec", "containers"}).as_array()[0];
+      container.as_object()["ports"] = json::Array{json::Object{{"name", "tfjob-port"}, {"containerPort", port}}};
+    }
+    replicas[role.type] = json::Object{{"replicas", role.replicas}, {"restartPolicy", values.retry > 0 ? "OnFailure" : "Never"}, {"template", std::move(pod)}};
   }
   json::Object spec{{"runPolicy", run_policy(values, options.gang_members)}, {"tfReplicaSpecs", std::move(replicas)}};
   if (flags.text("success-policy") == "AllWorkers") spec["successPolicy"] = "AllWorkers";
@@ -229,6 +260,7 @@ json::Value record_of(const SubmitContext& context, const Values& flags, const S
 
 void add_notes(SubmitPlan& plan, const SubmitValues& values) {
   if (!values.model_name.empty()) plan.notes.emplace_back("--model-name labels the job; no model registry is connected, so no version is registered");
+  if (values.starting_timeout_s) plan.notes.emplace_back("--starting-timeout is not enforced here: the job waits as long as it must; `suspend` or `delete` end the wait");
 }
 
 }  // namespace

@@ -2,18 +2,20 @@
 
 #include <fmt/core.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/fetch.h"
+#include "cli/job_watch.h"
+#include "cli/pai.h"
 #include "cli/submit.h"
 #include "cli/view_job.h"
 #include "kube/meta.h"
 
 namespace muster::cli {
 namespace {
-
-constexpr int kJobFailed = 3;
-constexpr int kNotInTime = 4;
 
 /// "mpijob.kubeflow.org/medium", as kubectl reports what it made.
 std::string shown(const json::Value& object) {
@@ -158,25 +160,9 @@ std::string waiting_reason(const Job& job) {
   return "";
 }
 
-Task<void> wake_on_change(Session& session, client::Resource resource, client::ListOptions options, Signal* changed) {
-  for (;;) {
-    const auto watched = co_await session.cluster().watch(resource, options, [changed](const client::WatchEvent&) {
-      changed->notify();
-      return true;
-    });
-    (void)watched;
-    co_await session.env.sleep(std::chrono::seconds(1));
-  }
-}
-
 Task<int> wait_for_job(Session& session, std::string name, std::string type, const client::Resource& resource, bool until_running, Duration timeout) {
-  static const std::unique_ptr<Signal> changed = session.env.make_signal();  // the watchers hold it to the end of the process
-  client::ListOptions pods, own;
-  pods.ns = own.ns = session.ns;
-  pods.label_selector = "release=" + name;
-  own.field_selector = "metadata.name=" + name;
-  session.env.spawn(wake_on_change(session, client::resources::kPods, pods, changed.get()));
-  session.env.spawn(wake_on_change(session, resource, own, changed.get()));
+  JobWatch watch(session);
+  watch.start(name, resource, /*labelled=*/true);
   const Duration began = session.env.monotonic();
   std::string last_status, last_reason;
   for (;;) {
@@ -192,7 +178,7 @@ Task<int> wait_for_job(Session& session, std::string name, std::string type, con
     }
     if (job.status == "FAILED") {
       if (!job.reason.empty()) session.console.error(job.reason);
-      co_return kJobFailed;
+      co_return kExitJobFailed;
     }
     if (job.status == "SUCCEEDED" || (until_running && job.status == "RUNNING")) co_return 0;
     Duration left = std::chrono::seconds(1);  // ages move on a terminal
@@ -200,15 +186,55 @@ Task<int> wait_for_job(Session& session, std::string name, std::string type, con
       left = std::min(left, timeout - (session.env.monotonic() - began));
       if (left.count() <= 0) {
         session.console.error(fmt::format("the job {} is still {} after {}", name, job.status, short_human_duration(timeout)));
-        co_return kNotInTime;
+        co_return kExitNotInTime;
       }
     }
-    const bool notified = co_await changed->wait(left);
-    (void)notified;
+    co_await watch.wait(left);
   }
 }
 
 std::string type_of_command(const std::string& command) { return command == "horovodjob" ? "mpijob" : command; }
+
+/// OpenPAI's classes exist without anybody making them; here each is a PriorityClass, made when first used.
+Task<Result<void>> ensure_pai_priority(Session& session, std::string priority_class) {
+  const std::string name = "pai-" + priority_class;
+  const auto found = co_await session.cluster().get(client::resources::kPriorityClasses, "", name);
+  if (found || found.error().code != Code::kNotFound) {
+    if (found) co_return Result<void>{};
+    co_return fail(found.error());
+  }
+  json::Value made = json::Object{{"apiVersion", "scheduling.k8s.io/v1"},
+                                  {"kind", "PriorityClass"},
+                                  {"metadata", json::Object{{"name", name}}},
+                                  {"value", *pai_priority(priority_class)},
+                                  {"preemptionPolicy", priority_class == "oppo" ? "Never" : "PreemptLowerPriority"},
+                                  {"description", fmt::format("OpenPAI's class {}", priority_class)}};
+  const auto created = co_await session.cluster().create(client::resources::kPriorityClasses, "", std::move(made));
+  if (!created && created.error().code != Code::kAlreadyExists) co_return fail(created.error());
+  co_return Result<void>{};
+}
+
+/// From a plan to a running job: prints it, or creates it and waits as the flags say.
+Task<int> carry_out(Invocation& call, SubmitPlan plan, std::string type) {
+  Session& session = call.session;
+  const std::string wait = call.values.text("wait");
+  if (!wait.empty() && wait != "finished" && wait != "running") co_return session.failed(fmt::format("--wait={}: want finished or running", wait));
+  if (call.values.yes("dry-run")) {
+    session.console.out(dry_run_text(plan));
+    co_return 0;
+  }
+  const auto checked = co_await check_server(session, plan, call.values);
+  if (!checked) co_return session.failed(checked.error());
+  const auto created = co_await create_all(session, plan);
+  if (!created) co_return session.failed(created.error());
+  for (const std::string& note : plan.notes) session.console.warn(note);
+  session.console.info(fmt::format("The Job {} has been submitted successfully", plan.name));
+  session.console.info(fmt::format("You can run `{} get {} --type {}{}` to check the job status", session.program, plan.name, type,
+                                   session.ns_given ? " -n " + session.ns : ""));
+  if (wait.empty()) co_return 0;
+  const int code = co_await wait_for_job(session, plan.name, type, plan.trainer->resource, wait == "running", call.values.duration("timeout"));
+  co_return code;
+}
 
 }  // namespace
 
@@ -221,31 +247,46 @@ Task<int> run_submit(Invocation& call) {
   if (const auto secrets = session.config.find("imagePullSecrets"); secrets != session.config.end()) {
     context.image_pull_secrets = split_nonempty(secrets->second, ',');
   }
-  const bool dry = call.values.yes("dry-run");
-  if (const auto wait = call.values.text("wait"); !wait.empty() && wait != "finished" && wait != "running") {
-    co_return session.failed(fmt::format("--wait={}: want finished or running", wait));
-  }
   if (find_trainer(context.type) == nullptr) {
     co_return session.failed(fmt::format("a {} needs its own operator and nothing here runs one; submit it with '{} submit mpi' or '{} submit pytorch'", context.type, session.program, session.program));
   }
   context.user = co_await session.user();
   auto plan = plan_submit(context, call.values);
   if (!plan) co_return session.failed("failed to validate command args: " + plan.error().message);
-  if (dry) {
-    session.console.out(dry_run_text(*plan));
-    co_return 0;
+  const int code = co_await carry_out(call, std::move(*plan), context.type);
+  co_return code;
+}
+
+Task<int> run_submit_pai(Invocation& call) {
+  Session& session = call.session;
+  const std::string path = call.values.args[0];
+  std::ifstream file(path, std::ios::binary);
+  if (!file) co_return session.failed(fmt::format("{}: cannot be read", path));
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto protocol = json::parse_yaml_one(text);
+  if (!protocol) co_return session.failed(fmt::format("{}: {}", path, protocol.error().message));
+  PaiContext context;
+  context.ns = session.ns;
+  context.user = co_await session.user();
+  auto job = translate_pai(*protocol, context);
+  if (!job) co_return session.failed(fmt::format("{}: {}", path, job.error().message));
+  SubmitPlan plan;
+  plan.name = job->name;
+  plan.trainer = find_trainer("volcanojob");
+  plan.job = std::move(job->job);
+  plan.notes = std::move(job->notes);
+  // The record is what `delete` works from; secrets stay out of it.
+  json::Value kept = *protocol;
+  if (json::Object* members = kept.if_object(); members != nullptr && members->contains("secrets")) (*members)["secrets"] = "******";
+  plan.record = json::Object{{"apiVersion", "v1"},
+                             {"kind", "ConfigMap"},
+                             {"metadata", json::Object{{"name", plan.name + "-volcanojob"}, {"namespace", session.ns}, {"labels", json::Object{{"createdBy", "arena"}}}}},
+                             {"data", json::Object{{"values", json::to_yaml(kept)}, {"app", fmt::format("job.batch.volcano.sh/{}\n", plan.name)}}}};
+  if (!call.values.yes("dry-run")) {
+    const auto ready = co_await ensure_pai_priority(session, job->priority_class);
+    if (!ready) co_return session.failed(ready.error());
   }
-  const auto checked = co_await check_server(session, *plan, call.values);
-  if (!checked) co_return session.failed(checked.error());
-  const auto created = co_await create_all(session, *plan);
-  if (!created) co_return session.failed(created.error());
-  for (const std::string& note : plan->notes) session.console.warn(note);
-  session.console.info(fmt::format("The Job {} has been submitted successfully", plan->name));
-  session.console.info(fmt::format("You can run `arena get {} --type {}{}` to check the job status", plan->name, context.type,
-                                   session.ns_given ? " -n " + session.ns : ""));
-  const std::string wait = call.values.text("wait");
-  if (wait.empty()) co_return 0;
-  const int code = co_await wait_for_job(session, plan->name, context.type, plan->trainer->resource, wait == "running", call.values.duration("timeout"));
+  const int code = co_await carry_out(call, std::move(plan), "volcanojob");
   co_return code;
 }
 

@@ -6,5 +6,7 @@
 namespace muster::cli {
 
 Task<int> run_submit(Invocation& invocation);
+/// `submit pai FILE`: a job of OpenPAI's protocol.
+Task<int> run_submit_pai(Invocation& invocation);
 
 }  // namespace muster::cli

@@ -92,8 +92,13 @@ int display_width(std::string_view text) {
 
 std::string tabulate(std::string_view text, int padding) { return Layout(text, padding).take(); }
 
-void Rows::fit(int columns) {
-  if (columns <= 0 || shrinkable.empty()) return;
+namespace {
+
+/// Headings that say the same in fewer letters, for narrow terminals.
+constexpr std::pair<std::string_view, std::string_view> kShortHeadings[] = {
+    {"GPU(Requested)", "GPU(Req)"}, {"GPU(Allocated)", "GPU(Alloc)"}, {"DURATION", "TIME"}, {"NAMESPACE", "NS"}};
+
+std::vector<int> widths_of(const std::vector<std::vector<std::string>>& cells) {
   std::vector<int> widths;
   for (const auto& row : cells) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -101,17 +106,34 @@ void Rows::fit(int columns) {
       widths[i] = std::max(widths[i], display_width(row[i]));
     }
   }
-  constexpr int kNarrowest = 8;
+  return widths;
+}
+
+int line_width(const std::vector<int>& widths) {
   int total = widths.empty() ? 0 : 2 * static_cast<int>(widths.size() - 1);
   for (const int width : widths) total += width;
-  while (total > columns) {
+  return total;
+}
+
+}  // namespace
+
+void Rows::fit(int columns) {
+  if (columns <= 0 || shrinkable.empty() || cells.empty()) return;
+  if (line_width(widths_of(cells)) <= columns) return;
+  for (std::string& heading : cells[0]) {
+    for (const auto& [from, to] : kShortHeadings) {
+      if (heading == from) heading = to;
+    }
+  }
+  std::vector<int> widths = widths_of(cells);
+  constexpr int kNarrowest = 8;
+  for (int total = line_width(widths); total > columns; --total) {
     int* widest = nullptr;
     for (const std::size_t column : shrinkable) {
       if (column < widths.size() && (widest == nullptr || widths[column] > *widest)) widest = &widths[column];
     }
     if (widest == nullptr || *widest <= kNarrowest) break;
     --*widest;
-    --total;
   }
   for (auto& row : cells) {
     for (const std::size_t column : shrinkable) {

@@ -36,7 +36,10 @@ std::string header_block(const Job& job) {
 }
 
 std::string tensorboard_note(const Job& job) {
-  return job.tensorboard.empty() ? "" : fmt::format("\nYour tensorboard will be available on:\n{}\n", job.tensorboard);
+  if (job.tensorboard.empty()) return "";
+  std::string note = fmt::format("\nYour tensorboard will be available on:\n{}\n", job.tensorboard);
+  if (!job.tensorboard_problem.empty()) note += fmt::format("It does not run yet: {}\n", job.tensorboard_problem);
+  return note;
 }
 
 std::string allocated(const Job& job) {
@@ -157,6 +160,16 @@ json::Value job_as_json(const Job& job) {
                       {"modelSource", job.model_source}};
 }
 
+json::Value job_as_yaml(const Job& job) {
+  json::Object object;
+  json::Value whole = job_as_json(job);
+  for (auto& member : whole.as_object()) {
+    const std::string_view key = member.key();
+    object[key.starts_with("model") ? to_lower(key) : std::string(key)] = std::move(member.value());
+  }
+  return object;
+}
+
 std::string dump_arena_json(const json::Value& value) {
   std::string out;
   for (const std::string& line : split(json::dump_pretty(value), '\n')) {
@@ -264,8 +277,8 @@ std::string view_top_jobs(const std::vector<Job>& jobs, const ListView& view) {
 }
 
 std::string view_top_job(const Job& job, const std::string& instance) {
-  std::string table = "NAME\tSTATUS\tGPU(Requested)\tNODE\tGPU(DeviceIndex)\tGPU(DutyCycle)\tGPU_MEMORY(Used/Total)\n"
-                      "----\t------\t--------------\t----\t----------------\t--------------\t----------------------\n";
+  std::string table = "NAME\tSTATUS\tGPU(Request)\tNODE\tGPU(DeviceIndex)\tGPU(DutyCycle)\tGPU_MEMORY(Used/Total)\n"
+                      "----\t------\t------------\t----\t----------------\t--------------\t----------------------\n";
   for (const Instance& each : job.instances) {
     if (!instance.empty() && each.name != instance) continue;
     table += fmt::format("{}\t{}\t{}\t{}\t{}\tN/A\tN/A\n", each.name, each.status, each.gpus, each.node_ip, device_ids(each));

@@ -18,6 +18,8 @@ std::string view_job_gpus(const Job& job);
 /// The `Events:` block of `get -e`: events of the job's instances, grouped by object.
 std::string view_job_events(const std::vector<const json::Value*>& events, Time now);
 json::Value job_as_json(const Job& job);
+/// The same for YAML, whose last three keys arena spells in lower case.
+json::Value job_as_yaml(const Job& job);
 /// JSON with four blanks, as arena indents it.
 std::string dump_arena_json(const json::Value& value);
 /// YAML that keeps the order of keys.

@@ -11,6 +11,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kRuleWidth = 89;
+constexpr int kNewerRuleWidth = 99;
 
 std::string rule() { return std::string(kRuleWidth, '-') + "\n"; }
 
@@ -26,6 +27,7 @@ std::string one_decimal(std::int64_t part, std::int64_t whole) {
 
 struct Totals {
   std::int64_t tenths = 0, gpus = 0, unhealthy = 0;
+  std::int64_t active_tenths = 0, active_gpus = 0;  // of nodes that are ready
 };
 
 Totals totals_of(const std::vector<NodeInfo>& nodes) {
@@ -34,12 +36,25 @@ Totals totals_of(const std::vector<NodeInfo>& nodes) {
     totals.tenths += node.allocated_tenths();
     totals.gpus += node.total;
     totals.unhealthy += node.unhealthy;
+    if (!node.status.starts_with("ready")) continue;
+    totals.active_tenths += node.allocated_tenths();
+    totals.active_gpus += node.total;
   }
   return totals;
 }
 
-std::string ratio(const Totals& totals) {
-  return fmt::format("{}/{} ({})", tenths(totals.tenths), totals.gpus, percent(totals.tenths, totals.gpus * 10));
+std::string ratio(std::int64_t allocated_tenths, std::int64_t gpus) {
+  return fmt::format("{}/{} ({})", tenths(allocated_tenths), gpus, percent(allocated_tenths, gpus * 10));
+}
+
+/// The lines below the table: what is called, then the ratio, `between` the two.
+std::string cluster_lines(const Totals& totals, std::string_view between) {
+  std::string out = fmt::format("Allocated/Total GPUs In Cluster:{}{}\n", between, ratio(totals.tenths, totals.gpus));
+  if (totals.active_gpus != totals.gpus) {
+    out += fmt::format("Allocated/Total GPUs(Active) In Cluster:{}{}\n", between, ratio(totals.active_tenths, totals.active_gpus));
+  }
+  if (totals.unhealthy > 0) out += fmt::format("Unhealthy/Total GPUs In Cluster:{}{}\n", between, ratio(totals.unhealthy * 10, totals.gpus));
+  return out;
 }
 
 std::string indented(std::string_view table) {
@@ -56,6 +71,39 @@ std::string type_word(GpuMode mode) {
     case GpuMode::kShare: return "GPUShare";
   }
   return "Normal";
+}
+
+const char* resource_word(GpuMode mode) { return mode == GpuMode::kTopology ? "aliyun.com/gpu" : "nvidia.com/gpu"; }
+
+/// What a node's mode means for those who ask for its GPUs.
+std::string description_of(const NodeInfo& node) {
+  std::string text;
+  if (node.mode == GpuMode::kExclusive) text = "Pods get whole GPUs of this node by asking for nvidia.com/gpu.";
+  if (node.mode == GpuMode::kTopology) text = "Pods get whole GPUs of this node, chosen by their links, by asking for aliyun.com/gpu.";
+  if (node.mode == GpuMode::kShare) text = "Pods get parts of GPUs of this node by asking for aliyun.com/gpu-mem.";
+  if (node.simulated) text += " The GPUs are simulated.";
+  return text;
+}
+
+std::set<std::string> used_devices(const NodeInfo& node) {
+  std::set<std::string> used;
+  for (const NodePod& pod : node.pods) {
+    for (const std::string& device : split_nonempty(pod.visible, ',')) used.insert(device);
+  }
+  return used;
+}
+
+struct ShareUse {
+  std::map<std::string, std::int64_t> memory, core;  // by device
+};
+
+ShareUse share_use(const NodeInfo& node) {
+  ShareUse use;
+  for (const NodePod& pod : node.pods) {
+    for (const auto& [device, gib] : pod.memory_by_device) use.memory[device] += gib;
+    for (const auto& [device, part] : pod.core_by_device) use.core[device] += part;
+  }
+  return use;
 }
 
 std::string devices_text(const std::map<std::string, std::int64_t>& by_device, std::string_view unit) {
@@ -85,16 +133,13 @@ std::string exclusive_block(const NodeInfo& node) {
 
 std::string topology_block(const NodeInfo& node) {
   std::string out;
-  std::set<std::string> used;
   if (!node.pods.empty()) {
     std::string table = "NAMESPACE\tNAME\tGPU(Requested)\tGPU(Allocated)\n---------\t----\t--------------\t--------------\n";
-    for (const NodePod& pod : node.pods) {
-      table += fmt::format("{}\t{}\t{}\t{}\n", pod.ns, pod.name, pod.gpus, pod.visible.empty() ? "N/A" : pod.visible);
-      for (const std::string& device : split_nonempty(pod.visible, ',')) used.insert(device);
-    }
+    for (const NodePod& pod : node.pods) table += fmt::format("{}\t{}\t{}\t{}\n", pod.ns, pod.name, pod.gpus, pod.visible.empty() ? "N/A" : pod.visible);
     out += "\nInstances:\n" + indented(tabulate(table));
   }
   out += matrix_text("LinkTypeMatrix", node.links) + matrix_text("BandwidthMatrix", node.bandwidth);
+  const std::set<std::string> used = used_devices(node);
   std::string table = "INDEX\tSTATUS\tHEALTHY\n-----\t------\t-------\n";
   for (std::int64_t i = 0; i < node.total; ++i) {
     table += fmt::format("{}\t{}\t{}\n", i, used.contains(std::to_string(i)) ? "using" : "idle", i < node.total - node.unhealthy);
@@ -103,22 +148,28 @@ std::string topology_block(const NodeInfo& node) {
 }
 
 std::string share_block(const NodeInfo& node) {
+  const bool core = node.core_total > 0;
   std::string out;
-  std::map<std::string, std::int64_t> memory, core;
   if (!node.pods.empty()) {
-    std::string table = "NAMESPACE\tNAME\tGPU_MEM(Requested)\tGPU_MEM(Allocated)\n---------\t----\t------------------\t------------------\n";
+    std::string table = fmt::format("NAMESPACE\tNAME\tGPU_MEM(Requested)\tGPU_MEM(Allocated){}\n---------\t----\t------------------\t------------------{}\n",
+                                    core ? "\tGPU_CORE(Requested)\tGPU_CORE(Allocated)" : "", core ? "\t-------------------\t-------------------" : "");
     for (const NodePod& pod : node.pods) {
-      table += fmt::format("{}\t{}\t{}\t{}\n", pod.ns, pod.name, pod.memory_gib, devices_text(pod.memory_by_device, ".0GiB"));
-      for (const auto& [device, gib] : pod.memory_by_device) memory[device] += gib;
-      for (const auto& [device, percent_given] : pod.core_by_device) core[device] += percent_given;
+      table += fmt::format("{}\t{}\t{}\t{}", pod.ns, pod.name, pod.memory_gib, devices_text(pod.memory_by_device, ".0GiB"));
+      if (core) table += fmt::format("\t{}\t{}", pod.core, devices_text(pod.core_by_device, ""));
+      table += "\n";
     }
     out += "\nInstances:\n" + indented(tabulate(table));
   }
-  const std::int64_t per_device = node.total > 0 ? node.memory_total_gib / node.total : 0;
-  std::string table = "INDEX\tMEMORY(Total)\tMEMORY(Allocated)\n-----\t-------------\t-----------------\n";
+  ShareUse use = share_use(node);
+  const std::int64_t devices = std::max<std::int64_t>(node.total, 1);
+  const std::int64_t memory_each = node.memory_total_gib / devices, core_each = node.core_total / devices;
+  std::string table = fmt::format("INDEX\tMEMORY(Total)\tMEMORY(Allocated){}\n-----\t-------------\t-----------------{}\n", core ? "\tCORE(Total)\tCORE(Allocated)" : "",
+                                  core ? "\t-----------\t---------------" : "");
   for (std::int64_t i = 0; i < node.total; ++i) {
-    const std::int64_t used = memory[std::to_string(i)];
-    table += fmt::format("{}\t{} GiB\t{} GiB({})\n", i, per_device, used, one_decimal(used, per_device));
+    const std::string device = std::to_string(i);
+    table += fmt::format("{}\t{} GiB\t{} GiB({})", i, memory_each, use.memory[device], one_decimal(use.memory[device], memory_each));
+    if (core) table += fmt::format("\t{}\t{}({})", core_each, use.core[device], one_decimal(use.core[device], core_each));
+    table += "\n";
   }
   return out + "\nGPUs:\n" + indented(tabulate(table));
 }
@@ -134,7 +185,9 @@ std::string summary_block(const NodeInfo& node) {
 
 }  // namespace
 
-std::string view_nodes(const std::vector<NodeInfo>& nodes, int columns) {
+namespace {
+
+std::string summary_table(const std::vector<NodeInfo>& nodes, int columns) {
   std::set<GpuMode> modes;
   bool unhealthy = false;
   for (const NodeInfo& node : nodes) {
@@ -154,12 +207,24 @@ std::string view_nodes(const std::vector<NodeInfo>& nodes, int columns) {
     rows.add(std::move(row));
   }
   rows.fit(columns);
+  return rows.text();
+}
+
+}  // namespace
+
+std::string view_nodes(const std::vector<NodeInfo>& nodes, int columns) {
+  return summary_table(nodes, columns) + rule() + cluster_lines(totals_of(nodes), "\n");
+}
+
+std::string view_nodes_grouped(std::vector<NodeInfo> nodes, int columns) {
+  std::stable_sort(nodes.begin(), nodes.end(), [](const NodeInfo& a, const NodeInfo& b) { return a.mode < b.mode; });
+  std::string out = summary_table(nodes, columns);
+  if (nodes.empty() || nodes.back().mode == GpuMode::kNone) return out;
   const Totals totals = totals_of(nodes);
-  std::string out = rows.text() + rule() + "Allocated/Total GPUs In Cluster:\n" + ratio(totals) + "\n";
-  if (unhealthy) {
-    out += fmt::format("Unhealthy/Total GPUs In Cluster:\n{}/{} ({})\n", totals.unhealthy, totals.gpus, percent(totals.unhealthy, totals.gpus));
-  }
-  return out;
+  const bool one_kind = nodes.front().mode == nodes.back().mode;
+  out += std::string(kNewerRuleWidth, '-') + "\nAllocated/Total GPUs ";
+  if (one_kind) out += fmt::format("of nodes which own resource {} ", resource_word(nodes[0].mode));
+  return out + fmt::format("In Cluster:\n{}/{} ({})\n", tenths(totals.tenths), totals.gpus, one_decimal(totals.tenths, totals.gpus * 10));
 }
 
 std::string view_share_nodes(const std::vector<NodeInfo>& nodes) {
@@ -200,12 +265,7 @@ std::string view_nodes_details(const std::vector<NodeInfo>& nodes, bool footer) 
     out += tabulate(lines) + rule();
   }
   if (!footer) return out;
-  const Totals totals = totals_of(nodes);
-  std::string lines = fmt::format("Allocated/Total GPUs In Cluster:\t{}\n", ratio(totals));
-  if (totals.unhealthy > 0) {
-    lines += fmt::format("Unhealthy/Total GPUs In Cluster:\t{}/{} ({})\n", totals.unhealthy, totals.gpus, percent(totals.unhealthy, totals.gpus));
-  }
-  return out + "\n" + tabulate(lines);
+  return out + "\n" + tabulate(cluster_lines(totals_of(nodes), "\t"));
 }
 
 std::string view_nodes_wide(const std::vector<NodeInfo>& nodes) {
@@ -214,7 +274,7 @@ std::string view_nodes_wide(const std::vector<NodeInfo>& nodes) {
     for (const NodeInfo& node : nodes) {
       if (node.mode != mode) continue;
       out += "\n" + tabulate(fmt::format("Name:\t{}\nStatus:\t{}\nRole:\t{}\nType:\t{}\nAddress:\t{}\n", node.name, node.status, node.role, type_word(mode), node.ip));
-      if (node.simulated) out += "Description:\n  The GPUs of this node are simulated.\n";
+      if (const std::string text = description_of(node); !text.empty()) out += fmt::format("Description:\n  {}\n", text);
       if (mode == GpuMode::kNone) continue;
       out += mode == GpuMode::kExclusive ? exclusive_block(node) : mode == GpuMode::kTopology ? topology_block(node) : share_block(node);
       out += summary_block(node);
@@ -223,41 +283,102 @@ std::string view_nodes_wide(const std::vector<NodeInfo>& nodes) {
   return out;
 }
 
+void use_newer_words(std::vector<NodeInfo>& nodes) {
+  for (NodeInfo& node : nodes) {
+    if (node.status.starts_with("ready")) node.status[0] = 'R';
+    if (node.status.starts_with("notReady")) node.status[0] = 'N';
+  }
+}
+
+namespace {
+
+json::Object by_device_json(const std::map<std::string, std::int64_t>& by_device) {
+  json::Object object;
+  for (const auto& [device, amount] : by_device) object[device] = amount;
+  return object;
+}
+
+json::Array instances_json(const NodeInfo& node) {
+  json::Array instances;
+  for (const NodePod& pod : node.pods) {
+    json::Object instance{{"name", pod.name}, {"namespace", pod.ns}, {"status", pod.status}};
+    if (node.mode == GpuMode::kShare) {
+      instance["requestGPUMemory"] = pod.memory_gib;
+      instance["requestGPUCore"] = pod.core;
+      instance["gpuMemoryAllocation"] = by_device_json(pod.memory_by_device);
+      instance["gpuCoreAllocation"] = by_device_json(pod.core_by_device);
+    } else {
+      instance["requestGPUs"] = pod.gpus;
+    }
+    if (node.mode == GpuMode::kTopology) {
+      json::Array devices;
+      for (const std::string& device : split_nonempty(pod.visible, ',')) devices.emplace_back(device);
+      instance["allocation"] = devices;
+      instance["visibleGPUs"] = std::move(devices);
+    }
+    instances.push_back(std::move(instance));
+  }
+  return instances;
+}
+
+json::Array matrix_json(const std::vector<std::vector<std::string>>& matrix) {
+  json::Array rows;
+  for (const auto& row : matrix) {
+    json::Array cells;
+    for (const std::string& cell : row) {
+      const auto number = parse_int(cell);
+      cells.push_back(number ? json::Value(*number) : json::Value(cell));
+    }
+    rows.push_back(std::move(cells));
+  }
+  return rows;
+}
+
+constexpr std::int64_t kGib = 1LL << 30;
+
+void add_share_json(json::Object& object, const NodeInfo& node) {
+  object["totalGPUMemory"] = node.memory_total_gib * kGib;
+  object["allocatedGPUMemory"] = node.memory_allocated_gib * kGib;
+  object["totalGPUCore"] = node.core_total;
+  object["allocatedGPUCore"] = node.core_allocated;
+  ShareUse use = share_use(node);
+  json::Array devices;
+  for (std::int64_t i = 0; i < node.total; ++i) {
+    const std::string id = std::to_string(i);
+    devices.push_back(json::Object{{"id", id},
+                                   {"totalGPUMemory", node.memory_total_gib / node.total * kGib},
+                                   {"allocatedGPUMemory", use.memory[id] * kGib},
+                                   {"totalGPUCore", node.core_total / node.total},
+                                   {"allocatedGPUCore", use.core[id]}});
+  }
+  object["devices"] = std::move(devices);
+}
+
+void add_topology_json(json::Object& object, const NodeInfo& node) {
+  object["gpuTopology"] = json::Object{{"linkMatrix", matrix_json(node.links)}, {"bandwidthMatrix", matrix_json(node.bandwidth)}};
+  const std::set<std::string> used = used_devices(node);
+  json::Array devices;
+  for (std::int64_t i = 0; i < node.total; ++i) {
+    devices.push_back(json::Object{{"id", std::to_string(i)}, {"status", used.contains(std::to_string(i)) ? "using" : "idle"}, {"healthy", i < node.total - node.unhealthy}});
+  }
+  object["devices"] = std::move(devices);
+}
+
+}  // namespace
+
 json::Value nodes_as_json(const std::vector<NodeInfo>& nodes) {
   json::Array by_mode[4];
   for (const NodeInfo& node : nodes) {
-    json::Object object{{"name", node.name}, {"description", ""}, {"ip", node.ip}, {"status", node.status}, {"role", node.role}, {"type", type_word(node.mode)}};
+    json::Object object{{"name", node.name}, {"description", description_of(node)}, {"ip", node.ip}, {"status", node.status}, {"role", node.role}, {"type", type_word(node.mode)}};
     if (node.mode != GpuMode::kNone) {
-      json::Array instances;
-      for (const NodePod& pod : node.pods) {
-        json::Object instance{{"name", pod.name}, {"namespace", pod.ns}, {"status", pod.status}};
-        if (node.mode == GpuMode::kShare) {
-          instance["requestGPUMemory"] = pod.memory_gib;
-          instance["requestGPUCore"] = pod.core;
-          json::Object allocation;
-          for (const auto& [device, gib] : pod.memory_by_device) allocation[device] = gib;
-          instance["gpuMemoryAllocation"] = std::move(allocation);
-        } else {
-          instance["requestGPUs"] = pod.gpus;
-          if (node.mode == GpuMode::kTopology) instance["visibleGPUs"] = pod.visible;
-        }
-        instances.push_back(std::move(instance));
-      }
-      object["instances"] = std::move(instances);
+      object["instances"] = instances_json(node);
       object["totalGPUs"] = node.total;
-      if (node.mode == GpuMode::kShare) {
-        object["allocatedGPUs"] = static_cast<double>(node.allocated_tenths()) / 10;
-        constexpr std::int64_t kGib = 1LL << 30;
-        object["totalGPUMemory"] = node.memory_total_gib * kGib;
-        object["allocatedGPUMemory"] = node.memory_allocated_gib * kGib;
-        object["totalGPUCore"] = node.core_total;
-        object["allocatedGPUCore"] = node.core_allocated;
-      } else {
-        object["allocatedGPUs"] = node.allocated;
-      }
+      object["allocatedGPUs"] = node.mode == GpuMode::kShare ? json::Value(static_cast<double>(node.allocated_tenths()) / 10) : json::Value(node.allocated);
       object["unhealthyGPUs"] = node.unhealthy;
       object["gpuMetrics"] = json::Array{};
     }
+    if (node.mode == GpuMode::kShare) add_share_json(object, node);
+    if (node.mode == GpuMode::kTopology) add_topology_json(object, node);
     by_mode[static_cast<int>(node.mode)].push_back(std::move(object));
   }
   return json::Object{{"gpuExclusiveNodes", std::move(by_mode[1])}, {"gpuShareNodes", std::move(by_mode[3])},
