@@ -91,12 +91,7 @@ class MapCluster final : public client::Client {
     co_return Result<void>{};
   }
   Task<Result<json::Value>> post_subresource(const client::Resource&, std::string, std::string, std::string, json::Value body) override { co_return body; }
-  Task<Result<json::Value>> raw(std::string, std::string target, json::Value) override {
-    if (target == "/apis") {
-      json::Array groups;
-      for (const char* version : {"kubeflow.org/v1", "kubeflow.org/v1alpha1"}) groups.push_back(json::Object{{"versions", json::Array{json::Object{{"groupVersion", version}}}}});
-      co_return json::Object{{"groups", groups}};
-    }
+  Task<Result<json::Value>> raw(std::string, std::string, json::Value) override {
     co_return json::Object{{"status", json::Object{{"userInfo", json::Object{{"username", "tester"}}}}}};
   }
   Task<Result<void>> watch(const client::Resource&, client::ListOptions, std::function<bool(client::WatchEvent)>) override { co_return Result<void>{}; }
@@ -106,14 +101,19 @@ class MapCluster final : public client::Client {
   std::string changes;
 
  private:
-  /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL.
+  /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL of a server that does not know `fields`: the commands
+  /// cut it themselves, and see nothing that they did not ask for.
   std::string list_text(const std::string& target) const {
-    std::vector<std::string> parts = split_nonempty(target, '/');
+    const auto parsed = net::parse_target(target);
+    const auto& parts = parsed->segments;
     const std::string version = parts[0] == "api" ? parts[1] : parts[1] + "/" + parts[2];
     const std::string ns = parts.size() > 4 && parts[parts.size() - 3] == "namespaces" ? parts[parts.size() - 2] : "";
+    const auto labels = kube::LabelSelector::parse(parsed->get("labelSelector"));
+    const auto fields = kube::FieldSelector::parse(parsed->get("fieldSelector"));
     json::Array items;
     for (const auto& [at, object] : objects_) {
-      if (at.starts_with(fmt::format("{} {} {}", version, parts.back(), ns.empty() ? "" : ns + " "))) items.push_back(object);
+      if (!at.starts_with(fmt::format("{} {} {}", version, parts.back(), ns.empty() ? "" : ns + " "))) continue;
+      if (labels->matches_object(object) && fields->matches(object)) items.push_back(object);
     }
     return json::dump(json::Object{{"kind", "List"}, {"items", items}});
   }
