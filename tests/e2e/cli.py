@@ -419,7 +419,7 @@ def shells(cli, muster):
     page.write_text(cli("man")[1])
     if shutil.which("groff"):
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(page)], capture_output=True, text=True)
-        check("the manual page renders without a warning", done.returncode == 0 and not done.stderr and "EXIT STATUS" in plain(done.stdout), done.stderr)
+        check("the manual page renders without a warning", done.returncode == 0 and not done.stderr and "EXIT STATUS" in re.sub(r".\x08", "", plain(done.stdout)), done.stderr + done.stdout[-300:])
 
 
 with Muster(nodes=2, gpus=2) as muster:
