@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apiserver/crds.h"
+#include "apiserver/finalizers.h"
 #include "apiserver/namespaces.h"
 #include "apiserver/protection.h"
 #include "apiserver/writer.h"
@@ -65,6 +66,8 @@ Task<Result<void>> Admission::create(const Resource& resource, const std::string
     if (!account) co_return account;
     const auto ranked = pod_priority(resource, object);
     if (!ranked) co_return ranked;
+    const auto runtime = runtime_class(resource, object);
+    if (!runtime) co_return runtime;
     tolerations(object);
     const auto limited = limit_ranges(resource, ns, object);
     json::make(object, {"status", "qosClass"}) = kube::qos_class(object);
@@ -167,13 +170,20 @@ Result<void> Admission::group_priority(const Resource& resource, json::Value& gr
   spec["priority"] = value;
   spec["preemptionPolicy"] = policy;
   if (resource.storage == "podgroups.scheduling.k8s.io") {
-    json::Value& finalizers = json::make(group, {"metadata", "finalizers"});
-    if (!finalizers.is_array()) finalizers = json::Array();
-    json::Array& all = finalizers.get_array();
-    const bool held = std::any_of(all.begin(), all.end(), [](const json::Value& each) { return json::as_string(each) == kGroupFinalizer; });
-    if (!held) all.push_back(json::Value(kGroupFinalizer));
+    set_finalizer(group, kGroupFinalizer, true);
   }
   return {};
+}
+
+Result<void> Admission::runtime_class(const Resource& resource, const json::Value& pod) {
+  const std::string name = json::text(json::at(pod, "spec", "runtimeClassName"));
+  const bool overhead = !json::as_object(json::at(pod, "spec", "overhead")).empty();
+  if (name.empty()) {
+    if (!overhead) return {};
+    return fail(forbidden(resource, kube::name_of(pod), "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+  }
+  if (core_.image.collection("runtimeclasses.node.k8s.io").find(name)) return {};
+  return fail(forbidden(resource, kube::name_of(pod), fmt::format("pod rejected: RuntimeClass {} not found", quoted(name))));
 }
 
 void Admission::tolerations(json::Value& pod) {

@@ -10,11 +10,14 @@ class Admission {
  public:
   explicit Admission(Core& core) : core_(core) {}
   Task<Result<void>> create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings);
+  /// What an update of a pod must keep: tolerations that every pod has.
+  void update_pod(json::Value& pod) { tolerations(pod); }
 
  private:
   Task<Result<void>> service_account(const Resource& resource, const std::string& ns, json::Value& pod);
   Result<void> pod_priority(const Resource& resource, json::Value& pod);
   Result<void> group_priority(const Resource& resource, json::Value& group);
+  Result<void> runtime_class(const Resource& resource, const json::Value& pod);
   void tolerations(json::Value& pod);
   Result<void> limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod);
   Result<void> claim(const Resource& resource, json::Value& claim);

@@ -20,6 +20,11 @@ Result<void> check_kind(const Call& call, json::Value& object) {
   const Resource& resource = *call.resource;
   const std::string kind = json::text(json::at(object, "kind"));
   const std::string api_version = json::text(json::at(object, "apiVersion"));
+  const kube::Gvk given{resource.info.group, resource.info.version, kind};
+  if (!kind.empty() && kind != resource.info.kind && kube::Schema::builtin().find_type(given) == nullptr) {
+    return fail(bad_request(fmt::format("{} in version {} cannot be handled as a {}: no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", kind,
+                                        quoted(resource.info.version), resource.info.kind, quoted(kind), quoted(resource.api_version()))));
+  }
   if (!kind.empty() && kind != resource.info.kind) {
     return fail(bad_request(fmt::format("{} in version {} cannot be handled as a {}: converting ({}.{}) to ({}.{}): unknown conversion", kind, quoted(resource.info.version),
                                         resource.info.kind, resource.info.version, kind, resource.info.group.empty() ? "core" : resource.info.group, resource.info.kind)));
@@ -70,8 +75,9 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
   const auto kind = check_kind(call, object);
   if (!kind) return fail(kind.error());
   if (const json::Value& metadata = json::at(object, "metadata"); !metadata.is_null() && !metadata.is_object()) {
-    return fail(bad_request(fmt::format("{} in version {} cannot be handled as a {}: json: cannot unmarshal value into Go struct field {}.metadata of type v1.ObjectMeta",
-                                        resource.info.kind, quoted(resource.info.version), resource.info.kind, resource.info.kind)));
+    return fail(bad_request(fmt::format("{} in version {} cannot be handled as a {}: json: cannot unmarshal {} into Go struct field {}.metadata of type v1.ObjectMeta",
+                                        resource.info.kind, quoted(resource.info.version), resource.info.kind,
+                                        metadata.is_string() ? "string" : metadata.is_array() ? "array" : metadata.is_bool() ? "bool" : "number", resource.info.kind)));
   }
   const auto unknown = drop_unknown(resource, object);
   if (!unknown) {
@@ -94,7 +100,7 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
   return object;
 }
 
-Result<void> check_patched(Call& call, json::Value& object) {
+Result<void> check_patched(Call& call, json::Value& object, const std::vector<std::string>& duplicates) {
   const Resource& resource = *call.resource;
   const auto refuse = [&](const std::string& why) {
     const std::string patched = json::dump(object).substr(0, 4096);
@@ -102,11 +108,17 @@ Result<void> check_patched(Call& call, json::Value& object) {
     return fail(kube::invalid(kube::Gvk(), "", {std::move(cause)}));
   };
   if (!object.is_object()) return refuse("the patched document is not an object");
+  const std::string_view kind = json::as_string(json::at(object, "kind"));
+  const std::string_view version = json::as_string(json::at(object, "apiVersion"));
+  if (kind != resource.info.kind || version != resource.api_version()) {
+    return refuse(fmt::format("{} in version {} cannot be handled as a {}: no such change of a stored object", kind, quoted(version), resource.info.kind));
+  }
   const auto unknown = drop_unknown(resource, object);
   if (!unknown) return refuse(unknown.error().message);
-  if (unknown->empty()) return {};
   const std::string validation = field_validation(call);
   std::vector<std::string> problems;
+  for (const std::string& field : duplicates) problems.push_back(fmt::format("duplicate field {}", quoted(field)));
+  if (unknown->empty() && problems.empty()) return {};
   for (const std::string& field : *unknown) problems.push_back(fmt::format("unknown field {}", quoted(field)));
   if (validation == "Strict") return refuse("strict decoding error: " + join(problems, ", "));
   if (validation == "Warn") call.warnings.insert(call.warnings.end(), problems.begin(), problems.end());
@@ -131,6 +143,23 @@ Result<WriteOptions> write_options(const Call& call, std::string_view options_ki
   return options;
 }
 
+namespace {
+
+Result<void> check_delete_options(const json::Value& options) {
+  const std::string_view kind = json::as_string(json::at(options, "kind"));
+  if (!kind.empty() && kind != "DeleteOptions") {
+    return fail(bad_request(fmt::format("no kind {} is registered for version {} in scheme \"pkg/api/legacyscheme/scheme.go:30\"", quoted(kind),
+                                        quoted(json::as_string(json::at(options, "apiVersion"))))));
+  }
+  static const kube::Type* const kOptions = kube::Schema::builtin().find_type("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions");
+  if (kOptions == nullptr) return {};
+  const auto checked = kube::check_fields(*kOptions, options);
+  if (!checked) return fail(bad_request(checked.error().message));
+  return {};
+}
+
+}  // namespace
+
 Result<DeleteRequest> delete_request(const Call& call) {
   json::Value options = json::Object();
   if (!call.request.body.empty() || call.request.value.has_value()) {
@@ -141,6 +170,11 @@ Result<DeleteRequest> delete_request(const Call& call) {
       return fail(bad_request("couldn't get version/kind; json parse error: " + why));
     }
     options = std::move(body->value);
+    const auto good = check_delete_options(options);
+    if (!good) return fail(good.error());
+  }
+  if (const std::string_view grace = call.target.get("gracePeriodSeconds"); !grace.empty() && !parse_int(grace)) {
+    return fail(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", quoted(grace))));
   }
   DeleteRequest request;
   const auto number = [&](std::string_view key) -> std::optional<std::int64_t> {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "apiserver/convert.h"
+#include "apiserver/finalizers.h"
 #include "apiserver/services.h"
 #include "apiserver/writer.h"
 #include "base/strings.h"
@@ -11,16 +11,6 @@
 
 namespace muster::apiserver {
 namespace {
-
-void set_finalizer(json::Value& object, std::string_view finalizer, bool wanted) {
-  json::Value& finalizers = json::make(object, {"metadata", "finalizers"});
-  if (!finalizers.is_array()) finalizers = json::Array();
-  json::Array& all = finalizers.get_array();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const json::Value& each) { return json::as_string(each) == finalizer; });
-  if (wanted && found == all.end()) all.push_back(json::Value(finalizer));
-  if (!wanted && found != all.end()) all.erase(found);
-  if (all.empty()) json::remove(object, {"metadata", "finalizers"});
-}
 
 /// Seconds the pod has to stop; zero when nothing runs.
 std::int64_t pod_grace(const json::Value& pod, const DeleteRequest& request) {
@@ -107,6 +97,12 @@ Task<Result<Deleted>> Writer::remove(ResourcePtr resource, std::string ns, std::
 
   Deleted result;
   result.gone = may_go(next);
+  if (result.gone && !is_pod && !already) {
+    // It goes at once, as it is: only pods know a last state that says so.
+    json::remove(next, {"metadata", "deletionTimestamp"});
+    json::remove(next, {"metadata", "deletionGracePeriodSeconds"});
+    if (const json::Value& generation = json::at(current->object, "metadata", "generation"); !generation.is_null()) json::make(next, {"metadata", "generation"}) = generation;
+  }
   if (request.dry_run) {
     result.object = current;
     co_return result;

@@ -223,6 +223,29 @@ net::Response Discovery::openapi_index(const net::Request& request) {
   return response;
 }
 
+/// Made for each that asks: half a megabyte that only old clients want, once in a while.
+net::Response Discovery::openapi_v2(const net::Request& request) {
+  std::string versions;
+  std::vector<kube::Crd> crds;
+  std::set<std::string> groups;
+  for (const GroupVersion& each : core_.resources.group_versions()) {
+    versions += hash_of(each);
+    if (!groups.insert(each.group).second) continue;
+    for (kube::Crd& crd : core_.resources.crds_of(each.group)) crds.push_back(std::move(crd));
+  }
+  const std::string etag = "\"" + hex(net::sha256(versions)) + "\"";
+  net::Response response = empty_response(200);
+  response.headers.set("ETag", etag);
+  if (not_modified(request, etag)) {
+    response.status = 304;
+    return response;
+  }
+  // Not as it was asked for: "@" is no character of a media type, and old clients stumble over it.
+  response.headers.set("Content-Type", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+  response.body = kube::openapi_v2(kube::Schema::builtin(), crds);
+  return response;
+}
+
 std::optional<net::Response> Discovery::openapi_document(const net::Request& request, const net::Target& target) {
   const auto& parts = target.segments;  // openapi v3 api v1 | openapi v3 apis G V
   const bool core_group = parts.size() == 4 && parts[2] == "api";
@@ -286,12 +309,7 @@ std::optional<net::Response> Discovery::answer(const net::Request& request, cons
   if (is("/api")) return groups(request, true);
   if (is("/apis")) return groups(request, false);
   if (is("/openapi/v3")) return openapi_index(request);
-  if (is("/openapi/v2")) {
-    // An empty protobuf document: old clients then know no kind and skip their own checks.
-    net::Response response = empty_response(200);
-    response.headers.set("Content-Type", "application/octet-stream");
-    return response;
-  }
+  if (is("/openapi/v2")) return openapi_v2(request);
   if (parts.size() >= 2 && parts[0] == "openapi" && parts[1] == "v3") {
     auto found = openapi_document(request, target);
     return found ? std::move(*found) : text_response(404, "404 page not found\n");

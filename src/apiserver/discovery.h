@@ -27,6 +27,7 @@ class Discovery {
   net::Response resources(const GroupVersion& group_version) const;
   const Document& aggregated(bool core_group);
   net::Response openapi_index(const net::Request& request);
+  net::Response openapi_v2(const net::Request& request);
   std::optional<net::Response> openapi_document(const net::Request& request, const net::Target& target);
   std::string hash_of(const GroupVersion& group_version) const;
   net::Response metrics() const;

@@ -105,7 +105,9 @@ json::Value status_of(const Error& error) {
     details["causes"] = std::move(causes);
   }
   if (error.retry_after_s > 0) details["retryAfterSeconds"] = error.retry_after_s;
-  const bool plain = error.code == Code::kBadRequest || error.code == Code::kUnauthorized || error.code == Code::kExpired || error.code == Code::kInternal;
+  // A refusal to talk at all has no details either, unless it comes from before the handlers ("415: …").
+  const bool about_media = error.code == Code::kUnsupportedMediaType || error.code == Code::kNotAcceptable;
+  const bool plain = (about_media && !error.message.starts_with('4')) || error.code == Code::kBadRequest || error.code == Code::kUnauthorized || error.code == Code::kExpired || error.code == Code::kInternal;
   if (!details.empty() || !plain) status["details"] = std::move(details);
   status["code"] = http_status_of(error.code);
   return json::Value(std::move(status));

@@ -2,19 +2,12 @@
 
 #include <algorithm>
 
+#include "apiserver/finalizers.h"
 #include "apiserver/writer.h"
 #include "base/log.h"
 #include "kube/meta.h"
 
 namespace muster::apiserver {
-namespace {
-
-bool has_finalizer(const json::Value& object, std::string_view wanted) {
-  const json::Array& all = json::as_array(json::at(object, "metadata", "finalizers"));
-  return std::any_of(all.begin(), all.end(), [&](const json::Value& each) { return json::as_string(each) == wanted; });
-}
-
-}  // namespace
 
 void GarbageCollector::index(const Ref& ref, const json::Value& object, bool present) {
   const std::string uid(kube::uid_of(object));
@@ -188,7 +181,7 @@ Task<void> GarbageCollector::foreground(const Ref& ref, const StoredPtr& stored,
     }
     if (!kube::is_deleting(live->object)) enqueue(dependent);
   }
-  if (!blocked) co_await remove_finalizer(stored, resource, "foregroundDeletion");
+  if (!blocked) co_await drop_finalizer(core_, resource, stored, "foregroundDeletion");
 }
 
 Task<void> GarbageCollector::orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource) {
@@ -220,32 +213,7 @@ Task<void> GarbageCollector::orphan(const Ref& ref, const StoredPtr& stored, con
         options);
     if (!stripped && stripped.error().code != Code::kNotFound) log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
   }
-  co_await remove_finalizer(stored, resource, "orphan");
-}
-
-Task<void> GarbageCollector::remove_finalizer(const StoredPtr& stored, const ResourcePtr& resource, std::string finalizer) {
-  WriteOptions options;
-  options.subresource = "internal";
-  options.uid = std::string(kube::uid_of(stored->object));
-  const auto done = co_await core_.writer->update(
-      resource, std::string(stored->ns()), std::string(stored->name()),
-      [&finalizer](const json::Value& live) -> Result<json::Value> {
-        json::Value next = live;
-        json::Array kept;
-        for (const json::Value& each : json::as_array(json::at(live, "metadata", "finalizers"))) {
-          if (json::as_string(each) != finalizer) kept.push_back(each);
-        }
-        if (kept.empty()) {
-          json::remove(next, {"metadata", "finalizers"});
-        } else {
-          json::make(next, {"metadata", "finalizers"}) = std::move(kept);
-        }
-        return next;
-      },
-      options);
-  if (!done && done.error().code != Code::kNotFound && done.error().code != Code::kConflict) {
-    log::warn("apiserver", "finalizer {} of {}: {}", finalizer, stored->key, done.error().message);
-  }
+  co_await drop_finalizer(core_, resource, stored, "orphan");
 }
 
 }  // namespace muster::apiserver

@@ -35,7 +35,6 @@ class GarbageCollector {
   Task<void> collect_absent_owners(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
   Task<void> foreground(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
   Task<void> orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
-  Task<void> remove_finalizer(const StoredPtr& stored, const ResourcePtr& resource, std::string finalizer);
   [[nodiscard]] StoredPtr find(const Ref& ref);
 
   Core& core_;

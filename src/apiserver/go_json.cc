@@ -8,7 +8,7 @@ namespace muster::apiserver {
 namespace {
 
 constexpr std::string_view kEnd = "unexpected end of JSON input";
-constexpr int kDepthMax = 1000;
+constexpr int kDepthMax = 10'000;
 
 class Scanner {
  public:
@@ -50,11 +50,8 @@ class Scanner {
   }
   void value(int depth) {
     space();
-    if (at_ >= text_.size() || depth > kDepthMax) {
-      at_ = std::min(at_, text_.size());
-      bad("looking for beginning of value");
-      return;
-    }
+    if (at_ >= text_.size()) return bad("looking for beginning of value");
+    if (depth > kDepthMax) return bad("exceeded max depth");
     const char c = text_[at_];
     if (c == '{') return object(depth);
     if (c == '[') return array(depth);

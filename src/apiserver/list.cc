@@ -139,7 +139,7 @@ Result<void> check_list_options(const Call& call) {
   if (!match.empty()) {
     if (match != "Exact" && match != "NotOlderThan") {
       return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueNotSupported",
-                                 fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\"", quoted(match))));
+                                 fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\", \"\"", quoted(match))));
     }
     if (version.empty()) {
       return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
@@ -153,7 +153,7 @@ Result<void> check_list_options(const Call& call) {
                                  "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
     }
   }
-  if (!token.empty() && !version.empty() && version != "0") return fail(bad_request("specifying resource version is not allowed when using continue"));
+  if (!token.empty() && !version.empty() && version != "0" && parse_continue(token)) return fail(bad_request("specifying resource version is not allowed when using continue"));
   return {};
 }
 

@@ -69,6 +69,44 @@ bool serve(const Clause& clause, bool discovery, Accepted* accepted) {
   return false;
 }
 
+/// What Kubernetes shows of a body it cannot read.
+std::string summary(std::string_view body) {
+  constexpr std::size_t kMost = 30;
+  if (body.empty()) return "<empty>";
+  const std::string_view head = body.substr(0, kMost);
+  std::string shown;
+  if (body[0] == '{') {
+    shown = std::string(head);
+  } else {
+    for (const char c : head) shown += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  return body.size() > kMost ? shown + " ..." : shown;
+}
+
+Error unrecognized(std::string_view kind, std::string_view why, std::string_view body) {
+  return bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})", kind, why, summary(body)));
+}
+
+/// kind and apiVersion are read before anything else.
+Result<void> check_type_meta(const json::Value& value, std::string_view kind, std::string_view body) {
+  const auto go = [](const json::Value& is) { return is.is_array() ? "array" : is.is_string() ? "string" : is.is_object() ? "object" : is.is_bool() ? "bool" : "number"; };
+  if (!value.is_object()) {
+    return fail(unrecognized(kind,
+                             fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
+                                         "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+                                         go(value)),
+                             body));
+  }
+  for (const std::string_view key : {"kind", "apiVersion"}) {
+    const json::Value& is = json::at(value, key);
+    if (is.is_null() || is.is_string()) continue;
+    return fail(unrecognized(kind, fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{} of type string", go(is), key), body));
+  }
+  const std::string_view version = json::as_string(json::at(value, "apiVersion"));
+  if (split(version, '/').size() > 2) return fail(unrecognized(kind, fmt::format("unexpected GroupVersion string: {}", version), body));
+  return {};
+}
+
 Error unsupported_body() {
   Error error;
   error.code = Code::kUnsupportedMediaType;
@@ -96,7 +134,8 @@ Result<Accepted> negotiate(const net::Request& request, bool discovery) {
   error.code = Code::kNotAcceptable;
   // Protobuf stands in the list because bodies may be protobuf; answers are JSON or YAML.
   error.message = known_type ? "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
-                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, "
+                               "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
   return fail(std::move(error));
 }
 
@@ -115,32 +154,27 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
   } else if (type.empty() || type == "application/json") {
     auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields) : json::parse(request.body);
     if (!value) {
-      const std::string shown = request.body.empty() ? "<empty>" : request.body.substr(0, 1024);
       std::string why = go_json_error(request.body);
       if (why.empty()) why = value.error().message;
-      return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: {} ({})",
-                                          kind, why, shown)));
+      return fail(unrecognized(kind, "couldn't get version/kind; json parse error: " + why, request.body));
     }
     body.value = std::move(*value);
   } else if (type == "application/yaml" || type == "application/x-yaml") {
     auto value = json::parse_yaml_one(request.body);
     if (!value) {
-      return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; yaml parse error: {}", kind,
-                                          value.error().message)));
+      return fail(unrecognized(kind, value.error().message, request.body));
     }
     body.value = std::move(*value);
   } else if (type == "application/vnd.kubernetes.protobuf" && !resource.custom()) {
     auto value = kube::decode_protobuf(kube::Schema::builtin(), request.body);
-    if (!value) return fail(bad_request(value.error().message));
+    if (!value) return fail(unrecognized(kind, value.error().message, request.body));
     body.value = std::move(*value);
   } else {
     return fail(unsupported_body());
   }
-  if (!body.value.is_object()) {
-    return fail(bad_request(fmt::format("the object provided is unrecognized (must be of type {}): couldn't get version/kind; json: cannot unmarshal {} into Go "
-                                        "value of type struct {{ APIVersion string; Kind string }}",
-                                        kind, body.value.is_array() ? "array" : body.value.is_string() ? "string" : "value")));
-  }
+  if (body.value.is_null()) body.value = json::Object();
+  const auto typed = check_type_meta(body.value, kind, request.body);
+  if (!typed) return fail(typed.error());
   return body;
 }
 

@@ -1,8 +1,9 @@
 /// PATCH in its four forms.
 #include <fmt/core.h>
 
+#include <set>
+
 #include "apiserver/convert.h"
-#include "apiserver/go_json.h"
 #include "apiserver/rest.h"
 #include "apiserver/strategy.h"
 #include "apiserver/writer.h"
@@ -37,7 +38,7 @@ Result<PatchType> patch_type(const Call& call) {
   return fail(std::move(error));
 }
 
-Result<json::Value> patch_body(const Call& call, PatchType type) {
+Result<json::Value> patch_body(const Call& call, PatchType type, std::vector<std::string>* duplicates) {
   if (const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value)) {
     auto value = kube::settled(**given);
     if (!value) return fail(bad_request(value.error().message));
@@ -49,19 +50,37 @@ Result<json::Value> patch_body(const Call& call, PatchType type) {
     if (!value->is_object()) return fail(bad_request("error decoding YAML: the apply patch must be an object"));
     return std::move(*value);
   }
-  auto value = json::parse(call.request.body);
-  if (!value) {
-    const std::string why = go_json_error(call.request.body);
-    return fail(bad_request(fmt::format("error decoding patch: {}", why.empty() ? value.error().message : why)));
-  }
+  auto value = json::parse(call.request.body, duplicates);
+  if (!value) return fail(bad_request("invalid JSON patch"));
   if (type == PatchType::kJson && !value->is_array()) {
     return fail(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
   }
-  if (type != PatchType::kJson && !value->is_object()) return fail(bad_request("error decoding patch: json: cannot unmarshal value into Go value of type map[string]interface {}"));
+  if (type != PatchType::kJson && !value->is_object()) {
+    const std::string_view kind = value->is_array() ? "array" : value->is_string() ? "string" : value->is_bool() ? "bool" : "number";
+    return fail(bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", type == PatchType::kMerge ? "error decoding patch: " : "", kind)));
+  }
   return std::move(*value);
 }
 
-Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& patch, const json::Value& live) {
+/// Name and namespace are the URL's; who it is never changes.
+Result<void> check_identity(const Call& call, const json::Value& next, const json::Value& live) {
+  const std::string_view name = kube::name_of(next);
+  if (name.empty()) return fail(bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)));
+  if (name != kube::name_of(live)) {
+    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+  }
+  if (call.resource->info.namespaced && kube::namespace_of(next) != call.ns) {
+    return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+  }
+  const std::string_view uid = kube::uid_of(next);
+  if (!uid.empty() && uid != kube::uid_of(live)) {
+    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: {}: field is immutable", quoted(uid)), "metadata.uid"};
+    return fail(kube::invalid(call.resource->info.gvk(), call.name, {std::move(cause)}));
+  }
+  return {};
+}
+
+Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& patch, const std::vector<std::string>& duplicates, const json::Value& live) {
   json::Value next = live;
   switch (type) {
     case PatchType::kJson: {
@@ -86,12 +105,10 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
     case PatchType::kApply:
       break;
   }
-  const auto checked = check_patched(call, next);
+  const auto checked = check_patched(call, next, duplicates);
   if (!checked) return fail(checked.error());
-  const std::string_view name = kube::name_of(next);
-  if (name != kube::name_of(live)) {
-    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
-  }
+  const auto same = check_identity(call, next, live);
+  if (!same) return fail(same.error());
   return next;
 }
 
@@ -101,8 +118,8 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
     return fail(bad_request(fmt::format("invalid object type: {}, Kind={}", json::as_string(json::at(applied, "apiVersion"), "/"), json::as_string(json::at(applied, "kind")))));
   }
   if (json::as_string(json::at(applied, "kind")) != resource.info.kind || json::as_string(json::at(applied, "apiVersion")) != resource.api_version()) {
-    return fail(bad_request(fmt::format("incorrect object type: {}, Kind={}, expected {}, Kind={}", json::as_string(json::at(applied, "apiVersion")),
-                                        json::as_string(json::at(applied, "kind")), resource.api_version(), resource.info.kind)));
+    const std::string_view version = json::as_string(json::at(applied, "apiVersion"));
+    return fail(bad_request(fmt::format("invalid object type: {}{}, Kind={}", version.find('/') == std::string_view::npos ? "/" : "", version, json::as_string(json::at(applied, "kind")))));
   }
   if (!json::at(applied, "metadata", "managedFields").is_null()) return fail(bad_request("metadata.managedFields must be nil"));
   const std::string_view name = kube::name_of(applied);
@@ -115,7 +132,7 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
     if (!ns.empty() && ns != call.ns) return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
     json::make(applied, {"metadata", "namespace"}) = call.ns;
   }
-  const auto checked = check_patched(call, applied);
+  const auto checked = check_patched(call, applied, {});
   if (!checked) return fail(checked.error());
   return applied;
 }
@@ -146,7 +163,12 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
     *created = false;
     auto updated = co_await core.writer->update(
         call.resource, call.ns, call.name,
-        [&](const json::Value& live) -> Result<json::Value> { return kube::apply(shape, live, applied, request); }, options);
+        [&](const json::Value& live) -> Result<json::Value> {
+          const std::string_view version = kube::resource_version_of(applied);
+          if (!version.empty() && version != kube::resource_version_of(live)) return fail(modified(*call.resource, call.name));
+          return kube::apply(shape, live, applied, request);
+        },
+        options);
     if (!updated && updated.error().code == Code::kNotFound && attempt < 3 && call.subresource.empty()) continue;
     co_return updated;
   }
@@ -186,7 +208,7 @@ Result<json::Value> resized(const Call& call, const json::Value& next, const jso
   if (!changed) return result;
   const std::string quality = kube::qos_class(result);
   if (quality != json::as_string(json::at(live, "status", "qosClass"))) {
-    return forbid(fmt::format("Invalid value: {}: Pod QOS Class may not change as a result of resizing", quoted(quality)), "FieldValueInvalid");
+    return forbid(fmt::format("Invalid value: {}: Pod QOS Class may not change as a result of resizing", quoted(json::as_string(json::at(live, "status", "qosClass")))), "FieldValueInvalid");
   }
   for (const json::Value& status : json::as_array(json::at(live, "status", "containerStatuses"))) {
     if (json::at(status, "state", "running").is_object() && json::at(status, "resources").is_null()) {
@@ -197,10 +219,25 @@ Result<json::Value> resized(const Call& call, const json::Value& next, const jso
   return result;
 }
 
-Result<json::Value> with_ephemeral(const json::Value& next, const json::Value& live) {
+Result<json::Value> with_ephemeral(const Call& call, json::Value next, const json::Value& live) {
   json::Value result = live;
+  apply_defaults(*call.resource, next);
   const json::Value& containers = json::at(next, "spec", "ephemeralContainers");
   if (json::equal(containers, json::at(live, "spec", "ephemeralContainers"))) return result;
+  std::set<std::string_view> names;
+  for (const std::string_view list : {"containers", "initContainers"}) {
+    for (const json::Value& each : json::as_array(json::at(live, "spec", list))) names.insert(json::as_string(json::at(each, "name")));
+  }
+  std::vector<Cause> causes;
+  const json::Array& given = json::as_array(containers);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string_view name = json::as_string(json::at(given[i], "name"));
+    const std::string field = fmt::format("spec.ephemeralContainers[{}]", i);
+    if (name.empty()) causes.push_back({"FieldValueRequired", "Required value", field + ".name"});
+    else if (!names.insert(name).second) causes.push_back({"FieldValueDuplicate", fmt::format("Duplicate value: {}", quoted(name)), field + ".name"});
+    if (json::as_string(json::at(given[i], "image")).empty()) causes.push_back({"FieldValueRequired", "Required value", field + ".image"});
+  }
+  if (!causes.empty()) return fail(kube::invalid(call.resource->info.gvk(), call.name, std::move(causes)));
   json::make(result, {"spec", "ephemeralContainers"}) = containers;
   json::make(result, {"metadata", "generation"}) = json::as_int(json::at(live, "metadata", "generation")) + 1;
   return result;
@@ -220,7 +257,8 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
   if (*type != PatchType::kApply && call.target.has("force")) {
     co_return fail(invalid_option("PatchOptions", "force", "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch"));
   }
-  auto patch = patch_body(call, *type);
+  std::vector<std::string> duplicates;
+  auto patch = patch_body(call, *type, &duplicates);
   if (!patch) co_return fail(patch.error());
 
   Result<StoredPtr> stored;
@@ -233,10 +271,10 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
     stored = co_await core.writer->update(
         call.resource, call.ns, call.name,
         [&](const json::Value& live) -> Result<json::Value> {
-          auto next = apply_patch(call, *type, *patch, live);
+          auto next = apply_patch(call, *type, *patch, duplicates, live);
           if (!next) return next;
           if (call.subresource == "resize") return resized(call, *next, live);
-          if (call.subresource == "ephemeralcontainers") return with_ephemeral(*next, live);
+          if (call.subresource == "ephemeralcontainers") return with_ephemeral(call, std::move(*next), live);
           return next;
         },
         *options);

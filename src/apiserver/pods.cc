@@ -41,6 +41,9 @@ Result<json::Value> assigned(const Resource& resource, const json::Value& live, 
   }
   json::remove(next, {"status", "nominatedNodeName"});
   kube::set_condition(next, {"PodScheduled", "True", "", ""}, now);
+  for (json::Value& condition : json::make(next, {"status", "conditions"}).get_array()) {
+    if (json::as_string(json::at(condition, "type")) == "PodScheduled") condition.get_object().emplace("lastProbeTime", nullptr);
+  }
   return next;
 }
 
@@ -53,11 +56,14 @@ Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted) 
   const auto body = decode_body(call.request, *call.resource, "Binding", false);
   if (!body) co_return fail(body.error());
   const std::string name = call.name.empty() ? json::text(json::at(body->value, "metadata", "name")) : call.name;
+  if (const std::string_view given = json::as_string(json::at(body->value, "kind")); !given.empty() && given != "Binding") {
+    co_return fail(bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Binding: converting (v1.{0}) to (core.Binding): unknown conversion", given)));
+  }
   const std::string_view kind = json::as_string(json::at(body->value, "target", "kind"));
   if (!kind.empty() && kind != "Node") co_return fail(bad_request(fmt::format("target.kind: Unsupported value: {}: supported values: \"Node\", \"<empty>\"", quoted(kind))));
   if (json::as_string(json::at(body->value, "target", "name")).empty()) co_return fail(bad_request("target.name: Required value"));
   const std::string_view body_name = json::as_string(json::at(body->value, "metadata", "name"));
-  if (!body_name.empty() && body_name != name) co_return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", body_name, name)));
+  if (!body_name.empty() && body_name != name) co_return fail(bad_request("name in URL does not match name in Binding object"));
   const ResourcePtr pods = core.resources.get("", "v1", "pods");
   const Time now = core.env.now();
   const auto stored = co_await core.writer->update(
@@ -69,6 +75,9 @@ Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted) 
 Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted) {
   const auto body = decode_body(call.request, *call.resource, "Eviction", false);
   if (!body) co_return fail(body.error());
+  if (const std::string_view given = json::as_string(json::at(body->value, "kind")); !given.empty() && given != "Eviction") {
+    co_return fail(bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Eviction: converting (v1.{0}) to (policy.Eviction): unknown conversion", given)));
+  }
   const std::string_view body_name = json::as_string(json::at(body->value, "metadata", "name"));
   if (!body_name.empty() && body_name != call.name) co_return fail(bad_request("name in URL does not match name in Eviction object"));
   const json::Value& given = json::at(body->value, "deleteOptions");
@@ -111,6 +120,10 @@ Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted)
 Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted) {
   auto body = decode_body(call.request, *call.resource, "TokenRequest", false);
   if (!body) co_return fail(body.error());
+  if (const kube::Type* type = kube::Schema::builtin().find_type(kube::Gvk{"authentication.k8s.io", "v1", "TokenRequest"}); type != nullptr) {
+    const auto checked = kube::check_fields(*type, body->value);
+    if (!checked) co_return fail(bad_request("TokenRequest in version \"v1\" cannot be handled as a TokenRequest: " + checked.error().message));
+  }
   const StoredPtr account = core.find(*call.resource, call.ns, call.name);
   if (!account) co_return fail(not_found(*call.resource, call.name));
   TokenSubject subject;
@@ -124,7 +137,17 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
     const std::string message = fmt::format("Invalid value: {}: may not specify a duration less than 10 minutes", subject.lifetime_s);
     co_return fail(kube::invalid({"authentication.k8s.io", "v1", "TokenRequest"}, "", {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
   }
+  if (subject.lifetime_s > (std::int64_t{1} << 32)) {
+    const std::string message = fmt::format("Invalid value: {}: may not specify a duration larger than 2^32 seconds", subject.lifetime_s);
+    co_return fail(kube::invalid({"authentication.k8s.io", "v1", "TokenRequest"}, "", {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
+  }
   const json::Value& bound = json::at(spec, "boundObjectRef");
+  for (const auto& [kind, plural] : {std::pair{"Node", "nodes"}, std::pair{"Secret", "secrets"}}) {
+    if (json::as_string(json::at(bound, "kind")) != kind) continue;
+    const ResourcePtr resource = core.resources.get("", "v1", plural);
+    const std::string name = json::text(json::at(bound, "name"));
+    if (!core.find(*resource, resource->info.namespaced ? call.ns : "", name)) co_return fail(not_found(*resource, name));
+  }
   if (json::as_string(json::at(bound, "kind")) == "Pod") {
     subject.pod = json::text(json::at(bound, "name"));
     const ResourcePtr pods = core.resources.get("", "v1", "pods");
@@ -154,7 +177,8 @@ Result<void> check_log_options(const Call& call) {
     const std::string_view text = call.target.get(key);
     if (text.empty()) return {};
     const auto value = parse_int(text);
-    if (value && *value >= least) return {};
+    if (!value) return fail(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", quoted(text))));
+    if (*value >= least) return {};
     const std::string message = fmt::format("Invalid value: {}: {}", text, rule);
     return fail(kube::invalid({"", "v1", "PodLogOptions"}, call.name, {Cause{"FieldValueInvalid", message, std::string(key)}}));
   };

@@ -1,9 +1,6 @@
 #include "apiserver/protection.h"
 
-#include <algorithm>
-
-#include "apiserver/writer.h"
-#include "base/log.h"
+#include "apiserver/finalizers.h"
 #include "kube/meta.h"
 #include "kube/pod.h"
 
@@ -12,10 +9,7 @@ namespace {
 
 constexpr std::string_view kGroups = "podgroups.scheduling.k8s.io";
 
-bool held(const json::Value& group) {
-  const json::Array& all = json::as_array(json::at(group, "metadata", "finalizers"));
-  return std::any_of(all.begin(), all.end(), [](const json::Value& each) { return json::as_string(each) == kGroupFinalizer; });
-}
+bool held(const json::Value& group) { return has_finalizer(group, kGroupFinalizer); }
 
 }  // namespace
 
@@ -49,31 +43,14 @@ void GroupProtection::consider(std::string key) {
   core_.image.collection("pods").each_in(ns, [&](const StoredPtr& pod) {
     used = used || (json::as_string(json::at(pod->object, "spec", "schedulingGroup", "podGroupName")) == name && !kube::pod_finished(pod->object));
   });
-  if (!used) core_.env.spawn(release(ns, name));
+  if (!used) core_.env.spawn(release(key));
 }
 
-Task<void> GroupProtection::release(std::string ns, std::string name) {
+Task<void> GroupProtection::release(std::string key) {
   const TaskGuard guard(core_);
-  WriteOptions options;
-  options.subresource = "internal";
-  const ResourcePtr resource = core_.resources.get("scheduling.k8s.io", "v1beta1", "podgroups");
-  const auto done = co_await core_.writer->update(
-      resource, ns, name,
-      [](const json::Value& live) -> Result<json::Value> {
-        json::Value next = live;
-        json::Array kept;
-        for (const json::Value& each : json::as_array(json::at(live, "metadata", "finalizers"))) {
-          if (json::as_string(each) != kGroupFinalizer) kept.push_back(each);
-        }
-        if (kept.empty()) {
-          json::remove(next, {"metadata", "finalizers"});
-        } else {
-          json::make(next, {"metadata", "finalizers"}) = std::move(kept);
-        }
-        return next;
-      },
-      options);
-  if (!done && done.error().code != Code::kNotFound) log::warn("apiserver", "pod group {}/{}: {}", ns, name, done.error().message);
+  const StoredPtr group = core_.image.collection(kGroups).find(key);
+  if (!group) co_return;
+  co_await drop_finalizer(core_, core_.resources.get("scheduling.k8s.io", "v1beta1", "podgroups"), group, std::string(kGroupFinalizer));
 }
 
 }  // namespace muster::apiserver

@@ -18,7 +18,7 @@ class GroupProtection {
 
  private:
   void consider(std::string key);
-  Task<void> release(std::string ns, std::string name);
+  Task<void> release(std::string key);
   Core& core_;
   std::set<std::string> deleting_;  // groups that wait for their pods
 };

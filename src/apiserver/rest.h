@@ -53,7 +53,7 @@ std::string table_text(Core& core, const Call& call, const Accepted& accepted, c
 /// The body of a create or update: decoded, checked against fieldValidation, unknown fields dropped, defaults filled in.
 Result<json::Value> decode_object(Call& call, std::string_view action);
 /// After a patch: the same checks on the result, reported as Kubernetes reports them for patches.
-Result<void> check_patched(Call& call, json::Value& object);
+Result<void> check_patched(Call& call, json::Value& object, const std::vector<std::string>& duplicates);
 /// Options of writes from the query.
 Result<WriteOptions> write_options(const Call& call, std::string_view options_kind);
 Result<DeleteRequest> delete_request(const Call& call);

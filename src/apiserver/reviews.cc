@@ -4,6 +4,7 @@
 #include "apiserver/auth.h"
 #include "apiserver/rbac.h"
 #include "apiserver/rest.h"
+#include "kube/validate.h"
 
 namespace muster::apiserver {
 namespace {
@@ -72,7 +73,7 @@ json::Value rules_status(const Core& core, const User& user, const std::string& 
 json::Value token_status(Core& core, const json::Value& spec) {
   std::vector<std::string> held;
   const auto user = core.authenticator->user_of_token(json::text(json::at(spec, "token")), &held);
-  if (!user) return json::Value{{"user", json::Object()}, {"error", "[invalid bearer token]"}};
+  if (!user) return json::Value{{"user", json::Object()}, {"error", "invalid bearer token"}};
   const json::Array& asked = json::as_array(json::at(spec, "audiences"));
   json::Array audiences;
   for (const std::string& audience : held) {
@@ -82,6 +83,24 @@ json::Value token_status(Core& core, const json::Value& spec) {
   }
   if (audiences.empty()) return json::Value{{"user", json::Object()}, {"error", "[invalid bearer token, token audiences do not match]"}};
   return json::Value{{"authenticated", true}, {"user", user_info(*user)}, {"audiences", std::move(audiences)}};
+}
+
+/// One question at a time, about somebody.
+Result<void> check_question(const Call& call, const json::Value& review, bool self) {
+  const json::Value& spec = json::at(review, "spec");
+  const json::Value& path = json::at(spec, "nonResourceAttributes");
+  std::vector<Cause> causes;
+  if (path.is_object() == json::at(spec, "resourceAttributes").is_object()) {
+    causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: exactly one of nonResourceAttributes or resourceAttributes must be specified", json::dump(path)), "spec"});
+  }
+  if (!self && json::as_string(json::at(spec, "user")).empty() && json::as_array(json::at(spec, "groups")).empty()) {
+    causes.push_back({"FieldValueInvalid", "Invalid value: \"\": at least one of user or group must be specified", "spec.user"});
+  }
+  if (!json::as_string(json::at(review, "metadata", "name")).empty()) {
+    causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: must be empty", json::dump(json::at(review, "metadata"))), "metadata"});
+  }
+  if (causes.empty()) return {};
+  return fail(kube::invalid(call.resource->info.gvk(), json::as_string(json::at(review, "metadata", "name")), std::move(causes)));
 }
 
 }  // namespace
@@ -104,6 +123,8 @@ Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accep
     status = rules_status(core, call.user, ns);
   } else {
     const bool self = kind == "SelfSubjectAccessReview";
+    const auto asked = check_question(call, *object, self);
+    if (!asked) co_return fail(asked.error());
     Attributes attributes = attributes_of(spec);
     if (kind == "LocalSubjectAccessReview") attributes.ns = call.ns;
     const User user = self ? call.user : subject_of(spec);

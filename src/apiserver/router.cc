@@ -199,7 +199,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
   }
   const auto routed = route(call);
   if (!routed) {
-    const bool known = call.target.segments[0] == "api" || (call.target.segments.size() > 2 && core_.resources.find_group_version(call.target.segments[1], call.target.segments[2]) != nullptr);
+    const bool known = call.target.segments[0] == "api" || (call.target.segments.size() > 2 && core_.resources.has_group(call.target.segments[1]));
     co_await send(call, writer, known || routed.error().code != Code::kNotFound ? error_response(routed.error()) : text_response(404, "404 page not found\n"));
     co_return;
   }
@@ -224,6 +224,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
     co_return;
   }
   auto response = co_await dispatch(call, *accepted);
+  if (!response && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
   co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
 }
 

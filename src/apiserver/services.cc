@@ -33,7 +33,8 @@ Result<void> Services::allocate(const Resource& resource, json::Value& object, c
   if (type == "ExternalName") return {};
   const auto addressed = allocate_address(resource, object, live);
   if (!addressed) return addressed;
-  if (type == "NodePort" || type == "LoadBalancer") allocate_ports(object);
+  if (type == "NodePort" || type == "LoadBalancer") return allocate_ports(resource, object);
+  json::remove(object, {"spec", "externalTrafficPolicy"});
   return {};
 }
 
@@ -53,6 +54,10 @@ Result<void> Services::allocate_address(const Resource& resource, json::Value& o
       }
     }
     if (wanted.empty()) return fail(Code::kInternal, "failed to allocate a serviceIP: range is full");
+  } else if (wanted != "None" && wanted != before && !wanted.starts_with("10.96.")) {
+    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: [\"{}\"]: failed to allocate IP {}: the provided IP ({}) is not in the valid range. The range of valid IPs is 10.96.0.0/16", wanted, wanted, wanted),
+                "spec.clusterIPs"};
+    return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {std::move(cause)}));
   } else if (wanted != "None" && wanted != before && !addresses_.insert(wanted).second) {
     Cause cause{"FieldValueInvalid", fmt::format("Invalid value: \"{}\": failed to allocate IP {}: provided IP is already allocated", wanted, wanted), "spec.clusterIPs"};
     return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {std::move(cause)}));
@@ -65,12 +70,17 @@ Result<void> Services::allocate_address(const Resource& resource, json::Value& o
   return {};
 }
 
-void Services::allocate_ports(json::Value& object) {
+Result<void> Services::allocate_ports(const Resource& resource, json::Value& object) {
   json::Value& ports = json::make(object, {"spec", "ports"});
-  if (!ports.is_array()) return;
+  if (!ports.is_array()) return {};
   for (json::Value& port : ports.get_array()) {
     if (!port.is_object()) continue;
     std::int64_t number = json::as_int(json::at(port, "nodePort"));
+    if (number > 0 && (number < kPortFirst || number > kPortLast)) {
+      const std::string message = fmt::format("Invalid value: {}: provided port is not in the valid range. The range of valid ports is {}-{}", number, kPortFirst, kPortLast);
+      const auto index = static_cast<std::size_t>(&port - ports.get_array().data());
+      return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {Cause{"FieldValueInvalid", message, fmt::format("spec.ports[{}].nodePort", index)}}));
+    }
     if (number > 0) {
       ports_.insert(number);
       continue;
@@ -79,6 +89,7 @@ void Services::allocate_ports(json::Value& object) {
     }
     if (number <= kPortLast) port.get_object()["nodePort"] = number;
   }
+  return {};
 }
 
 void Services::release(const Resource& resource, const json::Value& object) {

@@ -19,7 +19,7 @@ class Services {
 
  private:
   Result<void> allocate_address(const Resource& resource, json::Value& object, const json::Value& live);
-  void allocate_ports(json::Value& object);
+  Result<void> allocate_ports(const Resource& resource, json::Value& object);
 
   Core& core_;
   std::set<std::string> addresses_;

@@ -177,6 +177,7 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
     } else {
       prepare_update(resource, next, live);
     }
+    if (resource.storage == "pods" && options.subresource.empty()) core_.admission->update_pod(next);
     const auto addressed = core_.services->allocate(resource, next, live);
     if (!addressed) return fail(addressed.error());
     if (!same_content(next, live)) {

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "kube/embedded.h"
+#include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/pattern.h"
 #include "kube/rules.h"
@@ -172,26 +173,37 @@ void validate_schema(const Value& schema, const std::string& field, bool root, i
   }
 }
 
-void validate_version(const Value& version, std::size_t i, Causes& causes) {
+/// Groups of Kubernetes itself take definitions only with the word of its reviewers.
+void validate_approval(const Value& object, const std::string& group, Causes& causes) {
+  if (group != "k8s.io" && group != "kubernetes.io" && !group.ends_with(".k8s.io") && !group.ends_with(".kubernetes.io")) return;
+  const std::string_view approval = annotation(object, "api-approved.kubernetes.io");
+  if (approval.starts_with("https://") || approval.starts_with("http://") || approval.starts_with("unapproved")) return;
+  const std::string field = "metadata.annotations[api-approved.kubernetes.io]";
+  if (approval.empty()) causes.required(field, "protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111");
+  else causes.invalid(field, quoted(approval), "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL or a reason starting with \"unapproved\", see https://github.com/kubernetes/enhancements/pull/1111");
+}
+
+/// With a single version, schema and columns are reported as if they stood at the top, where they once did.
+void validate_version(const Value& version, std::size_t i, bool single, Causes& causes) {
   const std::string here = fmt::format("spec.versions[{}]", i);
   const std::string_view name = json::as_string(json::at(version, "name"));
   causes.check(here + ".name", name, check_dns_1035_label(name));
   const Value& schema = json::at(version, "schema", "openAPIV3Schema");
-  if (!schema.is_object()) causes.required(here + ".schema.openAPIV3Schema", "schemas are required");
-  else validate_schema(schema, here + ".schema.openAPIV3Schema", true, 0, causes);
+  if (!schema.is_object()) causes.required(here + ".schema.openAPIV3Schema");
+  else validate_schema(schema, single ? "spec.validation.openAPIV3Schema" : here + ".schema.openAPIV3Schema", true, 0, causes);
   const json::Array& columns = json::as_array(json::at(version, "additionalPrinterColumns"));
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    const std::string column = fmt::format("{}.additionalPrinterColumns[{}]", here, c);
+    const std::string column = fmt::format("{}.additionalPrinterColumns[{}]", single ? "spec" : here, c);
     if (json::is_empty(json::at(columns[c], "name"))) causes.required(column + ".name");
     const std::string_view type = json::as_string(json::at(columns[c], "type"));
-    if (type.empty()) causes.required(column + ".type", "must be one of integer,number,string,boolean,date");
+    if (type.empty()) causes.required(column + ".type", "must be one of boolean,date,integer,number,string");
     else if (type != "integer" && type != "number" && type != "string" && type != "boolean" && type != "date") {
-      causes.invalid(column + ".type", quoted(type), "must be one of integer,number,string,boolean,date");
+      causes.invalid(column + ".type", quoted(type), "must be one of boolean,date,integer,number,string");
     }
     const std::string_view path = json::as_string(json::at(columns[c], "jsonPath"));
     if (path.empty()) causes.required(column + ".JSONPath");
     else if (!path.starts_with('.') && !path.starts_with('[') && !path.starts_with('{')) {
-      causes.invalid(column + ".jsonPath", quoted(path), "must be a simple json path starting with .");
+      causes.invalid(column + ".JSONPath", quoted(path), "must be a simple json path starting with .");
     }
   }
   const Value& scale = json::at(version, "subresources", "scale");
@@ -225,7 +237,8 @@ void validate_crd(const Value& object, Causes& causes) {
     if (text.empty()) {
       if (key == "plural" || key == "kind") causes.required(fmt::format("spec.names.{}", key));
     } else {
-      causes.check(fmt::format("spec.names.{}", key), text, check_dns_1035_label(to_lower(text)));
+      const bool as_is = key == "plural" || key == "singular";
+      causes.check(fmt::format("spec.names.{}", key), text, check_dns_1035_label(as_is ? text : to_lower(text)));
     }
   }
   const json::Array& versions = json::as_array(json::at(spec, "versions"));
@@ -237,11 +250,13 @@ void validate_crd(const Value& object, Causes& causes) {
     if (!seen.insert(json::as_string(json::at(versions[i], "name"))).second) {
       causes.invalid(fmt::format("spec.versions[{}].name", i), shown(json::at(versions[i], "name")), "must be unique");
     }
-    validate_version(versions[i], i, causes);
+    validate_version(versions[i], i, versions.size() == 1, causes);
   }
   if (!versions.empty() && storage != 1) causes.invalid("spec.versions", json::dump(json::Array()), "must have exactly one version marked as storage version");
   const std::string_view strategy = json::as_string(json::at(spec, "conversion", "strategy"));
   if (strategy == "Webhook") causes.not_supported("spec.conversion.strategy", strategy, {"None"});
+  else if (!strategy.empty() && strategy != "None") causes.not_supported("spec.conversion.strategy", strategy, {"None", "Webhook"});
+  validate_approval(object, group, causes);
 }
 
 Result<Crd> parse_crd(const json::Value& object) {

@@ -185,9 +185,9 @@ TEST(Crd, InvalidOnesSayWhy) {
       {"no storage", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}]}}", "spec.versions"},
       {"no schema", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true}]}}", "spec.versions[0].schema.openAPIV3Schema"},
       {"untyped field", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {description: x}}}}}]}}",
-       "spec.versions[0].schema.openAPIV3Schema.properties[spec].type"},
+       "spec.validation.openAPIV3Schema.properties[spec].type"},
       {"bad pattern", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: string, pattern: '('}}}}}]}}",
-       "spec.versions[0].schema.openAPIV3Schema.properties[spec].pattern"},
+       "spec.validation.openAPIV3Schema.properties[spec].pattern"},
   };
   for (const auto& one : cases) {
     const auto crd = parse_crd(parsed(one.object));

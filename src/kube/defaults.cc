@@ -108,10 +108,14 @@ void default_claim_spec(Object& claim) { put_text(object_at(claim, "spec"), "vol
 void default_stateful_set(Object& object) {
   Object& spec = object_at(object, "spec");
   put(spec, "replicas", 1);
+  put(spec, "serviceName", "");
   put_text(spec, "podManagementPolicy", "OrderedReady");
   Object& strategy = object_at(spec, "updateStrategy");
   put_text(strategy, "type", "RollingUpdate");
-  if (json::as_string(strategy["type"]) == "RollingUpdate") put(object_at(strategy, "rollingUpdate"), "partition", 0);
+  if (json::as_string(strategy["type"]) == "RollingUpdate") {
+    put(object_at(strategy, "rollingUpdate"), "partition", 0);
+    put(object_at(strategy, "rollingUpdate"), "maxUnavailable", 1);
+  }
   put(spec, "revisionHistoryLimit", 10);
   Object& retention = object_at(spec, "persistentVolumeClaimRetentionPolicy");
   put_text(retention, "whenDeleted", "Retain");

@@ -16,6 +16,7 @@
 
 MUSTER_EMBED(types, "data/types.json")
 MUSTER_EMBED(resources, "data/resources.json")
+MUSTER_EMBED(descriptions, "data/descriptions.txt")
 MUSTER_EMBED(crd_kubeflow, "crds/kubeflow.yaml")
 MUSTER_EMBED(crd_mpijob, "crds/mpijob.yaml")
 MUSTER_EMBED(crd_volcano, "crds/volcano.yaml")
@@ -26,6 +27,7 @@ namespace muster::kube {
 
 std::string_view embedded_types() { return MUSTER_EMBEDDED(types); }
 std::string_view embedded_resources() { return MUSTER_EMBEDDED(resources); }
+std::string_view embedded_descriptions() { return MUSTER_EMBEDDED(descriptions); }
 
 std::vector<std::string_view> embedded_crds() {
   return {MUSTER_EMBEDDED(crd_kubeflow), MUSTER_EMBEDDED(crd_mpijob), MUSTER_EMBEDDED(crd_volcano), MUSTER_EMBEDDED(crd_t9k),

@@ -8,6 +8,7 @@ namespace muster::kube {
 
 std::string_view embedded_types();
 std::string_view embedded_resources();
+std::string_view embedded_descriptions();
 /// One YAML stream per file of crds/.
 std::vector<std::string_view> embedded_crds();
 

@@ -60,12 +60,14 @@ Value named_schema(const Type& type) {
   if (type.special == Special::kIntOrString) return Object{{"format", "int-or-string"}, {"oneOf", Array{Object{{"type", "integer"}}, Object{{"type", "string"}}}}};
   if (!type.scalar.empty()) return scalar_schema(type.scalar);
   Object out{{"type", "object"}};
+  if (const std::string_view about = description_of(type.short_name(), ""); !about.empty()) out["description"] = about;
   Object properties;
   Array required;
   for (const auto& [name, field] : type.fields) {
     Value schema = type_schema(field.type);
     if (field.type.shape == FieldType::Shape::kMessage) schema.get_object().erase("default");
     Object& extra = schema.get_object();
+    if (const std::string_view about = description_of(type.short_name(), name); !about.empty()) extra["description"] = about;
     if (!field.enumeration.empty()) {
       Array values;
       for (const std::string& value : field.enumeration) values.emplace_back(value);
@@ -123,14 +125,6 @@ void add_paths(Object& paths, const ResourceInfo& info, const std::string& schem
   if (!one.empty()) paths[collection + "/{name}"] = std::move(one);
 }
 
-/// "kubeflow.org" + "v1" + "PyTorchJob" = "org.kubeflow.v1.PyTorchJob".
-std::string crd_schema_name(const Crd& crd, const CrdVersion& version) {
-  std::vector<std::string> parts = split(crd.group, '.');
-  std::string out;
-  for (auto at = parts.rbegin(); at != parts.rend(); ++at) out += *at + ".";
-  return out + version.name + "." + crd.kind;
-}
-
 Value crd_schema(const Crd& crd, const CrdVersion& version) {
   Value out = version.schema->openapi();
   if (!out.is_object()) out.emplace_object();
@@ -143,6 +137,13 @@ Value crd_schema(const Crd& crd, const CrdVersion& version) {
 }
 
 }  // namespace
+
+std::string crd_schema_name(const Crd& crd, const CrdVersion& version) {
+  std::vector<std::string> parts = split(crd.group, '.');
+  std::string out;
+  for (auto at = parts.rbegin(); at != parts.rend(); ++at) out += *at + ".";
+  return out + version.name + "." + crd.kind;
+}
 
 json::Value openapi_v3(const Schema& schema, std::string_view group, std::string_view version, const std::vector<Crd>& crds) {
   Object paths, schemas;

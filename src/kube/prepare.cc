@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/strings.h"
+#include "kube/meta.h"
 #include "kube/pod.h"
 #include "kube/validate.h"
 
@@ -74,9 +76,16 @@ void generate_job_selector(Value& job) {
   labels["batch.kubernetes.io/job-name"] = name_of(job);
   labels["controller-uid"] = uid;
   labels["job-name"] = name_of(job);
-  if (!json::at(job, "spec", "selector").is_object()) {
-    json::make_object(job, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
+  json::make_object(job, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
+  // A job without labels of its own bears those of its pods.
+  if (json::as_object(json::at(job, "metadata", "labels")).empty()) {
+    json::make(job, {"metadata", "labels"}) = json::at(job, "spec", "template", "metadata", "labels");
   }
+}
+
+/// The template's own generation, which tools of old read from this annotation.
+void count_template(Value& daemon_set, std::int64_t number) {
+  json::make_object(daemon_set, {"metadata", "annotations"})["deprecated.daemonset.template.generation"] = std::to_string(number);
 }
 
 void prepare_workload(const Gvk& gvk, Value& object) {
@@ -148,6 +157,7 @@ void prepare_create(const Gvk& gvk, json::Value& object, Time now) {
     }
   }
   if (gvk.group == "batch" && gvk.kind == "Job") generate_job_selector(object);
+  if (gvk.group == "apps" && gvk.kind == "DaemonSet") count_template(object, 1);
   if (gvk.group == "scheduling.k8s.io") prepare_workload(gvk, object);
   // A node registers with its status; everybody else's status is for the status subresource.
   const bool node = gvk.group.empty() && gvk.kind == "Node";
@@ -162,6 +172,11 @@ void prepare_update(const Gvk& gvk, json::Value& updated, const json::Value& liv
   if (has_status_subresource(gvk)) keep_top(updated, live, "status");
   if (gvk.group.empty() && gvk.kind == "Namespace") keep_top(updated, live, "spec");
   if (gvk.group == "scheduling.k8s.io") prepare_workload(gvk, updated);
+  if (gvk.group == "apps" && gvk.kind == "DaemonSet") {
+    const auto before = parse_int(annotation(live, "deprecated.daemonset.template.generation")).value_or(1);
+    const bool kept = json::equal(json::at(updated, "spec", "template"), json::at(live, "spec", "template"));
+    count_template(updated, kept ? before : before + 1);
+  }
   if (!has_generation(gvk)) return;
   bool same = same_outside_metadata(updated, live, builtin(gvk));
   if (gvk.group == "apps" && gvk.kind == "Deployment") {

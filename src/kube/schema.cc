@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/quantity.h"
+#include "base/strings.h"
 #include "kube/embedded.h"
 
 namespace muster::kube {
@@ -174,6 +175,20 @@ const Type* Schema::find_type(const Gvk& gvk) const {
 
 namespace {
 
+/// Where Go's decoder would stop; nothing when the text is base64. Line breaks are skipped, as there.
+std::optional<std::size_t> base64_error_at(std::string_view text) {
+  if (base64_decode(text)) return std::nullopt;
+  std::size_t digits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n' || c == '\r') continue;
+    const bool digit = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+    if (!digit) return i;
+    ++digits;
+  }
+  return text.size() - digits % 4;
+}
+
 std::string_view go_kind(const json::Value& value) {
   switch (value.kind()) {
     case boost::json::kind::object: return "object";
@@ -276,7 +291,7 @@ class Checker {
         if (!is.is_string()) return mismatch_as("Time", is, owner);
         if (json::as_string(is).empty()) return true;
         const auto time = parse_time(json::as_string(is));
-        return time ? true : bad(fmt::format("parsing time \"{}\" as \"2006-01-02T15:04:05Z07:00\": {}", json::as_string(is), time.error().message));
+        return time ? true : bad(fmt::format("parsing time {0} as \"2006-01-02T15:04:05Z07:00\": cannot parse {0} as \"2006\"", quoted(json::as_string(is))));
       }
       case Special::kIntOrString:
         return is.is_string() || is.is_int64() || mismatch_as("intstr.IntOrString", is, owner);
@@ -298,6 +313,10 @@ class Checker {
     }
     if (type.scalar == "number:double") return is.is_number() || mismatch(type, is, owner);
     if (type.scalar == "any" || type.scalar == "object") return true;
+    if (type.scalar == "string:byte" && is.is_string()) {
+      const auto wrong = base64_error_at(json::as_string(is));
+      return wrong ? bad(fmt::format("illegal base64 data at input byte {}", *wrong)) : true;
+    }
     return is.is_string() || mismatch(type, is, owner);
   }
 

@@ -70,7 +70,7 @@ Result<std::vector<std::string>> parse_set(Lexer& lexer) {
   std::set<std::string> values;
   bool want_value = true;
   while (true) {
-    if (lexer.end()) return fail(Code::kBadRequest, "found '', expected: ',', ')' or identifier");
+    if (lexer.end()) return fail(Code::kBadRequest, "found '', expected: ',' or ')'");
     if (lexer.token() == ")") {
       if (want_value) values.insert("");
       lexer.advance();
@@ -256,7 +256,7 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
     if (!requirement) return bad("unable to parse requirement: " + requirement.error().message);
     selector.requirements_.push_back(std::move(*requirement));
     if (lexer.end()) break;
-    if (lexer.token() != ",") return bad(fmt::format("unable to parse requirement: found '{}', expected: ',' or 'end of string'", lexer.token()));
+    if (lexer.token() != ",") return bad(fmt::format("found '{}', expected: ',' or 'end of string'", lexer.token()));
     lexer.advance();
     if (lexer.end()) return bad("unable to parse requirement: found '', expected: identifier after ','");
   }

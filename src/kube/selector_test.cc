@@ -50,9 +50,9 @@ TEST(LabelSelector, ErrorsCarryKubernetesText) {
   } cases[] = {
       {"a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"},
       {"a in x", "unable to parse requirement: found 'x' expected: '('"},
-      {"a in (x", "unable to parse requirement: found '', expected: ',', ')' or identifier"},
+      {"a in (x", "unable to parse requirement: found '', expected: ',' or ')'"},
       {"a,,b", "unable to parse requirement: found ',', expected: identifier after ','"},
-      {"a=b c", "unable to parse requirement: found 'c', expected: ',' or 'end of string'"},
+      {"a=b c", "found 'c', expected: ',' or 'end of string'"},
   };
   for (const auto& one : cases) {
     const auto selector = LabelSelector::parse(one.text);

@@ -167,8 +167,11 @@ void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& 
   } else if (group == "apps") {
     validate_replicated(gvk, object, live, causes);
   } else if (group == "batch") {
-    if (kind == "Job") validate_job(object, live, causes);
-    else if (kind == "CronJob") validate_cron_job(object, causes);
+    if (kind == "Job") {
+      validate_job(object, live, causes);
+      if (live != nullptr) validate_job_status(object, causes);
+    }
+    if (kind == "CronJob") validate_cron_job(object, causes);
   } else if (group == "scheduling.k8s.io") {
     if (kind == "PriorityClass") validate_priority_class(object, live, causes);
     else if (kind == "Workload") validate_native_workload(object, live, causes);

@@ -222,7 +222,20 @@ void validate_job(const Value& object, const Value* live, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   validate_job_spec(spec, "spec", live != nullptr, causes);
   validate_job_scheduling(spec, live, causes);
-  if (live == nullptr) return;
+  if (live == nullptr) {
+    if (uid_of(object).empty()) return;  // not yet prepared: the selector comes with the uid
+    const Value& selector = json::at(spec, "selector");
+    const Value& labels = json::at(spec, "template", "metadata", "labels");
+    const bool manual = json::as_bool(json::at(spec, "manualSelector"));
+    if (!manual && json::as_object(json::at(selector, "matchLabels")).size() + json::as_array(json::at(selector, "matchExpressions")).size() != 1) {
+      causes.invalid("spec.selector", json::dump(selector), "`selector` not auto-generated");
+    }
+    if (manual && selector.is_null()) causes.required("spec.selector");
+    const auto parsed = LabelSelector::from_object(selector);
+    const bool matches = !selector.is_null() && parsed && parsed->matches(json::as_object(labels));
+    if (!matches) causes.invalid("spec.template.metadata.labels", json::dump(labels), "`selector` does not match template `labels`");
+    return;
+  }
   const Value& before = json::at(*live, "spec");
   if (json::as_string(json::at(spec, "completionMode")) != "Indexed") {
     immutable(json::at(spec, "completions"), json::at(before, "completions"), "spec.completions", causes);
