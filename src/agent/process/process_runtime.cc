@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -34,7 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr Duration kShutdownPatience = std::chrono::seconds(10);
-constexpr int kStartsMax = 6;
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -198,10 +196,8 @@ class ProcessRuntime final : public Runtime {
     } else {
       wanted.sandbox.host_network = true;
     }
-    co_await enter_start();
     const auto sent = hand_to_keeper(*shim);
     if (!sent) {
-      leave_start();
       pool_.give_back(wanted.address);
       co_return fail(sent.error());
     }
@@ -209,7 +205,6 @@ class ProcessRuntime final : public Runtime {
     loop_.spawn(read_loop(shim));
     while (!shim->ready && shim->alive && shim->failure.empty())
       co_await shim->changed->wait(Duration::zero());
-    leave_start();
     if (!shim->ready) {
       shims_.erase(id);
       pool_.give_back(wanted.address);
@@ -381,27 +376,6 @@ class ProcessRuntime final : public Runtime {
   ShimPtr find(const std::string& id) const {
     const auto found = shims_.find(id);
     return found == shims_.end() || !found->second->alive ? nullptr : found->second;
-  }
-
-  // Supervisors that start together queue for the same locks of the kernel (network, mounts) and all
-  // of them finish last. A few at a time, first come first served, and the first runs at once.
-  Task<void> enter_start() {
-    if (starting_ < kStartsMax && waiting_to_start_.empty()) {
-      ++starting_;
-      co_return;
-    }
-    const std::shared_ptr<Signal> turn = loop_.make_signal();
-    waiting_to_start_.push_back(turn);
-    co_await turn->wait(Duration::zero());  // whoever leaves hands its place over
-  }
-  void leave_start() {
-    if (waiting_to_start_.empty()) {
-      --starting_;
-      return;
-    }
-    const auto next = waiting_to_start_.front();
-    waiting_to_start_.pop_front();
-    next->notify();
   }
 
   SandboxStatus status_of(const Shim& shim) const {
@@ -743,8 +717,6 @@ class ProcessRuntime final : public Runtime {
   bool translates_ = false;
   AddressPool pool_;
   Fd keeper_;
-  int starting_ = 0;
-  std::deque<std::shared_ptr<Signal>> waiting_to_start_;
   std::map<std::string, ShimPtr> shims_;  // by pod uid
 };
 
