@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/batchjob/plan.h"
+#include "controllers/common/native_kinds.h"
 #include "controllers/deployment/plan.h"
 #include "controllers/jaxjob/plan.h"
 #include "controllers/mpijob/v1.h"
@@ -65,7 +66,7 @@ std::vector<Kind> all_kinds(bool workloads) {
   if (workloads) {
     // Where Volcano is installed its own controller runs these.
     result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
-    result.push_back({"job-controller", r::kJobs, {kinds::kPod}, batchjob::plan, {}});
+    result.push_back({"job-controller", r::kJobs, {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup}, batchjob::plan, {}});
     result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim}, statefulset::plan, {}});
     result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
     result.push_back({"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
@@ -82,6 +83,7 @@ Controllers::Controllers(Env& env, client::Client& client, client::Informers& in
   if (options_.workloads) nodes_ = std::make_unique<nodes::Controller>(env, client, informers_, options_.node_grace);
   if (options_.workloads) podgc_ = std::make_unique<podgc::Controller>(env, client, caches_);
   if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
+  queues_ = std::make_unique<queue::Controller>(env, client, informers);
 }
 
 Controllers::~Controllers() = default;
@@ -93,6 +95,7 @@ Task<void> Controllers::start() {
   if (endpoints_) endpoints_->start();
   if (podgc_) podgc_->start();
   if (nodes_) nodes_->start();
+  queues_->start();
   log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
 }
 
@@ -101,6 +104,7 @@ Task<void> Controllers::stop() {
   if (endpoints_) co_await endpoints_->stop();
   if (podgc_) co_await podgc_->stop();
   if (nodes_) co_await nodes_->stop();
+  co_await queues_->stop();
   for (auto& recorder : recorders_) co_await recorder->flush();
 }
 

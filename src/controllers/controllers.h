@@ -20,6 +20,7 @@
 #include "controllers/endpoints/controller.h"
 #include "controllers/nodes/controller.h"
 #include "controllers/podgc/controller.h"
+#include "controllers/queue/controller.h"
 
 namespace muster::controllers {
 
@@ -58,6 +59,7 @@ class Controllers {
   std::unique_ptr<endpoints::Controller> endpoints_;
   std::unique_ptr<podgc::Controller> podgc_;
   std::unique_ptr<nodes::Controller> nodes_;
+  std::unique_ptr<queue::Controller> queues_;
 };
 
 }  // namespace muster::controllers

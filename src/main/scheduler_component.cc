@@ -82,6 +82,9 @@ Result<void> read_scheduler_files(const SchedulerFiles& files, scheduler::Option
     if (!text) return fail(text.error());
     auto config = scheduler::parse_volcano_config(*text);
     if (!config) return in_file(files.scheduler_config, config.error());
+    for (const std::string& idle : scheduler::without_effect(*config)) {
+      log::warn("scheduler", "{}: {} is accepted and has no effect", files.scheduler_config, idle);
+    }
     options.engine.policy = engine::Policy::kVolcano;
     options.engine.volcano = std::move(*config);
   }

@@ -33,6 +33,9 @@ Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
   for (const auto& member : json::as_object(value)) {
     const std::string_view key = member.key();
     if (!key.starts_with("enable")) continue;
+    if (!member.value().is_bool()) {
+      return fail(Code::kInvalid, fmt::format("tiers: plugin \"{}\": {}: want true or false, found {}", plugin.name, std::string(key), json::dump(member.value())));
+    }
     const bool on = json::as_bool(member.value(), true);
     if (key == "enableHierarchy") plugin.hierarchy = on;
     else if (!on) plugin.off.emplace_back(key);
@@ -44,11 +47,38 @@ Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
   return plugin;
 }
 
+constexpr std::array<std::string_view, 13> kHonoured = {"binpack",    "capacity",   "conformance", "drf",        "gang",     "nodeorder",
+                                                        "overcommit", "pdb",        "predicates",  "priority",   "proportion", "sla",
+                                                        "network-topology-aware"};
+
 }  // namespace
+
+std::vector<std::string> without_effect(const engine::VolcanoConfig& config) {
+  std::vector<std::string> out;
+  for (const auto& tier : config.tiers) {
+    for (const auto& plugin : tier) {
+      if (std::find(kHonoured.begin(), kHonoured.end(), plugin.name) == kHonoured.end()) out.push_back("plugin " + plugin.name);
+    }
+  }
+  if (std::find(config.actions.begin(), config.actions.end(), "shuffle") != config.actions.end()) out.emplace_back("action shuffle");
+  for (const auto& tier : config.tiers) {
+    for (const auto& plugin : tier) {
+      if (plugin.name == "drf" && plugin.hierarchy) out.emplace_back("enableHierarchy of drf");
+    }
+  }
+  return out;
+}
 
 Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   auto document = json::parse_yaml_one(yaml);
   if (!document) return fail(document.error());
+  if (!document->is_object()) return fail(Code::kInvalid, "want a map with \"actions\" and \"tiers\"");
+  if (!json::at(*document, "actions").is_null() && !json::at(*document, "actions").is_string()) {
+    return fail(Code::kInvalid, fmt::format("actions: want one string such as \"enqueue, allocate, backfill\", found {}", json::dump(json::at(*document, "actions"))));
+  }
+  if (!json::at(*document, "tiers").is_null() && !json::at(*document, "tiers").is_array()) {
+    return fail(Code::kInvalid, "tiers: want a list of {plugins: [...]}");
+  }
   engine::VolcanoConfig config;
   config.actions.clear();
   for (const std::string& part : split_nonempty(json::as_string(json::at(*document, "actions")), ',')) {
@@ -70,6 +100,12 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
       hierarchical_drf = hierarchical_drf || (plugin->name == "drf" && plugin->hierarchy);
       proportion = proportion || plugin->name == "proportion";
       config.tiers.back().push_back(std::move(*plugin));
+    }
+  }
+  for (const json::Value& value : json::as_array(json::at(*document, "configurations"))) {
+    const std::string name = json::text(json::at(value, "name"));
+    if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
+      return fail(Code::kInvalid, fmt::format("configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
     }
   }
   if (hierarchical_drf && proportion) {

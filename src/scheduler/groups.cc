@@ -45,19 +45,88 @@ bool Groups::pod_seen(const engine::Pod& pod, const json::Value& object) {
   if (pod.group.empty()) return false;
   Group& group = groups_[pod.group];
   const std::int32_t before = member_priority(group);
+  const std::string disagreed = disagreement(group);
   Member& member = members_[pod.key];
   const std::string phase = json::text(json::at(object, "status", "phase"));
   const bool changed = member.group != pod.group || member.phase != phase || member.bound != !pod.node.empty();
-  member = {pod.group, phase, pod.priority, !pod.node.empty()};
+  tally(member, -1);
+  member = {pod.group, phase, pod.priority, !pod.node.empty(), !pod.finished,
+            std::string(json::as_string(json::at(object, "spec", "preemptionPolicy"), "PreemptLowerPriority")),
+            std::string(json::as_string(json::at(object, "spec", "schedulerName")))};
+  tally(member, 1);
   group.members.insert(pod.key);
   if (changed) mark(pod.group, kCountDelay);
-  return member_priority(group) != before;
+  return member_priority(group) != before || disagreement(group) != disagreed;
+}
+
+void Groups::tally(const Member& member, int sign) {
+  if (!member.live || member.group.empty()) return;
+  const auto found = groups_.find(member.group);
+  if (found == groups_.end()) return;
+  const auto add = [sign](auto& counts, const auto& what) {
+    if ((counts[what] += sign) <= 0) counts.erase(what);
+  };
+  add(found->second.priorities, member.priority);
+  add(found->second.policies, member.policy);
+  add(found->second.schedulers, member.scheduler);
+}
+
+std::string Groups::disagreement(const Group& group) {
+  if (group.kind != GroupKind::kNative || !group.object) return "";
+  const auto differ = [](const auto& counts) { return counts.size() > 1; };
+  if (differ(group.schedulers)) {
+    return fmt::format("all pods in a single pod group should have the same .spec.schedulerName set, got: \"{}\" and \"{}\"", group.schedulers.begin()->first,
+                       std::next(group.schedulers.begin())->first);
+  }
+  const json::Value& spec = json::at(*group.object, "spec");
+  const auto own = static_cast<std::int32_t>(json::as_int(json::at(spec, "priority")));
+  for (const auto& [priority, n] : group.priorities) {
+    if (priority != own) {
+      return fmt::format("all pods in a single pod group should have the same priority as the pod group's priority, got {} and {}", priority, own);
+    }
+  }
+  const std::string_view policy = json::as_string(json::at(spec, "preemptionPolicy"));
+  for (const auto& [other, n] : group.policies) {
+    if (!policy.empty() && other != policy) {
+      return fmt::format("all pods in a single pod group should have the same preemption policy as the pod group's preemption policy, got {} and {}", other, policy);
+    }
+  }
+  if (differ(group.policies)) {
+    return fmt::format("all pods in a single pod group should have the same preemption policy, got {} and {}", group.policies.begin()->first,
+                       std::next(group.policies.begin())->first);
+  }
+  return "";
+}
+
+std::string Groups::disagreement(const std::string& key) const {
+  const auto found = groups_.find(key);
+  return found == groups_.end() ? "" : disagreement(found->second);
+}
+
+std::string Groups::story(const std::string& key, const engine::Refusal& refusal, const std::string& message) const {
+  const auto found = groups_.find(key);
+  const bool room = refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits || refusal.reason == engine::Reason::kTopology;
+  if (found == groups_.end() || found->second.kind != GroupKind::kNative || !found->second.object || !room) return message;
+  const auto need = json::as_int(json::at(*found->second.object, "spec", "schedulingPolicy", "gang", "minCount"));
+  if (need < 2) return message;
+  std::int64_t bound = 0;
+  for (const std::string& pod : found->second.members) {
+    const auto member = members_.find(pod);
+    bound += member != members_.end() && member->second.bound && member->second.live ? 1 : 0;
+  }
+  if (bound >= need) return message;
+  // Kubernetes stops at the first member too many: what is scheduled and what remains make one less than needed.
+  const std::int64_t scheduled = std::min<std::int64_t>(bound + refusal.members_found, need - 1);
+  std::string text = fmt::format("pod group is unschedulable, minCount ({}) cannot be satisfied: {} scheduled, {} remaining; {}", need, scheduled, need - 1 - scheduled, message);
+  if (text.size() > 1024) text.resize(1024);
+  return text;
 }
 
 void Groups::pod_gone(const std::string& pod) {
   const auto found = members_.find(pod);
   if (found == members_.end()) return;
   const std::string key = found->second.group;
+  tally(found->second, -1);
   members_.erase(found);
   const auto group = groups_.find(key);
   if (group == groups_.end()) return;
@@ -87,6 +156,7 @@ std::optional<engine::Group> Groups::translate(const std::string& key, const Tra
   const json::Value& spec = json::at(*group.object, "spec");
   const bool own = json::at(spec, "priority").is_number() || !json::as_string(json::at(spec, "priorityClassName")).empty();
   if (!own && group.kind != GroupKind::kT9k && !group.members.empty()) out.priority = member_priority(group);
+  out.hold = out.hold || !disagreement(group).empty();
   return out;
 }
 

@@ -29,13 +29,17 @@ class Groups {
 
   void group_seen(const std::string& key, GroupKind kind, const client::Resource& resource, const client::ObjectPtr& object);
   void group_gone(const std::string& key);
-  /// True when the pod raised its gang's priority, so that the gang must be told to the engine again.
+  /// True when the gang must be told to the engine again: the pod raised its priority, or (dis)agrees with it.
   bool pod_seen(const engine::Pod& pod, const json::Value& object);
   void pod_gone(const std::string& pod);
   void pod_bound(const std::string& pod);
   [[nodiscard]] std::optional<engine::Group> translate(const std::string& key, const TranslateOptions& options) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::vector<std::string> unbound_members(const std::string& key) const;
+  /// How the members of one of Kubernetes' own groups differ from it or from each other; empty: they do not.
+  [[nodiscard]] std::string disagreement(const std::string& key) const;
+  /// What its owner reads: Kubernetes' own groups say how many of minCount could be placed.
+  [[nodiscard]] std::string story(const std::string& key, const engine::Refusal& refusal, const std::string& message) const;
 
   void phase_changed(const engine::PhaseChange& change);
   void waits(const std::string& key, const engine::Refusal& refusal, const std::string& message);
@@ -56,12 +60,18 @@ class Groups {
     std::string phase;
     std::int32_t priority = 0;
     bool bound = false;
+    bool live = true;    // neither Succeeded nor Failed
+    std::string policy;  // preemptionPolicy
+    std::string scheduler;
   };
   struct Group {
     GroupKind kind = GroupKind::kVolcano;
     client::Resource resource;
     client::ObjectPtr object;         // null: only pods of it are known
     std::set<std::string> members;
+    // What live members say, with how many say it.
+    std::map<std::int32_t, int> priorities;
+    std::map<std::string, int> policies, schedulers;
     std::string phase;                // as the engine has it; empty: not said yet
     std::string message;              // why it waits; empty: it does not
     std::string reason;
@@ -77,6 +87,8 @@ class Groups {
   Task<void> write_queue(std::string name, engine::ResourceList allocated);
   [[nodiscard]] GroupCounts count(const Group& group) const;
   [[nodiscard]] std::int32_t member_priority(const Group& group) const;
+  [[nodiscard]] static std::string disagreement(const Group& group);
+  void tally(const Member& member, int sign);
 
   Env& env_;
   client::Client& client_;

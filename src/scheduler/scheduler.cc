@@ -11,6 +11,7 @@
 #include "kube/pod.h"
 #include "scheduler/cells.h"
 #include "scheduler/groups.h"
+#include "scheduler/hypernodes.h"
 #include "scheduler/reports.h"
 #include "scheduler/translate.h"
 #include "scheduler/writer.h"
@@ -22,6 +23,7 @@ using client::ObjectPtr;
 namespace resources = client::resources;
 
 const client::Resource kComposites{"scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", true};
+const client::Resource kHyperNodes{"topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", false};
 const client::Resource kT9kGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
 const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
 
@@ -59,6 +61,7 @@ class SchedulerImpl final : public Scheduler {
         cells_(std::move(cells)) {
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
+    translate_.topology_of = [this](const json::Value& wanted) { return hypernodes_.levels(wanted); };
     translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
   }
 
@@ -68,6 +71,7 @@ class SchedulerImpl final : public Scheduler {
           [this](const json::Value& node) {
             engine::Node translated = translate_node(node, translate_);
             if (cells_) cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
+            in_hypernodes(translated);
             return engine::Event(engine::NodeUpsert{std::move(translated)});
           },
           [this](const json::Value& node) {
@@ -78,6 +82,7 @@ class SchedulerImpl final : public Scheduler {
           [](const json::Value& ns) { return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))}); });
     watch(resources::kPodDisruptionBudgets, [](const json::Value& budget) { return engine::Event(engine::BudgetUpsert{translate_budget(budget)}); },
           [](const json::Value& budget) { return engine::Event(engine::BudgetRemove{client::key_of(budget)}); });
+    watch_hypernodes();
     watch_queues();
     watch_groups(resources::kPodGroups, GroupKind::kVolcano);
     watch_groups(resources::kNativePodGroups, GroupKind::kNative);
@@ -139,6 +144,40 @@ class SchedulerImpl final : public Scheduler {
                            [this] { wake(); }});
   }
 
+  /// HyperNodes become labels of the nodes below them.
+  void watch_hypernodes() {
+    client::Informer& hypernodes = informers_.get(kHyperNodes);
+    track(hypernodes);
+    hypernodes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
+  }
+
+  void rebuild_hypernodes() {
+    std::vector<ObjectPtr> all;
+    for (const auto& [name, object] : informers_.get(kHyperNodes).objects()) all.push_back(object);
+    node_labels_.clear();
+    for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) node_labels_[name] = translate_node(*node, translate_).labels;
+    hypernodes_.rebuild(all, node_labels_);
+  }
+
+  void hypernodes_changed() {
+    rebuild_hypernodes();
+    for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) {
+      engine::Node translated = translate_node(*node, translate_);
+      in_hypernodes(translated);
+      apply(engine::NodeUpsert{std::move(translated)});
+    }
+    reapply_groups();
+  }
+
+  /// A node that is new or has new labels is looked up anew: members may be named by pattern or label.
+  void in_hypernodes(engine::Node& node) {
+    if (hypernodes_.empty()) return;
+    const auto known = node_labels_.find(node.name);
+    if (known == node_labels_.end() || known->second != node.labels) rebuild_hypernodes();
+    const engine::Labels& more = hypernodes_.labels_of(node.name);
+    node.labels.insert(node.labels.end(), more.begin(), more.end());
+  }
+
   void watch_queues() {
     // The default queue is always there, whether or not the cluster knows the kind.
     engine::Queue fallback;
@@ -147,7 +186,9 @@ class SchedulerImpl final : public Scheduler {
     client::Informer& queues = informers_.get(resources::kQueues);
     track(queues);
     queues.add_handlers({[this, fallback](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                           if (new_object && kube::name_of(*new_object) == "root") return;
+                           // Muster's own rules need no root; Volcano's tree hangs from it.
+                           const bool volcano = options_.engine.policy == engine::Policy::kVolcano;
+                           if (new_object && kube::name_of(*new_object) == "root" && !volcano) return;
                            if (new_object) {
                              apply(engine::QueueUpsert{translate_queue(*new_object)});
                              groups_.queue_changed(std::string(kube::name_of(*new_object)));
@@ -464,7 +505,12 @@ class SchedulerImpl final : public Scheduler {
         if (!told_otherwise_.contains(wait.pod)) report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
         continue;
       }
-      const std::string message = wait_message(wait.refusal, true);
+      std::string message = groups_.disagreement(wait.group);
+      if (message.empty()) {
+        message = groups_.story(wait.group, wait.refusal, wait_message(wait.refusal, true));
+      } else {
+        wait.refusal.reason = engine::Reason::kInvalidGroup;
+      }
       groups_.waits(wait.group, wait.refusal, message);
       for (const std::string& pod : groups_.unbound_members(wait.group)) {
         if (!assumed_.contains(pod) && !told_otherwise_.contains(pod)) report_pod(pod, wait.refusal, message);
@@ -508,6 +554,8 @@ class SchedulerImpl final : public Scheduler {
   Lane slow_;
   std::unique_ptr<client::EventRecorder> events_;
   Groups groups_;
+  HyperNodes hypernodes_;
+  std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
   std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
   client::Informer* pods_ = nullptr;
   std::vector<client::Informer*> followed_;

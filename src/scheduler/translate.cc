@@ -348,6 +348,7 @@ engine::Group translate_group(GroupKind kind, const json::Value& group, const Tr
   for (const auto& member : as_object(at(spec, "minTaskMember"))) {
     out.min_task_member.emplace_back(std::string(member.key()), static_cast<std::int32_t>(as_int(member.value())));
   }
+  if (kind == GroupKind::kVolcano && options.topology_of) out.topology = options.topology_of(at(spec, "networkTopology"));
   if (at(spec, "minResources").is_object()) out.min_resources = resource_list(kube::resource_amounts(at(spec, "minResources")));
   std::string_view waiting = kube::annotation(group, "volcano.sh/sla-waiting-time");
   if (waiting.empty()) waiting = kube::annotation(group, "sla-waiting-time");

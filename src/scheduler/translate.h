@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "engine/model.h"
 #include "json/json.h"
@@ -25,6 +26,8 @@ struct TranslateOptions {
   std::set<std::string, std::less<>> scheduler_names;
   /// Value of a PriorityClass; the second is false when it does not exist. "" asks for the global default.
   std::function<std::pair<std::int32_t, bool>(std::string_view)> priority_of;
+  /// spec.networkTopology of a Volcano group as levels; absent: the cluster has no HyperNodes.
+  std::function<std::vector<engine::TopologyLevel>(const json::Value&)> topology_of;
 };
 
 /// Keys of gangs tell the kinds of group apart: a Volcano and a native PodGroup may share a name.

@@ -1,8 +1,10 @@
 #include "scheduler/translate.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "scheduler/config.h"
+#include "scheduler/hypernodes.h"
 #include "scheduler/reports.h"
 
 namespace muster::scheduler {
@@ -120,10 +122,60 @@ tiers:
   EXPECT_EQ(config->tiers[1][0].arguments[0].second, "10");
 }
 
+TEST(VolcanoConfig, SaysWhatHasNoEffect) {
+  const auto config = parse_volcano_config(R"(
+actions: "enqueue, allocate, gangpreempt, shuffle"
+tiers: [{plugins: [{name: gang}, {name: tdm}]}]
+configurations: [{name: gangpreempt, arguments: {allowWholeBundle: false}}]
+)");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(without_effect(*config), (std::vector<std::string>{"plugin tdm", "action shuffle"}));
+}
+
 TEST(VolcanoConfig, SaysWhatIsUnknown) {
+  EXPECT_NE(parse_volcano_config("{actions: [allocate]}").error().message.find("want one string"), std::string::npos);
+  EXPECT_NE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]}").error().message.find("want true or false"), std::string::npos);
+  EXPECT_NE(parse_volcano_config("{actions: allocate, configurations: [{name: elect}]}").error().message.find("is no action"), std::string::npos);
   EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"), std::string::npos);
   EXPECT_FALSE(parse_volcano_config("tiers: []"));
   EXPECT_FALSE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]}"));
+}
+
+/// Eight nodes, four leaves of two, two above, as in Volcano's own e2e cases.
+HyperNodes eight() {
+  std::vector<client::ObjectPtr> all;
+  const auto add = [&](const std::string& text) { all.push_back(std::make_shared<const json::Value>(yaml(text))); };
+  for (int leaf = 0; leaf < 4; ++leaf) {
+    add(fmt::format("{{metadata: {{name: s{}}}, spec: {{tier: 1, tierName: leaf, members: [{{type: Node, selector: {{exactMatch: {{name: n{}}}}}}}, {{type: Node, selector: {{regexMatch: {{pattern: '^n{}$'}}}}}}]}}}}",
+                    leaf, 2 * leaf, 2 * leaf + 1));
+  }
+  add("{metadata: {name: s4}, spec: {tier: 2, members: [{type: HyperNode, selector: {exactMatch: {name: s0}}}, {type: HyperNode, selector: {exactMatch: {name: s1}}}]}}");
+  add("{metadata: {name: s5}, spec: {tier: 2, members: [{type: Node, selector: {labelMatch: {matchLabels: {side: right}}}}]}}");
+  std::map<std::string, engine::Labels> nodes;
+  for (int i = 0; i < 8; ++i) nodes[fmt::format("n{}", i)] = i < 4 ? engine::Labels{} : engine::Labels{{"side", "right"}};
+  HyperNodes out;
+  out.rebuild(all, nodes);
+  return out;
+}
+
+TEST(HyperNodes, AreLabelsOfTheNodesBelow) {
+  const HyperNodes hypernodes = eight();
+  EXPECT_EQ(hypernodes.labels_of("n3"), (engine::Labels{{"volcano.sh/hypernode-tier-1", "s1"}, {"volcano.sh/hypernode-tier-2", "s4"}}));
+  EXPECT_EQ(hypernodes.labels_of("n6"), (engine::Labels{{"volcano.sh/hypernode-tier-1", "s3"}, {"volcano.sh/hypernode-tier-2", "s5"}}));
+  EXPECT_TRUE(hypernodes.labels_of("stranger").empty());
+}
+
+TEST(HyperNodes, AHardTierMustHoldAndNarrowerOnesAreTriedFirst) {
+  const HyperNodes hypernodes = eight();
+  const auto levels = [&](const char* text) { return hypernodes.levels(yaml(text)); };
+  const engine::TopologyLevel two{"volcano.sh/hypernode-tier-2", true}, one{"volcano.sh/hypernode-tier-1", true};
+  const engine::TopologyLevel rather_two{"volcano.sh/hypernode-tier-2", false}, rather_one{"volcano.sh/hypernode-tier-1", false};
+  EXPECT_EQ(levels("{mode: hard, highestTierAllowed: 1}"), std::vector{one});
+  EXPECT_EQ(levels("{highestTierAllowed: 2}"), (std::vector{two, rather_one}));
+  EXPECT_EQ(levels("{highestTierName: leaf}"), std::vector{one});
+  EXPECT_EQ(levels("{mode: soft, highestTierAllowed: 1}"), std::vector{rather_one});
+  EXPECT_EQ(levels("{mode: soft}"), (std::vector{rather_two, rather_one}));
+  EXPECT_EQ(levels("{mode: hard, highestTierAllowed: 3}"), (std::vector{rather_two, rather_one}));
 }
 
 TEST(Reports, TheVictimIsToldWhoTookItsPlace) {

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "controllers/batchjob/failure_policy.h"
+#include "controllers/batchjob/groups.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 
@@ -35,6 +36,7 @@ struct Sync {
   std::set<int> given_up;      // indexes that have failed for good
   std::map<int, int> failures; // of each index, where they are counted by index
   std::string fatal;           // why the policy ends the Job at once
+  std::string pod_group;       // what its pods name; empty: none
 
   [[nodiscard]] bool by_index() const { return indexed && spec("backoffLimitPerIndex").is_number(); }
   [[nodiscard]] const json::Value& spec(std::string_view field) const { return json::at(job, "spec", field); }
@@ -240,6 +242,7 @@ void create_one(Sync& sync, int index) {
       for (auto& container : containers->get_array()) array_of(container, "env").push_back(variable);
     }
   }
+  if (!sync.pod_group.empty()) json::make(pod, {"spec", "schedulingGroup", "podGroupName"}) = sync.pod_group;
   sync.plan.actions.push_back(create_workload_pod(std::move(pod)));
 }
 
@@ -293,12 +296,19 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   Plan plan;
   const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
   if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller")) return plan;
-  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}};
+  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}, {}};
   sync.parallelism = json::as_int(sync.spec("parallelism"), 1);
   if (sync.spec("completions").is_number()) sync.completions = json::as_int(sync.spec("completions"));
   if (!sync.completions && !sync.spec("parallelism").is_number()) sync.completions = 1;
   sync.indexed = json::as_string(sync.spec("completionMode")) == "Indexed" && sync.completions.has_value();
   const bool over = sync.has("Complete") || sync.has("Failed");
+  const bool started = !sync.pods.empty() || !json::at(sync.status, "startTime").is_null() || !json::as_array(json::at(sync.status, "conditions")).empty() ||
+                       json::as_int(json::at(sync.status, "succeeded")) + json::as_int(json::at(sync.status, "failed")) > 0;
+  if (!over) {
+    const JobGroup group = plan_group(job, view, started, plan);
+    if (group.wait) return plan;
+    sync.pod_group = group.pod_group;
+  }
   count(sync);
   if (over) {
     delete_active(sync, sync.active);

@@ -90,6 +90,73 @@ TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
   EXPECT_EQ(world.conditions(), "Suspended=False");
 }
 
+TEST(BatchJob, AGangHasItsGroupBeforeItsPods) {
+  auto world = make("{parallelism: 4, completions: 4, scheduling: {schedulingPolicy: {gang: {}}, disruptionMode: {all: {}}}}");
+  json::make(world.job, {"metadata", "name"}) = "train";
+  json::make(world.job, {"metadata", "uid"}) = "dc67adf6-e366-47b6-8f9b-f3b1cfc35dcc";
+  world.pass(plan);
+  EXPECT_EQ(world.names("Workload"), "train-557ffdbf5b");
+  EXPECT_EQ(pods(world), 0);
+  world.pass(plan);
+  const std::string group = "train-557ffdbf5b-train-pgt-0-7bcd54676c";
+  ASSERT_EQ(world.names("PodGroup.scheduling.k8s.io"), group);
+  EXPECT_EQ(pods(world), 0);
+  const auto& made = world.objects["PodGroup.scheduling.k8s.io"][group];
+  EXPECT_EQ(json::as_int(json::at(made, "spec", "schedulingPolicy", "gang", "minCount")), 4);
+  EXPECT_TRUE(json::at(made, "spec", "disruptionMode", "all").is_object());
+  EXPECT_EQ(json::as_array(json::at(made, "metadata", "ownerReferences")).size(), 2U);
+  world.settle(plan);
+  ASSERT_EQ(pods(world), 4);
+  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), group);
+  EXPECT_TRUE(world.recorded("WorkloadCreated"));
+  EXPECT_TRUE(world.recorded("PodGroupCreated"));
+  json::make(world.job, {"spec", "parallelism"}) = 5;
+  world.settle(plan);
+  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.k8s.io"][group], "spec", "schedulingPolicy", "gang", "minCount")), 5);
+}
+
+TEST(BatchJob, ASuspendedGangHasItsGroupAtOnce) {
+  auto world = make("{parallelism: 2, completions: 2, suspend: true, scheduling: {schedulingPolicy: {gang: {minCount: 2}}}}");
+  world.settle(plan);
+  EXPECT_EQ(world.all("Workload").size(), 1U);
+  EXPECT_EQ(world.all("PodGroup.scheduling.k8s.io").size(), 1U);
+  EXPECT_EQ(pods(world), 0);
+  json::make(world.job, {"spec", "suspend"}) = false;
+  world.settle(plan);
+  EXPECT_EQ(pods(world), 2);
+}
+
+TEST(BatchJob, ATemplateThatNamesAGroupIsLeftAlone) {
+  auto world = make("{parallelism: 1, completions: 1, scheduling: {schedulingPolicy: {gang: {}}}}");
+  json::make(world.job, {"spec", "template", "spec", "schedulingGroup", "podGroupName"}) = "mine";
+  world.settle(plan);
+  EXPECT_EQ(world.all("Workload").size(), 0U);
+  ASSERT_EQ(pods(world), 1);
+  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), "mine");
+}
+
+TEST(BatchJob, APlainJobIsNoGroup) {
+  auto world = make("{parallelism: 1, completions: 1}");
+  world.settle(plan);
+  EXPECT_EQ(pods(world), 1);
+  EXPECT_EQ(world.all("Workload").size() + world.all("PodGroup.scheduling.k8s.io").size(), 0U);
+}
+
+TEST(BatchJob, AnOwnedJobUsesItsParentsTemplate) {
+  auto world = make("{parallelism: 2, completions: 2}");
+  json::make(world.job, {"metadata", "annotations", "scheduling.k8s.io/group-template-name"}) = "workers";
+  json::make(world.job, {"metadata", "ownerReferences"}) =
+      json::Array{json::Object{{"apiVersion", "x/v1"}, {"kind", "JobSet"}, {"name", "set"}, {"uid", "u"}, {"controller", true}}};
+  auto workload = json::parse_yaml_one("{metadata: {name: w, uid: wu}, spec: {controllerRef: {kind: JobSet, name: set}, podGroupTemplates: [{name: workers, schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: null}]}}");
+  world.objects["Workload"]["w"] = *workload;
+  world.settle(plan);
+  ASSERT_EQ(world.all("PodGroup.scheduling.k8s.io").size(), 1U);
+  const auto& group = *world.all("PodGroup.scheduling.k8s.io")[0];
+  EXPECT_EQ(json::as_string(json::at(group, "spec", "workloadRef", "templateName")), "workers");
+  ASSERT_EQ(pods(world), 2);
+  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), name_of(group));
+}
+
 // conforms: Job | spec.activeDeadlineSeconds, spec.ttlSecondsAfterFinished | DeadlineExceeded; deleted after the TTL | same
 TEST(BatchJob, DeadlineAndTtl) {
   auto world = make("{completions: 1, parallelism: 1, activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 5}");

@@ -1,12 +1,15 @@
 #include "controllers/common/caches.h"
 
 #include "base/result.h"
+#include "controllers/common/native_kinds.h"
 #include "controllers/common/objects.h"
 
 namespace muster::controllers {
 namespace {
 
 const client::Resource kT9kPodGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
+
+const client::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 
 const json::Value& controller_of(const json::Value& object) {
   for (const auto& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
@@ -37,6 +40,8 @@ const client::Resource& resource_of(std::string_view kind) {
       {kinds::kVolcanoPodGroup, &r::kPodGroups},
       {kinds::kPluginsPodGroup, &r::kSchedulerPluginsPodGroups},
       {kinds::kT9kPodGroup, &kT9kPodGroups},
+      {kinds::kNativePodGroup, &r::kNativePodGroups},
+      {kinds::kWorkload, &kWorkloads},
   };
   const auto found = kTable.find(kind);
   MUSTER_CHECK(found != kTable.end(), "no resource for kind " + std::string(kind));
