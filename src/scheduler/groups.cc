@@ -206,6 +206,7 @@ void Groups::waits(const std::string& key, const engine::Refusal& refusal, const
   const auto found = groups_.find(key);
   if (found == groups_.end()) return;
   found->second.message = message;
+  if (refusal.reason == engine::Reason::kNotAdmitted && found->second.phase.empty()) found->second.phase = "Pending";
   found->second.reason = found->second.kind == GroupKind::kNative
                              ? (refusal.reason == engine::Reason::kInvalidGroup ? "SchedulerError" : "Unschedulable")
                              : reason_for(refusal);

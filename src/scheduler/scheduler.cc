@@ -216,6 +216,10 @@ class SchedulerImpl final : public Scheduler {
                                groups_.group_gone(key);
                                apply(engine::GroupRemove{key});
                              }
+                             // Those that hang from it look again, once it has come or gone.
+                             if (kind == GroupKind::kComposite && !(old_object && new_object)) {
+                               for (const std::string& each : groups_.keys()) apply_group(each);
+                             }
                            },
                            [this] { wake(); }});
   }

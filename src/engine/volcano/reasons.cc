@@ -93,7 +93,7 @@ Refusal Session::refusal_of(JobIx j, TaskIx task) const {
   }
   if (job.phase == GroupPhase::kPending && job.has_min_resources) return refused_by_queue(job, job.min_resources, true);
   if (job.phase == GroupPhase::kPending) return refused_by_queue(job, tasks_[task].request, true);
-  if (tasks_[task].status == Status::kPipelined) {
+  if (tasks_[task].status == Status::kPipelined && tasks_[task].eviction) {
     r.reason = Reason::kWaitingForVictims;
     return r;
   }
