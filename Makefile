@@ -40,6 +40,12 @@ sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the te
 	  echo "==> running the tests with the preset $$preset" && (cd build-$$preset && ctest --output-on-failure -LE 'dst|property') || exit 1; \
 	done
 
+test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
+	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@ninja -C build -j$(JOBS) --quiet muster
+	@tools/kubernetes
+	@cd build && ROUNDS=$(or $(ROUNDS),20) ctest --output-on-failure -R '^kubernetes\.|^e2e.real_cluster$$'
+
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes
 

@@ -4,7 +4,7 @@
 
 #include <deque>
 #include <list>
-#include <map>
+#include <unordered_map>
 
 #include "base/log.h"
 #include "kube/meta.h"
@@ -16,19 +16,28 @@ namespace {
 /// keep two recorders apart.
 std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now().us) * 1000 + env.random() % 1000; }
 
-constexpr std::size_t kQueueMax = 20'000;  // the Scheduled events of a large gang
+/// A gang of ten thousand makes as many events at once; each is a few hundred bytes here.
+constexpr std::size_t kQueueMax = 20'000;
 constexpr std::size_t kKnownMax = 4'096;
 constexpr std::size_t kMessageBytesMax = 1'024;
+constexpr int kInFlightMax = 16;
+constexpr Duration kHoldMax = std::chrono::seconds(10);
+constexpr Duration kHoldLook = std::chrono::milliseconds(50);
+constexpr Duration kFlushMax = std::chrono::seconds(5);
 
 /// One event that exists (or will): the same object, reason and message only count it up.
 struct Known {
   std::string key;
-  json::Value object;  // as it is created
-  std::string ns, name;
+  // The object it is about, and where in it.
+  std::string api_version, kind, ns, name, uid, resource_version, field_path;
+  std::string type, reason, message;
+  std::string event_ns, event_name;
   int count = 0;
-  Time last;
+  Time first, last;
+  Duration queued_at = Duration::zero();
   bool created = false;  // the server has it
   bool queued = false;
+  bool writing = false;
 };
 using KnownPtr = std::shared_ptr<Known>;
 
@@ -38,11 +47,14 @@ struct State {
   Env& env;
   Client& client;
   std::string component, host;
+  std::function<bool()> busy;  // what goes first; may be empty
   std::deque<KnownPtr> queue;
   std::list<KnownPtr> recent;  // most recently used first
-  std::map<std::string, std::list<KnownPtr>::iterator> by_key;
-  bool writing = false;
+  std::unordered_map<std::string, std::list<KnownPtr>::iterator> by_key;
+  int in_flight = 0;
+  std::unique_ptr<Timer> look;  // set while events are held
   bool ended = false;
+  bool flushing = false;
   std::uint64_t dropped = 0;
   std::unique_ptr<Signal> idle;
 };
@@ -55,112 +67,148 @@ std::string cut(std::string text) {
   return text + "...";
 }
 
-json::Value make_event(const State& state, const json::Value& object, const std::string& field_path, const std::string& type,
-                       const std::string& reason, const std::string& message, const std::string& name, const std::string& ns) {
-  json::Object involved{{"kind", json::text(json::at(object, "kind"))}};
-  const auto add = [&](std::string_view key, std::string_view value) {
+json::Value make_event(const State& state, const Known& known) {
+  json::Object involved{{"kind", known.kind}};
+  const auto add = [&](std::string_view key, const std::string& value) {
     if (!value.empty()) involved[key] = value;
   };
-  add("namespace", kube::namespace_of(object));
-  add("name", kube::name_of(object));
-  add("uid", kube::uid_of(object));
-  add("apiVersion", json::as_string(json::at(object, "apiVersion")));
-  add("resourceVersion", kube::resource_version_of(object));
-  add("fieldPath", field_path);
+  add("namespace", known.ns);
+  add("name", known.name);
+  add("uid", known.uid);
+  add("apiVersion", known.api_version);
+  add("resourceVersion", known.resource_version);
+  add("fieldPath", known.field_path);
   json::Object source{{"component", state.component}};
   if (!state.host.empty()) source["host"] = state.host;
   return json::Object{{"kind", "Event"},
                       {"apiVersion", "v1"},
-                      {"metadata", json::Object{{"name", name}, {"namespace", ns}}},
+                      {"metadata", json::Object{{"name", known.event_name}, {"namespace", known.event_ns}}},
                       {"involvedObject", std::move(involved)},
-                      {"reason", reason},
-                      {"message", message},
+                      {"reason", known.reason},
+                      {"message", known.message},
                       {"source", std::move(source)},
-                      {"type", type},
+                      {"type", known.type},
+                      {"count", known.count},
+                      {"firstTimestamp", format_time(known.first)},
+                      {"lastTimestamp", format_time(known.last)},
                       {"eventTime", nullptr},
                       {"reportingComponent", state.component},
                       {"reportingInstance", state.host}};
 }
 
 /// Creates the event, or counts up the one that exists.
-Task<void> write_one(std::shared_ptr<State> state, KnownPtr known) {
-  const auto last = format_time(known->last);
-  if (known->created) {
-    json::Value patch = json::Object{{"count", known->count}, {"lastTimestamp", last}};
-    const auto patched = co_await state->client.patch(resources::kEvents, known->ns, known->name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
+Task<void> write_one(const State& state, Known& known) {
+  if (known.created) {
+    json::Value patch = json::Object{{"count", known.count}, {"lastTimestamp", format_time(known.last)}};
+    const auto patched = co_await state.client.patch(resources::kEvents, known.event_ns, known.event_name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
     if (patched) co_return;
     if (patched.error().code != Code::kNotFound) {
-      log::debug("client", "event not counted up name={} error=\"{}\"", known->name, patched.error().message);
+      log::debug("client", "event not counted up name={} error=\"{}\"", known.event_name, patched.error().message);
       co_return;
     }
     // Events expire; a new one under a new name begins.
-    known->created = false;
-    known->name = fmt::format("{}.{:016x}", json::text(json::at(known->object, "involvedObject", "name")), event_stamp(state->env));
-    json::make(known->object, {"metadata", "name"}) = known->name;
-    known->count = 1;
-    json::make(known->object, {"firstTimestamp"}) = last;
+    known.created = false;
+    known.event_name = fmt::format("{}.{:016x}", known.name, event_stamp(state.env));
+    known.count = 1;
+    known.first = known.last;
   }
-  json::make(known->object, {"count"}) = known->count;
-  json::make(known->object, {"lastTimestamp"}) = last;
-  json::Value copy = known->object;
-  const auto created = co_await state->client.create(resources::kEvents, known->ns, std::move(copy), Answer::kNone);
+  json::Value event = make_event(state, known);
+  const auto created = co_await state.client.create(resources::kEvents, known.event_ns, std::move(event), Answer::kNone);
   if (created) {
-    known->created = true;
+    known.created = true;
   } else {
     // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
-    log::debug("client", "event not written name={} error=\"{}\"", known->name, created.error().message);
+    log::debug("client", "event not written name={} error=\"{}\"", known.event_name, created.error().message);
   }
 }
 
-Task<void> write_all(std::shared_ptr<State> state) {
-  while (!state->queue.empty() && !state->ended) {
+void pump(const std::shared_ptr<State>& state);
+
+Task<void> write_and_go_on(std::shared_ptr<State> state, KnownPtr known) {
+  // From here on what is recorded counts for the next write.
+  known->queued = false;
+  known->writing = true;
+  co_await write_one(*state, *known);
+  known->writing = false;
+  --state->in_flight;
+  // Counted up while it was being written.
+  if (known->queued) state->queue.push_back(known);
+  pump(state);
+  if (state->queue.empty() && state->in_flight == 0) state->idle->notify();
+}
+
+void pump(const std::shared_ptr<State>& state) {
+  while (!state->ended && !state->queue.empty()) {
+    const bool held = state->busy && !state->flushing && state->busy();
+    const bool overdue = state->env.monotonic() - state->queue.front()->queued_at > kHoldMax;
+    if (state->in_flight >= (!held ? kInFlightMax : overdue ? 1 : 0)) {
+      if (!held || state->look) return;
+      state->look = state->env.after(kHoldLook, [weak = std::weak_ptr(state)] {
+        if (const auto alive = weak.lock()) {
+          alive->look.reset();
+          pump(alive);
+        }
+      });
+      return;
+    }
     const auto known = state->queue.front();
     state->queue.pop_front();
-    known->queued = false;
-    co_await write_one(state, known);
+    ++state->in_flight;
+    state->env.spawn(write_and_go_on(state, known));
   }
-  state->writing = false;
-  state->idle->notify();
 }
 
 class LoopEventRecorder final : public EventRecorder {
  public:
   explicit LoopEventRecorder(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  ~LoopEventRecorder() override { state_->ended = true; }
+  ~LoopEventRecorder() override {
+    state_->ended = true;
+    state_->busy = nullptr;
+    state_->look.reset();
+  }
 
   void record(const json::Value& object, std::string type, std::string reason, std::string message) override {
     record_field(object, "", std::move(type), std::move(reason), std::move(message));
   }
 
   void record_field(const json::Value& object, std::string field_path, std::string type, std::string reason, std::string message) override {
-    message = cut(std::move(message));
-    auto key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", json::as_string(json::at(object, "kind")), kube::namespace_of(object), kube::name_of(object),
-                           kube::uid_of(object), field_path, type, reason, message);
-    const auto known = find_or_make(std::move(key), object, field_path, type, reason, message);
+    auto& state = *state_;
+    const auto known = find_or_make(object, std::move(field_path), std::move(type), std::move(reason), cut(std::move(message)));
     ++known->count;
-    known->last = state_->env.now();
+    known->last = state.env.now();
     if (known->queued) return;
-    if (state_->queue.size() >= kQueueMax) {
-      state_->queue.front()->queued = false;
-      state_->queue.pop_front();
-      if (state_->dropped++ % 1000 == 0) log::warn("client", "events are dropped, the server is too slow dropped={}", state_->dropped);
-    }
     known->queued = true;
-    state_->queue.push_back(known);
-    if (state_->writing) return;
-    state_->writing = true;
-    state_->env.spawn(write_all(state_));
+    known->queued_at = state.env.monotonic();
+    if (known->writing) return;
+    if (state.queue.size() >= kQueueMax) {
+      state.queue.front()->queued = false;
+      state.queue.pop_front();
+      if (state.dropped++ % 1000 == 0) log::warn("client", "events are dropped, the server is too slow dropped={}", state.dropped);
+    }
+    state.queue.push_back(known);
+    pump(state_);
   }
+
+  void hold_while(std::function<bool()> busy) override { state_->busy = std::move(busy); }
 
   Task<void> flush() override {
     const auto state = state_;
-    while (state->writing) co_await state->idle->wait(Duration::zero());
+    const Duration end = state->env.monotonic() + kFlushMax;
+    state->flushing = true;
+    pump(state);
+    while ((!state->queue.empty() || state->in_flight > 0) && !state->ended) {
+      const Duration left = end - state->env.monotonic();
+      if (left <= Duration::zero()) break;
+      co_await state->idle->wait(left);
+    }
+    state->flushing = false;
   }
 
  private:
-  KnownPtr find_or_make(std::string key, const json::Value& object, const std::string& field_path, const std::string& type,
-                        const std::string& reason, const std::string& message) {
+  KnownPtr find_or_make(const json::Value& object, std::string field_path, std::string type, std::string reason, std::string message) {
     auto& state = *state_;
+    auto key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", json::as_string(json::at(object, "kind")), kube::namespace_of(object), kube::name_of(object),
+                           kube::uid_of(object), field_path, type, reason, message);
     const auto at = state.by_key.find(key);
     if (at != state.by_key.end()) {
       state.recent.splice(state.recent.begin(), state.recent, at->second);
@@ -168,11 +216,19 @@ class LoopEventRecorder final : public EventRecorder {
     }
     auto known = std::make_shared<Known>();
     known->key = std::move(key);
-    known->name = fmt::format("{}.{:016x}", kube::name_of(object), event_stamp(state.env));
-    const auto ns = kube::namespace_of(object);
-    known->ns = ns.empty() ? "default" : std::string(ns);
-    known->object = make_event(state, object, field_path, type, reason, message, known->name, known->ns);
-    json::make(known->object, {"firstTimestamp"}) = format_time(state.env.now());
+    known->api_version = json::text(json::at(object, "apiVersion"));
+    known->kind = json::text(json::at(object, "kind"));
+    known->ns = kube::namespace_of(object);
+    known->name = kube::name_of(object);
+    known->uid = kube::uid_of(object);
+    known->resource_version = kube::resource_version_of(object);
+    known->field_path = std::move(field_path);
+    known->type = std::move(type);
+    known->reason = std::move(reason);
+    known->message = std::move(message);
+    known->event_name = fmt::format("{}.{:016x}", known->name, event_stamp(state.env));
+    known->event_ns = known->ns.empty() ? "default" : known->ns;
+    known->first = state.env.now();
     state.recent.push_front(known);
     state.by_key[known->key] = state.recent.begin();
     if (state.recent.size() > kKnownMax) {

@@ -242,6 +242,7 @@ Result<Connection> resolve_connection(const KubeconfigOptions& options) {
 Result<std::unique_ptr<Client>> connect(net::Loop& loop, KubeconfigOptions options) {
   auto connection = resolve_connection(options);
   if (!connection) return tl::unexpected(std::move(connection.error()));
+  connection->http.http2 = true;
   auto http = net::make_client(loop, std::move(connection->http));
   if (!http) return tl::unexpected(std::move(http.error()));
   connection->client.user_agent = options.user_agent;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <boost/json/src.hpp>
 #include <cmath>
 #include <map>
@@ -14,7 +15,17 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 200;
 
-void write_string(std::string& out, std::string_view text) { out += boost::json::serialize(boost::json::string_view(text)); }
+void write_string(std::string& out, std::string_view text) {
+  // Nearly every string is written as it is; a serializer for each would cost more than the rest of the object.
+  const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\' && c != 0x7f; };
+  if (std::all_of(text.begin(), text.end(), plain)) {
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
+  out += boost::json::serialize(boost::json::string_view(text));
+}
 
 void write_number(std::string& out, double number) {
   // Boost prints 0.5 as 5E-1; fmt's shortest form reads as people expect and parses back exactly.

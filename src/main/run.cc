@@ -13,9 +13,11 @@
 #include "client/informer.h"
 #include "client/leader.h"
 #include "controllers/controllers.h"
-#include "controllers/controllers.h"
 #include "main/flags.h"
+#include "main/listen.h"
+#include "main/metrics.h"
 #include "main/scheduler_component.h"
+#include "main/webhook.h"
 #include "net/server.h"
 
 namespace muster {
@@ -37,11 +39,16 @@ constexpr const char* kHelp =
     "  --hived-config FILE      virtual clusters and cells, in HiveD's own format\n"
     "  --leader-elect           work only while holding the lease \"muster\"\n"
     "  --namespace NS           where the lease is kept (default $POD_NAMESPACE or muster-system)\n"
-    "  --metrics ADDR:PORT      serve /metrics, /livez, /readyz and /debug/idle there over plain HTTP\n"
+    "  --gang-scheduler NAME    PodGroups that jobs get: muster (default), volcano, none, or a scheduler-plugins name\n"
+    "  --metrics ADDR:PORT      serve /metrics, /healthz, /livez, /readyz and /debug/idle there over plain HTTP\n"
+    "  --webhook-listen A:P     serve the admission webhook for job kinds there (paths /validate and /default)\n"
+    "  --webhook-certificate F  its certificate in PEM\n"
+    "  --webhook-key FILE       and key\n"
     "  --without LIST           leave out scheduler, controllers (comma separated)\n";
 
 struct RunOptions {
-  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns, metrics, without;
+  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns, metrics, without, gang_scheduler;
+  WebhookOptions webhook;
   bool leader_elect = false, help = false;
 };
 
@@ -60,6 +67,7 @@ class Operator {
     for (const std::string& name : split_nonempty(options_.scheduler_name, ',')) scheduling_.scheduler_names.insert(std::string(trim(name)));
     scheduling_.name = scheduling_.scheduler_names.empty() ? "muster" : *scheduling_.scheduler_names.begin();
     scheduling_.engine.scheduler_name = scheduling_.name;
+    scheduling_.volumes = true;
     return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
   }
 
@@ -73,8 +81,9 @@ class Operator {
     }
     if (!without("controllers")) {
       controllers::Options options;
-      controllers::set_gang_scheduler(options.settings, without("scheduler") ? "volcano" : "muster");
-      if (!without("scheduler")) options.settings.gang_scheduler = scheduling_.name;
+      const std::string fallback = without("scheduler") ? "volcano" : "muster";
+      controllers::set_gang_scheduler(options.settings, options_.gang_scheduler.empty() ? fallback : options_.gang_scheduler);
+      if (options_.gang_scheduler.empty() && !without("scheduler")) options.settings.gang_scheduler = scheduling_.name;
       options.workloads = false;  // the cluster's own controller manager keeps Jobs, StatefulSets and the like
       controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
@@ -96,15 +105,10 @@ class Operator {
   [[nodiscard]] bool working() const { return informers_ != nullptr; }
 
   [[nodiscard]] bool idle() const { return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle()); }
+  /// Leading with the whole picture, or standing by: either way this replica is as it should be.
+  [[nodiscard]] bool ready() const { return !working() || !scheduler_ || scheduler_->ready(); }
 
-  [[nodiscard]] std::string metrics() const {
-    if (!scheduler_) return "muster_leader 0\n";
-    const engine::Stats stats = scheduler_->engine().stats();
-    return fmt::format(
-        "muster_leader 1\nmuster_nodes {}\nmuster_pods {}\nmuster_pods_bound {}\nmuster_gangs_waiting {}\n"
-        "muster_binds_total {}\nmuster_evictions_total {}\nmuster_attempts_total {}\n",
-        stats.nodes, stats.pods, stats.pods_bound, stats.gangs_waiting, stats.binds, stats.evictions, stats.attempts);
-  }
+  [[nodiscard]] std::string metrics() const { return format_metrics({working(), scheduler_.get()}); }
 
  private:
   [[nodiscard]] bool without(std::string_view part) const {
@@ -124,25 +128,22 @@ class Operator {
 };
 
 Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOptions& options, Operator& worker) {
-  net::ServerOptions where;
-  const std::size_t colon = options.metrics.rfind(':');
-  const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.metrics).substr(colon + 1));
-  if (!port || *port < 0 || *port > 65535) return fail(Code::kBadRequest, fmt::format("--metrics {}: wanted ADDRESS:PORT, e.g. 0.0.0.0:9090", options.metrics));
-  where.address = colon == 0 ? "0.0.0.0" : options.metrics.substr(0, colon);
-  where.port = static_cast<std::uint16_t>(*port);
-  return net::listen(loop, std::move(where), [&worker](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+  auto where = parse_listen("--metrics", options.metrics);
+  if (!where) return fail(where.error());
+  return net::listen(loop, std::move(*where), [&worker](net::Request request, net::ResponseWriter& writer) -> Task<void> {
     net::Response response;
     response.headers.set("Content-Type", "text/plain; version=0.0.4");
     const std::string path = request.target.substr(0, request.target.find('?'));
+    const bool healthy = path == "/livez" || path == "/healthz" || (path == "/readyz" && worker.ready());
     if (path == "/metrics") {
       response.body = worker.metrics();
     } else if (path == "/debug/idle") {
       response.status = worker.idle() ? 200 : 503;
       response.body = worker.idle() ? "idle\n" : "busy\n";
-    } else if (path == "/livez" || path == "/readyz" || path == "/healthz") {
+    } else if (healthy) {
       response.body = "ok";
     } else {
-      response.status = 404;
+      response.status = path == "/readyz" ? 503 : 404;
     }
     const auto sent = co_await writer.send(std::move(response));
     (void)sent;
@@ -157,15 +158,16 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     code = 1;
     co_return;
   }
-  std::unique_ptr<net::Server> metrics;
-  if (!options.metrics.empty()) {
-    auto served = serve_metrics(loop, options, worker);
-    if (!served) {
-      fmt::print(stderr, "muster run: {}\n", served.error().message);
-      code = 1;
-      co_return;
-    }
-    metrics = std::move(*served);
+  std::vector<std::unique_ptr<net::Server>> servers;
+  const auto serve = [&](Result<std::unique_ptr<net::Server>> served) {
+    if (served) servers.push_back(std::move(*served));
+    else fmt::print(stderr, "muster run: {}\n", served.error().message);
+    return static_cast<bool>(served);
+  };
+  if ((!options.metrics.empty() && !serve(serve_metrics(loop, options, worker))) ||
+      (!options.webhook.listen.empty() && !serve(serve_webhook(loop, options.webhook)))) {
+    code = 1;
+    co_return;
   }
 
   std::unique_ptr<client::LeaderElector> elector;
@@ -202,7 +204,7 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   code = lost ? 1 : 0;
   co_await worker.end();
   if (elector) co_await elector->stop();
-  if (metrics) co_await metrics->stop();
+  for (auto& server : servers) co_await server->stop();
 }
 
 }  // namespace
@@ -214,7 +216,9 @@ int run_run(int argc, char** argv) {
   const auto parsed = parse_flags(argc, argv, 2,
                                   {{"kubeconfig", &options.kubeconfig}, {"context", &options.context}, {"scheduler-name", &options.scheduler_name},
                                    {"scheduler-config", &options.scheduler_config}, {"hived-config", &options.hived_config}, {"namespace", &options.ns},
-                                   {"metrics", &options.metrics}, {"without", &options.without}, {"leader-elect", nullptr, &options.leader_elect},
+                                   {"metrics", &options.metrics}, {"gang-scheduler", &options.gang_scheduler},
+                                   {"webhook-listen", &options.webhook.listen}, {"webhook-certificate", &options.webhook.certificate_file},
+                                   {"webhook-key", &options.webhook.key_file}, {"without", &options.without}, {"leader-elect", nullptr, &options.leader_elect},
                                    {"help", nullptr, &options.help}});
   if (!parsed) {
     fmt::print(stderr, "muster run: {}\n", parsed.error().message);

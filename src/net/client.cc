@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "base/strings.h"
+#include "net/http2.h"
 #include "net/stream.h"
 #include "net/websocket.h"
 
@@ -24,6 +25,9 @@ constexpr std::size_t kAnswerBytesMax = 512ULL * 1024 * 1024;
 constexpr std::size_t kHeaderBytesMax = 64 * 1024;
 /// Below the idle limit of any server we talk to, so that a kept connection is seldom closed under us.
 constexpr auto kIdleMax = std::chrono::seconds(60);
+/// HTTP/2 connections, each of which carries about a hundred requests at once.
+constexpr std::size_t kMultiplexedMax = 4;
+constexpr int kTriesMax = 3;
 
 struct Url {
   bool tls = false;
@@ -69,9 +73,35 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
+/// Those who wait for a connection, first come, first served: each release wakes one, however many wait.
+class Line {
+ public:
+  /// False when nobody woke us in time.
+  Task<bool> wait(Loop& loop, Duration timeout) {
+    const std::shared_ptr<Signal> turn = loop.make_signal();
+    waiting_.push_back(turn);
+    const bool woken = co_await turn->wait(timeout);
+    if (woken) co_return true;
+    // Not in the line any more: the turn came together with the end of the wait.
+    co_return std::erase(waiting_, turn) == 0;
+  }
+  void wake_one() {
+    if (waiting_.empty()) return;
+    const auto turn = std::move(waiting_.front());
+    waiting_.pop_front();
+    turn->notify();
+  }
+  void wake_all() {
+    while (!waiting_.empty()) wake_one();
+  }
+
+ private:
+  std::deque<std::shared_ptr<Signal>> waiting_;
+};
+
 /// What all requests of one client share; outlives it while streams are open.
 struct Shared {
-  Shared(Loop& l, ClientOptions o, Url u) : loop(l), options(std::move(o)), url(std::move(u)), freed(loop.make_signal()) {}
+  Shared(Loop& l, ClientOptions o, Url u) : loop(l), options(std::move(o)), url(std::move(u)) {}
   Loop& loop;
   ClientOptions options;
   Url url;
@@ -82,7 +112,12 @@ struct Shared {
   };
   std::deque<Idle> idle;   // most recently used last
   std::size_t in_use = 0;  // connections that serve a request now; at most connections_max
-  std::unique_ptr<Signal> freed;
+  Line line;
+
+  // HTTP/2, while the server has not said that it does not speak it.
+  bool may_multiplex = false;
+  bool connecting = false;
+  std::vector<std::shared_ptr<Http2Connection>> multiplexed;
 };
 
 /// A stream with a time limit that closes it.
@@ -96,7 +131,7 @@ struct Guarded {
   Deadline deadline;
 };
 
-Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared) {
+Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared, bool offer_http2 = false) {
   const auto& url = shared.url;
   const auto where = url.authority();
   auto socket = std::make_shared<tcp::socket>(shared.loop.context());
@@ -132,7 +167,7 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared) {
   tune_socket(*socket);
   if (!url.tls) co_return make_plain_stream(std::move(*socket));
   const auto& name = shared.options.server_name.empty() ? url.host : shared.options.server_name;
-  stream = make_tls_client_stream(std::move(*socket), shared.tls, name);
+  stream = make_tls_client_stream(std::move(*socket), shared.tls, name, offer_http2);
   const auto handshake_error = co_await stream->handshake();
   if (handshake_error) co_return failed("TLS handshake with", handshake_error);
   co_return stream;
@@ -166,7 +201,7 @@ using ResponseParser = http::response_parser<http::string_body>;
 /// Reads answers off one stream.
 class Reader {
  public:
-  Reader() : chunk_(std::make_unique<char[]>(kReadBytes)) {}
+  Reader() : chunk_(std::make_unique_for_overwrite<char[]>(kReadBytes)) {}
 
   /// Reads once and feeds the parser. `got_any` tells whether the answer had begun.
   Task<ErrorCode> step(Stream& stream, ResponseParser& parser) {
@@ -258,14 +293,24 @@ class SocketClient final : public Client {
   ~SocketClient() override {
     for (auto& idle : shared_->idle) idle.stream->close();
     shared_->idle.clear();
+    for (auto& connection : std::exchange(shared_->multiplexed, {})) connection->close();
   }
 
   Task<Result<Response>> request(Request request) override {
     const auto shared = shared_;
     const auto safe = check_request(request);
     if (!safe) co_return tl::unexpected(safe.error());
+    // A request that a dying connection had not begun, or that changes nothing, is put to another one.
+    for (int tries = 1; shared->may_multiplex; ++tries) {
+      auto connection = co_await connection_with_room(shared);
+      if (!connection) co_return tl::unexpected(std::move(connection.error()));
+      if (!*connection) break;
+      bool untouched = false;
+      auto response = co_await (*connection)->request(request, shared->options.request_timeout, untouched);
+      if (response || tries == kTriesMax || response.error().code == Code::kTimeout || !(untouched || is_repeatable(request))) co_return response;
+    }
     while (shared->in_use >= shared->options.connections_max) {
-      const bool freed = co_await shared->freed->wait(shared->options.request_timeout);
+      const bool freed = co_await shared->line.wait(shared->loop, shared->options.request_timeout);
       if (!freed) {
         co_return fail(Code::kTimeout, fmt::format("{} {}: all {} connections to {} are busy", request.method, request.target,
                                                    shared->options.connections_max, shared->url.authority()));
@@ -274,7 +319,7 @@ class SocketClient final : public Client {
     const Use use(*shared);
     // A kept connection may have been closed by the server just now. When nothing of an answer has come and the
     // request changes nothing, a fresh one is tried; otherwise the caller must know.
-    const bool repeatable = request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
+    const bool repeatable = is_repeatable(request);
     auto kept = take_idle(*shared);
     if (kept) {
       bool began = false;
@@ -330,11 +375,44 @@ class SocketClient final : public Client {
     explicit Use(Shared& s) : shared(s) { ++shared.in_use; }
     ~Use() {
       --shared.in_use;
-      shared.freed->notify();
+      shared.line.wake_one();
     }
     Use(const Use&) = delete;
     Shared& shared;
   };
+
+  static bool is_repeatable(const Request& request) {
+    return request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
+  }
+
+  /// One that takes another request, made where all are full; null when the server does not speak HTTP/2.
+  static Task<Result<std::shared_ptr<Http2Connection>>> connection_with_room(std::shared_ptr<Shared> shared) {
+    while (true) {
+      std::erase_if(shared->multiplexed, [](const auto& connection) { return !connection->usable(); });
+      for (const auto& connection : shared->multiplexed) {
+        if (connection->room() > 0) co_return connection;
+      }
+      if (shared->connecting || shared->multiplexed.size() >= kMultiplexedMax) {
+        const bool woken = co_await shared->line.wait(shared->loop, shared->options.request_timeout);
+        if (!woken) co_return fail(Code::kTimeout, fmt::format("all connections to {} are busy", shared->url.authority()));
+        if (!shared->may_multiplex) co_return std::shared_ptr<Http2Connection>();
+        continue;
+      }
+      shared->connecting = true;
+      auto stream = co_await connect(*shared, /*offer_http2=*/true);
+      shared->connecting = false;
+      shared->line.wake_all();
+      if (!stream) co_return tl::unexpected(std::move(stream.error()));
+      if (!(*stream)->chose_http2()) {
+        shared->may_multiplex = false;
+        shared->idle.push_back({std::move(*stream), shared->loop.monotonic()});
+        co_return std::shared_ptr<Http2Connection>();
+      }
+      shared->multiplexed.push_back(start_http2(std::move(*stream), shared->url.authority(), shared->url.path, [weak = std::weak_ptr(shared)] {
+        if (const auto alive = weak.lock()) alive->line.wake_one();
+      }));
+    }
+  }
 
   static std::shared_ptr<Stream> take_idle(Shared& shared) {
     const auto now = shared.loop.monotonic();
@@ -403,6 +481,7 @@ Result<std::unique_ptr<Client>> make_client(Loop& loop, ClientOptions options) {
     auto made = make_tls_client(tls);
     if (!made) return tl::unexpected(std::move(made.error()));
     shared->tls = std::move(*made);
+    shared->may_multiplex = shared->options.http2;
   }
   return std::unique_ptr<Client>(std::make_unique<SocketClient>(std::move(shared)));
 }

@@ -1,4 +1,4 @@
-/// An HTTP/1.1 client: keep-alive connections to one server, streamed answers, WebSocket.
+/// An HTTP client: keep-alive HTTP/1.1 or shared HTTP/2 connections to one server, streamed answers, WebSocket.
 #pragma once
 
 #include <memory>
@@ -16,6 +16,7 @@ struct ClientOptions {
   std::string key_pem;
   std::string server_name;       // overrides SNI and the name that is checked
   bool insecure = false;
+  bool http2 = false;            // requests share connections where the server speaks HTTP/2; streams never do
   std::size_t connections_max = 64;
   Duration connect_timeout = std::chrono::seconds(10);
   Duration request_timeout = std::chrono::seconds(60);

@@ -86,6 +86,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   [[nodiscard]] virtual bool is_quiet() = 0;
   /// Who is at the other end; certificate fields after the handshake.
   [[nodiscard]] virtual Peer peer() const = 0;
+  /// What the TLS handshake agreed on.
+  [[nodiscard]] virtual bool chose_http2() const { return false; }
 
  protected:
   virtual void do_read(asio::mutable_buffer buffer, IoOpPtr op) = 0;
@@ -112,7 +114,8 @@ Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& opti
 Result<std::shared_ptr<TlsContext>> make_tls_client(const TlsClientOptions& options);
 std::shared_ptr<Stream> make_tls_server_stream(asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls);
 /// `name` is sent as SNI (unless it is an address) and compared with the certificate.
-std::shared_ptr<Stream> make_tls_client_stream(asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name);
+std::shared_ptr<Stream> make_tls_client_stream(asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name,
+                                               bool offer_http2 = false);
 
 /// One time limit that is moved often and fires rarely: the timer is re-armed only when it comes due or must
 /// come earlier, so moving it costs nothing on the busy path.

@@ -138,6 +138,13 @@ class TlsStream final : public Stream {
     return SSL_has_pending(ssl_) == 0 && socket_is_quiet(socket_);
   }
 
+  [[nodiscard]] bool chose_http2() const override {
+    const unsigned char* name = nullptr;
+    unsigned length = 0;
+    SSL_get0_alpn_selected(ssl_, &name, &length);
+    return std::string_view(reinterpret_cast<const char*>(name), length) == "h2";
+  }
+
   [[nodiscard]] Peer peer() const override {
     Peer peer;
     peer.address = address_;
@@ -354,7 +361,7 @@ std::shared_ptr<Stream> make_tls_server_stream(tcp::socket socket, std::shared_p
   return std::make_shared<TlsStream>(std::move(socket), std::move(tls), /*server=*/true);
 }
 
-std::shared_ptr<Stream> make_tls_client_stream(tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name) {
+std::shared_ptr<Stream> make_tls_client_stream(tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name, bool offer_http2) {
   auto stream = std::make_shared<TlsStream>(std::move(socket), std::move(tls), /*server=*/false);
   ErrorCode error;
   asio::ip::make_address(name, error);
@@ -364,6 +371,10 @@ std::shared_ptr<Stream> make_tls_client_stream(tcp::socket socket, std::shared_p
     SSL_set1_host(ssl, name.c_str());
   } else {
     X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str());
+  }
+  if (offer_http2) {
+    constexpr unsigned char kProtocols[] = "\x02h2\x08http/1.1";
+    SSL_set_alpn_protos(stream->ssl(), kProtocols, sizeof kProtocols - 1);
   }
   return stream;
 }

@@ -455,9 +455,12 @@ Task<void> Groups::ensure_t9k_queue() {
   for (const json::Value& queue : listed->items) {
     if (kube::name_of(queue) == "default") co_return;
   }
-  json::Value ns = json::Object{};
-  json::make(ns, {"metadata", "name"}) = kNamespace;
-  const auto home = co_await client_.create(client::resources::kNamespaces, "", std::move(ns));
+  Result<json::Value> home = json::Value();
+  if (!informers_.get(client::resources::kNamespaces).find(std::string(kNamespace))) {
+    json::Value ns = json::Object{};
+    json::make(ns, {"metadata", "name"}) = kNamespace;
+    home = co_await client_.create(client::resources::kNamespaces, "", std::move(ns));
+  }
   json::Value queue = json::Object{};
   json::make(queue, {"apiVersion"}) = queues.api_version();
   json::make(queue, {"kind"}) = "Queue";

@@ -14,6 +14,7 @@
 #include "scheduler/hypernodes.h"
 #include "scheduler/reports.h"
 #include "scheduler/translate.h"
+#include "scheduler/volumes.h"
 #include "scheduler/writer.h"
 
 namespace muster::scheduler {
@@ -59,6 +60,8 @@ class SchedulerImpl final : public Scheduler {
         events_(client::make_event_recorder(env, client, options_.name, "")),
         groups_(env, client, informers, *events_, slow_),
         cells_(std::move(cells)) {
+    slow_.yield_to(quick_);
+    events_->hold_while([this] { return !quick_.idle(); });
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
     translate_.topology_of = [this](const json::Value& wanted) { return hypernodes_.levels(wanted); };
@@ -92,6 +95,13 @@ class SchedulerImpl final : public Scheduler {
     client::Informer& classes = informers_.get(resources::kPriorityClasses);
     track(classes);
     classes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
+    if (options_.volumes) {
+      volumes_ = std::make_unique<Volumes>(env_, client_, informers_, [this](const std::set<std::string>& pods) {
+        for (const std::string& key : pods) reapply_pod(key);
+        wake();
+      });
+      for (client::Informer* informer : volumes_->informers()) track(*informer);
+    }
     informers_.start_all();
   }
 
@@ -108,6 +118,18 @@ class SchedulerImpl final : public Scheduler {
   }
 
   [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
+  [[nodiscard]] const Counters& counters() const override { return counters_; }
+  [[nodiscard]] bool ready() const override { return started_; }
+  [[nodiscard]] std::vector<engine::QueueView> queues() const override {
+    std::set<std::string> names{options_.engine.default_queue};
+    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) names.insert(name);
+    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) names.insert(translate_t9k_queue(*queue).name);
+    std::vector<engine::QueueView> all;
+    for (const std::string& name : names) {
+      if (auto view = engine_.queue(name)) all.push_back(std::move(*view));
+    }
+    return all;
+  }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
     if (!cells_) {
       auto fresh = CellQueue::create(config);
@@ -276,6 +298,7 @@ class SchedulerImpl final : public Scheduler {
     held_.erase(key);
     waits_.erase(key);
     told_otherwise_.erase(key);
+    if (volumes_) volumes_->forget(key);
     groups_.pod_gone(key);
     apply(engine::PodRemove{key});
   }
@@ -290,7 +313,9 @@ class SchedulerImpl final : public Scheduler {
     if (held_.contains(pod.key)) pod.gated = true;
     told_otherwise_.erase(pod.key);
     if (pod.ours && pod.node.empty()) {
-      if (const std::string why = unsupported(object); !why.empty()) {
+      std::string why = unsupported(object);
+      if (why.empty() && volumes_) why = volumes_->constrain(pod, object);
+      if (!why.empty()) {
         pod.gated = true;
         report_unsupported(object, why);
       }
@@ -347,7 +372,9 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void decide() {
+    const Duration begun = env_.monotonic();
     const engine::Plan plan = engine_.decide(env_.now());
+    counters_.decide.add(env_.monotonic() - begun);
     for (const engine::Evict& evict : plan.evicts) carry_out(evict);
     for (const engine::Bind& bind : plan.binds) carry_out(bind);
     for (const engine::PhaseChange& change : plan.phases) groups_.phase_changed(change);
@@ -397,15 +424,29 @@ class SchedulerImpl final : public Scheduler {
     assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
     waits_.erase(bind.pod);
     slow_.forget("pod " + bind.pod);
-    quick_.add([this, bind, annotations = std::move(annotations)]() -> Task<void> { co_await do_bind(bind, annotations); });
+    quick_.add([this, bind, annotations = std::move(annotations), since = env_.monotonic()]() -> Task<void> { co_await do_bind(bind, annotations, since); });
   }
 
-  Task<void> do_bind(engine::Bind bind, json::Object annotations) {
+  Task<Result<void>> post_binding(const engine::Bind& bind, const json::Object& annotations) {
+    if (volumes_) {
+      const ObjectPtr pod = pods_->find(bind.pod);
+      if (!pod) co_return fail(Code::kNotFound, "the pod is gone");
+      const auto prepared = co_await volumes_->prepare(pod, bind.node);
+      if (!prepared) co_return prepared;
+    }
     auto [ns, name] = split_key(bind.pod);
     json::Value body = binding(bind, name);
     for (const auto& member : annotations) json::make_object(body, {"metadata", "annotations"})[member.key()] = member.value();
     const auto done = co_await client_.post_subresource(resources::kPods, ns, name, "binding", std::move(body), client::Answer::kNone);
+    if (!done) co_return fail(done.error());
+    co_return Result<void>{};
+  }
+
+  Task<void> do_bind(engine::Bind bind, json::Object annotations, Duration since) {
+    const auto done = co_await post_binding(bind, annotations);
     if (done) {
+      ++counters_.bound;
+      counters_.bind.add(env_.monotonic() - since);
       if (const ObjectPtr pod = pods_->find(bind.pod)) {
         events_->record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
         groups_.pod_bound(bind.pod);
@@ -413,6 +454,7 @@ class SchedulerImpl final : public Scheduler {
       co_return;
     }
     if (stopped_) co_return;
+    ++counters_.bind_failures;
     log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
     assumed_.erase(bind.pod);
     engine_.apply(engine::BindResult{bind.pod, false});
@@ -445,10 +487,12 @@ class SchedulerImpl final : public Scheduler {
     options.uid = evict.uid;
     const auto gone = co_await client_.remove(resources::kPods, ns, name, std::move(options));
     if (gone || gone.error().code == Code::kNotFound) {
+      ++counters_.evicted;
       if (pod) events_->record(*pod, "Normal", "Preempted", preempted_message(evict));
       log::info("scheduler", "evicted pod={} node={} for={}", evict.pod, evict.node, evict.for_whom);
       co_return;
     }
+    ++counters_.evict_failures;
     log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
     evicting_.erase(evict.pod);
     engine_.apply(engine::EvictResult{evict.pod, false});
@@ -561,6 +605,8 @@ class SchedulerImpl final : public Scheduler {
   HyperNodes hypernodes_;
   std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
   std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
+  std::unique_ptr<Volumes> volumes_;  // null: volumes are not looked at
+  Counters counters_;
   client::Informer* pods_ = nullptr;
   std::vector<client::Informer*> followed_;
 

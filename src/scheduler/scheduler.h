@@ -10,12 +10,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/env.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "engine/cells/config.h"
 #include "engine/engine.h"
+#include "scheduler/counters.h"
 
 namespace muster::scheduler {
 
@@ -27,6 +29,8 @@ struct Options {
   std::string name = "muster";
   /// HiveD's cells: pods that name a virtual cluster are placed by them. Absent: no cells.
   std::optional<engine::cells::Config> cells;
+  /// Pods' volumes are looked at, by the in-tree rules. The embedded cluster has no volumes that care where they are.
+  bool volumes = false;
   int in_flight_max = 256;
   /// How long a wait must last before it is written on objects; short waits are not worth a write.
   Duration report_after = std::chrono::milliseconds(300);
@@ -39,6 +43,11 @@ class Scheduler {
   virtual Task<void> stop() = 0;
   /// For `explain`, metrics and tests. Valid between start and stop.
   [[nodiscard]] virtual const engine::Engine& engine() const = 0;
+  [[nodiscard]] virtual const Counters& counters() const = 0;
+  /// Every queue that exists, by name.
+  [[nodiscard]] virtual std::vector<engine::QueueView> queues() const = 0;
+  /// The first picture of the cluster is complete.
+  [[nodiscard]] virtual bool ready() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
   /// Nothing to decide, bind, evict or report.

@@ -418,6 +418,42 @@ engine::Namespace translate_namespace(const json::Value& ns) {
   return {std::string(kube::name_of(ns)), labels_of(at(ns, "metadata", "labels"))};
 }
 
+std::vector<engine::NodeTerm> node_terms(const json::Value& terms) {
+  std::vector<engine::NodeTerm> out;
+  for (const json::Value& term : as_array(terms)) out.push_back(node_term(term));
+  return out;
+}
+
+bool node_matches(const json::Value& node, const json::Value& terms) {
+  if (as_array(terms).empty()) return true;
+  const auto& labels = at(node, "metadata", "labels");
+  const auto holds = [](const engine::Requirement& requirement, const json::Value& value) {
+    const bool listed = value.is_string() && std::find(requirement.values.begin(), requirement.values.end(), as_string(value)) != requirement.values.end();
+    switch (requirement.op) {
+      case engine::Operator::kIn:
+        return listed;
+      case engine::Operator::kNotIn:
+        return !listed;
+      case engine::Operator::kExists:
+        return value.is_string();
+      case engine::Operator::kDoesNotExist:
+        return !value.is_string();
+      case engine::Operator::kGt:
+      case engine::Operator::kLt: {
+        const auto number = parse_int(as_string(value)), bound = requirement.values.empty() ? std::nullopt : parse_int(requirement.values.front());
+        return number && bound && (requirement.op == engine::Operator::kGt ? *number > *bound : *number < *bound);
+      }
+    }
+    return false;
+  };
+  for (const engine::NodeTerm& term : node_terms(terms)) {
+    const bool labelled = std::all_of(term.labels.begin(), term.labels.end(), [&](const auto& one) { return holds(one, at(labels, one.key)); });
+    const bool named = std::all_of(term.fields.begin(), term.fields.end(), [&](const auto& one) { return holds(one, at(node, "metadata", "name")); });
+    if (labelled && named && !(term.labels.empty() && term.fields.empty())) return true;
+  }
+  return false;
+}
+
 std::string unsupported(const json::Value& pod) {
   if (!as_array(at(pod, "spec", "resourceClaims")).empty()) {
     return "pod uses spec.resourceClaims (dynamic resource allocation), which Muster does not allocate: ask for the extended resource, such as "

@@ -44,6 +44,9 @@ engine::Queue translate_queue(const json::Value& queue);
 engine::Queue translate_t9k_queue(const json::Value& queue);
 engine::DisruptionBudget translate_budget(const json::Value& budget);
 engine::Namespace translate_namespace(const json::Value& ns);
+/// nodeSelectorTerms, as pods and volumes carry them: any one of them must hold. Empty: any node.
+std::vector<engine::NodeTerm> node_terms(const json::Value& terms);
+bool node_matches(const json::Value& node, const json::Value& terms);
 
 /// A reason why this pod can never be ours to place yet (unsupported features), or empty.
 std::string unsupported(const json::Value& pod);

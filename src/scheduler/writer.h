@@ -1,5 +1,6 @@
 /// Writes of the scheduler, a bounded number in flight at once; the rest wait in order. One lane for what must be quick
-/// (bindings, evictions), one for what may wait (conditions, phases), where only the newest text of an object counts.
+/// (bindings, evictions), one for what may wait (conditions, phases), where only the newest text of an object counts. The second
+/// goes on at a walk while the first is busy: on a loaded API server every status write would cost a binding.
 #pragma once
 
 #include <deque>
@@ -14,6 +15,12 @@ namespace muster::scheduler {
 class Lane {
  public:
   Lane(Env& env, int in_flight_max) : env_(env), in_flight_max_(in_flight_max) {}
+
+  /// Few at a time while `other` has work. Both live equally long.
+  void yield_to(Lane& other) {
+    ahead_ = &other;
+    other.behind_ = this;
+  }
 
   using Work = std::function<Task<void>()>;
   void add(Work work) {
@@ -45,7 +52,8 @@ class Lane {
 
  private:
   void pump() {
-    while (!stopped_ && in_flight_ < in_flight_max_ && !queue_.empty()) {
+    const int most = ahead_ == nullptr || ahead_->idle() ? in_flight_max_ : kInFlightYielding;
+    while (!stopped_ && in_flight_ < most && !queue_.empty()) {
       Work work = std::move(queue_.front());
       queue_.pop_front();
       ++in_flight_;
@@ -56,9 +64,14 @@ class Lane {
     co_await work();
     --in_flight_;
     pump();
+    if (behind_ != nullptr && idle()) behind_->pump();
   }
 
+  static constexpr int kInFlightYielding = 2;
+
   Env& env_;
+  Lane* ahead_ = nullptr;
+  Lane* behind_ = nullptr;
   int in_flight_max_;
   int in_flight_ = 0;
   bool stopped_ = false;

@@ -1,7 +1,12 @@
 #include "controllers/common/admission.h"
 
+#include "controllers/jaxjob/plan.h"
+#include "controllers/paddlejob/plan.h"
+#include "controllers/pytorchjob/plan.h"
 #include "controllers/pytorchjob/validate.h"
 #include "controllers/t9k/validate.h"
+#include "controllers/tfjob/plan.h"
+#include "controllers/xgboostjob/plan.h"
 
 namespace muster::controllers {
 namespace {
@@ -55,6 +60,15 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
   }
   if (old_object != nullptr) keep_queue(verdict, object, *old_object);
   return verdict;
+}
+
+json::Value with_defaults(const json::Value& object) {
+  if (json::as_string(json::at(object, "apiVersion")) != "kubeflow.org/v1") return object;
+  const auto kind = json::as_string(json::at(object, "kind"));
+  for (const TrainingKind* training : {&pytorchjob::kind(), &tfjob::kind(), &xgboostjob::kind(), &paddlejob::kind(), &jaxjob::kind()}) {
+    if (training->traits().kind == kind) return training->with_defaults(object);
+  }
+  return object;
 }
 
 }  // namespace muster::controllers

@@ -9,4 +9,8 @@ namespace muster::controllers {
 /// controllers, as upstream does, so that a bad one is accepted and says so in an event.
 Verdict admit(const json::Value& object, const json::Value* old_object);
 
+/// The job with the defaults that its controller works with, so that people can read them off the object. Other kinds, and jobs
+/// whose kind leaves its fields as they are, come back unchanged.
+json::Value with_defaults(const json::Value& object);
+
 }  // namespace muster::controllers

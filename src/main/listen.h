@@ -1,0 +1,14 @@
+/// Where a small server of `muster run` listens, as its flags say it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "net/server.h"
+
+namespace muster {
+
+/// "0.0.0.0:9090" or ":9090"; the error names the flag.
+Result<net::ServerOptions> parse_listen(std::string_view flag, const std::string& text);
+
+}  // namespace muster

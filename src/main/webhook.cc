@@ -1,0 +1,81 @@
+#include "main/webhook.h"
+
+#include <fmt/core.h>
+
+#include "base/strings.h"
+#include "controllers/common/admission.h"
+#include "json/json.h"
+#include "main/identity.h"
+#include "main/listen.h"
+
+namespace muster {
+namespace {
+
+json::Object validate(const json::Value& request) {
+  const auto& old_object = json::at(request, "oldObject");
+  const auto verdict = controllers::admit(json::at(request, "object"), old_object.is_object() ? &old_object : nullptr);
+  json::Object response{{"allowed", verdict.errors.empty()}};
+  if (!verdict.errors.empty()) {
+    json::Array causes;
+    for (const auto& cause : verdict.errors) causes.push_back(json::Object{{"reason", cause.reason}, {"message", cause.message}, {"field", cause.field}});
+    response["status"] = json::Object{{"status", "Failure"}, {"reason", "Invalid"}, {"code", 422}, {"message", verdict.text()},
+                                      {"details", json::Object{{"causes", std::move(causes)}}}};
+  }
+  json::Array warnings;
+  for (const auto& warning : verdict.warnings) warnings.push_back(json::Value(warning));
+  if (!warnings.empty()) response["warnings"] = std::move(warnings);
+  return response;
+}
+
+json::Object fill_in(const json::Value& request) {
+  const auto& object = json::at(request, "object");
+  const auto filled = controllers::with_defaults(object);
+  json::Object response{{"allowed", true}};
+  if (json::equal(json::at(filled, "spec"), json::at(object, "spec"))) return response;
+  const json::Value patch = json::Array{json::Object{{"op", "replace"}, {"path", "/spec"}, {"value", json::at(filled, "spec")}}};
+  response["patchType"] = "JSONPatch";
+  response["patch"] = base64_encode(json::dump(patch));
+  return response;
+}
+
+net::Response answer(const net::Request& request) {
+  net::Response response;
+  response.headers.set("Content-Type", "application/json");
+  const std::string path = request.target.substr(0, request.target.find('?'));
+  const bool judges = path == "/validate";
+  if (!judges && path != "/default") {
+    response.status = 404;
+    return response;
+  }
+  const auto review = json::parse(request.body);
+  if (!review || !json::at(*review, "request").is_object()) {
+    response.status = 400;
+    response.body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","message":"wanted an AdmissionReview of admission.k8s.io/v1"})";
+    return response;
+  }
+  const auto& asked = json::at(*review, "request");
+  json::Object said = judges ? validate(asked) : fill_in(asked);
+  said["uid"] = json::at(asked, "uid");
+  response.body = json::dump(json::Value(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(said)}}));
+  return response;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options) {
+  auto where = parse_listen("--webhook-listen", options.listen);
+  if (!where) return fail(where.error());
+  auto certificate = read_file(options.certificate_file);
+  if (!certificate) return fail(Code::kBadRequest, fmt::format("--webhook-certificate: {}", certificate.error().message));
+  auto key = read_file(options.key_file);
+  if (!key) return fail(Code::kBadRequest, fmt::format("--webhook-key: {}", key.error().message));
+  where->certificate_pem = std::move(*certificate);
+  where->key_pem = std::move(*key);
+  return net::listen(loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    auto response = answer(request);
+    const auto sent = co_await writer.send(std::move(response));
+    (void)sent;
+  });
+}
+
+}  // namespace muster

@@ -1,0 +1,21 @@
+/// The admission webhook of a real cluster: what the embedded API server does with job kinds itself, as AdmissionReview
+/// (admission.k8s.io/v1). POST /validate judges, POST /default fills in what the controllers would assume.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "net/server.h"
+
+namespace muster {
+
+struct WebhookOptions {
+  std::string listen;            // ADDRESS:PORT
+  std::string certificate_file;  // PEM; the API server must trust it through the configuration's caBundle
+  std::string key_file;
+};
+
+/// Bound and listening when it returns.
+Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options);
+
+}  // namespace muster

@@ -1,0 +1,436 @@
+#include "net/http2.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <map>
+
+#include "base/strings.h"
+#include "net/hpack.h"
+
+namespace muster::net {
+namespace {
+
+enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kPushPromise = 5, kPing = 6, kGoAway = 7, kWindowUpdate = 8, kContinuation = 9 };
+enum Flag : std::uint8_t { kAck = 1, kEndStream = 1, kEndHeaders = 4, kPadded = 8, kPriority = 0x20 };
+enum Setting : std::uint16_t { kHeaderTableSize = 1, kEnablePush = 2, kMaxStreams = 3, kInitialWindow = 4, kMaxFrame = 5 };
+
+constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr std::size_t kFrameHead = 9;
+constexpr std::size_t kFrameBytesMax = 16 * 1024;  // what we accept, by not naming another
+constexpr std::int64_t kWindowMax = 0x7fffffff;
+constexpr std::int64_t kWindowFirst = 65535;
+/// Credit of the connection is given back in large steps, so that it costs nothing.
+constexpr std::int64_t kCreditStep = 16 * 1024 * 1024;
+constexpr std::size_t kAnswerBytesMax = 512ULL * 1024 * 1024;
+constexpr std::size_t kHeaderBytesMax = 256 * 1024;
+constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::uint32_t kStreamsMax = 0x3fffffff;
+constexpr std::uint32_t kCancel = 8, kRefusedStream = 7;
+constexpr auto kLook = std::chrono::seconds(1);
+/// A server that says nothing at all for so long while it owes answers is asked; then it has as long again.
+constexpr auto kSilenceMax = std::chrono::seconds(15);
+
+using Clock = std::chrono::steady_clock;
+
+std::uint32_t big_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (const char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+  return value;
+}
+
+void put_number(std::string& out, std::uint32_t value, int bytes) {
+  for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
+}
+
+/// One request under way. Lives in its coroutine; listed by stream number.
+struct Call {
+  std::string body;
+  std::size_t sent = 0;
+  std::int64_t window = 0;
+  Clock::time_point deadline;
+  Response response;
+  bool ended = false;
+  bool untouched = false;
+  std::optional<Error> error;
+  IoOpPtr waiter;
+};
+
+class Connection final : public Http2Connection, public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed)
+      : stream_(std::move(stream)), authority_(std::move(authority)), path_(std::move(path)), freed_(std::move(freed)), timer_(stream_->context()) {}
+
+  void start() {
+    out_ = kPreface;
+    std::string settings;
+    const auto set = [&](Setting name, std::uint32_t value) {
+      put_number(settings, name, 2);
+      put_number(settings, value, 4);
+    };
+    set(kEnablePush, 0);
+    set(kInitialWindow, kWindowMax);
+    frame(kSettings, 0, 0, settings);
+    std::string credit;
+    put_number(credit, static_cast<std::uint32_t>(kWindowMax - kWindowFirst), 4);
+    frame(kWindowUpdate, 0, 0, credit);
+    asio::co_spawn(stream_->context(), read_all(shared_from_this()), asio::detached);
+    look_later();
+  }
+
+  [[nodiscard]] bool usable() const override { return !failed_ && !leaving_ && next_stream_ < kStreamsMax; }
+  [[nodiscard]] std::size_t room() const override { return usable() && calls_.size() < streams_max_ ? streams_max_ - calls_.size() : 0; }
+
+  Task<Result<Response>> request(Request request, Duration timeout, bool& untouched) override {
+    const auto self = shared_from_this();
+    Call call;
+    const std::uint32_t id = next_stream_;
+    next_stream_ += 2;
+    call.window = peer_window_;
+    call.deadline = Clock::now() + timeout;
+    call.body = std::move(request.body);
+    if (calls_.empty()) heard_ = Clock::now();
+    const Listed listed(*this, id, call);
+    send_head(id, request, call.body.empty());
+    if (!call.body.empty()) send_body(id, call);
+    const auto start = [&call](auto handler) { call.waiter = make_io_op(std::move(handler)); };
+    if (!call.ended) co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+    untouched = call.untouched;
+    if (call.error) {
+      call.error->message = fmt::format("{} https://{}{}{}: {}", request.method, authority_, path_, request.target, call.error->message);
+      co_return fail(std::move(*call.error));
+    }
+    co_return std::move(call.response);
+  }
+
+  void close() override { lost("closed by us"); }
+
+ private:
+  /// Keeps the list right also when the coroutine is destroyed while it waits.
+  struct Listed {
+    Listed(Connection& c, std::uint32_t i, Call& call) : connection(c), id(i) { connection.calls_[id] = &call; }
+    ~Listed() {
+      connection.calls_.erase(id);
+      if (connection.calls_.empty() && connection.leaving_) connection.stream_->close();
+      if (connection.freed_) connection.freed_();
+    }
+    Listed(const Listed&) = delete;
+    Connection& connection;
+    std::uint32_t id;
+  };
+
+  // ------------------------------------------------------------------------------------------------- sending
+
+  void frame(FrameType type, std::uint8_t flags, std::uint32_t id, std::string_view payload) {
+    put_number(out_, static_cast<std::uint32_t>(payload.size()), 3);
+    out_ += static_cast<char>(type);
+    out_ += static_cast<char>(flags);
+    put_number(out_, id, 4);
+    out_.append(payload);
+    flush_later();
+  }
+
+  void send_head(std::uint32_t id, const Request& request, bool last) {
+    std::string block;
+    encoder_.encode(block, ":method", request.method, true);
+    encoder_.encode(block, ":scheme", "https", true);
+    encoder_.encode(block, ":authority", authority_, true);
+    encoder_.encode(block, ":path", path_ + request.target, false);
+    for (const auto& [name, value] : request.headers.fields()) encoder_.encode(block, to_lower(name), value, true);
+    for (bool first = true; first || !block.empty(); first = false) {
+      const auto piece = block.substr(0, peer_frame_max_);
+      block.erase(0, piece.size());
+      const auto flags = static_cast<std::uint8_t>((block.empty() ? kEndHeaders : 0) | (first && last ? kEndStream : 0));
+      frame(first ? kHeaders : kContinuation, flags, id, piece);
+    }
+  }
+
+  /// As much as the peer takes now; window updates bring the rest.
+  void send_body(std::uint32_t id, Call& call) {
+    while (call.sent < call.body.size()) {
+      const auto allowed = std::min(call.window, window_);
+      if (allowed <= 0) return;
+      const auto bytes = std::min({call.body.size() - call.sent, static_cast<std::size_t>(allowed), peer_frame_max_});
+      const bool last = call.sent + bytes == call.body.size();
+      frame(kData, last ? kEndStream : 0, id, std::string_view(call.body).substr(call.sent, bytes));
+      call.sent += bytes;
+      call.window -= static_cast<std::int64_t>(bytes);
+      window_ -= static_cast<std::int64_t>(bytes);
+    }
+  }
+
+  void send_waiting_bodies() {
+    for (auto& [id, call] : calls_) send_body(id, *call);
+  }
+
+  void reset(std::uint32_t id, std::uint32_t code) {
+    std::string payload;
+    put_number(payload, code, 4);
+    frame(kReset, 0, id, payload);
+  }
+
+  /// Posted, so that everything this turn of the loop asks for goes out together.
+  void flush_later() {
+    if (flushing_ || failed_) return;
+    flushing_ = true;
+    asio::post(stream_->context(), [self = shared_from_this()] { asio::co_spawn(self->stream_->context(), self->flush(self), asio::detached); });
+  }
+
+  Task<void> flush(std::shared_ptr<Connection> self) {
+    while (!out_.empty() && !failed_) {
+      writing_.clear();
+      std::swap(out_, writing_);
+      const auto error = co_await stream_->write_all(writing_);
+      if (error) lost(error == asio::error::eof ? "connection closed by the other side" : error.message());
+    }
+    flushing_ = false;
+  }
+
+  // ----------------------------------------------------------------------------------------------- receiving
+
+  Task<void> read_all(std::shared_ptr<Connection> self) {
+    const auto chunk = std::make_unique_for_overwrite<char[]>(kReadBytes);
+    std::string in;
+    while (!failed_) {
+      const auto got = co_await stream_->read_some(asio::mutable_buffer(chunk.get(), kReadBytes));
+      if (got.error) {
+        lost(got.error == asio::error::eof ? "connection closed by the other side" : got.error.message());
+        break;
+      }
+      heard_ = Clock::now();
+      asked_ = false;
+      in.append(chunk.get(), got.bytes);
+      std::size_t used = 0;
+      while (!failed_ && in.size() - used >= kFrameHead) {
+        const auto head = std::string_view(in).substr(used, kFrameHead);
+        const std::size_t size = big_endian(head.substr(0, 3));
+        if (size > kFrameBytesMax) {
+          lost(fmt::format("a frame of {} bytes, at most {} were agreed", size, kFrameBytesMax));
+          break;
+        }
+        if (in.size() - used < kFrameHead + size) break;
+        const auto type = static_cast<std::uint8_t>(head[3]), flags = static_cast<std::uint8_t>(head[4]);
+        on_frame(type, flags, big_endian(head.substr(5)) & 0x7fffffff, std::string_view(in).substr(used + kFrameHead, size));
+        used += kFrameHead + size;
+      }
+      in.erase(0, used);
+    }
+  }
+
+  void on_frame(std::uint8_t type, std::uint8_t flags, std::uint32_t id, std::string_view payload) {
+    if (!block_.empty() && type != kContinuation) return lost("a header block was cut");
+    switch (type) {
+      case kData:
+        return on_data(flags, id, payload);
+      case kHeaders:
+        if (!unpad(flags, payload)) return lost("a frame's padding is wrong");
+        if ((flags & kPriority) != 0) payload.remove_prefix(std::min<std::size_t>(5, payload.size()));
+        block_end_ = (flags & kEndStream) != 0;
+        return on_block(flags, id, payload);
+      case kContinuation:
+        return on_block(flags, id, payload);
+      case kReset:
+        if (payload.size() == 4) on_reset(id, big_endian(payload));
+        return;
+      case kSettings:
+        if ((flags & kAck) == 0) on_settings(payload);
+        return;
+      case kPing:
+        if ((flags & kAck) == 0) frame(kPing, kAck, 0, payload);
+        return;
+      case kGoAway:
+        return on_go_away(payload);
+      case kWindowUpdate:
+        return on_window(id, payload);
+      case kPushPromise:
+        return lost("a push that was not agreed to");
+      default:
+        return;  // unknown frames are skipped, as the standard asks
+    }
+  }
+
+  static bool unpad(std::uint8_t flags, std::string_view& payload) {
+    if ((flags & kPadded) == 0) return true;
+    if (payload.empty()) return false;
+    const auto padding = static_cast<unsigned char>(payload.front());
+    payload.remove_prefix(1);
+    if (padding > payload.size()) return false;
+    payload.remove_suffix(padding);
+    return true;
+  }
+
+  void on_data(std::uint8_t flags, std::uint32_t id, std::string_view payload) {
+    credit_ += static_cast<std::int64_t>(payload.size());
+    if (credit_ >= kCreditStep) {
+      std::string bytes;
+      put_number(bytes, static_cast<std::uint32_t>(credit_), 4);
+      frame(kWindowUpdate, 0, 0, bytes);
+      credit_ = 0;
+    }
+    if (!unpad(flags, payload)) return lost("a frame's padding is wrong");
+    const auto found = calls_.find(id);
+    if (found == calls_.end() || found->second->ended) return;  // given up by us
+    found->second->response.body.append(payload);
+    if (found->second->response.body.size() > kAnswerBytesMax) {
+      reset(id, kCancel);
+      return finish(*found->second, Error{Code::kInternal, fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
+    }
+    if ((flags & kEndStream) != 0) finish(*found->second, std::nullopt);
+  }
+
+  void on_block(std::uint8_t flags, std::uint32_t id, std::string_view payload) {
+    std::optional<std::vector<HeaderField>> fields;
+    if (block_.empty() && (flags & kEndHeaders) != 0) {
+      fields = decoder_.decode(payload);
+    } else {
+      block_.append(payload);
+      if (block_.size() > kHeaderBytesMax) return lost("a header block is too large");
+      if ((flags & kEndHeaders) == 0) return;
+      fields = decoder_.decode(block_);
+      block_.clear();
+    }
+    if (!fields) return lost("a header block cannot be read");
+    const auto found = calls_.find(id);
+    if (found == calls_.end() || found->second->ended) return;
+    Call& call = *found->second;
+    for (auto& [name, value] : *fields) {
+      if (name == ":status") call.response.status = static_cast<int>(parse_int(value).value_or(0));
+      else call.response.headers.add(std::move(name), std::move(value));
+    }
+    // 100 Continue and the like go before the answer.
+    if (call.response.status < 200) call.response = Response{};
+    if (block_end_) finish(call, std::nullopt);
+  }
+
+  void on_reset(std::uint32_t id, std::uint32_t code) {
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return;
+    found->second->untouched = code == kRefusedStream;
+    finish(*found->second, Error{Code::kUnavailable, fmt::format("the server broke the request off with code {}", code)});
+  }
+
+  void on_settings(std::string_view payload) {
+    for (; payload.size() >= 6; payload.remove_prefix(6)) {
+      const auto value = big_endian(payload.substr(2, 4));
+      switch (big_endian(payload.substr(0, 2))) {
+        case kHeaderTableSize:
+          encoder_.limit(value);
+          break;
+        case kMaxStreams:
+          streams_max_ = value;
+          break;
+        case kInitialWindow:
+          for (auto& [id, call] : calls_) call->window += static_cast<std::int64_t>(value) - peer_window_;
+          peer_window_ = value;
+          break;
+        case kMaxFrame:
+          peer_frame_max_ = std::max<std::size_t>(value, kFrameBytesMax);
+          break;
+        default:
+          break;
+      }
+    }
+    frame(kSettings, kAck, 0, "");
+    send_waiting_bodies();
+    if (freed_) freed_();
+  }
+
+  void on_window(std::uint32_t id, std::string_view payload) {
+    if (payload.size() != 4) return;
+    const std::int64_t more = big_endian(payload) & 0x7fffffff;
+    if (id == 0) {
+      window_ += more;
+      return send_waiting_bodies();
+    }
+    const auto found = calls_.find(id);
+    if (found == calls_.end()) return;
+    found->second->window += more;
+    send_body(id, *found->second);
+  }
+
+  /// What the server had not begun is told so; what it had begun ends here as usual.
+  void on_go_away(std::string_view payload) {
+    leaving_ = true;
+    const auto last = payload.size() >= 4 ? big_endian(payload.substr(0, 4)) & 0x7fffffff : 0;
+    for (auto& [id, call] : calls_) {
+      if (id <= last) continue;
+      call->untouched = true;
+      finish(*call, Error{Code::kUnavailable, "the server is closing the connection"});
+    }
+    if (calls_.empty()) lost("the server closed the connection");
+    if (freed_) freed_();
+  }
+
+  // ------------------------------------------------------------------------------------------------- ends
+
+  void finish(Call& call, std::optional<Error> error) {
+    if (call.ended) return;
+    call.ended = true;
+    call.error = std::move(error);
+    if (!call.waiter) return;
+    // Posted: the coroutine that goes on may start requests, and change what is being gone over here.
+    asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
+  }
+
+  void lost(std::string_view why) {
+    if (std::exchange(failed_, true)) return;
+    stream_->close();
+    timer_.cancel();
+    for (auto& [id, call] : calls_) finish(*call, Error{Code::kUnavailable, std::string(why)});
+    if (freed_) freed_();
+  }
+
+  void look_later() {
+    timer_.expires_after(kLook);
+    timer_.async_wait([weak = weak_from_this()](const ErrorCode& error) {
+      const auto self = weak.lock();
+      if (error || !self || self->failed_) return;
+      self->look();
+      self->look_later();
+    });
+  }
+
+  void look() {
+    const auto now = Clock::now();
+    for (auto& [id, call] : calls_) {
+      if (call->ended || now < call->deadline) continue;
+      reset(id, kCancel);
+      finish(*call, Error{Code::kTimeout, "no answer in time"});
+    }
+    if (calls_.empty() || now - heard_ < kSilenceMax) return;
+    if (now - heard_ >= 2 * kSilenceMax) return lost("the server says nothing");
+    if (!std::exchange(asked_, true)) frame(kPing, 0, 0, "muster??");
+  }
+
+  std::shared_ptr<Stream> stream_;
+  std::string authority_, path_;
+  std::function<void()> freed_;
+  asio::steady_timer timer_;
+  HpackEncoder encoder_;
+  HpackDecoder decoder_;
+  std::map<std::uint32_t, Call*> calls_;
+  std::uint32_t next_stream_ = 1;
+  std::size_t streams_max_ = 100;         // until the server says otherwise
+  std::size_t peer_frame_max_ = kFrameBytesMax;
+  std::int64_t peer_window_ = kWindowFirst;
+  std::int64_t window_ = kWindowFirst;    // what we may still send on the connection
+  std::int64_t credit_ = 0;               // received and not yet given back
+  std::string block_;                     // a header block that goes on in the next frame
+  bool block_end_ = false;
+  std::string out_, writing_;
+  bool flushing_ = false, failed_ = false, leaving_ = false, asked_ = false;
+  Clock::time_point heard_ = Clock::now();
+};
+
+}  // namespace
+
+std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed) {
+  auto connection = std::make_shared<Connection>(std::move(stream), std::move(authority), std::move(path), std::move(freed));
+  connection->start();
+  return connection;
+}
+
+}  // namespace muster::net

@@ -1,0 +1,28 @@
+/// One HTTP/2 connection (RFC 9113) to a server that chose it in the TLS handshake: many requests at once over one socket. What is
+/// asked in one turn of the loop leaves in one write, and many answers come with one read, which is what makes thousands of small
+/// requests a second cheap. Whole requests and whole answers only; watches and upgrades keep connections of their own.
+/// Everything runs on the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "net/stream.h"
+
+namespace muster::net {
+
+class Http2Connection {
+ public:
+  virtual ~Http2Connection() = default;
+  /// How many more requests may begin now; 0 once the connection has failed or is on its way out.
+  [[nodiscard]] virtual std::size_t room() const = 0;
+  [[nodiscard]] virtual bool usable() const = 0;
+  /// Call only while there is room. `untouched` is set when the server has certainly not looked at the request.
+  virtual Task<Result<Response>> request(Request request, Duration timeout, bool& untouched) = 0;
+  virtual void close() = 0;
+};
+
+/// `freed` is called whenever there is more room than before. `path` goes before every target.
+std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed);
+
+}  // namespace muster::net

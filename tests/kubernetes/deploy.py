@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""deploy/ on a real API server: every manifest of kustomize, its overlays and the Helm chart is accepted; the webhook judges and fills in; `muster run`
+works with the account of a pod; moving pods between schedulers goes as docs/migrate.md says.
+"""
+import base64
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+import muster as muster_fixture  # noqa: E402
+import real_kubernetes  # noqa: E402
+from deployed import Checks, Deployed, until  # noqa: E402
+
+check = Checks()
+HELM = real_kubernetes.BIN / "helm-template"
+
+# As much of the Prometheus operator's kind as the API server needs to know it.
+SERVICE_MONITORS = {
+    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": {"plural": "servicemonitors", "singular": "servicemonitor", "kind": "ServiceMonitor"},
+             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+ALL_OF_IT = {"schedulerNames": ["muster", "volcano"], "schedulerConfig": "actions: \"enqueue, allocate\"\n", "hivedConfig": "physicalCluster: {}\n", "gangScheduler": "volcano",
+             "without": ["controllers"], "serviceMonitor": {"enabled": True}, "dashboard": True, "webhook": {"enabled": True, "caBundle": base64.b64encode(b"x").decode()},
+             "tolerations": [{"key": "gpu", "operator": "Exists"}], "nodeSelector": {"pool": "system"}, "imagePullSecrets": [{"name": "s"}], "t9kNamespace": False}
+
+
+def dry_run(cluster, what, manifests):
+    """Each by itself, so that one that is refused is named."""
+    wrong = []
+    for item in manifests:
+        # A namespace of a dry run does not exist for the next one.
+        done = cluster.real.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", input=json.dumps(item), check=False)
+        if done.returncode != 0:
+            wrong.append(f"{item['kind']}/{item['metadata']['name']}: {done.stderr.strip()}")
+    check(f"{what}: {len(manifests)} manifests accepted", manifests and not wrong, wrong)
+
+
+def manifests(cluster):
+    cluster.create(SERVICE_MONITORS)
+    until(lambda: cluster.real.api("GET", "/apis/monitoring.coreos.com/v1/servicemonitors"))
+    for folder in ("kustomize", "overlays/monitoring", "overlays/webhook"):
+        built = cluster.real.kubectl("kustomize", str(ROOT / "deploy" / folder), check=False)
+        check(f"kustomize builds deploy/{folder}", built.returncode == 0, built.stderr)
+        dry_run(cluster, f"deploy/{folder}", [m for m in yaml.safe_load_all(built.stdout) if m])
+    if not HELM.exists():
+        print("skipped: Helm's engine was not built (tools/kubernetes)")
+        return
+    cluster.real.api("POST", "/api/v1/namespaces", {"metadata": {"name": "charted"}})
+    for what, values in (("as it comes", {}), ("with everything", ALL_OF_IT)):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            yaml.safe_dump(values, file)
+            file.flush()
+            rendered = subprocess.run([HELM, ROOT / "deploy" / "helm" / "muster", "charted", file.name], text=True, capture_output=True)
+        check(f"the chart renders {what}", rendered.returncode == 0, rendered.stderr)
+        dry_run(cluster, f"the chart {what}", [m for m in yaml.safe_load_all(rendered.stdout) if m])
+
+
+def arguments_are_known(cluster):
+    """Every flag that deploy/ passes is one that `muster run` has."""
+    known = subprocess.run([muster_fixture.binary(), "run", "--help"], text=True, capture_output=True).stdout
+    texts = [p.read_text() for p in (ROOT / "deploy").rglob("*.yaml")]
+    used = {flag for text in texts for flag in re.findall(r"--[a-z][a-z-]+", text)} - {"--server-side"}
+    check("deploy/ passes only flags that exist", used and all(flag in known for flag in used), [flag for flag in used if flag not in known])
+
+
+JOB = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "hooked"},
+       "spec": {"runPolicy": {"schedulingPolicy": {"queue": "a"}},
+                "pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}}}}
+
+
+def webhook(cluster):
+    real, port = cluster.real, real_kubernetes.free_port()
+    script = ROOT / "deploy" / "overlays" / "webhook" / "certificate"
+    environment = {**os.environ, "KUBECONFIG": str(real.kubeconfig), "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}"}
+    for item in yaml.safe_load_all((ROOT / "deploy" / "overlays" / "webhook" / "webhook.yaml").read_text()):
+        # Nothing routes to Services here, so the server is told the address; and a webhook that does not answer must show.
+        for hook in item["webhooks"]:
+            hook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"}
+            hook["failurePolicy"] = "Fail"
+        cluster.create(item)
+    done = subprocess.run([script, "muster-system", "127.0.0.1"], env=environment, text=True, capture_output=True)
+    check("a certificate is made", done.returncode == 0, done.stderr)
+    secret = real.api("GET", "/api/v1/namespaces/muster-system/secrets/muster-webhook")["data"]
+    for name in ("tls.crt", "tls.key"):
+        (real.dir / name).write_bytes(base64.b64decode(secret[name]))
+    cluster.start("--without", "scheduler,controllers", "--webhook-listen", f"127.0.0.1:{port}", "--webhook-certificate", str(real.dir / "tls.crt"), "--webhook-key", str(real.dir / "tls.key"))
+    jobs = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
+    create = lambda: real.api("POST", jobs, JOB, check=False)  # noqa: E731
+    check("a good job is accepted", until(create), lambda: cluster.log()[-500:])
+    spec = real.api("GET", f"{jobs}/hooked")["spec"]["pytorchReplicaSpecs"]["Master"]
+    check("with its defaults filled in", spec.get("replicas") == 1 and spec.get("restartPolicy"), spec)
+    bad = json.loads(json.dumps(JOB))
+    bad["metadata"]["name"] = "bad"
+    bad["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = "other"
+    refused = real.kubectl("create", "-f", "-", input=json.dumps(bad), check=False)
+    check("a wrong one is refused with the reason", refused.returncode != 0 and "at least one container with name pytorch" in refused.stderr, refused.stderr)
+    moved = real.kubectl("patch", "pytorchjob", "hooked", "--type=merge", "-p", '{"spec":{"runPolicy":{"schedulingPolicy":{"queue":"b"}}}}', check=False)
+    check("its queue cannot be changed", moved.returncode != 0 and "immutable" in moved.stderr, moved.stderr)
+    real.kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "muster")
+    real.kubectl("delete", "pytorchjob", "hooked")
+    cluster.stop()
+
+
+def in_cluster(cluster):
+    """The account of a pod: its files where the kubelet would put them, in a mount namespace of the test's own."""
+    if os.geteuid() != 0:
+        print("skipped: a mount namespace needs root")
+        return
+    real, folder = cluster.real, cluster.real.dir / "account"
+    folder.mkdir()
+    (folder / "token").write_text(real.kubectl("-n", "muster-system", "create", "token", "muster").stdout.strip())
+    (folder / "ca.crt").write_text((real.dir / "certs" / "apiserver.crt").read_text())
+    (folder / "namespace").write_text("muster-system")
+    place = "/run/secrets/kubernetes.io/serviceaccount"
+    script = f"mount -t tmpfs none /run && mkdir -p {place} && mount --bind {folder} {place} && exec {muster_fixture.binary()} run --scheduler-name muster"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(real.port)}
+    log = open(real.dir / "muster.log", "ab")
+    process = subprocess.Popen(["unshare", "-m", "bash", "-c", script], env=environment, stdout=log, stderr=log)
+    cluster.started.append(process)
+    cluster.pod("inside")
+    check("muster run works with a pod's account", until(lambda: cluster.bound("inside")), lambda: cluster.log()[-1500:])
+    cluster.stop()
+    cluster.clear()
+
+
+def migrate(cluster):
+    """docs/migrate.md: pods of another scheduler's name are taken over as they are, and given back."""
+    first = cluster.start("--without", "controllers", "--scheduler-name", "muster")
+    cluster.pod("moved", scheduler="muster")
+    cluster.pod("not-yet", scheduler="volcano")
+    check("one queue moves, the other stays", until(lambda: cluster.bound("moved")) and not cluster.bound("not-yet"))
+    cluster.stop(first)
+    second = cluster.start("--without", "controllers", "--scheduler-name", "muster,volcano")
+    check("Volcano's pods are taken over as they are", until(lambda: cluster.bound("not-yet")), lambda: cluster.log()[-1000:])
+    cluster.stop(second)
+    third = cluster.start("--without", "controllers", "--scheduler-name", "muster")
+    cluster.await_start()
+    cluster.pod("back", scheduler="volcano")
+    cluster.pod("ours", scheduler="muster")
+    check("and given back", until(lambda: cluster.bound("ours")) and not cluster.bound("back"))
+    cluster.stop(third)
+    # The commands of the page, on the Deployment as it was applied.
+    for command in ("set env deploy/muster SCHEDULER_NAMES=muster,volcano", "set env deploy/muster SCHEDULER_NAMES=muster"):
+        done = cluster.real.kubectl("-n", "muster-system", *command.split(), check=False)
+        check(f"kubectl {command}", done.returncode == 0, done.stderr)
+    without = '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--without=controllers"}]'
+    again = '[{"op":"remove","path":"/spec/template/spec/containers/0/args/4"}]'
+    for patch in (without, again):
+        cluster.real.kubectl("-n", "muster-system", "patch", "deploy", "muster", "--type=json", "-p", patch)
+    args = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"]["template"]["spec"]["containers"][0]["args"]
+    check("the page's patches undo each other", len(args) == 4 and "--without=controllers" not in args, args)
+    cluster.clear()
+
+
+def main():
+    if not real_kubernetes.available():
+        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
+        return 0
+    with real_kubernetes.RealKubernetes(groups=True) as real:
+        cluster = Deployed(real)
+        check("the manifests of deploy/ are accepted", (applied := cluster.install()).returncode == 0, applied.stderr)
+        cluster.add_node("n0")
+        manifests(cluster)
+        arguments_are_known(cluster)
+        webhook(cluster)
+        in_cluster(cluster)
+        migrate(cluster)
+        if check.failed:
+            print(cluster.log()[-3000:])
+    return check.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
