@@ -45,10 +45,14 @@ def leaders_killed(cluster, rounds):
         if leader is None:
             left.append((name, "nobody leads"))
             break
-        # As many as are not bound between two looks.
-        gang(cluster, name, size, gpus=0)
-        until(lambda: bound_of(cluster, name) > 0, every=0.001)
+        cluster.group(name, size)
+        for k in range(size - 1):
+            cluster.pod(f"{name}-{k}", 0, group=name, labels={"gang": name})
+        watch = cluster.real.open(f"/api/v1/namespaces/default/pods?watch=true&fieldSelector=spec.nodeName%21%3D&labelSelector=gang%3D{name}&timeoutSeconds=60")
+        cluster.pod(f"{name}-last", 0, group=name, labels={"gang": name})
+        watch.readline()  # the first one is bound
         leader.send_signal(signal.SIGKILL)
+        watch.close()
         leader.wait()
         killed_in_the_middle += 0 < bound_of(cluster, name) < size
         replicas[replicas.index(leader)] = cluster.start("--leader-elect")

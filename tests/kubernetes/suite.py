@@ -222,6 +222,9 @@ def seldom(group, resource, verb):
     # The status of a job that has just gone is tried as an update of the job; objects that somebody changed are put right with a patch.
     if verb == "update" and resource.endswith("jobs"):
         return True
+    # What goes only when its owner is changed in the middle (a launcher Job, an autoscaler, T9k's group), or with an option of the job.
+    if verb == "delete" and group in ("batch", "autoscaling", "batch.tensorstack.dev", "scheduler.tensorstack.dev"):
+        return True
     # The lease: tests/kubernetes/faults.py.
     return verb == "patch" or group == "coordination.k8s.io"
 

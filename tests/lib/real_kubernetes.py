@@ -163,6 +163,11 @@ current-context: real
                 return self.api(method, path, body, patch, check)
             raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode(errors='replace')[:500]}") from None
 
+    def open(self, path):
+        """A stream of the server as admin, e.g. a watch."""
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers={"Authorization": f"Bearer {self.token}"})
+        return urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=90)
+
     def kubectl(self, *args, check=True, kubectl=None, **kwargs):
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.dir), "KUBECTL_KUBERC": "false"}
         return subprocess.run([str(kubectl or BIN / "kubectl"), *args], check=check, text=True, capture_output=True, env=environment, **kwargs)
