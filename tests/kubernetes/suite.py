@@ -225,8 +225,8 @@ def seldom(group, resource, verb):
     # What goes only when its owner is changed in the middle (a launcher Job, an autoscaler, T9k's group), or with an option of the job.
     if verb == "delete" and group in ("batch", "autoscaling", "batch.tensorstack.dev", "scheduler.tensorstack.dev"):
         return True
-    # Volcano's own Jobs: no scenario of theirs is played here.
-    if group == "batch.volcano.sh" and verb not in ("list", "watch"):
+    # Volcano's commands to queues: no scenario here sends one.
+    if group == "bus.volcano.sh":
         return True
     # The lease: tests/kubernetes/faults.py.
     return verb == "patch" or group == "coordination.k8s.io"
