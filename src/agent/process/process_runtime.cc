@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -125,7 +126,10 @@ class ProcessRuntime final : public Runtime {
     if (!translates_) co_return Result<void>();
     const NatConfig config{bridge_, fmt::format("{}/{}", ipv4_text(subnet_.base), subnet_.prefix)};
     Result<void> applied;
-    const auto work = [&applied, &config, &ports] { applied = apply_nat(config, ports); };
+    const auto work = [this, &applied, &config, &ports] {
+      const std::lock_guard lock(nat_mutex_);
+      if (!nat_removed_) applied = apply_nat(config, ports);
+    };
     co_await loop_.run_on_worker(work);
     co_return applied;
   }
@@ -164,7 +168,11 @@ class ProcessRuntime final : public Runtime {
       (void)send_message(keeper_.get(), json::Object{{"op", "exit"}}, {}, options_.directory);
       if (translates_) {
         const auto bridge = bridge_;
-        const auto forget = [bridge] { remove_nat(bridge); };
+        const auto forget = [this, bridge] {
+          const std::lock_guard lock(nat_mutex_);
+          nat_removed_ = true;
+          remove_nat(bridge);
+        };
         co_await loop_.run_on_worker(forget);
       }
       if (!bridge_.empty()) remove_link(bridge_);
@@ -715,6 +723,8 @@ class ProcessRuntime final : public Runtime {
   std::string bridge_;  // empty: pods share the machine's network
   std::uint32_t gateway_ = 0;
   bool translates_ = false;
+  std::mutex nat_mutex_;      // rules are written and removed on workers, one at a time
+  bool nat_removed_ = false;  // for good: a change that comes late must not write them again
   AddressPool pool_;
   Fd keeper_;
   std::map<std::string, ShimPtr> shims_;  // by pod uid
