@@ -541,7 +541,7 @@ class SchedulerImpl final : public Scheduler {
   void report() {
     const Duration now = env_.monotonic();
     for (auto& [key, noted] : std::exchange(waits_, {})) {
-      const engine::Wait& wait = noted.wait;
+      engine::Wait& wait = noted.wait;
       // While members keep arriving, every pod of the gang would be written again for each of them.
       const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers && now - noted.changed < options_.report_after;
       if (arriving && now - noted.since < kArrivingMax) {
