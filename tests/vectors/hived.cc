@@ -25,6 +25,9 @@ using json::Value;
 
 constexpr Time kNow{1'700'000'000'000'000};
 
+constexpr std::string_view kAssertions[] = {"bind", "preempt", "wait", "error", "configError", "ok", "state", "cells", "partial"};
+constexpr std::string_view kStateKeys[] = {"groups", "physicalCells", "virtualCells", "opportunisticCells", "internal", "partial"};
+
 Result<std::string> read_text(const std::string& path) {
   std::ifstream in(path);
   if (!in) return fail(Code::kNotFound, fmt::format("cannot read \"{}\"", path));
@@ -77,6 +80,8 @@ class Scenario {
     const Value& want_error = json::at(file_, "expectConfigError");
     if (!want_error.is_null()) {
       if (!error) add("load", "config error: " + json::text(want_error), "the configuration was accepted");
+      else ++(error->find(json::text(want_error)) != std::string::npos ? out_.exact : out_.equivalent);
+      if (error && out_.equivalent > 0) out_.first_equivalent = fmt::format("load: wanted {}, got {}", json::text(want_error), *error);
       return std::move(out_);
     }
     if (error) {
@@ -122,7 +127,24 @@ class Scenario {
     return std::nullopt;
   }
 
+  /// An assertion that this runner does not know must not pass unseen.
+  void check_known(const Value& expect) {
+    for (const auto& member : json::as_object(expect)) {
+      const std::string_view key = member.key();
+      if (key == "anyOf") {
+        for (const Value& one : json::as_array(member.value())) check_known(one);
+      } else if (std::find(std::begin(kAssertions), std::end(kAssertions), key) == std::end(kAssertions)) {
+        add(step_, "an assertion of the format", fmt::format("unknown \"{}\"", key));
+      }
+    }
+    for (const auto& member : json::as_object(json::at(expect, "state"))) {
+      const std::string_view key = member.key();
+      if (std::find(std::begin(kStateKeys), std::end(kStateKeys), key) == std::end(kStateKeys)) add(step_, "a part of the state", fmt::format("unknown \"{}\"", key));
+    }
+  }
+
   void step(const Value& s) {
+    check_known(json::at(s, "expect"));
     const std::string op = json::text(json::at(s, "op"));
     const std::string pod = json::text(json::at(s, "pod"));
     const Value& expect = json::at(s, "expect");
@@ -330,7 +352,7 @@ class Scenario {
     }
     for (const std::string& name : replay) {
       Pod& pod = pods_[name];
-      if (!pod.bind_text) continue;
+      if (!pod.bind_text) continue;  // deleted, or never bound
       // Only what stands on the pod survives.
       auto spec = hived::parse_scheduling_spec(pod.annotation, pod.ns, name);
       auto bind = hived::parse_bind_info(*pod.bind_text);

@@ -145,7 +145,20 @@ class Run {
     return std::nullopt;
   }
 
+  /// An assertion that this runner does not know must not pass unseen.
+  void check_known(const Value& expect) {
+    for (const auto& member : json::as_object(expect)) {
+      const std::string_view key = member.key();
+      if (key == "anyOf") {
+        for (const Value& one : json::as_array(member.value())) check_known(one);
+      } else if (key != "status" && key != "contentType" && key != "body" && key != "k8sBindings" && key != "ok") {
+        add(step_, "an assertion of the format", fmt::format("unknown \"{}\"", key));
+      }
+    }
+  }
+
   void step(const Value& s) {
+    check_known(json::at(s, "expect"));
     const std::string op = json::text(json::at(s, "op"));
     const Value& node = json::at(s, "node");
     const std::string node_name = node.is_string() ? json::text(node) : json::text(json::at(node, "name"));

@@ -214,40 +214,62 @@ std::string one_cell(const std::string& where, const Value& want, const Value& g
   return "";
 }
 
-/// `want` names cells as a list of keys, a list of objects with an address, or a map from key to fields.
-std::string cell_list(const std::string& where, const Value& want, const Object& got) {
-  const auto find = [&](std::string_view key) -> const Value* {
-    if (const Value* exact = got.if_contains(key)) return exact;
-    for (const auto& member : got) {
+/// `want` names cells as a list of keys, a list of objects with an address, a map from key to fields, or any of these below
+/// names of chains, virtual clusters and levels.
+class CellList {
+ public:
+  CellList(std::string where, const Object& got) : where_(std::move(where)), got_(got) {}
+
+  std::string compare(const Value& want) {
+    walk(want);
+    if (wrong_.empty() && count_ != got_.size()) wrong_ = where_ + " has " + std::to_string(got_.size()) + " cells, want " + std::to_string(count_);
+    return wrong_;
+  }
+
+ private:
+  const Value* find(std::string_view key) const {
+    if (const Value* exact = got_.if_contains(key)) return exact;
+    for (const auto& member : got_) {
       if (json::as_string(json::at(member.value(), "address")) == key) return &member.value();
     }
     return nullptr;
-  };
-  std::size_t count = 0;
-  const auto one = [&](std::string_view key, const Value& fields) -> std::string {
-    ++count;
+  }
+
+  void one(std::string_view key, const Value& fields) {
+    ++count_;
     const Value* cell = find(key);
-    return cell == nullptr ? where + " lacks " + std::string(key) : one_cell(where + "." + std::string(key), fields, *cell);
-  };
-  std::string wrong;
-  for (const auto& member : json::as_object(want)) {
-    if (wrong.empty()) wrong = one(member.key(), member.value());
+    wrong_ = cell == nullptr ? where_ + " lacks " + std::string(key) : one_cell(where_ + "." + std::string(key), fields, *cell);
   }
-  for (const Value& item : json::as_array(want)) {
-    if (!wrong.empty()) break;
-    const Value& address = json::at(item, "address").is_null() ? json::at(item, "cellAddress") : json::at(item, "address");
-    wrong = item.is_string() ? one(json::as_string(item), Value(nullptr)) : one(json::as_string(address), item);
+
+  void walk(const Value& want) {
+    if (want.is_string()) one(json::as_string(want), Value(nullptr));
+    for (const Value& item : json::as_array(want)) {
+      if (wrong_.empty()) walk(item);
+    }
+    const Object& object = json::as_object(want);
+    for (const char* key : {"address", "cellAddress"}) {
+      if (const Value* address = object.if_contains(key); address != nullptr && address->is_string()) return one(json::as_string(*address), want);
+    }
+    for (const auto& member : object) {
+      if (!wrong_.empty()) return;
+      if (find(member.key()) != nullptr) one(member.key(), member.value());
+      else if (member.value().is_array() || member.value().is_object()) walk(member.value());
+      else wrong_ = where_ + " lacks " + std::string(member.key());
+    }
   }
-  if (wrong.empty() && count != got.size()) wrong = where + " has " + std::to_string(got.size()) + " cells, want " + std::to_string(count);
-  return wrong;
-}
+
+  std::string where_;
+  const Object& got_;
+  std::size_t count_ = 0;
+  std::string wrong_;
+};
 
 }  // namespace
 
 std::string cells_difference(const Value& want, const Value& got) {
   for (const auto& member : json::as_object(want)) {
     const bool virt = std::string_view(member.key()).find("irtual") != std::string_view::npos;
-    const std::string wrong = cell_list(std::string(member.key()), member.value(), json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells")));
+    const std::string wrong = CellList(std::string(member.key()), json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells"))).compare(member.value());
     if (!wrong.empty()) return wrong;
   }
   return "";
