@@ -1,6 +1,6 @@
 // dst_cells [--seed N] [--events N] [--seconds N] [--large] [--verbose]
 //
-// Without --seed: worlds of 300 events each from seed 1 on, until --seconds (35) or --events are over. The first failure is
+// Without --seed: worlds of 300 events each from seed 1 on, until --seconds (35) or --events are over, whichever comes first. The first failure is
 // minimised (events dropped while it still fails) and printed with the command that replays it.
 
 #include <fmt/core.h>
@@ -91,7 +91,7 @@ int main_with(int argc, char** argv) {
     if (!wrong.empty()) return minimise(s, big, events);
     done += events.size();
     ++worlds;
-    if (seed != 0 || (limit != 0 && done >= limit) || (limit == 0 && elapsed() > static_cast<double>(seconds))) break;
+    if (seed != 0 || (limit != 0 && done >= limit) || elapsed() > static_cast<double>(seconds)) break;
   }
   fmt::print("{} events in {} worlds, {:.1f} s: all invariants held\n", done, worlds, elapsed());
   return 0;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "check.h"
 #include "world.h"
@@ -132,6 +133,121 @@ RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::ui
     RC_ASSERT(std::find(suggested.begin(), suggested.end(), one.node) != suggested.end());
     RC_ASSERT(std::find(used.begin(), used.end(), one.node) == used.end());
     used.push_back(one.node);
+  }
+}
+
+/// Whether a wanted virtual cell can be given the physical cell, trying every assignment of its wanted children.
+class Exhaustive {
+ public:
+  Exhaustive(const Cells& cells, const std::set<std::string>& suggested) : cells_(cells), suggested_(suggested) {}
+
+  void want(Index leaf) {
+    for (Index cell = leaf; cell != kNone; cell = cells_.v(cell).parent) wanted_.insert(cell);
+  }
+
+  bool fits(Index v, Index p) const {
+    if (cells_.v(v).physical != kNone || cells_.p(p).virt != kNone) {
+      if (cells_.v(v).physical != p) return false;
+    } else if (!usable(p)) {
+      return false;
+    }
+    std::vector<Index> children;
+    for (const Index child : cells_.children(cells_.v(v))) {
+      if (wanted_.contains(child)) children.push_back(child);
+    }
+    std::set<Index> taken;
+    return assign(children, 0, p, taken);
+  }
+
+ private:
+  bool usable(Index p) const {
+    const auto nodes = cells_.nodes_of(cells_.p(p));
+    if (nodes.size() == 1 && !cells_.p(p).healthy) return false;
+    return std::any_of(nodes.begin(), nodes.end(), [&](Index n) { return suggested_.contains(cells_.nodes[static_cast<std::size_t>(n)].name); });
+  }
+
+  bool assign(const std::vector<Index>& children, std::size_t i, Index parent, std::set<Index>& taken) const {
+    if (i == children.size()) return true;
+    for (const Index candidate : cells_.children(cells_.p(parent))) {
+      if (taken.contains(candidate) || !fits(children[i], candidate)) continue;
+      taken.insert(candidate);
+      if (assign(children, i + 1, parent, taken)) return true;
+      taken.erase(candidate);
+    }
+    return false;
+  }
+
+  const Cells& cells_;
+  const std::set<std::string>& suggested_;
+  std::set<Index> wanted_;
+};
+
+/// A pinned tree of any shape, some of it in use; gangs of mixed sizes; some nodes bad or not suggested. The virtual placement
+/// is the search's own; if it cannot be mapped, no assignment of siblings maps it.
+RC_GTEST_PROP(CellMapping, SiblingsAreMappedWheneverExhaustiveSearchCan, (std::uint32_t seed)) {
+  Random random(seed);
+  Config config;
+  const auto wide = [&] { return 1 + static_cast<std::int32_t>(random.below(3)); };
+  config.cell_types = {{"SWITCH", "GPU", wide(), false, 0}, {"NODE", "SWITCH", wide(), true, 0}, {"ROW", "NODE", wide(), false, 0}, {"RACK", "ROW", wide() + 1, false, 0}};
+  PhysicalCellSpec rack;
+  rack.type = "RACK";
+  rack.pinned_id = "pin";
+  int n = 0;
+  for (std::int32_t r = 0; r < config.cell_types[3].child_number; ++r) {
+    PhysicalCellSpec row;
+    for (std::int32_t k = 0; k < config.cell_types[2].child_number; ++k) {
+      PhysicalCellSpec node;
+      node.address = "n" + std::to_string(n++);
+      row.children.push_back(node);
+    }
+    rack.children.push_back(row);
+  }
+  config.physical_cells = {rack};
+  config.virtual_clusters = {{"a", {}, {{"pin", 0}}, 0}};
+  auto cells = CellAllocator::create(config, Options{true, false});
+  RC_ASSERT(cells.has_value());
+  for (int i = 0; i < n; ++i) {
+    if (random.chance(15)) cells->set_node("n" + std::to_string(i), false);
+  }
+  std::set<std::string> suggested;
+  std::vector<std::string> list;
+  for (int i = 0; i < n; ++i) {
+    if (random.chance(70)) list.push_back("n" + std::to_string(i));
+  }
+  suggested.insert(list.begin(), list.end());
+  for (int i = 0; i < 6; ++i) {
+    PodSpec spec;
+    spec.vc = "a";
+    spec.priority = random.chance(20) ? -1 : 0;
+    if (spec.priority == 0) spec.pinned_cell = "pin";
+    spec.ignore_suggested = i % 2 == 0;
+    spec.group = "g" + std::to_string(i);
+    spec.members = {{wide(), wide()}, {1, wide()}};
+    spec.leaves = spec.members[0].leaves;
+    const PodRef pod{spec.group, "ns/" + spec.group};
+    const std::set<std::string> everywhere = [&] {
+      std::set<std::string> all;
+      for (int k = 0; k < n; ++k) all.insert("n" + std::to_string(k));
+      return all;
+    }();
+    const Decision decision = cells->schedule({pod, spec, Phase::kFiltering, &list, kNow});
+    if (decision.kind == Decision::Kind::kBind) {
+      RC_ASSERT(cells->add_allocated(pod, spec, decision.bind, kNow).has_value());
+      RC_ASSERT(check_books(*cells) == "");
+      continue;
+    }
+    const auto json = decision.reason.find("(virtual placement : ");
+    if (json == std::string::npos) continue;
+    Exhaustive search(cells->cells(), spec.ignore_suggested ? everywhere : suggested);
+    std::size_t wanted = 0;
+    for (std::size_t v = 0; v < cells->cells().virtuals.size(); ++v) {
+      if (cells->cells().virtuals[v].level != 1 || decision.reason.find('"' + cells->cells().virtual_address[v] + '"', json) == std::string::npos) continue;
+      search.want(static_cast<Index>(v));
+      ++wanted;
+    }
+    RC_ASSERT(wanted > 0);
+    const Index root = cells->cells().vcs[0].pinned[0].root;
+    RC_ASSERT(!search.fits(root, cells->cells().v(root).physical));
   }
 }
 

@@ -32,6 +32,10 @@ void add_owned(Config& config, std::size_t vc, const ChainShape& shape, std::int
   config.virtual_clusters[vc].cells.push_back(spec);
 }
 
+/// A pod bound after its gang was downgraded carries no guarantee; what a rebuild makes of the gang depends on which pod is
+/// listed first.
+bool bound_guaranteed(const BindInfo& bind) { return !bind.group->front().pods.front().preassigned_types.front().empty(); }
+
 }  // namespace
 
 Config random_config(Random& random, bool large) {
@@ -276,6 +280,7 @@ std::string World::restart(Random& random, bool change) {
   // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well.
   bool clean = !change && std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
   for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && (group->has_virtual || group->priority < 0);
+  for (const Pod& pod : pods_) clean = clean && (!pod.bind || pod.spec.priority < 0 || bound_guaranteed(*pod.bind));
   std::map<std::string, bool> health;
   for (const Node& node : made->cells().nodes) {
     const auto old = health_.find(node.name);
@@ -301,10 +306,89 @@ std::string World::restart(Random& random, bool change) {
   return differs;
 }
 
+namespace {
+
+/// A pod as large as one cell of a view.
+struct Claim {
+  PodSpec spec;
+  std::string what;
+};
+
+std::vector<Claim> claims_of(const Cells& cells, const VirtualCluster& vc) {
+  std::vector<Claim> out;
+  const auto add = [&](const View& view, const std::string& leaf_type, const std::string& pinned) {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(view.size()); ++i) {
+      Claim claim;
+      claim.spec.vc = vc.name;
+      claim.spec.priority = kMaxPriority;
+      claim.spec.leaf_type = leaf_type;
+      claim.spec.pinned_cell = pinned;
+      claim.spec.leaves = view.entry(i).total;
+      claim.what = cells.vaddress(view.entry(i).cell);
+      if (claim.spec.leaves > 0) out.push_back(std::move(claim));
+    }
+  };
+  for (const Holding& holding : vc.holdings) {
+    if (holding.has_cells) add(*holding.view, cells.type(cells.chain(holding.chain).leaf_type).name, "");
+  }
+  for (const PinnedHolding& pinned : vc.pinned) add(*pinned.view, "", pinned.id);
+  // Large ones first: a small pod may sit in a large cell.
+  std::stable_sort(out.begin(), out.end(), [](const Claim& a, const Claim& b) { return a.spec.leaves > b.spec.leaves; });
+  return out;
+}
+
+}  // namespace
+
+std::string World::claim_everything() const {
+  auto made = CellAllocator::create(config_, {});
+  if (!made) return "";
+  for (const auto& [name, healthy] : health_) made->set_node(name, true);
+  std::map<std::string, const Pod*> running;
+  for (const Pod& pod : pods_) {
+    if (!pod.bind || !made->add_allocated(pod.ref, pod.spec, *pod.bind, kNow)) continue;
+    running[pod.ref.uid] = &pod;
+  }
+  const auto end = [&](const std::string& uid) {
+    const auto found = running.find(uid);
+    if (found == running.end()) return;
+    (void)made->delete_allocated(found->second->ref, found->second->spec, *found->second->bind);
+    running.erase(found);
+  };
+  for (const Pod& pod : pods_) {
+    if (pod.spec.priority == kMaxPriority) end(pod.ref.uid);  // nobody ranks above them
+  }
+  int number = 0;
+  for (const VirtualClusterSpec& owner : config_.virtual_clusters) {
+    for (Claim& claim : claims_of(made->cells(), made->cells().vc(made->cells().find_vc(owner.name)))) {
+      claim.spec.group = fmt::format("claim-{}", number++);
+      claim.spec.members = {{1, claim.spec.leaves}};
+      const PodRef ref{claim.spec.group, "ns/" + claim.spec.group};
+      bool bound = false;
+      std::string reason = "it preempts without end";
+      for (std::size_t round = 0; round <= pods_.size() && !bound; ++round) {
+        const Decision decision = made->schedule({ref, claim.spec, Phase::kPreempting, nullptr, kNow});
+        if (decision.kind == Decision::Kind::kPreempt) {
+          for (const Victims& victims : decision.victims) {
+            for (const PodRef& victim : victims.pods) end(victim.uid);
+          }
+          continue;
+        }
+        bound = decision.kind == Decision::Kind::kBind && made->add_allocated(ref, claim.spec, decision.bind, kNow).has_value();
+        reason = decision.reason;
+        if (!bound) break;
+      }
+      if (!bound) return fmt::format("{} cannot get {} ({} leaf cells): {}", owner.name, claim.what, claim.spec.leaves, reason);
+    }
+  }
+  const std::string wrong = check_leaves(*made);
+  return wrong.empty() ? check_books(*made) : wrong;
+}
+
 std::string World::check(Random& random) {
   std::string wrong = check_leaves(*allocator_);
   if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_books(*allocator_);
   if (wrong.empty() && (!large_ || random.chance(10))) wrong = check_promises(*allocator_);
+  if (wrong.empty() && !large_ && random.chance(3)) wrong = claim_everything();
   // The pods' own annotations agree with the books: no device twice.
   std::map<std::pair<std::string, std::int32_t>, std::string> devices;
   if (!random.chance(20)) return wrong;

@@ -39,6 +39,8 @@ class World {
   void remove_some(Random& random);
   void toggle_node(Random& random);
   std::string restart(Random& random, bool change);
+  /// Every virtual cluster asks for all it was promised, at once and with the highest priority, and gets it.
+  std::string claim_everything() const;
   std::string check(Random& random);
   void say(const std::string& text) const;
 

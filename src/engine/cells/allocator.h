@@ -154,6 +154,8 @@ class CellAllocator {
 
   /// For people, when a gang waits: what it needs, what there is, who holds it. Looks at the nodes of the view; not for hot paths.
   std::string explain(const PodSpec& spec) const;
+  /// Whether the gang would find room in its virtual cluster's cells (opportunistic: anywhere) if nobody else used them.
+  bool could_hold(const PodSpec& spec) const;
 
   const Cells& cells() const { return cells_; }
   /// Known gangs by name.
@@ -219,13 +221,23 @@ class CellAllocator {
   void split_to(Index cell, std::int32_t from, std::vector<std::vector<Index>>& free) const;
   std::string virtual_placement_json(const Placement& placement) const;
 
+  // explain.cc
+  struct Place {
+    const View* view;
+    bool physical;
+    std::string where;
+  };
+  /// The views a gang may be placed on.
+  std::vector<Place> places(const PodSpec& spec) const;
+  std::string explain_place(const Place& place, std::int32_t largest) const;
+
   // groups.cc
   Index new_group(const PodSpec& spec, GroupState state);
   void drop_group(Index group);
   Index rebind(Index leaf, Index virtual_leaf, std::int32_t priority);
   bool create_preempting(const ScheduleRequest& request, const Placement& placement);
   void cancel_preempting(Index group);
-  void create_allocated(const PodSpec& spec, const BindInfo& bind, Time now);
+  Index create_allocated(const PodSpec& spec, const BindInfo& bind, Time now);
   Index find_virtual(const Group& group, const PodSpec& spec, Index leaf, const std::string& preassigned_type, bool& downgrade);
   Index inverse_map(Index physical_cell, const std::vector<Index>& list, const RootList* roots, std::int32_t preassigned_level, std::int32_t priority, Index vc, bool healthy);
   Index choose_virtual(std::span<const Index> list, const RootList* roots, std::int32_t priority) const;

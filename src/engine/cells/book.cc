@@ -426,15 +426,17 @@ void Cells::unmark_released_bad(Index cell) {
 
 Index Cells::choose_doomed(const Chain& k, std::int32_t level) const {
   // A doomed cell of several nodes can be used through its healthy ones, so it must not open a larger cell that is promised to
-  // somebody. If every bad cell does, the first.
-  for (const Index cell : k.bad_free[at(level)]) {
+  // somebody. A bad node serves nobody: the first is as good as any. If every bad cell opens a promised one, the first.
+  const std::vector<Index>& bad = k.bad_free[at(level)];
+  if (!type(p(bad.front()).type).multi_node) return bad.front();
+  for (const Index cell : bad) {
     bool safe = true;
     for (Index above = p(cell).parent; safe && above != kNone && !p(above).split; above = p(above).parent) {
       safe = k.total_left[at(p(above).level)] > k.all_vc_free[at(p(above).level)];
     }
     if (safe) return cell;
   }
-  return k.bad_free[at(level)].front();
+  return bad.front();
 }
 
 void Cells::bind_doomed(Index chain_number, std::int32_t level) {

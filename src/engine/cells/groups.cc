@@ -12,16 +12,6 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// Whether the pod was bound without a guarantee.
-bool bound_opportunistic(const BindInfo& bind, std::int32_t slot) {
-  for (const MemberPlacement& member : *bind.group) {
-    if (at(slot) >= member.pods.size() || member.pods[0].leaves.size() != bind.leaves.size()) continue;
-    const std::vector<std::string>& types = member.pods[at(slot)].preassigned_types;
-    return !types.empty() && types[0].empty();
-  }
-  return false;
-}
-
 }  // namespace
 
 std::string_view to_string(GroupState state) {
@@ -257,15 +247,11 @@ Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& 
   const PhysicalCell& c = cells_.p(physical_cell);
   if (c.virt != kNone) {
     const VirtualCell& bound = cells_.v(c.virt);
+    if (bound.vc == vc) return c.virt;
+    // Bound for another virtual cluster. If only because it is bad, that one can be shown another bad cell.
     const Index root = cells_.v(bound.root).physical;
-    if (bound.vc != vc || cells_.v(bound.root).level != preassigned_level) {
-      // Bound for another promise. If only because it is bad, that one can be shown another bad cell.
-      const bool idle = cells_.v(bound.root).priority < 0 && cells_.in_list(root, kDoomedList);
-      if (!idle) return bound.vc == vc ? c.virt : kNone;
-      cells_.release_doomed(root);
-    } else {
-      return c.virt;
-    }
+    if (cells_.v(bound.root).priority >= 0 || !cells_.in_list(root, kDoomedList)) return kNone;
+    cells_.release_doomed(root);
   }
   if (cells_.p(physical_cell).level == preassigned_level) {
     const Index chosen = choose_virtual(list, roots, priority);
@@ -310,7 +296,7 @@ Index CellAllocator::find_virtual(const Group& group, const PodSpec& spec, Index
   return found;
 }
 
-void CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind, Time now) {
+Index CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind, Time now) {
   const Index index = new_group(spec, GroupState::kAllocated);
   Group& group = *groups_[at(index)];
   group.has_virtual = true;
@@ -365,6 +351,7 @@ void CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind, 
     }
   }
   if (downgrade) lazy_preempt(index, group.name, now);
+  return index;
 }
 
 std::int32_t CellAllocator::find_slot(const BindInfo& bind) {
@@ -386,8 +373,7 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod, const PodSpec& spec
   }
   Index index = group_index(spec.group);
   if (index == kNone) {
-    create_allocated(spec, bind, now);
-    index = group_index(spec.group);
+    index = create_allocated(spec, bind, now);
   } else if (groups_[at(index)]->state == GroupState::kPreempting) {
     Group& group = *groups_[at(index)];
     for (const Group::Member& member : group.members) {
@@ -400,10 +386,6 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod, const PodSpec& spec
     }
     group.state = GroupState::kAllocated;
     group.preempting_pods.clear();
-  } else if (groups_[at(index)]->has_virtual && bound_opportunistic(bind, slot)) {
-    // Recovery met an older pod of the gang first, bound before the gang was downgraded. A downgrade is for good, whichever
-    // pod is listed first.
-    lazy_preempt(index, spec.group, now);
   }
   Group& group = *groups_[at(index)];
   for (Group::Member& member : group.members) {

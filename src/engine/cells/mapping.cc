@@ -228,9 +228,18 @@ bool CellAllocator::relaxed_buddy(Index vertex, Index chain, std::int32_t want, 
     expanded.insert(expanded.end(), present.begin(), present.end());
     free[at(want)] = std::move(expanded);
     const Index cell = map_one(vertex, free[at(want)]);
-    if (cell != kNone && all_may_stay_split) {
-      remove_from(free[at(want)], cell);
-      return true;
+    if (all_may_stay_split) {
+      if (cell != kNone) {
+        remove_from(free[at(want)], cell);
+        return true;
+      }
+      // Nothing usable in them, but they stay open; what they held is no longer there to be split.
+      inside = count;
+      for (std::int32_t level = l; level > want; --level) {
+        splittable[at(level)] -= static_cast<std::int32_t>(inside);
+        inside *= static_cast<std::int64_t>(cells_.children(cells_.p(k.full[at(level)][0])).size());
+      }
+      continue;
     }
     free[at(l)] = larger;
     free[at(want)] = present;
