@@ -183,6 +183,11 @@ std::vector<std::string> Groups::keys() const {
   return out;
 }
 
+std::size_t Groups::member_count(const std::string& key) const {
+  const auto found = groups_.find(key);
+  return found == groups_.end() ? 0 : found->second.members.size();
+}
+
 std::vector<std::string> Groups::unbound_members(const std::string& key) const {
   std::vector<std::string> out;
   const auto found = groups_.find(key);

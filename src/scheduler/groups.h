@@ -40,6 +40,7 @@ class Groups {
   [[nodiscard]] std::string disagreement(const std::string& key) const;
   /// What its owner reads: Kubernetes' own groups say how many of minCount could be placed.
   [[nodiscard]] std::string story(const std::string& key, const engine::Refusal& refusal, const std::string& message) const;
+  [[nodiscard]] std::size_t member_count(const std::string& key) const;
 
   void phase_changed(const engine::PhaseChange& change);
   void waits(const std::string& key, const engine::Refusal& refusal, const std::string& message);

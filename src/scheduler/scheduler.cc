@@ -110,6 +110,7 @@ class SchedulerImpl final : public Scheduler {
     gather_.reset();
     wake_timer_.reset();
     report_timer_.reset();
+    cell_timer_.reset();
     quick_.stop();
     slow_.stop();
     groups_.stop();
@@ -132,17 +133,20 @@ class SchedulerImpl final : public Scheduler {
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
     if (!cells_) {
-      auto fresh = CellQueue::create(config);
+      auto fresh = CellQueue::create(config, options_.engine.device_resource);
       if (!fresh) return fail(fresh.error());
       cells_ = std::move(*fresh);
       for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) {
         const engine::Node translated = translate_node(*node, translate_);
         cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
       }
+      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) cells_->queue_seen(translate_queue(*queue));
+      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects()) cells_->queue_seen(translate_t9k_queue(*queue));
       for (const auto& [key, pod] : pods_->objects()) pod_seen(*pod);
     } else {
       auto changed = cells_->reconfigure(config, env_.now());
       if (!changed) return changed;
+      reapply_waiting();  // queues may belong to other virtual clusters now
     }
     wake();
     return {};
@@ -212,17 +216,35 @@ class SchedulerImpl final : public Scheduler {
                            const bool volcano = options_.engine.policy == engine::Policy::kVolcano;
                            if (new_object && kube::name_of(*new_object) == "root" && !volcano) return;
                            if (new_object) {
-                             apply(engine::QueueUpsert{translate_queue(*new_object)});
+                             apply_queue(translate_queue(*new_object));
                              groups_.queue_changed(std::string(kube::name_of(*new_object)));
                            } else if (kube::name_of(*old_object) == fallback.name) {
                              apply(engine::QueueUpsert{fallback});
                            } else {
-                             apply(engine::QueueRemove{std::string(kube::name_of(*old_object))});
+                             remove_queue(std::string(kube::name_of(*old_object)));
                            }
                          },
                          [this] { wake(); }});
-    watch(kT9kQueues, [](const json::Value& queue) { return engine::Event(engine::QueueUpsert{translate_t9k_queue(queue)}); },
-          [](const json::Value& queue) { return engine::Event(engine::QueueRemove{translate_t9k_queue(queue).name}); });
+    client::Informer& t9k = informers_.get(kT9kQueues);
+    track(t9k);
+    t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                        if (new_object) apply_queue(translate_t9k_queue(*new_object));
+                        else remove_queue(translate_t9k_queue(*old_object).name);
+                      },
+                      [this] { wake(); }});
+  }
+
+  void apply_queue(const engine::Queue& queue) {
+    if (cells_ && cells_->queue_seen(queue)) reapply_waiting();
+    apply(engine::QueueUpsert{queue});
+  }
+
+  void remove_queue(const std::string& name) {
+    if (cells_) {
+      cells_->queue_gone(name);
+      reapply_waiting();
+    }
+    apply(engine::QueueRemove{name});
   }
 
   void watch_groups(const client::Resource& resource, GroupKind kind) {
@@ -234,6 +256,7 @@ class SchedulerImpl final : public Scheduler {
                              if (new_object) {
                                groups_.group_seen(key, kind, resource, new_object);
                                apply_group(key);
+                               if (cells_ && (!old_object || !json::equal(json::at(*old_object, "spec"), json::at(*new_object, "spec")))) reapply_members(key);
                              } else {
                                groups_.group_gone(key);
                                apply(engine::GroupRemove{key});
@@ -266,27 +289,84 @@ class SchedulerImpl final : public Scheduler {
     engine::Pod translated = translate_pod(pod, translate_);
     const bool raised = groups_.pod_seen(translated, pod);
     complete(translated, pod);
-    if (cells_ && translated.ours) by_cells(translated, pod);
+    // Cells are told of pods only when nodes, queues and gangs are known, and of everybody who holds some.
+    if (cells_ && started_ && (translated.ours || !translated.node.empty())) by_cells(translated, pod);
     apply(engine::PodUpsert{std::move(translated)});
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
   /// In a cluster of cells GPUs are handed out by virtual cluster alone; the engine places what needs none.
   void by_cells(engine::Pod& pod, const json::Value& object) {
-    if (CellQueue::wants_cells(object)) {
-      cells_->pod_seen(object);
-      if (pod.node.empty()) {
-        pod.gated = true;
-        told_otherwise_.insert(pod.key);
-      }
+    if (pod.finished) {
+      cells_->pod_gone(pod.key);
       return;
     }
-    const auto requests = kube::pod_requests(object);
-    const auto gpus = requests.find(options_.engine.device_resource);
-    if (pod.node.empty() && gpus != requests.end() && gpus->second > 0) {
+    CellRequest request = cell_request(pod, object);
+    if (request.scheduling_spec.empty() && pod.device_share_milli > 0 && pod.node.empty()) {
       pod.gated = true;
-      report_unsupported(object, fmt::format("this cluster hands out {} by virtual cluster: say which with the annotation {}", gpus->first, hived::kSchedulingSpec));
+      report_unsupported(object, "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
+      return;
     }
+    if (request.scheduling_spec.empty() && request.leaves == 0) {
+      // It may be the one that its gang waits for.
+      if (!pod.group.empty() && pod.node.empty()) cells_->touch();
+      return;
+    }
+    if (request.scheduling_spec.empty() && request.virtual_cluster.empty() && pod.node.empty()) {
+      pod.gated = true;
+      cells_->pod_gone(pod.key);
+      report_unsupported(object, fmt::format("this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
+                                             "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
+                                             options_.engine.device_resource, cells_->virtual_clusters(), request.queue, hived::kSchedulingSpec));
+      return;
+    }
+    if (pod.node.empty()) {
+      if (pod.gated) {  // by its owner, or held after a failed binding
+        cells_->pod_gone(pod.key);
+        return;
+      }
+      pod.gated = true;
+      told_otherwise_.insert(pod.key);
+    }
+    cells_->pod_seen(request, env_.now());
+  }
+
+  CellRequest cell_request(const engine::Pod& pod, const json::Value& object) const {
+    CellRequest out;
+    out.ns = pod.ns;
+    out.name = std::string(kube::name_of(object));
+    out.uid = pod.uid;
+    out.node = pod.node;
+    out.scheduling_spec = std::string(kube::annotation(object, hived::kSchedulingSpec));
+    out.bind_info = std::string(kube::annotation(object, hived::kBindInfo));
+    out.device_indexes = pod.device_indexes;
+    const auto group = pod.group.empty() ? std::nullopt : groups_.translate(pod.group, translate_);
+    out.queue = group && !group->queue.empty() ? group->queue : pod.queue.empty() ? options_.engine.default_queue : pod.queue;
+    out.virtual_cluster = cells_->virtual_cluster_of(out.queue);
+    out.gang = pod.group;
+    for (const std::string& model : pod.device_models) {
+      if (out.leaf_type.empty() || cells_->has_leaf_type(model)) out.leaf_type = model;
+      if (cells_->has_leaf_type(model)) break;
+    }
+    for (const engine::Amount& amount : pod.requests) {
+      if (amount.name == options_.engine.device_resource) out.leaves = static_cast<std::int32_t>(amount.value);
+    }
+    out.priority = std::max(pod.priority, group ? group->priority : pod.priority);
+    out.created = group ? group->created : pod.created;
+    out.started = pod.started;
+    out.expected_duration = pod.expected_duration.count() > 0 || !group ? pod.expected_duration : group->expected_duration;
+    out.terminating = pod.terminating;
+    return out;
+  }
+
+  /// Why the gang of a pod without HiveD's annotation cannot start yet.
+  std::optional<std::string> gang_gate(const std::string& gang) const {
+    const auto group = groups_.translate(gang, translate_);
+    if (!group) return fmt::format("its gang {} is not known yet: no such PodGroup", gang_name(gang));
+    if (group->hold) return fmt::format("its gang {} is suspended", gang_name(gang));
+    const std::size_t here = groups_.member_count(gang);
+    if (here >= static_cast<std::size_t>(std::max(group->min_member, 0))) return std::nullopt;
+    return fmt::format("its gang {} has {} of {} pods", gang_name(gang), here, group->min_member);
   }
 
   void pod_gone(const json::Value& pod) {
@@ -330,8 +410,18 @@ class SchedulerImpl final : public Scheduler {
     if (const auto group = groups_.translate(key, translate_)) apply(engine::GroupUpsert{*group});
   }
 
+  /// Where a waiting pod without HiveD's annotation belongs is said by its gang's queue.
+  void reapply_members(const std::string& group) {
+    for (const std::string& pod : groups_.unbound_members(group)) reapply_pod(pod);
+    cells_->touch();
+  }
+
   void reapply_groups() {
     for (const std::string& key : groups_.keys()) apply_group(key);
+    reapply_waiting();
+  }
+
+  void reapply_waiting() {
     for (const auto& [key, pod] : pods_->objects()) {
       if (json::as_string(json::at(*pod, "spec", "nodeName")).empty()) pod_seen(*pod);
     }
@@ -364,6 +454,9 @@ class SchedulerImpl final : public Scheduler {
       if (!started_) {
         if (!std::all_of(followed_.begin(), followed_.end(), [](const client::Informer* informer) { return informer->synced(); })) return;
         started_ = true;
+        if (cells_) {
+          for (const auto& [key, pod] : pods_->objects()) pod_seen(*pod);
+        }
         log::info("scheduler", "started pods={} nodes={}", pods_->objects().size(), engine_.stats().nodes);
         groups_.ensure_default_queues(options_.engine.default_queue);
       }
@@ -390,7 +483,13 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void decide_cells() {
-    const CellPlan plan = cells_->decide(env_.now());
+    const CellPlan plan = cells_->decide(env_.now(), [this](const std::string& gang) { return gang_gate(gang); });
+    if (plan.wake) {
+      cell_timer_ = env_.after(std::max<Duration>(*plan.wake - env_.now(), kGather), [this] {
+        cells_->touch();
+        wake();
+      });
+    }
     for (const CellEvict& evict : plan.evicts) {
       engine::Evict out;
       out.pod = evict.pod;
@@ -408,6 +507,7 @@ class SchedulerImpl final : public Scheduler {
       annotations[hived::kBindInfo] = bind.bind_info;
       annotations[hived::kLeafCellIsolation] = bind.isolation;
       annotations[kGpuIndices] = bind.isolation;
+      if (!bind.scheduling_spec.empty()) annotations[hived::kSchedulingSpec] = bind.scheduling_spec;
       carry_out(out, std::move(annotations));
       reapply_pod(bind.pod);
     }
@@ -621,7 +721,7 @@ class SchedulerImpl final : public Scheduler {
   };
   std::map<std::string, Noted> waits_;  // not yet reported
   std::set<std::string> told_otherwise_;       // pods the engine only sees as gated: their reason is the cells' or ours
-  std::unique_ptr<Timer> gather_, wake_timer_, report_timer_;
+  std::unique_ptr<Timer> gather_, wake_timer_, report_timer_, cell_timer_;
   bool started_ = false, stopped_ = false;
 };
 
@@ -630,7 +730,7 @@ class SchedulerImpl final : public Scheduler {
 Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options) {
   std::unique_ptr<CellQueue> cells;
   if (options.cells) {
-    auto made = CellQueue::create(*options.cells);
+    auto made = CellQueue::create(*options.cells, options.engine.device_resource);
     if (!made) return fail(made.error());
     cells = std::move(*made);
   }
