@@ -33,8 +33,21 @@ Task<Result<void>> write_hived_config_map(client::Client& client, std::string te
   co_return Result<void>();
 }
 
-HivedLive::HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text)
-    : informers_(informers), scheduler_(scheduler), text_(std::move(text)), events_(client::make_event_recorder(env, client, "default-scheduler", "")) {}
+Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Options& options) {
+  const auto found = co_await read_hived_config_map(client);
+  if (!found) co_return fail(found.error());
+  if (!*found) co_return std::string();
+  auto config = hived::parse_config(**found);
+  if (!config) {
+    co_return fail(Code::kInvalid, fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it", kHivedNamespace, kHivedConfigMap, config.error().message));
+  }
+  for (const std::string& warning : config->warnings) log::warn("hived", "{}", warning);
+  options.cells = std::move(config->cells);
+  co_return **found;
+}
+
+HivedLive::HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text, const std::string& source)
+    : informers_(informers), scheduler_(scheduler), text_(std::move(text)), events_(client::make_event_recorder(env, client, source, "")) {}
 
 void HivedLive::start() {
   client::ListOptions options;

@@ -1,5 +1,5 @@
-/// The cells' configuration of the embedded cluster lives in ConfigMap kube-system/muster-hived: `up --hived-config` writes
-/// it, and who changes it there changes the cells of the running scheduler.
+/// The cells' configuration of a cluster lives in ConfigMap kube-system/muster-hived: `up --hived-config` writes it, and who
+/// changes it there changes the cells of the running scheduler, embedded or of `muster run`.
 #pragma once
 
 #include <memory>
@@ -23,10 +23,13 @@ Task<Result<std::optional<std::string>>> read_hived_config_map(client::Client& c
 /// Makes or changes the ConfigMap.
 Task<Result<void>> write_hived_config_map(client::Client& client, std::string text);
 
+/// Gives the options the cells that the cluster remembers, if any; the text of the configuration.
+Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Options& options);
+
 class HivedLive {
  public:
-  /// `text`: what the scheduler was started with.
-  HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text);
+  /// `text`: what the scheduler was started with. `source`: whom events name.
+  HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text, const std::string& source);
   /// After the scheduler's start.
   void start();
   Task<void> stop();

@@ -14,6 +14,7 @@
 #include "client/leader.h"
 #include "controllers/controllers.h"
 #include "main/flags.h"
+#include "main/hived_live.h"
 #include "main/listen.h"
 #include "main/metrics.h"
 #include "main/scheduler_component.h"
@@ -36,7 +37,8 @@ constexpr const char* kHelp =
     "  --context NAME           a context of that file\n"
     "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster)\n"
     "  --scheduler-config FILE  Volcano's scheduler configuration (default: Muster's own policy)\n"
-    "  --hived-config FILE      virtual clusters and cells, in HiveD's own format\n"
+    "  --hived-config FILE      virtual clusters and cells, in HiveD's own format (default: what ConfigMap\n"
+    "                           kube-system/muster-hived says, now and whenever it changes)\n"
     "  --leader-elect           work only while holding the lease \"muster\"\n"
     "  --namespace NS           where the lease is kept (default $POD_NAMESPACE or muster-system)\n"
     "  --gang-scheduler NAME    PodGroups that jobs get: muster (default), volcano, none, or a scheduler-plugins name\n"
@@ -71,13 +73,23 @@ class Operator {
     return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
   }
 
-  Result<void> begin() {
+  Task<Result<void>> begin() {
     informers_ = std::make_unique<client::Informers>(loop_, *client_);
     if (!without("scheduler")) {
+      std::string cells;
+      if (options_.hived_config.empty()) {
+        auto found = co_await cells_of_cluster(*client_, scheduling_);
+        if (!found) co_return fail(found.error());
+        cells = std::move(*found);
+      }
       auto made = scheduler::make_scheduler(loop_, *client_, *informers_, scheduling_);
-      if (!made) return fail(made.error());
+      if (!made) co_return fail(made.error());
       scheduler_ = std::move(*made);
       scheduler_->start();
+      if (options_.hived_config.empty()) {
+        live_ = std::make_unique<HivedLive>(loop_, *client_, *informers_, *scheduler_, std::move(cells), scheduling_.name);
+        live_->start();
+      }
     }
     if (!without("controllers")) {
       controllers::Options options;
@@ -89,14 +101,16 @@ class Operator {
       loop_.spawn(controllers_->start());
     }
     log::info("main", "working");
-    return {};
+    co_return Result<void>();
   }
 
   Task<void> end() {
     if (controllers_) co_await controllers_->stop();
+    if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
     controllers_.reset();
+    live_.reset();
     scheduler_.reset();
     informers_.reset();
   }
@@ -124,6 +138,7 @@ class Operator {
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<HivedLive> live_;
   std::unique_ptr<controllers::Controllers> controllers_;
 };
 
@@ -171,7 +186,7 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   }
 
   std::unique_ptr<client::LeaderElector> elector;
-  bool lost = false;
+  bool lost = false, refused = false;
   if (options.leader_elect) {
     client::LeaderOptions election;
     election.ns = options.ns;
@@ -179,8 +194,13 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     ::gethostname(host, sizeof host - 1);
     election.identity = fmt::format("{}_{}_{:08x}", host, ::getpid(), static_cast<std::uint32_t>(loop.random()));
     election.on_started = [&] {
-      const auto begun = worker.begin();
-      if (!begun) log::error("main", "{}", begun.error().message);
+      loop.spawn([](Operator& leader, Signal& end, bool& wrong) -> Task<void> {
+        const auto begun = co_await leader.begin();
+        if (begun) co_return;
+        fmt::print(stderr, "muster run: {}\n", begun.error().message);
+        wrong = true;
+        end.notify();
+      }(worker, stop, refused));
     };
     // Another replica may work already: whatever we hold in memory is stale, so this process ends and is started anew.
     election.on_stopped = [&] {
@@ -190,7 +210,7 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     elector = client::make_leader_elector(loop, worker.client(), std::move(election));
     elector->start();
   } else {
-    const auto begun = worker.begin();
+    const auto begun = co_await worker.begin();
     if (!begun) {
       fmt::print(stderr, "muster run: {}\n", begun.error().message);
       code = 1;
@@ -201,7 +221,7 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   std::fflush(stdout);
   co_await stop.wait(Duration::zero());
   log::info("main", "stopping{}", lost ? ": the lease was lost" : "");
-  code = lost ? 1 : 0;
+  code = lost || refused ? 1 : 0;
   co_await worker.end();
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();

@@ -35,7 +35,7 @@ class SchedulerComponent final : public Component {
       if (!written) co_return written;
     }
     scheduler_->start();
-    live_ = std::make_unique<HivedLive>(context_.loop, *client_, *informers_, *scheduler_, *cells);
+    live_ = std::make_unique<HivedLive>(context_.loop, *client_, *informers_, *scheduler_, *cells, "default-scheduler");
     live_->start();
     co_return Result<void>();
   }
@@ -52,15 +52,7 @@ class SchedulerComponent final : public Component {
   /// The text of the configuration: the file's when one was named, else what the cluster remembers.
   Task<Result<std::string>> remembered_cells(scheduler::Options& options) {
     if (!context_.hived_config.empty()) co_return read_file(context_.hived_config);
-    const auto found = co_await read_hived_config_map(*client_);
-    if (!found) co_return fail(found.error());
-    if (!*found) co_return std::string();
-    auto config = hived::parse_config(**found);
-    if (!config) {
-      co_return fail(Code::kInvalid, fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it", kHivedNamespace, kHivedConfigMap, config.error().message));
-    }
-    options.cells = std::move(config->cells);
-    co_return **found;
+    co_return co_await cells_of_cluster(*client_, options);
   }
 
   ComponentContext& context_;
