@@ -24,7 +24,12 @@ class Printer {
   Printer(const CellAllocator& allocator, const TreeOptions& options) : allocator_(allocator), cells_(allocator.cells()), options_(options) {}
 
   std::string run() {
-    out_ += "physical cluster\n";
+    std::size_t bad = 0, used = 0;
+    for (const Node& node : cells_.nodes) bad += node.healthy ? 0 : 1;
+    for (const Index leaf : cells_.leaves) used += cells_.p(leaf).priority == kFreePriority ? 0 : 1;
+    out_ += fmt::format("physical cluster: {} nodes, {} of {} devices used", cells_.nodes.size(), used, cells_.leaves.size());
+    if (bad > 0) out_ += paint(kRed, fmt::format(", {} nodes bad", bad));
+    out_ += '\n';
     for (const Index top : cells_.tops) physical(top, 1);
     for (std::size_t i = 0; i < cells_.vcs.size(); ++i) virtual_cluster(static_cast<Index>(i));
     return std::move(out_);
@@ -107,10 +112,28 @@ class Printer {
     out_ += '\n';
   }
 
+  /// ": 4 of 8 devices used, 1 cell lost".
+  std::string totals(const VirtualCluster& vc) const {
+    std::int32_t used = 0, all = 0, lost = 0;
+    const auto add = [&](Index root) {
+      const VirtualCell& c = cells_.v(root);
+      used += c.used_total;
+      all += c.leaf_end - c.leaf_begin;
+      lost += c.physical != kNone && cells_.in_list(c.physical, kDoomedList) ? 1 : 0;
+    };
+    for (const Holding& holding : vc.holdings) {
+      for (const RootList& roots : holding.roots) std::for_each(roots.cells.begin(), roots.cells.end(), add);
+    }
+    for (const PinnedHolding& pinned : vc.pinned) add(pinned.root);
+    std::string out = fmt::format(": {} of {} devices used", used, all);
+    if (lost > 0) out += paint(kRed, fmt::format(", {} {} lost to bad nodes", lost, lost == 1 ? "cell" : "cells"));
+    return out;
+  }
+
   void virtual_cluster(Index number) {
     const VirtualCluster& vc = cells_.vc(number);
     if (!vc.configured && vc.opportunistic.empty()) return;
-    out_ += fmt::format("virtual cluster {}{}\n", vc.name, vc.configured ? "" : paint(kRed, " (not configured)"));
+    out_ += fmt::format("virtual cluster {}{}{}\n", vc.name, vc.configured ? "" : paint(kRed, " (not configured)"), totals(vc));
     for (const Holding& holding : vc.holdings) {
       for (std::size_t l = holding.roots.size(); l-- > 1;) {
         for (const Index index : holding.roots[l].cells) root(index, "");
@@ -186,7 +209,6 @@ void compare_clusters(const Cells& before, const Cells& after, CheckReport& out)
   };
   differ(names(before.nodes), names(after.nodes), "node");
   differ(names(before.chains), names(after.chains), "chain");
-  std::vector<VirtualCluster const*> configured;
   const auto vc_names = [](const Cells& cells) {
     std::vector<std::string> list;
     for (const VirtualCluster& vc : cells.vcs) {
@@ -196,6 +218,27 @@ void compare_clusters(const Cells& before, const Cells& after, CheckReport& out)
     return list;
   };
   differ(vc_names(before), vc_names(after), "virtual cluster");
+  // What is promised, by type: "NODE of POOL".
+  const auto promised = [](const Cells& cells, const VirtualCluster& vc) {
+    std::map<std::string, std::size_t> out_cells;
+    for (const Holding& holding : vc.holdings) {
+      const Chain& chain = cells.chain(holding.chain);
+      for (std::size_t l = 1; l < holding.roots.size(); ++l) {
+        if (!holding.roots[l].cells.empty()) out_cells[fmt::format("{} of {}", cells.type(chain.types[l]).name, chain.name)] += holding.roots[l].cells.size();
+      }
+    }
+    for (const PinnedHolding& pinned : vc.pinned) out_cells[fmt::format("pinned cell {}", pinned.id)] = 1;
+    return out_cells;
+  };
+  for (const VirtualCluster& vc : after.vcs) {
+    const Index old = before.find_vc(vc.name);
+    if (!vc.configured || old == kNone || !before.vc(old).configured) continue;
+    std::map<std::string, std::size_t> was = promised(before, before.vc(old)), is = promised(after, vc);
+    for (const auto& [what, number] : is) was.try_emplace(what, 0);
+    for (const auto& [what, number] : was) {
+      if (is[what] != number) out.facts.push_back(fmt::format("virtual cluster \"{}\": {}: {} -> {}", vc.name, what, number, is[what]));
+    }
+  }
 }
 
 }  // namespace
@@ -219,6 +262,13 @@ Result<CheckReport> check(const Config& old_config, const Config& new_config, co
   compare_clusters(before->cells(), after->cells(), out);
   for (const Group* group : after->groups()) out.changes.push_back(change_of(before->find_group(group->name), *group, *after));
   return out;
+}
+
+std::string describe(const Config& config) {
+  const auto cells = CellAllocator::create(config.cells, {});
+  if (!cells) return "";
+  return fmt::format("{} nodes, {} devices, {} chains, {} virtual clusters", cells->cells().nodes.size(), cells->cells().leaves.size(), cells->cells().chains.size(),
+                     config.cells.virtual_clusters.size());
 }
 
 std::string to_string(const CheckReport& report) {

@@ -54,5 +54,7 @@ struct CheckReport {
 /// will be taken over; nodes count as healthy.
 Result<CheckReport> check(const Config& old_config, const Config& new_config, const std::vector<RunningPod>& pods);
 std::string to_string(const CheckReport& report);
+/// "3 nodes, 12 devices, 1 chains, 2 virtual clusters"; empty when the configuration is refused.
+std::string describe(const Config& config);
 
 }  // namespace muster::hived

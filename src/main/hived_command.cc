@@ -29,7 +29,8 @@ constexpr const char* kHelp =
     "The cells of HiveD's virtual clusters.\n\n"
     "Usage:\n"
     "  muster hived tree [-o json] [flags]   who sits where, in the physical and in the virtual clusters\n"
-    "  muster hived check NEW [flags]        what a new configuration file would do to running gangs; exits 1 when it is wrong\n\n"
+    "  muster hived check NEW [flags]        what a new configuration file would do to running gangs; exits 1 when it is wrong.\n"
+    "                                        Without a cluster, or one without cells, the file alone is looked at\n\n"
     "Flags:\n"
     "  --hived-config FILE  the configuration of now (default: ConfigMap kube-system/muster-hived)\n"
     "  --devices            tree: also the cells below a node\n"
@@ -59,6 +60,29 @@ Result<hived::Config> config_of_file(const std::string& path) {
   const auto text = read_file(path);
   if (!text) return fail(text.error());
   return parse_named(path, *text);
+}
+
+/// The configuration of a file, refused if its cells are.
+Result<hived::Config> right_file(const std::string& path) {
+  auto config = config_of_file(path);
+  if (!config) return config;
+  const auto cells = engine::cells::CellAllocator::create(config->cells, {});
+  if (cells) return config;
+  Error error = cells.error();
+  error.message = fmt::format("{}: {}", path, error.message);
+  return fail(std::move(error));
+}
+
+/// What can be said of a new file without the cells of now. The exit code.
+int check_alone(const std::string& path, const std::string& why) {
+  const auto config = right_file(path);
+  if (!config) {
+    fmt::print(stderr, "muster hived: {}\n", config.error().message);
+    return 1;
+  }
+  for (const std::string& warning : config->warnings) fmt::print("warning: {}\n", warning);
+  fmt::print("{} is right: {}\nnot compared with running gangs: {}\n", path, hived::describe(*config), why);
+  return 0;
 }
 
 bool healthy(const json::Value& node) {
@@ -128,14 +152,10 @@ Task<Result<std::string>> answer(client::Client& client, const HivedOptions& opt
   const auto seen = co_await look(client, options);
   if (!seen) co_return fail(seen.error());
   if (options.new_file.empty()) co_return tree(*seen, options, now);
-  const auto fresh = config_of_file(options.new_file);
+  const auto fresh = right_file(options.new_file);
   if (!fresh) co_return fail(fresh.error());
   const auto report = hived::check(seen->config, *fresh, seen->pods);
-  if (!report) {
-    Error error = report.error();
-    error.message = fmt::format("{}: {}", options.new_file, error.message);
-    co_return fail(std::move(error));
-  }
+  if (!report) co_return fail(report.error());
   co_return hived::to_string(*report);
 }
 
@@ -143,6 +163,10 @@ Task<void> print_answer(client::Client& client, const HivedOptions& options, Tim
   const auto text = co_await answer(client, options, now);
   if (text) {
     fmt::print("{}", *text);
+    co_return;
+  }
+  if (!options.new_file.empty() && text.error().code == Code::kNotFound) {
+    code = check_alone(options.new_file, text.error().message);
     co_return;
   }
   fmt::print(stderr, "muster hived: {}\n", text.error().message);
@@ -189,6 +213,7 @@ int run_hived(int argc, char** argv) {
   where.context = options.context;
   auto client = client::connect(loop, std::move(where));
   if (!client) {
+    if (!options.new_file.empty()) return check_alone(options.new_file, client.error().message);
     fmt::print(stderr, "muster hived: {}\n", client.error().message);
     return 1;
   }

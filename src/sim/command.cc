@@ -6,10 +6,13 @@
 
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/strings.h"
+#include "hived/config.h"
+#include "sim/cells_replay.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/trace.h"
@@ -21,6 +24,7 @@ constexpr const char* kHelp = R"(Replay a job trace through the scheduling engin
 
 Usage:
   muster sim --trace FILE --nodes 64x8|FILE [--policy NAME,…] [flags]
+  muster sim --trace FILE --hived-config FILE [--policy skip,fifo] [flags]
 
 Examples:
   # How would strict FIFO and backfill compare on last month's jobs?
@@ -32,7 +36,8 @@ Flags:
   --trace FILE      CSV (or .gz) with columns job_id,submit_s,vc,gpus,duration_s or
                     name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib or those of openb
   --nodes SPEC      NODESxGPUS, or a CSV with sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus
-  --policy LIST     fifo, skip, backfill, backfill-unknown, spread, fragmentation (default backfill)
+  --hived-config FILE  virtual clusters and cells instead of nodes: each queue of the trace is a virtual cluster
+  --policy LIST     fifo, skip, backfill, backfill-unknown, spread, fragmentation (default backfill; of cells: skip)
   --tenants         each queue of the trace is a queue of the engine (default: one queue for all)
   --resume          preempted jobs keep their progress
   --from, --to D    only jobs submitted in this span (durations such as 90s, 12h)
@@ -69,8 +74,8 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 }
 
 struct Options {
-  std::string trace, nodes, json, html;
-  std::vector<std::string> policies = {"backfill"};
+  std::string trace, nodes, hived_config, json, html;
+  std::vector<std::string> policies;
   bool tenants = false, resume = false, help = false;
   TraceOptions parse;
 };
@@ -101,6 +106,7 @@ Result<Options> parse_options(int argc, char** argv) {
     };
     if (flag == "--trace") options.trace = value;
     else if (flag == "--nodes") options.nodes = value;
+    else if (flag == "--hived-config") options.hived_config = value;
     else if (flag == "--json") options.json = value;
     else if (flag == "--html") options.html = value;
     else if (flag == "--policy") options.policies = split_nonempty(value, ',');
@@ -116,11 +122,14 @@ Result<Options> parse_options(int argc, char** argv) {
       options.parse.speed = std::atof(value.c_str());
       if (options.parse.speed <= 0) return fail(Code::kBadRequest, fmt::format("--speed: want a positive number, found \"{}\"", value));
     } else {
-      const auto near = nearest(flag, {"--trace", "--nodes", "--json", "--html", "--policy", "--from", "--to", "--limit", "--speed", "--tenants", "--resume"});
+      const auto near = nearest(flag, {"--trace", "--nodes", "--hived-config", "--json", "--html", "--policy", "--from", "--to", "--limit", "--speed", "--tenants", "--resume"});
       return fail(Code::kBadRequest, fmt::format("unknown flag {}{}; see muster sim --help", flag, near ? fmt::format(" (did you mean {}?)", *near) : ""));
     }
   }
-  if (options.trace.empty() || options.nodes.empty()) return fail(Code::kBadRequest, "--trace and --nodes are needed; see muster sim --help");
+  if (options.trace.empty() || options.nodes.empty() == options.hived_config.empty()) {
+    return fail(Code::kBadRequest, "--trace and one of --nodes and --hived-config are needed; see muster sim --help");
+  }
+  if (options.policies.empty()) options.policies = {options.nodes.empty() ? "skip" : "backfill"};
   return options;
 }
 
@@ -129,14 +138,25 @@ Result<void> simulate(const Options& options) {
   if (!csv) return fail(csv.error());
   auto jobs = parse_jobs(*csv, options.parse);
   if (!jobs) return fail(jobs.error().code, options.trace + ": " + jobs.error().message);
-  std::string node_text = options.nodes;
-  if (access(options.nodes.c_str(), R_OK) == 0) {
-    auto text = read_file(options.nodes);
+  std::optional<hived::Config> cells;
+  std::vector<engine::Node> nodes;
+  if (!options.hived_config.empty()) {
+    const auto text = read_file(options.hived_config);
     if (!text) return fail(text.error());
-    node_text = std::move(*text);
+    auto config = hived::parse_config(*text);
+    if (!config) return fail(config.error().code, options.hived_config + ": " + config.error().message);
+    cells = std::move(*config);
+  } else {
+    std::string node_text = options.nodes;
+    if (access(options.nodes.c_str(), R_OK) == 0) {
+      auto text = read_file(options.nodes);
+      if (!text) return fail(text.error());
+      node_text = std::move(*text);
+    }
+    auto parsed = parse_nodes(node_text);
+    if (!parsed) return fail(parsed.error().code, "--nodes: " + parsed.error().message);
+    nodes = std::move(*parsed);
   }
-  const auto nodes = parse_nodes(node_text);
-  if (!nodes) return fail(nodes.error().code, "--nodes: " + nodes.error().message);
 
   std::vector<Outcome> outcomes;
   std::vector<Summary> rows;
@@ -149,7 +169,13 @@ Result<void> simulate(const Options& options) {
     const auto progress = [&](double share) {
       if (terminal) fmt::print(stderr, "\r{:18} [{:<40}] {:3.0f} %", name, std::string(static_cast<std::size_t>(share * 40), '#'), share * 100);
     };
-    outcomes.push_back(replay(*jobs, *nodes, *policy, progress));
+    if (cells) {
+      auto outcome = replay_cells(*jobs, cells->cells, *policy, progress);
+      if (!outcome) return fail(outcome.error());
+      outcomes.push_back(std::move(*outcome));
+    } else {
+      outcomes.push_back(replay(*jobs, nodes, *policy, progress));
+    }
     if (terminal) fmt::print(stderr, "\r{:70}\r", "");
     rows.push_back(summarize(outcomes.back()));
   }
