@@ -144,7 +144,7 @@ TEST(HivedExplain, NamesWhatIsFreeAndWhoHoldsTheRest) {
   const PodSpec small = spec_of("a", 10, 1, "small");
   const Decision decision = allocator.schedule({pod, small, Phase::kFiltering, nullptr, Time{}});
   ASSERT_TRUE(allocator.add_allocated(pod, small, decision.bind, Time{}));
-  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "big")), "a needs 4 in one node for each of 1 pods (POOL: 0 of 1 cells free, 1 partly, the most free in one is 3; wait for small)");
+  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "big")), "a needs 1 x 4 leaf cells, each pod in one cell; of 1 NODE 0 free, 1 partly free (at most 3 in one): free one or wait for small");
 }
 
 TEST(HivedExtender, FilterBindAndInspect) {

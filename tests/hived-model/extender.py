@@ -59,8 +59,8 @@ def preempt_(p, suggested, expect, status=200):
 
 
 def bind_info(on, leaves, chain, kind):
-    return yaml.safe_dump({"node": on, "leafCellIsolation": leaves, "cellChain": chain, "affinityGroupBindInfo": [
-        {"podPlacements": [{"physicalNode": on, "physicalLeafCellIndices": leaves, "preassignedCellTypes": [kind] * len(leaves)}]}]}, sort_keys=False)
+    return yaml.safe_dump({"node": on, "leafCellIsolation": list(leaves), "cellChain": chain, "affinityGroupBindInfo": [
+        {"podPlacements": [{"physicalNode": on, "physicalLeafCellIndices": list(leaves), "preassignedCellTypes": [kind] * len(leaves)}]}]}, sort_keys=False)
 
 
 def binding(p, on, leaves, chain, kind):
@@ -70,9 +70,9 @@ def binding(p, on, leaves, chain, kind):
             "target": {"kind": "Node", "name": on}}
 
 
-ONE = {"physicalCluster": {"cellTypes": {"N": {"childCellType": "G", "childCellNumber": 2, "isNodeLevel": True}},
-                           "physicalCells": [{"cellType": "N", "cellAddress": "a"}, {"cellType": "N", "cellAddress": "b"}]},
-       "virtualClusters": {"A": {"virtualCells": [{"cellType": "N", "cellNumber": 2}]}, "E": {}}}
+ONE = {"physicalCluster": {"cellTypes": {"BOX": {"childCellType": "G", "childCellNumber": 2, "isNodeLevel": True}},
+                           "physicalCells": [{"cellType": "BOX", "cellAddress": "a"}, {"cellType": "BOX", "cellAddress": "b"}]},
+       "virtualClusters": {"A": {"virtualCells": [{"cellType": "BOX", "cellNumber": 2}]}, "E": {}}}
 UP = [node("nodeAdded", "a"), node("nodeAdded", "b")]
 
 WHOLE = {"virtualCluster": "A", "priority": 0, "leafCellNumber": 2}
@@ -87,7 +87,7 @@ def leaf(address, **more):
 
 
 def top(address, state="Free", priority=-2, children=None, healthy="Healthy", **more):
-    return {"leafCellType": "G", "cellType": "N", "isNodeLevel": True, "cellAddress": address, "cellState": state, "cellHealthiness": healthy, "cellPriority": priority,
+    return {"leafCellType": "G", "cellType": "BOX", "isNodeLevel": True, "cellAddress": address, "cellState": state, "cellHealthiness": healthy, "cellPriority": priority,
             **({"cellChildren": children} if children else {}), **more}
 
 
@@ -101,15 +101,15 @@ SCENARIOS = {
         bind_(P, "a", "Code: 400, Message: " + user("u-p(ns/p)", "bindRoutine", "Pod cannot be bound without a scheduling placement")),
         filter_(P, ["a", "b"], answer(["a"]), k8sBindings=[]), filter_(P, ["a", "b"], answer(["a"]), k8sBindings=[]),
         bind_(P, "b", "Code: 400, Message: " + user("u-p(ns/p)", "bindRoutine", "Pod binding node mismatch: expected a, received b"), k8sBindings=[]),
-        bind_(P, "a", "", k8sBindings=[binding(P, "a", [0, 1], "N", "N")]), seen(pod("p", WHOLE, node="a"), "podUpdated"), bind_(P, "a", "", k8sBindings=[]),
-        seen(pod("p", WHOLE, node="a", phase="Succeeded"), "podUpdated"), seen(Q), filter_(Q, ["a", "b"], answer(["a"]))]),
+        bind_(P, "a", "", k8sBindings=[binding(P, "a", [0, 1], "BOX", "BOX")]), seen(pod("p", WHOLE, node="a"), "podUpdated"), bind_(P, "a", "", k8sBindings=[]),
+        seen(pod("p", WHOLE, node="a", phase="Succeeded"), "podUpdated"), seen(Q), filter_(Q, ["a", "b"], answer(["b"]))]),
     "extender-force-bind": ("A decision that Kubernetes does not carry out is carried out: unknown or unsuggested node, or too many attempts.", [
         *UP, seen(P), filter_(P, ["a", "b"], answer(["a"]), k8sBindings=[]), *[filter_(P, ["a"], answer(["a"]), k8sBindings=[]) for _ in range(2)],
-        filter_(P, ["a"], answer(["a"]), k8sBindings=[binding(P, "a", [0, 1], "N", "N")]), seen(Q), filter_(Q, ["a"], answer(["b"]), k8sBindings=[binding(Q, "b", [0, 1], "N", "N")])]),
+        filter_(P, ["a"], answer(["a"]), k8sBindings=[binding(P, "a", [0, 1], "BOX", "BOX")]), seen(Q), filter_(Q, ["a"], answer(["b"]), k8sBindings=[binding(Q, "b", [0, 1], "BOX", "BOX")])]),
     "extender-bind-fails": ("The API server refuses the binding: a platform error, and the decision stands.", [
         *UP, seen(P), filter_(P, ["a", "b"], answer(["a"])), {"op": "setBindStatus", "status": 500},
-        bind_(P, "a", "Code: 500, Message: hivedscheduler: Platform Error: [u-p(ns/p)]: bindRoutine: Failed: x", k8sBindings=[binding(P, "a", [0, 1], "N", "N")]),
-        {"op": "setBindStatus", "status": 201}, bind_(P, "a", "", k8sBindings=[binding(P, "a", [0, 1], "N", "N")])]),
+        bind_(P, "a", "Code: 500, Message: hivedscheduler: Platform Error: [u-p(ns/p)]: bindRoutine: Failed: x", k8sBindings=[binding(P, "a", [0, 1], "BOX", "BOX")]),
+        {"op": "setBindStatus", "status": 201}, bind_(P, "a", "", k8sBindings=[binding(P, "a", [0, 1], "BOX", "BOX")])]),
     "extender-wait": ("What does not fit waits, with the reason under the scheduler's own name.", [
         *UP, seen(P), seen(Q), filter_(P, ["a", "b"], answer(["a"])), filter_(Q, ["a", "b"], answer(["b"])), seen(pod("r", WHOLE)),
         filter_(pod("r", WHOLE), ["a", "b"], answer(failed={"hivedscheduler": WAITING + "insufficient capacity when scheduling in VC A"})),
@@ -134,13 +134,13 @@ SCENARIOS = {
         seen(pod("s", {"virtualCluster": "A", "leafCellNumber": 0})), filter_(pod("s", {"virtualCluster": "A", "leafCellNumber": 0}), ["a"], answer(
             error="Code: 400, Message: " + user("u-s(ns/s)", "filterRoutine", "Pod annotation " + PREFIX + "pod-scheduling-spec: LeafCellNumber is non-positive")))]),
     "extender-recovery": ("Bound pods are taken over from their annotations; those bound by somebody else, and those of no interest, are not counted.", [
-        *UP, seen(pod("old", WHOLE, node="b", pod_bind_info=bind_info("b", [0, 1], "N", "N"))), seen(pod("stranger", WHOLE, node="a")), seen(pod("plain", None, enabled=0, node="a")),
+        *UP, seen(pod("old", WHOLE, node="b", pod_bind_info=bind_info("b", [0, 1], "BOX", "BOX"))), seen(pod("stranger", WHOLE, node="a")), seen(pod("plain", None, enabled=0, node="a")),
         get("/v1/inspect/affinitygroups/", {"items": [{"metadata": {"name": "ns/old"}, "status": {"vc": "A", "priority": 0, "state": "Allocated", "physicalPlacement": {"b": [0, 1]},
                                                                                                   "virtualPlacement": {"A/0": ["A/0/0", "A/0/1"]}, "allocatedPods": ["u-old"]}}]}),
         seen(P), filter_(P, ["a", "b"], answer(["a"])), seen(pod("old", WHOLE, node="b", phase="Failed"), "podUpdated"), seen(Q), filter_(Q, ["a", "b"], answer(["b"]))]),
     "extender-renewed-pod": ("The same name with another UID is another pod.", [
         *UP, seen(P), filter_(P, ["a", "b"], answer(["a"])), seen(pod("p", WHOLE, uid="second"), "podUpdated"),
-        get("/v1/inspect/affinitygroups/", {"items": None}), filter_(pod("p", WHOLE, uid="second"), ["a", "b"], answer(["a"]))]),
+        get("/v1/inspect/affinitygroups/", {"items": None}), filter_(pod("p", WHOLE, uid="second"), ["a", "b"], answer(["b"]))]),
     "extender-node-health": ("Cordoned, unready and deleted nodes are bad.", [
         *UP, node("nodeUpdated", "a", unschedulable=True), seen(P), filter_(P, ["a", "b"], answer(["b"])), seen(Q),
         filter_(Q, ["a", "b"], answer(failed={"hivedscheduler": WAITING + "have to use at least one bad node a when scheduling in VC A"})), node("nodeUpdated", "a"),
@@ -153,15 +153,15 @@ SCENARIOS = {
         get("/v1/inspect/clusterstatus", {"physicalCluster": [top(n, children=[leaf(f"{n}/0"), leaf(f"{n}/1")]) for n in "ab"],
                                           "virtualClusters": {"A": [top(f"A/{i}", children=[leaf(f"A/{i}/0"), leaf(f"A/{i}/1")]) for i in (0, 1)], "E": []}}),
         seen(pod("one", {**WHOLE, "leafCellNumber": 1, "priority": 5})), filter_(pod("one", {**WHOLE, "leafCellNumber": 1, "priority": 5}), ["a", "b"], answer(["a"])),
-        seen(pod("o", {"virtualCluster": "E", "priority": -1, "leafCellNumber": 1})), filter_(pod("o", {"virtualCluster": "E", "priority": -1, "leafCellNumber": 1}), ["a", "b"], answer(["a"])),
+        seen(pod("o", {"virtualCluster": "E", "priority": -1, "leafCellNumber": 1})), filter_(pod("o", {"virtualCluster": "E", "priority": -1, "leafCellNumber": 1}), ["a", "b"], answer(["b"])),
         get("/v1/inspect/clusterstatus/physicalcluster", [
-            top("a", "Used", 5, [used(leaf("a/0"), 5, vc="A", virtualCell=used(leaf("A/0/0"), 5)), used(leaf("a/1"), -1, vc="E")], vc="A", virtualCell=top("A/0", "Used", 5)),
-            top("b", children=[leaf("b/0"), leaf("b/1")])]),
+            top("a", "Used", 5, [used(leaf("a/0"), 5, vc="A", virtualCell=used(leaf("A/0/0"), 5)), leaf("a/1")], vc="A", virtualCell=top("A/0", "Used", 5)),
+            top("b", "Used", -1, [used(leaf("b/0"), -1, vc="E"), leaf("b/1")])]),
         get("/v1/inspect/clusterstatus/virtualclusters/A", [
             top("A/0", "Used", 5, [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5)), leaf("A/0/1")], physicalCell=top("a", "Used", 5)),
             top("A/1", children=[leaf("A/1/0"), leaf("A/1/1")])]),
-        get("/v1/inspect/clusterstatus/virtualclusters/E", [used(leaf("a/1-opp"), -1, physicalCell=used(leaf("a/1"), -1, vc="E"))]),
-        node("nodeUpdated", "b", ready=False),
+        get("/v1/inspect/clusterstatus/virtualclusters/E", [used(leaf("b/0-opp"), -1, physicalCell=used(leaf("b/0"), -1, vc="E"))]),
+        seen(pod("o"), "podDeleted"), node("nodeUpdated", "b", ready=False),
         get("/v1/inspect/clusterstatus/virtualclusters/A", [
             top("A/0", "Used", 5, [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5)), leaf("A/0/1")], physicalCell=top("a", "Used", 5)),
             top("A/1", healthy="Bad", physicalCell=top("b", healthy="Bad"), children=[
