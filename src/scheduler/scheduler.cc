@@ -235,14 +235,15 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void apply_queue(const engine::Queue& queue) {
-    if (cells_ && cells_->queue_seen(queue)) reapply_waiting();
+    // Before the start all pods are seen again anyway.
+    if (cells_ && cells_->queue_seen(queue) && started_) reapply_waiting();
     apply(engine::QueueUpsert{queue});
   }
 
   void remove_queue(const std::string& name) {
     if (cells_) {
       cells_->queue_gone(name);
-      reapply_waiting();
+      if (started_) reapply_waiting();
     }
     apply(engine::QueueRemove{name});
   }
