@@ -343,7 +343,8 @@ void backfill_philly() {
     print("FIFO (reference)", ReferenceRun(jobs, nodes, Reference::kFifo).run());
     print("EASY (reference)", ReferenceRun(jobs, nodes, Reference::kEasy).run());
     print("SJF (reference)", ReferenceRun(jobs, nodes, Reference::kSjf).run());
-    for (const int n : {1, 4, 16}) print(fmt::format("muster, {} reservations", n).c_str(), run_engine(jobs, nodes, n));
+    print("muster", run_engine(jobs, nodes, Config{}.reservations));
+    for (const int n : {1, 2, 4, 8}) print(fmt::format("muster, {} reservations", n).c_str(), run_engine(jobs, nodes, n));
   };
   table("2017-10-16..30", window, 86);
   table("2017-10-16..30", window, 64);

@@ -7,7 +7,7 @@
 // until the gang has waited for `patience`; then free room is kept for it.
 #include <algorithm>
 
-#include "engine/fit.h"
+#include "engine/match.h"
 #include "engine/planner.h"
 
 namespace muster::engine {
@@ -32,7 +32,7 @@ std::int64_t Planner::duration_of(GangId id) const {
 
 /// When the pod will have left; far in the future when nobody knows.
 Time Planner::end_of(const PodState& pod) const {
-  constexpr Time kNever{std::numeric_limits<std::int64_t>::max()};
+  if (pod.phase == PodPhase::kBound && pod.ends != kNever && pod.ends > now_) return pod.ends;
   if (pod.phase == PodPhase::kReleasing) return pod.leaves ? pod.leaves : now_ + std::chrono::seconds(30);
   std::int64_t us = pod.expected_duration.count();
   const GangState& gang = state_.gang(pod.gang);
@@ -56,12 +56,12 @@ bool Planner::holds(GangId id) const {
 bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
   if (node.index() >= slots_.size() || slots_[node.index()].empty()) return true;
   const GangWait& wait = waits_[gang.index()];
-  const Time end = wait.duration_us == Durations::kUnknown ? Time{std::numeric_limits<std::int64_t>::max()}
-                                                           : now_ + Duration(wait.duration_us);
+  const Time end = wait.duration_us == Durations::kUnknown ? kNever : now_ + Duration(wait.duration_us);
   const NodeState& n = state_.node(node);
   for (const Slot& slot : slots_[node.index()]) {
     const Hold& hold = holds_[slot.reservation];
     if (hold.gang == gang || wait.rank < hold.rank) continue;
+    if (state_.parent_of(gang).valid() && state_.root_of(gang) == state_.root_of(hold.gang)) continue;  // Its own family's.
     if (!hold.start) {
       // Nobody knows when; only work that is surely short passes.
       if (end > now_ + state_.config().patience) return false;
@@ -79,72 +79,170 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
   return true;
 }
 
-/// The earliest time at which the gang fits, if everybody leaves as expected, and where.
-void Planner::compute(Hold& hold, std::uint32_t index) {
-  const std::vector<PodId> tasks = tasks_of(hold.gang);
-  hold.nodes.clear();
-  hold.start = Time{};
-  if (tasks.empty()) return;
-  const TaskClass& cls = state_.cls_of(tasks.front());
-  const std::int32_t wanted = std::max(need_of(state_.gang(hold.gang)).total, 1);
+/// The members that must start together: of the gang, or of all waiting gangs of its family. The largest first.
+std::vector<PodId> Planner::starting_with(GangId id) const {
+  std::vector<PodId> out;
+  const bool family = need_of(state_.gang(id)).total > 0 && state_.parent_of(id).valid();
+  for (const GangId leaf : family ? state_.leaves_of(state_.root_of(id)) : std::vector<GangId>{id}) {
+    if (group_runs(leaf) && leaf != id) continue;
+    const std::vector<PodId> tasks = tasks_of(leaf);
+    const auto wanted = static_cast<std::size_t>(std::max(need_of(state_.gang(leaf)).total, 1));
+    out.insert(out.end(), tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, tasks.size())));
+  }
+  std::stable_sort(out.begin(), out.end(), [&](PodId a, PodId b) {
+    return state_.cls_of(a).request[ResourceNames::kDevice] > state_.cls_of(b).request[ResourceNames::kDevice];
+  });
+  return out;
+}
 
-  struct Release {
-    Time at;
-    NodeId node;
-    PodId pod;
-  };
-  std::vector<Release> releases;
-  std::map<NodeId, ResourceVector> room;
-  std::map<NodeId, std::int32_t> fits;
-  const auto count = [&](const ResourceVector& free) {
+/// Sets of nodes of which one must take all: the domains of required levels, or all nodes.
+std::vector<std::vector<NodeId>> Planner::places_of(GangId id) const {
+  std::vector<std::string> keys;
+  for (const auto& level : levels_of(state_.gang(id))) {
+    if (level.required) keys.push_back(level.key);
+  }
+  std::map<std::vector<std::string>, std::vector<NodeId>> by_values;
+  for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
+    std::vector<std::string> values;
+    for (const auto& key : keys) {
+      const std::string* value = find_label(state_.node(NodeId(n)).spec.labels, key);
+      if (value == nullptr) break;
+      values.push_back(*value);
+    }
+    if (values.size() == keys.size()) by_values[values].push_back(NodeId(n));
+  }
+  std::vector<std::vector<NodeId>> out;
+  for (auto& [values, nodes] : by_values) out.push_back(std::move(nodes));
+  return out;
+}
+
+namespace {
+
+/// What a node has free at some time, whole devices and shares of them told apart.
+struct Free {
+  ResourceVector amounts;
+  std::vector<std::int32_t> devices;
+
+  void give(const PodState& pod, const TaskClass& cls) {
+    amounts += cls.request;
+    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + (cls.share_milli > 0 ? cls.share_milli : 1000));
+  }
+  /// How many pods of the class fit, at most `wanted`.
+  [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int64_t wanted) const {
+    for (std::size_t i = 0; i < cls.request.size(); ++i) {
+      if (cls.request[i] > 0 && amounts[i] < cls.request[i]) return 0;
+    }
     std::int64_t n = wanted;
     for (std::size_t i = 0; i < cls.request.size(); ++i) {
-      if (cls.request[i] > 0) n = std::min(n, std::max<std::int64_t>(free[i], 0) / cls.request[i]);
+      // Divisions are dear, and this is asked for every pod that leaves.
+      if (cls.request[i] > 0 && amounts[i] < cls.request[i] * n) n = amounts[i] / cls.request[i];
     }
-    return static_cast<std::int32_t>(n);
+    if (cls.devices == 0 && cls.share_milli == 0) return static_cast<std::int32_t>(n);
+    std::int64_t fit = 0;
+    for (const auto d : devices) fit += cls.share_milli > 0 ? std::max(d, 0) / cls.share_milli : d == 1000 ? 1 : 0;
+    if (cls.devices > 1) fit /= cls.devices;
+    return static_cast<std::int32_t>(std::min(n, fit));
+  }
+};
+
+}  // namespace
+
+/// The earliest time at which the gang fits, if everybody leaves as expected, and where.
+void Planner::compute(Hold& hold, std::uint32_t index) {
+  hold.nodes.clear();
+  hold.start = Time{};
+  const std::vector<PodId> tasks = starting_with(hold.gang);
+  if (tasks.empty()) return;
+  // Counted in members like the largest; smaller ones count for what they are of it, a launcher beside its workers for nothing.
+  const TaskClass& cls = state_.cls_of(tasks.front());
+  std::int64_t parts = 0;
+  for (const PodId p : tasks) {
+    const ResourceVector& request = state_.cls_of(p).request;
+    std::int64_t part = 0;
+    for (std::size_t i = 0; i < request.size(); ++i) {
+      if (i != ResourceNames::kPods && cls.request[i] > 0) part = std::max(part, request[i] * 100 / cls.request[i]);
+    }
+    parts += std::min<std::int64_t>(part, 100);
+  }
+  const auto wanted = static_cast<std::int32_t>(std::max<std::int64_t>((parts + 75) / 100, 1));
+  /// From then on the node takes so many more.
+  struct Step {
+    Time at;
+    NodeId node;
+    std::int32_t more;
   };
-  std::int64_t total = 0;
-  for (std::uint32_t i = 0; i < state_.node_count(); ++i) {
-    const NodeState& node = state_.node(NodeId(i));
-    if (!fit_static(state_, cls, node).ok() || count(node.allocatable) == 0) continue;
-    ResourceVector free = node.free;
-    for (const Slot& slot : i < slots_.size() ? slots_[i] : std::vector<Slot>{}) {
-      if (slot.reservation != index && holds_[slot.reservation].rank < hold.rank) free -= slot.amount;
+  struct Found {
+    bool known = false;
+    Time start;
+    std::vector<std::pair<NodeId, std::int32_t>> fits;  ///< At that time.
+  };
+  constexpr std::int32_t kUnusable = -1'000'000;  ///< A device stays so, whatever leaves it.
+  ClassIndex& usable = index_.of(state_.pod(tasks.front()).cls);
+  usable.catch_up(state_, index_.checks);
+  std::vector<Step> steps;
+  std::vector<std::pair<Time, PodId>> ends;
+  Free free;
+  const auto earliest = [&](const std::vector<NodeId>& nodes) {
+    Found found;
+    steps.clear();
+    std::int64_t total = 0;
+    for (const NodeId id : nodes) {
+      const NodeState& node = state_.node(id);
+      if (!usable.allowed(id) || !cls.request.fits_in(node.allocatable)) continue;
+      free.amounts = node.free;
+      free.devices.clear();
+      for (const auto& d : node.devices) free.devices.push_back(d.healthy && cls.allows(d) ? d.free_milli : kUnusable);
+      if (id.index() < slots_.size()) {
+        for (const Slot& slot : slots_[id.index()]) {
+          if (slot.reservation != index && holds_[slot.reservation].rank < hold.rank) free.amounts -= slot.amount;
+        }
+      }
+      std::int32_t now_fits = free.count(cls, wanted);
+      found.fits.emplace_back(id, now_fits);
+      total += now_fits;
+      if (now_fits >= wanted) continue;
+      ends.clear();
+      for (const PodId p : node.pods) {
+        const Time end = end_of(state_.pod(p));
+        if (end != kNever) ends.emplace_back(end, p);
+      }
+      std::sort(ends.begin(), ends.end());
+      for (const auto& [at, p] : ends) {
+        free.give(state_.pod(p), state_.cls_of(p));
+        const std::int32_t n = free.count(cls, wanted);
+        if (n > now_fits) steps.push_back({at, id, n - now_fits});
+        now_fits = std::max(now_fits, n);
+      }
     }
-    fits[NodeId(i)] = count(free);
-    total += fits[NodeId(i)];
-    room[NodeId(i)] = free;
-    for (const PodId p : node.pods) {
-      const Time end = end_of(state_.pod(p));
-      if (end.us != std::numeric_limits<std::int64_t>::max()) releases.push_back({end, NodeId(i), p});
+    std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.at != b.at ? a.at < b.at : a.node < b.node; });
+    found.start = now_;
+    for (std::size_t i = 0; i < steps.size() && total < wanted; ++i) {
+      const auto it = std::lower_bound(found.fits.begin(), found.fits.end(), steps[i].node, [](const auto& f, NodeId n) { return f.first < n; });
+      it->second += steps[i].more;
+      total += steps[i].more;
+      found.start = steps[i].at;
     }
+    found.known = total >= wanted;
+    return found;
+  };
+  Found best;
+  bool any = false;
+  for (const auto& nodes : places_of(hold.gang)) {
+    Found found = earliest(nodes);
+    const bool better = !any || (found.known && (!best.known || found.start < best.start));
+    if (better) best = std::move(found);
+    any = true;
   }
-  std::sort(releases.begin(), releases.end(), [](const Release& a, const Release& b) {
-    return a.at != b.at ? a.at < b.at : a.node != b.node ? a.node < b.node : a.pod < b.pod;
-  });
-  Time start = now_;
-  for (std::size_t i = 0; i < releases.size() && total < wanted; ++i) {
-    const Release& r = releases[i];
-    ResourceVector& free = room[r.node];
-    free += state_.cls_of(r.pod).request;
-    const std::int32_t n = count(free);
-    total += n - fits[r.node];
-    fits[r.node] = n;
-    start = r.at;
-  }
-  const bool known = total >= wanted;
-  if (!known && now_ < hold.since + state_.config().patience) {
+  if (!best.known && now_ < hold.since + state_.config().patience) {
     plan_.wake = plan_.wake ? std::min(*plan_.wake, hold.since + state_.config().patience) : hold.since + state_.config().patience;
     return;
   }
-  // Nodes that take most members first; unknown times: those with most room now.
+  // Nodes that take most members first; unknown times: those with most room when empty.
   std::vector<std::pair<std::int32_t, NodeId>> order;
-  for (const auto& [node, n] : fits) {
-    if (known) {
-      if (n > 0) order.emplace_back(-n, node);
-    } else {
-      order.emplace_back(-std::max(n, count(state_.node(node).allocatable)), node);
-    }
+  for (const auto& [id, n] : best.fits) {
+    Free empty{state_.node(id).allocatable, std::vector<std::int32_t>(state_.node(id).devices.size(), 1000)};
+    const std::int32_t takes = best.known ? n : std::max(n, empty.count(cls, wanted));
+    if (takes > 0) order.emplace_back(-takes, id);
   }
   std::sort(order.begin(), order.end());
   std::int32_t left = wanted;
@@ -158,7 +256,7 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     slots_[node.index()].push_back({index, amount});
     hold.nodes.push_back(node);
   }
-  if (known) hold.start = start;
+  if (best.known) hold.start = best.start;
 }
 
 void Planner::release(std::uint32_t index) {
@@ -179,11 +277,19 @@ void Planner::release_of(GangId id) {
   }
 }
 
+/// The first to be blocked always gets a reservation. Behind it only gangs do: a single pod finds room soon enough, and each
+/// reservation more keeps others waiting.
+bool Planner::worth_more(GangId id, const Rank& rank) const {
+  if (need_of(state_.gang(id)).total > 1) return true;
+  return std::none_of(holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
+}
+
 /// Gives the gang a reservation if one is free or it outranks somebody who has one.
 void Planner::reserve(GangId id) {
   const auto limit = static_cast<std::size_t>(std::max(state_.config().reservations, 0));
   const GangWait& wait = waits_[id.index()];
   if (limit == 0 || wait.rank.surplus || holds(id)) return;
+  if (live_holds_ > 0 && !worth_more(id, wait.rank)) return;
   if (state_.tenant(wait.tenant).spec.backfill != BackfillMode::kReservation) return;
   if (live_holds_ >= limit) {
     std::uint32_t last = 0;
@@ -223,6 +329,7 @@ void Planner::fill_reservations() {
         for (const auto& entry : bucket.by_rank) {
           if (entry.first.surplus) break;
           if (holds(entry.second)) continue;
+          if (live_holds_ > 0 && !worth_more(entry.second, entry.first)) break;
           if (best == nullptr || entry < *best) best = &entry;
           break;
         }

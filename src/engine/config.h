@@ -57,7 +57,8 @@ struct Config {
   bool drf = false;                 ///< Inside a queue, at equal priority, the gang with the smaller dominant share first.
   bool preempt_across_queues = true;  ///< Priority counts between queues too (kube-scheduler's way); false: inside a queue only.
 
-  std::int32_t reservations = 1;                  ///< Blocked gangs that hold a reservation at once.
+  /// Blocked gangs that hold a reservation at once: the first of all, and behind it gangs of several members only.
+  std::int32_t reservations = 2;
   Duration patience = std::chrono::minutes(10);   ///< Unknown durations: wait this long before room is held back.
   std::int32_t reason_limit = 1000;               ///< Waits recomputed in one decide(), at most.
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/fit.h"
+#include "engine/match.h"
 #include "engine/planner.h"
 
 namespace muster::engine {
@@ -55,13 +56,17 @@ void Planner::add_ahead(GangId id, Refusal& refusal) {
     if (hold.live && hold.gang == id && hold.start) refusal.expected_start = hold.start;
   }
   if (!wait.listed) return;
-  // Those of its own kind in its own queue: exact and cheap to list.
-  const auto& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
-  for (const auto& [rank, gang] : bucket.by_rank) {
-    if (gang == id || refusal.ahead.size() == kAheadShown) break;
-    refusal.ahead.push_back(state_.gang(gang).key);
+  std::vector<std::pair<Rank, GangId>> first;
+  for (const auto& [shape, bucket] : tenant_waits_[wait.tenant.index()].buckets) {
+    std::size_t shown = 0;
+    for (const auto& entry : bucket.by_rank) {
+      if (!(entry.first < wait.rank) || refusal.ahead_count == Refusal::kAheadCounted) break;
+      ++refusal.ahead_count;
+      if (shown++ < kAheadShown) first.push_back(entry);
+    }
   }
-  refusal.ahead_count = static_cast<std::int32_t>(refusal.ahead.size());
+  std::sort(first.begin(), first.end());
+  for (std::size_t i = 0; i < first.size() && i < kAheadShown; ++i) refusal.ahead.push_back(state_.gang(first[i].second).key);
 }
 
 Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
@@ -72,6 +77,63 @@ Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
   const std::int64_t factor = state_.names().factor(excess.resource);
   r.shortages.push_back({state_.names().name(excess.resource), excess.wanted / factor, excess.left / factor, excess.limit / factor});
   return r;
+}
+
+/// Whose reservation is in the way: the first of those that rank before it.
+Refusal Planner::explain_held(GangId id) const {
+  Refusal r;
+  r.reason = Reason::kHeldForReservation;
+  const Hold* first = nullptr;
+  for (const Hold& hold : holds_) {
+    if (hold.live && hold.gang != id && (first == nullptr || hold.rank < first->rank)) first = &hold;
+  }
+  if (first == nullptr) return r;
+  r.subject = state_.gang(first->gang).key;
+  if (first->start) r.until = first->start;
+  return r;
+}
+
+/// Its victims are on their way out: how many, one of them, and when the last must have left.
+Refusal Planner::explain_leavers(GangId id) const {
+  Refusal r;
+  r.reason = Reason::kWaitingForVictims;
+  std::set<NodeId> nodes;
+  for (const PodId p : state_.gang(id).pods) {
+    if (state_.pod(p).nominated.valid()) nodes.insert(state_.pod(p).nominated);
+  }
+  for (const NodeId n : nodes) {
+    for (const PodId p : state_.node(n).pods) {
+      const PodState& pod = state_.pod(p);
+      if (pod.phase != PodPhase::kReleasing) continue;
+      ++r.members_found;
+      if (r.subject.empty() || pod.key < r.subject) r.subject = pod.key;
+      if (pod.leaves && (!r.until || *r.until < pod.leaves)) r.until = pod.leaves;
+    }
+  }
+  return r;
+}
+
+/// All would fit, but not in one domain: the one that takes most.
+void Planner::explain_domains(GangId id, PodId pod, Refusal& refusal) const {
+  std::string key;
+  for (const auto& level : levels_of(state_.gang(id))) {
+    if (level.required) key = level.key;
+  }
+  if (key.empty()) return;
+  std::map<std::string, std::int64_t> room;
+  for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
+    const NodeState& node = state_.node(NodeId(n));
+    const std::string* value = node.live ? find_label(node.spec.labels, key) : nullptr;
+    if (value != nullptr) room[*value] += fit_count(state_, state_.cls_of(pod), node, refusal.members_wanted);
+  }
+  std::int64_t most = 0;
+  for (const auto& [value, n] : room) {
+    if (n <= most) continue;
+    most = n;
+    refusal.subject = key + "=" + value;
+  }
+  refusal.reason = Reason::kTopology;
+  refusal.members_found = static_cast<std::int32_t>(std::min<std::int64_t>(most, refusal.members_wanted));
 }
 
 bool Planner::never_preempts(GangId id) const {
@@ -101,11 +163,13 @@ Refusal Planner::explain_nodes(GangId id) {
   const TaskClass& cls = state_.cls_of(pod);
   std::map<std::string, std::int32_t> causes;
   std::map<std::string, std::int32_t> after_eviction;
-  const Preemptor who{state_.pod(pod).cls, state_.gang(id).spec.priority, state_.gang(id).tenant, id, false};
+  const Asking asking{state_, tenants_, {state_.pod(pod).cls, state_.gang(id).spec.priority, state_.gang(id).tenant, id, false}, now_, false};
+  const Preemptor& who = asking.who;
   const auto& evictable = state_.evictable_priorities();
   const bool victims_anywhere =
       !evictable.empty() && (state_.tenant(who.tenant).spec.t9k || evictable.begin()->first < who.priority);
-  std::map<std::size_t, std::int64_t> most;
+  std::map<std::size_t, std::int64_t> most;       ///< Free on one node.
+  std::map<std::size_t, std::int64_t> largest;    ///< There at all on one node.
   bool ever = false;
   std::int64_t placeable = 0;
   for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
@@ -117,7 +181,9 @@ Refusal Planner::explain_nodes(GangId id) {
     if (allowed) {
       ever |= cls.request.fits_in(node.allocatable);
       for (std::size_t i = 0; i < cls.request.size(); ++i) {
-        if (cls.request[i] > 0 && i != ResourceNames::kPods) most[i] = std::max(most[i], std::max<std::int64_t>(node.free[i], 0));
+        if (cls.request[i] <= 0 || i == ResourceNames::kPods) continue;
+        most[i] = std::max(most[i], std::max<std::int64_t>(node.free[i], 0));
+        largest[i] = std::max(largest[i], node.allocatable[i]);
       }
     }
     if (m.ok()) {
@@ -127,7 +193,7 @@ Refusal Planner::explain_nodes(GangId id) {
     const std::string text = misfit_text(state_, state_.pod(pod).cls, NodeId(n), m);
     ++causes[text];
     const bool victims = victims_anywhere && std::any_of(node.pods.begin(), node.pods.end(), [&](PodId p) {
-                           return eligible(state_, tenants_, who, state_.pod(p));
+                           return eligible(asking, state_.pod(p));
                          });
     ++after_eviction[!eviction_may_help(m.cause) ? "Preemption is not helpful for scheduling"
                      : victims                   ? text
@@ -140,13 +206,13 @@ Refusal Planner::explain_nodes(GangId id) {
   }
   r.members_found = static_cast<std::int32_t>(std::min<std::int64_t>(placeable, r.members_wanted));
   for (const auto& [text, n] : causes) r.by_cause.push_back({text, n});
-  for (const auto& [i, free] : most) {
-    if (free >= cls.request[i]) continue;
-    const std::int64_t factor = state_.names().factor(i);
-    r.shortages.push_back({state_.names().name(i), (cls.request[i] + factor - 1) / factor, free / factor, 0});
-  }
   if (!ever && !most.empty() && r.nodes_total > 0) r.reason = Reason::kNeverFits;
-  if (!levels_of(state_.gang(id)).empty() && placeable >= r.members_wanted) r.reason = Reason::kTopology;
+  for (const auto& [i, there] : r.reason == Reason::kNeverFits ? largest : most) {
+    if (there >= cls.request[i]) continue;
+    const std::int64_t factor = state_.names().factor(i);
+    r.shortages.push_back({state_.names().name(i), (cls.request[i] + factor - 1) / factor, there / factor, 0});
+  }
+  if (placeable >= r.members_wanted) explain_domains(id, pod, r);
   return r;
 }
 

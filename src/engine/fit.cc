@@ -11,24 +11,19 @@ namespace muster::engine {
 
 namespace {
 
-bool model_allowed(const TaskClass& cls, const DeviceState& d) {
-  const auto& models = cls.spec.device_models;
-  return models.empty() || std::find(models.begin(), models.end(), d.model) != models.end();
-}
-
 bool devices_fit(const TaskClass& cls, const NodeState& node) {
   if (cls.devices > 0) {
     if (node.devices_whole < cls.devices) return false;
-    if (cls.spec.device_models.empty()) return true;
+    if (cls.models.empty()) return true;
     std::int32_t n = 0;
-    for (const auto& d : node.devices) n += d.healthy && d.free_milli == 1000 && model_allowed(cls, d) ? 1 : 0;
+    for (const auto& d : node.devices) n += d.healthy && d.free_milli == 1000 && cls.allows(d) ? 1 : 0;
     return n >= cls.devices;
   }
   if (cls.share_milli > 0) {
     if (node.share_max < cls.share_milli) return false;
-    if (cls.spec.device_models.empty()) return true;
+    if (cls.models.empty()) return true;
     return std::any_of(node.devices.begin(), node.devices.end(), [&](const auto& d) {
-      return d.healthy && d.free_milli >= cls.share_milli && model_allowed(cls, d);
+      return d.healthy && d.free_milli >= cls.share_milli && cls.allows(d);
     });
   }
   return true;
@@ -221,7 +216,7 @@ std::int32_t fit_count(const State& state, const TaskClass& cls, const NodeState
   if (cls.devices > 0) n = std::min<std::int64_t>(n, node.devices_whole / cls.devices);
   if (cls.share_milli > 0) {
     std::int64_t shares = 0;
-    for (const auto& d : node.devices) shares += d.healthy && model_allowed(cls, d) ? d.free_milli / cls.share_milli : 0;
+    for (const auto& d : node.devices) shares += d.healthy && cls.allows(d) ? d.free_milli / cls.share_milli : 0;
     n = std::min(n, shares);
   }
   return static_cast<std::int32_t>(n);

@@ -20,11 +20,6 @@ constexpr std::int64_t kScale = 10'000;
 constexpr std::int64_t kDevicePull = 50;
 constexpr std::int64_t kCpuPull = 3;
 
-bool allowed(const TaskClass& cls, const DeviceState& device) {
-  const auto& models = cls.spec.device_models;
-  return models.empty() || std::find(models.begin(), models.end(), device.model) != models.end();
-}
-
 }  // namespace
 
 void Fragmentation::learn(const State& state, ClassId cls) {
@@ -112,7 +107,7 @@ Fragmentation::Cost Fragmentation::cost(const State& state, const TaskClass& cls
   std::int32_t best_free = 0;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const std::int32_t free = devices[i];
-    if (free < cls.share_milli || !allowed(cls, node.devices[i])) continue;
+    if (free < cls.share_milli || !cls.allows(node.devices[i])) continue;
     // Devices with the same amount free are alike.
     if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), free) != devices.begin() + static_cast<std::ptrdiff_t>(i)) continue;
     devices[i] = free - cls.share_milli;

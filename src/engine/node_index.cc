@@ -1,6 +1,7 @@
 #include "engine/node_index.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/fit.h"
 
@@ -10,12 +11,14 @@ namespace {
 
 constexpr std::int16_t kRoomBound = 64;
 
+std::size_t cpu_eighth(std::int64_t left, std::int64_t all) {
+  return static_cast<std::size_t>(std::min<std::int64_t>(std::max<std::int64_t>(left, 0) * 8 / std::max<std::int64_t>(all, 1), 7));
+}
+
 /// Lower is better. Pods that need devices go where the fewest are left over; pods that do not, away from free
 /// devices and then where the least cpu is left.
 std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState& node) {
   std::size_t b = 0;
-  const std::int64_t cpu_all = std::max<std::int64_t>(node.allocatable[ResourceNames::kCpu], 1);
-  const std::int64_t cpu_left = std::max<std::int64_t>(node.free[ResourceNames::kCpu], 0);
   if (cls.devices > 0) {
     b = static_cast<std::size_t>(std::min(node.devices_whole - cls.devices, 16));
   } else if (cls.share_milli > 0) {
@@ -23,24 +26,52 @@ std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState
     for (const auto& d : node.devices) shared |= d.healthy && d.free_milli < 1000 && d.free_milli >= cls.share_milli;
     b = shared ? 0 : 1 + static_cast<std::size_t>(std::clamp(node.devices_whole, 0, 15));
   } else {
-    const auto eighth = static_cast<std::size_t>(std::min<std::int64_t>(cpu_left * 8 / cpu_all, 7));
-    b = (node.devices_whole > 0 ? 9 : 0) + eighth;
+    b = (node.devices_whole > 0 ? 9 : 0) + cpu_eighth(node.free[ResourceNames::kCpu], node.allocatable[ResourceNames::kCpu]);
   }
   return state.config().placement == PlacementRule::kSpread ? ClassIndex::kBuckets - 1 - b : b;
 }
 
+/// The same from the row alone, for classes it says all about. Without room: nothing.
+struct Place {
+  std::size_t bucket = 0;
+  std::int16_t room = 0;
+};
+std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spread) {
+  std::int64_t fits = kRoomBound;
+  for (const std::size_t i : {ResourceNames::kCpu, ResourceNames::kMemory, ResourceNames::kPods, ResourceNames::kDevice}) {
+    const std::int64_t wanted = cls.request[i];
+    if (wanted <= 0) continue;
+    if (wanted > row.free[i]) return std::nullopt;
+    // Most nodes hold more than the bound: no division.
+    if (row.free[i] < wanted * kRoomBound) fits = std::min(fits, row.free[i] / wanted);
+  }
+  if (row.devices_whole < cls.devices) return std::nullopt;
+  std::size_t b = 0;
+  if (cls.devices > 0) {
+    b = static_cast<std::size_t>(std::min(row.devices_whole - cls.devices, 16));
+  } else {
+    b = (row.devices_whole > 0 ? 9 : 0) + cpu_eighth(row.free[ResourceNames::kCpu], row.cpu_all);
+  }
+  return Place{spread ? ClassIndex::kBuckets - 1 - b : b, static_cast<std::int16_t>(fits)};
+}
+
 }  // namespace
 
-void ClassIndex::update(const State& state, std::uint32_t n) {
-  const NodeState& node = state.node(NodeId(n));
-  const TaskClass& cls = state.cls(cls_);
-  if (static_seen_[n] != node.spec_changed + 1) {
-    static_seen_[n] = node.spec_changed + 1;
-    static_ok_[n] = fit_static(state, cls, node).ok() ? 1 : 0;
+void ClassIndex::update(const State& state, const TaskClass& cls, std::uint32_t n) {
+  const NodeRow& row = state.row(n);
+  Entry& entry = entries_[n];
+  if (entry.static_seen != row.spec_changed + 1) {
+    entry.static_seen = row.spec_changed + 1;
+    entry.static_ok = fit_static(state, cls, state.node(NodeId(n))).ok();
   }
   std::uint8_t bucket = kNowhere;
   std::int16_t room = 0;
-  if (static_ok_[n] != 0 && fit_room(state, cls, node).ok()) {
+  if (entry.static_ok && cls.plain) {
+    if (const auto place = place_of(cls, row, state.config().placement == PlacementRule::kSpread)) {
+      bucket = static_cast<std::uint8_t>(place->bucket);
+      room = place->room;
+    }
+  } else if (const NodeState& node = state.node(NodeId(n)); entry.static_ok && fit_room(state, cls, node).ok()) {
     bucket = static_cast<std::uint8_t>(bucket_for(state, cls, node));
     std::int64_t fits = kRoomBound;
     for (std::size_t i = 0; i < cls.request.size(); ++i) {
@@ -48,28 +79,26 @@ void ClassIndex::update(const State& state, std::uint32_t n) {
     }
     room = static_cast<std::int16_t>(fits);
   }
-  if (room > room_[n]) ++gains_;
-  room_[n] = room;
-  if (bucket == bucket_of_[n]) return;
-  if (bucket_of_[n] != kNowhere) {
-    buckets_[bucket_of_[n]].erase(n);
+  if (room > entry.room) ++gains_;
+  entry.room = room;
+  if (bucket == entry.bucket) return;
+  if (entry.bucket != kNowhere) {
+    buckets_[entry.bucket].erase(n);
     --feasible_;
   }
   if (bucket != kNowhere) {
     buckets_[bucket].insert(n);
     ++feasible_;
   }
-  bucket_of_[n] = bucket;
+  entry.bucket = bucket;
 }
 
 void ClassIndex::rebuild(const State& state, std::int64_t& checks) {
   const std::uint32_t n = state.node_count();
-  bucket_of_.resize(n, kNowhere);
-  room_.resize(n, 0);
-  static_seen_.resize(n, 0);
-  static_ok_.resize(n, 0);
+  entries_.resize(n);
   for (auto& b : buckets_) b.resize(n);
-  for (std::uint32_t i = 0; i < n; ++i) update(state, i);
+  const TaskClass& cls = state.cls(cls_);
+  for (std::uint32_t i = 0; i < n; ++i) update(state, cls, i);
   checks += n;
   cursor_ = state.log_end();
   built_ = true;
@@ -77,12 +106,13 @@ void ClassIndex::rebuild(const State& state, std::int64_t& checks) {
 
 void ClassIndex::catch_up(const State& state, std::int64_t& checks, bool undone) {
   const std::uint64_t gains = gains_;
-  if (!built_ || cursor_ < state.log_begin() || bucket_of_.size() != state.node_count()) {
+  if (!built_ || cursor_ < state.log_begin() || entries_.size() != state.node_count()) {
     rebuild(state, checks);
     return;
   }
+  const TaskClass& cls = state.cls(cls_);
   for (; cursor_ < state.log_end(); ++cursor_) {
-    update(state, state.log_at(cursor_).value);
+    update(state, cls, state.log_at(cursor_).value);
     ++checks;
   }
   if (undone) gains_ = gains;

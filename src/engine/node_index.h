@@ -32,6 +32,8 @@ class ClassIndex {
     std::uint32_t from = 0;
   };
   [[nodiscard]] NodeId next(Cursor& cursor) const;
+  /// Selectors, taints and readiness allow the node, room apart.
+  [[nodiscard]] bool allowed(NodeId node) const { return entries_[node.index()].static_ok; }
   /// How many nodes can take at least one.
   [[nodiscard]] std::int32_t feasible() const { return feasible_; }
   /// Grows whenever a node got room for (more of) the class: what a blocked gang waits for.
@@ -39,7 +41,7 @@ class ClassIndex {
 
  private:
   void rebuild(const State& state, std::int64_t& checks);
-  void update(const State& state, std::uint32_t node);
+  void update(const State& state, const TaskClass& cls, std::uint32_t node);
 
   static constexpr std::uint8_t kNowhere = 255;
 
@@ -49,10 +51,13 @@ class ClassIndex {
   std::uint64_t gains_ = 0;
   std::int32_t feasible_ = 0;
   std::array<NodeSet, kBuckets> buckets_;
-  std::vector<std::uint8_t> bucket_of_;
-  std::vector<std::int16_t> room_;           ///< How many fit there, bounded.
-  std::vector<std::uint32_t> static_seen_;   ///< The node's spec_changed + 1 when static_ok_ was computed.
-  std::vector<std::uint8_t> static_ok_;
+  struct Entry {
+    std::uint32_t static_seen = 0;  ///< The node's spec_changed + 1 when static_ok was computed.
+    std::int16_t room = 0;          ///< How many fit there, bounded.
+    std::uint8_t bucket = kNowhere;
+    bool static_ok = false;
+  };
+  std::vector<Entry> entries_;  ///< By node.
 };
 
 /// All class indexes, made when first asked for.

@@ -147,12 +147,42 @@ NodeId Planner::pick_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
   }
   ClassIndex& index = index_.of(state_.pod(pod).cls);
   index.catch_up(state_, index_.checks);
+  if (cls.devices > 0 && state_.config().placement == PlacementRule::kPack) {
+    const std::int64_t us = duration_of(gang);
+    if (us != Durations::kUnknown) return pick_by_end(index, cls, gang, now_ + Duration(us));
+  }
   ClassIndex::Cursor cursor;
   for (NodeId n = index.next(cursor); n.valid(); n = index.next(cursor)) {
     if (live_holds_ == 0 || may_use(n, cls, gang)) return n;
     was_held_ = true;
   }
   return NodeId{};
+}
+
+/// Where the end is known: beside work that ends no earlier, or little earlier, so that nodes fall empty as a whole and large
+/// gangs find them sooner. An idle node is taken last; between equals the fuller one.
+NodeId Planner::pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end) {
+  constexpr int kLookedAt = 128;
+  NodeId best;
+  std::int64_t best_longer = 0;
+  ClassIndex::Cursor cursor;
+  int seen = 0;
+  for (NodeId n = index.next(cursor); n.valid() && seen < kLookedAt; n = index.next(cursor)) {
+    const Time busy_until = state_.node(n).busy_until;
+    const bool idle = !busy_until;
+    if (idle && best.valid()) break;
+    if (live_holds_ != 0 && !may_use(n, cls, gang)) {
+      was_held_ = true;
+      continue;
+    }
+    ++seen;
+    const std::int64_t longer = idle ? 0 : std::max<std::int64_t>(end.us - busy_until.us, 0);
+    if (best.valid() && longer >= best_longer) continue;
+    best = n;
+    best_longer = longer;
+    if (idle || longer == 0) break;
+  }
+  return best;
 }
 
 void Planner::undo(std::vector<PodId>& placed) {
@@ -211,82 +241,117 @@ std::vector<TopologyLevel> Planner::levels_of(const GangState& gang) const {
   return levels;
 }
 
-/// Tries the domains of one level, the tightest that can hold the gang first, and goes on to the next level inside.
-bool Planner::place_topology(GangId id, const std::vector<PodId>& tasks, const Need& need, std::size_t level,
-                             const std::vector<NodeId>& nodes, std::vector<PodId>& placed) {
+/// Enough members run: it needs nobody to start with it.
+bool Planner::group_runs(GangId id) const {
   const GangState& gang = state_.gang(id);
-  const std::vector<TopologyLevel> levels = levels_of(gang);
-  if (level == levels.size()) return place_tasks(id, tasks, need, &nodes, placed);
-  std::map<std::string, std::vector<NodeId>> domains;
-  for (const NodeId n : nodes) {
-    const std::string* value = find_label(state_.node(n).spec.labels, levels[level].key);
-    if (value != nullptr) domains[*value].push_back(n);
-  }
-  // Members (and, for the levels of a family, siblings) already running pin the domain.
-  std::set<std::string> pinned;
-  std::vector<GangId> kin = {id};
-  if (level < levels.size() - gang.spec.topology.size()) {
-    const auto family = families_.find(gang.spec.parent);
-    if (family != families_.end()) kin.assign(family->second.begin(), family->second.end());
-  }
-  for (const GangId k : kin) {
-    for (const PodId p : state_.gang(k).pods) {
+  if (!gang.spec.is_parent) return gang.bound > 0 && need_of(gang).total == 0;
+  std::int32_t running = 0;
+  for (const GangId child : state_.children_of(gang.key)) running += group_runs(child) ? 1 : 0;
+  return running >= std::max(1, gang.spec.min_groups);
+}
+
+/// The values of the key where members of the group run: these pin the domain of those that follow.
+std::set<std::string> Planner::pinned(GangId group, const std::string& key) const {
+  std::set<std::string> values;
+  for (const GangId leaf : state_.leaves_of(group)) {
+    for (const PodId p : state_.gang(leaf).pods) {
       const PodState& pod = state_.pod(p);
       if (pod.phase != PodPhase::kBound) continue;
-      const std::string* value = find_label(state_.node(pod.node).spec.labels, levels[level].key);
-      if (value != nullptr) pinned.insert(*value);
+      const std::string* value = find_label(state_.node(pod.node).spec.labels, key);
+      if (value != nullptr) values.insert(*value);
     }
   }
+  return values;
+}
+
+/// Nodes that the groups above leave to the gang: the domains in which their members run.
+std::vector<NodeId> Planner::nodes_for(GangId id) const {
+  std::vector<NodeId> nodes;
+  for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
+    if (state_.node(NodeId(n)).live) nodes.push_back(NodeId(n));
+  }
+  for (GangId up = state_.parent_of(id); up.valid(); up = state_.parent_of(up)) {
+    for (const auto& level : state_.gang(up).spec.topology) {
+      const std::set<std::string> values = pinned(up, level.key);
+      if (values.empty() || !level.required) continue;
+      std::erase_if(nodes, [&](NodeId n) {
+        const std::string* value = find_label(state_.node(n).spec.labels, level.key);
+        return value == nullptr || !values.contains(*value);
+      });
+    }
+    if (up == state_.root_of(id)) break;
+  }
+  return nodes;
+}
+
+/// Tries the domains of one level, the tightest that can hold the group first, and goes on to the next level inside.
+bool Planner::place_level(GangId id, std::size_t level, const std::vector<NodeId>& nodes, std::vector<PodId>& placed) {
+  const GangState& gang = state_.gang(id);
+  if (level == gang.spec.topology.size()) return place_inside(id, nodes, placed);
+  const TopologyLevel rule = gang.spec.topology[level];
+  std::map<std::string, std::vector<NodeId>> domains;
+  for (const NodeId n : nodes) {
+    const std::string* value = find_label(state_.node(n).spec.labels, rule.key);
+    if (value != nullptr) domains[*value].push_back(n);
+  }
+  const std::set<std::string> values = pinned(id, rule.key);
+  // A gang of pods alike needs room for all; for others the room of one kind only says which domain is tighter.
+  std::int32_t wanted = 1;
+  std::vector<PodId> tasks;
+  for (const GangId leaf : state_.leaves_of(id)) {
+    tasks = tasks_of(leaf);
+    if (!tasks.empty()) break;
+  }
+  if (tasks.empty()) return false;
+  if (!gang.spec.is_parent && state_.pod(tasks.front()).cls == state_.pod(tasks.back()).cls) wanted = std::max(need_of(gang).total, 1);
   const TaskClass& cls = state_.cls_of(tasks.front());
-  const std::int32_t wanted = std::max(need.total, 1);
   struct Option {
     std::int64_t room;
     const std::vector<NodeId>* nodes;
   };
   std::vector<Option> options;
   for (const auto& [value, members] : domains) {
-    if (!pinned.empty() && !pinned.contains(value)) continue;
+    if (!values.empty() && !values.contains(value)) continue;
     std::int64_t room = 0;
     for (const NodeId n : members) room += fit_count(state_, cls, state_.node(n), 1 << 20);
     index_.checks += static_cast<std::int64_t>(members.size());
-    if (room > 0 && (room >= wanted || state_.pod(tasks.front()).cls != state_.pod(tasks.back()).cls)) options.push_back({room, &members});
+    if (room >= wanted) options.push_back({room, &members});
   }
   std::sort(options.begin(), options.end(), [](const Option& a, const Option& b) {
     return a.room != b.room ? a.room < b.room : a.nodes->front() < b.nodes->front();
   });
   for (const Option& o : options) {
-    if (place_topology(id, tasks, need, level + 1, *o.nodes, placed)) return true;
+    if (place_level(id, level + 1, *o.nodes, placed)) return true;
   }
-  if (levels[level].required) return false;
-  return place_topology(id, tasks, need, level + 1, nodes, placed);
+  if (rule.required) return false;
+  return place_level(id, level + 1, nodes, placed);
 }
 
-/// A group of groups starts when at least its minimum of child groups can start together.
-bool Planner::place_family(GangId id, std::vector<PodId>& placed) {
-  const GangId parent = state_.find_gang(state_.gang(id).spec.parent);
-  if (!parent.valid()) return false;
-  std::int32_t running = 0;
-  std::vector<GangId> waiting;
-  for (const GangId child : families_[state_.gang(id).spec.parent]) {
-    const GangState& gang = state_.gang(child);
-    if (!gang.live || gang.spec.parent != state_.gang(parent).key) continue;
+/// The gang itself, or as many of the groups below as possible: a group of groups starts when at least its minimum of
+/// them runs or can start together.
+bool Planner::place_inside(GangId id, const std::vector<NodeId>& nodes, std::vector<PodId>& placed) {
+  const GangState& gang = state_.gang(id);
+  if (!gang.spec.is_parent) {
     Refusal refusal;
-    if (need_of(gang).total == 0 && gang.bound > 0) {
-      ++running;
-    } else if (gang.pending > 0 && unready(gang, refusal) == Reason::kNone) {
-      waiting.push_back(child);
-    }
+    const std::vector<PodId> tasks = tasks_of(id);
+    if (tasks.empty() || unready(gang, refusal) != Reason::kNone) return false;
+    const Need need = need_of(gang);
+    if (tenants_.excess(state_, gang.tenant, request_of(id, need))) return false;
+    return place_tasks(id, tasks, need, &nodes, placed);
   }
-  std::sort(waiting.begin(), waiting.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
-  std::int32_t started = 0;
-  for (const GangId child : waiting) {
-    const std::vector<PodId> tasks = tasks_of(child);
-    std::vector<NodeId> nodes;
-    for (std::uint32_t n = 0; n < state_.node_count(); ++n) nodes.push_back(NodeId(n));
-    if (!tasks.empty() && place_topology(child, tasks, need_of(state_.gang(child)), 0, nodes, placed)) ++started;
+  const std::size_t before = placed.size();
+  std::vector<GangId> children = state_.children_of(gang.key);
+  std::sort(children.begin(), children.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
+  std::int32_t running = 0;
+  for (const GangId child : children) {
+    const bool runs = group_runs(child);
+    const bool starts = (!runs || state_.gang(child).spec.is_parent) && place_level(child, 0, nodes, placed);
+    running += runs || starts ? 1 : 0;
   }
-  if (started > 0 && running + started >= std::max(1, state_.gang(parent).spec.min_groups)) return true;
-  undo(placed);
+  if (running >= std::max(1, gang.spec.min_groups)) return true;
+  std::vector<PodId> mine(placed.begin() + static_cast<std::ptrdiff_t>(before), placed.end());
+  placed.resize(before);
+  undo(mine);
   return false;
 }
 
@@ -297,16 +362,11 @@ Planner::Outcome Planner::attempt(GangId id, std::vector<PodId>& placed) {
   const Need need = need_of(gang);
   const std::vector<PodId> tasks = tasks_of(id);
   if (tasks.empty()) return Outcome::kNoRoom;
-  if (!gang.spec.parent.empty() && need.total > 0) {
-    return place_family(id, placed) ? Outcome::kPlaced : was_held_ ? Outcome::kHeld : Outcome::kNoRoom;
-  }
-  if (!levels_of(gang).empty()) {
-    std::vector<NodeId> nodes;
-    for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
-      if (state_.node(NodeId(n)).live) nodes.push_back(NodeId(n));
-    }
-    if (place_topology(id, tasks, need, 0, nodes, placed)) return Outcome::kPlaced;
-    return was_held_ ? Outcome::kHeld : Outcome::kTopology;
+  if (state_.parent_of(id).valid() || !gang.spec.topology.empty()) {
+    // A family starts from its root; a member above the minimum goes where its family is.
+    const GangId from = need.total > 0 ? state_.root_of(id) : id;
+    if (place_level(from, 0, nodes_for(from), placed) && !placed.empty()) return Outcome::kPlaced;
+    return was_held_ ? Outcome::kHeld : gang.spec.topology.empty() ? Outcome::kNoRoom : Outcome::kTopology;
   }
   if (place_tasks(id, tasks, need, nullptr, placed)) {
     // Members above the minimum: all at once when nobody else competes, else one a turn.

@@ -89,15 +89,13 @@ Plan Planner::decide(Time now) {
     }
     if (outcome == Outcome::kHeld) {
       Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
-      if (bucket.filling) {
+      if (bucket.filling || candidate->filling) {
         bucket.held = true;
       } else {
         bucket.filling = true;
       }
       bucket.held_seen = gains_of(shapes_[shape_id.index()]) + holds_version_;
-      Refusal refusal;
-      refusal.reason = Reason::kHeldForReservation;
-      refuse(id, refusal);
+      refuse(id, explain_held(id));
       continue;
     }
     if (preempt(id, false)) {
@@ -109,7 +107,8 @@ Plan Planner::decide(Time now) {
     shape.gains = gains_of(shape);
     shape.log_seen = state_.log_end();
     blocked_.push_back(shape_id);
-    if (!waits_[id.index()].told || !shape.has_refusal) {
+    const bool will_be_told = static_cast<std::int32_t>(untold_.size()) < state_.config().reason_limit;
+    if (will_be_told && (!waits_[id.index()].told || !shape.has_refusal)) {
       // The story of a shape is told anew at most once a second of the caller's clock.
       if (!shape.has_refusal || shape.alone || shape.refusal_at + std::chrono::seconds(1) <= now_) {
         shape.refusal = explain_nodes(id);
@@ -118,7 +117,9 @@ Plan Planner::decide(Time now) {
       }
     }
     refuse(id, story_of(shape, id));
-    reserve(id);
+    // The one tried may be the shortest of its kind; a reservation is for the first.
+    const Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
+    reserve(bucket.by_rank.empty() ? id : bucket.by_rank.begin()->second);
   }
   if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) && !blocked_.empty()) fill_reservations();
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,7 +66,8 @@ class Planner {
   using ByRank = std::set<std::pair<Rank, GangId>>;
   struct Bucket {
     ByRank by_rank;
-    std::set<std::tuple<std::int64_t, Rank, GangId>> by_duration;  ///< Shortest first, for filling gaps.
+    /// Of the highest priority the shortest first, for filling gaps.
+    std::set<std::tuple<std::int64_t, std::int64_t, Rank, GangId>> by_duration;
     bool over_limit = false;
     std::uint64_t limit_seen = 0;
     bool filling = false;       ///< Its head may not start before a reservation; shorter ones still may.
@@ -105,8 +107,10 @@ class Planner {
   [[nodiscard]] std::uint64_t released_of(TenantId tenant) const;
   struct Candidate {
     GangId gang;
-    bool filling = false;
+    bool filling = false;  ///< The shortest of those behind a reservation, not the first.
   };
+  [[nodiscard]] bool behind_reservation(const Rank& rank) const;
+  [[nodiscard]] NodeId pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end);
   [[nodiscard]] std::optional<Candidate> pick();
   [[nodiscard]] std::optional<Candidate> pick_in(TenantId tenant);
   void update_phase(GangId id);
@@ -124,8 +128,11 @@ class Planner {
   Outcome attempt(GangId id, std::vector<PodId>& placed);
   bool place_tasks(GangId id, const std::vector<PodId>& tasks, const Need& need, const std::vector<NodeId>* domain,
                    std::vector<PodId>& placed);
-  bool place_topology(GangId id, const std::vector<PodId>& tasks, const Need& need, std::size_t level,
-                      const std::vector<NodeId>& nodes, std::vector<PodId>& placed);
+  bool place_level(GangId group, std::size_t level, const std::vector<NodeId>& nodes, std::vector<PodId>& placed);
+  bool place_inside(GangId group, const std::vector<NodeId>& nodes, std::vector<PodId>& placed);
+  [[nodiscard]] bool group_runs(GangId id) const;
+  [[nodiscard]] std::set<std::string> pinned(GangId group, const std::string& key) const;
+  [[nodiscard]] std::vector<NodeId> nodes_for(GangId id) const;
   NodeId pick_node(PodId pod, GangId gang, const std::vector<NodeId>* domain);
   NodeId scan_node(PodId pod, GangId gang, const std::vector<NodeId>* domain);
   [[nodiscard]] std::int64_t preference(PodId pod, NodeId node) const;
@@ -133,7 +140,6 @@ class Planner {
   void undo(std::vector<PodId>& placed);
   void emit(GangId id, const std::vector<PodId>& placed);
   bool place_at_once(GangId id);
-  bool place_family(GangId id, std::vector<PodId>& placed);
 
   // ------------------------------------------------------------------ reservations (backfill.cc)
   struct Slot {
@@ -149,6 +155,7 @@ class Planner {
     bool live = false;
   };
   void reserve(GangId id);
+  [[nodiscard]] bool worth_more(GangId id, const Rank& rank) const;
   void fill_reservations();
   void release(std::uint32_t reservation);
   void release_of(GangId id);
@@ -157,16 +164,32 @@ class Planner {
   [[nodiscard]] Time end_of(const PodState& pod) const;
   [[nodiscard]] std::int64_t duration_of(GangId id) const;  ///< Microseconds; INT64_MAX = unknown.
   void compute(Hold& hold, std::uint32_t index);
+  [[nodiscard]] std::vector<PodId> starting_with(GangId id) const;
+  [[nodiscard]] std::vector<std::vector<NodeId>> places_of(GangId id) const;
   void refresh_reservations();
 
-  // ------------------------------------------------------------------ victims (preempt.cc)
+  // ------------------------------------------------------------------ which victims (make_room.cc)
+  struct Wish;
+  [[nodiscard]] std::vector<PodId> needed(const Wish& wish) const;
+  [[nodiscard]] NodeId free_place(const Wish& wish, PodId task, const EvictionPlan& plan);
+  [[nodiscard]] bool tolerates_others(PodId task, NodeId node, const EvictionPlan& plan) const;
+  [[nodiscard]] std::vector<NodeId> candidates(const Wish& wish, const EvictionPlan& plan);
+  [[nodiscard]] std::int32_t lets_in(const Wish& wish, PodId task, const EvictionPlan& plan, std::int32_t limit) const;
+  bool let_in(Wish& wish, PodId task, std::int32_t left, bool each, EvictionPlan& plan);
+  bool plan_members(Wish& wish, bool each, EvictionPlan& plan);
+  bool reseat(const Wish& wish, const EvictionPlan& old, const EvictionPlan& base, EvictionPlan& plan);
+  void give_back(Wish& wish, const EvictionPlan& base, EvictionPlan& plan);
+  void search_cheaper(Wish& wish, const EvictionPlan& base, EvictionPlan& plan);
+  bool make_room_in_queue(Wish& wish, EvictionPlan& plan);
+  bool plan_gang(Wish& wish, EvictionPlan& plan);
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(GangId group, const std::vector<NodeId>* inside) const;
+  bool plan_group(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
+  bool plan_inside(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
+  bool plan_evictions(GangId root, const Preemptor& who, const ResourceVector* over_limit, bool undone, EvictionPlan& plan);
+
+  // ------------------------------------------------------------------ evictions (preempt.cc)
   bool preempt(GangId id, bool over_limit);
-  bool make_room_in_queue(GangId id, const Preemptor& who, const ResourceVector& request, EvictionPlan& plan) const;
-  bool plan_room(const std::vector<PodId>& tasks, std::int32_t left, Preemptor who, const std::vector<NodeId>* domain, bool undone,
-                 EvictionPlan& plan);
-  bool plan_in_domains(GangId id, const std::vector<PodId>& tasks, std::int32_t left, const Preemptor& who, bool undone,
-                       EvictionPlan& plan);
-  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(GangId id, const TaskClass& cls) const;
+  [[nodiscard]] bool family_short(GangId id, const std::vector<GangId>& starting) const;
   void carry_out(GangId id, const EvictionPlan& plan, PodId any_task, bool reclaim);
   struct Lifted {
     GangId gang;
@@ -186,6 +209,9 @@ class Planner {
   [[nodiscard]] Refusal explain_nodes(GangId id);
   [[nodiscard]] Refusal story_of(const Shape& shape, GangId id) const;
   [[nodiscard]] bool never_preempts(GangId id) const;
+  [[nodiscard]] Refusal explain_held(GangId id) const;
+  [[nodiscard]] Refusal explain_leavers(GangId id) const;
+  void explain_domains(GangId id, PodId pod, Refusal& refusal) const;
   [[nodiscard]] Refusal explain_limit(GangId id, const Tenants::Excess& excess);
   void add_ahead(GangId id, Refusal& refusal);
 
@@ -212,12 +238,12 @@ class Planner {
   std::set<GangId> unadmitted_;
   std::uint64_t admission_seen_ = 0;
   std::set<GangId> nominated_;
-  std::map<std::string, std::set<GangId>> families_;  ///< Parent key -> child groups.
   std::vector<GangId> untold_;
 
   std::vector<Hold> holds_;
   std::vector<std::vector<Slot>> slots_;  ///< By node.
   std::uint64_t holds_version_ = 1;
+  std::uint64_t holds_seen_ = 0;
   std::size_t live_holds_ = 0;
   bool holds_changed_ = false;
   std::int32_t picked_device_ = -1;  ///< With the node pick_node() answered last: which device a share should go to.

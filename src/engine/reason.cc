@@ -69,7 +69,7 @@ std::string_view phase_name(GroupPhase phase) {
 bool Refusal::same_story(const Refusal& other) const {
   return reason == other.reason && nodes_total == other.nodes_total && by_cause == other.by_cause && shortages == other.shortages &&
          queue == other.queue && members_wanted == other.members_wanted && members_found == other.members_found &&
-         preemption == other.preemption;
+         subject == other.subject && preemption == other.preemption;
 }
 
 std::string none_available(std::int32_t nodes_total, const std::vector<NodeCount>& by_cause) {
@@ -104,6 +104,8 @@ std::string shortages_text(const Refusal& r) {
     if (s.limit != 0) {
       text += fmt::format("{}: wants {}, {} left of {}", s.resource, amount(s.resource, s.wanted), amount(s.resource, s.available),
                           amount(s.resource, s.limit));
+    } else if (r.reason == Reason::kNeverFits) {
+      text += fmt::format("{}: a member wants {}, the largest node has {}", s.resource, amount(s.resource, s.wanted), amount(s.resource, s.available));
     } else {
       text += fmt::format("{}: a member wants {}, most free on one node {}", s.resource, amount(s.resource, s.wanted),
                           amount(s.resource, s.available));
@@ -117,17 +119,20 @@ std::string first_sentence(const Refusal& r) {
     case Reason::kNone:
       return "not waiting";
     case Reason::kNotEnoughMembers:
-      return fmt::format("waits for members: {} of {} exist", r.members_found, r.members_wanted);
+      return fmt::format("waits for members{}: {} of {} exist", r.subject.empty() ? "" : fmt::format(" of role \"{}\"", r.subject), r.members_found,
+                         r.members_wanted);
     case Reason::kGated:
-      return "held by a scheduling gate or suspended";
+      if (r.subject == "suspended") return "suspended by its owner";
+      if (r.members_wanted == 0) return "held by a scheduling gate or suspended";
+      return fmt::format("{} of {} waiting members are held by a scheduling gate", r.members_found, r.members_wanted);
     case Reason::kGroupMissing:
-      return "its pod group does not exist";
+      return fmt::format("its pod group \"{}\" does not exist", r.subject);
     case Reason::kParentMissing:
-      return "the group above its group does not exist";
+      return fmt::format("the group \"{}\" above its group does not exist", r.subject);
     case Reason::kQueueMissing:
       return fmt::format("queue \"{}\" does not exist", r.queue);
     case Reason::kQueueNotOpen:
-      return fmt::format("queue \"{}\" is not open", r.queue);
+      return fmt::format("queue \"{}\" is {}: it takes no new work", r.queue, r.subject.empty() ? "not open" : r.subject);
     case Reason::kNotAdmitted:
       return fmt::format("not admitted to queue \"{}\"; {}", r.queue, shortages_text(r));
     case Reason::kTenantOverLimit:
@@ -142,13 +147,17 @@ std::string first_sentence(const Refusal& r) {
     case Reason::kNeverFits:
       return fmt::format("no node could hold a member even when empty; {}", shortages_text(r));
     case Reason::kTopology:
-      return fmt::format("no single topology domain holds all members: best takes {} of {}", r.members_found, r.members_wanted);
+      return fmt::format("no single topology domain holds all members: the best{} takes {} of {}", r.subject.empty() ? "" : fmt::format(", \"{}\",", r.subject),
+                         r.members_found, r.members_wanted);
     case Reason::kBehindOthers:
       return fmt::format("queue \"{}\" is first in, first out", r.queue);
     case Reason::kHeldForReservation:
-      return "room is free, but starting now would delay those ahead";
+      return fmt::format("room is free, but starting now would delay {}{}", r.subject.empty() ? "those ahead" : fmt::format("\"{}\"", r.subject),
+                         r.until ? ", expected to start at " + format_time(*r.until) : "");
     case Reason::kWaitingForVictims:
-      return "its room is held; waiting for evicted pods to leave";
+      if (r.members_found == 0) return "its room is held; waiting for evicted pods to leave";
+      return fmt::format("its room is held; waiting for {} evicted pod{} to leave (\"{}\"{})", r.members_found, r.members_found == 1 ? "" : "s", r.subject,
+                         r.until ? ", at the latest at " + format_time(*r.until) : "");
     case Reason::kInvalidGroup:
       return "members and group disagree";
   }
@@ -160,8 +169,8 @@ std::string first_sentence(const Refusal& r) {
 std::string describe(const Refusal& refusal) {
   std::string text = first_sentence(refusal);
   if (refusal.ahead_count > 0) {
-    text += fmt::format("; {} ahead", refusal.ahead_count);
-    if (!refusal.ahead.empty()) text += fmt::format(" (next \"{}\")", refusal.ahead.front());
+    text += fmt::format("; {}{} ahead", refusal.ahead_count, refusal.ahead_count >= Refusal::kAheadCounted ? " or more" : "");
+    if (!refusal.ahead.empty()) text += fmt::format(" (first \"{}\")", refusal.ahead.front());
   }
   if (refusal.expected_start) text += "; expected to start at " + format_time(*refusal.expected_start);
   return text;

@@ -46,13 +46,15 @@ struct NodeCount {
 struct Shortage {
   std::string resource;
   std::int64_t wanted = 0;     ///< For one member (node causes), or for the whole gang (queue limits).
-  std::int64_t available = 0;  ///< Most free on one node, or left under the limit.
+  std::int64_t available = 0;  ///< Most free on one node (kNeverFits: most there is on one), or left under the limit.
   std::int64_t limit = 0;      ///< The queue's limit; 0 for node causes.
 
   bool operator==(const Shortage&) const = default;
 };
 
 struct Refusal {
+  static constexpr std::int32_t kAheadCounted = 100;
+
   Reason reason = Reason::kNone;
   std::int32_t nodes_total = 0;
   std::vector<NodeCount> by_cause;  ///< Sorted by text.
@@ -61,8 +63,12 @@ struct Refusal {
   std::int32_t members_wanted = 0;  ///< For kNotEnoughMembers: wanted and found; for kNoNodeFits: placeable.
   std::int32_t members_found = 0;
   std::vector<std::string> ahead;   ///< Keys of the first few that are served before it.
-  std::int32_t ahead_count = 0;
+  std::int32_t ahead_count = 0;     ///< Counted up to kAheadCounted.
   std::optional<Time> expected_start;
+  /// What the reason is about: the role that lacks members, the group that is missing, the domain that has most room,
+  /// the holder of the reservation, a victim that has yet to leave.
+  std::string subject;
+  std::optional<Time> until;        ///< When the reservation in the way starts, or the last victim must have left.
   std::string preemption;           ///< Why eviction did not help, in kube-scheduler's words; ends with a full stop.
 
   /// Same story? Numbers that move all the time (ahead, expected start) do not make a new one.

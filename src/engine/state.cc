@@ -36,6 +36,7 @@ NodeId State::intern_node(const std::string& name) {
   const auto [it, fresh] = node_ids_.try_emplace(name, NodeId(static_cast<std::uint32_t>(nodes_.size())));
   if (fresh) {
     nodes_.emplace_back();
+    rows_.emplace_back();
     nodes_.back().spec.name = name;
   }
   return it->second;
@@ -132,6 +133,68 @@ void State::touch(NodeId id) {
   }
 }
 
+void State::touch_gang(GangId id) {
+  if (!gang_log_.empty() && gang_log_.back() == id) return;
+  gang_log_.push_back(id);
+  constexpr std::size_t kKeep = 4096;
+  if (gang_log_.size() <= 2 * kKeep) return;
+  gang_log_.erase(gang_log_.begin(), gang_log_.begin() + kKeep);
+  gang_log_base_ += kKeep;
+}
+
+const std::vector<GangId>& State::children_of(const std::string& key) const {
+  static const std::vector<GangId> kNone;
+  const auto it = families_.find(key);
+  return it == families_.end() ? kNone : it->second;
+}
+
+GangId State::parent_of(GangId id) const {
+  const GangState& gang = gangs_[id.index()];
+  if (!gang.has_group || gang.spec.parent.empty()) return GangId{};
+  const GangId up = find_gang(gang.spec.parent);
+  return up.valid() && up != id && gangs_[up.index()].spec.is_parent ? up : GangId{};
+}
+
+namespace {
+/// Kubernetes allows four levels; a cycle of parents ends here, too.
+constexpr int kFamilyDepth = 8;
+}  // namespace
+
+GangId State::root_of(GangId id) const {
+  for (int depth = 0; depth < kFamilyDepth; ++depth) {
+    const GangId up = parent_of(id);
+    if (!up.valid()) break;
+    id = up;
+  }
+  return id;
+}
+
+std::vector<GangId> State::leaves_of(GangId id) const {
+  std::vector<GangId> level = {id};
+  std::vector<GangId> leaves;
+  for (int depth = 0; depth < kFamilyDepth && !level.empty(); ++depth) {
+    std::vector<GangId> next;
+    for (const GangId g : level) {
+      if (!gangs_[g.index()].spec.is_parent) {
+        leaves.push_back(g);
+        continue;
+      }
+      const auto& children = children_of(gangs_[g.index()].key);
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    level = std::move(next);
+  }
+  return leaves;
+}
+
+void State::leave_family(GangId id) {
+  const std::string& parent = gangs_[id.index()].spec.parent;
+  const auto it = families_.find(parent);
+  if (parent.empty() || it == families_.end()) return;
+  std::erase(it->second, id);
+  if (it->second.empty()) families_.erase(it);
+}
+
 void State::mark(GangId id) {
   GangState& gang = gangs_[id.index()];
   if (gang.dirty) return;
@@ -163,13 +226,20 @@ void State::refresh_allocatable(NodeState& node) {
   if (node.allocatable[ResourceNames::kPods] == 0) node.allocatable.set(ResourceNames::kPods, 110);
 }
 
+std::uint16_t State::intern_model(const std::string& model) {
+  const auto it = std::find(models_.begin(), models_.end(), model);
+  if (it != models_.end()) return static_cast<std::uint16_t>(it - models_.begin());
+  models_.push_back(model);
+  return static_cast<std::uint16_t>(models_.size() - 1);
+}
+
 void State::rebuild_devices(NodeState& node) {
   std::vector<DeviceState> devices;
   if (node.spec.devices.empty()) {
     const std::int64_t n = node.allocatable[ResourceNames::kDevice] / 1000;
-    for (std::int32_t i = 0; i < n; ++i) devices.push_back({i, "", true, 1000});
+    for (std::int32_t i = 0; i < n; ++i) devices.push_back({i, 1000, 0, true});
   } else {
-    for (const auto& d : node.spec.devices) devices.push_back({d.index, d.model, d.healthy, 1000});
+    for (const auto& d : node.spec.devices) devices.push_back({d.index, 1000, intern_model(d.model), d.healthy});
   }
   node.devices = std::move(devices);
 }
@@ -186,7 +256,32 @@ void State::refresh_free(NodeId id) {
     if (d.free_milli == 1000) ++node.devices_whole;
     node.share_max = std::max(node.share_max, d.free_milli);
   }
+  NodeRow& row = rows_[id.index()];
+  for (std::size_t i = 0; i < row.free.size(); ++i) row.free[i] = node.free[i];
+  row.cpu_all = node.allocatable[ResourceNames::kCpu];
+  row.devices_whole = node.devices_whole;
+  row.spec_changed = node.spec_changed;
   touch(id);
+}
+
+Time State::expected_end(const PodState& pod) const {
+  const Duration expected = pod.expected_duration.count() > 0 ? pod.expected_duration : gangs_[pod.gang.index()].spec.expected_duration;
+  return expected.count() > 0 && pod.started ? pod.started + expected : kNever;
+}
+
+/// Keeps the node's busy_until when a pod came, or is about to leave.
+void State::note_end(PodId id, bool leaves) {
+  const PodState& pod = pods_[id.index()];
+  NodeState& node = nodes_[pod.node.index()];
+  if (!leaves) {
+    node.busy_until = std::max(node.busy_until, pod.ends);
+    return;
+  }
+  if (pod.ends < node.busy_until) return;
+  node.busy_until = Time{};
+  for (const PodId p : node.pods) {
+    if (p != id) node.busy_until = std::max(node.busy_until, pods_[p.index()].ends);
+  }
 }
 
 void State::on(const NodeUpsert& e) {
@@ -222,6 +317,7 @@ void State::on(const NodeRemove& e) {
   add_total(node, -1);
   node.live = false;
   ++node.spec_changed;
+  rows_[id.index()].spec_changed = node.spec_changed;
   --live_nodes_;
   ++tenants_version_;
   // Pods stay on the record until they are removed; a node of that name may come back under them.
@@ -322,6 +418,8 @@ ClassId State::class_of(const Pod& pod, TenantId tenant) {
   c.devices = static_cast<std::int32_t>(c.request[ResourceNames::kDevice] / 1000);
   if (c.share_milli > 0) c.request.add(ResourceNames::kDevice, c.share_milli);
   c.request.set(ResourceNames::kPods, 0);
+  for (const auto& model : pod.device_models) c.models.push_back(intern_model(model));
+  c.plain = c.request.size() <= 4 && c.models.empty() && c.share_milli == 0 && pod.host_ports.empty() && !c.unknown_resource;
   c.best_effort = c.request.is_zero();
   c.request.set(ResourceNames::kPods, 1);
   const ClassId id(static_cast<std::uint32_t>(classes_.size()));
@@ -374,10 +472,6 @@ void State::charge(const GangState& gang, const ResourceVector& request, bool ad
 
 void State::take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted) {
   const TaskClass& c = classes_[pod.cls.index()];
-  const auto allowed = [&](const DeviceState& d) {
-    return c.spec.device_models.empty() ||
-           std::find(c.spec.device_models.begin(), c.spec.device_models.end(), d.model) != c.spec.device_models.end();
-  };
   const auto take = [&](std::size_t i, std::int32_t milli) {
     node.devices[i].free_milli -= milli;
     pod.devices.push_back(static_cast<std::uint16_t>(i));
@@ -399,7 +493,7 @@ void State::take_devices(PodState& pod, NodeState& node, const std::vector<std::
     std::size_t best = node.devices.size();
     for (std::size_t i = 0; i < node.devices.size(); ++i) {
       const DeviceState& d = node.devices[i];
-      if (!d.healthy || !allowed(d) || d.free_milli < c.share_milli) continue;
+      if (!d.healthy || !c.allows(d) || d.free_milli < c.share_milli) continue;
       if (best == node.devices.size() || d.free_milli < node.devices[best].free_milli) best = i;
     }
     if (best < node.devices.size()) take(best, c.share_milli);
@@ -408,7 +502,7 @@ void State::take_devices(PodState& pod, NodeState& node, const std::vector<std::
   std::int32_t left = c.devices;
   for (std::size_t i = 0; i < node.devices.size() && left > 0; ++i) {
     const DeviceState& d = node.devices[i];
-    if (!d.healthy || !allowed(d) || d.free_milli < 1000) continue;
+    if (!d.healthy || !c.allows(d) || d.free_milli < 1000) continue;
     take(i, 1000);
     --left;
   }
@@ -429,6 +523,8 @@ void State::place(PodId id, NodeId node_id, const std::vector<std::int32_t>* dev
   pod.node = node_id;
   pod.in_node = static_cast<std::uint32_t>(node.pods.size());
   node.pods.push_back(id);
+  pod.ends = expected_end(pod);
+  note_end(id, false);
   node.used += classes_[pod.cls.index()].request;
   take_devices(pod, node, device_indexes);
   refresh_free(node_id);
@@ -438,6 +534,7 @@ void State::lift(PodId id) {
   PodState& pod = pods_[id.index()];
   if (!pod.node.valid()) return;
   NodeState& node = nodes_[pod.node.index()];
+  note_end(id, true);
   node.used -= classes_[pod.cls.index()].request;
   give_devices(pod, node);
   const PodId last = node.pods.back();
@@ -487,6 +584,7 @@ void State::set_phase(PodId id, PodPhase phase) {
     touch(pod.node);
   }
   count_evictable(pod);
+  if (gang.has_group) touch_gang(pod.gang);
   mark(pod.gang);
 }
 
@@ -530,9 +628,28 @@ void State::drop_pod(PodId id) {
   free_pods_.push_back(id);
 }
 
+namespace {
+/// Asks for the memory of what is about to be changed, all at once instead of one wait after the other.
+template <typename T>
+void fetch(const T& object) {
+  const auto* at = reinterpret_cast<const char*>(&object);
+  for (std::size_t i = 0; i < sizeof(T); i += 64) __builtin_prefetch(at + i, 1);
+}
+}  // namespace
+
 void State::on(const PodRemove& e) {
   const PodId id = find_pod(e.key);
-  if (id.valid()) drop_pod(id);
+  if (!id.valid()) return;
+  const PodState& pod = pods_[id.index()];
+  fetch(gangs_[pod.gang.index()].allocated);
+  fetch(gangs_[pod.gang.index()].key);
+  if (pod.node.valid()) {
+    const NodeState& node = nodes_[pod.node.index()];
+    for (const ResourceVector* v : {&node.allocatable, &node.used, &node.held, &node.free}) __builtin_prefetch(v, 1);
+    fetch(node.devices);
+    fetch(rows_[pod.node.index()]);
+  }
+  drop_pod(id);
 }
 
 void State::on(const PodUpsert& e) {
@@ -594,6 +711,10 @@ void State::on(const PodUpsert& e) {
     }
   }
   PodState& pod = pods_[id.index()];
+  if (pod.node.valid() && (pod.priority != spec.priority || pod.preemptable != spec.preemptable || pod.critical != spec.critical ||
+                           pod.ours != spec.ours || pod.labels != spec.labels)) {
+    touch(pod.node);  // As a victim it is another one now.
+  }
   pod.ns = spec.ns;
   pod.labels = spec.labels;
   pod.role = spec.role;
@@ -628,13 +749,18 @@ void State::on(const PodUpsert& e) {
         set_phase(id, PodPhase::kPending);
         lift(id);
       }
-      place(id, node, &spec.device_indexes);
       if (!pod.started) pod.started = pod.created;
+      place(id, node, &spec.device_indexes);
       set_phase(id, PodPhase::kBound);
     }
     pod.assumed = false;
   }
   if (pod.node.valid()) {
+    if (pod.ends != expected_end(pod)) {
+      note_end(id, true);
+      pod.ends = expected_end(pod);
+      note_end(id, false);
+    }
     set_phase(id, spec.terminating || pod.evicting ? PodPhase::kReleasing : PodPhase::kBound);
   } else if (spec.terminating) {
     // Leaving without ever having had a node: it holds nothing and wants nothing.
@@ -663,8 +789,8 @@ void State::bind(PodId id, NodeId node, Time now, std::int32_t device) {
   if (pod.nominated.valid()) nominate(id, NodeId{});
   std::vector<std::int32_t> wanted;
   if (device >= 0) wanted.push_back(nodes_[node.index()].devices[static_cast<std::size_t>(device)].index);
-  place(id, node, wanted.empty() ? nullptr : &wanted);
   pod.started = now;
+  place(id, node, wanted.empty() ? nullptr : &wanted);
   pod.assumed = true;
   pod.bound_epoch = epoch;
   set_phase(id, PodPhase::kBound);
@@ -739,6 +865,20 @@ void State::on(const GroupUpsert& e) {
   GangState& gang = gangs_[id.index()];
   const bool first = !gang.has_group;
   const bool priority_changed = gang.spec.priority != e.group.priority || first;
+  const bool rules_changed = first || gang.spec.min_member != e.group.min_member || gang.spec.disruption != e.group.disruption ||
+                             gang.spec.preemptable != e.group.preemptable || gang.spec.parent != e.group.parent || priority_changed;
+  if (e.group.is_parent) {
+    ++victims_version_;
+  } else if (rules_changed) {
+    touch_gang(id);
+  }
+  if (first || gang.spec.parent != e.group.parent) {
+    if (!first) leave_family(id);
+    if (!e.group.parent.empty()) {
+      auto& family = families_[e.group.parent];
+      family.insert(std::upper_bound(family.begin(), family.end(), id), id);
+    }
+  }
   gang.has_group = true;
   gang.spec = e.group;
   gang.created = e.group.created;
@@ -755,8 +895,10 @@ void State::on(const GroupRemove& e) {
   const GangId id = find_gang(e.key);
   if (!id.valid()) return;
   GangState& gang = gangs_[id.index()];
+  if (gang.has_group) leave_family(id);
   gang.has_group = false;
   gang.phase = GroupPhase::kPending;
+  touch_gang(id);
   mark(id);
   if (gang.pods.empty()) {
     gang.live = false;
@@ -808,6 +950,11 @@ void State::on(const QueueUpsert& e) {
   const ResourceVector guarantee = vector_of(e.queue.guarantee);
   const ResourceVector deserved = vector_of(e.queue.deserved);
   TenantState& tenant = tenants_[id.index()];
+  const Queue& old = tenant.spec;
+  if (!tenant.live || old.t9k != e.queue.t9k || old.preemptible != e.queue.preemptible || old.priority != e.queue.priority ||
+      old.reclaimable != e.queue.reclaimable) {
+    ++victims_version_;
+  }
   tenant.live = true;
   tenant.spec = e.queue;
   tenant.capability = capability;
@@ -821,6 +968,7 @@ void State::on(const QueueRemove& e) {
   const TenantId id = find_tenant(e.name);
   if (!id.valid()) return;
   relink_tenant(id, "");
+  ++victims_version_;
   TenantState& tenant = tenants_[id.index()];
   tenant.live = false;
   tenant.spec = Queue{};
@@ -832,8 +980,14 @@ void State::on(const QueueRemove& e) {
   ++tenants_version_;
 }
 
-void State::on(const BudgetUpsert& e) { budgets_[e.budget.key] = e.budget; }
-void State::on(const BudgetRemove& e) { budgets_.erase(e.key); }
+void State::on(const BudgetUpsert& e) {
+  DisruptionBudget& budget = budgets_[e.budget.key];
+  if (budget.key.empty() || budget.disruptions_allowed != e.budget.disruptions_allowed || budget.selector != e.budget.selector) ++victims_version_;
+  budget = e.budget;
+}
+void State::on(const BudgetRemove& e) {
+  if (budgets_.erase(e.key) > 0) ++victims_version_;
+}
 void State::on(const NamespaceUpsert& e) { namespaces_[e.ns.name] = e.ns.labels; }
 void State::on(const NamespaceRemove& e) { namespaces_.erase(e.name); }
 
@@ -844,6 +998,7 @@ void State::on(const ConfigChange& e) {
   config_.device_resource = device;
   config_changed_ = true;
   ++tenants_version_;
+  ++victims_version_;
 }
 
 }  // namespace muster::engine

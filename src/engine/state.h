@@ -5,7 +5,10 @@
 /// they stopped, so a change costs each index a constant, and only when the index is used again.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,6 +26,22 @@
 
 namespace muster::engine {
 
+struct DeviceState {
+  std::int32_t index = 0;
+  std::int32_t free_milli = 1000;
+  std::uint16_t model = 0;  ///< In the state's table of models; 0: none.
+  bool healthy = true;
+};
+
+/// What indexes ask of a node most often, in one cache line: the rest of a node is far too large for thousands of them to
+/// stay near the processor.
+struct alignas(64) NodeRow {
+  std::array<std::int64_t, 4> free{};  ///< cpu, memory, pods, devices: the first of every vector.
+  std::int64_t cpu_all = 0;
+  std::int32_t devices_whole = 0;
+  std::uint32_t spec_changed = 0;
+};
+
 /// Everything about pods that matters for where they may go. Pods alike share one class.
 struct TaskClass {
   Pod spec;                ///< Only the placement fields are meaningful (requests, selectors, terms …).
@@ -33,18 +52,17 @@ struct TaskClass {
   bool between_pods = false;            ///< Has pod (anti-)affinity or spread terms: depends on other nodes.
   bool unknown_resource = false;        ///< Names a resource beyond the table's bound; never fits.
   std::optional<Selector> tenant_nodes;  ///< The queue's own node selector.
-};
+  std::vector<std::uint16_t> models;    ///< Allowed device models; empty = any.
+  /// Only cpu, memory, a slot and whole devices of any model: a NodeRow says all about its room.
+  bool plain = false;
 
-struct DeviceState {
-  std::int32_t index = 0;
-  std::string model;
-  bool healthy = true;
-  std::int32_t free_milli = 1000;
+  [[nodiscard]] bool allows(const DeviceState& device) const {
+    return models.empty() || std::find(models.begin(), models.end(), device.model) != models.end();
+  }
 };
 
 struct NodeState {
   bool live = false;
-  Node spec;
   ResourceVector allocatable;
   ResourceVector used;       ///< By every pod here that is not finished, the leaving ones included.
   ResourceVector releasing;  ///< Part of `used` that is on its way out.
@@ -54,9 +72,14 @@ struct NodeState {
   std::int32_t devices_whole = 0;  ///< Healthy and wholly free.
   std::int32_t share_max = 0;      ///< Largest free part of a healthy device.
   std::vector<PodId> pods;
+  Time busy_until;                 ///< When the last pod here is expected to end; zero: none runs; kNever: not known.
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
   std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
+  Node spec;                       ///< Last: seldom read where time matters.
 };
+
+/// The end of what nobody knows the end of.
+inline constexpr Time kNever{std::numeric_limits<std::int64_t>::max()};
 
 enum class PodPhase : std::uint8_t { kPending, kBound, kReleasing, kFinished };
 
@@ -85,6 +108,7 @@ struct PodState {
   std::string nominated_hint;
   Time created;
   Time started;
+  Time ends;              ///< While bound: when it is expected to end; kNever: not known.
   std::int32_t counted_priority = 0;  ///< As entered in the table of evictable priorities.
   bool counted = false;
   Time leaves;             ///< terminating_until
@@ -157,6 +181,7 @@ class State {
   [[nodiscard]] const ResourceVector& total() const { return total_; }  ///< Over live, usable nodes.
 
   [[nodiscard]] const NodeState& node(NodeId id) const { return nodes_[id.index()]; }
+  [[nodiscard]] const NodeRow& row(std::uint32_t node) const { return rows_[node]; }
   [[nodiscard]] const PodState& pod(PodId id) const { return pods_[id.index()]; }
   [[nodiscard]] const GangState& gang(GangId id) const { return gangs_[id.index()]; }
   [[nodiscard]] GangState& gang(GangId id) { return gangs_[id.index()]; }
@@ -176,6 +201,12 @@ class State {
   [[nodiscard]] PodId find_pod(std::string_view key) const;
   [[nodiscard]] GangId find_gang(std::string_view key) const;
   [[nodiscard]] TenantId find_tenant(std::string_view name) const;
+
+  // Groups of groups. A key may have children before its group is known.
+  [[nodiscard]] const std::vector<GangId>& children_of(const std::string& key) const;
+  [[nodiscard]] GangId parent_of(GangId id) const;             ///< Invalid: it has none, or it is not known.
+  [[nodiscard]] GangId root_of(GangId id) const;               ///< Itself when it has no parent.
+  [[nodiscard]] std::vector<GangId> leaves_of(GangId id) const;  ///< The gangs with pods below it, or itself.
 
   [[nodiscard]] const std::map<std::string, DisruptionBudget>& budgets() const { return budgets_; }
   [[nodiscard]] const Labels& namespace_labels(const std::string& ns) const;
@@ -197,6 +228,12 @@ class State {
   [[nodiscard]] std::uint64_t log_end() const { return log_base_ + log_.size(); }
   [[nodiscard]] std::uint64_t log_begin() const { return log_base_; }
   [[nodiscard]] NodeId log_at(std::uint64_t i) const { return log_[static_cast<std::size_t>(i - log_base_)]; }
+  /// Gangs of which a member came to run or stopped, or whose rules changed: what their members cost as victims did, too.
+  [[nodiscard]] std::uint64_t gang_log_begin() const { return gang_log_base_; }
+  [[nodiscard]] std::uint64_t gang_log_end() const { return gang_log_base_ + gang_log_.size(); }
+  [[nodiscard]] GangId gang_log_at(std::uint64_t i) const { return gang_log_[static_cast<std::size_t>(i - gang_log_base_)]; }
+  /// Grows when who may be evicted for whom changed at large: budgets, queues, configuration.
+  [[nodiscard]] std::uint64_t victims_version() const { return victims_version_; }
   std::vector<GangId> take_dirty_gangs();
   std::vector<Completion> take_completions();
   [[nodiscard]] std::uint64_t tenants_version() const { return tenants_version_; }  ///< Specs or totals changed.
@@ -231,8 +268,13 @@ class State {
   std::size_t intern_resource(std::string_view name);
   void refresh_allocatable(NodeState& node);
   void rebuild_devices(NodeState& node);
+  std::uint16_t intern_model(const std::string& model);
+  [[nodiscard]] Time expected_end(const PodState& pod) const;
+  void note_end(PodId id, bool leaves);
   void refresh_free(NodeId id);
   void touch(NodeId id);
+  void touch_gang(GangId id);
+  void leave_family(GangId id);
   void mark(GangId id);
 
   void join_gang(PodId id, GangId gang);
@@ -257,6 +299,8 @@ class State {
   ResourceVector total_;
 
   std::vector<NodeState> nodes_;
+  std::vector<NodeRow> rows_;  ///< By node; kept in step by refresh_free().
+  std::vector<std::string> models_ = {""};
   std::vector<PodState> pods_;
   std::vector<PodId> free_pods_;
   std::vector<GangState> gangs_;
@@ -275,6 +319,10 @@ class State {
 
   std::vector<NodeId> log_;
   std::uint64_t log_base_ = 0;
+  std::vector<GangId> gang_log_;
+  std::uint64_t gang_log_base_ = 0;
+  std::uint64_t victims_version_ = 1;
+  std::map<std::string, std::vector<GangId>> families_;  ///< Parent key -> child groups, in order of their ids.
   std::vector<GangId> dirty_gangs_;
   std::vector<Completion> completions_;
   std::uint64_t tenants_version_ = 1;

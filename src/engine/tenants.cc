@@ -20,6 +20,7 @@ void Tenants::limits(const State& state, const std::vector<TenantId>& siblings, 
     view = View{};
     if (parent != nullptr) view.path = parent->path;
     view.path.push_back(t);
+    view.guarded = (parent != nullptr && parent->guarded) || !tenant.guarantee.is_zero();
     for (std::size_t i = 0; i < dims; ++i) {
       const std::int64_t others = guaranteed[i] - tenant.guarantee[i];
       const bool parent_limits = parent != nullptr && (parent->mask & (1U << i)) != 0;
@@ -184,25 +185,34 @@ bool Tenants::may_reclaim(const State& state, TenantId tenant, const ResourceVec
 }
 
 bool Tenants::can_give(const State& state, TenantId tenant, const ResourceVector& taken) const {
-  for (const TenantId t : views_[tenant.index()].path) {
-    const View& view = views_[t.index()];
-    for (std::size_t i = 0; i < taken.size(); ++i) {
-      if (taken[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
-      if (state.tenant(t).allocated[i] - taken[i] < view.deserved[i]) return false;
-    }
+  const View& view = views_[tenant.index()];
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (taken[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
+    if (state.tenant(tenant).allocated[i] - taken[i] < view.deserved[i]) return false;
   }
   return true;
 }
 
 bool Tenants::keeps_guarantee(const State& state, TenantId tenant, const ResourceVector& taken) const {
-  for (const TenantId t : views_[tenant.index()].path) {
-    const TenantState& s = state.tenant(t);
-    for (std::size_t i = 0; i < taken.size(); ++i) {
-      if (taken[i] <= 0 || i == ResourceNames::kPods || s.guarantee[i] <= 0) continue;
-      if (s.allocated[i] - taken[i] < s.guarantee[i]) return false;
-    }
+  const TenantState& t = state.tenant(tenant);
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (taken[i] <= 0 || i == ResourceNames::kPods || t.guarantee[i] <= 0) continue;
+    if (t.allocated[i] - taken[i] < t.guarantee[i]) return false;
   }
   return true;
+}
+
+bool Tenants::anybody_can_give(const State& state, TenantId tenant, const ResourceVector& need) const {
+  for (std::uint32_t t = 0; t < views_.size(); ++t) {
+    const TenantState& other = state.tenant(TenantId(t));
+    if (TenantId(t) == tenant || !other.spec.reclaimable || !other.children.empty()) continue;
+    for (std::size_t i = 0; i < need.size(); ++i) {
+      if (need[i] <= 0 || i == ResourceNames::kPods) continue;
+      const std::int64_t due = (views_[t].deserved_mask & (1U << i)) != 0 ? views_[t].deserved[i] : 0;
+      if (other.allocated[i] > due) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace muster::engine

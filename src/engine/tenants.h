@@ -39,10 +39,15 @@ class Tenants {
 
   /// Stays within what it deserves with `need` more (in what its spec's deserved names): may take back.
   [[nodiscard]] bool may_reclaim(const State& state, TenantId tenant, const ResourceVector& need) const;
-  /// Would still have what it deserves after giving `taken`, in all that matters for `taken`.
+  /// Would the tenant itself (ancestors apart) still have what it deserves after giving `taken`, in all of that?
   [[nodiscard]] bool can_give(const State& state, TenantId tenant, const ResourceVector& taken) const;
-  /// Would still have what it is guaranteed after giving `taken`.
+  /// The same for what it is guaranteed.
   [[nodiscard]] bool keeps_guarantee(const State& state, TenantId tenant, const ResourceVector& taken) const;
+
+  /// It or an ancestor is guaranteed something.
+  [[nodiscard]] bool guarded(TenantId t) const { return views_[t.index()].guarded; }
+  /// Some other queue holds more of what `need` asks for than it deserves and may be reclaimed from.
+  [[nodiscard]] bool anybody_can_give(const State& state, TenantId tenant, const ResourceVector& need) const;
 
   [[nodiscard]] const ResourceVector& deserved(TenantId t) const { return views_[t.index()].deserved; }
   [[nodiscard]] const ResourceVector& real(TenantId t) const { return views_[t.index()].real; }
@@ -55,6 +60,7 @@ class Tenants {
     std::uint32_t mask = 0;           ///< Bit i: resource i is limited.
     ResourceVector deserved;          ///< Effective; for order.
     std::uint32_t deserved_mask = 0;  ///< What the spec itself names; for reclaim.
+    bool guarded = false;
     std::vector<TenantId> path;       ///< Root-most first, itself last.
   };
 

@@ -14,10 +14,24 @@ std::int32_t occupied(const GangState& gang) { return gang.bound + gang.succeede
 
 /// Why the gang cannot be considered at all; kNone when it can.
 Reason Planner::unready(const GangState& gang, Refusal& refusal) const {
-  if (!gang.has_group && gang.spec.key.empty()) return Reason::kGroupMissing;
+  if (!gang.has_group && gang.spec.key.empty()) {
+    refusal.subject = gang.key;
+    return Reason::kGroupMissing;
+  }
   if (gang.spec.is_parent) return Reason::kNone;
-  if (gang.spec.hold || (gang.gated > 0 && (gang.bound == 0 || gang.gated == gang.pending))) return Reason::kGated;
-  if (!gang.spec.parent.empty() && !state_.find_gang(gang.spec.parent).valid()) return Reason::kParentMissing;
+  if (gang.spec.hold) {
+    refusal.subject = "suspended";
+    return Reason::kGated;
+  }
+  if (gang.gated > 0 && (gang.bound == 0 || gang.gated == gang.pending)) {
+    refusal.members_found = gang.gated;
+    refusal.members_wanted = gang.pending;
+    return Reason::kGated;
+  }
+  if (!gang.spec.parent.empty() && !state_.find_gang(gang.spec.parent).valid()) {
+    refusal.subject = gang.spec.parent;
+    return Reason::kParentMissing;
+  }
   const std::int32_t exist = occupied(gang) + gang.pending;
   if (exist < gang.spec.min_member) {
     refusal.members_wanted = gang.spec.min_member;
@@ -34,6 +48,7 @@ Reason Planner::unready(const GangState& gang, Refusal& refusal) const {
         have += pod.role == role && (pod.phase != PodPhase::kFinished || pod.succeeded) && pod.phase != PodPhase::kReleasing ? 1 : 0;
       }
       if (have < n) {
+        refusal.subject = role;
         refusal.members_wanted = n;
         refusal.members_found = have;
         return Reason::kNotEnoughMembers;
@@ -91,7 +106,6 @@ void Planner::reclassify(GangId id) {
     wait.since = now_;
   }
   if (!gang.live) return;
-  if (!gang.spec.parent.empty()) families_[gang.spec.parent].insert(id);
   if (gang.pending == 0 || gang.spec.is_parent) {
     update_phase(id);
     return;
@@ -105,7 +119,9 @@ void Planner::reclassify(GangId id) {
   }
   if (refusal.reason != Reason::kNone) {
     if (refusal.reason == Reason::kQueueMissing || refusal.reason == Reason::kQueueNotOpen) {
-      refusal.queue = state_.tenant(gang.tenant).name;
+      const TenantState& tenant = state_.tenant(gang.tenant);
+      refusal.queue = tenant.name;
+      if (refusal.reason == Reason::kQueueNotOpen) refusal.subject = tenant.spec.state == QueueState::kClosing ? "closing" : "closed";
       parked_queue_.insert(id);
     }
     release_of(id);
@@ -145,6 +161,8 @@ ShapeId Planner::shape_of(GangId id) {
   std::string key;
   if (alone) key = "#" + std::to_string(gang.seq);
   if (need.total == 0) key += "+";
+  // One that may not preempt must not speak for others of its shape that may.
+  if (never_preempts(id)) key += "!";
   for (const auto& [cls, n] : classes) {
     key += std::to_string(cls.value) + "x" + std::to_string(need.total == 0 ? 1 : n) + ",";
   }
@@ -182,11 +200,21 @@ void Planner::list(GangId id) {
   if (tenant_waits_.size() <= wait.tenant.index()) tenant_waits_.resize(state_.tenant_count());
   Bucket& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
   bucket.by_rank.emplace(wait.rank, id);
-  bucket.by_duration.emplace(wait.duration_us, wait.rank, id);
+  bucket.by_duration.emplace(wait.rank.low_priority, wait.duration_us, wait.rank, id);
   bucket.held = false;
   Shape& shape = shapes_[wait.shape.index()];
   ++shape.waiting;
   shape.tenants.insert(wait.tenant);
+  if (state_.tenant(wait.tenant).spec.backfill == BackfillMode::kFifo) {
+    // Only the first of such a queue is ever tried; the others learn here that they are behind it.
+    const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
+    if (std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) { return b.second.by_rank.begin()->first < wait.rank; })) {
+      Refusal behind;
+      behind.reason = Reason::kBehindOthers;
+      behind.queue = state_.tenant(wait.tenant).name;
+      refuse(id, std::move(behind));
+    }
+  }
   if (!shape.blocked) {
     activate(wait.tenant);
   } else {
@@ -215,7 +243,9 @@ void Planner::unlist(GangId id) {
   TenantWait& tenant = tenant_waits_[wait.tenant.index()];
   const auto it = tenant.buckets.find(wait.shape);
   it->second.by_rank.erase({wait.rank, id});
-  it->second.by_duration.erase({wait.duration_us, wait.rank, id});
+  it->second.by_duration.erase({wait.rank.low_priority, wait.duration_us, wait.rank, id});
+  // The next of a strict queue may be the first now.
+  if (state_.tenant(wait.tenant).spec.backfill == BackfillMode::kFifo) activate(wait.tenant);
   Shape& shape = shapes_[wait.shape.index()];
   --shape.waiting;
   if (it->second.by_rank.empty()) {
@@ -301,8 +331,9 @@ void Planner::wake() {
     for (const GangId id : again) reclassify(id);
   }
   // Gaps beside reservations may have changed with any release.
-  for (std::uint32_t t = 0; t < tenant_waits_.size(); ++t) {
-    if (live_holds_ == 0) break;
+  const bool holds_matter = live_holds_ > 0 || holds_seen_ != holds_version_;
+  holds_seen_ = holds_version_;
+  for (std::uint32_t t = 0; holds_matter && t < tenant_waits_.size(); ++t) {
     for (auto& [shape, bucket] : tenant_waits_[t].buckets) {
       if (!bucket.held && !bucket.filling) continue;
       if (shapes_[shape.index()].blocked) continue;
@@ -333,25 +364,33 @@ std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
   }
   std::optional<Candidate> best;
   const Rank* best_rank = nullptr;
-  std::int64_t best_duration = 0;
+  std::tuple<std::int64_t, std::int64_t> best_length;
   for (const auto& [id, bucket] : wait.buckets) {
     if (shapes_[id.index()].blocked || bucket.over_limit || bucket.held) continue;
-    if (!bucket.filling) {
-      const auto& [rank, gang] = *bucket.by_rank.begin();
-      if (!best || best->filling || rank < *best_rank) {
-        best = Candidate{gang, false};
-        best_rank = &rank;
+    const auto& [first_rank, first] = *bucket.by_rank.begin();
+    if (!bucket.filling && !(mode == BackfillMode::kReservation && behind_reservation(first_rank))) {
+      if (!best || best->filling || first_rank < *best_rank) {
+        best = Candidate{first, false};
+        best_rank = &first_rank;
       }
     } else if (!best || best->filling) {
-      const auto& [duration, rank, gang] = *bucket.by_duration.begin();
-      if (!best || duration < best_duration || (duration == best_duration && rank < *best_rank)) {
+      const auto& [priority, duration, rank, gang] = *bucket.by_duration.begin();
+      const std::tuple length(priority, duration);
+      if (!best || length < best_length || (length == best_length && rank < *best_rank)) {
         best = Candidate{gang, true};
         best_rank = &rank;
-        best_duration = duration;
+        best_length = length;
       }
     }
   }
   return best;
+}
+
+/// Somebody ahead holds a reservation. Those behind fill the gaps, the shortest first: it leaves most room for others before the
+/// reservation starts (Tsafrir, Etsion, Feitelson: "Backfilling Using System-Generated Predictions", TPDS 2007).
+bool Planner::behind_reservation(const Rank& rank) const {
+  if (live_holds_ == 0) return false;
+  return std::any_of(holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
 }
 
 /// The next gang to try: tenants in their order, then rank inside; fillers of gaps after everybody else.

@@ -1,0 +1,82 @@
+/// Small worlds for the engine's tests: nodes, pods, gangs and queues in a line each.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/engine.h"
+
+namespace muster::engine::test {
+
+inline constexpr Time kNow = Time{1'000'000'000};
+
+inline Node node(const std::string& name, std::int64_t gpus, Labels labels = {}) {
+  Node n;
+  n.name = name;
+  n.labels = std::move(labels);
+  n.allocatable = {{"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
+  return n;
+}
+
+inline Pod pod(const std::string& key, std::int64_t gpus, std::int32_t priority = 0) {
+  Pod p;
+  p.key = key;
+  p.uid = key + "-uid";
+  p.ns = "d";
+  p.priority = priority;
+  p.created = kNow;
+  p.requests = {{"cpu", 1000}, {"nvidia.com/gpu", gpus}};
+  return p;
+}
+
+inline Pod in_queue(Pod p, const std::string& queue) {
+  p.queue = queue;
+  return p;
+}
+
+inline Pod running(Pod p, const std::string& on, Time started = kNow) {
+  p.node = on;
+  p.started = started;
+  return p;
+}
+
+inline Group group(const std::string& key, std::int32_t min_member, std::int32_t priority = 0) {
+  Group g;
+  g.key = key;
+  g.min_member = min_member;
+  g.priority = priority;
+  g.created = kNow;
+  return g;
+}
+
+/// The group and `members` pods of it, each with so many GPUs.
+inline void add_gang(Engine& e, Group g, std::int32_t members, std::int64_t gpus) {
+  e.apply(GroupUpsert{g});
+  for (std::int32_t i = 0; i < members; ++i) {
+    Pod p = pod(fmt::format("{}-{}", g.key, i), gpus, g.priority);
+    p.group = g.key;
+    e.apply(PodUpsert{p});
+  }
+}
+
+inline std::vector<std::string> bound(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& b : plan.binds) out.push_back(b.pod);
+  return out;
+}
+
+inline std::vector<std::string> evicted(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const auto& v : plan.evicts) out.push_back(v.pod);
+  return out;
+}
+
+inline std::string why(const Engine& e, const std::string& key) {
+  const auto view = e.why(key);
+  return view ? describe(view->refusal) : "(does not wait)";
+}
+
+}  // namespace muster::engine::test
