@@ -133,7 +133,7 @@ def two_clusters(lab):
     # Priority: prod takes the cell from test at once.
     lab.submit(pod("low", "vc1", "test", 60))
     lab.until("test runs", lambda pods: phase(pods, "low") == "Running")
-    lab.submit(pod("high", "vc1", "prod", 3))
+    lab.submit(pod("high", "vc1", "prod", 10))
     pods = lab.until("prod runs in the cell of test", lambda pods: phase(pods, "high") == "Running")
     check("prod preempts test", node(pods, "high") == "hostname-dan" and phase(pods, "low") is None, pods.keys())
     events = lab.muster.kubectl("get", "events").stdout
@@ -212,7 +212,7 @@ def tree_and_new_cells(lab, folder):
 
 def one_cluster(lab):
     # Gang: both tasks or none.
-    lab.submit(pod("first", "default", "prod", 5))
+    lab.submit(pod("first", "default", "prod", 10))
     lab.until("first runs", lambda pods: phase(pods, "first") == "Running")
     lab.submit(*[pod(f"gang-{i}", "default", "prod", 2, "gang", 2) for i in range(2)])
     lab.muster.wait_idle()
