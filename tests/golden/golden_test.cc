@@ -70,7 +70,7 @@ class MapCluster final : public client::Client {
     }
     co_return out;
   }
-  Task<Result<json::Value>> create(const client::Resource& resource, std::string ns, json::Value object) override {
+  Task<Result<json::Value>> create(const client::Resource& resource, std::string ns, json::Value object, client::Answer) override {
     const std::string at = key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", kube::name_of(object));
     json::make(object, {"metadata", "uid"}) = fmt::format("uid-{}", objects_.size());
     objects_[at] = object;
@@ -78,7 +78,7 @@ class MapCluster final : public client::Client {
   }
   Task<Result<json::Value>> update(const client::Resource&, json::Value object) override { co_return object; }
   Task<Result<json::Value>> update_status(const client::Resource&, json::Value object) override { co_return object; }
-  Task<Result<json::Value>> patch(const client::Resource& resource, std::string ns, std::string name, std::string subresource, client::PatchType, json::Value patch) override {
+  Task<Result<json::Value>> patch(const client::Resource& resource, std::string ns, std::string name, std::string subresource, client::PatchType, json::Value patch, client::Answer) override {
     const auto found = objects_.find(key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name));
     if (found == objects_.end()) co_return fail(not_found(resource, name));
     json::merge_patch(found->second, patch);
@@ -90,7 +90,7 @@ class MapCluster final : public client::Client {
     changes += fmt::format("DELETE {}/{}\n", resource.plural, name);
     co_return Result<void>{};
   }
-  Task<Result<json::Value>> post_subresource(const client::Resource&, std::string, std::string, std::string, json::Value body) override { co_return body; }
+  Task<Result<json::Value>> post_subresource(const client::Resource&, std::string, std::string, std::string, json::Value body, client::Answer) override { co_return body; }
   Task<Result<json::Value>> raw(std::string, std::string, json::Value) override {
     co_return json::Object{{"status", json::Object{{"userInfo", json::Object{{"username", "tester"}}}}}};
   }
