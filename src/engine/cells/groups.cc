@@ -247,11 +247,17 @@ Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& 
   const PhysicalCell& c = cells_.p(physical_cell);
   if (c.virt != kNone) {
     const VirtualCell& bound = cells_.v(c.virt);
-    if (bound.vc == vc) return c.virt;
-    // Bound for another virtual cluster. If only because it is bad, that one can be shown another bad cell.
     const Index root = cells_.v(bound.root).physical;
-    if (cells_.v(bound.root).priority >= 0 || !cells_.in_list(root, kDoomedList)) return kNone;
-    cells_.release_doomed(root);
+    if (bound.vc != vc || cells_.v(bound.root).level != preassigned_level) {
+      // Bound for another promise. If only because it is bad, that one can be shown another bad cell.
+      const bool idle = cells_.v(bound.root).priority < 0 && cells_.in_list(root, kDoomedList);
+      // Within one virtual cluster only for a promise that is free: sharing the other is better than losing the guarantee.
+      const bool better = bound.vc != vc || choose_virtual(list, roots, priority) != kNone;
+      if (!idle || !better) return bound.vc == vc ? c.virt : kNone;
+      cells_.release_doomed(root);
+    } else {
+      return c.virt;
+    }
   }
   if (cells_.p(physical_cell).level == preassigned_level) {
     const Index chosen = choose_virtual(list, roots, priority);
