@@ -120,7 +120,7 @@ Error unsupported_body() {
 
 bool truthy(std::string_view text) { return !text.empty() && text != "0" && to_lower(text) != "false"; }
 
-Result<Accepted> negotiate(const net::Request& request, bool discovery) {
+Result<Accepted> negotiate(const net::Request& request, bool discovery, bool collection) {
   Accepted accepted;
   const std::string_view header = request.headers.get("Accept");
   if (trim(header).empty()) return accepted;
@@ -134,8 +134,8 @@ Result<Accepted> negotiate(const net::Request& request, bool discovery) {
   error.code = Code::kNotAcceptable;
   // Protobuf stands in the list because bodies may be protobuf; answers are JSON or YAML.
   error.message = known_type ? "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
-                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, "
-                               "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+  if (!known_type && collection) error.message += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
   return fail(std::move(error));
 }
 

@@ -21,7 +21,7 @@ struct Accepted {
 };
 
 /// Takes the clauses of Accept in order; NotAcceptable when none can be served. `discovery` allows the aggregated form.
-Result<Accepted> negotiate(const net::Request& request, bool discovery);
+Result<Accepted> negotiate(const net::Request& request, bool discovery, bool collection = false);
 
 /// The media type of a body without its parameters; empty when absent.
 std::string media_type(const net::Request& request);

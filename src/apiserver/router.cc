@@ -212,7 +212,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
     co_await stream_pod(core_, call, writer);
     co_return;
   }
-  auto accepted = negotiate(call.request, false);
+  auto accepted = negotiate(call.request, false, call.name.empty());
   if (!accepted) {
     co_await send(call, writer, error_response(accepted.error()));
     co_return;

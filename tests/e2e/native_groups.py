@@ -94,7 +94,7 @@ class Cluster:
 def gangs(c):
     c.make(*members("early", 2))
     check(9, "pods of a missing group wait", not until(lambda: c.bound("early"), 1))
-    check(9, "and say so (better than native)", until(lambda: "group does not exist" in c.pod_message("early-0").get("message", "")), c.pod_message("early-0"))
+    check(9, "and say so (better than native)", until(lambda: '"default/early" does not exist' in c.pod_message("early-0").get("message", "")), c.pod_message("early-0"))
     c.make(group("early", 3))
     check(9, "below minCount they wait", not until(lambda: c.bound("early"), 1))
     begun = time.monotonic()
