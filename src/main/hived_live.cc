@@ -10,11 +10,23 @@ namespace muster {
 
 using client::resources::kConfigMaps;
 
+namespace {
+
+client::ListOptions config_map_options() {
+  client::ListOptions options;
+  options.ns = kHivedNamespace;
+  options.field_selector = fmt::format("metadata.name={}", kHivedConfigMap);
+  return options;
+}
+
+}  // namespace
+
 Task<Result<std::optional<std::string>>> read_hived_config_map(client::Client& client) {
-  const auto found = co_await client.get(kConfigMaps, kHivedNamespace, kHivedConfigMap);
-  if (!found && found.error().code == Code::kNotFound) co_return std::optional<std::string>();
+  // A list of one: the right to list is needed for the watch anyway, a right to get would be another.
+  const auto found = co_await client.list(kConfigMaps, config_map_options());
   if (!found) co_return fail(found.error());
-  const json::Value text = json::at(*found, "data", kHivedKey);
+  if (found->items.empty()) co_return std::optional<std::string>();
+  const json::Value& text = json::at(found->items.front(), "data", kHivedKey);
   if (!text.is_string()) co_return std::optional<std::string>();
   co_return std::optional<std::string>(json::text(text));
 }
@@ -50,10 +62,7 @@ HivedLive::HivedLive(Env& env, client::Client& client, client::Informers& inform
     : informers_(informers), scheduler_(scheduler), text_(std::move(text)), events_(client::make_event_recorder(env, client, source, "")) {}
 
 void HivedLive::start() {
-  client::ListOptions options;
-  options.ns = kHivedNamespace;
-  options.field_selector = fmt::format("metadata.name={}", kHivedConfigMap);
-  informers_.get(kConfigMaps, std::move(options))
+  informers_.get(kConfigMaps, config_map_options())
       .add_handlers({[this](const client::ObjectPtr&, const client::ObjectPtr& now) {
                        // Cells outlive their ConfigMap: deleting it must not free what was promised.
                        if (now && !stopped_) changed(*now);
