@@ -316,6 +316,10 @@ class SchedulerImpl final : public Scheduler {
     if (request.scheduling_spec.empty() && request.virtual_cluster.empty() && pod.node.empty()) {
       pod.gated = true;
       cells_->pod_gone(pod.key);
+      if (!pod.group.empty() && !groups_.translate(pod.group, translate_)) {
+        report_unsupported(object, "it waits for its group: no such PodGroup yet");
+        return;
+      }
       report_unsupported(object, fmt::format("this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
                                              "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
                                              options_.engine.device_resource, cells_->virtual_clusters(), request.queue, hived::kSchedulingSpec));
