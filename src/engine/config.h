@@ -58,7 +58,7 @@ struct Config {
   bool preempt_across_queues = true;  ///< Priority counts between queues too (kube-scheduler's way); false: inside a queue only.
 
   /// Blocked gangs that hold a reservation at once: the first of all, and behind it gangs of several members only.
-  std::int32_t reservations = 2;
+  std::int32_t reservations = 8;
   Duration patience = std::chrono::minutes(10);   ///< Unknown durations: wait this long before room is held back.
   std::int32_t reason_limit = 1000;               ///< Waits recomputed in one decide(), at most.
 };
