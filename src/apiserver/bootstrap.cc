@@ -21,7 +21,6 @@ Task<void> create_one(Core& core, ResourcePtr resource, std::string ns, json::Va
   const User self{.name = "system:apiserver", .groups = {"system:masters"}};
   WriteOptions options;
   options.manager = "kube-apiserver";
-  options.subresource = "internal";
   apply_defaults(*resource, object);
   const std::string name(kube::name_of(object));
   const auto made = co_await core.writer->create(resource, ns, std::move(object), options, self, nullptr);

@@ -118,8 +118,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   const auto admitted = co_await core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
 
-  // The server's own objects may say what nobody else may: its endpoint is a loopback address.
-  auto causes = options.subresource == "internal" ? std::vector<Cause>() : check_create(*resource, object);
+  auto causes = check_create(*resource, object);
   if (causes.empty() && core_.options.custom_rules) causes = core_.options.custom_rules(object, nullptr, warnings);
   if (!causes.empty()) {
     if (generated) json::make(object, {"metadata", "name"}) = "";
