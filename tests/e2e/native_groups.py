@@ -256,6 +256,8 @@ def places(c):
     c.clear()
     c.make(group("orphan", 1, workloadRef={"workloadName": "w", "templateName": "t"}, parentCompositePodGroupName="nobody"), *members("orphan", 1))
     check(9, "a missing ancestor keeps the members waiting", not until(lambda: c.bound("orphan"), 1))
+    c.make(composite("nobody", 1))
+    check(9, "and they start when it comes", until(lambda: c.bound("orphan")), c.pod_message("orphan-0"))
     c.clear()
 
 
