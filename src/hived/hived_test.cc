@@ -147,6 +147,15 @@ TEST(HivedExplain, NamesWhatIsFreeAndWhoHoldsTheRest) {
   EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "big")), "a needs 1 x 4 leaf cells, each pod in one cell; of 1 NODE 0 free, 1 partly free (at most 3 in one): free one or wait for small");
 }
 
+TEST(HivedExplain, AFreeCellDoesNotHideWhomAGangWaitsFor) {
+  CellAllocator allocator = load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 2}\n"));
+  const PodRef pod{"u1", "ns/p1"};
+  const PodSpec small = spec_of("a", 10, 2, "small");
+  const Decision decision = allocator.schedule({pod, small, Phase::kFiltering, nullptr, Time{}});
+  ASSERT_TRUE(allocator.add_allocated(pod, small, decision.bind, Time{}));
+  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "gang", 2)), "a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free (at most 2 in one): free one or wait for small");
+}
+
 TEST(HivedExtender, FilterBindAndInspect) {
   std::vector<json::Value> posted;
   auto extender = Extender::create(*parse_config(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")), [&](const json::Value& binding) {

@@ -107,7 +107,7 @@ def placing(c):
     c.apply(group("gang", 2, "a"))
     check("and for its pods", until(lambda: "has 1 of 2 pods" in c.told("w0")), c.told("w0"))
     c.apply(pod("w1", 4, group="gang"))
-    check("and says what it needs, in cells", until(lambda: "a needs 2 x 4" in c.told("w0")), c.told("w0"))
+    check("and says what it needs, in cells", until(lambda: "a needs 2 x 4" in c.told("w0") and "wait for default/hived" in c.told("w0")), c.told("w0"))
     c.remove("hived")
     check("it starts whole", until(lambda: c.bound("w0", "w1")) and c.pod("w0")["spec"]["nodeName"] != c.pod("w1")["spec"]["nodeName"], c.told("w0"))
     check("no device is held twice", not c.devices_twice(), c.devices_twice())

@@ -229,7 +229,14 @@ class CellAllocator {
   };
   /// The views a gang may be placed on.
   std::vector<Place> places(const PodSpec& spec) const;
-  std::string explain_place(const Place& place, std::int32_t largest) const;
+  /// One cell of a view with the room in it.
+  struct Room {
+    Index cell;
+    std::int32_t total, used, free, taken = 0;
+  };
+  std::vector<Index> to_be_freed(std::vector<Room> rooms, std::vector<std::int32_t> pods) const;
+  void note_holders(const Place& place, Index cell, std::vector<std::string>& names) const;
+  std::string explain_place(const Place& place, const std::vector<std::int32_t>& pods) const;
 
   // groups.cc
   Index new_group(const PodSpec& spec, GroupState state);

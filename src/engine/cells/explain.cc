@@ -20,6 +20,14 @@ std::string sizes(const PodSpec& spec) {
   return join(parts, " + ");
 }
 
+/// The leaf cells that each pod of a gang needs, ascending.
+std::vector<std::int32_t> sizes_of_pods(const PodSpec& spec) {
+  std::vector<std::int32_t> pods;
+  for (const GroupMember& member : spec.members) pods.insert(pods.end(), at(member.pods), member.leaves);
+  std::sort(pods.begin(), pods.end());
+  return pods;
+}
+
 }  // namespace
 
 std::vector<CellAllocator::Place> CellAllocator::places(const PodSpec& spec) const {
@@ -44,9 +52,7 @@ std::vector<CellAllocator::Place> CellAllocator::places(const PodSpec& spec) con
 }
 
 bool CellAllocator::could_hold(const PodSpec& spec) const {
-  std::vector<std::int32_t> pods;
-  for (const GroupMember& member : spec.members) pods.insert(pods.end(), at(member.pods), member.leaves);
-  std::sort(pods.begin(), pods.end());
+  const std::vector<std::int32_t> pods = sizes_of_pods(spec);
   const std::vector<Place> all = places(spec);
   return std::any_of(all.begin(), all.end(), [&](const Place& place) {
     // The same walk as a search, through cells that are all free.
@@ -59,57 +65,83 @@ bool CellAllocator::could_hold(const PodSpec& spec) const {
   });
 }
 
-std::string CellAllocator::explain_place(const Place& place, std::int32_t largest) const {
-  std::int32_t fitting = 0, free = 0, partly = 0, bad = 0, most_free = 0;
-  Index best = kNone, biggest = kNone;
+/// The cells that must still be freed before `pods` (ascending) fit: what fits in the free room does not count, and the cells that
+/// have the most room already are emptied first.
+std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms, std::vector<std::int32_t> pods) const {
+  std::stable_sort(rooms.begin(), rooms.end(), [](const Room& a, const Room& b) { return a.free > b.free; });
+  for (Room& room : rooms) {
+    while (!pods.empty() && room.free >= pods.back()) {
+      room.free -= pods.back();
+      room.taken += pods.back();
+      pods.pop_back();
+    }
+  }
+  std::vector<Index> out;
+  for (const Room& room : rooms) {
+    if (pods.empty()) break;
+    if (room.used == 0) continue;
+    out.push_back(room.cell);
+    for (std::int32_t gained = room.total - room.taken; !pods.empty() && gained >= pods.back(); pods.pop_back()) gained -= pods.back();
+  }
+  return out;
+}
+
+/// The gangs that sit in a cell, added to `names` up to three.
+void CellAllocator::note_holders(const Place& place, Index cell, std::vector<std::string>& names) const {
+  const auto note = [&](Index leaf) {
+    const Group* user = leaf == kNone ? nullptr : user_of(leaf);
+    if (user != nullptr && names.size() < 3 && std::find(names.begin(), names.end(), user->name) == names.end()) names.push_back(user->name);
+  };
+  if (place.physical) {
+    for (Index l = cells_.p(cell).leaf_begin; l < cells_.p(cell).leaf_end; ++l) note(cells_.leaves[at(l)]);
+  } else {
+    for (Index l = cells_.v(cell).leaf_begin; l < cells_.v(cell).leaf_end; ++l) note(cells_.v(cells_.virtual_leaves[at(l)]).physical);
+  }
+}
+
+std::string CellAllocator::explain_place(const Place& place, const std::vector<std::int32_t>& pods) const {
+  const std::int32_t largest = pods.empty() ? 0 : pods.back();
+  std::int32_t free = 0, partly = 0, bad = 0, most_free = 0;
+  Index biggest = kNone;
+  std::vector<Room> rooms;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(place.view->size()); ++i) {
     const Index cell = place.view->entry(i).cell;
     const std::int32_t total = place.view->entry(i).total;
     const std::int32_t used = place.physical ? cells_.p(cell).used_total : cells_.v(cell).used_total;
     if (biggest == kNone || total > place.view->entry(biggest).total) biggest = i;
     if (total < largest) continue;
-    ++fitting;
     if (!(place.physical ? cells_.p(cell).healthy : cells_.v(cell).healthy)) {
       ++bad;
       continue;
     }
+    rooms.push_back({.cell = cell, .total = total, .used = used, .free = total - used});
     free += used == 0 ? 1 : 0;
-    partly += used > 0 && used < total ? 1 : 0;
-    if (best == kNone || total - used > most_free) {
-      most_free = total - used;
-      best = cell;
-    }
+    if (used == 0 || used == total) continue;
+    ++partly;
+    most_free = std::max(most_free, total - used);
   }
   if (biggest == kNone) return "";
   const auto type_of = [&](Index cell) { return cells_.type(place.physical ? cells_.p(cell).type : cells_.v(cell).type).name; };
-  if (fitting == 0) {
+  if (rooms.empty() && bad == 0) {
     const View::Entry& e = place.view->entry(biggest);
     return fmt::format("no cell is that large: the largest is {} with {}; cells are never combined", type_of(e.cell), e.total);
   }
-  std::string text = fmt::format("of {} {}{} {} free, {} partly free", fitting, type_of(best == kNone ? place.view->entry(biggest).cell : best), place.where, free, partly);
-  if (partly > 0 && most_free > 0) text += fmt::format(" (at most {} in one)", most_free);
+  const Index kind = rooms.empty() ? place.view->entry(biggest).cell : rooms.front().cell;
+  std::string text = fmt::format("of {} {}{} {} free, {} partly free", static_cast<std::int32_t>(rooms.size()) + bad, type_of(kind), place.where, free, partly);
+  if (most_free > 0) text += fmt::format(" (at most {} in one)", most_free);
   if (bad > 0) text += fmt::format(", {} bad", bad);
-  // Whose end would help first: the gangs in the cell that has the most room already.
+  const std::vector<Index> wanted = to_be_freed(std::move(rooms), pods);
   std::vector<std::string> holders;
-  const auto note = [&](Index leaf) {
-    const Group* user = leaf == kNone ? nullptr : user_of(leaf);
-    if (user != nullptr && holders.size() < 3 && std::find(holders.begin(), holders.end(), user->name) == holders.end()) holders.push_back(user->name);
-  };
-  if (best != kNone && place.physical) {
-    for (Index l = cells_.p(best).leaf_begin; l < cells_.p(best).leaf_end; ++l) note(cells_.leaves[at(l)]);
-  } else if (best != kNone) {
-    for (Index l = cells_.v(best).leaf_begin; l < cells_.v(best).leaf_end; ++l) note(cells_.v(cells_.virtual_leaves[at(l)]).physical);
-  }
-  if (!holders.empty()) text += fmt::format(": free one or wait for {}", join(holders, ", "));
+  for (const Index cell : wanted) note_holders(place, cell, holders);
+  if (!holders.empty()) text += fmt::format(": free {} or wait for {}", wanted.size() == 1 ? "one" : fmt::format("{}", wanted.size()), join(holders, ", "));
   return text;
 }
 
 std::string CellAllocator::explain(const PodSpec& spec) const {
-  std::int32_t largest = 0;
-  for (const GroupMember& member : spec.members) largest = std::max(largest, member.leaves);
+  const std::vector<std::int32_t> pods = sizes_of_pods(spec);
   std::vector<std::string> parts;
   for (const Place& place : places(spec)) {
-    if (std::string part = explain_place(place, largest); !part.empty()) parts.push_back(std::move(part));
+    if (std::string part = explain_place(place, pods); !part.empty()) parts.push_back(std::move(part));
   }
   if (parts.empty()) return "";
   const std::string who = spec.priority < 0 ? "an opportunistic gang of " + spec.vc : spec.vc;
