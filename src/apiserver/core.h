@@ -14,6 +14,7 @@
 #include "apiserver/negotiate.h"
 #include "apiserver/resources.h"
 #include "apiserver/server.h"
+#include "apiserver/turns.h"
 
 namespace muster::apiserver {
 
@@ -84,6 +85,7 @@ struct Core {
   ServerOptions options;
   Image image;
   Fanout fanout;
+  Turns turns;
   Resources resources;
   PodStreams* pod_streams = nullptr;
   MetricsSource* metrics_source = nullptr;

@@ -20,7 +20,7 @@
 namespace muster::apiserver {
 
 Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
-    : env(env_in), store(store_in), options(std::move(options_in)), image(env_in, store_in), fanout(env_in) {
+    : env(env_in), store(store_in), options(std::move(options_in)), image(env_in, store_in), fanout(env_in), turns(env_in) {
   authenticator = std::make_unique<Authenticator>(*this);
   authorizer = std::make_unique<Authorizer>(*this);
   quota = std::make_unique<Quota>(*this);
