@@ -1,5 +1,8 @@
 /// The roles every cluster has, as a table of text.
+#include <iterator>
+
 #include "apiserver/rbac.h"
+#include "kube/embedded.h"
 
 namespace muster::apiserver {
 namespace {
@@ -44,7 +47,6 @@ rules:
 - {apiGroups: [networking.k8s.io], resources: [ingresses, networkpolicies], verbs: [create, delete, deletecollection, patch, update]}
 - {apiGroups: [policy], resources: [poddisruptionbudgets], verbs: [create, delete, deletecollection, patch, update]}
 - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create, delete, deletecollection, get, list, patch, update, watch]}
-- {apiGroups: [kubeflow.org, batch.volcano.sh, batch.tensorstack.dev, scheduling.k8s.io, scheduling.x-k8s.io], resources: ["*"], verbs: [create, delete, deletecollection, patch, update]}
 ---
 kind: ClusterRole
 metadata: {name: system:aggregate-to-view, labels: {rbac.authorization.k8s.io/aggregate-to-view: "true", rbac.authorization.k8s.io/aggregate-to-edit: "true", rbac.authorization.k8s.io/aggregate-to-admin: "true"}}
@@ -59,7 +61,6 @@ rules:
 - {apiGroups: [batch], resources: [cronjobs, cronjobs/status, jobs, jobs/status], verbs: [get, list, watch]}
 - {apiGroups: [networking.k8s.io], resources: [ingresses, ingresses/status, networkpolicies], verbs: [get, list, watch]}
 - {apiGroups: [policy], resources: [poddisruptionbudgets, poddisruptionbudgets/status], verbs: [get, list, watch]}
-- {apiGroups: [kubeflow.org, batch.volcano.sh, batch.tensorstack.dev, scheduling.k8s.io, scheduling.x-k8s.io, scheduling.volcano.sh], resources: ["*"], verbs: [get, list, watch]}
 ---
 kind: ClusterRole
 metadata: {name: system:discovery}
@@ -171,6 +172,9 @@ std::vector<json::Value> default_roles() {
     json::make(role, {"metadata", "labels", "kubernetes.io/bootstrapping"}) = "rbac-defaults";
     json::make(role, {"metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"}) = "true";
   }
+  auto of_users = json::parse_yaml(kube::embedded_user_roles());
+  MUSTER_CHECK(of_users.has_value(), of_users ? "" : of_users.error().message);
+  std::move(of_users->begin(), of_users->end(), std::back_inserter(*roles));
   return std::move(*roles);
 }
 

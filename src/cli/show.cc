@@ -96,11 +96,15 @@ struct NodeObjects {
   std::optional<Error> failure;
 };
 
-Task<void> fetch_into(Session& session, const client::Resource& resource, client::ListOptions options, std::vector<json::Value>& into, NodeObjects& all) {
-  auto list = co_await session.cluster().list(resource, std::move(options));
+/// The maps of GPU topology, where there are any and this user may see them: without them a node is shown all the same.
+Task<void> fetch_maps(Session& session, NodeObjects& all) {
+  client::ListOptions options;
+  options.ns = "kube-system";
+  options.label_selector = "ack.node.gpu.schedule=topology";
+  auto list = co_await session.cluster().list(client::resources::kConfigMaps, std::move(options));
   if (list) {
-    into = std::move(list->items);
-  } else if (list.error().code != Code::kNotFound) {
+    all.maps = std::move(list->items);
+  } else if (list.error().code != Code::kNotFound && list.error().code != Code::kForbidden) {
     all.failure = list.error();
   }
 }
@@ -116,15 +120,12 @@ Task<void> fetch_members(Session& session, const client::Resource& resource, cli
 
 Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
   NodeObjects all;
-  client::ListOptions maps;
-  maps.ns = "kube-system";
-  maps.label_selector = "ack.node.gpu.schedule=topology";
   client::ListOptions pods;
   pods.field_selector = "status.phase!=Failed,status.phase!=Succeeded";
   std::vector<Task<void>> tasks;
   tasks.push_back(fetch_members(session, client::resources::kNodes, client::ListOptions{}, node_members(), all.nodes, all));
   tasks.push_back(fetch_members(session, client::resources::kPods, pods, node_pod_members(), all.pods, all));
-  tasks.push_back(fetch_into(session, client::resources::kConfigMaps, maps, all.maps, all));
+  tasks.push_back(fetch_maps(session, all));
   co_await run_all(session.env, std::move(tasks));
   if (all.failure) co_return fail(*all.failure);
   NodeSources sources;

@@ -17,6 +17,7 @@
 MUSTER_EMBED(types, "data/types.json")
 MUSTER_EMBED(resources, "data/resources.json")
 MUSTER_EMBED(descriptions, "data/descriptions.txt")
+MUSTER_EMBED(roles_users, "roles/users.yaml")
 MUSTER_EMBED(crd_kubeflow, "crds/kubeflow.yaml")
 MUSTER_EMBED(crd_mpijob, "crds/mpijob.yaml")
 MUSTER_EMBED(crd_volcano, "crds/volcano.yaml")
@@ -28,6 +29,8 @@ namespace muster::kube {
 std::string_view embedded_types() { return MUSTER_EMBEDDED(types); }
 std::string_view embedded_resources() { return MUSTER_EMBEDDED(resources); }
 std::string_view embedded_descriptions() { return MUSTER_EMBEDDED(descriptions); }
+
+std::string_view embedded_user_roles() { return MUSTER_EMBEDDED(roles_users); }
 
 std::vector<std::string_view> embedded_crds() {
   return {MUSTER_EMBEDDED(crd_kubeflow), MUSTER_EMBEDDED(crd_mpijob), MUSTER_EMBEDDED(crd_volcano), MUSTER_EMBEDDED(crd_t9k),

@@ -1,10 +1,16 @@
 #include "main/identity.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -30,6 +36,37 @@ std::string hex(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return text;
+}
+
+bool is_wildcard(const std::string& address) { return address == "0.0.0.0" || address == "::"; }
+
+void add(std::vector<std::string>& names, std::string name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+}
+
+/// The names under which others reach a server that listens on every address: the machine's own name and the addresses of its
+/// interfaces. IPv6 addresses of one link only are left out: nobody else can use them.
+void add_names_of_machine(net::CertificateRequest& server) {
+  char host[HOST_NAME_MAX + 1] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) {
+    std::string name = host;
+    const bool is_dns = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.'; });
+    if (is_dns) add(server.dns_names, std::move(name));
+  }
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return;
+  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
+    char text[INET6_ADDRSTRLEN] = {};
+    if (one->ifa_addr->sa_family == AF_INET) {
+      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
+    } else if (one->ifa_addr->sa_family == AF_INET6) {
+      const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
+      if (!IN6_IS_ADDR_LINKLOCAL(&address)) ::inet_ntop(AF_INET6, &address, text, sizeof text);
+    }
+    if (text[0] != 0) add(server.addresses, text);
+  }
+  ::freeifaddrs(all);
 }
 
 }  // namespace
@@ -87,7 +124,11 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
   server.server = true;
   server.dns_names = {"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"};
   server.addresses = {"127.0.0.1", "::1", "10.96.0.1"};
-  if (address != "127.0.0.1" && address != "::1" && address != "0.0.0.0" && address != "::") server.addresses.push_back(address);
+  if (is_wildcard(address)) {
+    add_names_of_machine(server);
+  } else {
+    add(server.addresses, address);
+  }
   auto made_server = net::make_certificate(identity.ca, server, now);
   if (!made_server) return fail(made_server.error());
   identity.server = std::move(*made_server);
@@ -109,7 +150,7 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
 }
 
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request) {
-  const std::string host = request.address == "0.0.0.0" || request.address == "::" ? "127.0.0.1" : request.address;
+  const std::string host = is_wildcard(request.address) ? "127.0.0.1" : request.address;
   const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
   const std::string text = fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: muster\n"

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""The commands of docs/operate.md, run as they stand, in their order, with real kubectl on a cluster of its own.
+
+A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate and of who may do
+what is asked once more, from the outside.
+"""
+import os
+import pathlib
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+import muster as lib  # noqa: E402
+
+passed = failed = 0
+
+
+def check(what, condition, detail=""):
+    global passed, failed
+    passed, failed = passed + bool(condition), failed + (not condition)
+    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+
+
+def commands():
+    page = (ROOT / "docs" / "operate.md").read_text()
+    return [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.S) for line in block.splitlines() if line.startswith("$ ")]
+
+
+def certificate_names(home):
+    """Whether the server's certificate is valid for this machine's name, by the cluster's own CA."""
+    import base64
+    import yaml
+    config = yaml.safe_load((home / "kubeconfig").read_text())["clusters"][0]["cluster"]
+    context = ssl.create_default_context(cadata=base64.b64decode(config["certificate-authority-data"]).decode())
+    port = int(config["server"].rsplit(":", 1)[1])
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        with context.wrap_socket(plain, server_hostname=socket.gethostname()) as secure:
+            return secure.getpeercert()["subjectAltName"]
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="muster-operate-") as folder:
+        home, programs = pathlib.Path(folder) / "home", pathlib.Path(folder) / "bin"
+        programs.mkdir()
+        (programs / "muster").symlink_to(pathlib.Path(lib.binary()).resolve())
+        (programs / "kubectl").symlink_to(lib.kubectls()[0][1])
+        env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "MUSTER_HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
+        try:
+            for command in commands():
+                refused = command.startswith("! ")
+                done = subprocess.run(["bash", "-c", command.removeprefix("! ")], env=env, cwd=folder, text=True, capture_output=True, timeout=120)
+                check(command, (done.returncode != 0) == refused, done.stdout[-500:] + done.stderr[-500:])
+                if refused:
+                    check("  and says why", "forbidden" in done.stderr or "Unauthorized" in done.stderr, done.stderr)
+                if command.startswith("muster up"):
+                    names = certificate_names(home)
+                    check("  the certificate names this machine", ("DNS", socket.gethostname()) in names, names)
+        finally:
+            subprocess.run([programs / "muster", "down"], env=env, capture_output=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
