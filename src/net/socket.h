@@ -35,7 +35,7 @@ class Pieces {
       const auto rest = buffers_[i] + from;
       from = 0;
       const auto bytes = std::min(rest.size(), room_bytes - filled);
-      std::memcpy(room + filled, rest.data(), bytes);
+      if (bytes > 0) std::memcpy(room + filled, rest.data(), bytes);  // an empty buffer may have no address
       filled += bytes;
     }
     return {room, filled};
