@@ -1,12 +1,15 @@
 /// What starting a pod costs, from the bare system calls up to the API.
 ///
 ///   agent_bench bare N             fork + unshare(all namespaces) + exec /bin/true, one by one
+///   agent_bench bare-veth N        the same with a veth on a bridge and an address: what any runtime
+///                                  with a network for each pod has to pay
 ///   agent_bench runtime N [WIDTH]  sandbox + /bin/true container through the process runtime,
 ///                                  WIDTH at once
 ///   agent_bench api N [WIDTH]      N /bin/true pods through the API of $KUBECONFIG, submit to
 ///                                  running; at most WIDTH not yet running (default: all at once)
 ///   agent_bench hollow N           N pods on hollow nodes through the API, until all run
 #include <fmt/core.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -18,6 +21,7 @@
 #include <map>
 #include <vector>
 
+#include "agent/process/netlink.h"
 #include "agent/process/process_runtime.h"
 #include "agent/run_directory.h"
 #include "agent/shim.h"
@@ -50,31 +54,71 @@ void print_row(const char* what, std::vector<double> ms, double total_s) {
 
 double ms_of(Duration span) { return static_cast<double>(span.count()) / 1000.0; }
 
-void bare(net::Loop& loop, int count) {
+struct BareNetwork {
+  std::string bridge;
+  agent::process::Subnet subnet;
+};
+
+/// In the child: namespaces, a link when there is a bridge, and /bin/true in the pid namespace.
+[[noreturn]] void bare_child(const BareNetwork* network, int number) {
+  namespace process = agent::process;
+  const auto netlink = process::open_netlink();
+  const int index = network == nullptr ? 0 : static_cast<int>(if_nametoindex(network->bridge.c_str()));
+  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0) _exit(1);
+  if (network != nullptr) {
+    process::PodLink link;
+    link.host_name = fmt::format("mb{:x}", getpid());
+    link.bridge_index = index;
+    link.address = network->subnet.base + 2 + static_cast<std::uint32_t>(number);
+    link.gateway = network->subnet.base + 1;
+    const auto joined = process::join_bridge(*netlink, link);
+    if (!joined) {
+      fmt::print(stderr, "{}\n", joined.error().message);
+      _exit(1);
+    }
+  }
+  const auto child = fork();
+  if (child == 0) {
+    execl("/bin/true", "true", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  _exit(WEXITSTATUS(status));
+}
+
+void bare(net::Loop& loop, int count, const BareNetwork* network) {
   std::vector<double> times;
   const auto begun = loop.monotonic();
   for (int i = 0; i < count; ++i) {
     const auto start = loop.monotonic();
     const auto pid = fork();
-    if (pid == 0) {
-      if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0)
-        _exit(1);
-      const auto child = fork();
-      if (child == 0) {
-        execl("/bin/true", "true", nullptr);
-        _exit(127);
-      }
-      int status = 0;
-      waitpid(child, &status, 0);
-      _exit(WEXITSTATUS(status));
-    }
+    if (pid == 0) bare_child(network, i);
     int status = 0;
     waitpid(pid, &status, 0);
     times.push_back(ms_of(loop.monotonic() - start));
   }
-  print_row("bare fork+unshare+exec, serial",
+  print_row(network == nullptr ? "bare fork+unshare+exec, serial" : "the same with a veth on a bridge",
             times,
             static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
+}
+
+int bare_with_veth(net::Loop& loop, int count) {
+  namespace process = agent::process;
+  const auto subnet = process::free_subnet();
+  if (!subnet) {
+    fmt::print(stderr, "{}\n", subnet.error().message);
+    return 1;
+  }
+  const BareNetwork network{fmt::format("mb{}", getpid()), *subnet};
+  const auto made = process::ensure_bridge(network.bridge, subnet->base + 1, subnet->prefix, "");
+  if (!made) {
+    fmt::print(stderr, "{}\n", made.error().message);
+    return 1;
+  }
+  bare(loop, count, &network);
+  process::remove_link(network.bridge);
+  return 0;
 }
 
 struct RuntimeBench {
@@ -219,9 +263,10 @@ int run(int argc, char** argv) {
   const int count = argc > 2 ? std::atoi(argv[2]) : 100;
   net::Loop loop;
   if (mode == "bare") {
-    bare(loop, count);
+    bare(loop, count, nullptr);
     return 0;
   }
+  if (mode == "bare-veth") return bare_with_veth(loop, count);
   if (mode == "runtime") {
     char name[] = "/tmp/muster-bench-XXXXXX";
     RuntimeBench bench{loop, mkdtemp(name), nullptr, {}, 0, count, 0, nullptr};
@@ -245,7 +290,7 @@ int run(int argc, char** argv) {
     loop.run_until_done(bench.run(count, argc > 3 ? std::atoi(argv[3]) : 0));
     return 0;
   }
-  fmt::print(stderr, "usage: agent_bench bare|runtime|api|hollow N [WIDTH]\n");
+  fmt::print(stderr, "usage: agent_bench bare|bare-veth|runtime|api|hollow N [WIDTH]\n");
   return 2;
 }
 

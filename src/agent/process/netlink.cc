@@ -112,13 +112,37 @@ void add_address(Batch& batch, int index, std::uint32_t address, int prefix) {
   batch.end();
 }
 
-void link_up(Batch& batch, int index) {
+/// `up`: with IFF_UP. The link is named by its number, or by its name where that is not known.
+void begin_link(Batch& batch, int index, const std::string& name, bool up) {
   ifinfomsg payload{};
   payload.ifi_index = index;
-  payload.ifi_flags = IFF_UP;
-  payload.ifi_change = IFF_UP;
+  payload.ifi_flags = payload.ifi_change = up ? IFF_UP : 0;
   batch.begin(RTM_NEWLINK, 0, payload);
+  if (index == 0) batch.attribute(IFLA_IFNAME, name);
+}
+
+void link_up(Batch& batch, int index) {
+  begin_link(batch, index, "", true);
   batch.end();
+}
+
+/// Each end of a veth gets a queue for each processor unless told otherwise, and each queue its own
+/// files in /sys; packets go through the sending processor's backlog either way.
+void one_queue(Batch& batch) {
+  batch.attribute(IFLA_NUM_TX_QUEUES, 1U);
+  batch.attribute(IFLA_NUM_RX_QUEUES, 1U);
+}
+
+/// Pods have no IPv6 addresses. Left to itself the kernel would give each end of a link one and tell
+/// everyone on the bridge: work for every pod each time one comes. Before the link is up, or it is
+/// too late.
+void no_ipv6_addresses(Batch& batch) {
+  const auto families = batch.nest(IFLA_AF_SPEC);
+  const auto inet6 = batch.nest(AF_INET6);
+  const std::uint8_t mode = IN6_ADDR_GEN_MODE_NONE;
+  batch.attribute(IFLA_INET6_ADDR_GEN_MODE, &mode, sizeof mode);
+  batch.end_nest(inet6);
+  batch.end_nest(families);
 }
 
 }  // namespace
@@ -161,8 +185,6 @@ Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int p
   if (if_nametoindex(name.c_str()) == 0) {
     Batch create;
     ifinfomsg payload{};
-    payload.ifi_flags = IFF_UP;
-    payload.ifi_change = IFF_UP;
     create.begin(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, payload);
     create.attribute(IFLA_IFNAME, name);
     // A fixed address: without one the bridge takes the lowest of its ports and changes it as pods
@@ -176,6 +198,10 @@ Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int p
     create.attribute(IFLA_ADDRESS, mac, sizeof mac);
     const auto info = create.nest(IFLA_LINKINFO);
     create.attribute(IFLA_INFO_KIND, std::string("bridge"));
+    const auto data = create.nest(IFLA_INFO_DATA);
+    const std::uint8_t no = 0;  // who listens to what is not worth three timers a pod
+    create.attribute(IFLA_BR_MCAST_SNOOPING, &no, sizeof no);
+    create.end_nest(data);
     create.end_nest(info);
     create.end();
     const auto made = create.send(socket.get(), fmt::format("create bridge \"{}\"", name));
@@ -183,6 +209,9 @@ Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int p
   }
   Batch configure;
   const int index = static_cast<int>(if_nametoindex(name.c_str()));
+  begin_link(configure, index, name, false);
+  no_ipv6_addresses(configure);
+  configure.end();
   add_address(configure, index, address, prefix);
   link_up(configure, index);
   auto done = configure.send(socket.get(), fmt::format("configure bridge \"{}\"", name));
@@ -242,23 +271,28 @@ Result<void> loopback_up() {
 Result<void> join_bridge(int host_netlink, const PodLink& link) {
   const Fd own_namespace(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   Batch create;
-  ifinfomsg payload{};
-  payload.ifi_flags = IFF_UP;
-  payload.ifi_change = IFF_UP;
+  const ifinfomsg payload{};
   create.begin(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, payload);
   create.attribute(IFLA_IFNAME, link.host_name);
-  create.attribute(IFLA_MASTER, static_cast<std::uint32_t>(link.bridge_index));
+  one_queue(create);
   const auto info = create.nest(IFLA_LINKINFO);
   create.attribute(IFLA_INFO_KIND, std::string("veth"));
   const auto data = create.nest(IFLA_INFO_DATA);
   const auto peer = create.nest(VETH_INFO_PEER);
-  const ifinfomsg inner{};  // not up: the kernel refuses to open a veth whose peer is not there yet
+  const ifinfomsg inner{};
   create.raw(&inner, sizeof inner);
   create.attribute(IFLA_IFNAME, std::string("eth0"));
+  one_queue(create);
   create.attribute(IFLA_NET_NS_FD, static_cast<std::uint32_t>(own_namespace.get()));
   create.end_nest(peer);
   create.end_nest(data);
   create.end_nest(info);
+  create.end();
+  begin_link(create, 0, link.host_name, false);
+  no_ipv6_addresses(create);
+  create.end();
+  begin_link(create, 0, link.host_name, true);
+  create.attribute(IFLA_MASTER, static_cast<std::uint32_t>(link.bridge_index));
   create.end();
   const auto made = create.send(host_netlink, fmt::format("create veth \"{}\"", link.host_name));
   if (!made) return made;
@@ -269,6 +303,9 @@ Result<void> join_bridge(int host_netlink, const PodLink& link) {
   const int index = static_cast<int>(if_nametoindex("eth0"));
   Batch configure;
   link_up(configure, 1);
+  begin_link(configure, index, "", false);
+  no_ipv6_addresses(configure);
+  configure.end();
   add_address(configure, index, link.address, link.prefix);
   link_up(configure, index);
   rtmsg route{};
