@@ -218,7 +218,9 @@ class AgentImpl final : public Agent {
 
   client::EventRecorder& events_of(const std::string& node) {
     auto& recorder = recorders_[node];
-    if (!recorder) recorder = client::make_event_recorder(loop_, context_.client, "kubelet", node);
+    if (recorder) return *recorder;
+    recorder = client::make_event_recorder(loop_, context_.client, "kubelet", node);
+    recorder->hold_while([this] { return context_.starting > 0; });
     return *recorder;
   }
 

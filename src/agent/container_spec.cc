@@ -82,7 +82,7 @@ std::string termination_file(const PodDirectories& places, const std::string& na
 }  // namespace
 
 std::string log_path(const std::string& pod_directory, const std::string& container, int attempt) {
-  return fmt::format("{}/logs/{}/{}.log", pod_directory, container, attempt);
+  return fmt::format("{}/{}_{}.log", pod_directory, container, attempt);
 }
 
 PodDirectories pod_directories(const std::string& agent_directory, std::string_view uid) {
@@ -202,11 +202,10 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.working_dir = text(at(container, "workingDir"));
   if (config.working_dir.empty()) config.working_dir = image.working_dir;
   config.log_path = log_path(places.disk, config.name, attempt);
-  std::error_code error;
-  fs::create_directories(fs::path(config.log_path).parent_path(), error);
   config.termination_message_path = text(at(container, "terminationMessagePath"));
   config.termination_message_file = termination_file(places, config.name);
   std::ofstream(config.termination_message_file).flush();
+  std::error_code error;
   fs::permissions(config.termination_message_file, fs::perms(0666), error);
   config.stdin_open = json::as_bool(at(container, "stdin"));
   config.stdin_once = json::as_bool(at(container, "stdinOnce"));

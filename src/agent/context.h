@@ -32,6 +32,8 @@ struct Context {
   /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
   std::map<int, int> gpu_minors;
   std::function<client::EventRecorder&(const std::string& node)> events_of;
+  /// Pods that are on their way to their first published status; events wait for them.
+  int starting = 0;
   std::function<std::string(const json::Value& pod)> resolv_conf;
   /// Service account tokens are shared by the pods of an account.
   struct Token {

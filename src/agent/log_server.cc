@@ -25,10 +25,13 @@ using json::at;
 int last_attempt(const std::string& pod_directory, const std::string& container) {
   int last = -1;
   std::error_code error;
-  for (fs::directory_iterator item(fmt::format("{}/logs/{}", pod_directory, container), error), end;
-       !error && item != end;
+  const auto start = container + "_";  // no container's name has one of these
+  for (fs::directory_iterator item(pod_directory, error), end; !error && item != end;
        item.increment(error)) {
-    last = std::max(last, static_cast<int>(parse_int(item->path().stem().string()).value_or(-1)));
+    const auto name = item->path().filename().string();
+    if (!name.starts_with(start) || !name.ends_with(".log")) continue;
+    const auto number = name.substr(start.size(), name.size() - start.size() - 4);
+    last = std::max(last, static_cast<int>(parse_int(number).value_or(-1)));
   }
   return last;
 }

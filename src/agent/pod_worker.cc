@@ -164,7 +164,13 @@ void PodWorker::start() {
       if (record.running()) start_probes(self, record.name);
     }
   }
+  starting_ = published_.is_null() || text(at(published_, "phase")) == "Pending";
+  if (starting_) ++context_.starting;
   context_.loop.spawn(run());
+}
+
+void PodWorker::no_longer_starting() {
+  if (std::exchange(starting_, false)) --context_.starting;
 }
 
 void PodWorker::update(client::ObjectPtr pod) {
@@ -285,8 +291,10 @@ Task<void> PodWorker::run() {
     const auto pause = co_await sync();
     if (finished_ || detached_) break;
     publish();
+    if (!patching_) no_longer_starting();  // it waits for something
     co_await wake_->wait(pause);
   }
+  no_longer_starting();
   if (finished_) on_finished_(uid_);
 }
 
@@ -894,6 +902,7 @@ Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
     co_await context_.loop.sleep(std::chrono::milliseconds(100 << std::min(failures, 5)));
   }
   patching_ = false;
+  no_longer_starting();
   patched_->notify();
 }
 

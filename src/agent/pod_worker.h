@@ -79,6 +79,8 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   Task<void> tear_down();
 
   void publish();
+  /// Its first status is written, or will be long in coming.
+  void no_longer_starting();
   Task<void> patch_status(std::shared_ptr<PodWorker> self);
   Task<void> flush_status();
 
@@ -122,6 +124,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
 
   json::Value published_;  // the status as last written (or read)
   bool patching_ = false;
+  bool starting_ = false;  // counted in context_.starting
   bool changed_ = false;  // since the status was last computed
   std::unique_ptr<Signal> wake_;
   std::unique_ptr<Signal> patched_;

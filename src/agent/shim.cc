@@ -51,14 +51,17 @@ int keep(Fd listener, const std::string& directory) {
       if (received == Received::kNothingYet) continue;
       const auto op = json::text(json::at(message.body, "op"));
       if (op == "exit") return 0;
-      if (op != "sandbox" || message.fds.size() != 1) continue;
+      const bool later = op == "warm";
+      if ((op != "sandbox" && !later) || message.fds.size() != 1) continue;
       if (fork() == 0) {
         connections.clear();
         listener.reset();
         signal(SIGCHLD, SIG_DFL);
         setsid();
-        const auto config = process::shim_config_from_json(json::at(message.body, "config"));
-        _exit(process::supervise(config, std::move(message.fds.front())));
+        auto config = process::shim_config_from_json(json::at(message.body, "config"));
+        auto control = std::move(message.fds.front());
+        _exit(later ? process::supervise_later(std::move(config), std::move(control))
+                    : process::supervise(std::move(config), std::move(control)));
       }
     }
   }

@@ -325,8 +325,8 @@ def long_logs_are_rotated(c):
     c.running("wordy")
     c.wait("wordy", lambda p: "the end" in c.logs("wordy", "--tail=1"), what="the end")
     uid = c.get("pod", "wordy")["metadata"]["uid"]
-    files = sorted(os.listdir(c.muster.data / "agent" / "pods" / uid / "logs" / "main"))
-    assert 4 <= len(files) <= 5 and files[0] == "0.log" and all(re.fullmatch(r"0\.log\.\d{8}-\d{6}\.\d{9}", f) for f in files[1:]), files
+    files = sorted(f for f in os.listdir(c.muster.data / "agent" / "pods" / uid) if f.startswith("main_"))
+    assert 4 <= len(files) <= 5 and files[0] == "main_0.log" and all(re.fullmatch(r"main_0\.log\.\d{8}-\d{6}\.\d{9}", f) for f in files[1:]), files
     text = c.logs("wordy")
     assert len(text) > 35 * 1048576 and text.endswith("the end\n"), len(text)
     tail = c.logs("wordy", "--tail=30000").splitlines()

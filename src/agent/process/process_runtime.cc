@@ -22,6 +22,7 @@
 #include "agent/process/messages.h"
 #include "agent/process/nat.h"
 #include "agent/process/netlink.h"
+#include "agent/process/warm_pool.h"
 #include "agent/process/wire.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -114,7 +115,7 @@ class ProcessSession final : public Session {
 class ProcessRuntime final : public Runtime {
  public:
   ProcessRuntime(net::Loop& loop, ProcessRuntimeOptions options)
-      : loop_(loop), options_(std::move(options)) {}
+      : loop_(loop), options_(std::move(options)), warm_(loop, [this] { return begin_warm(); }) {}
 
   std::string version() const override { return "process://0.1.0"; }
   std::vector<std::string> shortcomings() const override { return shortcomings_; }
@@ -155,11 +156,13 @@ class ProcessRuntime final : public Runtime {
     const auto kept = connect_keeper();
     if (!kept) co_return fail(kept.error());
     if (found.empty()) remove_mountpoints();
+    if (isolate_ && !bridge_.empty()) warm_.start(options_.warm_sandboxes);
     co_return found;
   }
 
   Task<void> stop(bool clean) override {
     stopping_ = true;
+    for (const auto address : warm_.stop()) pool_.give_back(address);
     for (auto& [id, shim] : shims_) {
       if (shim->socket) shim->socket->close();
     }
@@ -186,6 +189,7 @@ class ProcessRuntime final : public Runtime {
   }
 
   Task<Result<SandboxStatus>> run_sandbox(SandboxConfig config) override {
+    const WarmPool::Busy busy(warm_);
     auto shim = std::make_shared<Shim>();
     shim->changed = loop_.make_signal();
     shim->config.sandbox = std::move(config);
@@ -194,20 +198,11 @@ class ProcessRuntime final : public Runtime {
     wanted.isolate = isolate_;
     wanted.cgroups = cgroups_;
     wanted.mountpoints_file = options_.directory + "/mountpoints";
-    if (isolate_ && !bridge_.empty() && !wanted.sandbox.host_network) {
-      const auto address = pool_.take();
-      if (!address) co_return fail(Code::kUnavailable, "no free pod address is left in the subnet");
-      wanted.bridge = bridge_;
-      wanted.address = *address;
-      wanted.gateway = gateway_;
-      wanted.prefix = subnet_.prefix;
-    } else {
-      wanted.sandbox.host_network = true;
-    }
-    const auto sent = hand_to_keeper(*shim);
-    if (!sent) {
-      pool_.give_back(wanted.address);
-      co_return fail(sent.error());
+    if (!isolate_ || bridge_.empty()) wanted.sandbox.host_network = true;
+    const bool warm = hand_to_warm(*shim);
+    if (!warm) {
+      const auto handed = hand_to_keeper(*shim);
+      if (!handed) co_return fail(handed.error());
     }
     shims_[id] = shim;
     loop_.spawn(read_loop(shim));
@@ -250,6 +245,7 @@ class ProcessRuntime final : public Runtime {
 
   Task<Result<ContainerStatus>> start_container(std::string sandbox_id,
                                                 ContainerConfig config) override {
+    const WarmPool::Busy busy(warm_);
     const auto shim = find(sandbox_id);
     if (!shim)
       co_return fail(Code::kNotFound, fmt::format("sandbox \"{}\" is not running", sandbox_id));
@@ -520,21 +516,86 @@ class ProcessRuntime final : public Runtime {
     return {};
   }
 
-  Result<void> hand_to_keeper(Shim& shim) {
+  /// One that the keeper forks speaks on the socket returned.
+  Result<Fd> tell_keeper(const char* op, const json::Value& config) {
     auto pair = socket_pair();
     if (!pair) return fail(pair.error());
-    const auto config = to_json(shim.config);
-    std::ofstream(shim.config.sandbox.run_directory + "/shim.json") << json::dump(config);
-    const json::Value message = json::Object{{"op", "sandbox"}, {"config", config}};
+    const json::Value message = json::Object{{"op", op}, {"config", config}};
     auto sent = send_message(keeper_.get(), message, {pair->second.get()}, options_.directory);
     if (!sent) {
       const auto again = connect_keeper();
-      if (!again) return again;
+      if (!again) return fail(again.error());
       sent = send_message(keeper_.get(), message, {pair->second.get()}, options_.directory);
-      if (!sent) return sent;
+      if (!sent) return fail(sent.error());
     }
-    shim.socket = net::make_descriptor(loop_, pair->first.release());
+    return std::move(pair->first);
+  }
+
+  Result<void> give_network(ShimConfig& config) {
+    const auto address = pool_.take();
+    if (!address) return fail(Code::kUnavailable, "no free pod address is left in the subnet");
+    config.bridge = bridge_;
+    config.address = *address;
+    config.gateway = gateway_;
+    config.prefix = subnet_.prefix;
     return {};
+  }
+
+  /// What an agent that is started later has to know to go on with this pod.
+  static json::Value save_config(const ShimConfig& config) {
+    auto value = to_json(config);
+    std::ofstream(config.sandbox.run_directory + "/shim.json") << json::dump(value);
+    return value;
+  }
+
+  Result<void> hand_to_keeper(Shim& shim) {
+    if (!shim.config.sandbox.host_network) {
+      const auto given = give_network(shim.config);
+      if (!given) return given;
+    }
+    auto socket = tell_keeper("sandbox", save_config(shim.config));
+    if (!socket) {
+      pool_.give_back(shim.config.address);
+      return fail(socket.error());
+    }
+    shim.socket = net::make_descriptor(loop_, socket->release());
+    return {};
+  }
+
+  /// False: none waits, or this pod needs another kind.
+  bool hand_to_warm(Shim& shim) {
+    auto& wanted = shim.config;
+    if (wanted.sandbox.host_network || wanted.sandbox.host_ipc) return false;
+    auto one = warm_.take();
+    if (!one) return false;
+    wanted.bridge = bridge_;
+    wanted.address = one->address;
+    wanted.gateway = gateway_;
+    wanted.prefix = subnet_.prefix;
+    const json::Value message = json::Object{{"op", "sandbox"}, {"config", save_config(wanted)}};
+    const auto sent =
+        send_message(one->socket->fd(), message, {}, wanted.sandbox.run_directory);
+    if (!sent) {  // somebody killed it
+      pool_.give_back(one->address);
+      return false;
+    }
+    shim.socket = std::move(one->socket);
+    return true;
+  }
+
+  Result<WarmSandbox> begin_warm() {
+    ShimConfig config;
+    const auto given = give_network(config);
+    if (!given) return fail(given.error());
+    auto socket = tell_keeper("warm", to_json(config));
+    if (!socket) {
+      pool_.give_back(config.address);
+      return fail(socket.error());
+    }
+    WarmSandbox one;
+    one.socket = net::make_descriptor(loop_, socket->release());
+    one.address = config.address;
+    return one;
   }
 
   // ---- supervisors
@@ -727,6 +788,7 @@ class ProcessRuntime final : public Runtime {
   bool nat_removed_ = false;  // for good: a change that comes late must not write them again
   AddressPool pool_;
   Fd keeper_;
+  WarmPool warm_;
   std::map<std::string, ShimPtr> shims_;  // by pod uid
 };
 

@@ -16,6 +16,7 @@ struct ProcessRuntimeOptions {
   std::string directory;    // state; sandboxes are found again in <directory>/run/<uid>
   std::string shim_binary;  // started as `<binary> agent-shim <directory>`
   bool isolate = true;      // false: as if not root
+  std::size_t warm_sandboxes = 16;  // made ahead
 };
 
 std::unique_ptr<Runtime> make_process_runtime(net::Loop& loop, ProcessRuntimeOptions options);

@@ -97,7 +97,27 @@ struct Exec {
 
 class Supervisor {
  public:
-  explicit Supervisor(const ShimConfig& config) : config_(config) {}
+  explicit Supervisor(ShimConfig config) : config_(std::move(config)) {}
+
+  int run_later(Fd control) {
+    prctl(PR_SET_NAME, "muster-warm");
+    const auto entered = enter_namespaces();
+    if (!entered) {
+      reply(control.get(), json::Object{{"ev", "failed"}, {"message", entered.error().message}});
+      return 1;
+    }
+    reply(control.get(), json::Object{{"ev", "warm"}});
+    for (;;) {
+      pollfd item{control.get(), POLLIN, 0};
+      poll(&item, 1, -1);
+      Message message;
+      const auto received = receive_message(control.get(), message);
+      if (received == Received::kClosed) return 0;
+      if (received == Received::kNothingYet) continue;
+      config_ = shim_config_from_json(json::at(message.body, "config"));
+      return run(std::move(control));
+    }
+  }
 
   int run(Fd control) {
     const auto ready = prepare();
@@ -128,30 +148,38 @@ class Supervisor {
     own_pid_namespace_.reset(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
     if (!config_.isolate) return {};
 
+    const auto entered = enter_namespaces();
+    if (!entered) return entered;
+    if (unshare(CLONE_NEWNS) != 0) return fail(system_error("make a mount namespace", errno));
+    const auto prepared = prepare_pod(config_);
+    if (!prepared) return prepared;
+    return config_.sandbox.share_process_namespace ? start_shared_init() : Result<void>();
+  }
+
+  /// Network, hostname and ipc; once. Mounts come with the pod: those of the machine may change
+  /// while a supervisor waits for one.
+  Result<void> enter_namespaces() {
+    if (entered_) return {};
     const auto netlink = open_netlink();
     if (!netlink) return fail(netlink.error());
     const Fd host_netlink(*netlink);
     const int bridge =
         config_.bridge.empty() ? 0 : static_cast<int>(if_nametoindex(config_.bridge.c_str()));
-    int flags = CLONE_NEWNS;
+    int flags = 0;
     if (!config_.sandbox.host_network) flags |= CLONE_NEWNET | CLONE_NEWUTS;
     if (!config_.sandbox.host_ipc) flags |= CLONE_NEWIPC;
     if (unshare(flags) != 0) return fail(system_error("make namespaces", errno));
-    if (!config_.sandbox.host_network) {
-      PodLink link;
-      link.host_name = fmt::format(
-          "mv{:x}", getpid());  // not the address: the kernel removes an old pod's link late
-      link.bridge_index = bridge;
-      link.address = config_.address;
-      link.gateway = config_.gateway;
-      link.prefix = config_.prefix;
-      const auto joined =
-          config_.bridge.empty() ? loopback_up() : join_bridge(host_netlink.get(), link);
-      if (!joined) return joined;
-    }
-    const auto prepared = prepare_pod(config_);
-    if (!prepared) return prepared;
-    return config_.sandbox.share_process_namespace ? start_shared_init() : Result<void>();
+    entered_ = true;
+    if (config_.sandbox.host_network) return {};
+    if (config_.bridge.empty()) return loopback_up();
+    PodLink link;
+    link.host_name = fmt::format(
+        "mv{:x}", getpid());  // not the address: the kernel removes an old pod's link late
+    link.bridge_index = bridge;
+    link.address = config_.address;
+    link.gateway = config_.gateway;
+    link.prefix = config_.prefix;
+    return join_bridge(host_netlink.get(), link);
   }
 
   /// With shareProcessNamespace the pod's first process only collects orphans.
@@ -580,7 +608,8 @@ class Supervisor {
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, nullptr);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    const auto main_pid = fork();
+    // Shares our memory until it has become the command: nothing is copied only to be thrown away.
+    const auto main_pid = vfork();
     if (main_pid == 0) {
       if (!own_pids) prctl(PR_SET_PDEATHSIG, SIGKILL);
       report(become(wanted, wanted.args, streams));
@@ -734,7 +763,8 @@ class Supervisor {
     return json::Value(json::Object{});
   }
 
-  const ShimConfig& config_;
+  ShimConfig config_;
+  bool entered_ = false;  // the pod's network, hostname and ipc namespaces
   std::vector<Fd> connections_;
   Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
   std::map<std::string, Container> containers_;  // by id; one attempt of each name
@@ -744,8 +774,12 @@ class Supervisor {
 
 }  // namespace
 
-int supervise(const ShimConfig& config, Fd control) {
-  return Supervisor(config).run(std::move(control));
+int supervise(ShimConfig config, Fd control) {
+  return Supervisor(std::move(config)).run(std::move(control));
+}
+
+int supervise_later(ShimConfig config, Fd control) {
+  return Supervisor(std::move(config)).run_later(std::move(control));
 }
 
 }  // namespace muster::agent::process

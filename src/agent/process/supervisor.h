@@ -13,6 +13,9 @@
 namespace muster::agent::process {
 
 /// Runs until told to end; the process's exit code.
-int supervise(const ShimConfig& config, Fd control);
+int supervise(ShimConfig config, Fd control);
+/// The same for a pod that is not there yet: only the network of `config` counts. Says "warm" on
+/// `control` once that is set up, waits there for the whole configuration, and ends if none comes.
+int supervise_later(ShimConfig config, Fd control);
 
 }  // namespace muster::agent::process
