@@ -35,12 +35,6 @@ struct Context {
   /// Pods that are on their way to their first published status; events wait for them.
   int starting = 0;
   std::function<std::string(const json::Value& pod)> resolv_conf;
-  /// Service account tokens are shared by the pods of an account.
-  struct Token {
-    std::string text;
-    Time renew_at;
-  };
-  std::map<std::string, Token> tokens;
 };
 
 }  // namespace muster::agent

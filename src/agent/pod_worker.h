@@ -3,7 +3,8 @@
 /// A coroutine that looks at everything it knows (the pod's latest object, what its containers did,
 /// the clock), does the next thing, publishes the status, and sleeps until something changes.
 /// Nothing is remembered that cannot be found again after a restart: containers are adopted from
-/// the runtime, counts from the status.
+/// the runtime, counts from the status. Its code is in three files by subject: pod_worker.cc (the
+/// life as a whole), pod_sandbox.cc (what containers share), pod_containers.cc (one container).
 #pragma once
 
 #include <functional>
@@ -14,8 +15,9 @@
 
 #include "agent/container_spec.h"
 #include "agent/context.h"
+#include "agent/host_ports.h"
 #include "agent/pod_status.h"
-#include "agent/tcp_proxy.h"
+#include "agent/pod_tokens.h"
 #include "agent/volumes.h"
 
 namespace muster::agent {
@@ -58,7 +60,6 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
 
   Task<Result<void>> make_sandbox();
   Task<Result<Objects>> fetch_objects();
-  Task<Result<void>> fetch_tokens();
   Task<Result<void>> refresh_volumes();
   void write_names();
   void open_host_ports();
@@ -117,10 +118,10 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   int sandbox_failures_ = 0;
   PreparedVolumes volumes_;
   Objects objects_;
-  std::map<std::string, std::string> tokens_;  // by audience
+  PodTokens tokens_;
   std::map<std::string, Duration> stopping_;   // container name -> grace it was given
 
-  std::vector<std::unique_ptr<TcpProxy>> host_ports_;
+  HostPorts host_ports_;
 
   json::Value published_;  // the status as last written (or read)
   bool patching_ = false;

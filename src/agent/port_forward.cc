@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <list>
 #include <map>
 
 #include "agent/pod_worker.h"
 #include "agent/streams.h"
 #include "base/strings.h"
+#include "net/descriptor.h"
 #include "net/spdy.h"
 
 namespace muster::agent {
@@ -16,7 +18,8 @@ using StreamPtr = std::shared_ptr<net::SpdyStream>;
 
 Task<void> copy_up(std::shared_ptr<net::ByteStream> pod,
                    StreamPtr client,
-                   std::shared_ptr<Signal> done) {
+                   std::shared_ptr<Signal> done,
+                   std::shared_ptr<bool> answered) {
   for (;;) {
     auto bytes = co_await pod->read();
     if (!bytes || bytes->empty()) break;
@@ -24,12 +27,23 @@ Task<void> copy_up(std::shared_ptr<net::ByteStream> pod,
     if (!written) break;
   }
   (void)co_await client->finish();
+  *answered = true;
   done->notify();
 }
 
+/// The connections of one session; they end with it.
+struct Connections {
+  std::list<std::weak_ptr<net::ByteStream>> all;
+  bool ended = false;
+};
+
 /// One connection: what the client sends goes to the port, what the port answers goes back.
-Task<void> forward(
-    Context& context, std::string sandbox_id, int port, StreamPtr data, StreamPtr error) {
+Task<void> forward(Context& context,
+                   std::string sandbox_id,
+                   int port,
+                   StreamPtr data,
+                   StreamPtr error,
+                   std::shared_ptr<Connections> connections) {
   auto connected = co_await context.runtime.connect(sandbox_id, port);
   if (!connected) {
     (void)co_await error->write(fmt::format("error forwarding port {} to pod {}, uid : {}",
@@ -41,16 +55,22 @@ Task<void> forward(
     co_return;
   }
   const std::shared_ptr<net::ByteStream> pod = std::move(*connected);
+  if (connections->ended) co_return;
+  connections->all.remove_if([](const auto& other) { return other.expired(); });
+  connections->all.push_back(pod);
   const std::shared_ptr<Signal> done = context.loop.make_signal();
-  context.loop.spawn(copy_up(pod, data, done));
+  const auto answered = std::make_shared<bool>(false);
+  context.loop.spawn(copy_up(pod, data, done, answered));
   for (;;) {
     auto bytes = co_await data->read();
     if (!bytes || bytes->empty()) break;
     const auto written = co_await pod->write(std::move(*bytes));
     if (!written) break;
   }
-  // The client has no more to say; a server that answers only at the end still gets to.
-  co_await done->wait(std::chrono::seconds(1));
+  // The client has no more to say; a server that answers only at the end still gets to, however long
+  // that takes: the session's end closes the connection.
+  net::end_writing(*pod);
+  while (!*answered) co_await done->wait(Duration::zero());
   pod->close();
   (void)co_await error->finish();
 }
@@ -62,6 +82,7 @@ Task<void> serve_session(Context& context,
     StreamPtr data, error;
     int port = 0;
   };
+  const auto connections = std::make_shared<Connections>();
   std::map<std::string, Pair> pairs;  // by requestID, until both streams are there
   constexpr std::size_t kPairsMax = 256;
   for (;;) {
@@ -72,13 +93,18 @@ Task<void> serve_session(Context& context,
     pair.port = static_cast<int>(parse_int(stream->headers().get("port")).value_or(0));
     (stream->headers().get("streamtype") == "error" ? pair.error : pair.data) = std::move(stream);
     if (pair.data && pair.error) {
-      context.loop.spawn(forward(context, sandbox_id, pair.port, pair.data, pair.error));
+      context.loop.spawn(
+          forward(context, sandbox_id, pair.port, pair.data, pair.error, connections));
       pairs.erase(id);
     } else if (pairs.size() > kPairsMax) {
       break;
     }
   }
   session->close();
+  connections->ended = true;
+  for (const auto& connection : connections->all) {
+    if (const auto open = connection.lock()) open->close();
+  }
 }
 
 /// WebSocket v4 of the Python client: channels 2i and 2i+1 for the i-th port, each opened with the

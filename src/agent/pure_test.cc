@@ -17,6 +17,7 @@
 #include "agent/pod_status.h"
 #include "agent/process/address_pool.h"
 #include "agent/process/log_writer.h"
+#include "agent/process/nat.h"
 #include "agent/remote_command.h"
 #include "agent/volumes.h"
 
@@ -245,6 +246,15 @@ TEST(AddressPool, GivesEachAddressOnceAndOldOnesLast) {
   EXPECT_EQ(pool.take(), 12U);
   EXPECT_EQ(pool.take(), 10U);
   EXPECT_EQ(pool.take(), std::nullopt);
+}
+
+TEST(Nat, FindsRulesWhoseBridgeIsGone) {
+  const std::string rules =
+      "-P PREROUTING ACCEPT\n-N MUSTER-SVC-0000aaaa\n-N MUSTER-OUT-0000aaaa\n-N MUSTER-SVC-0000bbbb\n"
+      "-N DOCKER\n-A PREROUTING -i mstr0000aaaa -j MUSTER-SVC-0000aaaa\n-N MUSTER-FWD-0000cccc\n";
+  const auto exists = [](const std::string& bridge) { return bridge == "mstr0000bbbb"; };
+  EXPECT_EQ(process::bridges_gone(rules, exists),
+            (std::vector<std::string>{"mstr0000aaaa", "mstr0000cccc"}));
 }
 
 TEST(ExitStatus, CarriesTheCode) {

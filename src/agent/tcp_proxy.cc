@@ -14,16 +14,29 @@ namespace {
 using StreamPtr = std::shared_ptr<net::ByteStream>;
 constexpr int kConnectionsMax = 1024;
 
-Task<void> copy(StreamPtr from, StreamPtr to, std::shared_ptr<int> count) {
+/// One connection: two directions, each of which may end before the other.
+struct Link {
+  StreamPtr client, target;
+  int open = 2;
+};
+
+Task<void> copy(std::shared_ptr<Link> link, bool upwards, std::shared_ptr<int> count) {
+  const auto from = upwards ? link->client : link->target;
+  const auto to = upwards ? link->target : link->client;
+  bool broken = false;
   for (;;) {
     auto bytes = co_await from->read();
+    broken = !bytes;
     if (!bytes || bytes->empty()) break;
     const auto written = co_await to->write(std::move(*bytes));
-    if (!written) break;
+    broken = !written;
+    if (broken) break;
   }
-  // Half-closed connections are rare here; the other direction ends with this one.
-  from->close();
-  to->close();
+  net::end_writing(*to);
+  if (--link->open == 0 || broken) {
+    from->close();
+    to->close();
+  }
   --*count;
 }
 
@@ -35,9 +48,11 @@ Task<void> relay(net::Loop& loop, StreamPtr client, ProxyPorts ports, std::share
     *count -= 2;
     co_return;
   }
-  const StreamPtr target = std::move(*connected);
-  loop.spawn(copy(target, client, count));
-  co_await copy(client, target, count);
+  const auto link = std::make_shared<Link>();
+  link->client = client;
+  link->target = std::move(*connected);
+  loop.spawn(copy(link, false, count));
+  co_await copy(link, true, count);
 }
 
 Task<void> accept_all(net::Loop& loop,

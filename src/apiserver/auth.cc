@@ -80,6 +80,12 @@ Result<User> Authenticator::user_of_token(const std::string& token, std::vector<
   const Known& known = found->second;
   const StoredPtr account = core_.image.collection("serviceaccounts").find(known.account_key);
   if (known.expires_s <= now_s || !account || kube::uid_of(account->object) != known.account_uid) return fail(unauthorized());
+  if (const auto pod_name = known.user.extra.find("authentication.kubernetes.io/pod-name"); pod_name != known.user.extra.end()) {
+    // Bound to a pod: good for as long as that very pod is there.
+    const std::string ns = known.account_key.substr(0, known.account_key.find('/'));
+    const StoredPtr pod = core_.image.collection("pods").find(ns + "/" + pod_name->second.front());
+    if (!pod || known.user.extra.at("authentication.kubernetes.io/pod-uid").front() != kube::uid_of(pod->object)) return fail(unauthorized());
+  }
   if (audiences != nullptr) {
     *audiences = known.audiences;
   } else if (std::find(known.audiences.begin(), known.audiences.end(), core_.options.issuer) == known.audiences.end()) {

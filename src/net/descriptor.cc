@@ -64,6 +64,9 @@ class FdStream final : public ByteStream {
     return write_to(descriptor_, std::move(bytes));
   }
   void close() override { descriptor_->close(); }
+  void end_writing() const {
+    if (descriptor_->fd() >= 0) ::shutdown(descriptor_->fd(), SHUT_WR);
+  }
 
  private:
   using Shared = std::shared_ptr<AsioDescriptor>;
@@ -111,6 +114,10 @@ std::unique_ptr<Descriptor> make_descriptor(Loop& loop, int fd) {
 }
 std::unique_ptr<ByteStream> make_fd_stream(Loop& loop, int fd) {
   return std::make_unique<FdStream>(loop, fd);
+}
+
+void end_writing(ByteStream& stream) {
+  if (const auto* own = dynamic_cast<const FdStream*>(&stream)) own->end_writing();
 }
 
 Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop,

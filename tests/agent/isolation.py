@@ -2,6 +2,7 @@
 
     python3 tests/agent/isolation.py [NAME…]      only the checks whose name contains a NAME
 """
+import base64
 import json
 import os
 import pathlib
@@ -15,16 +16,8 @@ import time
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import Skipped, check, equal, pod, run, terminated  # noqa: E402
+from agent_checks import Skipped, check, equal, output, pod, run, terminated, until  # noqa: E402
 from muster import Muster  # noqa: E402
-
-
-def output(c, name, script, **spec):
-    """The log of a pod that runs `script` to its end."""
-    c.create(pod(name, script, **spec))
-    p = c.phase(name, "Succeeded", "Failed")
-    equal((c.logs(name), terminated(p)["exitCode"])[1], 0)
-    return c.logs(name)
 
 
 @check
@@ -168,6 +161,52 @@ def a_host_port_leads_to_the_pod(c):
 
 
 @check
+def a_host_port_carries_udp(c):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    echo = "import socket; s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.bind(('',7012))\nwhile 1: d,a=s.recvfrom(65536); s.sendto(b'echo '+d,a)"
+    c.create(pod("datagrams", container={"command": ["python3", "-c", echo], "ports": [{"containerPort": 7012, "hostPort": port, "protocol": "UDP"}]}))
+    c.running("datagrams")
+
+    def ask(client, text):
+        client.sendto(text, ("127.0.0.1", port))
+        try:
+            return client.recv(65536)
+        except TimeoutError:
+            return None
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as two:
+        one.settimeout(0.5)
+        two.settimeout(2)
+        until("an answer", lambda: ask(one, b"one") == b"echo one")  # python needs its time to listen
+        equal(ask(two, b"two" * 5000), b"echo " + b"two" * 5000)     # each sender gets its own answer
+        equal(ask(one, b"more"), b"echo more")
+    c.muster.kubectl("delete", "pod", "datagrams", "--force")
+    c.gone("datagrams")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as again:
+        again.bind(("0.0.0.0", port))  # closed with the pod
+
+
+@check
+def a_host_port_keeps_half_closed_connections(c):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Answers only when the client has said everything, as `nc -N` or an HTTP/1.0 upload may.
+    server = "import socket\ns=socket.socket(); s.bind(('',7013)); s.listen()\nwhile 1:\n c,_=s.accept(); n=0\n while d:=c.recv(65536): n+=len(d)\n c.sendall(b'%d bytes'%n); c.close()"
+    c.create(pod("patient-server", container={"command": ["python3", "-c", server], "ports": [{"containerPort": 7013, "hostPort": port}], "readinessProbe": {"tcpSocket": {"port": 7013}, "periodSeconds": 1}}))
+    c.ready("patient-server")
+    with socket.create_connection(("127.0.0.1", port), 10) as s:
+        s.sendall(b"x" * 300_000)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while more := s.recv(100):
+            answer += more
+        equal(answer, b"300000 bytes")
+    c.muster.kubectl("delete", "pod", "patient-server", "--force")
+
+
+@check
 def services_have_addresses_of_their_own(c):
     if not shutil.which("iptables"):
         raise Skipped("no iptables")
@@ -263,6 +302,34 @@ def a_pod_uses_the_api_as_its_account(c):
     if not shutil.which("iptables"):  # then the API is reached by name
         lines[0] = lines[0].replace("kubernetes.default.svc:" + lines[0].split(":")[1], "10.96.0.1:443")
     equal(lines, ["10.96.0.1:443", "pod/insider", 'cannot list resource "secrets"', "system:serviceaccount:default:reader"])
+
+
+@check
+def tokens_belong_to_one_pod(c):
+    c.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bound"}},
+             pod("holder", "exec sleep 1000", serviceAccountName="bound", container={"volumeMounts": [{"name": "t", "mountPath": "/tokens"}]},
+                 volumes=[{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "vault", "audience": "vault", "expirationSeconds": 700}}]}}]))
+    p = c.running("holder")
+    own = c.muster.kubectl("exec", "holder", "--", "cat", "/var/run/secrets/kubernetes.io/serviceaccount/token").stdout
+    vault = c.muster.kubectl("exec", "holder", "--", "cat", "/tokens/vault").stdout
+
+    def claims(token):
+        body = token.split(".")[1]
+        return json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+
+    def review(token, *audiences):
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token, **({"audiences": list(audiences)} if audiences else {})}}
+        return json.loads(c.muster.kubectl("create", "-o", "json", "-f", "-", input=json.dumps(body)).stdout)["status"]
+    equal(claims(own)["kubernetes.io"]["pod"], {"name": "holder", "uid": p["metadata"]["uid"]})
+    equal((claims(vault)["aud"], claims(vault)["exp"] - claims(vault)["iat"]), (["vault"], 700))
+    seen = review(own)
+    equal((seen.get("authenticated"), seen["user"]["username"], seen["user"]["extra"]["authentication.kubernetes.io/pod-name"]), (True, "system:serviceaccount:default:bound", ["holder"]))
+    equal(review(vault).get("authenticated", False), False)  # meant for somebody else
+    equal(review(vault, "vault").get("authenticated"), True)
+    c.muster.kubectl("delete", "pod", "holder", "--force")
+    c.gone("holder")
+    equal(review(own).get("authenticated", False), False)    # gone with its pod
+    equal(review(vault, "vault").get("authenticated", False), False)
 
 
 GRPC_SERVER = r'''

@@ -10,22 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import Cluster, equal, pod, traces  # noqa: E402
+from agent_checks import Cluster, equal, pod, tally, traces, until  # noqa: E402
 from muster import Muster  # noqa: E402
 
 
 def pids(pattern):
     return [int(p) for p in subprocess.run(["pgrep", "-f", pattern], capture_output=True, text=True).stdout.split()]
-
-
-def wait(what, condition, timeout=30):
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)
 
 
 def start(muster, name, script):
@@ -45,7 +37,7 @@ def a_stop_after_a_crash_removes_everything():
         muster.start()
         assert pids("sleep 5551"), "the next start killed the pod"
         muster.stop()
-        wait("the pod outlives a stop", lambda: not pids("sleep 5551"))
+        until("the pod outlives a stop", lambda: not pids("sleep 5551"))
         equal(traces(muster, network), [])
 
 
@@ -56,7 +48,7 @@ def another_start_removes_what_nobody_owns():
     crashed.kill()
     for pid in pids(f"agent-shim {crashed.data}"):
         os.kill(pid, signal.SIGTERM)  # the keeper ends on SIGTERM like any process
-    wait("the keeper ignores SIGTERM", lambda: not pids(f"agent-shim {crashed.data}"))
+    until("the keeper ignores SIGTERM", lambda: not pids(f"agent-shim {crashed.data}"))
     for pid in pids("sleep 5552"):  # the machine is short of memory, say
         os.kill(pid, signal.SIGKILL)
     supervisors = [int(p) for p in os.listdir("/proc") if p.isdigit() and is_supervisor(p, network)]
@@ -65,7 +57,7 @@ def another_start_removes_what_nobody_owns():
     shutil.rmtree(crashed.data, ignore_errors=True)
     assert traces(crashed, network), "nothing to clean up: this test tests nothing"
     with Muster():
-        wait("left-overs stay", lambda: not traces(crashed, network))
+        until("left-overs stay", lambda: not traces(crashed, network))
         assert not crashed.data.exists(), os.listdir(crashed.data)
 
 
@@ -82,22 +74,43 @@ def has_address(pid, network):
     return prefix in subprocess.run(["nsenter", "-t", pid, "-n", "ip", "-o", "-4", "addr"], capture_output=True, text=True).stdout
 
 
+def rules_of_a_bridge_that_is_gone_are_removed():
+    if not shutil.which("iptables"):
+        print("SKIPPED rules_of_a_bridge_that_is_gone_are_removed: no iptables")
+        return
+    for words in ("-t nat -N MUSTER-SVC-00c0ffee", "-t nat -N MUSTER-OUT-00c0ffee", "-t filter -N MUSTER-FWD-00c0ffee",
+                  "-t nat -I PREROUTING -i mstr00c0ffee -j MUSTER-SVC-00c0ffee", "-t nat -I POSTROUTING -j MUSTER-OUT-00c0ffee",
+                  "-t filter -I FORWARD -j MUSTER-FWD-00c0ffee", "-t nat -A MUSTER-SVC-00c0ffee -j RETURN"):
+        subprocess.run(["iptables", "-w", *words.split()], check=True)
+    with Muster() as muster:
+        own = json.loads((muster.data / "agent" / "network.json").read_text())["bridge"][4:]
+        rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
+        assert "00c0ffee" not in rules, rules
+        until("the new muster's own rules", lambda: own in subprocess.run(["iptables-save"], capture_output=True, text=True).stdout)
+
+
+def sandboxes_made_ahead_end_with_their_agent():
+    with Muster() as muster:
+        network = json.loads((muster.data / "agent" / "network.json").read_text())
+        ports = pathlib.Path("/sys/class/net") / network["bridge"] / "brif"
+        until("sandboxes are made ahead", lambda: len(os.listdir(ports)) >= 4)
+        cluster = Cluster(muster)
+        cluster.create(pod("stays", "exec sleep 5553"))
+        cluster.running("stays")
+        muster.kill()
+        until("those that nobody uses end", lambda: len(os.listdir(ports)) == 1)
+        assert pids("sleep 5553"), "a pod ends with its agent"
+        muster.start()
+        until("they are made again", lambda: len(os.listdir(ports)) >= 4)
+
+
 def main():
     if os.geteuid() != 0:
         print("SKIPPED: without root nothing is left but processes\n0 passed, 0 failed")
         return
-    passed = failed = 0
-    for one in (a_stop_after_a_crash_removes_everything, another_start_removes_what_nobody_owns):
-        try:
-            one()
-            passed += 1
-            print(f"ok    {one.__name__}", flush=True)
-        except Exception as error:  # noqa: BLE001
-            failed += 1
-            import traceback
-            print(f"FAIL  {one.__name__}: {error}\n{traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    passed = tally([a_stop_after_a_crash_removes_everything, another_start_removes_what_nobody_owns, rules_of_a_bridge_that_is_gone_are_removed,
+                    sandboxes_made_ahead_end_with_their_agent])
+    sys.exit(0 if passed else 1)
 
 
 if __name__ == "__main__":

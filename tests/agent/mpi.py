@@ -10,11 +10,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from muster import Muster  # noqa: E402
-from agent_checks import Cluster, pod  # noqa: E402
+from agent_checks import Cluster, pod, tally  # noqa: E402
 
 RANK = """
 import ctypes, socket
@@ -78,7 +77,6 @@ def torch(c):
 
 
 def main():
-    passed = failed = 0
     cases = []
     if os.geteuid() != 0:
         print("SKIPPED: not root, so pods have no network of their own for sshd")
@@ -91,16 +89,8 @@ def main():
     else:
         print("SKIPPED torch: python3-torch is not installed")
     with Muster() as muster:
-        for case in cases:
-            try:
-                case(Cluster(muster))
-                passed += 1
-                print(f"ok    {case.__name__}", flush=True)
-            except Exception:  # noqa: BLE001
-                failed += 1
-                print(f"FAIL  {case.__name__}\n{traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+        passed = tally([(case, Cluster(muster)) for case in cases])
+    sys.exit(0 if passed else 1)
 
 
 if __name__ == "__main__":

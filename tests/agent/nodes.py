@@ -3,26 +3,15 @@ import datetime
 import json
 import pathlib
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, pod, run  # noqa: E402
+from agent_checks import check, equal, pod, run, until  # noqa: E402
 from muster import Muster  # noqa: E402
 
 
 def lease(name, renewed):
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, "namespace": "kube-node-lease"},
             "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed}}
-
-
-def until(what, condition, timeout=30):
-    deadline = time.monotonic() + timeout
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
 
 
 def now():

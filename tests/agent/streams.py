@@ -200,5 +200,30 @@ def port_forward_carries_connections(c, version, kubectl):
     c.muster.kubectl("delete", "pod", name, "--force")
 
 
+@each
+def port_forward_keeps_half_closed_connections(c, version, kubectl):
+    name = "counts-" + version.replace(".", "-")
+    # Answers when the client has said everything, and takes its time.
+    server = "import socket,time\ns=socket.socket(); s.setsockopt(1,2,1); s.bind(('127.0.0.1',7004)); s.listen()\nwhile 1:\n c,_=s.accept(); n=0\n while d:=c.recv(65536): n+=len(d)\n time.sleep(1.5); c.sendall(b'%d bytes'%n); c.close()"
+    c.create(pod(name, container={"command": ["python3", "-c", server]}))
+    c.running(name)
+    c.wait(name, lambda p: c.muster.kubectl("exec", name, "--", "sh", "-c", "grep -q :1B5C /proc/net/tcp", check=False).returncode == 0, what="listens")
+    process = subprocess.Popen([kubectl, "port-forward", "pod/" + name, ":7004"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=c.muster.env())
+    try:
+        port = int(re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline()).group(1))
+        with socket.create_connection(("127.0.0.1", port), 10) as s:
+            s.settimeout(20)
+            s.sendall(b"x" * 100_000)
+            s.shutdown(socket.SHUT_WR)
+            answer = b""
+            while more := s.recv(100):
+                answer += more
+            equal(answer, b"100000 bytes")
+    finally:
+        process.terminate()
+        process.wait()
+    c.muster.kubectl("delete", "pod", name, "--force")
+
+
 if __name__ == "__main__":
     run(Muster)

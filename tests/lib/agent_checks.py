@@ -97,6 +97,41 @@ def equal(got, wanted):
     assert got == wanted, f"wanted {wanted!r}, got {got!r}"
 
 
+def until(what, condition, timeout=30):
+    """What `condition` gives once that is true."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def output(c, name, script, **spec):
+    """The log of a pod that runs `script` to its end."""
+    c.create(pod(name, script, **spec))
+    p = c.phase(name, "Succeeded", "Failed")
+    equal((c.logs(name), terminated(p)["exitCode"])[1], 0)
+    return c.logs(name)
+
+
+def tally(cases):
+    """Runs functions (or (function, argument) pairs) one after the other; True if all passed, and the closing line."""
+    passed = failed = 0
+    for case in cases:
+        function, *arguments = case if isinstance(case, tuple) else (case,)
+        try:
+            function(*arguments)
+            passed += 1
+            print(f"ok    {function.__name__}", flush=True)
+        except Exception:  # noqa: BLE001
+            failed += 1
+            print(f"FAIL  {function.__name__}\n{traceback.format_exc()}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return failed == 0
+
+
 def traces(muster, network):
     """What this agent could leave behind on the machine."""
     found = [p for p in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines() if str(muster.data) in p and "ps -eo" not in p]

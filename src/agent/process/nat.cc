@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <set>
 
 #include "agent/process/messages.h"
 #include "base/strings.h"
@@ -24,9 +25,11 @@ std::string chain(const std::string& bridge, const char* what) {
   return fmt::format("MUSTER-{}-{}", what, bridge.substr(4));
 }
 
-/// Runs a program with `input`; what it says on failure.
-Result<void> run(std::vector<std::string> words, const std::string& input) {
-  int in[2], err[2];
+/// Runs a program with `input`; what it prints, or what it says on failure.
+Result<std::string> run(std::vector<std::string> words, const std::string& input) {
+  int in[2], out[2], err[2];
+  if (pipe2(out, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
+  Fd out_read(out[0]), out_write(out[1]);
   if (pipe2(in, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
   Fd in_read(in[0]), in_write(in[1]);
   if (pipe2(err, O_CLOEXEC) != 0) return fail(system_error("pipe", errno));
@@ -34,7 +37,7 @@ Result<void> run(std::vector<std::string> words, const std::string& input) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in_read.get(), 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out_write.get(), 1);
   posix_spawn_file_actions_adddup2(&actions, err_write.get(), 2);
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
@@ -44,6 +47,7 @@ Result<void> run(std::vector<std::string> words, const std::string& input) {
   posix_spawn_file_actions_destroy(&actions);
   if (problem != 0) return fail(system_error(fmt::format("start \"{}\"", words[0]), problem));
   in_read.reset();
+  out_write.reset();
   err_write.reset();
   for (std::size_t done = 0; done < input.size();) {
     const auto wrote = write(in_write.get(), input.data() + done, input.size() - done);
@@ -52,14 +56,19 @@ Result<void> run(std::vector<std::string> words, const std::string& input) {
     done += static_cast<std::size_t>(wrote);
   }
   in_write.reset();
-  std::string said;
-  char buffer[1024];
-  for (ssize_t got; (got = read(err_read.get(), buffer, sizeof buffer)) > 0;)
-    said.append(buffer, static_cast<std::size_t>(got));
+  const auto read_all = [](int fd) {  // one after the other: what is said on failure is short
+    std::string all;
+    char buffer[4096];
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+      all.append(buffer, static_cast<std::size_t>(got));
+    return all;
+  };
+  auto printed = read_all(out_read.get());
+  const auto said = read_all(err_read.get());
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
-  if (status == 0) return {};
+  if (status == 0) return printed;
   return fail(Code::kInternal, fmt::format("{}: {}", words[0], trim(said)));
 }
 
@@ -122,14 +131,39 @@ std::string nat_rules(const NatConfig& config, const std::vector<VirtualPort>& p
 
 Result<void> apply_nat(const NatConfig& config, const std::vector<VirtualPort>& ports) {
   const auto written = run({"iptables-restore", "--noflush", "-w"}, nat_rules(config, ports));
-  if (!written) return written;
+  if (!written) return fail(written.error());
   for (const auto& jump : jumps(config.bridge)) {
     if (run(command(jump, "-C"), "")) continue;
     const auto added = run(command(jump, "-I"), "");
-    if (!added) return added;
+    if (!added) return fail(added.error());
   }
   std::ofstream("/proc/sys/net/ipv4/ip_forward") << "1";
   return {};
+}
+
+std::vector<std::string> bridges_gone(const std::string& rules,
+                                      const std::function<bool(const std::string&)>& exists) {
+  std::set<std::string> gone;
+  for (const auto& line : split_nonempty(rules, '\n')) {
+    for (const auto* what : {"SVC", "OUT", "FWD"}) {
+      const auto start = fmt::format("-N MUSTER-{}-", what);
+      if (!line.starts_with(start)) continue;
+      const auto bridge = "mstr" + line.substr(start.size());
+      if (!exists(bridge)) gone.insert(bridge);
+    }
+  }
+  return {gone.begin(), gone.end()};
+}
+
+std::vector<std::string> bridges_gone_with_rules_left() {
+  std::string rules;
+  for (const auto* table : {"nat", "filter"}) {
+    const auto printed = run({"iptables", "-w", "-t", table, "-S"}, "");
+    if (printed) rules += *printed;
+  }
+  return bridges_gone(rules, [](const std::string& bridge) {
+    return access(("/sys/class/net/" + bridge).c_str(), F_OK) == 0;
+  });
 }
 
 void remove_nat(const std::string& bridge) {

@@ -433,6 +433,10 @@ class ProcessRuntime final : public Runtime {
       remove_nat(bridge);
       cgroup::remove_tree(cgroup::prepare("muster-" + bridge.substr(4)));
     }
+    for (const auto& bridge : bridges_gone_with_rules_left()) {
+      log::info("agent", "removing rules of bridge {}, which is gone", bridge);
+      remove_nat(bridge);
+    }
   }
 
   /// The subnet is remembered, so that pods of an earlier run keep their addresses.

@@ -1,0 +1,48 @@
+#include "agent/host_ports.h"
+
+#include <fmt/core.h>
+
+namespace muster::agent {
+
+using json::at;
+
+std::vector<std::string> HostPorts::open(const json::Value& pod, const std::string& address) {
+  close();
+  std::vector<std::string> problems;
+  for (const auto* list : {"initContainers", "containers"}) {
+    for (const auto& container : json::as_array(at(pod, "spec", list))) {
+      for (const auto& port : json::as_array(at(container, "ports"))) {
+        const auto number = json::as_int(at(port, "hostPort"));
+        const auto protocol = json::as_string(at(port, "protocol"), "TCP");
+        if (number == 0) continue;
+        ProxyPorts ports;
+        ports.listen_address = json::text(at(port, "hostIP"));
+        if (ports.listen_address.empty()) ports.listen_address = "0.0.0.0";
+        ports.listen_port = static_cast<int>(number);
+        ports.target_address = address;
+        ports.target_port = static_cast<int>(json::as_int(at(port, "containerPort")));
+        Result<void> opened;
+        if (protocol == "TCP") {
+          tcp_.push_back(std::make_unique<TcpProxy>(loop_));
+          opened = tcp_.back()->start(std::move(ports));
+        } else if (protocol == "UDP") {
+          udp_.push_back(std::make_unique<UdpProxy>(loop_));
+          opened = udp_.back()->start(std::move(ports));
+        } else {
+          opened = fail(Code::kInvalid, fmt::format("protocol {} is not forwarded", protocol));
+        }
+        if (!opened)
+          problems.push_back(
+              fmt::format("Cannot open host port {}: {}", number, opened.error().message));
+      }
+    }
+  }
+  return problems;
+}
+
+void HostPorts::close() {
+  tcp_.clear();
+  udp_.clear();
+}
+
+}  // namespace muster::agent
