@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "kube/managed.h"
+
 namespace muster::apiserver {
 namespace {
 
@@ -94,7 +96,7 @@ Bytes served_bytes(const Resource& resource, const Stored& stored) {
   if (stored_as_served(resource, stored)) return stored.bytes;
   json::Value object = to_served(resource, stored.object);
   object.get_object()["apiVersion"] = resource.api_version();
-  return std::make_shared<const std::string>(json::dump(object));
+  return std::make_shared<const std::string>(kube::object_text(object));
 }
 
 void append_list_item(const Resource& resource, const Stored& stored, std::string& out) {
@@ -107,12 +109,8 @@ void append_list_item(const Resource& resource, const Stored& stored, std::strin
   out.append(*bytes, head_length(*bytes));
 }
 
-json::Value partial_metadata(const json::Value& object) {
-  json::Object result;
-  result["kind"] = "PartialObjectMetadata";
-  result["apiVersion"] = "meta.k8s.io/v1";
-  result["metadata"] = json::at(object, "metadata");
-  return json::Value(std::move(result));
+std::string partial_metadata(const json::Value& object) {
+  return R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":)" + kube::metadata_text(json::at(object, "metadata")) + "}";
 }
 
 }  // namespace muster::apiserver

@@ -18,6 +18,7 @@ Bytes served_bytes(const Resource& resource, const Stored& stored);
 /// The object of a list: built-in kinds leave out kind and apiVersion.
 void append_list_item(const Resource& resource, const Stored& stored, std::string& out);
 
-json::Value partial_metadata(const json::Value& object);
+/// The JSON of a PartialObjectMetadata.
+std::string partial_metadata(const json::Value& object);
 
 }  // namespace muster::apiserver

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/log.h"
+#include "kube/managed.h"
 
 namespace muster::apiserver {
 namespace {
@@ -181,6 +182,7 @@ Result<void> Image::load() {
     stored->key = std::string(key);
     stored->revision = record.revision;
     stored->object = std::move(*object);
+    kube::pack_managers(stored->object);
     stored->bytes = std::move(record.value);
     Collection& target = collection(storage);
     ++target.counts_[std::string(stored->ns())];
@@ -233,7 +235,7 @@ Task<Result<StoredPtr>> Image::write(Collection& collection, std::string key, js
   stored->revision = store_.next_revision();
   json::make(object, {"metadata", "resourceVersion"}) = std::to_string(stored->revision);
   order_members(object);
-  stored->bytes = std::make_shared<const std::string>(json::dump(object));
+  stored->bytes = std::make_shared<const std::string>(kube::object_text(object));
   stored->object = std::move(object);
 
   auto change = std::make_shared<Change>();
@@ -282,6 +284,7 @@ Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection
     stored->key = std::string(key);
     stored->revision = each.revision;
     stored->object = std::move(*object);
+    kube::pack_managers(stored->object);
     stored->bytes = each.value;
     auto change = std::make_shared<Change>();
     change->revision = each.revision;

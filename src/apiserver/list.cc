@@ -1,6 +1,7 @@
 /// get and list: objects, Tables, metadata only; selectors; pages that stay at the first page's revision.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "apiserver/convert.h"
@@ -8,6 +9,7 @@
 #include "apiserver/rest.h"
 #include "base/strings.h"
 #include "json/pick.h"
+#include "kube/managed.h"
 #include "kube/meta.h"
 #include "kube/table.h"
 
@@ -157,6 +159,15 @@ Result<void> check_list_options(const Call& call) {
   return {};
 }
 
+/// Whether the sets of managedFields are among these members.
+bool names_managers(const json::Picks& picks, bool inside = false) {
+  if (inside && picks.empty()) return true;
+  return std::any_of(picks.begin(), picks.end(), [&](const json::Pick& pick) {
+    if (inside) return pick.name == "managedFields" || pick.name == "*";
+    return (pick.name == "metadata" || pick.name == "*") && names_managers(pick.children, true);
+  });
+}
+
 /// `fields` empty: whole objects.
 std::string list_text(const Resource& resource, const Page& page, const json::Picks& fields) {
   std::string body;
@@ -173,15 +184,18 @@ std::string list_text(const Resource& resource, const Page& page, const json::Pi
     body += "},\"items\":[";
   }
   bool first = true;
+  const bool managers = !whole && names_managers(fields);
   for (const StoredPtr& stored : page.objects) {
     if (!first) body += ',';
     first = false;
     if (whole) {
       append_list_item(resource, *stored, body);
-    } else if (resource.same_as_storage()) {
+    } else if (resource.same_as_storage() && !managers) {
       json::append_picked(stored->object, fields, body);
     } else {
-      json::append_picked(to_served(resource, stored->object), fields, body);
+      json::Value object = to_served(resource, stored->object);
+      if (managers) kube::unpack_managers(object);
+      json::append_picked(object, fields, body);
     }
   }
   body += ']';
@@ -213,7 +227,7 @@ std::string partial_list_text(const Page& page) {
   for (const StoredPtr& stored : page.objects) {
     if (!first) body += ',';
     first = false;
-    body += json::dump(partial_metadata(stored->object));
+    body += partial_metadata(stored->object);
   }
   body += "]}\n";
   return body;
@@ -300,7 +314,7 @@ std::string table_text(Core& core, const Call& call, const Accepted& accepted, c
     } else if (include == "Object") {
       body += ",\"object\":" + *served_bytes(resource, *stored) + "}";
     } else {
-      body += ",\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":" + json::dump(json::at(stored->object, "metadata")) + "}}";
+      body += ",\"object\":" + partial_metadata(stored->object) + "}";
     }
   }
   body += "]}";
@@ -336,7 +350,7 @@ Result<net::Response> object_response(Core& core, const Call& call, const Accept
       return as_negotiated(accepted, status, table_text(core, call, accepted, {stored}, parts, true) + "\n");
     }
     case Form::kPartialObject:
-      return as_negotiated(accepted, status, json::dump(partial_metadata(stored->object)) + "\n");
+      return as_negotiated(accepted, status, partial_metadata(stored->object) + "\n");
     case Form::kPartialObjectList:
     case Form::kDiscovery:
       return fail(not_acceptable(*call.resource, false));

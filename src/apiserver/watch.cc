@@ -9,6 +9,7 @@
 #include "apiserver/convert.h"
 #include "apiserver/rest.h"
 #include "base/strings.h"
+#include "kube/managed.h"
 #include "kube/table.h"
 
 namespace muster::apiserver {
@@ -318,7 +319,7 @@ class Watch final : public Fanout::Target {
       const auto old = std::make_shared<Stored>(*change.before);
       json::make(old->object, {"metadata", "resourceVersion"}) = std::to_string(change.revision);
       old->revision = change.revision;
-      old->bytes = std::make_shared<const std::string>(json::dump(old->object));
+      old->bytes = std::make_shared<const std::string>(kube::object_text(old->object));
       add(type, old);
       return;
     }
@@ -354,7 +355,7 @@ class Watch final : public Fanout::Target {
 
   std::string object_text(const Stored& stored) const {
     if (accepted_.form == Form::kObject) return *served_bytes(*call_.resource, stored);
-    if (accepted_.form != Form::kTable) return json::dump(partial_metadata(stored.object));
+    if (accepted_.form != Form::kTable) return partial_metadata(stored.object);
     TableParts parts;
     parts.resource_version = std::to_string(stored.revision);
     const bool columns = !columns_sent_;

@@ -12,6 +12,7 @@
 #include "apiserver/strategy.h"
 #include "base/strings.h"
 #include "kube/apply.h"
+#include "kube/managed.h"
 #include "kube/validate.h"
 #include "net/tls.h"
 
@@ -88,7 +89,7 @@ StoredPtr Writer::unstored(const Resource& resource, std::string key, json::Valu
   stored->revision = revision;
   stored->object = to_stored(resource, std::move(object));
   order_members(stored->object);
-  stored->bytes = std::make_shared<const std::string>(json::dump(stored->object));
+  stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
   return stored;
 }
 
@@ -108,6 +109,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
     if (const auto found = metadata.find(key); found != metadata.end()) metadata.stable_erase(found);
   }
 
+  kube::pack_managers(object);
   const auto entered = core_.namespaces->enter(*resource, ns, json::text(metadata["name"]));
   if (!entered) co_return fail(entered.error());
   metadata["uid"] = net::random_uuid();
@@ -161,6 +163,7 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
                                                      "precondition: {}, UID in object meta: {}",
                                                      resource.info.plural, resource.key(kube::namespace_of(live), name), wanted_uid, kube::uid_of(live))));
   }
+  kube::pack_managers(next);
   next.get_object()["kind"] = resource.info.kind;
   next.get_object()["apiVersion"] = resource.api_version();
   const auto finalizers = check_new_finalizers(resource, next, live);

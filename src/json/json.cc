@@ -5,20 +5,42 @@
 #include <algorithm>
 #include <boost/json/src.hpp>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 
 #include "base/strings.h"
+#include "json/text.h"
 
 namespace muster::json {
 namespace {
 
 constexpr std::size_t kMaxDepth = 200;
 
+/// True for text that stands in JSON as it is: no control character, quote, backslash or DEL. Eight bytes at a time.
+bool is_plain(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x8080808080808080;
+  // The high bit of each byte that is zero (and, after the first such byte, perhaps of others).
+  const auto zeros = [](std::uint64_t word) { return (word - kOnes) & ~word & kHigh; };
+  const auto special = [&](std::uint64_t word) {
+    const std::uint64_t below_space = (word - kOnes * 0x20) & ~word & kHigh;
+    return below_space | zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\')) | zeros(word ^ (kOnes * 0x7f));
+  };
+  std::size_t at = 0;
+  for (; at + sizeof(std::uint64_t) <= text.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, sizeof word);
+    if (special(word) != 0) return false;
+  }
+  if (at == text.size()) return true;
+  std::uint64_t rest = kOnes * ' ';
+  std::memcpy(&rest, text.data() + at, text.size() - at);
+  return special(rest) == 0;
+}
+
 void write_string(std::string& out, std::string_view text) {
   // Nearly every string is written as it is; a serializer for each would cost more than the rest of the object.
-  const auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\' && c != 0x7f; };
-  if (std::all_of(text.begin(), text.end(), plain)) {
+  if (is_plain(text)) {
     out += '"';
     out += text;
     out += '"';
@@ -196,6 +218,10 @@ std::string dump(const Value& value) {
   return out;
 }
 
+void append(std::string& out, const Value& value) { write(out, value, -1); }
+
+void append_string(std::string& out, std::string_view text) { write_string(out, text); }
+
 std::string dump_pretty(const Value& value) {
   std::string out;
   write(out, value, 0);
@@ -274,9 +300,12 @@ bool equal(const Value& a, const Value& b) {
     const Object& left = a.get_object();
     const Object& right = b.get_object();
     if (left.size() != right.size()) return false;
+    // Two states of one object have their members in the same order nearly always.
+    auto beside = right.begin();
     for (const auto& member : left) {
-      const Value* other = right.if_contains(member.key());
+      const Value* other = beside->key() == member.key() ? &beside->value() : right.if_contains(member.key());
       if (other == nullptr || !equal(member.value(), *other)) return false;
+      ++beside;
     }
     return true;
   }

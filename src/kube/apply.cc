@@ -7,7 +7,9 @@
 #include <tuple>
 
 #include "base/strings.h"
+#include "json/text.h"
 #include "kube/fieldset.h"
+#include "kube/managed.h"
 
 namespace muster::kube {
 namespace {
@@ -77,15 +79,18 @@ void collect(const Shape* shape, const Value& value, FieldSet& set, int depth) {
 
 struct Difference {
   FieldSet added, modified, removed;
+
+  [[nodiscard]] bool empty() const { return added.empty() && modified.empty() && removed.empty(); }
 };
 
-/// The same place in the three sets of a Difference.
+/// A place in the three sets of a Difference; nothing is made there until something differs.
 struct Place {
-  FieldSet& added;
-  FieldSet& modified;
-  FieldSet& removed;
+  Difference& out;
+  const Place* parent = nullptr;
+  std::string element = {};
 
-  [[nodiscard]] Place child(const std::string& element) const { return {added.children[element], modified.children[element], removed.children[element]}; }
+  [[nodiscard]] FieldSet& in(FieldSet& root) const { return parent == nullptr ? root : parent->in(root).children[element]; }
+  [[nodiscard]] Place child(std::string name) const { return {out, this, std::move(name)}; }
 };
 
 /// All of a value that appeared or vanished; its containers are members themselves ("." in the set).
@@ -111,14 +116,22 @@ void compare(const Shape* shape, const Value& before, const Value& now, const Pl
   const bool nothing = json::is_empty(before) && json::is_empty(now);
   if (same_kind && !nothing && granular_map(shape, sample)) compare_members(shape, before, now, out, depth);
   else if (same_kind && !nothing && granular_list(shape, sample)) compare_items(*shape, before, now, out, depth);
-  else if (!json::equal(before, now)) out.modified.member = true;
+  else if (!json::equal(before, now)) out.in(out.out.modified).member = true;
 }
 
 /// Null pointers mean absent.
-void compare_step(const Shape* inner, const std::string& element, const Value* before, const Value* now, const Place& out, int depth) {
-  if (before == nullptr) take_all(inner, *now, out.added.children[element], depth + 1);
-  else if (now == nullptr) take_all(inner, *before, out.removed.children[element], depth + 1);
-  else if (!json::equal(*before, *now)) compare(inner, *before, *now, out.child(element), depth + 1);
+void compare_step(const Shape* inner, std::string element, const Value* before, const Value* now, const Place& out, int depth) {
+  const Place here = out.child(std::move(element));
+  if (before == nullptr) take_all(inner, *now, here.in(out.out.added), depth + 1);
+  else if (now == nullptr) take_all(inner, *before, here.in(out.out.removed), depth + 1);
+  else compare(inner, *before, *now, here, depth + 1);
+}
+
+std::string field_element(std::string_view key) {
+  std::string element;
+  element.reserve(key.size() + 2);
+  element.append("f:").append(key);
+  return element;
 }
 
 void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
@@ -126,14 +139,15 @@ void compare_members(const Shape* shape, const Value& before, const Value& now, 
   const Object& right = json::as_object(now);
   for (const auto& member : right) {
     const Value* old = left.if_contains(member.key());
+    if (old != nullptr && json::equal(*old, member.value())) continue;
     // A plain struct of Go stands in an empty object already; so does a required list, as null.
     if (old == nullptr && shape != nullptr && shape->always_there(member.key())) old = &json::null_value();
-    if (old == nullptr && member.value().is_null()) continue;
-    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), old, &member.value(), out, depth);
+    if (member.value().is_null() && (old == nullptr || old->is_null())) continue;
+    compare_step(member_of(shape, member.key()), field_element(member.key()), old, &member.value(), out, depth);
   }
   for (const auto& member : left) {
     if (right.contains(member.key())) continue;
-    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, out, depth);
+    compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, out, depth);
   }
 }
 
@@ -142,6 +156,7 @@ void compare_items(const Shape& shape, const Value& before, const Value& now, co
   const auto new_items = by_element(shape, json::as_array(now));
   for (const auto& [element, item] : new_items) {
     const auto old = old_items.find(element);
+    if (old != old_items.end() && json::equal(*old->second, *item)) continue;
     compare_step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, out, depth);
   }
   for (const auto& [element, item] : old_items) {
@@ -187,25 +202,29 @@ Value owned_metadata(const Value& object) {
   return out;
 }
 
+/// Whether a request to this subresource may own the top-level member. Metadata is looked at by itself.
+bool owned_member(std::string_view key, std::string_view subresource) {
+  if (key == "apiVersion" || key == "kind" || key == "metadata") return false;
+  return (key == "status") == (subresource == "status");
+}
+
 /// What changed between two whole objects, as far as a request to this subresource may own it. Absent: empty.
 Difference difference(const Shape* shape, const Value& before, const Value& now, const std::string& subresource) {
   Difference out;
-  const Place root{out.added, out.modified, out.removed};
-  const auto owned = [&](std::string_view key) {
-    if (key == "apiVersion" || key == "kind" || key == "metadata") return false;
-    return (key == "status") == (subresource == "status");
-  };
+  const Place root{out};
   const auto old = [&](std::string_view key) -> const Value* {
     const Value* found = json::as_object(before).if_contains(key);
     return found == nullptr && shape != nullptr && shape->always_there(key) ? &json::null_value() : found;
   };
   for (const auto& member : json::as_object(now)) {
-    if (!owned(member.key()) || member.value().is_null()) continue;
-    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), old(member.key()), &member.value(), root, 0);
+    if (!owned_member(member.key(), subresource) || member.value().is_null()) continue;
+    const Value* was = old(member.key());
+    if (was != nullptr && json::equal(*was, member.value())) continue;
+    compare_step(member_of(shape, member.key()), field_element(member.key()), was, &member.value(), root, 0);
   }
   for (const auto& member : json::as_object(before)) {
-    if (!owned(member.key()) || json::as_object(now).contains(member.key())) continue;
-    compare_step(member_of(shape, member.key()), "f:" + std::string(member.key()), &member.value(), nullptr, root, 0);
+    if (!owned_member(member.key(), subresource) || json::as_object(now).contains(member.key())) continue;
+    compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, root, 0);
   }
   if (subresource.empty()) {
     const Value left = owned_metadata(before);
@@ -216,30 +235,162 @@ Difference difference(const Shape* shape, const Value& before, const Value& now,
   return out;
 }
 
+/// Writes what whoever creates a value owns, as the text of a set: the same as difference() from nothing, without a set between.
+class Creation {
+ public:
+  explicit Creation(std::string& out) : out_(out) {}
+
+  /// The whole object; "{}" when nothing of it can be owned.
+  void object(const Shape* shape, const Value& object, const std::string& subresource) {
+    Members members;
+    for (const auto& member : json::as_object(object)) {
+      if (owned_member(member.key(), subresource) && !member.value().is_null()) members.push_back({member.key(), &member.value()});
+    }
+    const Value metadata = subresource.empty() ? owned_metadata(object) : Value(Object());
+    if (!json::as_object(metadata).empty()) members.push_back({"metadata", &metadata});
+    begin();
+    fields(shape, members, /*top=*/true);
+    end();
+  }
+
+ private:
+  struct Member {
+    std::string_view key;
+    const Value* value;
+  };
+  using Members = std::vector<Member>;
+
+  void begin() {
+    out_ += '{';
+    fresh_ = true;
+  }
+  void end() {
+    out_ += '}';
+    fresh_ = false;
+  }
+  void key(std::string_view prefix, std::string_view text) {
+    if (!fresh_) out_ += ',';
+    fresh_ = false;
+    scratch_.assign(prefix).append(text);
+    json::append_string(out_, scratch_);
+    out_ += ':';
+  }
+
+  void fields(const Shape* shape, Members& members, bool top) {
+    std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+    for (const Member& member : members) {
+      const Shape* inner = member_of(shape, member.key);
+      const bool there = (top && member.key == "metadata") || (shape != nullptr && shape->always_there(member.key));
+      if (!there) {
+        key("f:", member.key);
+        appeared(inner, *member.value);
+        continue;
+      }
+      // Was there, empty: it is no member itself, and left out when nothing in it is.
+      const std::size_t mark = out_.size();
+      const bool was_fresh = fresh_;
+      key("f:", member.key);
+      if (!filled(inner, *member.value)) {
+        out_.resize(mark);
+        fresh_ = was_fresh;
+      }
+    }
+  }
+
+  static Members members_of(const Value& value) {
+    Members members;
+    for (const auto& member : value.get_object()) {
+      if (!member.value().is_null()) members.push_back({member.key(), &member.value()});
+    }
+    return members;
+  }
+
+  void items(const Shape& shape, const Value& value) {
+    for (const auto& [element, item] : by_element(shape, value.get_array())) {
+      key("", element);
+      appeared(shape.item(), *item);
+    }
+  }
+
+  /// A value that was not there: it and all in it.
+  void appeared(const Shape* shape, const Value& value) {
+    begin();
+    if (granular_map(shape, value)) {
+      Members members = members_of(value);
+      if (!members.empty()) key("", ".");
+      if (!members.empty()) out_ += "{}";
+      std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+      for (const Member& member : members) {
+        key("f:", member.key);
+        appeared(member_of(shape, member.key), *member.value);
+      }
+    } else if (granular_list(shape, value) && !value.get_array().empty()) {
+      key("", ".");
+      out_ += "{}";
+      items(*shape, value);
+    }
+    end();
+  }
+
+  /// A value in the place of an empty one. False: nothing to own.
+  bool filled(const Shape* shape, const Value& value) {
+    begin();
+    const bool granular = !json::is_empty(value) && (granular_map(shape, value) || granular_list(shape, value));
+    if (granular && value.is_object()) {
+      Members members = members_of(value);
+      fields(shape, members, /*top=*/false);
+    } else if (granular) {
+      items(*shape, value);
+    }
+    const bool any = !granular || !fresh_;
+    end();
+    return any;
+  }
+
+  std::string& out_;
+  std::string scratch_;
+  bool fresh_ = true;  // nothing stands in the innermost open object
+};
+
 struct Manager {
   std::string name, operation, api_version, subresource, time;
-  FieldSet set;
+  /// Shared with all objects whose manager has the same; change() gives one of its own.
+  std::shared_ptr<const FieldSet> set = std::make_shared<const FieldSet>();
+  /// The set packed (managed.h); empty once it was changed.
+  std::string text = {};
 
   [[nodiscard]] bool is(const ApplyRequest& request, std::string_view kind) const {
     return name == request.manager && operation == kind && api_version == request.api_version && subresource == request.subresource;
   }
-  [[nodiscard]] std::string text() const {
+  [[nodiscard]] std::string title() const {
     std::string out = quoted(name);
     if (!subresource.empty()) out += " with subresource " + quoted(subresource);
     if (operation == "Update") out += " using " + api_version;
     return out;
+  }
+  void replace(FieldSet other) {
+    set = std::make_shared<const FieldSet>(std::move(other));
+    text.clear();
+  }
+  void subtract(const FieldSet& other) {
+    if (set->intersect(other).empty()) return;
+    FieldSet left = *set;
+    left.subtract(other);
+    replace(std::move(left));
   }
 };
 
 std::vector<Manager> read_managers(const Value& object) {
   std::vector<Manager> out;
   for (const Value& entry : json::as_array(json::at(object, "metadata", "managedFields"))) {
+    const Value& fields = json::at(entry, "fieldsV1");
     Manager manager{.name = json::text(json::at(entry, "manager")),
                     .operation = json::text(json::at(entry, "operation")),
                     .api_version = json::text(json::at(entry, "apiVersion")),
                     .subresource = json::text(json::at(entry, "subresource")),
                     .time = json::text(json::at(entry, "time")),
-                    .set = FieldSet::from_json(json::at(entry, "fieldsV1"))};
+                    .set = fields_of(fields),
+                    .text = json::text(fields)};
     if (manager.operation.empty()) continue;  // the empty entry by which clients reset the list
     out.push_back(std::move(manager));
   }
@@ -247,7 +398,7 @@ std::vector<Manager> read_managers(const Value& object) {
 }
 
 void write_managers(Value& object, std::vector<Manager> managers) {
-  std::erase_if(managers, [](const Manager& manager) { return manager.set.empty(); });
+  std::erase_if(managers, [](const Manager& manager) { return manager.text.empty() ? manager.set->empty() : manager.text == "{}"; });
   if (managers.empty()) {
     json::remove(object, {"metadata", "managedFields"});
     return;
@@ -255,23 +406,27 @@ void write_managers(Value& object, std::vector<Manager> managers) {
   std::sort(managers.begin(), managers.end(), [](const Manager& a, const Manager& b) {
     return std::tie(a.operation, a.time, a.name, a.api_version, a.subresource) < std::tie(b.operation, b.time, b.name, b.api_version, b.subresource);
   });
-  Array list;
+  Value& list = json::make(object, {"metadata", "managedFields"});
+  Array& entries = list.emplace_array();
+  entries.reserve(managers.size());
   for (const Manager& manager : managers) {
-    Object entry{{"manager", manager.name}, {"operation", manager.operation}, {"apiVersion", manager.api_version}};
-    if (!manager.time.empty()) entry["time"] = manager.time;
-    entry["fieldsType"] = "FieldsV1";
-    entry["fieldsV1"] = manager.set.to_json();
-    if (!manager.subresource.empty()) entry["subresource"] = manager.subresource;
-    list.push_back(std::move(entry));
+    Object& entry = entries.emplace_back(Object(list.storage())).get_object();
+    entry.reserve(7);
+    entry.emplace("manager", manager.name);
+    entry.emplace("operation", manager.operation);
+    entry.emplace("apiVersion", manager.api_version);
+    if (!manager.time.empty()) entry.emplace("time", manager.time);
+    entry.emplace("fieldsType", "FieldsV1");
+    entry.emplace("fieldsV1", manager.text.empty() ? manager.set->text() : manager.text);
+    if (!manager.subresource.empty()) entry.emplace("subresource", manager.subresource);
   }
-  json::make(object, {"metadata", "managedFields"}) = std::move(list);
 }
 
 Manager& manager_for(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation) {
   for (Manager& manager : managers) {
     if (manager.is(request, operation)) return manager;
   }
-  managers.push_back({.name = request.manager, .operation = std::string(operation), .api_version = request.api_version, .subresource = request.subresource});
+  managers.push_back({.name = request.manager, .operation = std::string(operation), .api_version = request.api_version, .subresource = request.subresource, .time = ""});
   return managers.back();
 }
 
@@ -357,13 +512,13 @@ std::vector<Conflict> settle(std::vector<Manager>& managers, const ApplyRequest&
   for (Manager& manager : managers) {
     if (manager.is(request, operation)) continue;
     for (const FieldSet* changed : {&change.modified, &change.added}) {
-      const FieldSet both = manager.set.intersect(*changed);
+      const FieldSet both = manager.set->intersect(*changed);
       if (!force) {
-        for (const std::string& path : both.paths()) conflicts.push_back({manager.text(), path});
+        for (const std::string& path : both.paths()) conflicts.push_back({manager.title(), path});
       }
-      manager.set.subtract(both);
+      manager.subtract(both);
     }
-    manager.set.subtract(change.removed);
+    manager.subtract(change.removed);
   }
   std::sort(conflicts.begin(), conflicts.end(), [](const Conflict& a, const Conflict& b) { return std::tie(a.manager, a.path) < std::tie(b.manager, b.path); });
   return conflicts;
@@ -386,7 +541,7 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     before.subresource = "";
     Manager& unknown = manager_for(managers, before, "Update");
     unknown.time = format_time(request.now);
-    unknown.set = difference(shape, json::null_value(), *live, "").added;
+    unknown.replace(difference(shape, json::null_value(), *live, "").added);
   }
 
   Value result = live ? *live : applied;
@@ -396,17 +551,17 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     json::remove(result, {"metadata", "managedFields"});
   }
   Manager& own = manager_for(managers, request, "Apply");
-  const FieldSet last = own.set;
-  own.set = wanted_set;
+  const FieldSet last = *own.set;
+  own.replace(wanted_set);
   if (!last.empty()) {
     FieldSet owned;
-    for (const Manager& manager : managers) owned.add(manager.set);
+    for (const Manager& manager : managers) owned.add(*manager.set);
     prune(shape, result, last, owned, 0);
   }
   const Difference change = difference(shape, live ? *live : json::null_value(), result, request.subresource);
   const auto conflicts = settle(managers, request, "Apply", change);
   if (!conflicts.empty()) return fail(conflict_error(conflicts));
-  const bool changed = !change.added.empty() || !change.modified.empty() || !change.removed.empty() || !(last == wanted_set);
+  const bool changed = !change.empty() || !(last == wanted_set);
   Manager& mine = manager_for(managers, request, "Apply");
   if (changed || mine.time.empty()) mine.time = format_time(request.now);
   write_managers(result, std::move(managers));
@@ -423,15 +578,24 @@ void track_update(const Shape* shape, const json::Value* live, json::Value& upda
   if (sent.is_array() && !reset) managers = read_managers(updated);
   else if (live && !reset) managers = read_managers(*live);
 
+  if (live == nullptr && managers.empty()) {
+    Manager& own = manager_for(managers, request, "Update");
+    Creation(own.text).object(shape, updated, request.subresource);
+    own.time = format_time(request.now);
+    write_managers(updated, std::move(managers));
+    return;
+  }
   Difference change = difference(shape, live ? *live : json::null_value(), updated, request.subresource);
-  if (!change.added.empty() || !change.modified.empty() || !change.removed.empty()) {
+  if (!change.empty()) {
     settle(managers, request, "Update", change);
     Manager& own = manager_for(managers, request, "Update");
-    const FieldSet before = own.set;
-    own.set.subtract(change.removed);
-    own.set.add(std::move(change.modified));
-    own.set.add(std::move(change.added));
-    if (!(own.set == before) || own.time.empty()) own.time = format_time(request.now);
+    FieldSet now = *own.set;
+    now.subtract(change.removed);
+    now.add(std::move(change.modified));
+    now.add(std::move(change.added));
+    const bool same = now == *own.set;
+    if (!same) own.replace(std::move(now));
+    if (!same || own.time.empty()) own.time = format_time(request.now);
   }
   write_managers(updated, std::move(managers));
 }

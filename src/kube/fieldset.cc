@@ -1,6 +1,7 @@
 #include "kube/fieldset.h"
 
 #include "base/strings.h"
+#include "json/text.h"
 
 namespace muster::kube {
 namespace {
@@ -21,6 +22,23 @@ void read(const json::Value& value, FieldSet& into, int depth) {
   }
 }
 
+void write(const FieldSet& set, std::string& out) {
+  if (set.children.empty()) {
+    out += "{}";
+    return;
+  }
+  out += set.member ? "{\".\":{}," : "{";
+  bool first = true;
+  for (const auto& [element, child] : set.children) {
+    if (!first) out += ',';
+    first = false;
+    json::append_string(out, element);
+    out += ':';
+    write(child, out);
+  }
+  out += '}';
+}
+
 void list_paths(const FieldSet& set, const std::string& path, std::vector<std::string>& out) {
   if (set.member && !path.empty()) out.push_back(path);
   for (const auto& [element, child] : set.children) list_paths(child, path + element_text(element), out);
@@ -34,11 +52,9 @@ FieldSet FieldSet::from_json(const json::Value& fields_v1) {
   return set;
 }
 
-json::Value FieldSet::to_json() const {
-  json::Object out;
-  out.reserve(children.size() + 1);
-  if (member && !children.empty()) out.emplace(".", json::Object());
-  for (const auto& [element, child] : children) out.emplace(element, child.to_json());
+std::string FieldSet::text() const {
+  std::string out;
+  write(*this, out);
   return out;
 }
 

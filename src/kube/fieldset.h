@@ -15,7 +15,8 @@ struct FieldSet {
   std::map<std::string, FieldSet> children;
 
   static FieldSet from_json(const json::Value& fields_v1);
-  [[nodiscard]] json::Value to_json() const;
+  /// As fieldsV1, in JSON text.
+  [[nodiscard]] std::string text() const;
 
   /// No member anywhere (children without members do not count).
   [[nodiscard]] bool empty() const;

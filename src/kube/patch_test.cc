@@ -91,7 +91,7 @@ struct Applier {
   std::string owners() {
     std::string out;
     for (const json::Value& entry : json::as_array(json::at(*live, "metadata", "managedFields"))) {
-      out += json::text(json::at(entry, "manager")) + ":" + json::dump(json::at(entry, "fieldsV1")) + "\n";
+      out += json::text(json::at(entry, "manager")) + ":" + json::text(json::at(entry, "fieldsV1")) + "\n";
     }
     return out;
   }

@@ -1,0 +1,16 @@
+/// Writing JSON text piece by piece, for those who write some of it themselves.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "json/json.h"
+
+namespace muster::json {
+
+/// Appends what dump() gives.
+void append(std::string& out, const Value& value);
+/// Appends the text as a JSON string, quotes included.
+void append_string(std::string& out, std::string_view text);
+
+}  // namespace muster::json
