@@ -81,9 +81,10 @@ Result<void> check_identity(const Call& call, const json::Value& next, const jso
 }
 
 Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& patch, const std::vector<std::string>& duplicates, const json::Value& live) {
-  json::Value next = live;
+  json::Value next;
   switch (type) {
     case PatchType::kJson: {
+      next = live;
       const auto done = json::json_patch(next, patch);
       if (!done) {
         Error error;
@@ -94,15 +95,18 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
       break;
     }
     case PatchType::kMerge:
+      next = live;
       json::merge_patch(next, patch);
       break;
     case PatchType::kStrategic: {
       if (call.resource->type == nullptr) return fail(bad_request("strategic merge patch is not supported for this kind"));
-      const auto done = kube::strategic_merge(*call.resource->type, next, patch);
-      if (!done) return fail(done.error());
+      auto merged = kube::strategic_merged(*call.resource->type, live, patch);
+      if (!merged) return fail(merged.error());
+      next = std::move(*merged);
       break;
     }
     case PatchType::kApply:
+      next = live;
       break;
   }
   const auto checked = check_patched(call, next, duplicates);

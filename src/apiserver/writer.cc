@@ -42,8 +42,8 @@ void keep_metadata(json::Value& next, const json::Value& live) {
     const json::Value& value = json::at(live, "metadata", key);
     if (value.is_null()) {
       if (const auto found = metadata.find(key); found != metadata.end()) metadata.stable_erase(found);
-    } else {
-      metadata[key] = value;
+    } else if (json::Value& kept = metadata[key]; !json::equal(kept, value)) {
+      kept = value;
     }
   }
   if (const auto link = metadata.find("selfLink"); link != metadata.end()) metadata.stable_erase(link);
@@ -150,7 +150,7 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   }
 }
 
-Result<json::Value> Writer::finish_update(const Resource& resource, json::Value next, const json::Value& live, const WriteOptions& options) {
+Result<Writer::Next> Writer::finish_update(const Resource& resource, json::Value next, const json::Value& live, const WriteOptions& options) {
   const std::string name = json::text(json::at(live, "metadata", "name"));
   const std::string_view wanted_version = kube::resource_version_of(next);
   if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
@@ -166,12 +166,14 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
   kube::pack_managers(next);
   next.get_object()["kind"] = resource.info.kind;
   next.get_object()["apiVersion"] = resource.api_version();
+  bool changed = true;
   const auto finalizers = check_new_finalizers(resource, next, live);
   if (!finalizers) return fail(finalizers.error());
   if (unchecked(options.subresource)) {
     const json::Value generation = json::at(next, "metadata", "generation");
     keep_metadata(next, live);
     if (generation.is_number()) json::make(next, {"metadata", "generation"}) = generation;
+    changed = !same_content(next, live);
   } else {
     keep_metadata(next, live);
     apply_defaults(resource, next);
@@ -183,7 +185,8 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
     if (resource.storage == "pods" && options.subresource.empty()) core_.admission->update_pod(next);
     const auto addressed = core_.services->allocate(resource, next, live);
     if (!addressed) return fail(addressed.error());
-    if (!same_content(next, live)) {
+    changed = !same_content(next, live);
+    if (changed) {
       auto causes = check_update(resource, next, live);
       if (causes.empty() && options.subresource.empty() && core_.options.custom_rules) causes = core_.options.custom_rules(next, &live, nullptr);
       if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
@@ -192,10 +195,10 @@ Result<json::Value> Writer::finish_update(const Resource& resource, json::Value 
   // A body without managedFields says nothing about them; an empty list resets them.
   const json::Value& managers = json::at(live, "metadata", "managedFields");
   if (!options.apply && !managers.is_null() && json::at(next, "metadata", "managedFields").is_null()) json::make(next, {"metadata", "managedFields"}) = managers;
-  if (!options.manager.empty() && !options.apply && !same_content(next, live)) {
+  if (!options.manager.empty() && !options.apply && changed) {
     kube::track_update(resource.shape(), &live, next, apply_request(resource, options, core_.env.now()));
   }
-  return next;
+  return Next{std::move(next), changed};
 }
 
 Task<Result<StoredPtr>> Writer::update(ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
@@ -212,15 +215,16 @@ Task<Result<StoredPtr>> Writer::update(ResourcePtr resource, std::string ns, std
   const json::Value& live = *served;
   auto computed = compute(live);
   if (!computed) co_return fail(computed.error());
-  auto next = finish_update(*resource, std::move(*computed), live, options);
-  if (!next) co_return fail(next.error());
+  auto finished = finish_update(*resource, std::move(*computed), live, options);
+  if (!finished) co_return fail(finished.error());
+  json::Value* next = &finished->object;
 
   if (may_go(*next)) {
     if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
     auto gone = co_await core_.image.erase(collection, key, to_stored(*resource, std::move(*next)));
     co_return gone;
   }
-  const bool unchanged = same_content(*next, live) && same_managers(*next, live);
+  const bool unchanged = !finished->changed && same_managers(*next, live);
   if (unchanged) co_return current;
   if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
   auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));

@@ -25,7 +25,12 @@ class Writer {
   Task<Result<Deleted>> remove(ResourcePtr resource, std::string ns, std::string name, DeleteRequest request);
 
  private:
-  Result<json::Value> finish_update(const Resource& resource, json::Value next, const json::Value& live, const WriteOptions& options);
+  /// What an update stores, and whether that differs from the live object in more than its managers.
+  struct Next {
+    json::Value object;
+    bool changed = true;
+  };
+  Result<Next> finish_update(const Resource& resource, json::Value next, const json::Value& live, const WriteOptions& options);
   StoredPtr unstored(const Resource& resource, std::string key, json::Value object, Revision revision) const;
 
   Core& core_;

@@ -1,5 +1,6 @@
 #include "kube/schema.h"
 
+#include <bit>
 #include <fmt/core.h>
 
 #include "base/quantity.h"
@@ -8,6 +9,13 @@
 
 namespace muster::kube {
 namespace {
+
+/// Length and three letters tell nearly all fields of one type apart.
+std::size_t hash_of(std::string_view name) {
+  if (name.empty()) return 0;
+  const auto letter = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(name[at])); };
+  return name.size() * 131 + letter(0) * 31 + letter(name.size() / 2) * 7 + letter(name.size() - 1) * 3;
+}
 
 Special special_of(std::string_view name) {
   if (name == "io.k8s.apimachinery.pkg.api.resource.Quantity") return Special::kQuantity;
@@ -103,6 +111,20 @@ struct SchemaLoader {
         made = field(std::string_view(entry.key()), entry.value());
         if (!made.proto.empty()) type.by_number.emplace(made.proto[0], &made);
       }
+      index(type);
+    }
+  }
+
+  /// A look-up is one hash and one comparison, because every field of every body is looked up several times.
+  static void index(Type& type) {
+    if (type.fields.empty()) return;
+    type.by_hash.resize(std::bit_ceil(type.fields.size() * 4));
+    std::size_t ordinal = 0;
+    for (auto& [name, field] : type.fields) {
+      field.ordinal = ordinal++;
+      std::size_t place = hash_of(name);
+      while (type.by_hash[place & (type.by_hash.size() - 1)] != nullptr) ++place;
+      type.by_hash[place & (type.by_hash.size() - 1)] = &field;
     }
   }
 
@@ -145,8 +167,11 @@ struct SchemaLoader {
 };
 
 const Field* Type::find(std::string_view field) const {
-  const auto found = fields.find(field);
-  return found == fields.end() ? nullptr : &found->second;
+  if (by_hash.empty()) return nullptr;
+  for (std::size_t place = hash_of(field);; ++place) {
+    const Field* there = by_hash[place & (by_hash.size() - 1)];
+    if (there == nullptr || there->name == field) return there;
+  }
 }
 
 std::string_view Type::short_name() const { return std::string_view(name).substr(name.rfind('.') + 1); }

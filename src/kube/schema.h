@@ -35,6 +35,7 @@ struct Field {
   std::vector<int> proto;                     // field number, or path of numbers
   json::Value default_value;
   std::vector<std::string> enumeration;
+  std::size_t ordinal = 0;                    // its place among the fields of its type
 };
 
 /// Named types whose JSON form is not the struct that their protobuf form is.
@@ -50,6 +51,8 @@ struct Type {
   std::map<std::string, Field, std::less<>> fields;
   std::multimap<int, const Field*> by_number; // first proto number -> field (several for flattened messages)
   std::string map_type;
+  /// Fields by a hash of their names, a power of two of places, each field in the first that was free.
+  std::vector<const Field*> by_hash;
   [[nodiscard]] const Field* find(std::string_view field) const;
   /// The Go name: "PodSpec".
   [[nodiscard]] std::string_view short_name() const;

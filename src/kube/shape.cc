@@ -28,11 +28,15 @@ class TypeShape : public Shape {
  public:
   explicit TypeShape(const Type& type) : type_(type) {}
   void build(Shapes& shapes) {
-    for (const auto& [name, field] : type_.fields) members_.emplace(name, shapes.of_field(field.type, &field));
+    static constexpr std::string_view kPlain[] = {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "resources", "source"};
+    for (const auto& [name, field] : type_.fields) {
+      const bool plain = std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain);
+      members_.push_back({shapes.of_field(field.type, &field), plain || (field.required && field.type.shape != FieldType::Shape::kScalar)});
+    }
   }
   const Shape* member(std::string_view name) const override {
-    const auto found = members_.find(name);
-    return found == members_.end() ? nullptr : found->second;
+    const Field* field = type_.find(name);
+    return field == nullptr ? nullptr : members_[field->ordinal].shape;
   }
   const Shape* item() const override { return nullptr; }
   ListKind list_kind() const override { return ListKind::kAtomic; }
@@ -40,15 +44,17 @@ class TypeShape : public Shape {
   bool atomic_map() const override { return type_.map_type == "atomic"; }
   bool declares(std::string_view name) const override { return type_.find(name) != nullptr; }
   bool always_there(std::string_view name) const override {
-    static constexpr std::string_view kPlain[] = {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "resources", "source"};
-    if (std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain)) return true;
     const Field* field = type_.find(name);
-    return field != nullptr && field->required && field->type.shape != FieldType::Shape::kScalar;
+    return field != nullptr && members_[field->ordinal].always;
   }
 
  private:
   const Type& type_;
-  std::map<std::string_view, const Shape*, std::less<>> members_;
+  struct Member {
+    const Shape* shape;
+    bool always;  // see always_there()
+  };
+  std::vector<Member> members_;  // by the field's ordinal
 };
 
 /// A message whose field says otherwise than its type (PersistentVolumeSpec.claimRef is granular).

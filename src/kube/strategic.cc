@@ -41,23 +41,28 @@ std::string go_text(const Value& value) {
 void drop_directives(Value& value, int depth = 0) {
   if (depth > kDepthMax) return;
   if (value.is_object()) {
-    Object kept;
-    for (auto& member : value.get_object()) {
-      const std::string_view key = member.key();
-      if (key == kDirective || key == kRetainKeys || key.starts_with(kOrder) || key.starts_with(kDeletePrimitive) || member.value().is_null()) continue;
-      drop_directives(member.value(), depth + 1);
-      kept.emplace(key, std::move(member.value()));
+    Object& object = value.get_object();
+    for (auto at = object.begin(); at != object.end();) {
+      const std::string_view key = at->key();
+      const bool directive = key.starts_with('$') && (key == kDirective || key == kRetainKeys || key.starts_with(kOrder) || key.starts_with(kDeletePrimitive));
+      if (directive || at->value().is_null()) {
+        at = object.stable_erase(at);
+      } else {
+        drop_directives(at->value(), depth + 1);
+        ++at;
+      }
     }
-    value = std::move(kept);
   } else if (value.is_array()) {
-    Array kept;
-    for (Value& item : value.get_array()) {
+    Array& array = value.get_array();
+    for (auto at = array.begin(); at != array.end();) {
       // A directive that stands for a whole item has nothing to leave behind.
-      if (item.is_object() && item.get_object().contains(kDirective)) continue;
-      drop_directives(item, depth + 1);
-      kept.push_back(std::move(item));
+      if (at->is_object() && at->get_object().contains(kDirective)) {
+        at = array.erase(at);
+      } else {
+        drop_directives(*at, depth + 1);
+        ++at;
+      }
     }
-    value = std::move(kept);
   }
 }
 
@@ -169,7 +174,10 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
   if (const Value* keys = patch.if_contains(kRetainKeys)) {
     if (auto done = retain(target, patch, *keys); !done) return done;
   }
-  if (auto done = ordered(patch, target, type, depth); !done) return done;
+  const bool any_order = std::any_of(patch.begin(), patch.end(), [](const auto& entry) { return std::string_view(entry.key()).starts_with(kOrder); });
+  if (any_order) {
+    if (auto done = ordered(patch, target, type, depth); !done) return done;
+  }
   for (const auto& entry : patch) {
     const std::string_view key = entry.key();
     if (key == kDirective || key == kRetainKeys || key.starts_with(kOrder)) continue;
@@ -184,7 +192,7 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
       continue;
     }
     // A list with an order was merged above.
-    if (patch.contains(std::string(kOrder) + std::string(key)) && entry.value().is_array()) continue;
+    if (any_order && patch.contains(std::string(kOrder) + std::string(key)) && entry.value().is_array()) continue;
     if (auto done = member(type, key, entry.value(), target, depth); !done) return done;
   }
   return {};
@@ -307,14 +315,20 @@ Result<void> Merger::ordered(const Object& patch, Object& target, const FieldTyp
 
 }  // namespace
 
-Result<void> strategic_merge(const Type& type, json::Value& target, const json::Value& patch) {
+Result<json::Value> strategic_merged(const Type& type, const json::Value& before, const json::Value& patch) {
   if (!patch.is_object()) return fail(Code::kBadRequest, "a strategic merge patch must be an object");
-  Value result = target.is_object() ? target : Value(Object());
+  Value result = before.is_object() ? before : Value(Object());
   FieldType root;
   root.shape = FieldType::Shape::kMessage;
   root.type = &type;
-  if (auto done = Merger().object(&root, result.get_object(), patch.get_object(), 0); !done) return done;
-  target = std::move(result);
+  if (auto done = Merger().object(&root, result.get_object(), patch.get_object(), 0); !done) return fail(done.error());
+  return result;
+}
+
+Result<void> strategic_merge(const Type& type, json::Value& target, const json::Value& patch) {
+  auto merged = strategic_merged(type, target, patch);
+  if (!merged) return fail(merged.error());
+  target = std::move(*merged);
   return {};
 }
 

@@ -6,6 +6,9 @@
 
 namespace muster::kube {
 
+/// A copy of `before` with the patch applied.
+Result<json::Value> strategic_merged(const Type& type, const json::Value& before, const json::Value& patch);
+/// The target is unchanged when it fails.
 Result<void> strategic_merge(const Type& type, json::Value& target, const json::Value& patch);
 
 }  // namespace muster::kube
