@@ -9,40 +9,29 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "base/strings.h"
 #include "json/json.h"
-#include "net/client.h"
-#include "net/loop.h"
+#include "load.h"
 #include "watchers.h"
 
 namespace {
 
 using namespace muster;
+using bench::seconds;
 
 struct Load {
   net::Loop loop;
   std::unique_ptr<net::Client> http;
-  std::string token, host, port;
+  bench::Target target;
   int creates = 2000, pods = 10'000, watchers = 1000, changes = 100;
   json::Object report;
 };
 
-net::Request request(const Load& load, std::string method, std::string target, std::string body = "") {
-  net::Request made;
-  made.method = std::move(method);
-  made.target = std::move(target);
-  made.headers.set("Authorization", "Bearer " + load.token);
-  made.headers.set("User-Agent", "apiserver-load/1");
-  if (!body.empty()) made.headers.set("Content-Type", "application/json");
-  made.body = std::move(body);
-  return made;
+net::Request request(const Load& load, std::string method, std::string path, std::string body = "") {
+  return bench::request(load.target, std::move(method), std::move(path), std::move(body));
 }
-
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string pod_body(const std::string& name) {
   return fmt::format(
@@ -116,7 +105,7 @@ Task<void> measure_fanout(Load& load) {
   if (!made || made->status != 201) co_return;
   const auto object = json::parse(made->body);
   const std::string version = object ? json::text(json::at(*object, "metadata", "resourceVersion")) : "";
-  bench::Watchers watchers({load.host, load.port, load.token, "/api/v1/namespaces/fanout/configmaps?watch=true&resourceVersion=" + version, load.watchers});
+  bench::Watchers watchers({load.target.host, load.target.port, load.target.token, "/api/v1/namespaces/fanout/configmaps?watch=true&resourceVersion=" + version, load.watchers});
   for (int i = 0; i < 600 && watchers.connected() < load.watchers; ++i) co_await load.loop.sleep(std::chrono::milliseconds(100));
   co_await load.loop.sleep(std::chrono::milliseconds(500));
   struct Write {
@@ -132,9 +121,10 @@ Task<void> measure_fanout(Load& load) {
     (void)co_await load.http->request(std::move(put));
     write.answered = bench::realtime_ns();
     co_await load.loop.sleep(std::chrono::milliseconds(100));
+    watchers.read_one();
   }
-  co_await load.loop.sleep(std::chrono::seconds(1));
   load.report["watchers"] = watchers.connected();
+  load.report["watch_floor_ms"] = std::round(bench::fanout_floor_ms(load.watchers, made->body.size()) * 100) / 100;
   std::vector<std::int64_t> from_sent, from_known;
   for (auto& [tick, times] : watchers.finish()) {
     if (!writes.contains(tick)) continue;
@@ -173,40 +163,20 @@ Task<void> run(Load& load) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bench::Flags flags(argc, argv);
   Load load;
-  std::string kubeconfig;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    const int number = std::atoi(argv[i + 1]);
-    if (flag == "--kubeconfig") kubeconfig = argv[i + 1];
-    if (flag == "--creates") load.creates = number;
-    if (flag == "--pods") load.pods = number;
-    if (flag == "--watchers") load.watchers = number;
-    if (flag == "--changes") load.changes = number;
-  }
-  std::ifstream in(kubeconfig);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const auto config = json::parse_yaml_one(text.str());
-  if (!config || !config->is_object()) {
-    fmt::print(stderr, "apiserver_load: --kubeconfig {}: not readable\n", kubeconfig);
-    return 1;
-  }
-  const json::Value& cluster = json::at(json::as_array(json::at(*config, "clusters"))[0], "cluster");
-  load.token = json::text(json::at(json::as_array(json::at(*config, "users"))[0], "user", "token"));
-  net::ClientOptions options;
-  options.url = json::text(json::at(cluster, "server"));
-  options.insecure = true;
-  const auto colon = options.url.rfind(':');
-  load.host = options.url.substr(8, colon - 8);  // https://HOST:PORT
-  load.port = options.url.substr(colon + 1);
-  options.connections_max = 4096;
-  options.request_timeout = std::chrono::seconds(120);
-  auto http = net::make_client(load.loop, options);
-  if (!http) {
-    fmt::print(stderr, "apiserver_load: {}\n", http.error().message);
-    return 1;
-  }
+  load.creates = flags.number("--creates", load.creates);
+  load.pods = flags.number("--pods", load.pods);
+  load.watchers = flags.number("--watchers", load.watchers);
+  load.changes = flags.number("--changes", load.changes);
+  auto target = bench::read_target(flags.text("--kubeconfig"));
+  if (!target) return bench::refuse(target.error());
+  load.target = std::move(*target);
+  bench::Connections connections;
+  connections.most = 4096;
+  connections.patience = std::chrono::seconds(120);
+  auto http = bench::connect(load.loop, load.target, connections);
+  if (!http) return bench::refuse(http.error());
   load.http = std::move(*http);
   load.loop.run_until_done(run(load));
   return 0;

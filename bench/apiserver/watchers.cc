@@ -3,22 +3,23 @@
 #include <fcntl.h>
 #include <linux/net_tstamp.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
 #include <openssl/ssl.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 
 namespace muster::bench {
 namespace {
 
-/// Above the server's, whatever that is: the watchers read when the server has nothing to send.
-constexpr int kNicer = 5;
+constexpr int kReadWaitMs = 2000;
 
 std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
 
@@ -70,6 +71,8 @@ Watchers::~Watchers() {
 
 std::map<std::string, std::vector<std::int64_t>> Watchers::finish() {
   stop_ = true;
+  ++wanted_;
+  wanted_.notify_one();
   thread_.join();
   return std::move(arrivals_);
 }
@@ -110,14 +113,19 @@ void Watchers::read(Connection& connection) {
     if (const auto at = line.find(kTick); at != std::string_view::npos) {
       const auto from = at + kTick.size();
       arrivals_[std::string(line.substr(from, line.find('"', from) - from))].push_back(arrival);
+      ++read_;
     }
     connection.text.erase(0, end + 1);
   }
 }
 
+void Watchers::read_one() {
+  const int all = ++wanted_ * connected_;
+  wanted_.notify_one();
+  for (int waited = 0; waited < kReadWaitMs && read_ < all; waited += 5) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
 void Watchers::run() {
-  const auto thread = static_cast<id_t>(::syscall(SYS_gettid));
-  ::setpriority(PRIO_PROCESS, thread, ::getpriority(PRIO_PROCESS, thread) + kNicer);
   const int poll = ::epoll_create1(EPOLL_CLOEXEC);
   std::vector<std::unique_ptr<Connection>> connections;
   for (int i = 0; i < options_.count && !stop_; ++i) {
@@ -129,12 +137,83 @@ void Watchers::run() {
     ::epoll_ctl(poll, EPOLL_CTL_ADD, connection->fd, &event);
     connections.push_back(std::move(connection));
   }
+  const auto count = static_cast<int>(connections.size());
   while (!stop_) {
+    if (connected_ == count && read_ >= wanted_ * count) {
+      const int before = wanted_;
+      if (!stop_) wanted_.wait(before);  // finish() counts up as well
+      continue;
+    }
     epoll_event events[64];
-    const int count = ::epoll_wait(poll, events, 64, 100);
-    for (int i = 0; i < count; ++i) read(*static_cast<Connection*>(events[i].data.ptr));
+    const int ready = ::epoll_wait(poll, events, 64, 100);
+    for (int i = 0; i < ready; ++i) read(*static_cast<Connection*>(events[i].data.ptr));
   }
   ::close(poll);
+}
+
+namespace {
+
+/// Connected loopback sockets, one end to send to; nobody reads the other.
+struct Pairs {
+  std::vector<int> near, far;
+  explicit Pairs(int count) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    ::bind(listener, reinterpret_cast<sockaddr*>(&address), size);
+    ::listen(listener, count);
+    ::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+    for (int i = 0; i < count; ++i) {
+      const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      if (::connect(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) {
+        ::close(fd);
+        break;
+      }
+      near.push_back(fd);
+      far.push_back(::accept(listener, nullptr, nullptr));
+    }
+    ::close(listener);
+  }
+  ~Pairs() {
+    for (const auto* ends : {&near, &far}) {
+      for (const int fd : *ends) ::close(fd);
+    }
+  }
+  Pairs(const Pairs&) = delete;
+};
+
+void encrypt_and_send(const std::vector<int>& sockets, std::size_t from, std::size_t step, std::size_t bytes) {
+  const std::string plain(bytes, 'x');
+  std::string record(bytes + 64, '\0');
+  const unsigned char key[16] = {1}, nonce[12] = {2};
+  EVP_CIPHER_CTX* context = EVP_CIPHER_CTX_new();
+  for (std::size_t i = from; i < sockets.size(); i += step) {
+    int written = 0;
+    auto* out = reinterpret_cast<unsigned char*>(record.data());
+    EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, key, nonce);
+    EVP_EncryptUpdate(context, out, &written, reinterpret_cast<const unsigned char*>(plain.data()), static_cast<int>(bytes));
+    (void)::send(sockets[i], record.data(), bytes + 22, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  EVP_CIPHER_CTX_free(context);
+}
+
+}  // namespace
+
+double fanout_floor_ms(int watchers, std::size_t bytes) {
+  const Pairs pairs(watchers);
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+  double best = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    const auto begun = std::chrono::steady_clock::now();
+    std::vector<std::thread> others;
+    for (std::size_t i = 1; i < cores; ++i) others.emplace_back([&, i] { encrypt_and_send(pairs.near, i, cores, bytes); });
+    encrypt_and_send(pairs.near, 0, cores, bytes);
+    for (std::thread& each : others) each.join();
+    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count());
+  }
+  return best;
 }
 
 }  // namespace muster::bench

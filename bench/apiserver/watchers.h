@@ -1,7 +1,7 @@
-/// A thousand watches over TLS in one thread of low priority.
+/// A thousand watches over TLS in one thread.
 ///
-/// Arrival is the moment the kernel received the bytes (SO_TIMESTAMPING), not the moment this thread came to read them: watchers
-/// live on machines of their own, and their work must not count as the server's.
+/// Watchers live on machines of their own, and their work must not count as the server's: arrival is the moment the kernel
+/// received the bytes (SO_TIMESTAMPING), and nothing is read until the caller says so, when all has long arrived.
 #pragma once
 
 #include <atomic>
@@ -24,6 +24,8 @@ class Watchers {
 
   /// How many have got their answer's head.
   [[nodiscard]] int connected() const { return connected_; }
+  /// Reads what has arrived, until each has seen one event more than at the last call, for two seconds at most.
+  void read_one();
   /// Ends the watches; gives the arrivals (CLOCK_REALTIME, ns) of every `"tick":"…"`.
   std::map<std::string, std::vector<std::int64_t>> finish();
 
@@ -36,9 +38,15 @@ class Watchers {
   Options options_;
   std::atomic<int> connected_ = 0;
   std::atomic<bool> stop_ = false;
+  std::atomic<int> wanted_ = 0;  // events that each may read
+  std::atomic<int> read_ = 0;    // events that all together have read
   std::map<std::string, std::vector<std::int64_t>> arrivals_;
   std::thread thread_;
 };
+
+/// How long this machine needs, with all its cores and nothing else to do, to encrypt so many bytes for each of so many
+/// peers and to send them over loopback sockets: what no server with one connection a watcher can be faster than.
+double fanout_floor_ms(int watchers, std::size_t bytes);
 
 /// CLOCK_REALTIME, as the kernel stamps packets.
 std::int64_t realtime_ns();

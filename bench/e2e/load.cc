@@ -10,17 +10,15 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "json/json.h"
-#include "net/client.h"
-#include "net/loop.h"
+#include "load.h"
 
 namespace {
 
 using namespace muster;
+using bench::seconds;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
 
@@ -39,7 +37,7 @@ struct Load {
   net::Loop watch_loop;  // on a thread of its own, so that creating does not delay what the watcher sees
   std::unique_ptr<net::Client> http, watch_http;
   std::unique_ptr<Signal> done;
-  std::string token;
+  bench::Target target;
   int gangs = 10'000, size = 1, clients = 64;
   int next = 0, acknowledged = 0, failed = 0;
   std::atomic<int> bound = 0;
@@ -50,18 +48,9 @@ struct Load {
   [[nodiscard]] int total() const { return gangs * size; }
 };
 
-net::Request request(const Load& load, std::string method, std::string target, std::string body = "") {
-  net::Request made;
-  made.method = std::move(method);
-  made.target = std::move(target);
-  made.headers.set("Authorization", "Bearer " + load.token);
-  made.headers.set("User-Agent", "e2e-load/1");
-  if (!body.empty()) made.headers.set("Content-Type", "application/json");
-  made.body = std::move(body);
-  return made;
+net::Request request(const Load& load, std::string method, std::string path, std::string body = "") {
+  return bench::request(load.target, std::move(method), std::move(path), std::move(body));
 }
-
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 std::string group_body(const Load& load, int gang) {
   return fmt::format(
@@ -207,37 +196,19 @@ Task<void> run(Load& load) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bench::Flags flags(argc, argv);
   Load load;
-  std::string kubeconfig;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string_view flag = argv[i];
-    const int number = std::atoi(argv[i + 1]);
-    if (flag == "--kubeconfig") kubeconfig = argv[i + 1];
-    if (flag == "--gangs") load.gangs = number;
-    if (flag == "--size") load.size = number;
-    if (flag == "--clients") load.clients = number;
-  }
-  std::ifstream in(kubeconfig);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const auto config = json::parse_yaml_one(text.str());
-  if (!config || !config->is_object()) {
-    fmt::print(stderr, "e2e_load: --kubeconfig {}: not readable\n", kubeconfig);
-    return 1;
-  }
-  const json::Value& cluster = json::at(json::as_array(json::at(*config, "clusters"))[0], "cluster");
-  load.token = json::text(json::at(json::as_array(json::at(*config, "users"))[0], "user", "token"));
-  net::ClientOptions options;
-  options.url = json::text(json::at(cluster, "server"));
-  options.insecure = true;
-  options.connections_max = 256;
-  options.request_timeout = kPatience;
-  auto http = net::make_client(load.loop, options);
-  auto watch_http = net::make_client(load.watch_loop, options);
-  if (!http || !watch_http) {
-    fmt::print(stderr, "e2e_load: {}\n", (http ? watch_http : http).error().message);
-    return 1;
-  }
+  load.gangs = flags.number("--gangs", load.gangs);
+  load.size = flags.number("--size", load.size);
+  load.clients = flags.number("--clients", load.clients);
+  auto target = bench::read_target(flags.text("--kubeconfig"));
+  if (!target) return bench::refuse(target.error());
+  load.target = std::move(*target);
+  bench::Connections connections;
+  connections.patience = kPatience;
+  auto http = bench::connect(load.loop, load.target, connections);
+  auto watch_http = bench::connect(load.watch_loop, load.target, connections);
+  if (!http || !watch_http) return bench::refuse((http ? watch_http : http).error());
   load.http = std::move(*http);
   load.watch_http = std::move(*watch_http);
   load.loop.run_until_done(run(load));
