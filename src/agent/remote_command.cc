@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "agent/streams.h"
 #include "base/strings.h"
 #include "net/spdy.h"
@@ -44,10 +46,25 @@ struct Relay {
   std::shared_ptr<net::WebSocket> socket;
   std::unique_ptr<Signal> changed;
   int pumping = 0;       // output streams not yet at their end
+  int sending = 0;       // of those, the ones that wait for the client to take what was read
+  Duration last_output = Duration::zero();
   bool writing = false;  // one write at a time on a WebSocket
   bool broken = false;   // the client is gone
 };
 using RelayPtr = std::shared_ptr<Relay>;
+
+constexpr Duration kSilenceMax = std::chrono::seconds(2);
+
+/// Waits until the output of a command that has ended is written, however slowly the client takes
+/// it. A process that the command left behind may hold its output open for ever: one that is silent
+/// for a moment is not waited for.
+Task<void> drain(net::Loop& loop, RelayPtr relay) {
+  relay->last_output = std::max(relay->last_output, loop.monotonic());
+  while (relay->pumping > 0 && !relay->broken) {
+    if (relay->sending == 0 && loop.monotonic() - relay->last_output > kSilenceMax) co_return;
+    co_await relay->changed->wait(std::chrono::milliseconds(500));
+  }
+}
 
 Task<bool> write_channel(RelayPtr relay, Channel channel, std::string bytes) {
   while (relay->writing) co_await relay->changed->wait(Duration::zero());
@@ -62,11 +79,17 @@ Task<bool> write_channel(RelayPtr relay, Channel channel, std::string bytes) {
   co_return written.has_value();
 }
 
-Task<void> pump_to_channel(RelayPtr relay, net::ByteStream* stream, Channel channel) {
+Task<void> pump_to_channel(net::Loop& loop,
+                           RelayPtr relay,
+                           net::ByteStream* stream,
+                           Channel channel) {
   for (;;) {
     auto bytes = co_await stream->read();
     if (!bytes || bytes->empty()) break;
+    ++relay->sending;
     const bool sent = co_await write_channel(relay, channel, std::move(*bytes));
+    --relay->sending;
+    relay->last_output = loop.monotonic();
     if (!sent) break;
   }
   --relay->pumping;
@@ -128,17 +151,13 @@ Task<void> serve_websocket(Context& context,
   const auto pump = [&](net::ByteStream* stream, Channel channel) {
     if (stream == nullptr) return;
     ++relay->pumping;
-    context.loop.spawn(pump_to_channel(relay, stream, channel));
+    context.loop.spawn(pump_to_channel(context.loop, relay, stream, channel));
   };
   pump(relay->session->stdout_stream(), kStdout);
   pump(relay->session->stderr_stream(), kStderr);
   context.loop.spawn(read_channels(relay, call.attach));
   const auto code = co_await relay->session->wait();
-  // A process that the command left behind may hold its output open for ever; give it a moment, not
-  // more.
-  const auto deadline = context.loop.monotonic() + std::chrono::seconds(2);
-  while (relay->pumping > 0 && !relay->broken && context.loop.monotonic() < deadline)
-    co_await relay->changed->wait(std::chrono::milliseconds(500));
+  co_await drain(context.loop, relay);
   if (!relay->broken) (void)co_await write_channel(relay, kError, exit_status(code));
   co_await relay->socket->close(1000, "");
   relay->broken = true;
@@ -156,13 +175,17 @@ struct SpdyStreams {
   std::shared_ptr<net::SpdyStream> error, in, out, err, resize;
 };
 
-Task<void> pump_stream(std::shared_ptr<Relay> relay,
+Task<void> pump_stream(net::Loop& loop,
+                       std::shared_ptr<Relay> relay,
                        net::ByteStream* from,
                        std::shared_ptr<net::SpdyStream> to) {
   for (;;) {
     auto bytes = co_await from->read();
     if (!bytes || bytes->empty()) break;
+    ++relay->sending;
     const auto written = co_await to->write(std::move(*bytes));
+    --relay->sending;
+    relay->last_output = loop.monotonic();
     if (!written) break;
   }
   (void)co_await to->finish();
@@ -192,6 +215,23 @@ Task<void> read_sizes(std::shared_ptr<Relay> relay, std::shared_ptr<net::SpdyStr
       buffer.erase(0, newline + 1);
     }
   }
+}
+
+/// Until the client goes: a command that nobody reads any more is ended.
+Task<void> watch_client(net::Loop& loop,
+                        std::shared_ptr<net::SpdySession> spdy,
+                        std::shared_ptr<Relay> relay,
+                        bool attach) {
+  for (;;) {
+    const auto another = co_await spdy->accept();  // none is expected
+    if (!another) break;
+  }
+  // One that will open no more streams may still listen.
+  while (!spdy->closed()) co_await loop.sleep(std::chrono::milliseconds(500));
+  relay->broken = true;
+  relay->session->close_stdin();
+  if (!attach) relay->session->abandon();
+  relay->changed->notify();
 }
 
 /// Collects the streams that the client announced by its query.
@@ -236,7 +276,8 @@ Task<void> serve_spdy(Context& context,
   headers.set("X-Stream-Protocol-Version", protocol);
   auto upgraded = co_await writer.upgrade_raw(std::move(headers));
   if (!upgraded) co_return;
-  auto spdy = net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
+  const std::shared_ptr<net::SpdySession> spdy =
+      net::make_spdy_session(context.loop, std::move(*upgraded), net::SpdyRole::kServer);
   auto streams = co_await accept_streams(*spdy, call);
   if (!streams) {
     spdy->close();
@@ -254,17 +295,16 @@ Task<void> serve_spdy(Context& context,
   const auto pump = [&](net::ByteStream* from, const std::shared_ptr<net::SpdyStream>& to) {
     if (from == nullptr || !to) return;
     ++relay->pumping;
-    context.loop.spawn(pump_stream(relay, from, to));
+    context.loop.spawn(pump_stream(context.loop, relay, from, to));
   };
   pump(relay->session->stdout_stream(), streams->out);
   pump(relay->session->stderr_stream(), streams->err);
   if (streams->in && relay->session->stdin_stream() != nullptr)
     context.loop.spawn(pump_stdin(relay, streams->in));
   if (streams->resize) context.loop.spawn(read_sizes(relay, streams->resize));
+  context.loop.spawn(watch_client(context.loop, spdy, relay, call.attach));
   const auto code = co_await relay->session->wait();
-  const auto deadline = context.loop.monotonic() + std::chrono::seconds(2);
-  while (relay->pumping > 0 && !spdy->closed() && context.loop.monotonic() < deadline)
-    co_await relay->changed->wait(std::chrono::milliseconds(500));
+  co_await drain(context.loop, relay);
   (void)co_await streams->error->write(exit_status(code));
   (void)co_await streams->error->finish();
   co_await spdy->shutdown();

@@ -8,6 +8,7 @@ import pathlib
 import pty
 import re
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -17,7 +18,7 @@ import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, pod, run  # noqa: E402
+from agent_checks import check, equal, pod, run, until  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
 generations = kubectls()[:1] + [k for k in kubectls()[-1:] if k != kubectls()[0]]
@@ -120,6 +121,22 @@ def exec_separates_streams_and_passes_codes(c, version, kubectl):
     assert done.stdout == "out\n" and done.stderr.startswith("err\n") and done.returncode == 3, done
     data = os.urandom(300_000).hex()
     equal(c.muster.kubectl("exec", "-i", "talker", "-c", "main", "--", "cat", kubectl=kubectl, input=data).stdout == data, True)
+
+
+@each
+def exec_ends_with_its_client_and_waits_for_a_slow_one(c, version, kubectl):
+    # Ctrl-C: the command ends, too, instead of running on unseen.
+    mark = f"60{os.getpid()}"
+    process = subprocess.Popen([kubectl, "exec", "talker", "-c", "main", "--", "sleep", mark], env=c.muster.env())
+    until("the command runs", lambda: subprocess.run(["pgrep", "-fx", f"sleep {mark}"], capture_output=True).stdout)
+    process.send_signal(signal.SIGINT)
+    process.wait(10)
+    until("the command ends", lambda: not subprocess.run(["pgrep", "-fx", f"sleep {mark}"], capture_output=True).stdout)
+    # A reader that stops for a while (less, say) still gets everything, though the command ended long ago.
+    process = subprocess.Popen([kubectl, "exec", "talker", "-c", "main", "--", "head", "-c", "40000000", "/dev/zero"], stdout=subprocess.PIPE, env=c.muster.env())
+    time.sleep(4)  # longer than the agent waits for output of a command that has ended; there is no event to await
+    equal(len(process.stdout.read()), 40_000_000)
+    equal(process.wait(20), 0)
 
 
 @each
