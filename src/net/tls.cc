@@ -184,14 +184,31 @@ Result<std::string> make_signing_key() {
   return key_pem(key.get());
 }
 
+namespace {
+
+/// Tokens are signed and checked with one and the same key, and reading that takes ten times as long as a signature.
+Result<EVP_PKEY*> token_key(std::string_view pem) {
+  thread_local std::string text;
+  thread_local Key key;
+  if (!key || text != pem) {
+    auto read = read_key(pem);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    key = std::move(*read);
+    text = pem;
+  }
+  return key.get();
+}
+
+}  // namespace
+
 Result<std::string> sign_token(std::string_view pem, std::string_view payload_json) {
-  auto key = read_key(pem);
-  if (!key) return tl::unexpected(std::move(key.error()));
+  const auto key = token_key(pem);
+  if (!key) return tl::unexpected(key.error());
   auto text = base64url_encode(R"({"alg":"ES256","typ":"JWT"})") + "." + base64url_encode(payload_json);
   const Digest digest(EVP_MD_CTX_new());
   std::size_t length = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-  if (EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr, key->get()) != 1 ||
+  if (EVP_DigestSignInit(digest.get(), nullptr, EVP_sha256(), nullptr, *key) != 1 ||
       EVP_DigestSign(digest.get(), nullptr, &length, bytes, text.size()) != 1) {
     return openssl_failed("sign a token");
   }
@@ -211,8 +228,8 @@ Result<std::string> sign_token(std::string_view pem, std::string_view payload_js
 
 Result<std::string> verify_token(std::string_view pem, std::string_view token) {
   const auto refused = [](std::string_view why) { return fail(Code::kUnauthorized, fmt::format("token: {}", why)); };
-  auto key = read_key(pem);
-  if (!key) return tl::unexpected(std::move(key.error()));
+  const auto key = token_key(pem);
+  if (!key) return tl::unexpected(key.error());
   const auto last = token.rfind('.');
   const auto first = token.find('.');
   if (first == std::string_view::npos || first == last) return refused("want three parts separated by dots");
@@ -231,7 +248,7 @@ Result<std::string> verify_token(std::string_view pem, std::string_view token) {
   if (length <= 0) return refused("signature does not hold");
   const Digest digest(EVP_MD_CTX_new());
   const auto signed_text = token.substr(0, last);
-  const bool ok = EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, key->get()) == 1 &&
+  const bool ok = EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, *key) == 1 &&
                   EVP_DigestVerify(digest.get(), der, static_cast<std::size_t>(length),
                                    reinterpret_cast<const unsigned char*>(signed_text.data()), signed_text.size()) == 1;
   OPENSSL_free(der);

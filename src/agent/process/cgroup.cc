@@ -255,13 +255,21 @@ Result<void> create(const Tree& tree, const std::string& group, const Limits& li
   return apply_limits(tree, group, limits);
 }
 
-Result<void> enter(const Tree& tree, const std::string& group, const Limits& limits) {
+Result<std::vector<Fd>> open_doors(const Tree& tree, const std::string& group, const Limits& limits) {
   // Version 1's "tasks" moves one thread, and the caller has no other. Moving a whole process, as
   // cgroup.procs does, waits for every processor of the machine to pass through its scheduler.
   const auto* file = tree.version == Version::kV1 ? "/tasks" : "/cgroup.procs";
+  std::vector<Fd> doors;
   for (const auto& directory : homes(tree, group, limits)) {
-    const auto entered = write_file(directory + file, "0");
-    if (!entered) return entered;
+    doors.emplace_back(open((directory + file).c_str(), O_WRONLY | O_CLOEXEC));
+    if (!doors.back()) return fail(system_error(fmt::format("open \"{}{}\"", directory, file), errno));
+  }
+  return doors;
+}
+
+Result<void> enter(const std::vector<Fd>& doors) {
+  for (const auto& door : doors) {
+    if (write(door.get(), "0", 1) != 1) return fail(system_error("enter the control group", errno));
   }
   return {};
 }

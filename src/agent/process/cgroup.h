@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/process/messages.h"
 #include "agent/runtime.h"
 
 namespace muster::agent::process::cgroup {
@@ -35,8 +36,10 @@ Result<void> change_limits(const Tree& tree, const std::string& group, const Lim
 /// For clone3's CLONE_INTO_CGROUP, which version 2 has: a child that starts in its group need not
 /// move. -1: not this version, the child shall enter.
 int open_for_clone(const Tree& tree, const std::string& group);
+/// The files that move a process into the group, for one that will see other files when it is time.
+Result<std::vector<Fd>> open_doors(const Tree& tree, const std::string& group, const Limits& limits);
 /// Moves the calling process, which has one thread.
-Result<void> enter(const Tree& tree, const std::string& group, const Limits& limits);
+Result<void> enter(const std::vector<Fd>& doors);
 void remove(const Tree& tree, const std::string& group);
 /// The kernel killed something in the group for memory.
 bool oom_killed(const Tree& tree, const std::string& group);

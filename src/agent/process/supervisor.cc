@@ -594,15 +594,22 @@ class Supervisor {
     };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setsid();
+    std::vector<Fd> doors;
     if (!group) {
-      const auto entered = cgroup::enter(config_.cgroups, group_of(wanted.name), wanted.limits);
-      if (!entered) report(entered.error().message);
+      auto opened = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
+      if (!opened) report(opened.error().message);
+      doors = std::move(*opened);
     }
     if (config_.isolate) {
       const auto prepared =
           prepare_container(config_, wanted, own_pids || joins >= 0);
       if (!prepared) report(prepared.error().message);
     }
+    // Late: a container that asks for no processor time waits for all others from here on, and its
+    // start should not.
+    const auto entered = cgroup::enter(doors);
+    if (!entered) report(entered.error().message);
+    doors.clear();
     if (!config_.isolate) report(become(wanted, wanted.args, streams));
     sigset_t all;
     sigfillset(&all);
@@ -708,8 +715,9 @@ class Supervisor {
       if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
       _exit(126);
     };
-    (void)cgroup::enter(
+    const auto doors = cgroup::open_doors(
         config_.cgroups, group_of(container.config.name), container.config.limits);
+    if (doors) (void)cgroup::enter(*doors);
     if (container.mount_namespace && setns(container.mount_namespace.get(), CLONE_NEWNS) != 0)
       report(system_error("enter the container", errno).message);
     auto config = container.config;

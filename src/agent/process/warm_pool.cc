@@ -5,6 +5,9 @@
 
 namespace muster::agent::process {
 
+/// An agent that has just begun has better things to do, and often a pod to start.
+constexpr Duration kQuietStart = std::chrono::seconds(1);
+
 WarmPool::WarmPool(net::Loop& loop, std::function<Result<WarmSandbox>()> begin)
     : loop_(loop), begin_(std::move(begin)), wanted_(loop.make_signal()) {}
 
@@ -36,6 +39,9 @@ std::optional<WarmSandbox> WarmPool::take() {
 }
 
 Task<void> WarmPool::top_up() {
+  const auto begin = loop_.monotonic() + kQuietStart;
+  while (!stopping_ && loop_.monotonic() < begin)
+    co_await wanted_->wait(begin - loop_.monotonic());
   while (!stopping_) {
     if (busy_ > 0 || ready_.size() >= size_) {
       co_await wanted_->wait(Duration::zero());
