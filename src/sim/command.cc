@@ -31,14 +31,19 @@ Examples:
   muster sim --trace jobs.csv.gz --nodes 64x8 --policy fifo,backfill --html report.html
   # The busiest two weeks only, twice as fast
   muster sim --trace jobs.csv.gz --nodes nodes.csv --from 3590959s --to 4800558s --speed 2
+  # Own policies side by side, with the sizes of virtual clusters as dues of their queues
+  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv
 
 Flags:
   --trace FILE      CSV (or .gz) with columns job_id,submit_s,vc,gpus,duration_s or
                     name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib or those of openb
   --nodes SPEC      NODESxGPUS, or a CSV with sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus
   --hived-config FILE  virtual clusters and cells instead of nodes: each queue of the trace is a virtual cluster
-  --policy LIST     fifo, skip, backfill, backfill-unknown, spread, fragmentation (default backfill; of cells: skip)
+  --policy LIST     names and YAML files with policies, compared side by side (default backfill; of cells: skip); names:
+                    fifo, skip, backfill, backfill-unknown, spread, fragmentation
   --tenants         each queue of the trace is a queue of the engine (default: one queue for all)
+  --quotas FILE     CSV with the GPUs of virtual clusters: vc,nodes or date,VC,VC,… with a line a day;
+                    implies --tenants
   --resume          preempted jobs keep their progress
   --from, --to D    only jobs submitted in this span (durations such as 90s, 12h)
   --limit N         only the first N jobs
@@ -74,7 +79,7 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 }
 
 struct Options {
-  std::string trace, nodes, hived_config, json, html;
+  std::string trace, nodes, hived_config, quotas, json, html;
   std::vector<std::string> policies;
   bool tenants = false, resume = false, help = false;
   TraceOptions parse;
@@ -107,6 +112,7 @@ Result<Options> parse_options(int argc, char** argv) {
     if (flag == "--trace") options.trace = value;
     else if (flag == "--nodes") options.nodes = value;
     else if (flag == "--hived-config") options.hived_config = value;
+    else if (flag == "--quotas") options.quotas = value;
     else if (flag == "--json") options.json = value;
     else if (flag == "--html") options.html = value;
     else if (flag == "--policy") options.policies = split_nonempty(value, ',');
@@ -122,7 +128,7 @@ Result<Options> parse_options(int argc, char** argv) {
       options.parse.speed = std::atof(value.c_str());
       if (options.parse.speed <= 0) return fail(Code::kBadRequest, fmt::format("--speed: want a positive number, found \"{}\"", value));
     } else {
-      const auto near = nearest(flag, {"--trace", "--nodes", "--hived-config", "--json", "--html", "--policy", "--from", "--to", "--limit", "--speed", "--tenants", "--resume"});
+      const auto near = nearest(flag, {"--trace", "--nodes", "--hived-config", "--quotas", "--gpus-a-node", "--json", "--html", "--policy", "--from", "--to", "--limit", "--speed", "--tenants", "--resume"});
       return fail(Code::kBadRequest, fmt::format("unknown flag {}{}; see muster sim --help", flag, near ? fmt::format(" (did you mean {}?)", *near) : ""));
     }
   }
@@ -131,6 +137,29 @@ Result<Options> parse_options(int argc, char** argv) {
   }
   if (options.policies.empty()) options.policies = {options.nodes.empty() ? "skip" : "backfill"};
   return options;
+}
+
+/// Names and files in the order given; flags hold for all of them.
+Result<std::vector<Policy>> read_policies(const Options& options) {
+  std::vector<Policy> policies;
+  for (const std::string& name : options.policies) {
+    if (access(name.c_str(), R_OK) == 0) {
+      const auto text = read_file(name);
+      if (!text) return fail(text.error());
+      auto parsed = parse_policies(*text);
+      if (!parsed) return fail(parsed.error().code, name + ": " + parsed.error().message);
+      for (Policy& policy : *parsed) policies.push_back(std::move(policy));
+      continue;
+    }
+    auto policy = named_policy(name);
+    if (!policy) return fail(policy.error());
+    policies.push_back(std::move(*policy));
+  }
+  for (Policy& policy : policies) {
+    policy.tenants = policy.tenants || options.tenants || !options.quotas.empty();
+    policy.resume = policy.resume || options.resume;
+  }
+  return policies;
 }
 
 Result<void> simulate(const Options& options) {
@@ -158,23 +187,30 @@ Result<void> simulate(const Options& options) {
     nodes = std::move(*parsed);
   }
 
+  std::vector<QuotaChange> quotas;
+  if (!options.quotas.empty()) {
+    const auto text = read_file(options.quotas);
+    if (!text) return fail(text.error());
+    auto parsed = parse_quotas(*text, options.parse);
+    if (!parsed) return fail(parsed.error().code, options.quotas + ": " + parsed.error().message);
+    quotas = std::move(*parsed);
+  }
+  const auto policies = read_policies(options);
+  if (!policies) return fail(policies.error());
+
   std::vector<Outcome> outcomes;
   std::vector<Summary> rows;
-  for (const std::string& name : options.policies) {
-    auto policy = named_policy(name);
-    if (!policy) return fail(policy.error());
-    policy->tenants = options.tenants;
-    policy->resume = options.resume;
-    const bool terminal = isatty(STDERR_FILENO) != 0;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  for (const Policy& policy : *policies) {
     const auto progress = [&](double share) {
-      if (terminal) fmt::print(stderr, "\r{:18} [{:<40}] {:3.0f} %", name, std::string(static_cast<std::size_t>(share * 40), '#'), share * 100);
+      if (terminal) fmt::print(stderr, "\r{:18} [{:<40}] {:3.0f} %", policy.name, std::string(static_cast<std::size_t>(share * 40), '#'), share * 100);
     };
     if (cells) {
-      auto outcome = replay_cells(*jobs, cells->cells, *policy, progress);
+      auto outcome = replay_cells(*jobs, cells->cells, policy, progress);
       if (!outcome) return fail(outcome.error());
       outcomes.push_back(std::move(*outcome));
     } else {
-      outcomes.push_back(replay(*jobs, nodes, *policy, progress));
+      outcomes.push_back(replay(*jobs, nodes, policy, progress, quotas));
     }
     if (terminal) fmt::print(stderr, "\r{:70}\r", "");
     rows.push_back(summarize(outcomes.back()));

@@ -7,25 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/config.h"
 #include "engine/model.h"
+#include "sim/policy.h"
 #include "sim/trace.h"
 
 namespace muster::sim {
-
-/// What is compared: the engine's settings and what it is told.
-struct Policy {
-  std::string name;
-  engine::Config engine;
-  engine::BackfillMode backfill = engine::BackfillMode::kReservation;
-  bool durations_known = true;  // the engine sees each job's duration
-  bool resume = false;          // a preempted job keeps its progress (it checkpoints)
-  bool tenants = false;         // each queue of the trace is a queue of the engine; otherwise one queue for all
-};
-
-/// "fifo", "skip", "backfill", "backfill-unknown", "spread", "fragmentation".
-Result<Policy> named_policy(std::string_view name);
-std::vector<std::string> policy_names();
 
 struct JobResult {
   Duration submit{}, start{}, end{};
@@ -41,12 +27,15 @@ struct Sample {
   std::int64_t gpu_milli_used = 0;
   std::int64_t jobs_waiting = 0;
   std::int64_t gpus_stranded = 0;  // free GPUs on nodes that are partly used
+  std::int64_t gpus_free = 0;      // wholly free ones
+  std::vector<std::int64_t> by_queue;  // GPU milli of each of Outcome::queues
 };
 
 struct Outcome {
   std::string policy;
   std::vector<JobResult> jobs;  // as in the trace
   std::vector<Sample> samples;
+  std::vector<std::string> queues;  // of the trace, in order of first sight
   std::int64_t gpus_total = 0;
   std::int64_t evictions = 0;
   std::int64_t decisions = 0;
@@ -57,10 +46,12 @@ struct Summary {
   std::string policy;
   std::int64_t jobs = 0, started = 0, evictions = 0;
   double mean_wait_s = 0, p50_wait_s = 0, p99_wait_s = 0, mean_wait_big_s = 0, mean_jct_s = 0, makespan_s = 0, utilisation = 0;
+  double fragmentation = 0;  // share of the free GPUs that stand on partly used nodes, over time
 };
 Summary summarize(const Outcome& outcome);
 
-/// `progress` is called now and then with the share done, 0..1.
-Outcome replay(const std::vector<Job>& jobs, const std::vector<engine::Node>& nodes, const Policy& policy, const std::function<void(double)>& progress);
+/// `quotas` are the sizes of virtual clusters over time, for policies with tenants. `progress` is called now and then with the share done, 0..1.
+Outcome replay(const std::vector<Job>& jobs, const std::vector<engine::Node>& nodes, const Policy& policy, const std::function<void(double)>& progress,
+               const std::vector<QuotaChange>& quotas = {});
 
 }  // namespace muster::sim

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <map>
+#include <regex>
+
 #include "hived/config.h"
 #include "sim/cells_replay.h"
+#include "sim/policy.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/trace.h"
@@ -73,6 +77,91 @@ virtualClusters:
   EXPECT_EQ(outcome->gpus_total, 16);
   const auto stranger = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,c,1,1\n", {});
   EXPECT_EQ(replay_cells(*stranger, config->cells, *named_policy("skip"), {}).error().message, "job \"job-0\": queue \"c\" is no virtual cluster of the configuration, which has a, b");
+}
+
+TEST(Policies, ComeFromAFileWithTheirQueues) {
+  const auto policies = parse_policies(R"(
+policies:
+- name: a
+  backfill: fifo
+  placement: fragmentation
+- name: b
+  durations: learned
+  patience: 5m
+  reservations: 3
+  queues:
+  - {name: team, weight: 2, deserved: {nvidia.com/gpu: 4, cpu: 500m}}
+)");
+  ASSERT_TRUE(policies) << policies.error().message;
+  ASSERT_EQ(policies->size(), 2U);
+  EXPECT_EQ((*policies)[0].backfill, engine::BackfillMode::kFifo);
+  EXPECT_EQ((*policies)[0].engine.placement, engine::PlacementRule::kFragmentation);
+  const Policy& b = (*policies)[1];
+  EXPECT_FALSE(b.durations_known);
+  EXPECT_EQ(b.engine.patience, std::chrono::minutes(5));
+  EXPECT_EQ(b.engine.reservations, 3);
+  EXPECT_TRUE(b.tenants);
+  ASSERT_EQ(b.queues.size(), 1U);
+  EXPECT_EQ(b.queues[0].deserved, (engine::ResourceList{{"nvidia.com/gpu", 4}, {"cpu", 500}}));
+}
+
+TEST(Policies, SayWhichKeyIsWrong) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"name: x\nbackfil: fifo\n", "policy: unknown key \"backfil\" (did you mean \"backfill\"?)"},
+      {"name: x\nbackfill: lifo\n", "policy.backfill: want one of reservation, skip, fifo, found \"lifo\""},
+      {"policies:\n- backfill: fifo\n", "policies[0].name: is needed"},
+      {"policies: []\n", "policies: want a list of at least one policy"},
+      {"name: x\nqueues:\n- {name: q, deserved: {gpu: many}}\n", "policy.queues[0].deserved.gpu: "},
+      {"name: x\npreempt: perhaps\n", "policy.preempt: want true or false"},
+  };
+  for (const auto& [yaml, message] : cases) {
+    const auto policies = parse_policies(yaml);
+    ASSERT_FALSE(policies) << yaml;
+    EXPECT_EQ(policies.error().message.substr(0, std::string(message).size()), message);
+  }
+}
+
+TEST(Replay, DurationsAreLearnedFromJobsThatEnded) {
+  // Two jobs like the third teach that such work takes 100 s, so the gang's start is known and a job of 50 s may pass it.
+  std::string csv = "job_id,submit_s,vc,gpus,duration_s\n0,0,a,8,100\n1,200,a,8,100\n2,400,a,8,100\n";
+  for (int i = 3; i < 6; ++i) csv += std::to_string(i) + "," + std::to_string(200 * (i - 3)) + ",a,4,50\n";
+  csv += "6,410,a,16,100\n7,420,a,4,50\n";
+  const auto jobs = parse_jobs(csv, {});
+  ASSERT_TRUE(jobs);
+  const auto outcome = replay(*jobs, *parse_nodes("2x8"), *named_policy("backfill-unknown"), {});
+  std::map<std::string, Duration> starts;
+  for (std::size_t i = 0; i < jobs->size(); ++i) starts[(*jobs)[i].name] = outcome.jobs[i].start;
+  EXPECT_EQ(starts["job-7"], std::chrono::seconds(420));
+  EXPECT_EQ(starts["job-6"], std::chrono::seconds(500));
+}
+
+TEST(Replay, QuotasBoundAQueueAndFollowTheTable) {
+  // The virtual cluster has 4 GPUs on the first day and 8 from the second.
+  TraceOptions options;
+  const auto quotas = parse_quotas("date,a,total\n2020-01-01,4,4\n2020-01-02,8,8\n", options);
+  ASSERT_TRUE(quotas);
+  ASSERT_EQ(quotas->size(), 2U);
+  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,a,4,200000\n1,0,a,4,100\n2,90000,a,1,10\n", options);
+  Policy policy = *named_policy("backfill");
+  policy.tenants = true;
+  policy.quota = Quota::kCapability;
+  const auto outcome = replay(*jobs, *parse_nodes("1x8"), policy, {}, *quotas);
+  EXPECT_EQ(outcome.jobs[0].start, Duration{});
+  EXPECT_GE(outcome.jobs[1].start, std::chrono::hours(24));
+  const auto fixed = parse_quotas("vc,nodes\na,2\nb,1\n", options);
+  ASSERT_TRUE(fixed);
+  EXPECT_EQ((*fixed)[0].gpus, 16);
+}
+
+TEST(Report, ShowsEveryPolicyAndTenant) {
+  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,red,8,1000\n1,1,blue,16,100\n2,2,red,4,50\n", {});
+  const auto nodes = parse_nodes("2x8");
+  const std::string html = to_html({replay(*jobs, *nodes, *named_policy("fifo"), {}), replay(*jobs, *nodes, *named_policy("backfill"), {})});
+  for (const char* text : {"GPUs in use", "Jobs waiting", "How long jobs wait", "Fragmentation", "GPUs of each tenant: fifo", "GPUs of each tenant: backfill", "red", "blue"}) {
+    EXPECT_NE(html.find(text), std::string::npos) << text;
+  }
+  // A number that is none would stand in a coordinate or a cell of the table.
+  EXPECT_FALSE(std::regex_search(html, std::regex(R"([^a-z]-?(nan|inf)[^a-z])"))) << html;
 }
 
 }  // namespace

@@ -42,6 +42,11 @@ class Table {
 
   [[nodiscard]] bool has(const std::string& column) const { return columns_.contains(column); }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> out(columns_.size());
+    for (const auto& [name, i] : columns_) out[i] = name;
+    return out;
+  }
   [[nodiscard]] std::string text(std::size_t row, const std::string& column) const {
     const auto found = columns_.find(column);
     return found == columns_.end() ? std::string() : rows_[row][found->second];
@@ -155,6 +160,36 @@ Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& op
   std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.submit < b.submit; });
   if (options.limit > 0 && static_cast<std::int64_t>(jobs.size()) > options.limit) jobs.resize(static_cast<std::size_t>(options.limit));
   return jobs;
+}
+
+Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceOptions& options) {
+  const auto table = Table::parse(csv);
+  if (!table) return fail(table.error());
+  std::vector<QuotaChange> out;
+  if (table->has("vc") && table->has("nodes")) {
+    for (std::size_t i = 0; i < table->size(); ++i) {
+      Row row(*table, i);
+      out.push_back({Duration{}, row.text("vc"), row.number("nodes") * options.gpus_a_node});
+      if (!row.error().message.empty()) return fail(row.error());
+    }
+    return out;
+  }
+  if (!table->has("date")) return fail(Code::kInvalid, "the columns fit no known quota table; want vc,nodes or date,VC,VC,…");
+  std::map<std::string, std::int64_t> last;
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    Row row(*table, i);
+    const Duration at = std::chrono::hours(24) * static_cast<std::int64_t>(i);
+    for (const std::string& name : table->names()) {
+      if (name == "date" || name == "total") continue;
+      const std::int64_t gpus = row.number(name);
+      const auto [it, fresh] = last.try_emplace(name, -1);
+      if (it->second == gpus) continue;
+      it->second = gpus;
+      out.push_back({Duration{static_cast<std::int64_t>(static_cast<double>(at.count()) / options.speed)}, name, gpus});
+    }
+    if (!row.error().message.empty()) return fail(row.error());
+  }
+  return out;
 }
 
 Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {

@@ -43,6 +43,17 @@ struct TraceOptions {
   double speed = 1;              // arrival times divided by this
 };
 
+/// From then on the virtual cluster has so many GPUs.
+struct QuotaChange {
+  Duration at{};
+  std::string queue;
+  std::int64_t gpus = 0;
+};
+
+/// Sizes of virtual clusters: `vc,nodes` for sizes that never change, or `date,VC,VC,…,total` with a line a day, the first at
+/// the start of the trace. Sorted by time.
+Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceOptions& options);
+
 /// Sorted by submit time.
 Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& options);
 Result<std::vector<engine::Node>> parse_nodes(std::string_view text);
