@@ -90,6 +90,12 @@ std::string node_message(const Refusal& refusal) {
 
 namespace {
 
+/// Keys of groups and queues may start with a kind and a colon, which tells alike names apart; people know the name.
+std::string_view shown(std::string_view key) {
+  const auto colon = key.rfind(':');
+  return colon == std::string_view::npos ? key : key.substr(colon + 1);
+}
+
 std::string amount(const std::string& resource, std::int64_t value) {
   if (resource == "cpu") return value % 1000 == 0 ? fmt::format("{}", value / 1000) : fmt::format("{}m", value);
   if (resource == "memory" && value % (1LL << 30) == 0) return fmt::format("{}Gi", value >> 30);
@@ -126,19 +132,19 @@ std::string first_sentence(const Refusal& r) {
       if (r.members_wanted == 0) return "held by a scheduling gate or suspended";
       return fmt::format("{} of {} waiting members are held by a scheduling gate", r.members_found, r.members_wanted);
     case Reason::kGroupMissing:
-      return fmt::format("its pod group \"{}\" does not exist", r.subject);
+      return fmt::format("its pod group \"{}\" does not exist", shown(r.subject));
     case Reason::kParentMissing:
-      return fmt::format("the group \"{}\" above its group does not exist", r.subject);
+      return fmt::format("the group \"{}\" above its group does not exist", shown(r.subject));
     case Reason::kQueueMissing:
-      return fmt::format("queue \"{}\" does not exist", r.queue);
+      return fmt::format("queue \"{}\" does not exist", shown(r.queue));
     case Reason::kQueueNotOpen:
-      return fmt::format("queue \"{}\" is {}: it takes no new work", r.queue, r.subject.empty() ? "not open" : r.subject);
+      return fmt::format("queue \"{}\" is {}: it takes no new work", shown(r.queue), r.subject.empty() ? "not open" : r.subject);
     case Reason::kNotAdmitted:
-      return fmt::format("not admitted to queue \"{}\"; {}", r.queue, shortages_text(r));
+      return fmt::format("not admitted to queue \"{}\"; {}", shown(r.queue), shortages_text(r));
     case Reason::kTenantOverLimit:
-      return fmt::format("queue \"{}\" is at its limit; {}", r.queue, shortages_text(r));
+      return fmt::format("queue \"{}\" is at its limit; {}", shown(r.queue), shortages_text(r));
     case Reason::kTenantOverDeserved:
-      return fmt::format("queue \"{}\" has used up its share; {}", r.queue, shortages_text(r));
+      return fmt::format("queue \"{}\" has used up its share; {}", shown(r.queue), shortages_text(r));
     case Reason::kGuaranteedToOthers:
       return fmt::format("what is free is guaranteed to other queues; {}", shortages_text(r));
     case Reason::kNoNodeFits:
@@ -150,9 +156,9 @@ std::string first_sentence(const Refusal& r) {
       return fmt::format("no single topology domain holds all members: the best{} takes {} of {}", r.subject.empty() ? "" : fmt::format(", \"{}\",", r.subject),
                          r.members_found, r.members_wanted);
     case Reason::kBehindOthers:
-      return fmt::format("queue \"{}\" is first in, first out", r.queue);
+      return fmt::format("queue \"{}\" is first in, first out", shown(r.queue));
     case Reason::kHeldForReservation:
-      return fmt::format("room is free, but starting now would delay {}{}", r.subject.empty() ? "those ahead" : fmt::format("\"{}\"", r.subject),
+      return fmt::format("room is free, but starting now would delay {}{}", r.subject.empty() ? "those ahead" : fmt::format("\"{}\"", shown(r.subject)),
                          r.until ? ", expected to start at " + format_time(*r.until) : "");
     case Reason::kWaitingForVictims:
       if (r.members_found == 0) return "its room is held; waiting for evicted pods to leave";
@@ -170,7 +176,7 @@ std::string describe(const Refusal& refusal) {
   std::string text = first_sentence(refusal);
   if (refusal.ahead_count > 0) {
     text += fmt::format("; {}{} ahead", refusal.ahead_count, refusal.ahead_count >= Refusal::kAheadCounted ? " or more" : "");
-    if (!refusal.ahead.empty()) text += fmt::format(" (first \"{}\")", refusal.ahead.front());
+    if (!refusal.ahead.empty()) text += fmt::format(" (first \"{}\")", shown(refusal.ahead.front()));
   }
   if (refusal.expected_start) text += "; expected to start at " + format_time(*refusal.expected_start);
   return text;

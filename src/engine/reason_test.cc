@@ -179,5 +179,17 @@ TEST(Reasons, SayHowManyAreAheadOverAllKindsOfWork) {
   EXPECT_EQ(e.why("d/p3")->refusal.ahead, (std::vector<std::string>{"d/p0", "d/p1", "d/p2"}));
 }
 
+TEST(Reasons, AKindBeforeTheNameIsForTheEngineAlone) {
+  Refusal r;
+  r.reason = Reason::kQueueMissing;
+  r.queue = "t9k:team";
+  r.ahead_count = 1;
+  r.ahead = {"volcano:ns/job"};
+  EXPECT_EQ(describe(r), "queue \"team\" does not exist; 1 ahead (first \"ns/job\")");
+  r.reason = Reason::kGroupMissing;
+  r.subject = "native:ns/group";
+  EXPECT_EQ(describe(r), "its pod group \"ns/group\" does not exist; 1 ahead (first \"ns/job\")");
+}
+
 }  // namespace
 }  // namespace muster::engine

@@ -70,6 +70,7 @@ struct NodeState {
   ResourceVector free;       ///< allocatable - used - held; kept in step by State.
   std::vector<DeviceState> devices;
   std::int32_t devices_whole = 0;  ///< Healthy and wholly free.
+  bool shared = false;             ///< A device is partly taken.
   std::int32_t share_max = 0;      ///< Largest free part of a healthy device.
   std::vector<PodId> pods;
   Time busy_until;                 ///< When the last pod here is expected to end; zero: none runs; kNever: not known.
@@ -217,6 +218,8 @@ class State {
     const GangState& gang = gangs_[pod.gang.index()];
     return gang.has_group ? gang.spec.priority : pod.priority;
   }
+  /// When a pod of the queue, created then, is gone at the latest; kNever when the queue has no bound.
+  [[nodiscard]] Time latest_end(TenantId tenant, Time created) const;
   /// Pods anywhere that carry required anti-affinity, so that arrivals must be checked against them.
   [[nodiscard]] const std::vector<PodId>& anti_affinity_pods() const { return anti_pods_; }
 

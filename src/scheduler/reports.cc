@@ -8,23 +8,6 @@
 
 namespace muster::scheduler {
 
-namespace {
-
-/// The engine knows groups by kind and name; people know the name.
-std::string without_kinds(std::string message) {
-  for (const std::string_view kind : {"volcano:", "native:", "composite:", "plugins:", "t9k:"}) {
-    for (auto at = message.find(kind); at != std::string::npos; at = message.find(kind, at)) {
-      const bool word = at == 0 || message[at - 1] == ' ' || message[at - 1] == '"' || message[at - 1] == '(';
-      const bool names = at + kind.size() < message.size() && message[at + kind.size()] != ' ';
-      if (word && names) message.erase(at, kind.size());
-      else at += kind.size();
-    }
-  }
-  return message;
-}
-
-}  // namespace
-
 std::string wait_message(const engine::Refusal& refusal, bool pod_in_group) {
   // A pod by itself reads exactly as kube-scheduler writes it; a gang's story starts with what the gang lacks.
   const bool nodes = refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits;
@@ -32,7 +15,6 @@ std::string wait_message(const engine::Refusal& refusal, bool pod_in_group) {
   if (nodes && !pod_in_group) message = engine::node_message(refusal);
   else if (nodes) message = fmt::format("{}. {}", engine::describe(refusal), engine::node_message(refusal));
   else message = engine::describe(refusal);
-  message = without_kinds(std::move(message));
   // Events and conditions hold 1 KiB.
   if (message.size() > 1024) message.resize(1024);
   return message;

@@ -1,0 +1,425 @@
+// Pods: how they come, take and give back their place, and go.
+#include "engine/state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+
+namespace muster::engine {
+
+void State::count(const PodState& pod, std::int32_t sign) {
+  GangState& gang = gangs_[pod.gang.index()];
+  switch (pod.phase) {
+    case PodPhase::kPending: {
+      gang.pending += sign;
+      ResourceVector& pending = tenants_[gang.tenant.index()].pending;
+      if (sign > 0) {
+        pending += classes_[pod.cls.index()].request;
+      } else {
+        pending -= classes_[pod.cls.index()].request;
+      }
+      if (pod.gated) gang.gated += sign;
+      break;
+    }
+    case PodPhase::kBound:
+      gang.bound += sign;
+      break;
+    case PodPhase::kReleasing:
+      gang.releasing += sign;
+      break;
+    case PodPhase::kFinished:
+      (pod.succeeded ? gang.succeeded : gang.failed) += sign;
+      break;
+  }
+}
+
+void State::charge(const GangState& gang, const ResourceVector& request, bool add) {
+  TenantId t = gang.tenant;
+  for (int depth = 0; t.valid() && depth < 32; ++depth) {
+    TenantState& tenant = tenants_[t.index()];
+    if (add) {
+      tenant.allocated += request;
+    } else {
+      tenant.allocated -= request;
+      ++tenant.released;
+    }
+    t = tenant.parent;
+  }
+}
+
+void State::take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted) {
+  const TaskClass& c = classes_[pod.cls.index()];
+  const auto take = [&](std::size_t i, std::int32_t milli) {
+    node.devices[i].free_milli -= milli;
+    pod.devices.push_back(static_cast<std::uint16_t>(i));
+  };
+  if (wanted != nullptr && !wanted->empty()) {
+    for (const std::int32_t index : *wanted) {
+      for (std::size_t i = 0; i < node.devices.size(); ++i) {
+        const std::int32_t milli = c.share_milli > 0 ? c.share_milli : 1000;
+        if (node.devices[i].index == index && node.devices[i].free_milli >= milli) {
+          take(i, milli);
+          break;
+        }
+      }
+    }
+    return;
+  }
+  if (c.share_milli > 0) {
+    // The fullest device that still has room: shares gather, whole devices stay whole.
+    std::size_t best = node.devices.size();
+    for (std::size_t i = 0; i < node.devices.size(); ++i) {
+      const DeviceState& d = node.devices[i];
+      if (!d.healthy || !c.allows(d) || d.free_milli < c.share_milli) continue;
+      if (best == node.devices.size() || d.free_milli < node.devices[best].free_milli) best = i;
+    }
+    if (best < node.devices.size()) take(best, c.share_milli);
+    return;
+  }
+  std::int32_t left = c.devices;
+  for (std::size_t i = 0; i < node.devices.size() && left > 0; ++i) {
+    const DeviceState& d = node.devices[i];
+    if (!d.healthy || !c.allows(d) || d.free_milli < 1000) continue;
+    take(i, 1000);
+    --left;
+  }
+}
+
+void State::give_devices(PodState& pod, NodeState& node) {
+  const TaskClass& c = classes_[pod.cls.index()];
+  const std::int32_t milli = c.share_milli > 0 ? c.share_milli : 1000;
+  for (const auto i : pod.devices) {
+    if (i < node.devices.size()) node.devices[i].free_milli = std::min(1000, node.devices[i].free_milli + milli);
+  }
+  pod.devices.clear();
+}
+
+void State::place(PodId id, NodeId node_id, const std::vector<std::int32_t>* device_indexes) {
+  PodState& pod = pods_[id.index()];
+  NodeState& node = nodes_[node_id.index()];
+  pod.node = node_id;
+  pod.in_node = static_cast<std::uint32_t>(node.pods.size());
+  node.pods.push_back(id);
+  pod.ends = expected_end(pod);
+  note_end(id, false);
+  node.used += classes_[pod.cls.index()].request;
+  take_devices(pod, node, device_indexes);
+  refresh_free(node_id);
+}
+
+void State::lift(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.node.valid()) return;
+  NodeState& node = nodes_[pod.node.index()];
+  note_end(id, true);
+  node.used -= classes_[pod.cls.index()].request;
+  give_devices(pod, node);
+  const PodId last = node.pods.back();
+  node.pods[pod.in_node] = last;
+  pods_[last.index()].in_node = pod.in_node;
+  node.pods.pop_back();
+  refresh_free(pod.node);
+  pod.node = NodeId{};
+}
+
+void State::count_evictable(PodState& pod) {
+  const bool counts = pod.live && pod.phase == PodPhase::kBound && pod.ours && pod.preemptable && !pod.critical;
+  const std::int32_t priority = counts ? rank_priority(pod) : 0;
+  if (counts == pod.counted && (!counts || priority == pod.counted_priority)) return;
+  if (pod.counted && --evictable_[pod.counted_priority] == 0) evictable_.erase(pod.counted_priority);
+  pod.counted = counts;
+  pod.counted_priority = priority;
+  if (counts) ++evictable_[priority];
+}
+
+void State::set_phase(PodId id, PodPhase phase) {
+  PodState& pod = pods_[id.index()];
+  if (pod.phase == phase) {
+    count_evictable(pod);
+    return;
+  }
+  GangState& gang = gangs_[pod.gang.index()];
+  const ResourceVector request = classes_[pod.cls.index()].request;
+  count(pod, -1);
+  if (pod.phase == PodPhase::kBound) {
+    gang.allocated -= request;
+    charge(gang, request, false);
+  }
+  if (pod.phase == PodPhase::kReleasing && pod.node.valid()) {
+    nodes_[pod.node.index()].releasing -= request;
+    touch(pod.node);
+  }
+  pod.phase = phase;
+  count(pod, +1);
+  if (phase == PodPhase::kBound) {
+    gang.started = gang.bound == 1 ? pod.started : std::min(gang.started, pod.started);
+    gang.allocated += request;
+    charge(gang, request, true);
+  }
+  if (phase == PodPhase::kReleasing && pod.node.valid()) {
+    nodes_[pod.node.index()].releasing += request;
+    touch(pod.node);
+  }
+  count_evictable(pod);
+  if (gang.has_group) touch_gang(pod.gang);
+  mark(pod.gang);
+}
+
+void State::join_gang(PodId id, GangId gang_id) {
+  PodState& pod = pods_[id.index()];
+  GangState& gang = gangs_[gang_id.index()];
+  pod.gang = gang_id;
+  pod.in_gang = static_cast<std::uint32_t>(gang.pods.size());
+  gang.pods.push_back(id);
+  count(pod, +1);
+  mark(gang_id);
+}
+
+void State::leave_gang(PodId id) {
+  PodState& pod = pods_[id.index()];
+  GangState& gang = gangs_[pod.gang.index()];
+  count(pod, -1);
+  const PodId last = gang.pods.back();
+  gang.pods[pod.in_gang] = last;
+  pods_[last.index()].in_gang = pod.in_gang;
+  gang.pods.pop_back();
+  mark(pod.gang);
+  if (gang.pods.empty() && !gang.has_group) {
+    gang.live = false;
+    gang_ids_.erase(gang.key);
+    free_gangs_.push_back(pod.gang);
+  }
+}
+
+void State::drop_pod(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (pod.nominated.valid()) nominate(id, NodeId{});
+  set_phase(id, PodPhase::kFinished);
+  lift(id);
+  const auto it = std::find(anti_pods_.begin(), anti_pods_.end(), id);
+  if (it != anti_pods_.end()) anti_pods_.erase(it);
+  leave_gang(id);
+  pod_ids_.erase(pod.key);
+  pod.live = false;
+  --live_pods_;
+  free_pods_.push_back(id);
+}
+
+namespace {
+/// Asks for the memory of what is about to be changed, all at once instead of one wait after the other.
+template <typename T>
+void fetch(const T& object) {
+  const auto* at = reinterpret_cast<const char*>(&object);
+  for (std::size_t i = 0; i < sizeof(T); i += 64) __builtin_prefetch(at + i, 1);
+}
+}  // namespace
+
+void State::on(const PodRemove& e) {
+  const PodId id = find_pod(e.key);
+  if (!id.valid()) return;
+  const PodState& pod = pods_[id.index()];
+  fetch(gangs_[pod.gang.index()].allocated);
+  fetch(gangs_[pod.gang.index()].key);
+  if (pod.node.valid()) {
+    const NodeState& node = nodes_[pod.node.index()];
+    for (const ResourceVector* v : {&node.allocatable, &node.used, &node.held, &node.free}) __builtin_prefetch(v, 1);
+    fetch(node.devices);
+    fetch(rows_[pod.node.index()]);
+  }
+  drop_pod(id);
+}
+
+void State::on(const PodUpsert& e) {
+  const Pod& spec = e.pod;
+  PodId id = find_pod(spec.key);
+  if (id.valid() && pods_[id.index()].uid != spec.uid) {
+    drop_pod(id);
+    id = PodId{};
+  }
+  const GangId gang_id = intern_gang(spec.group.empty() ? spec.key : spec.group);
+  {
+    GangState& gang = gangs_[gang_id.index()];
+    if (!gang.has_group && spec.group.empty()) {
+      gang.spec.key = spec.key;
+      gang.spec.min_member = 1;
+      gang.spec.priority = spec.priority;
+      gang.spec.preemption_policy = spec.preemption_policy;
+      gang.spec.disruption = DisruptionMode::kSingle;
+      gang.spec.expected_duration = spec.expected_duration;
+      gang.created = spec.created;
+      const TenantId tenant = intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
+      if (gang.tenant != tenant) move_gang_tenant(gang_id, tenant);
+    }
+  }
+  const ClassId cls = class_of(spec, gangs_[gang_id.index()].tenant);
+  if (!id.valid()) {
+    if (free_pods_.empty()) {
+      id = PodId(static_cast<std::uint32_t>(pods_.size()));
+      pods_.emplace_back();
+    } else {
+      id = free_pods_.back();
+      free_pods_.pop_back();
+      pods_[id.index()] = PodState{};
+    }
+    PodState& pod = pods_[id.index()];
+    pod.live = true;
+    pod.key = spec.key;
+    pod.uid = spec.uid;
+    pod.seq = next_seq_++;
+    pod.cls = cls;
+    pod.gated = spec.gated;
+    pod_ids_.emplace(spec.key, id);
+    ++live_pods_;
+    join_gang(id, gang_id);
+    if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);
+  } else {
+    PodState& pod = pods_[id.index()];
+    if (pod.gang != gang_id) {
+      leave_gang(id);
+      join_gang(id, gang_id);
+    }
+    if (pod.phase == PodPhase::kPending && (pod.cls != cls || pod.gated != spec.gated)) {
+      if (pod.nominated.valid() && pod.cls != cls) nominate(id, NodeId{});
+      count(pod, -1);
+      pod.cls = cls;
+      pod.gated = spec.gated;
+      count(pod, +1);
+      mark(pod.gang);
+    }
+  }
+  PodState& pod = pods_[id.index()];
+  if (pod.node.valid() && (pod.priority != spec.priority || pod.preemptable != spec.preemptable || pod.critical != spec.critical ||
+                           pod.ours != spec.ours || pod.labels != spec.labels)) {
+    touch(pod.node);  // As a victim it is another one now.
+  }
+  pod.ns = spec.ns;
+  pod.labels = spec.labels;
+  pod.role = spec.role;
+  if (pod.priority != spec.priority || pod.preemptable != spec.preemptable) mark(pod.gang);
+  pod.priority = spec.priority;
+  pod.preemption_policy = spec.preemption_policy;
+  pod.preemptable = spec.preemptable;
+  pod.critical = spec.critical;
+  pod.ours = spec.ours;
+  pod.created = spec.created;
+  if (spec.started) pod.started = spec.started;
+  pod.leaves = spec.terminating_until;
+  pod.expected_duration = spec.expected_duration;
+  pod.nominated_hint = spec.nominated_node;
+
+  if (spec.finished) {
+    if (pod.phase != PodPhase::kFinished) {
+      pod.succeeded = spec.succeeded;
+      if (pod.nominated.valid()) nominate(id, NodeId{});
+      const bool ran = pod.phase == PodPhase::kBound;
+      set_phase(id, PodPhase::kFinished);
+      lift(id);
+      if (ran && pod.succeeded) note_completion(pod);
+    }
+    return;
+  }
+  if (!spec.node.empty()) {
+    const NodeId node = intern_node(spec.node);
+    if (pod.node != node) {
+      if (pod.nominated.valid()) nominate(id, NodeId{});
+      if (pod.node.valid()) {
+        set_phase(id, PodPhase::kPending);
+        lift(id);
+      }
+      if (!pod.started) pod.started = pod.created;
+      place(id, node, &spec.device_indexes);
+      set_phase(id, PodPhase::kBound);
+    }
+    pod.assumed = false;
+  }
+  if (pod.node.valid()) {
+    if (pod.ends != expected_end(pod)) {
+      note_end(id, true);
+      pod.ends = expected_end(pod);
+      note_end(id, false);
+    }
+    set_phase(id, spec.terminating || pod.evicting ? PodPhase::kReleasing : PodPhase::kBound);
+  } else if (spec.terminating) {
+    // Leaving without ever having had a node: it holds nothing and wants nothing.
+    set_phase(id, PodPhase::kFinished);
+  }
+}
+
+/// The last member of a gang to succeed tells how long work of its kinds takes.
+void State::note_completion(const PodState& last) {
+  const GangState& gang = gangs_[last.gang.index()];
+  if (gang.pending + gang.bound + gang.releasing > 0 || !gang.started) return;
+  std::vector<ClassId> seen;
+  for (const PodId p : gang.pods) {
+    const ClassId cls = pods_[p.index()].cls;
+    if (std::find(seen.begin(), seen.end(), cls) != seen.end()) continue;
+    seen.push_back(cls);
+    completions_.push_back({gang.tenant, cls, gang.started});
+  }
+}
+
+std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
+
+void State::bind(PodId id, NodeId node, Time now, std::int32_t device) {
+  PodState& pod = pods_[id.index()];
+  MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
+  if (pod.nominated.valid()) nominate(id, NodeId{});
+  std::vector<std::int32_t> wanted;
+  if (device >= 0) wanted.push_back(nodes_[node.index()].devices[static_cast<std::size_t>(device)].index);
+  pod.started = now;
+  place(id, node, wanted.empty() ? nullptr : &wanted);
+  pod.assumed = true;
+  pod.bound_epoch = epoch;
+  set_phase(id, PodPhase::kBound);
+  ++binds;
+}
+
+void State::unbind(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.assumed || !pod.node.valid()) return;
+  set_phase(id, PodPhase::kPending);
+  lift(id);
+  pod.assumed = false;
+  pod.evicting = false;
+}
+
+void State::evict(PodId id) {
+  pods_[id.index()].evicting = true;
+  set_phase(id, PodPhase::kReleasing);
+  ++evictions;
+}
+
+void State::nominate(PodId id, NodeId node) {
+  PodState& pod = pods_[id.index()];
+  const ResourceVector request = classes_[pod.cls.index()].request;
+  if (pod.nominated.valid()) {
+    nodes_[pod.nominated.index()].held -= request;
+    refresh_free(pod.nominated);
+  }
+  pod.nominated = node;
+  if (node.valid()) {
+    nodes_[node.index()].held += request;
+    refresh_free(node);
+  }
+  mark(pod.gang);
+}
+
+void State::on(const BindResult& e) {
+  const PodId id = find_pod(e.pod);
+  if (!id.valid()) return;
+  if (e.ok) {
+    pods_[id.index()].assumed = false;
+  } else {
+    unbind(id);
+  }
+}
+
+void State::on(const EvictResult& e) {
+  const PodId id = find_pod(e.pod);
+  if (!id.valid() || e.ok || !pods_[id.index()].evicting) return;
+  pods_[id.index()].evicting = false;
+  if (pods_[id.index()].node.valid()) set_phase(id, PodPhase::kBound);
+}
+
+}  // namespace muster::engine
