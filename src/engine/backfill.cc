@@ -12,22 +12,80 @@
 
 namespace muster::engine {
 
+namespace {
+
+constexpr std::int32_t kUnusable = -1'000'000;  ///< A device stays so, whatever leaves it.
+
+/// What a node has free at some time, whole devices and shares of them told apart.
+struct Free {
+  ResourceVector amounts;
+  std::vector<std::int32_t> devices;
+
+  void give(const PodState& pod, const TaskClass& cls) {
+    amounts += cls.request;
+    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + (cls.share_milli > 0 ? cls.share_milli : 1000));
+  }
+  /// A pod of the class takes its place; a share goes to `device`, or to the fullest that has room.
+  void take(const TaskClass& cls, std::int32_t device) {
+    amounts -= cls.request;
+    if (cls.share_milli > 0) {
+      auto best = devices.end();
+      for (auto d = devices.begin(); d != devices.end(); ++d) {
+        if (device >= 0 ? d - devices.begin() == device : *d >= cls.share_milli && (best == devices.end() || *d < *best)) best = d;
+      }
+      if (best != devices.end()) *best -= cls.share_milli;
+    }
+    std::int32_t left = cls.devices;
+    for (auto d = devices.begin(); d != devices.end() && left > 0; ++d) {
+      if (*d != 1000) continue;
+      *d = 0;
+      --left;
+    }
+  }
+  /// How many pods of the class fit, at most `wanted`.
+  [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int64_t wanted) const {
+    for (std::size_t i = 0; i < cls.request.size(); ++i) {
+      if (cls.request[i] > 0 && amounts[i] < cls.request[i]) return 0;
+    }
+    std::int64_t n = wanted;
+    for (std::size_t i = 0; i < cls.request.size(); ++i) {
+      // Divisions are dear, and this is asked for every pod that leaves.
+      if (cls.request[i] > 0 && amounts[i] < cls.request[i] * n) n = amounts[i] / cls.request[i];
+    }
+    if (cls.devices == 0 && cls.share_milli == 0) return static_cast<std::int32_t>(n);
+    std::int64_t fit = 0;
+    for (const auto d : devices) fit += cls.share_milli > 0 ? std::max(d, 0) / cls.share_milli : d == 1000 ? 1 : 0;
+    if (cls.devices > 1) fit /= cls.devices;
+    return static_cast<std::int32_t>(std::min(n, fit));
+  }
+};
+
+}  // namespace
+
 std::int64_t Planner::duration_of(GangId id) const {
   const GangState& gang = state_.gang(id);
-  if (gang.spec.expected_duration.count() > 0) return gang.spec.expected_duration.count();
-  std::int64_t longest = 0;
-  ClassId cls;
-  for (const PodId p : gang.pods) {
-    const PodState& pod = state_.pod(p);
-    if (!cls.valid()) cls = pod.cls;
-    if (pod.expected_duration.count() == 0) {
-      longest = 0;
-      break;
+  const auto expected = [&]() -> std::int64_t {
+    if (gang.spec.expected_duration.count() > 0) return gang.spec.expected_duration.count();
+    std::int64_t longest = 0;
+    ClassId cls;
+    for (const PodId p : gang.pods) {
+      const PodState& pod = state_.pod(p);
+      if (!cls.valid()) cls = pod.cls;
+      if (pod.expected_duration.count() == 0) {
+        longest = 0;
+        break;
+      }
+      longest = std::max<std::int64_t>(longest, pod.expected_duration.count());
     }
-    longest = std::max<std::int64_t>(longest, pod.expected_duration.count());
-  }
-  if (longest > 0) return longest;
-  return cls.valid() ? durations_.estimate(gang.tenant, cls) : Durations::kUnknown;
+    if (longest > 0) return longest;
+    return cls.valid() ? durations_.estimate(gang.tenant, cls) : Durations::kUnknown;
+  };
+  if (state_.tenant(gang.tenant).spec.max_duration.count() == 0) return expected();
+  // Its queue ends pods of a certain age, whatever they had in mind; the youngest is the last to go.
+  Time latest;
+  for (const PodId p : gang.pods) latest = std::max(latest, state_.latest_end(gang.tenant, state_.pod(p).created));
+  const std::int64_t left = latest == kNever ? Durations::kUnknown : std::max<std::int64_t>((latest - now_).count(), 1);
+  return std::min(expected(), left);
 }
 
 /// When the pod will have left; far in the future when nobody knows.
@@ -37,12 +95,13 @@ Time Planner::end_of(const PodState& pod) const {
   std::int64_t us = pod.expected_duration.count();
   const GangState& gang = state_.gang(pod.gang);
   if (us == 0) us = gang.spec.expected_duration.count();
+  const Time latest = state_.latest_end(gang.tenant, pod.created);
   if (us == 0) {
     const std::int64_t estimate = durations_.estimate(gang.tenant, pod.cls);
-    if (estimate == Durations::kUnknown) return kNever;
+    if (estimate == Durations::kUnknown && latest == kNever) return kNever;
     us = estimate;
   }
-  const Time end = pod.started + Duration(us);
+  const Time end = us == Durations::kUnknown ? latest : std::min(pod.started + Duration(us), latest);
   // Late already: it will take about as long again as it is late.
   if (end <= now_) return now_ + Duration(std::max<std::int64_t>((now_ - end).count(), 60'000'000));
   return end;
@@ -75,8 +134,26 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
       if (end_of(pod) > hold.start) free -= state_.cls(pod.cls).request;
     }
     if (!cls.request.fits_in(free)) return false;
+    if ((cls.share_milli > 0 || n.shared) && !leaves_devices(node, cls, slot, hold.start)) return false;
   }
   return true;
+}
+
+/// Sums say little where devices are shared: with the pod there, are there still enough whole ones, or large enough parts, by then?
+bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then) const {
+  const NodeState& n = state_.node(node);
+  const TaskClass& holder = state_.cls(slot.cls);
+  if (holder.devices == 0 && holder.share_milli == 0) return true;
+  Free free{n.free, {}};
+  for (const auto& d : n.devices) free.devices.push_back(d.healthy ? d.free_milli : kUnusable);
+  free.take(cls, picked_device_);
+  for (const PodId p : n.pods) {
+    if (end_of(state_.pod(p)) <= then) free.give(state_.pod(p), state_.cls_of(p));
+  }
+  for (std::size_t i = 0; i < n.devices.size(); ++i) {
+    if (!holder.allows(n.devices[i])) free.devices[i] = kUnusable;
+  }
+  return free.count(holder, slot.members) >= slot.members;
 }
 
 /// The members that must start together: of the gang, or of all waiting gangs of its family. The largest first.
@@ -116,37 +193,6 @@ std::vector<std::vector<NodeId>> Planner::places_of(GangId id) const {
   return out;
 }
 
-namespace {
-
-/// What a node has free at some time, whole devices and shares of them told apart.
-struct Free {
-  ResourceVector amounts;
-  std::vector<std::int32_t> devices;
-
-  void give(const PodState& pod, const TaskClass& cls) {
-    amounts += cls.request;
-    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + (cls.share_milli > 0 ? cls.share_milli : 1000));
-  }
-  /// How many pods of the class fit, at most `wanted`.
-  [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int64_t wanted) const {
-    for (std::size_t i = 0; i < cls.request.size(); ++i) {
-      if (cls.request[i] > 0 && amounts[i] < cls.request[i]) return 0;
-    }
-    std::int64_t n = wanted;
-    for (std::size_t i = 0; i < cls.request.size(); ++i) {
-      // Divisions are dear, and this is asked for every pod that leaves.
-      if (cls.request[i] > 0 && amounts[i] < cls.request[i] * n) n = amounts[i] / cls.request[i];
-    }
-    if (cls.devices == 0 && cls.share_milli == 0) return static_cast<std::int32_t>(n);
-    std::int64_t fit = 0;
-    for (const auto d : devices) fit += cls.share_milli > 0 ? std::max(d, 0) / cls.share_milli : d == 1000 ? 1 : 0;
-    if (cls.devices > 1) fit /= cls.devices;
-    return static_cast<std::int32_t>(std::min(n, fit));
-  }
-};
-
-}  // namespace
-
 /// The earliest time at which the gang fits, if everybody leaves as expected, and where.
 void Planner::compute(Hold& hold, std::uint32_t index) {
   hold.nodes.clear();
@@ -176,7 +222,6 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     Time start;
     std::vector<std::pair<NodeId, std::int32_t>> fits;  ///< At that time.
   };
-  constexpr std::int32_t kUnusable = -1'000'000;  ///< A device stays so, whatever leaves it.
   ClassIndex& usable = index_.of(state_.pod(tasks.front()).cls);
   usable.catch_up(state_, index_.checks);
   std::vector<Step> steps;
@@ -253,7 +298,7 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     ResourceVector amount = cls.request;
     amount.scale(n);
     if (slots_.size() <= node.index()) slots_.resize(state_.node_count());
-    slots_[node.index()].push_back({index, amount});
+    slots_[node.index()].push_back({index, amount, state_.pod(tasks.front()).cls, n});
     hold.nodes.push_back(node);
   }
   if (best.known) hold.start = best.start;

@@ -36,8 +36,15 @@ struct VolcanoPlugin {
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 
+/// Arguments of one action (`configurations` of the file).
+struct VolcanoAction {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
 struct VolcanoConfig {
   std::vector<std::string> actions = {"enqueue", "allocate", "backfill"};
+  std::vector<VolcanoAction> configurations;
   std::vector<std::vector<VolcanoPlugin>> tiers;
 };
 

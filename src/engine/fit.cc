@@ -40,8 +40,11 @@ bool ports_free(const State& state, const TaskClass& cls, const NodeState& node)
   return true;
 }
 
-bool counts_for_affinity(const PodState& pod) {
-  return pod.live && pod.node.valid() && pod.phase != PodPhase::kFinished;
+using Gone = std::set<PodId>;
+
+bool counts_for_affinity(const State& state, PodId id, const Gone* gone) {
+  const PodState& pod = state.pod(id);
+  return pod.live && pod.node.valid() && pod.phase != PodPhase::kFinished && (gone == nullptr || !gone->contains(id));
 }
 
 bool term_matches(const State& state, const PodTerm& term, const PodState& pod) {
@@ -55,46 +58,46 @@ const std::string* domain_of(const NodeState& node, const std::string& key) {
 }
 
 /// Some pod that the term selects runs in the node's domain.
-bool domain_has(const State& state, const PodTerm& term, const std::string& value) {
+bool domain_has(const State& state, const PodTerm& term, const std::string& value, const Gone* gone) {
   for (std::uint32_t n = 0; n < state.node_count(); ++n) {
     const NodeState& node = state.node(NodeId(n));
     if (!node.live || node.pods.empty()) continue;
     const std::string* v = domain_of(node, term.topology_key);
     if (v == nullptr || *v != value) continue;
     for (const PodId p : node.pods) {
-      if (counts_for_affinity(state.pod(p)) && term_matches(state, term, state.pod(p))) return true;
+      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p))) return true;
     }
   }
   return false;
 }
 
-bool matched_anywhere(const State& state, const PodTerm& term) {
+bool matched_anywhere(const State& state, const PodTerm& term, const Gone* gone) {
   for (std::uint32_t n = 0; n < state.node_count(); ++n) {
     const NodeState& node = state.node(NodeId(n));
     if (!node.live || domain_of(node, term.topology_key) == nullptr) continue;
     for (const PodId p : node.pods) {
-      if (counts_for_affinity(state.pod(p)) && term_matches(state, term, state.pod(p))) return true;
+      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p))) return true;
     }
   }
   return false;
 }
 
-Misfit fit_affinity(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node) {
+Misfit fit_affinity(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node, const Gone* gone) {
   for (const auto& term : cls.spec.pod_affinity) {
     const std::string* value = domain_of(node, term.topology_key);
     if (value == nullptr) return {Cause::kPodAffinity};
-    if (domain_has(state, term, *value)) continue;
+    if (domain_has(state, term, *value, gone)) continue;
     // The first pod of a series that wants its own kind may go anywhere.
-    if (term_matches(state, term, pod) && !matched_anywhere(state, term)) continue;
+    if (term_matches(state, term, pod) && !matched_anywhere(state, term, gone)) continue;
     return {Cause::kPodAffinity};
   }
   for (const auto& term : cls.spec.pod_anti_affinity) {
     const std::string* value = domain_of(node, term.topology_key);
-    if (value != nullptr && domain_has(state, term, *value)) return {Cause::kPodAntiAffinity};
+    if (value != nullptr && domain_has(state, term, *value, gone)) return {Cause::kPodAntiAffinity};
   }
   for (const PodId other : state.anti_affinity_pods()) {
     const PodState& o = state.pod(other);
-    if (!counts_for_affinity(o) || o.key == pod.key) continue;
+    if (!counts_for_affinity(state, other, gone) || o.key == pod.key) continue;
     for (const auto& term : state.cls(o.cls).spec.pod_anti_affinity) {
       if (!term_matches(state, term, pod)) continue;
       const std::string* here = domain_of(node, term.topology_key);
@@ -105,7 +108,7 @@ Misfit fit_affinity(const State& state, const PodState& pod, const TaskClass& cl
   return {};
 }
 
-Misfit fit_spread(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node) {
+Misfit fit_spread(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node, const Gone* gone) {
   for (const auto& rule : cls.spec.topology_spread) {
     if (!rule.required) continue;
     const std::string* value = domain_of(node, rule.topology_key);
@@ -124,7 +127,7 @@ Misfit fit_spread(const State& state, const PodState& pod, const TaskClass& cls,
       std::int32_t& count = by_domain[*v];
       for (const PodId p : other.pods) {
         const PodState& o = state.pod(p);
-        if (!counts_for_affinity(o) || o.phase == PodPhase::kReleasing || o.ns != pod.ns) continue;
+        if (!counts_for_affinity(state, p, gone) || o.phase == PodPhase::kReleasing || o.ns != pod.ns) continue;
         if (rule.selector && matches(*rule.selector, o.labels)) ++count;
       }
     }
@@ -190,12 +193,38 @@ bool needs_between(const State& state, PodId pod) {
   return false;
 }
 
-Misfit fit_between(const State& state, PodId pod, NodeId node) {
+Misfit fit_between(const State& state, PodId pod, NodeId node, const std::set<PodId>* gone) {
   const PodState& p = state.pod(pod);
   const TaskClass& cls = state.cls(p.cls);
-  const Misfit affinity = fit_affinity(state, p, cls, state.node(node));
+  const Misfit affinity = fit_affinity(state, p, cls, state.node(node), gone);
   if (!affinity.ok()) return affinity;
-  return fit_spread(state, p, cls, state.node(node));
+  return fit_spread(state, p, cls, state.node(node), gone);
+}
+
+std::vector<PodId> repelled(const State& state, PodId pod, NodeId node) {
+  const PodState& mine = state.pod(pod);
+  const NodeState& here = state.node(node);
+  const auto same_domain = [&](const NodeState& there, const std::string& key) {
+    const std::string* x = domain_of(here, key);
+    const std::string* y = there.live ? domain_of(there, key) : nullptr;
+    return x != nullptr && y != nullptr && *x == *y;
+  };
+  std::set<PodId> out;
+  for (const auto& term : state.cls(mine.cls).spec.pod_anti_affinity) {
+    for (std::uint32_t n = 0; n < state.node_count(); ++n) {
+      if (!same_domain(state.node(NodeId(n)), term.topology_key)) continue;
+      for (const PodId p : state.node(NodeId(n)).pods) {
+        if (p != pod && counts_for_affinity(state, p, nullptr) && term_matches(state, term, state.pod(p))) out.insert(p);
+      }
+    }
+  }
+  for (const PodId p : state.anti_affinity_pods()) {
+    if (p == pod || !counts_for_affinity(state, p, nullptr)) continue;
+    for (const auto& term : state.cls_of(p).spec.pod_anti_affinity) {
+      if (term_matches(state, term, mine) && same_domain(state.node(state.pod(p).node), term.topology_key)) out.insert(p);
+    }
+  }
+  return {out.begin(), out.end()};
 }
 
 Misfit fit(const State& state, PodId pod, NodeId node) {

@@ -90,7 +90,7 @@ NodeId Planner::free_place(const Wish& wish, PodId task, const EvictionPlan& pla
 bool Planner::tolerates_others(PodId task, NodeId node, const EvictionPlan& plan) const {
   if (!needs_between(state_, task)) return true;
   const auto on = plan.nodes.find(node);
-  return (on == plan.nodes.end() || on->second.guests.empty()) && fit_between(state_, task, node).ok();
+  return (on == plan.nodes.end() || on->second.guests.empty()) && fit_between(state_, task, node, &plan.victims).ok();
 }
 
 /// Nodes on which victims may make room for a pod of the task's class: those of the plan, then the cheapest.
@@ -147,10 +147,26 @@ bool Planner::let_in(Wish& wish, PodId task, std::int32_t left, bool each, Evict
     }
     best = {true, node, std::move(trial), cost, members, first};
   };
+  std::vector<NodeId> nodes;
+  if (wish.domain == nullptr && needs_between(state_, task)) {
+    // Where room is not what it lacks, the index of victims has no say.
+    for (std::uint32_t n = 0; n < state_.node_count(); ++n) nodes.emplace_back(n);
+  } else {
+    nodes = candidates(wish, plan);
+  }
   std::size_t tried = 0;
-  for (const NodeId n : candidates(wish, plan)) {
+  for (const NodeId n : nodes) {
     if (wish.domain == nullptr && tried++ >= kCandidates + plan.nodes.size() && best.found) break;
-    if (!tolerates_others(task, n, plan) || !fit_static(state_, cls, state_.node(n)).ok()) continue;
+    if (!fit_static(state_, cls, state_.node(n)).ok()) continue;
+    if (!tolerates_others(task, n, plan)) {
+      // Those that keep it away must go, before anybody who is only in the way.
+      auto apart = again(wish.asking, plan, repelled(state_, task, n));
+      if (!apart || !tolerates_others(task, n, *apart)) continue;
+      const VictimChoice rest = choose_on_node(wish.asking, n, *apart);
+      if (!rest.possible) continue;
+      if (auto trial = again(wish.asking, *apart, rest.victims)) offer(n, std::move(*trial), rest.first.valid() ? rest.first : *trial->victims.begin());
+      continue;
+    }
     const VictimChoice choice = choose_on_node(wish.asking, n, plan);
     if (!choice.possible) continue;
     if (!each && best.found && counts(choice.cost) > counts(best.cost)) continue;
@@ -204,7 +220,7 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
     const auto before = base.nodes.find(node);
     for (const PodId g : on.guests) {
       if (before != base.nodes.end() && std::find(before->second.guests.begin(), before->second.guests.end(), g) != before->second.guests.end()) continue;
-      if (fits_after(state_, state_.cls_of(g), node, plan)) {
+      if (fits_after(state_, state_.cls_of(g), node, plan) && (!needs_between(state_, g) || fit_between(state_, g, node, &plan.victims).ok())) {
         plan.nodes[node].guests.push_back(g);
       } else {
         unseated.emplace_back(g, node);

@@ -242,7 +242,7 @@ struct Queue {
   /// T9k queues: higher-priority queues take from preemptible lower-priority ones; never inside a queue.
   bool t9k = false;
   bool preemptible = true;
-  Duration max_duration{};                ///< Zero = none; the engine only reports it.
+  Duration max_duration{};                ///< Zero = none. Pods older than this are ended by others; the engine counts on it.
   std::optional<Selector> node_selector;  ///< Nodes the queue may use.
 
   /// Virtual cluster whose cells back this queue's guarantee; empty = amounts only.

@@ -31,6 +31,16 @@ std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState
   return state.config().placement == PlacementRule::kSpread ? ClassIndex::kBuckets - 1 - b : b;
 }
 
+/// How many of the class the devices take, whatever else there is.
+std::int64_t device_room(const TaskClass& cls, const NodeState& node) {
+  std::int64_t fits = 0;
+  for (const auto& d : node.devices) {
+    if (!d.healthy || !cls.allows(d)) continue;
+    fits += cls.share_milli > 0 ? d.free_milli / cls.share_milli : d.free_milli == 1000 ? 1 : 0;
+  }
+  return cls.devices > 1 ? fits / cls.devices : fits;
+}
+
 /// The same from the row alone, for classes it says all about. Without room: nothing.
 struct Place {
   std::size_t bucket = 0;
@@ -48,6 +58,8 @@ std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spr
   if (row.devices_whole < cls.devices) return std::nullopt;
   std::size_t b = 0;
   if (cls.devices > 0) {
+    // Sums include parts of shared devices; only whole ones count.
+    fits = std::min<std::int64_t>(fits, cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices);
     b = static_cast<std::size_t>(std::min(row.devices_whole - cls.devices, 16));
   } else {
     b = (row.devices_whole > 0 ? 9 : 0) + cpu_eighth(row.free[ResourceNames::kCpu], row.cpu_all);
@@ -77,6 +89,7 @@ void ClassIndex::update(const State& state, const TaskClass& cls, std::uint32_t 
     for (std::size_t i = 0; i < cls.request.size(); ++i) {
       if (cls.request[i] > 0) fits = std::min(fits, node.free[i] / cls.request[i]);
     }
+    if (cls.devices > 0 || cls.share_milli > 0) fits = std::min(fits, device_room(cls, node));
     room = static_cast<std::int16_t>(fits);
   }
   if (room > entry.room) ++gains_;

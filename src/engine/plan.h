@@ -65,6 +65,7 @@ struct Reservation {
   std::string holder;  ///< group or pod key
   Time start;          ///< Expected start; zero = unknown.
   std::vector<std::string> nodes;
+  std::vector<std::int32_t> members;  ///< How many of the largest kind of member each of the nodes is to take.
 };
 
 struct Plan {
@@ -73,7 +74,8 @@ struct Plan {
   std::vector<Nominate> nominations;
   std::vector<Wait> waits;
   std::vector<PhaseChange> phases;
-  std::vector<Reservation> reservations;  ///< All that hold now; only filled when they changed.
+  bool reservations_changed = false;
+  std::vector<Reservation> reservations;  ///< When they changed: all that hold now.
   std::optional<Time> wake;               ///< Call decide() again then, if nothing happens before.
 
   /// True when there is nothing to carry out.

@@ -129,13 +129,19 @@ Plan Planner::decide(Time now) {
     tell(id);
   }
   for (const GangId id : state_.take_dirty_gangs()) update_phase(id);
+  plan_.reservations_changed = holds_changed_;
   if (holds_changed_) {
     for (const Hold& hold : holds_) {
       if (!hold.live) continue;
       Reservation r;
       r.holder = state_.gang(hold.gang).key;
       r.start = hold.start;
-      for (const NodeId n : hold.nodes) r.nodes.push_back(state_.node(n).spec.name);
+      for (const NodeId n : hold.nodes) {
+        r.nodes.push_back(state_.node(n).spec.name);
+        for (const Slot& slot : slots_[n.index()]) {
+          if (&holds_[slot.reservation] == &hold) r.members.push_back(slot.members);
+        }
+      }
       plan_.reservations.push_back(std::move(r));
     }
   }

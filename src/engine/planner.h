@@ -145,6 +145,8 @@ class Planner {
   struct Slot {
     std::uint32_t reservation = 0;
     ResourceVector amount;
+    ClassId cls;  ///< Of the largest members, which all are counted in.
+    std::int32_t members = 0;
   };
   struct Hold {
     GangId gang;
@@ -161,6 +163,7 @@ class Planner {
   void release_of(GangId id);
   [[nodiscard]] bool holds(GangId id) const;
   [[nodiscard]] bool may_use(NodeId node, const TaskClass& cls, GangId gang) const;
+  [[nodiscard]] bool leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then) const;
   [[nodiscard]] Time end_of(const PodState& pod) const;
   [[nodiscard]] std::int64_t duration_of(GangId id) const;  ///< Microseconds; INT64_MAX = unknown.
   void compute(Hold& hold, std::uint32_t index);

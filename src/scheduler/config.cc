@@ -107,6 +107,12 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
       return fail(Code::kInvalid, fmt::format("configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
     }
+    engine::VolcanoAction action{name, {}};
+    for (const auto& member : json::as_object(json::at(value, "arguments"))) {
+      const json::Value& argument = member.value();
+      action.arguments.emplace_back(std::string(member.key()), argument.is_string() ? json::text(argument) : json::dump(argument));
+    }
+    config.configurations.push_back(std::move(action));
   }
   if (hierarchical_drf && proportion) {
     return fail(Code::kInvalid, "tiers: drf with enableHierarchy and proportion exclude each other; remove one");

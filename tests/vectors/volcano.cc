@@ -86,7 +86,7 @@ void check_state(Strict& strict, const Value& state, const std::string& where) {
 }
 
 void check_config(Strict& strict, const Value& config) {
-  strict.keys(config, "config", {"actions", "tiers"});
+  strict.keys(config, "config", {"actions", "tiers", "configurations"});
   for (const auto& a : json::as_array(json::at(config, "actions"))) {
     if (!kActions.contains(json::as_string(a))) strict.complain("config.actions", "an action of Volcano", json::dump(a));
   }
@@ -189,6 +189,11 @@ Config config_of(const Value& file) {
   config.policy = Policy::kVolcano;
   config.volcano.actions.clear();
   for (const auto& a : json::as_array(json::at(file, "config", "actions"))) config.volcano.actions.push_back(json::text(a));
+  for (const auto& c : json::as_array(json::at(file, "config", "configurations"))) {
+    VolcanoAction action{json::text(json::at(c, "name")), {}};
+    for (const auto& [k, v] : json::as_object(json::at(c, "arguments"))) action.arguments.emplace_back(k, v.is_string() ? json::text(v) : json::dump(v));
+    config.volcano.configurations.push_back(std::move(action));
+  }
   for (const auto& tier : json::as_array(json::at(file, "config", "tiers"))) {
     auto& plugins = config.volcano.tiers.emplace_back();
     for (const auto& p : json::as_array(tier)) {

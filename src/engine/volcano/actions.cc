@@ -1,5 +1,8 @@
 // Volcano's actions, in its own order of steps.
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
 
 #include "engine/volcano/session.h"
 
@@ -99,12 +102,13 @@ void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<Jo
 
 Session::Outcome Session::try_tasks(JobIx j, std::vector<TaskIx>& pending, std::vector<Op>& ops) {
   Job& job = jobs_[j];
+  const bool error_cache = action_flag("allocate", "predicateErrorCacheEnable", true);
   while (!pending.empty()) {
     const TaskIx t = pending.front();
     pending.erase(pending.begin());
     if (!allocatable(job.queue, t)) continue;
     const std::string& role = state_.pod(tasks_[t].pod).role;
-    if (!role.empty() && job.failed_roles.contains(role)) continue;
+    if (!role.empty() && error_cache && job.failed_roles.contains(role)) continue;
     bool idle = false;
     const NodeId node = best_node(t, false, idle);
     if (!node.valid()) {
@@ -219,39 +223,46 @@ bool Session::may_preempt(TaskIx preemptor) const {
   });
 }
 
+/// Those on the node who might go for it.
+std::vector<TaskIx> Session::preemptees(TaskIx preemptor, NodeId node, bool same_job) const {
+  std::vector<TaskIx> candidates;
+  for (const TaskIx t : rooms_[node.index()].tasks) {
+    const PodState& other = state_.pod(tasks_[t].pod);
+    if (tasks_[t].status != Status::kRunning || !other.preemptable || !other.ours) continue;
+    if (best_effort(tasks_[preemptor]) && !best_effort(tasks_[t])) continue;
+    const bool in_job = tasks_[t].job == tasks_[preemptor].job;
+    if (same_job ? !in_job : in_job || jobs_[tasks_[t].job].queue != jobs_[tasks_[preemptor].job].queue) continue;
+    candidates.push_back(t);
+  }
+  return candidates;
+}
+
+bool Session::fits_there(TaskIx preemptor, NodeId node) const {
+  return allocatable(jobs_[tasks_[preemptor].job].queue, preemptor) && fits(tasks_[preemptor].request, rooms_[node.index()].future()) &&
+         predicate(preemptor, node, false);
+}
+
 /// On success the evictions and the task's new place are added to `ops`; otherwise nothing is changed.
 bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
   if (!may_preempt(preemptor)) return false;
-  const QueueIx q = jobs_[tasks_[preemptor].job].queue;
+  if (action_flag("preempt", "enableTopologyAwarePreemption", false)) return preempt_choosing(preemptor, same_job, ops);
   const Amounts request = tasks_[preemptor].request;
   std::vector<NodeId> nodes;
   for (const NodeId n : nodes_) {
     if (predicate(preemptor, n, true)) nodes.push_back(n);
   }
   std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return score(preemptor, a) > score(preemptor, b); });
-  const auto fits_on = [&](NodeId n) {
-    return allocatable(q, preemptor) && fits(request, rooms_[n.index()].future()) && predicate(preemptor, n, false);
-  };
   for (const NodeId n : nodes) {
-    std::vector<TaskIx> candidates;
-    for (const TaskIx t : rooms_[n.index()].tasks) {
-      const PodState& other = state_.pod(tasks_[t].pod);
-      if (tasks_[t].status != Status::kRunning || !other.preemptable || !other.ours) continue;
-      if (best_effort(tasks_[preemptor]) && !best_effort(tasks_[t])) continue;
-      const bool in_job = tasks_[t].job == tasks_[preemptor].job;
-      if (same_job ? !in_job : in_job || jobs_[tasks_[t].job].queue != q) continue;
-      candidates.push_back(t);
-    }
-    const std::vector<TaskIx> chosen = victims(preemptor, candidates, false);
+    const std::vector<TaskIx> chosen = victims(preemptor, preemptees(preemptor, n, same_job), false);
     Amounts after = rooms_[n.index()].future();
     for (const TaskIx t : chosen) after += tasks_[t].request;
     if (!fits(request, after)) continue;
     std::vector<Op> here;
-    bool there = fits_on(n);
+    bool there = fits_there(preemptor, n);
     for (const TaskIx victim : sort_victims(chosen, preemptor)) {
       if (there) break;
       do_evict(victim, here);
-      there = fits_on(n);
+      there = fits_there(preemptor, n);
     }
     if (!there) {
       discard(here);
@@ -262,6 +273,58 @@ bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops)
     return true;
   }
   return false;
+}
+
+/// enableTopologyAwarePreemption: on every node all who may go are taken away, then as many as possible are let stay, the most
+/// important first. Of the nodes the one whose most important victim is the least so, then the least sum of
+/// priorities, then the fewest victims, then the one whose victims started last (kube-scheduler's choice).
+bool Session::preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
+  const auto priority_of = [&](TaskIx t) { return static_cast<std::int64_t>(state_.rank_priority(state_.pod(tasks_[t].pod))); };
+  using Cost = std::tuple<std::int64_t, std::int64_t, std::size_t, std::int64_t>;
+  std::optional<Cost> best;
+  NodeId best_node;
+  std::vector<TaskIx> best_victims;
+  for (const NodeId n : nodes_) {
+    if (!predicate(preemptor, n, true)) continue;
+    std::vector<TaskIx> chosen = victims(preemptor, preemptees(preemptor, n, same_job), false);
+    std::stable_sort(chosen.begin(), chosen.end(), [&](TaskIx a, TaskIx b) {
+      if (priority_of(a) != priority_of(b)) return priority_of(a) > priority_of(b);
+      return state_.pod(tasks_[a].pod).started < state_.pod(tasks_[b].pod).started;
+    });
+    std::vector<Op> here;
+    for (const TaskIx t : chosen) do_evict(t, here);
+    if (!fits_there(preemptor, n)) {
+      discard(here);
+      continue;
+    }
+    std::vector<TaskIx> stay_out;
+    for (const TaskIx t : chosen) {
+      std::vector<Op> undo = {{Op::What::kEvict, t}};
+      discard(undo);
+      std::erase_if(here, [&](const Op& op) { return op.task == t; });
+      if (fits_there(preemptor, n)) continue;
+      do_evict(t, here);
+      stay_out.push_back(t);
+    }
+    discard(here);
+    Cost cost{std::numeric_limits<std::int64_t>::min(), 0, stay_out.size(), 0};
+    std::int64_t first_start = std::numeric_limits<std::int64_t>::max();
+    for (const TaskIx t : stay_out) {
+      std::get<0>(cost) = std::max(std::get<0>(cost), priority_of(t));
+      std::get<1>(cost) += priority_of(t) + std::numeric_limits<std::int32_t>::max();
+      if (priority_of(t) == priority_of(stay_out.front())) first_start = std::min(first_start, state_.pod(tasks_[t].pod).started.us);
+    }
+    std::get<3>(cost) = -first_start;
+    if (best && *best <= cost) continue;
+    best = cost;
+    best_node = n;
+    best_victims = stay_out;
+    if (stay_out.empty()) break;
+  }
+  if (!best) return false;
+  for (const TaskIx t : best_victims) do_evict(t, ops);
+  do_pipeline(preemptor, best_node, !best_victims.empty(), ops);
+  return true;
 }
 
 /// Room for starving groups of queues below their due, at the cost of other queues.
@@ -278,18 +341,17 @@ void Session::reclaim() {
   }
   while (!queues.empty()) {
     const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
-    if (overused(q)) continue;
-    while (!starving[q].empty()) {
-      const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
-      std::vector<Op> ops;
-      while (job_starving(j) && !pending[j].empty()) {
-        const TaskIx t = pending[j].front();
-        pending[j].erase(pending[j].begin());
-        if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
-        if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
-      }
-      commit_evictions(ops, j, EvictKind::kReclaim);
+    if (overused(q) || starving[q].empty()) continue;
+    const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
+    std::vector<Op> ops;
+    while (job_starving(j) && !pending[j].empty()) {
+      const TaskIx t = pending[j].front();
+      pending[j].erase(pending[j].begin());
+      if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
+      if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
     }
+    commit_evictions(ops, j, EvictKind::kReclaim);
+    queues.push_back(q);  // Behind others that deserve more now.
   }
 }
 

@@ -41,6 +41,9 @@ void Session::gang_evict_for(JobIx j, bool across_queues) {
     if (!across_queues && state_.gang(other.gang).spec.priority >= state_.gang(job.gang).spec.priority) continue;
     add_bundles(v, bundles);
   }
+  if (!action_flag(across_queues ? "gangreclaim" : "gangpreempt", "allowWholeBundle", true)) {
+    std::erase_if(bundles, [](const Bundle& b) { return b.whole; });
+  }
   sort_bundles(bundles, need, j, across_queues);
   keep_evictable(bundles, pending[0], across_queues);
   sort_bundles(bundles, need, j, across_queues);

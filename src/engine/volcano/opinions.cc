@@ -486,12 +486,14 @@ std::vector<TaskIx> Session::pdb_victims(const std::vector<TaskIx>& candidates) 
   return out;
 }
 
-/// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is
-/// therefore not a veto but a question to the next tier.
+/// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is therefore not a
+/// veto but a question to the next tier, provided nobody before has named a victim: what was named and struck
+/// out again stays struck out.
 std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const {
   // Volcano's plugins see them in no order at all; in victim order they agree on whom to spare.
   candidates = sort_victims(std::move(candidates), preemptor);
   std::vector<TaskIx> chosen;
+  bool asked = false;  // Somebody has named victims; from then on others only take away, in later tiers too.
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on(reclaiming ? "enableReclaimable" : "enablePreemptable")) continue;
@@ -526,8 +528,9 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
         chosen.clear();
         break;
       }
-      if (chosen.empty()) {
+      if (!asked) {
         chosen = std::move(answer);
+        asked = true;
       } else {
         const std::set<TaskIx> in(answer.begin(), answer.end());
         std::erase_if(chosen, [&](TaskIx t) { return !in.contains(t); });
@@ -579,7 +582,7 @@ bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
                          room.allocatable[ResourceNames::kPods]) {
     return false;
   }
-  return preempting || !needs_between(state_, tasks_[t].pod) || fit_between(state_, tasks_[t].pod, node).ok();
+  return preempting || !needs_between(state_, tasks_[t].pod) || fit_between(state_, tasks_[t].pod, node, &gone_).ok();
 }
 
 /// Nodes with the room now go before nodes with the room soon; then the best score; then the lowest id.
@@ -597,8 +600,8 @@ NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
     if (!predicate(t, n, false)) continue;
     // The room may be there in sum and not as whole (or shareable) devices.
     if (now && fit_room(state_, state_.cls_of(tasks_[t].pod), state_.node(n)).cause == Cause::kDevices) continue;
-    if (!nominated.empty() && state_.node(n).spec.name == nominated) {
-      idle = now;
+    if (now && !nominated.empty() && state_.node(n).spec.name == nominated) {
+      idle = true;
       return n;
     }
     const std::int64_t points = score(t, n);

@@ -61,6 +61,16 @@ std::string Plugin::argument(std::string_view name) const {
   return "";
 }
 
+bool Session::action_flag(std::string_view action, std::string_view key, bool fallback) const {
+  for (const VolcanoAction& a : state_.config().volcano.configurations) {
+    if (a.name != action) continue;
+    for (const auto& [k, v] : a.arguments) {
+      if (k == key && (v == "true" || v == "false")) return v == "true";
+    }
+  }
+  return fallback;
+}
+
 Session::Session(State& state, Memory& memory, Time now) : state_(state), memory_(memory), now_(now), dims_(state.names().size()) {
   for (const auto& tier : state.config().volcano.tiers) {
     auto& plugins = tiers_.emplace_back();
@@ -407,6 +417,7 @@ void Session::do_pipeline(TaskIx ix, NodeId node, bool eviction, std::vector<Op>
 void Session::do_evict(TaskIx ix, std::vector<Op>& ops) {
   Task& task = tasks_[ix];
   set_status(ix, Status::kReleasing);
+  gone_.insert(task.pod);
   rooms_[task.node.index()].releasing += task.request;
   charge(task.job, task.request, false);
   ops.push_back({Op::What::kEvict, ix});
@@ -434,6 +445,7 @@ void Session::discard(std::vector<Op>& ops) {
         task.eviction = false;
         break;
       case Op::What::kEvict:
+        gone_.erase(task.pod);
         room.releasing -= task.request;
         charge(task.job, task.request, true);
         set_status(it->task, Status::kRunning);

@@ -171,6 +171,10 @@ class Session {
   void backfill();
   void preempt();
   bool preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops);
+  bool preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>& ops);
+  [[nodiscard]] std::vector<TaskIx> preemptees(TaskIx preemptor, NodeId node, bool same_job) const;
+  [[nodiscard]] bool fits_there(TaskIx preemptor, NodeId node) const;
+  [[nodiscard]] bool action_flag(std::string_view action, std::string_view key, bool fallback) const;
   [[nodiscard]] bool may_preempt(TaskIx preemptor) const;
   [[nodiscard]] std::vector<TaskIx> pending_tasks(JobIx job) const;
   void reclaim();
@@ -273,6 +277,7 @@ class Session {
   Amounts overcommit_idle_;
   Amounts overcommit_inqueue_;
   std::vector<TaskIx> bound_now_;
+  std::set<PodId> gone_;              ///< Evicted in this session.
   std::set<std::string> still_waiting_;
 };
 
