@@ -29,7 +29,7 @@ void Services::start() {
 Result<void> Services::allocate(const Resource& resource, json::Value& object, const json::Value& live) {
   if (!is_service(resource)) return {};
   if (live.is_object() && json::equal(json::at(object, "spec"), json::at(live, "spec"))) return {};
-  const std::string_view type = json::as_string(json::at(object, "spec", "type"), "ClusterIP");
+  const std::string type{json::as_string(json::at(object, "spec", "type"), "ClusterIP")};  // a copy: the spec grows below
   if (type == "ExternalName") return {};
   const auto addressed = allocate_address(resource, object, live);
   if (!addressed) return addressed;
