@@ -111,8 +111,8 @@ int run_as_kubectl(Console& console, const std::vector<std::string>& words) {
     console.err(fmt::format("error: {}; as kubectl this program knows only: kubectl exec POD [-c CONTAINER] [-it] -- COMMAND\n", values ? "no such command" : values.error().message));
     return 1;
   }
-  auto& loop = *new net::Loop();
-  auto& session = *new Session(loop, console);
+  static auto& loop = *new net::Loop();  // static, so that it is in use until the end and no leak
+  static auto& session = *new Session(loop, console);
   session.program = "kubectl";
   session.ns_given = values->given("namespace");
   if (session.ns_given) session.ns = values->text("namespace");
@@ -229,8 +229,8 @@ int run(int argc, char** argv) {
 
   // Watches and a thread that reads the terminal may still hang in the loop when the command is done; the end
   // of the process ends them, so the loop and the session are left as they are.
-  auto& loop = *new net::Loop();
-  auto& session = *new Session(loop, console);
+  static auto& loop = *new net::Loop();  // static, so that it is in use until the end and no leak
+  static auto& session = *new Session(loop, console);
   session.program = program;
   session.config = read_arena_config();
   session.ns_given = values->given("namespace");
