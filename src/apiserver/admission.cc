@@ -20,8 +20,8 @@ namespace {
 constexpr std::string_view kTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 json::Value token_volume(const std::string& name) {
-  json::Value volume = {
-      {"name", name},
+  static const json::Value kVolume = {
+      {"name", ""},
       {"projected",
        {{"sources",
          json::Array{
@@ -30,6 +30,8 @@ json::Value token_volume(const std::string& name) {
              json::Value{{"downwardAPI",
                           {{"items", json::Array{json::Value{{"path", "namespace"}, {"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}}}}}}}}},
         {"defaultMode", 420}}}};
+  json::Value volume = kVolume;
+  volume.get_object()["name"] = name;
   return volume;
 }
 
@@ -56,6 +58,14 @@ bool tolerates(const json::Value& pod, std::string_view key) {
   return false;
 }
 
+/// Kubernetes' struct prints these always; nobody owns them.
+void complete_event(json::Value& event) {
+  json::Object& members = event.get_object();
+  for (const std::string_view key : {"eventTime", "firstTimestamp", "lastTimestamp"}) members.emplace(key, nullptr);
+  for (const std::string_view key : {"reportingComponent", "reportingInstance"}) members.emplace(key, "");
+  members.emplace("source", json::Object());
+}
+
 }  // namespace
 
 Task<Result<void>> Admission::create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings) {
@@ -73,6 +83,7 @@ Task<Result<void>> Admission::create(const Resource& resource, const std::string
     json::make(object, {"status", "qosClass"}) = kube::qos_class(object);
     co_return limited;
   }
+  if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
   if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") co_return group_priority(resource, object);
   if (resource.storage == "persistentvolumeclaims") co_return claim(resource, object);
   if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io") co_return core_.crds->admit(object);

@@ -323,7 +323,8 @@ std::optional<net::Response> Discovery::answer(const net::Request& request, cons
   }
   if (parts.size() == 3 && parts[0] == "apis") {
     const GroupVersion* found = core_.resources.find_group_version(parts[1], parts[2]);
-    return found != nullptr ? resources(*found) : text_response(404, "404 page not found\n");
+    if (found != nullptr) return resources(*found);
+    return core_.resources.has_group(parts[1]) ? error_response(no_such_path()) : text_response(404, "404 page not found\n");
   }
   if (parts.empty()) {
     json::Array paths = {"/api", "/api/v1", "/apis"};

@@ -35,8 +35,12 @@ void GarbageCollector::enqueue(Ref ref) {
 
 void GarbageCollector::observe(Collection& collection, const Change& change) {
   if (collection.storage() == "events") return;  // they own nothing and nothing owns them
-  const Ref ref{collection.storage(), change.after->key};
   const json::Value& after = change.after->object;
+  const auto owners = [](const json::Value& object) -> const json::Value& { return json::at(object, "metadata", "ownerReferences"); };
+  const bool owners_changed = !change.before || !json::equal(owners(change.before->object), owners(after));
+  // Nearly every change: the same object with the same owners, and here to stay.
+  if (!owners_changed && !change.deleted && !kube::is_deleting(after) && kube::uid_of(change.before->object) == kube::uid_of(after)) return;
+  const Ref ref{collection.storage(), change.after->key};
   if (change.before) index(ref, change.before->object, false);
   if (change.deleted) {
     const std::string uid(kube::uid_of(after));
@@ -44,7 +48,7 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
       for (const Ref& dependent : found->second) enqueue(dependent);
     }
     // Owners that wait in the foreground for this one look again.
-    for (const json::Value& owner : json::as_array(json::at(after, "metadata", "ownerReferences"))) {
+    for (const json::Value& owner : json::as_array(owners(after))) {
       const auto found = by_uid_.find(json::text(json::at(owner, "uid")));
       if (found != by_uid_.end()) enqueue(found->second);
     }
@@ -52,10 +56,8 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
   }
   index(ref, after, true);
   const bool deleting = kube::is_deleting(after);
-  const bool owned = !json::as_array(json::at(after, "metadata", "ownerReferences")).empty();
+  const bool owned = !json::as_array(owners(after)).empty();
   const bool ours = deleting && (has_finalizer(after, "foregroundDeletion") || has_finalizer(after, "orphan"));
-  const bool owners_changed =
-      !change.before || !json::equal(json::at(change.before->object, "metadata", "ownerReferences"), json::at(after, "metadata", "ownerReferences"));
   if (ours || (owned && owners_changed)) enqueue(ref);
 }
 

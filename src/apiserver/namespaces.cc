@@ -87,12 +87,13 @@ void Namespaces::observe(Collection& collection, const Change& change) {
   }
 }
 
-void Namespaces::resume() {
-  for (const auto& [ns, stored] : core_.image.collection("namespaces").objects()) {
-    if (kube::is_deleting(stored->object)) {
-      if (terminating_.insert(ns).second) core_.env.spawn(terminate(ns));
-    } else {
-      core_.env.spawn(provision(ns));
+Task<void> Namespaces::resume() {
+  const auto objects = core_.image.collection("namespaces").objects();
+  for (const auto& [ns, stored] : objects) {
+    if (!kube::is_deleting(stored->object)) {
+      co_await ensure_contents(ns);
+    } else if (terminating_.insert(ns).second) {
+      core_.env.spawn(terminate(ns));
     }
   }
 }

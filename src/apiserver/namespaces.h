@@ -39,7 +39,7 @@ class Namespaces {
 
   void observe(Collection& collection, const Change& change);
   /// Takes up what a stopped server left half done.
-  void resume();
+  Task<void> resume();
 
  private:
   Task<void> provision(std::string ns);

@@ -60,7 +60,7 @@ Task<Result<void>> Server::start() {
   });
   const auto made = co_await bootstrap(core);
   if (!made) co_return made;
-  core.namespaces->resume();
+  co_await core.namespaces->resume();
   core.protection->start();
   core.events->start();
   core.ready = true;

@@ -359,7 +359,7 @@ class RestClient final : public Client {
   /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again then.
   Task<Result<json::Value>> send(std::string method, std::string target, json::Value body, std::string_view content_type,
                                  Answer wanted = Answer::kObject) {
-    const auto what = fmt::format("{} {}", method, target);
+    const auto what = [&] { return fmt::format("{} {}", method, target); };
     bool renewed = false;
     std::string text;
     ObjectPtr value;
@@ -383,14 +383,14 @@ class RestClient final : public Client {
         auto parsed = json::parse(response->body);
         if (parsed) co_return std::move(*parsed);
         if (!is_json(*response)) co_return json::Value(response->body);  // /healthz and the like answer text
-        co_return fail(Code::kInternal, fmt::format("{}: the answer is not JSON: {}", what, parsed.error().message));
+        co_return fail(Code::kInternal, fmt::format("{}: the answer is not JSON: {}", what(), parsed.error().message));
       }
       if (response->status == 401 && !renewed && can_renew()) {
         renewed = true;
         co_await renew_token(/*refused=*/true);
         continue;
       }
-      auto error = error_of(response->status, response->body, what);
+      auto error = error_of(response->status, response->body, what());
       const auto wait_s = retry_after_s(*response);
       if (error.retry_after_s == 0) error.retry_after_s = static_cast<int>(std::min<std::int64_t>(wait_s, 3600));
       const bool busy = response->status == 429 || response->status >= 500;

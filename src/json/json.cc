@@ -6,6 +6,7 @@
 #include <boost/json/src.hpp>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -120,62 +121,105 @@ void write(std::string& out, const Value& value, int indent) {
 /// on text that has already parsed.
 class DuplicateKeys {
  public:
-  DuplicateKeys(std::string_view text, std::vector<std::string>* found) : text_(text), found_(found) { value(""); }
+  DuplicateKeys(std::string_view text, std::vector<std::string>* found) : text_(text), found_(found) { value(); }
 
  private:
+  /// Where the scan is: in the member of an object, or at an item of an array.
+  struct Step {
+    std::string_view key;
+    int index;  // of an item; -1 for a member
+  };
+
   void space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
   }
-  std::string string() {
-    const std::size_t first = at_++;
+  /// What stands between the quotes, as it stands there.
+  std::string_view string() {
+    const std::size_t first = ++at_;
     while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
-    ++at_;
-    boost::system::error_code failure;
-    const Value key = boost::json::parse(boost::json::string_view(text_.data() + first, at_ - first), failure);
-    return key.is_string() ? std::string(key.get_string()) : std::string();
+    return text_.substr(first, at_++ - first);
   }
-  void value(const std::string& path) {
+  /// The key itself; nearly none is written with escapes.
+  std::string_view key() {
+    const std::string_view raw = string();
+    if (raw.find('\\') == std::string_view::npos) return raw;
+    boost::system::error_code failure;
+    const Value parsed = boost::json::parse(boost::json::string_view(raw.data() - 1, raw.size() + 2), failure);
+    return unescaped_.emplace_back(parsed.is_string() ? std::string(parsed.get_string()) : std::string());
+  }
+  [[nodiscard]] std::string path() const {
+    std::string out;
+    for (const Step& step : steps_) {
+      if (step.index >= 0) out += fmt::format("[{}]", step.index);
+      else out.append(out.empty() ? "" : ".").append(step.key);
+    }
+    return out;
+  }
+
+  void value() {
     space();
     if (at_ >= text_.size()) return;
     if (text_[at_] == '{') {
-      object(path);
+      object();
     } else if (text_[at_] == '[') {
-      ++at_;
-      for (int i = 0; at_ < text_.size(); ++i) {
-        space();
-        if (text_[at_] == ']') break;
-        value(fmt::format("{}[{}]", path, i));
-        space();
-        if (text_[at_] == ',') ++at_;
-      }
-      ++at_;
+      array();
     } else if (text_[at_] == '"') {
       string();
     } else {
       while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}' && text_[at_] != ']') ++at_;
     }
   }
-  void object(const std::string& path) {
+  void array() {
     ++at_;
-    std::set<std::string> seen;
+    for (int i = 0; at_ < text_.size(); ++i) {
+      space();
+      if (text_[at_] == ']') break;
+      steps_.push_back({"", i});
+      value();
+      steps_.pop_back();
+      space();
+      if (text_[at_] == ',') ++at_;
+    }
+    ++at_;
+  }
+  void object() {
+    ++at_;
+    const std::size_t first = keys_.size();  // those of the objects around stand before
+    std::set<std::string_view> many;         // a long object is not searched key by key
     while (at_ < text_.size()) {
       space();
       if (text_[at_] == '}') break;
-      const std::string key = string();
-      const std::string here = path.empty() ? key : path + "." + key;
-      if (!seen.insert(key).second) found_->push_back(here);
+      const std::string_view name = key();
+      steps_.push_back({name, -1});
+      if (!note(name, first, many)) found_->push_back(path());
       space();
       ++at_;  // ':'
-      value(here);
+      value();
+      steps_.pop_back();
       space();
       if (at_ < text_.size() && text_[at_] == ',') ++at_;
     }
+    keys_.resize(first);
     ++at_;
+  }
+  /// False for a key that this object has had.
+  bool note(std::string_view name, std::size_t first, std::set<std::string_view>& many) {
+    constexpr std::size_t kFew = 24;
+    if (keys_.size() - first >= kFew) {
+      if (many.empty()) many.insert(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end());
+      return many.insert(name).second;
+    }
+    const bool fresh = std::find(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end(), name) == keys_.end();
+    if (fresh) keys_.push_back(name);
+    return fresh;
   }
 
   std::string_view text_;
   std::vector<std::string>* found_;
   std::size_t at_ = 0;
+  std::vector<Step> steps_;
+  std::vector<std::string_view> keys_;
+  std::deque<std::string> unescaped_;  // keys_ and steps_ point here
 };
 
 double as_double(const Value& value) {

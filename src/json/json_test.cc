@@ -1,5 +1,6 @@
 #include "json/json.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace muster::json {
@@ -21,6 +22,14 @@ TEST(Json, NamesDuplicateKeys) {
   std::vector<std::string> found;
   ASSERT_TRUE(parse(R"({"a":{"b":1,"b":2},"l":[{"x":"}","x":1}]})", &found));
   EXPECT_EQ(found, (std::vector<std::string>{"a.b", "l[0].x"}));
+  found.clear();
+  ASSERT_TRUE(parse(R"([{"a\"b":1,"a\u0022b":{"c":[[{"d":1}],{"d":2,"e":3,"d":4}]}}])", &found));
+  EXPECT_EQ(found, (std::vector<std::string>{"[0].a\"b", "[0].a\"b.c[1].d"}));
+  std::string many = "{";
+  for (int i = 0; i < 100; ++i) many += fmt::format("\"k{}\":{{\"x\":1}},", i);
+  found.clear();
+  ASSERT_TRUE(parse(many + R"("k3":1,"k99":2,"k100":3})", &found));
+  EXPECT_EQ(found, (std::vector<std::string>{"k3", "k99"}));
 }
 
 TEST(MergePatch, Rfc7386) {

@@ -138,6 +138,27 @@ CrdVersion version_of(const Crd& crd, const Value& spec, const Value& version) {
   return out;
 }
 
+/// A default must be what the schema itself would take, and nothing that it would prune.
+void validate_default(const Value& schema, const std::string& field, int depth, Causes& causes) {
+  const Value& wish = json::at(schema, "default");
+  if (wish.is_null()) return;
+  const SchemaNode node(schema, false, depth);
+  Value pruned = wish;
+  std::vector<std::string> unknown;
+  node.prune(pruned, "", &unknown);
+  if (!unknown.empty()) {
+    causes.invalid(field + ".default", json::dump(wish), "must not have unknown fields");
+    return;
+  }
+  Causes problems;
+  node.validate(wish, "", problems);
+  for (Cause& problem : problems.take()) {
+    const bool whole = problem.field.empty() || problem.field == "<nil>";
+    problem.field = whole ? field + ".default" : field + ".default." + problem.field;
+    causes.add(std::move(problem));
+  }
+}
+
 /// The rules of a structural schema, as far as breaking them would make pruning or validation ambiguous.
 void validate_schema(const Value& schema, const std::string& field, bool root, int depth, Causes& causes) {
   if (depth > kDepthMax) {
@@ -146,7 +167,8 @@ void validate_schema(const Value& schema, const std::string& field, bool root, i
   }
   const std::string_view type = json::as_string(json::at(schema, "type"));
   const bool any = json::as_bool(json::at(schema, "x-kubernetes-int-or-string")) || json::as_bool(json::at(schema, "x-kubernetes-preserve-unknown-fields"));
-  if (root && type != "object") causes.invalid(field + ".type", quoted(type), "must be object at the root");
+  if (root && type.empty()) causes.required(field + ".type", "must not be empty at the root");
+  else if (root && type != "object") causes.invalid(field + ".type", quoted(type), "must be object at the root");
   else if (type.empty() && !any) causes.required(field + ".type", "must not be empty for specified object fields");
   static const std::set<std::string_view> kTypes = {"", "array", "boolean", "integer", "number", "object", "string"};
   if (!kTypes.contains(type)) causes.not_supported(field + ".type", type, {"array", "boolean", "integer", "number", "object", "string"});
@@ -159,6 +181,7 @@ void validate_schema(const Value& schema, const std::string& field, bool root, i
       causes.required(field + ".x-kubernetes-list-map-keys", "must not be empty if x-kubernetes-list-type is map");
     }
   }
+  validate_default(schema, field, depth, causes);
   if (json::as_bool(json::at(schema, "uniqueItems"))) causes.forbidden(field + ".uniqueItems", "uniqueItems cannot be set to true since the runtime complexity becomes quadratic");
   for (const auto& property : json::as_object(json::at(schema, "properties"))) {
     const std::string here = fmt::format("{}.properties[{}]", field, std::string_view(property.key()));
@@ -227,6 +250,7 @@ void validate_crd(const Value& object, Causes& causes) {
   const std::string group = json::text(json::at(spec, "group"));
   const std::string plural = json::text(json::at(names, "plural"));
   const std::string name(name_of(object));
+  causes.check("metadata.name", name, check_dns_subdomain(name));
   if (name != plural + "." + group) causes.invalid("metadata.name", quoted(name), "must be spec.names.plural+\".\"+spec.group");
   if (group.empty()) causes.required("spec.group");
   else if (split(group, '.').size() < 2) causes.invalid("spec.group", quoted(group), "should be a domain with at least one dot");

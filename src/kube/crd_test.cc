@@ -188,6 +188,12 @@ TEST(Crd, InvalidOnesSayWhy) {
        "spec.validation.openAPIV3Schema.properties[spec].type"},
       {"bad pattern", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: string, pattern: '('}}}}}]}}",
        "spec.validation.openAPIV3Schema.properties[spec].pattern"},
+      {"default of another type", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: integer, default: x}}}}}]}}",
+       "spec.validation.openAPIV3Schema.properties[spec].default"},
+      {"default wrong inside", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, default: {b: x}, properties: {b: {type: integer}}}}}}}]}}",
+       "spec.validation.openAPIV3Schema.properties[spec].default.b"},
+      {"default that would be pruned", "{metadata: {name: ws.ex.io}, spec: {group: ex.io, scope: Cluster, names: {plural: ws, kind: W}, versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, default: {c: 1}, properties: {b: {type: integer}}}}}}}]}}",
+       "spec.validation.openAPIV3Schema.properties[spec].default"},
   };
   for (const auto& one : cases) {
     const auto crd = parse_crd(parsed(one.object));

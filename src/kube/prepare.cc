@@ -156,6 +156,9 @@ void prepare_create(const Gvk& gvk, json::Value& object, Time now) {
       finalizers.get_array().emplace_back("kubernetes");
     }
   }
+  if (gvk.group.empty() && gvk.kind == "Pod" && json::as_int(json::at(object, "spec", "terminationGracePeriodSeconds")) < 0) {
+    json::make(object, {"spec", "terminationGracePeriodSeconds"}) = 1;
+  }
   if (gvk.group == "batch" && gvk.kind == "Job") generate_job_selector(object);
   if (gvk.group == "apps" && gvk.kind == "DaemonSet") count_template(object, 1);
   if (gvk.group == "scheduling.k8s.io") prepare_workload(gvk, object);

@@ -269,9 +269,13 @@ void validate_event(const Value& object, bool new_api, Causes& causes) {
     causes.invalid(field, quoted(space), "does not match event.namespace");
   }
   if (!new_api) return;
+  const std::string_view type = json::as_string(json::at(object, "type"));
+  const bool known = type == "Normal" || type == "Warning";
   if (json::is_empty(json::at(object, "eventTime"))) {
     causes.required("eventTime");
-    return;  // an event of old, to which the rest does not apply
+    // An event of old, to which the rest does not apply.
+    if (!known) causes.invalid("type", "\"\"", fmt::format("has invalid value: {}", type));
+    return;
   }
   const std::string_view controller = json::as_string(json::at(object, "reportingController"));
   if (controller.empty()) causes.required("reportingController");
@@ -279,8 +283,7 @@ void validate_event(const Value& object, bool new_api, Causes& causes) {
   if (json::is_empty(json::at(object, "reportingInstance"))) causes.required("reportingInstance");
   if (json::is_empty(json::at(object, "action"))) causes.required("action");
   if (json::is_empty(json::at(object, "reason"))) causes.required("reason");
-  const std::string_view type = json::as_string(json::at(object, "type"));
-  if (type != "Normal" && type != "Warning") causes.invalid("type", "\"\"", fmt::format("has invalid value: {}", type));
+  if (!known) causes.invalid("type", "\"\"", fmt::format("has invalid value: {}", type));
   if (json::as_string(json::at(object, "note")).size() > 1024) causes.invalid("note", quoted(json::as_string(json::at(object, "note"))), "can have at most 1024 characters");
 }
 

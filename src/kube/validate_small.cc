@@ -108,7 +108,7 @@ void validate_endpoint_slice(const Value& object, Causes& causes) {
 void validate_autoscaler(const Value& object, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   const Value& most = json::at(spec, "maxReplicas");
-  if (json::as_int(most) < 1) causes.invalid("spec.maxReplicas", json::dump(most.is_null() ? Value(0) : most), "must be greater than 0");
+  if (json::as_int(most) < 0) causes.invalid("spec.maxReplicas", json::dump(most), "must be greater than 0");
   if (json::as_int(most) < json::as_int(json::at(spec, "minReplicas"), 1)) {
     causes.invalid("spec.maxReplicas", json::dump(most.is_null() ? Value(0) : most), "must be greater than or equal to `minReplicas`");
   }
@@ -118,6 +118,7 @@ void validate_autoscaler(const Value& object, Causes& causes) {
   if (json::as_string(json::at(spec, "scaleTargetRef", "apiVersion")).empty()) {
     causes.invalid("spec.scaleTargetRef.apiVersion", "\"\"", "apiVersion must specify API group");
   }
+  if (json::as_int(most) == 0) causes.required("spec.maxReplicas");
 }
 
 void validate_int_or_percent(const Value& value, const std::string& field, Causes& causes) {

@@ -38,7 +38,7 @@ void selector_matches_template(const Gvk& gvk, const Value& spec, Causes& causes
   }
   const auto parsed = LabelSelector::from_object(selector);
   if (!parsed) {
-    causes.invalid("spec.selector", json::dump(selector), gvk.kind == "StatefulSet" ? "" : "invalid label selector");
+    if (gvk.kind != "DaemonSet") causes.invalid("spec.selector", json::dump(selector), gvk.kind == "StatefulSet" ? "" : "invalid label selector");
   } else if (!parsed->matches(json::as_object(labels))) {
     mismatch();
   }
@@ -135,8 +135,7 @@ void validate_job_spec(const Value& spec, const std::string& field, bool selecto
   if (selector && json::at(spec, "selector").is_null()) causes.required(field + ".selector");
   validate_template(spec, field + ".template", causes);
   const Value& restart = json::at(spec, "template", "spec", "restartPolicy");
-  const bool whole = !json::as_array(json::at(spec, "template", "spec", "containers")).empty();
-  if (whole && (json::as_string(restart) == "Always" || json::as_string(restart).empty())) {
+  if (json::as_string(restart) == "Always" || json::as_string(restart).empty()) {
     causes.add({"FieldValueRequired", "Required value: valid values: \"OnFailure\", \"Never\"", field + ".template.spec.restartPolicy"});
   }
 }

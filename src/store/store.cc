@@ -147,10 +147,13 @@ class Writer {
   }
 
   Result<void> put(const Write& write, std::int64_t compacted) {
-    auto found = find_.bind(1, std::string_view(write.key)).step();
-    const auto superseded = found && *found ? find_.integer(0) : 0;
-    find_.reset();
-    if (!found) return tl::unexpected(std::move(found.error()));
+    std::int64_t superseded = 0;
+    if (compacted > 0) {  // before the first compaction no row is one to forget
+      auto found = find_.bind(1, std::string_view(write.key)).step();
+      superseded = found && *found ? find_.integer(0) : 0;
+      find_.reset();
+      if (!found) return tl::unexpected(std::move(found.error()));
+    }
     const auto revision = static_cast<std::int64_t>(write.revision);
     auto done = insert_.bind(1, revision).bind(2, std::string_view(write.key)).bind(3, write.deleted ? 1 : 0).bind_blob(4, *write.value).run();
     if (!done) return done;

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
-from checks import CHECKS, MORE  # noqa: E402
+from checks import CHECKS  # noqa: E402
 
 NS = "demo"
 
@@ -91,7 +91,6 @@ def main():
     arguments.add_argument("--kubectl", default="1.37,1.20")
     arguments.add_argument("--only", default="")
     arguments.add_argument("--verbose", action="store_true")
-    arguments.add_argument("--more", action="store_true", help="also the checks of the second list")
     options = arguments.parse_args()
     if not real_kubernetes.available():
         print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
@@ -108,7 +107,7 @@ def main():
             for server in servers:
                 run(server, path, f"create ns {NS}")
                 run(server, path, "wait --for=jsonpath={{.metadata.name}}=default sa/default --timeout=20s")
-            for name, lines in CHECKS + (MORE if options.more else []):
+            for name, lines in CHECKS:
                 wrong = []
                 for line in lines:
                     answers = [normal(run(server, path, line)) for server in servers]

@@ -91,10 +91,6 @@ CHECKS = [
                 "json POST /api/v1/namespaces/{ns}/pods {{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{\"priorityClassName\":\"nosuch\",\"containers\":[{{\"name\":\"a\",\"image\":\"b\"}}]}}}}",
                 "json POST /api/v1/namespaces/{ns}/pods {{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{\"serviceAccountName\":\"nosuch\",\"containers\":[{{\"name\":\"a\",\"image\":\"b\"}}]}}}}"]),
     ("69 delete namespace", ["create ns going", "create cm inside -n going", "delete ns going", "get ns going"]),
-]
-
-# Run with --more: checks that have not yet been read beside the real server line by line.
-MORE = [
     ("3 api-resources", ["api-resources --api-group=batch", "api-resources --api-group=apps --no-headers", "api-resources --api-group=policy -o name",
                          "api-resources --api-group=coordination.k8s.io --verbs=watch"]),
     ("4 group versions", ["get --raw /apis/batch", "get --raw /apis/apps", "get --raw /apis/nosuch"]),
