@@ -264,6 +264,13 @@ def names_of_a_headless_service_follow_its_pods(c):
 
 
 @check
+def pods_have_one_address_and_loopback(c):
+    # No IPv6 addresses on links: each pod would tell all others of its own.
+    text = output(c, "addresses", "cut -d' ' -f6- /proc/net/if_inet6 | tr -d ' '; ip -o -4 addr show scope global | wc -l; python3 -c \"import socket; s=socket.socket(socket.AF_INET6); s.bind(('::1',0))\"")
+    equal(text.split(), ["lo", "1"])
+
+
+@check
 def pods_reach_beyond_the_machine(c):
     if not shutil.which("iptables") or not shutil.which("ip"):
         raise Skipped("no iptables")
