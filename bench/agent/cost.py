@@ -3,6 +3,7 @@
 A control group counts everything that is started below it, however short-lived, so other work on the machine does not disturb
 the figures; only kernel threads (removal of network namespaces, mostly) are the whole machine's.
 """
+import atexit
 import os
 import pathlib
 import resource
@@ -51,8 +52,18 @@ class Group:
             for home in homes:
                 home.mkdir()
             (homes[-1] / "cgroup.procs").write_text(str(os.getpid()))
+            atexit.register(self._leave, homes)
         except (OSError, UnboundLocalError):
             self.path = None
+
+    @staticmethod
+    def _leave(homes):
+        try:
+            (homes[0].parent / "cgroup.procs").write_text(str(os.getpid()))
+            for home in reversed(homes):
+                home.rmdir()
+        except OSError as error:  # something still runs in it
+            print(f"control group stays: {error}")
 
     def used_s(self):
         if self.path is None:
