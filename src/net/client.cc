@@ -183,11 +183,16 @@ std::string head_of(const Shared& shared, const Request& request) {
   return head;
 }
 
+constexpr std::string_view kUnsafe("\r\n\0", 3);
+
+bool is_safe_target(std::string_view target) {
+  return target.find_first_of(kUnsafe) == std::string_view::npos && target.find(' ') == std::string_view::npos && target.starts_with('/');
+}
+
 /// A request that could smuggle another one is refused before anything is sent.
 Result<void> check_request(const Request& request) {
-  const auto unsafe = std::string_view("\r\n\0", 3);
-  const auto bad = [&](std::string_view text) { return text.find_first_of(unsafe) != std::string_view::npos; };
-  if (bad(request.method) || bad(request.target) || request.target.find(' ') != std::string::npos || !request.target.starts_with('/')) {
+  const auto bad = [&](std::string_view text) { return text.find_first_of(kUnsafe) != std::string_view::npos; };
+  if (bad(request.method) || !is_safe_target(request.target)) {
     return fail(Code::kBadRequest, fmt::format("request target {} is not valid", quoted(request.target)));
   }
   for (const auto& [name, value] : request.headers.fields()) {
@@ -216,6 +221,9 @@ class Reader {
     if (got.error) co_return got.error;
     got_any_ = true;
     in_.append(chunk_.get(), got.bytes);
+    // Each event of a watch is a record of its own; all that have come are taken together. An error is met again by the next read.
+    const auto more = stream.read_now(asio::mutable_buffer(chunk_.get(), kReadBytes));
+    in_.append(chunk_.get(), more.bytes);
     error = feed(parser);
     co_return error;
   }
@@ -287,7 +295,7 @@ class SocketResponseStream final : public ResponseStream {
   Headers headers_;
 };
 
-class SocketClient final : public Client {
+class SocketClient final : public Client, public Submitter {
  public:
   explicit SocketClient(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   ~SocketClient() override {
@@ -297,7 +305,21 @@ class SocketClient final : public Client {
   }
 
   Task<Result<Response>> request(Request request) override {
-    const auto shared = shared_;
+    auto answer = co_await request_of(shared_, std::move(request));
+    co_return answer;
+  }
+
+  static Task<void> submit_slowly(std::shared_ptr<Shared> shared, std::shared_ptr<const CommonHead> head, std::string target, std::string body, Done done) {
+    Request request;
+    request.method = head->method;
+    request.headers = head->headers;
+    request.target = std::move(target);
+    request.body = std::move(body);
+    auto answer = co_await request_of(std::move(shared), std::move(request));
+    done(std::move(answer));
+  }
+
+  static Task<Result<Response>> request_of(std::shared_ptr<Shared> shared, Request request) {
     const auto safe = check_request(request);
     if (!safe) co_return tl::unexpected(safe.error());
     // A request that a dying connection had not begun, or that changes nothing, is put to another one.
@@ -331,6 +353,22 @@ class SocketClient final : public Client {
     bool began = false;
     auto response = co_await exchange(shared, std::move(*fresh), request, began);
     co_return response;
+  }
+
+  void submit(std::shared_ptr<const CommonHead> head, std::string target, std::string body, Done done) override {
+    for (const auto& connection : shared_->multiplexed) {
+      if (!shared_->may_multiplex || !is_safe_target(target)) break;
+      if (connection->room() == 0) continue;
+      // Kept for the case that the server has not looked at it.
+      const auto again = std::make_shared<std::pair<std::string, std::string>>(target, body);
+      connection->submit(head, target, std::move(body), shared_->options.request_timeout,
+                         [shared = shared_, head, again, done = std::move(done)](Result<Response> answer, bool untouched) mutable {
+                           if (answer || !untouched) return done(std::move(answer));
+                           shared->loop.spawn(submit_slowly(shared, std::move(head), std::move(again->first), std::move(again->second), std::move(done)));
+                         });
+      return;
+    }
+    shared_->loop.spawn(submit_slowly(shared_, std::move(head), std::move(target), std::move(body), std::move(done)));
   }
 
   Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request) override {

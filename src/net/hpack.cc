@@ -33,24 +33,79 @@ constexpr std::array<std::uint8_t, 256> kCodeBits{
     20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26};
 constexpr std::size_t kBitsMax = 30;
 
-/// For each length: the first code of it, how many there are, and where their bytes begin in `order`.
-struct Codes {
-  std::array<std::uint32_t, kBitsMax + 1> first{}, count{}, begin{};
-  std::array<std::uint8_t, 256> order{};
+/// The code as a machine that takes four bits a step. A state is an inner node of the code's tree; as no code is shorter than five
+/// bits, a step ends at most one byte. An answer of the API server brings a new identifier of 36 characters, so this is not rare.
+class HuffmanMachine {
+ public:
+  struct Step {
+    std::uint16_t next = 0;
+    std::uint8_t byte = 0;
+    bool emits = false;
+    bool fails = false;
+  };
 
-  Codes() {
-    std::uint32_t code = 0, place = 0;
+  HuffmanMachine() {
+    std::uint32_t code = 0;
     for (std::size_t bits = 1; bits <= kBitsMax; ++bits) {
       code <<= 1;
-      first[bits] = code;
-      begin[bits] = place;
       for (std::size_t byte = 0; byte < 256; ++byte) {
-        if (kCodeBits[byte] == bits) order[place++] = static_cast<std::uint8_t>(byte);
+        if (kCodeBits[byte] == bits) add(code++, bits, static_cast<std::uint8_t>(byte));
       }
-      count[bits] = place - begin[bits];
-      code += count[bits];
+    }
+    steps_.resize(nodes_.size());
+    for (std::size_t node = 0; node < nodes_.size(); ++node) {
+      for (std::uint32_t nibble = 0; nibble < 16; ++nibble) steps_[node][nibble] = walk(node, nibble);
+    }
+    // What is left at the end is padding: fewer than eight ones.
+    ends_.resize(nodes_.size());
+    int node = 0;
+    for (int ones = 0; ones < 8 && node >= 0; ++ones, node = nodes_[static_cast<std::size_t>(node)][1]) ends_[static_cast<std::size_t>(node)] = true;
+  }
+
+  [[nodiscard]] const Step& step(std::uint16_t state, unsigned nibble) const { return steps_[state][nibble]; }
+  [[nodiscard]] bool may_end(std::uint16_t state) const { return ends_[state]; }
+
+ private:
+  // A child: another node, nothing (the end-of-string symbol, which must not occur), or -2 - byte.
+  static constexpr int kNone = -1;
+
+  void add(std::uint32_t code, std::size_t bits, std::uint8_t byte) {
+    std::size_t node = 0;
+    for (std::size_t left = bits; left-- > 0;) {
+      const std::size_t side = code >> left & 1U;
+      if (left == 0) {
+        nodes_[node][side] = -2 - byte;
+        return;
+      }
+      if (nodes_[node][side] == kNone) {
+        nodes_[node][side] = static_cast<int>(nodes_.size());
+        nodes_.push_back({kNone, kNone});
+      }
+      node = static_cast<std::size_t>(nodes_[node][side]);
     }
   }
+
+  [[nodiscard]] Step walk(std::size_t node, std::uint32_t nibble) const {
+    Step step;
+    for (int bit = 3; bit >= 0; --bit) {
+      const int child = nodes_[node][nibble >> bit & 1U];
+      if (child == kNone) {
+        step.fails = true;
+        return step;
+      }
+      node = child < 0 ? 0 : static_cast<std::size_t>(child);
+      if (child < 0) {
+        step.emits = true;
+        step.byte = static_cast<std::uint8_t>(-2 - child);
+      }
+    }
+    step.next = static_cast<std::uint16_t>(node);
+    return step;
+  }
+
+  std::vector<std::array<int, 2>> nodes_{{kNone, kNone}};
+  std::vector<std::array<Step, 16>> steps_;
+  std::vector<bool> ends_;
 };
 
 /// Integers fill the low bits of a byte and go on in the following ones, seven bits each.
@@ -100,24 +155,20 @@ std::optional<std::string> take_string(std::string_view& in) {
 }  // namespace
 
 std::optional<std::string> huffman_decode(std::string_view bytes) {
-  static const Codes codes;
+  static const HuffmanMachine machine;
   std::string out;
   out.reserve(bytes.size() * 8 / 5);
-  std::uint32_t code = 0;
-  std::size_t bits = 0;
-  for (const char byte : bytes) {
-    for (int bit = 7; bit >= 0; --bit) {
-      code = code << 1 | (static_cast<unsigned char>(byte) >> bit & 1U);
-      if (++bits > kBitsMax) return std::nullopt;
-      const std::uint32_t offset = code - codes.first[bits];
-      if (code < codes.first[bits] || offset >= codes.count[bits]) continue;
-      out += static_cast<char>(codes.order[codes.begin[bits] + offset]);
-      code = 0;
-      bits = 0;
+  std::uint16_t state = 0;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    for (const unsigned nibble : {unsigned{byte} >> 4U, unsigned{byte} & 15U}) {
+      const auto& step = machine.step(state, nibble);
+      if (step.fails) return std::nullopt;
+      if (step.emits) out += static_cast<char>(step.byte);
+      state = step.next;
     }
   }
-  // What is left is padding: fewer than eight ones.
-  if (bits > 7 || code != (1U << bits) - 1) return std::nullopt;
+  if (!machine.may_end(state)) return std::nullopt;
   return out;
 }
 
@@ -169,6 +220,7 @@ void HpackEncoder::encode(std::string& out, std::string_view name, std::string_v
   if (announce_) {
     put_integer(out, 0x20, 5, table_.bytes_max());
     announce_ = false;
+    ++version_;
   }
   const auto match = table_.match(name, value);
   if (match.field != 0) {
@@ -181,7 +233,9 @@ void HpackEncoder::encode(std::string& out, std::string_view name, std::string_v
   else put_integer(out, 0x00, 4, match.name);
   if (match.name == 0) put_string(out, name);
   put_string(out, value);
-  if (remember) table_.add({std::string(name), std::string(value)});
+  if (!remember) return;
+  table_.add({std::string(name), std::string(value)});
+  ++version_;
 }
 
 void HpackEncoder::limit(std::size_t bytes_max) {
@@ -189,43 +243,49 @@ void HpackEncoder::limit(std::size_t bytes_max) {
   if (bytes_max == table_.bytes_max()) return;
   table_.resize(bytes_max);
   announce_ = true;
+  ++version_;
 }
 
 std::optional<std::vector<HeaderField>> HpackDecoder::decode(std::string_view block) {
-  constexpr std::size_t kTableBytesMax = 4096;  // what we promised in our settings, by not naming another
   std::vector<HeaderField> fields;
+  const bool whole = decode(block, [&](std::string_view name, std::string_view value) { fields.emplace_back(name, value); });
+  if (!whole) return std::nullopt;
+  return fields;
+}
+
+bool HpackDecoder::decode(std::string_view block, const Each& each) {
+  constexpr std::size_t kTableBytesMax = 4096;  // what we promised in our settings, by not naming another
   while (!block.empty()) {
     const auto kind = static_cast<unsigned char>(block.front());
     if ((kind & 0x80) != 0) {
       const auto index = take_integer(block, 7);
       const auto* field = index ? table_.find(*index) : nullptr;
-      if (field == nullptr) return std::nullopt;
-      fields.push_back(*field);
+      if (field == nullptr) return false;
+      each(field->first, field->second);
       continue;
     }
     if ((kind & 0xe0) == 0x20) {
       const auto bytes = take_integer(block, 5);
-      if (!bytes || *bytes > kTableBytesMax) return std::nullopt;
+      if (!bytes || *bytes > kTableBytesMax) return false;
       table_.resize(*bytes);
       continue;
     }
     const bool remember = (kind & 0x40) != 0;
     const auto index = take_integer(block, remember ? 6 : 4);
-    if (!index) return std::nullopt;
+    if (!index) return false;
     std::optional<std::string> name;
     if (*index == 0) {
       name = take_string(block);
     } else if (const auto* field = table_.find(*index)) {
       name = field->first;
     }
-    if (!name) return std::nullopt;
+    if (!name) return false;
     auto value = take_string(block);
-    if (!value) return std::nullopt;
-    HeaderField field{std::move(*name), std::move(*value)};
-    if (remember) table_.add(field);
-    fields.push_back(std::move(field));
+    if (!value) return false;
+    each(*name, *value);
+    if (remember) table_.add({std::move(*name), std::move(*value)});
   }
-  return fields;
+  return true;
 }
 
 }  // namespace muster::net

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,16 +43,22 @@ class HpackEncoder {
   void encode(std::string& out, std::string_view name, std::string_view value, bool remember);
   /// The peer keeps no more than this; said to it with the next field.
   void limit(std::size_t bytes_max);
+  /// The same fields are encoded as the same bytes while this stays the same.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
 
  private:
   HpackTable table_;
   bool announce_ = false;
+  std::uint64_t version_ = 0;
 };
 
 class HpackDecoder {
  public:
   /// All fields of a header block; absent when the block is broken, which ends the connection.
   std::optional<std::vector<HeaderField>> decode(std::string_view block);
+  /// The same, field by field, without a copy of what nobody wants. False when the block is broken.
+  using Each = std::function<void(std::string_view name, std::string_view value)>;
+  bool decode(std::string_view block, const Each& each);
 
  private:
   HpackTable table_;

@@ -46,8 +46,15 @@ void put_number(std::string& out, std::uint32_t value, int bytes) {
   for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
-/// One request under way. Lives in its coroutine; listed by stream number.
+/// While so many answers are due, they are gathered for a moment that grows with their number: the server has work meanwhile, and each
+/// turn of the loop saved is worth more than the request in it.
+constexpr std::size_t kManyCalls = 24;
+constexpr auto kGatherPerCall = std::chrono::microseconds(50);
+constexpr auto kGatherMax = std::chrono::milliseconds(5);
+
+/// One request under way. Lives in its coroutine, or on the heap until `done` has been called; listed by stream number.
 struct Call {
+  std::uint32_t id = 0;
   std::string body;
   std::size_t sent = 0;
   std::int64_t window = 0;
@@ -57,12 +64,13 @@ struct Call {
   bool untouched = false;
   std::optional<Error> error;
   IoOpPtr waiter;
+  Http2Connection::Done done;  // instead of a coroutine
 };
 
 class Connection final : public Http2Connection, public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed)
-      : stream_(std::move(stream)), authority_(std::move(authority)), path_(std::move(path)), freed_(std::move(freed)), timer_(stream_->context()) {}
+      : stream_(std::move(stream)), authority_(std::move(authority)), path_(std::move(path)), freed_(std::move(freed)), timer_(stream_->context()), gather_(stream_->context()) {}
 
   void start() {
     out_ = kPreface;
@@ -87,7 +95,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   Task<Result<Response>> request(Request request, Duration timeout, bool& untouched) override {
     const auto self = shared_from_this();
     Call call;
-    const std::uint32_t id = next_stream_;
+    const std::uint32_t id = call.id = next_stream_;
     next_stream_ += 2;
     call.window = peer_window_;
     call.deadline = Clock::now() + timeout;
@@ -106,7 +114,28 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     co_return std::move(call.response);
   }
 
+  void submit(std::shared_ptr<const CommonHead> head, std::string_view target, std::string body, Duration timeout, Done done) override {
+    auto owned = std::make_unique<Call>();
+    Call& call = *owned;
+    call.id = next_stream_;
+    next_stream_ += 2;
+    call.window = peer_window_;
+    call.deadline = Clock::now() + timeout;
+    call.body = std::move(body);
+    call.done = std::move(done);
+    if (calls_.empty()) heard_ = Clock::now();
+    calls_[call.id] = owned.release();
+    send_common_head(call.id, head, target, call.body.empty());
+    if (!call.body.empty()) send_body(call.id, call);
+  }
+
   void close() override { lost("closed by us"); }
+
+  ~Connection() override {
+    for (auto& [id, call] : calls_) {
+      if (call->done) delete call;
+    }
+  }
 
  private:
   /// Keeps the list right also when the coroutine is destroyed while it waits.
@@ -140,6 +169,50 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     encoder_.encode(block, ":authority", authority_, true);
     encoder_.encode(block, ":path", path_ + request.target, false);
     for (const auto& [name, value] : request.headers.fields()) encoder_.encode(block, to_lower(name), value, true);
+    send_block(id, std::move(block), last);
+  }
+
+  /// A head as it was encoded last, around the target: valid while the encoder's table stays as it is.
+  struct EncodedHead {
+    std::shared_ptr<const CommonHead> head;
+    std::uint64_t version = 0;
+    std::string before, behind;
+  };
+
+  const EncodedHead& encoded(const std::shared_ptr<const CommonHead>& head) {
+    constexpr std::size_t kKeptMax = 8;
+    auto known = std::find_if(heads_.begin(), heads_.end(), [&](const EncodedHead& one) { return one.head == head; });
+    if (known == heads_.end()) {
+      if (heads_.size() >= kKeptMax) heads_.erase(heads_.begin());
+      known = heads_.insert(heads_.end(), {head, 0, "", ""});
+      // What is remembered for the first time is written in full now and as a number from the next time on.
+      known->version = encoder_.version() + 1;
+    }
+    if (known->version == encoder_.version()) return *known;
+    known->before.clear();
+    known->behind.clear();
+    const auto version = encoder_.version();
+    encoder_.encode(known->before, ":method", head->method, true);
+    encoder_.encode(known->before, ":scheme", "https", true);
+    encoder_.encode(known->before, ":authority", authority_, true);
+    for (const auto& [name, value] : head->headers.fields()) encoder_.encode(known->behind, to_lower(name), value, true);
+    known->version = encoder_.version() == version ? version : version - 1;
+    return *known;
+  }
+
+  void send_common_head(std::uint32_t id, const std::shared_ptr<const CommonHead>& head, std::string_view target, bool last) {
+    const EncodedHead& known = encoded(head);
+    std::string block;
+    block.reserve(known.before.size() + known.behind.size() + path_.size() + target.size() + 8);
+    block += known.before;
+    if (path_.empty()) encoder_.encode(block, ":path", target, false);
+    else encoder_.encode(block, ":path", path_ + std::string(target), false);
+    block += known.behind;
+    send_block(id, std::move(block), last);
+  }
+
+  void send_block(std::uint32_t id, std::string block, bool last) {
+    if (block.size() <= peer_frame_max_) return frame(kHeaders, static_cast<std::uint8_t>(kEndHeaders | (last ? kEndStream : 0)), id, block);
     for (bool first = true; first || !block.empty(); first = false) {
       const auto piece = block.substr(0, peer_frame_max_);
       block.erase(0, piece.size());
@@ -203,6 +276,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
       heard_ = Clock::now();
       asked_ = false;
       in.append(chunk.get(), got.bytes);
+      // Each answer is a record of its own; all that have come are taken together. An error is met again by the next read.
+      const auto more = stream_->read_now(asio::mutable_buffer(chunk.get(), kReadBytes));
+      in.append(chunk.get(), more.bytes);
       std::size_t used = 0;
       while (!failed_ && in.size() - used >= kFrameHead) {
         const auto head = std::string_view(in).substr(used, kFrameHead);
@@ -217,6 +293,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
         used += kFrameHead + size;
       }
       in.erase(0, used);
+      if (calls_.size() < kManyCalls || failed_ || more.bytes == kReadBytes) continue;
+      gather_.expires_after(std::min<Clock::duration>(kGatherPerCall * calls_.size(), kGatherMax));
+      (void)co_await gather_.async_wait(kAwaitTuple);
     }
   }
 
@@ -273,7 +352,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!unpad(flags, payload)) return lost("a frame's padding is wrong");
     const auto found = calls_.find(id);
     if (found == calls_.end() || found->second->ended) return;  // given up by us
-    found->second->response.body.append(payload);
+    const bool kept = !found->second->done || found->second->response.status >= 300;
+    if (kept) found->second->response.body.append(payload);
     if (found->second->response.body.size() > kAnswerBytesMax) {
       reset(id, kCancel);
       return finish(*found->second, Error{Code::kInternal, fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
@@ -282,24 +362,27 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   }
 
   void on_block(std::uint8_t flags, std::uint32_t id, std::string_view payload) {
-    std::optional<std::vector<HeaderField>> fields;
+    const auto found = calls_.find(id);
+    Call* const wanted = found == calls_.end() || found->second->ended ? nullptr : found->second;
+    // Read in any case: the table that both sides keep must stay the same.
+    const auto each = [wanted](std::string_view name, std::string_view value) {
+      if (wanted == nullptr) return;
+      if (name == ":status") wanted->response.status = static_cast<int>(parse_int(value).value_or(0));
+      else if (!wanted->done || wanted->response.status >= 300) wanted->response.headers.add(std::string(name), std::string(value));
+    };
+    bool whole = false;
     if (block_.empty() && (flags & kEndHeaders) != 0) {
-      fields = decoder_.decode(payload);
+      whole = decoder_.decode(payload, each);
     } else {
       block_.append(payload);
       if (block_.size() > kHeaderBytesMax) return lost("a header block is too large");
       if ((flags & kEndHeaders) == 0) return;
-      fields = decoder_.decode(block_);
+      whole = decoder_.decode(block_, each);
       block_.clear();
     }
-    if (!fields) return lost("a header block cannot be read");
-    const auto found = calls_.find(id);
-    if (found == calls_.end() || found->second->ended) return;
-    Call& call = *found->second;
-    for (auto& [name, value] : *fields) {
-      if (name == ":status") call.response.status = static_cast<int>(parse_int(value).value_or(0));
-      else call.response.headers.add(std::move(name), std::move(value));
-    }
+    if (!whole) return lost("a header block cannot be read");
+    if (wanted == nullptr) return;
+    Call& call = *wanted;
     // 100 Continue and the like go before the answer.
     if (call.response.status < 200) call.response = Response{};
     if (block_end_) finish(call, std::nullopt);
@@ -370,15 +453,35 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (call.ended) return;
     call.ended = true;
     call.error = std::move(error);
+    if (call.done) {
+      finished_.push_back(call.id);
+      if (finished_.size() == 1) asio::post(stream_->context(), [self = shared_from_this()] { self->deliver(); });
+      return;
+    }
     if (!call.waiter) return;
     // Posted: the coroutine that goes on may start requests, and change what is being gone over here.
     asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
+  }
+
+  /// Everything that one read has finished, in one turn.
+  void deliver() {
+    for (const std::uint32_t id : std::exchange(finished_, {})) {
+      const auto found = calls_.find(id);
+      if (found == calls_.end()) continue;
+      const std::unique_ptr<Call> call(found->second);
+      calls_.erase(found);
+      if (call->error) call->done(fail(std::move(*call->error)), call->untouched);
+      else call->done(std::move(call->response), false);
+    }
+    if (calls_.empty() && leaving_) stream_->close();
+    if (freed_) freed_();
   }
 
   void lost(std::string_view why) {
     if (std::exchange(failed_, true)) return;
     stream_->close();
     timer_.cancel();
+    gather_.cancel();
     for (auto& [id, call] : calls_) finish(*call, Error{Code::kUnavailable, std::string(why)});
     if (freed_) freed_();
   }
@@ -408,10 +511,12 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   std::shared_ptr<Stream> stream_;
   std::string authority_, path_;
   std::function<void()> freed_;
-  asio::steady_timer timer_;
+  asio::steady_timer timer_, gather_;
   HpackEncoder encoder_;
   HpackDecoder decoder_;
+  std::vector<EncodedHead> heads_;
   std::map<std::uint32_t, Call*> calls_;
+  std::vector<std::uint32_t> finished_;   // calls without a coroutine whose `done` is due
   std::uint32_t next_stream_ = 1;
   std::size_t streams_max_ = 100;         // until the server says otherwise
   std::size_t peer_frame_max_ = kFrameBytesMax;

@@ -1,6 +1,6 @@
 /// One HTTP/2 connection (RFC 9113) to a server that chose it in the TLS handshake: many requests at once over one socket. What is
 /// asked in one turn of the loop leaves in one write, and many answers come with one read, which is what makes thousands of small
-/// requests a second cheap. Whole requests and whole answers only; watches and upgrades keep connections of their own.
+/// requests a second cheap: while many answers are due, the socket is read every few milliseconds instead of for each of them. Whole requests and whole answers only; watches and upgrades keep connections of their own.
 /// Everything runs on the loop.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <string>
 
 #include "net/stream.h"
+#include "net/submit.h"
 
 namespace muster::net {
 
@@ -19,6 +20,10 @@ class Http2Connection {
   [[nodiscard]] virtual bool usable() const = 0;
   /// Call only while there is room. `untouched` is set when the server has certainly not looked at the request.
   virtual Task<Result<Response>> request(Request request, Duration timeout, bool& untouched) = 0;
+  /// The same for one of many requests, without a coroutine; a good answer has a status and no more. `done` is never called inside of
+  /// the call; an error of a request that the server has not looked at is marked by `untouched`.
+  using Done = std::function<void(Result<Response>, bool untouched)>;
+  virtual void submit(std::shared_ptr<const CommonHead> head, std::string_view target, std::string body, Duration timeout, Done done) = 0;
   virtual void close() = 0;
 };
 

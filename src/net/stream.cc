@@ -114,6 +114,14 @@ class PlainStream final : public Stream {
     return peer;
   }
 
+  IoResult read_now(asio::mutable_buffer buffer) override {
+    IoResult result;
+    const auto got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (got > 0) result.bytes = static_cast<std::size_t>(got);
+    else result.error = got == 0 ? ErrorCode(asio::error::eof) : ErrorCode(errno, boost::system::system_category());
+    return result;
+  }
+
   IoResult write_now(const std::vector<asio::const_buffer>& buffers) override {
     IoResult result;
     char gathered[16 * 1024];

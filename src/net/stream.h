@@ -75,6 +75,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Task<ErrorCode> write_all(std::vector<asio::const_buffer> buffers);
   Task<ErrorCode> write_all(std::string_view bytes);
 
+  /// What is there already, without waiting; would_block when nothing is. Not while another read is outstanding.
+  virtual IoResult read_now(asio::mutable_buffer buffer) = 0;
+
   virtual Task<ErrorCode> handshake() = 0;
   /// TLS close_notify, then end of stream. Bounded by whoever closes.
   virtual Task<void> shutdown() = 0;

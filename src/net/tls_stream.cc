@@ -159,6 +159,26 @@ class TlsStream final : public Stream {
     return peer;
   }
 
+  IoResult read_now(asio::mutable_buffer buffer) override {
+    IoResult result;
+    if (!socket_.is_open()) {
+      result.error = asio::error::bad_descriptor;
+      return result;
+    }
+    // A record at a time, and a server that flushes each answer makes a record of each.
+    while (result.bytes < buffer.size()) {
+      std::size_t got = 0;
+      ERR_clear_error();
+      const int done = SSL_read_ex(ssl_, static_cast<char*>(buffer.data()) + result.bytes, buffer.size() - result.bytes, &got);
+      if (done != 1) {
+        result.error = error_of(done);
+        break;
+      }
+      result.bytes += got;
+    }
+    return result;
+  }
+
   IoResult write_now(const std::vector<asio::const_buffer>& buffers) override {
     IoResult result;
     if (!socket_.is_open()) {
@@ -337,6 +357,8 @@ Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& opti
 Result<std::shared_ptr<TlsContext>> make_tls_client(const TlsClientOptions& options) {
   auto tls = std::make_shared<TlsContext>(asio::ssl::context::tls_client);
   harden(tls->context);
+  // A client has few connections and keeps them busy: their buffers stay.
+  SSL_CTX_clear_mode(tls->context.native_handle(), SSL_MODE_RELEASE_BUFFERS);
   if (!options.certificate_pem.empty()) {
     auto pair = use_key_pair(tls->context, options.certificate_pem, options.key_pem);
     if (!pair) return tl::unexpected(std::move(pair.error()));
