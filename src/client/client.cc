@@ -7,7 +7,10 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "client/submit.h"
+#include "client/watch_text.h"
 #include "kube/meta.h"
+#include "net/submit.h"
 
 namespace muster::client {
 namespace {
@@ -17,26 +20,12 @@ constexpr std::int64_t kRetryAfterMax_s = 30;
 constexpr auto kTokenSpare = std::chrono::seconds(60);
 constexpr auto kTokenCommandTimeout = std::chrono::seconds(30);
 constexpr auto kTokenFileAge = std::chrono::minutes(1);
+/// How long the events of a busy watch are gathered.
+constexpr auto kGather = std::chrono::milliseconds(5);
 /// A line of a watch stream is one object; the server's own limit on objects is far below.
 constexpr std::size_t kWatchLineBytesMax = 64 * 1024 * 1024;
 
 std::int64_t retry_after_s(const net::Response& response) { return parse_int(trim(response.headers.get("Retry-After"))).value_or(0); }
-
-Error error_of_status(const json::Value& status, int http_status) {
-  Error error;
-  error.code = code_of(json::as_string(json::at(status, "reason")), http_status);
-  error.message = json::text(json::at(status, "message"));
-  const auto& details = json::at(status, "details");
-  error.subject.name = json::text(json::at(details, "name"));
-  error.subject.group = json::text(json::at(details, "group"));
-  error.subject.kind = json::text(json::at(details, "kind"));
-  error.subject.uid = json::text(json::at(details, "uid"));
-  for (const auto& cause : json::as_array(json::at(details, "causes"))) {
-    error.causes.push_back({json::text(json::at(cause, "reason")), json::text(json::at(cause, "message")), json::text(json::at(cause, "field"))});
-  }
-  error.retry_after_s = static_cast<int>(json::as_int(json::at(details, "retryAfterSeconds")));
-  return error;
-}
 
 Error error_of(int http_status, std::string_view body, std::string_view what) {
   const auto parsed = json::parse(body);
@@ -194,6 +183,27 @@ class RestClient final : public Client {
     co_return answer;
   }
 
+  void submit(Post post, std::function<void(Result<void>)> done) {
+    auto submission = std::make_shared<Submission>();
+    submission->target = post.name.empty() ? post.resource.path(post.ns) : object_path(post.resource, post.ns, post.name, post.subresource);
+    submission->done = std::move(done);
+    net::Submitter* const submitter = net::submitter_of(*http_);
+    if (submitter == nullptr || token_expires_soon()) {
+      submission->body = std::move(post.body);
+      env_.spawn(submit_slowly(std::move(submission), 0));
+      return;
+    }
+    submitter->submit(common_head(), submission->target, json::dump(post.body), [this, submission, body = std::move(post.body)](Result<net::Response> answer) mutable {
+      if (!answer) return submission->done(tl::unexpected(std::move(answer.error())));
+      if (answer->status >= 200 && answer->status < 300) return submission->done({});
+      const auto wait_s = retry_after_s(*answer);
+      const bool busy = (answer->status == 429 || answer->status >= 500) && wait_s > 0 && wait_s <= kRetryAfterMax_s;
+      if (!busy && answer->status != 401) return submission->done(fail(error_of(answer->status, answer->body, "POST " + submission->target)));
+      submission->body = std::move(body);
+      env_.spawn(submit_slowly(submission, busy ? wait_s : 0));
+    });
+  }
+
   Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) override {
     const std::string_view type = body.is_null() ? "" : method == "PATCH" ? "application/merge-patch+json" : "application/json";
     auto answer = co_await send(std::move(method), std::move(target), std::move(body), type);
@@ -201,8 +211,16 @@ class RestClient final : public Client {
   }
 
   Task<Result<void>> watch(const Resource& resource, ListOptions options, std::function<bool(WatchEvent)> each) override {
+    FollowOptions all;
+    all.list = std::move(options);
+    return follow(resource, std::move(all), std::move(each));
+  }
+
+  Task<Result<void>> follow(Resource resource, FollowOptions how, std::function<bool(WatchEvent)> each) {
+    const ListOptions& options = how.list;
     Query query;
     query.add("watch", "true").add("allowWatchBookmarks", "true").add("resourceVersion", options.resource_version);
+    if (how.initial_events) query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
     query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
     query.add("timeoutSeconds", std::to_string(300 + env_.random() % 300));
     const auto target = resource.path(options.ns) + query.text();
@@ -223,20 +241,26 @@ class RestClient final : public Client {
       co_return ended;
     }
     Lines lines;
+    Duration last_read = Duration::zero();
     while (!(options.stop && options.stop->stopped())) {
       const auto bytes = co_await stream->read();
+      // A busy stream is read every few milliseconds instead of for each event.
+      const Duration now = env_.monotonic();
+      const bool busy = now - last_read < 2 * kGather;
+      last_read = now;
       if (options.stop && options.stop->stopped()) break;
       if (!bytes) co_return tl::unexpected(bytes.error());
       if (bytes->empty()) break;
       lines.add(*bytes);
       while (const auto line = lines.next()) {
-        auto event = parse_event(*line, what);
+        auto event = parse_watch_line(*line, what, how.managed_fields);
         if (!event) co_return tl::unexpected(std::move(event.error()));
         if (!each(std::move(*event))) co_return Result<void>{};
       }
       if (lines.pending() > kWatchLineBytesMax) {
         co_return fail(Code::kInternal, fmt::format("{}: a line is longer than {} bytes", what, kWatchLineBytesMax));
       }
+      if (busy && lines.pending() == 0) co_await env_.sleep(kGather);
     }
     co_return Result<void>{};
   }
@@ -245,6 +269,33 @@ class RestClient final : public Client {
   [[nodiscard]] std::string default_namespace() const override { return options_.default_namespace; }
 
  private:
+  struct Submission {
+    std::string target;
+    json::Value body;
+    std::function<void(Result<void>)> done;
+  };
+
+  /// With a coroutine, which knows how to wait for a busy server and how to renew a token.
+  Task<void> submit_slowly(std::shared_ptr<Submission> submission, std::int64_t wait_s) {
+    if (wait_s > 0) co_await env_.sleep(std::chrono::seconds(wait_s));
+    const auto answer = co_await send("POST", submission->target, std::move(submission->body), "application/json", Answer::kNone);
+    if (answer) submission->done({});
+    else submission->done(fail(answer.error()));
+  }
+
+  [[nodiscard]] bool token_expires_soon() { return !options_.token_command.argv.empty() && options_.token_expires && options_.token_expires - env_.now() < kTokenSpare; }
+
+  /// What all submitted requests have in common, until the token changes.
+  const std::shared_ptr<const net::CommonHead>& common_head() {
+    const auto bearer = token();
+    if (common_head_ && common_token_ == bearer) return common_head_;
+    auto request = make_request("POST", "");
+    request.headers.set("Content-Type", "application/json");
+    common_token_ = std::string(bearer);
+    common_head_ = std::make_shared<const net::CommonHead>(net::CommonHead{std::move(request.method), std::move(request.headers)});
+    return common_head_;
+  }
+
   /// Lets a StopSource close the stream, for as long as the watch runs.
   struct OnStop {
     OnStop(std::shared_ptr<StopSource> s, const std::shared_ptr<net::ResponseStream>& stream) : source(std::move(s)) {
@@ -261,20 +312,6 @@ class RestClient final : public Client {
     auto path = fmt::format("{}/{}", resource.path(ns), percent_encode(name));
     if (!subresource.empty()) path += "/" + subresource;
     return path;
-  }
-
-  static Result<WatchEvent> parse_event(std::string_view line, std::string_view what) {
-    auto parsed = json::parse(line);
-    if (!parsed) return fail(Code::kInternal, fmt::format("{}: a line is not JSON: {}", what, parsed.error().message));
-    WatchEvent event;
-    event.type = json::text(json::at(*parsed, "type"));
-    if (event.type == "ERROR") {
-      const auto& status = json::at(*parsed, "object");
-      return fail(error_of_status(status, static_cast<int>(json::as_int(json::at(status, "code"), 500))));
-    }
-    if (!parsed->is_object() || event.type.empty()) return fail(Code::kInternal, fmt::format("{}: a line is not a watch event", what));
-    event.object = std::make_shared<const json::Value>(std::move(parsed->as_object()["object"]));
-    return event;
   }
 
   static Task<Result<void>> follow_values(net::ResponseStream& stream, const ListOptions& options, const std::function<bool(WatchEvent)>& each) {
@@ -324,8 +361,7 @@ class RestClient final : public Client {
   Task<void> renew_token(bool refused) {
     if (refused) token_read_at_ = Duration::zero();
     if (options_.token_command.argv.empty() || renewing_) co_return;
-    const bool expired = options_.token_expires && options_.token_expires - env_.now() < kTokenSpare;
-    if (!refused && !expired) co_return;
+    if (!refused && !token_expires_soon()) co_return;
     renewing_ = true;
     const auto command = options_.token_command;
     Result<ExecCredential> credential = fail(Code::kInternal, "not run");
@@ -406,9 +442,17 @@ class RestClient final : public Client {
   ClientOptions options_;
   Duration token_read_at_ = Duration::zero();
   bool renewing_ = false;
+  std::shared_ptr<const net::CommonHead> common_head_;
+  std::string common_token_;
 };
 
 }  // namespace
+
+void submit(Client& client, Post post, std::function<void(Result<void>)> done) { dynamic_cast<RestClient&>(client).submit(std::move(post), std::move(done)); }
+
+Task<Result<void>> follow(Client& client, Resource resource, FollowOptions options, std::function<bool(WatchEvent)> each) {
+  return dynamic_cast<RestClient&>(client).follow(std::move(resource), std::move(options), std::move(each));
+}
 
 std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options) {
   return std::make_unique<RestClient>(env, std::move(http), std::move(options));

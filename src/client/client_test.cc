@@ -13,6 +13,8 @@
 #include "client/informer.h"
 #include "client/kubeconfig.h"
 #include "client/leader.h"
+#include "client/submit.h"
+#include "client/watch_text.h"
 #include "client/work_queue.h"
 #include "kube/meta.h"
 #include "net/loop.h"
@@ -31,10 +33,11 @@ class FakeServer {
   // Faults.
   int refuse_lists = 0;             // answer so many lists with 500
   bool unknown_kind = false;        // 404 on everything
+  bool serves_initial = false;      // watches may begin with all there is; 422 otherwise
   std::uint64_t compacted = 0;      // watches from before answer 410
   int busy = 0;                     // answer so many requests with 429 and Retry-After
   std::string last_target, last_body, last_type, last_token;
-  int lists = 0, watches = 0, patches = 0, creates = 0;
+  int lists = 0, watches = 0, initials = 0, patches = 0, creates = 0;
 
   /// Cuts every watch in the middle of whatever it does.
   void cut_watches() {
@@ -191,11 +194,26 @@ class FakeServer {
     co_await answer(writer, 200, json::Object{{"kind", "PodList"}, {"metadata", std::move(metadata)}, {"items", std::move(items)}});
   }
   Task<void> watch(net::Target target, net::ResponseWriter& writer) {
+    const bool initial = target.get("sendInitialEvents") == "true";
+    if (initial && (!serves_initial || target.get("resourceVersionMatch") != "NotOlderThan")) {
+      co_await answer_status(writer, 422, "Invalid", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+      co_return;
+    }
+    if (initial && refuse_lists > 0) {
+      --refuse_lists;
+      co_await answer_status(writer, 500, "InternalError", "no");
+      co_return;
+    }
     ++watches;
     auto at = static_cast<std::uint64_t>(parse_int(target.get("resourceVersion")).value_or(0));
     net::Response head;
     auto ok = co_await writer.start(std::move(head));
-    if (at < compacted) {
+    if (initial) {
+      ++initials;
+      for (const auto& [path, object] : std::map(objects_)) ok = co_await write_line(writer, json::dump(json::Object{{"type", "ADDED"}, {"object", object}}));
+      at = revision_;
+      ok = co_await write_line(writer, fmt::format(R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}})", at));
+    } else if (at < compacted) {
       ok = co_await write_line(writer, R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})");
       ok = co_await writer.finish();
       co_return;
@@ -342,7 +360,17 @@ struct Mirror {
   }
 };
 
-TEST_F(ClientTest, InformerFollows) {
+/// On a server whose watches begin with what there is, and on one where that takes a list.
+class InformerTest : public ClientTest, public testing::WithParamInterface<bool> {
+ protected:
+  InformerTest() { server_.serves_initial = GetParam(); }
+  /// How often everything was asked for.
+  [[nodiscard]] int looks() const { return GetParam() ? server_.initials : server_.lists; }
+  void TearDown() override { EXPECT_EQ(GetParam() ? server_.lists : server_.initials, 0); }
+};
+INSTANTIATE_TEST_SUITE_P(Servers, InformerTest, testing::Bool(), [](const auto& info) { return info.param ? "WithInitialEvents" : "WithLists"; });
+
+TEST_P(InformerTest, InformerFollows) {
   server_.put_pod("a", 1);
   server_.put_pod("b", 2);
   const auto informer = make_informer(loop_, *client_, resources::kPods, {});
@@ -371,7 +399,7 @@ TEST_F(ClientTest, InformerFollows) {
   });
 }
 
-TEST_F(ClientTest, InformerSurvivesCutsGapsAndRefusals) {
+TEST_P(InformerTest, InformerSurvivesCutsGapsAndRefusals) {
   const auto informer = make_informer(loop_, *client_, resources::kPods, {});
   Mirror mirror;
   informer->add_handlers(mirror.handlers());
@@ -398,7 +426,7 @@ TEST_F(ClientTest, InformerSurvivesCutsGapsAndRefusals) {
     ok = co_await until([&] { return mirror.pods() == server_.pods(); });
     EXPECT_TRUE(ok);
     // History is forgotten: 410 on the next watch.
-    const int lists = server_.lists;
+    const int before = looks();
     server_.compacted = server_.revision() + 2;
     server_.end_watches();
     server_.put_pod("d", 1);
@@ -406,12 +434,12 @@ TEST_F(ClientTest, InformerSurvivesCutsGapsAndRefusals) {
     server_.put_pod("e", 1);
     ok = co_await until([&] { return mirror.pods() == server_.pods(); });
     EXPECT_TRUE(ok);
-    EXPECT_GE(server_.lists, lists);
+    EXPECT_GE(looks(), before);
     co_await informer->stop();
   });
 }
 
-TEST_F(ClientTest, CleanEndOfAWatchCostsNoList) {
+TEST_P(InformerTest, CleanEndOfAWatchCostsNoList) {
   server_.put_pod("a", 1);
   const auto informer = make_informer(loop_, *client_, resources::kPods, {});
   Mirror mirror;
@@ -425,10 +453,74 @@ TEST_F(ClientTest, CleanEndOfAWatchCostsNoList) {
     server_.put_pod("a", 3);
     ok = co_await until([&] { return mirror.pods() == server_.pods(); });
     EXPECT_TRUE(ok);
-    EXPECT_EQ(server_.lists, 1);
+    EXPECT_EQ(looks(), 1);
     EXPECT_EQ(server_.watches, 2);
     co_await informer->stop();
   });
+}
+
+TEST_F(ClientTest, SubmittedPostsSayHowTheyEnded) {
+  run([&]() -> Task<void> {
+    std::vector<std::string> ends;
+    const auto submit = [&](const std::string& name) {
+      const std::size_t before = ends.size();
+      muster::client::submit(*client_, {resources::kPods, "ns", "", "", json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "ns"}}}}},
+                      [&ends, name](const Result<void>& done) { ends.push_back(name + (done ? " ok" : " " + done.error().message)); });
+      EXPECT_EQ(ends.size(), before) << "called inside of submit()";
+    };
+    submit("a");
+    auto ok = co_await until([&] { return ends.size() == 1; });
+    submit("a");
+    ok = co_await until([&] { return ends.size() == 2; });
+    // A server that names a time is asked again then.
+    server_.busy = 2;
+    const Duration begun = loop_.monotonic();
+    submit("b");
+    ok = co_await until([&] { return ends.size() == 3; });
+    EXPECT_TRUE(ok);
+    EXPECT_EQ(ends, (std::vector<std::string>{"a ok", "a exists", "b ok"}));
+    EXPECT_GE(loop_.monotonic() - begun, 2s);
+    EXPECT_EQ(server_.last_type, "application/json");
+    EXPECT_EQ(server_.last_token, "Bearer secret");
+    // The subresource of an object.
+    muster::client::submit(*client_, {resources::kPods, "ns", "a", "binding", json::Object{{"metadata", json::Object{{"name", "x"}}}}}, [&](const Result<void>&) { ends.clear(); });
+    ok = co_await until([&] { return ends.empty(); });
+    EXPECT_EQ(server_.last_target, "/api/v1/namespaces/ns/pods/a/binding");
+  });
+}
+
+TEST(WatchText, ManagedFieldsAreLeftOut) {
+  struct Case {
+    std::string_view name, line, object;
+  };
+  const Case cases[] = {
+      {"none", R"({"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a"}}})", R"({"kind":"Pod","metadata":{"name":"a"}})"},
+      {"in the middle", R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"f":{".":{}}}],"uid":"u"},"spec":{}}})",
+       R"({"metadata":{"name":"a","uid":"u"},"spec":{}})"},
+      {"last", R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"x":"]}\"["}]},"spec":{}}})", R"({"metadata":{"name":"a"},"spec":{}})"},
+      {"alone", R"({"type":"MODIFIED","object":{"metadata":{"managedFields":[]},"spec":1}})", R"({"metadata":{},"spec":1})"},
+      {"not the object's own", R"({"type":"ADDED","object":{"spec":{"metadata":{"managedFields":[1]}},"metadata":{"labels":{"managedFields":"x"}}}})",
+       R"({"spec":{"metadata":{"managedFields":[1]}},"metadata":{"labels":{"managedFields":"x"}}})"},
+      {"more behind the object", R"({"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[]}},"more":{"a":[1]}})", R"({"metadata":{"name":"a"}})"},
+      {"spaces and another order", R"( { "object" : { "metadata" : { "managedFields" : [ { } ] , "name" : "a\"}" } } , "type" : "ADDED" } )", R"({"metadata":{"name":"a\"}"}})"},
+  };
+  for (const Case& one : cases) {
+    const auto event = parse_watch_line(one.line, "watch", false);
+    ASSERT_TRUE(event) << one.name << ": " << event.error().message;
+    EXPECT_EQ(json::dump(*event->object), one.object) << one.name;
+  }
+  const auto whole = parse_watch_line(cases[1].line, "watch", true);
+  EXPECT_FALSE(json::at(*whole->object, "metadata", "managedFields").is_null());
+}
+
+TEST(WatchText, WhatIsNoEventIsAnError) {
+  for (const std::string_view line : {"", "{}", "x", "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":{\"a\":}}",
+                                      "{\"object\":{\"metadata\":{\"managedFields\":["}) {
+    EXPECT_FALSE(parse_watch_line(line, "watch", false)) << line;
+  }
+  const auto expired = parse_watch_line(R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})", "watch", false);
+  ASSERT_FALSE(expired);
+  EXPECT_EQ(expired.error().code, Code::kExpired);
 }
 
 TEST_F(ClientTest, UnknownKindIsEmptyAndSynced) {

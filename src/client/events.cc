@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "client/submit.h"
 #include "kube/meta.h"
 
 namespace muster::client {
@@ -20,7 +21,7 @@ std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now(
 constexpr std::size_t kQueueMax = 20'000;
 constexpr std::size_t kKnownMax = 4'096;
 constexpr std::size_t kMessageBytesMax = 1'024;
-constexpr int kInFlightMax = 16;
+constexpr int kInFlightMax = 32;
 constexpr Duration kHoldMax = std::chrono::seconds(10);
 constexpr Duration kHoldLook = std::chrono::milliseconds(50);
 constexpr Duration kFlushMax = std::chrono::seconds(5);
@@ -55,6 +56,7 @@ struct State {
   std::unique_ptr<Timer> look;  // set while events are held
   bool ended = false;
   bool flushing = false;
+  bool pump_due = false;
   std::uint64_t dropped = 0;
   std::unique_ptr<Signal> idle;
 };
@@ -96,45 +98,49 @@ json::Value make_event(const State& state, const Known& known) {
                       {"reportingInstance", state.host}};
 }
 
-/// Creates the event, or counts up the one that exists.
-Task<void> write_one(const State& state, Known& known) {
-  if (known.created) {
-    json::Value patch = json::Object{{"count", known.count}, {"lastTimestamp", format_time(known.last)}};
-    const auto patched = co_await state.client.patch(resources::kEvents, known.event_ns, known.event_name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
-    if (patched) co_return;
-    if (patched.error().code != Code::kNotFound) {
-      log::debug("client", "event not counted up name={} error=\"{}\"", known.event_name, patched.error().message);
-      co_return;
-    }
-    // Events expire; a new one under a new name begins.
-    known.created = false;
-    known.event_name = fmt::format("{}.{:016x}", known.name, event_stamp(state.env));
-    known.count = 1;
-    known.first = known.last;
-  }
-  json::Value event = make_event(state, known);
-  const auto created = co_await state.client.create(resources::kEvents, known.event_ns, std::move(event), Answer::kNone);
-  if (created) {
-    known.created = true;
-  } else {
-    // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
-    log::debug("client", "event not written name={} error=\"{}\"", known.event_name, created.error().message);
-  }
-}
-
 void pump(const std::shared_ptr<State>& state);
 
-Task<void> write_and_go_on(std::shared_ptr<State> state, KnownPtr known) {
-  // From here on what is recorded counts for the next write.
-  known->queued = false;
-  known->writing = true;
-  co_await write_one(*state, *known);
+void written(const std::shared_ptr<State>& state, const KnownPtr& known) {
   known->writing = false;
   --state->in_flight;
   // Counted up while it was being written.
   if (known->queued) state->queue.push_back(known);
   pump(state);
   if (state->queue.empty() && state->in_flight == 0) state->idle->notify();
+}
+
+/// Most events come once: a create of which only the end is of interest.
+void create(const std::shared_ptr<State>& state, const KnownPtr& known) {
+  submit(state->client, {resources::kEvents, known->event_ns, "", "", make_event(*state, *known)}, [state, known](const Result<void>& done) {
+    known->created = static_cast<bool>(done);
+    // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
+    if (!done) log::debug("client", "event not written name={} error=\"{}\"", known->event_name, done.error().message);
+    written(state, known);
+  });
+}
+
+Task<void> count_up(std::shared_ptr<State> state, KnownPtr known) {
+  json::Value patch = json::Object{{"count", known->count}, {"lastTimestamp", format_time(known->last)}};
+  const auto patched = co_await state->client.patch(resources::kEvents, known->event_ns, known->event_name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
+  if (!patched && patched.error().code == Code::kNotFound) {
+    // Events expire; a new one under a new name begins.
+    known->created = false;
+    known->event_name = fmt::format("{}.{:016x}", known->name, event_stamp(state->env));
+    known->count = 1;
+    known->first = known->last;
+    create(state, known);
+    co_return;
+  }
+  if (!patched) log::debug("client", "event not counted up name={} error=\"{}\"", known->event_name, patched.error().message);
+  written(state, known);
+}
+
+void write(const std::shared_ptr<State>& state, const KnownPtr& known) {
+  // From here on what is recorded counts for the next write.
+  known->queued = false;
+  known->writing = true;
+  if (known->created) state->env.spawn(count_up(state, known));
+  else create(state, known);
 }
 
 void pump(const std::shared_ptr<State>& state) {
@@ -154,7 +160,7 @@ void pump(const std::shared_ptr<State>& state) {
     const auto known = state->queue.front();
     state->queue.pop_front();
     ++state->in_flight;
-    state->env.spawn(write_and_go_on(state, known));
+    write(state, known);
   }
 }
 
@@ -186,7 +192,14 @@ class LoopEventRecorder final : public EventRecorder {
       if (state.dropped++ % 1000 == 0) log::warn("client", "events are dropped, the server is too slow dropped={}", state.dropped);
     }
     state.queue.push_back(known);
-    pump(state_);
+    // Not at once: what is recorded again in this turn counts for the same write.
+    if (std::exchange(state.pump_due, true)) return;
+    state.env.post([weak = std::weak_ptr(state_)] {
+      const auto alive = weak.lock();
+      if (!alive) return;
+      alive->pump_due = false;
+      pump(alive);
+    });
   }
 
   void hold_while(std::function<bool()> busy) override { state_->busy = std::move(busy); }

@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <deque>
+#include <set>
 
 #include "base/log.h"
+#include "client/watch_text.h"
 #include "kube/meta.h"
 
 namespace muster::client {
@@ -16,6 +18,8 @@ constexpr auto kUnknownKindRetry = std::chrono::seconds(30);
 /// A watch that ends sooner and without an event counts as refused.
 constexpr auto kWatchWorthwhile = std::chrono::seconds(1);
 constexpr auto kStopWait = std::chrono::seconds(5);
+/// A server that says nothing for so long while it owes initial events does not know of them.
+constexpr auto kInitialSilence = std::chrono::seconds(20);
 
 /// Lives as long as its coroutine, so that an Informer may be destroyed at any time.
 struct State {
@@ -32,6 +36,7 @@ struct State {
   bool synced = false;
   bool running = false;
   bool told = false;                      // the failure under way was logged
+  bool by_list = false;                   // the server does not begin a watch with what there is
   std::unique_ptr<Signal> wake;           // stops a sleep, and tells stop() that the coroutine has ended
   std::shared_ptr<StopSource> stop;
 
@@ -66,16 +71,21 @@ struct State {
     tell(last, nullptr);
   }
 
-  void replace(std::vector<json::Value> items) {
-    std::map<std::string, bool> present;
-    for (const auto& item : items) present[key_of(item)] = true;
-    std::vector<std::string> gone;
-    for (const auto& [key, object] : objects) {
-      if (!present.contains(key)) gone.push_back(key);
+  void replace(std::vector<ObjectPtr> items) {
+    if (!objects.empty()) {
+      std::set<std::string> present;
+      for (const auto& item : items) present.insert(key_of(*item));
+      std::vector<std::string> gone;
+      for (const auto& [key, object] : objects) {
+        if (!present.contains(key)) gone.push_back(key);
+      }
+      for (const auto& key : gone) remove(key, nullptr);
     }
-    for (const auto& key : gone) remove(key, nullptr);
-    for (auto& item : items) set(std::make_shared<const json::Value>(std::move(item)));
+    for (auto& item : items) set(std::move(item));
   }
+
+  /// Notes on who wrote what are of no use here, but for kinds of several versions, where they tell which one somebody wrote.
+  [[nodiscard]] bool wants_managed_fields() const { return resource.group == "kubeflow.org"; }
 
   void mark_synced() {
     if (synced) return;
@@ -90,9 +100,28 @@ struct State {
 /// What to do after a step failed.
 enum class Next { kGoOn, kBackOff, kUnknownKind };
 
+/// What a list, or a watch that should begin with one, failed of.
+Next look_failed(State& state, std::string_view what, const Error& error, bool& from_cache);
+
 void log_once(State& state, std::string_view what, const Error& error) {
   if (std::exchange(state.told, true)) return;
   log::warn("client", "informer {} failed resource={} error=\"{}\"", what, state.name(), error.message);
+}
+
+Next look_failed(State& state, std::string_view what, const Error& error, bool& from_cache) {
+  if (error.code == Code::kNotFound) {
+    state.version.clear();
+    state.replace({});
+    state.mark_synced();
+    return Next::kUnknownKind;
+  }
+  const bool version_refused = error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
+  if (from_cache && version_refused) {
+    from_cache = false;
+    return Next::kGoOn;
+  }
+  log_once(state, what, error);
+  return Next::kBackOff;
 }
 
 Task<Next> list_once(State& state, bool& from_cache) {
@@ -102,25 +131,13 @@ Task<Next> list_once(State& state, bool& from_cache) {
   options.resource_version = !from_cache ? "" : state.version.empty() ? "0" : state.version;
   auto list = co_await state.client.list(state.resource, std::move(options));
   if (state.stop->stopped()) co_return Next::kGoOn;
-  if (!list) {
-    const auto& error = list.error();
-    if (error.code == Code::kNotFound) {
-      state.version.clear();
-      state.replace({});
-      state.mark_synced();
-      co_return Next::kUnknownKind;
-    }
-    const bool version_refused = error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
-    if (from_cache && version_refused) {
-      from_cache = false;
-      co_return Next::kGoOn;
-    }
-    log_once(state, "list", error);
-    co_return Next::kBackOff;
-  }
+  if (!list) co_return look_failed(state, "list", list.error(), from_cache);
   from_cache = true;
   state.told = false;
-  state.replace(std::move(list->items));
+  std::vector<ObjectPtr> items;
+  items.reserve(list->items.size());
+  for (auto& item : list->items) items.push_back(std::make_shared<const json::Value>(std::move(item)));
+  state.replace(std::move(items));
   state.version = list->resource_version;
   state.mark_synced();
   co_return Next::kGoOn;
@@ -137,14 +154,74 @@ void on_event(State& state, WatchEvent event) {
   if (!version.empty()) state.version = std::move(version);
 }
 
+/// Everything there is and then what changes, until the stream ends. `listed`: the next watch may go on from state.version.
+Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cache, bool& listed) {
+  FollowOptions options;
+  options.list = state->options;
+  options.list.resource_version = !from_cache ? "" : state->version.empty() ? "0" : state->version;
+  options.initial_events = true;
+  options.managed_fields = state->wants_managed_fields();
+  // Ended from outside, and from here when the server owes the initial events for too long.
+  const auto end = std::make_shared<StopSource>();
+  options.list.stop = end;
+  state->stop->on_stop = [end] { end->stop(); };
+  std::vector<ObjectPtr> items;
+  bool whole = false, silent = false;
+  Duration heard = state->env.monotonic();
+  std::unique_ptr<Timer> look;
+  const std::function<void()> look_later = [&] {
+    look = state->env.after(kInitialSilence, [&] {
+      if (whole) return;
+      silent = state->env.monotonic() - heard >= kInitialSilence;
+      if (silent) end->stop();
+      else look_later();
+    });
+  };
+  look_later();
+  const auto ended = co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
+    heard = state->env.monotonic();
+    if (state->stop->stopped()) return false;
+    if (whole) {
+      on_event(*state, std::move(event));
+    } else if (is_initial_end(event)) {
+      whole = true;
+      look.reset();
+      from_cache = true;
+      state->told = false;
+      state->replace(std::exchange(items, {}));
+      state->version = std::string(kube::resource_version_of(*event.object));
+      state->mark_synced();
+    } else if (event.type == "ADDED") {
+      items.push_back(std::move(event.object));
+    }
+    return true;
+  });
+  state->stop->on_stop = nullptr;
+  if (state->stop->stopped()) co_return Next::kGoOn;
+  if (whole) {
+    if (!ended) log::debug("client", "informer watch ended resource={} error=\"{}\"", state->name(), ended.error().message);
+    listed = static_cast<bool>(ended) && !state->version.empty();
+    co_return Next::kGoOn;
+  }
+  const bool refused = !ended && (ended.error().code == Code::kInvalid || ended.error().code == Code::kBadRequest || ended.error().code == Code::kMethodNotAllowed);
+  if (refused || silent) {
+    state->by_list = true;
+    co_return Next::kGoOn;
+  }
+  if (!ended) co_return look_failed(*state, "watch", ended.error(), from_cache);
+  co_return Next::kBackOff;
+}
+
 /// Follows until the stream ends. False: list again before the next watch.
 Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
-  auto options = state->options;
-  options.resource_version = state->version;
-  options.stop = state->stop;
+  FollowOptions options;
+  options.list = state->options;
+  options.list.resource_version = state->version;
+  options.list.stop = state->stop;
+  options.managed_fields = state->wants_managed_fields();
   const auto begun = state->env.monotonic();
   bool any = false;
-  const auto ended = co_await state->client.watch(state->resource, std::move(options), [&](WatchEvent event) {
+  const auto ended = co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
     any = true;
     if (!state->stop->stopped()) on_event(*state, std::move(event));
     return !state->stop->stopped();
@@ -164,7 +241,13 @@ Task<void> run(std::shared_ptr<State> state) {
   bool listed = false;
   while (!state->stop->stopped()) {
     Next next = Next::kGoOn;
-    if (!listed) {
+    if (!listed && !state->by_list) {
+      const auto begun = state->env.monotonic();
+      next = co_await watch_from_start(state, from_cache, listed);
+      if (state->env.monotonic() - begun >= kWatchWorthwhile) backoff = kBackoffFirst;
+      // A stream that breaks again and again right behind its beginning must not cost a list each time at once.
+      else if (next == Next::kGoOn && !state->by_list && from_cache) next = Next::kBackOff;
+    } else if (!listed) {
       next = co_await list_once(*state, from_cache);
       listed = next == Next::kGoOn && from_cache && !state->version.empty();
       // An empty version would watch from "now" and could miss what happened since the list.

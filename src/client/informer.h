@@ -1,5 +1,5 @@
-/// A local copy of one kind that follows the server: list, then watch, then again from the last version; a 410
-/// or a broken stream costs a relist, never a lost change.
+/// A local copy of one kind that follows the server: a watch that begins with what there is (WatchList), or list and watch; then again
+/// from the last version. A 410 or a broken stream costs another look at everything, never a lost change.
 #pragma once
 
 #include <functional>
