@@ -54,6 +54,12 @@ json::Value nomination_patch(std::string_view node) {
   return patch;
 }
 
+std::string indexes_text(const std::vector<std::int32_t>& indexes) {
+  std::string list;
+  for (const std::int32_t index : indexes) list += (list.empty() ? "" : ",") + std::to_string(index);
+  return list;
+}
+
 json::Value binding(const engine::Bind& bind, std::string_view name) {
   json::Value body = json::Object{};
   json::make(body, {"apiVersion"}) = "v1";
@@ -61,9 +67,7 @@ json::Value binding(const engine::Bind& bind, std::string_view name) {
   json::make(body, {"metadata", "name"}) = name;
   json::make(body, {"metadata", "uid"}) = bind.uid;
   if (!bind.devices.empty()) {
-    std::string list;
-    for (const std::int32_t index : bind.devices) list += (list.empty() ? "" : ",") + std::to_string(index);
-    json::make_object(body, {"metadata", "annotations"})[kGpuIndices] = list;
+    json::make_object(body, {"metadata", "annotations"})[kGpuIndices] = indexes_text(bind.devices);
   }
   json::make(body, {"target", "apiVersion"}) = "v1";
   json::make(body, {"target", "kind"}) = "Node";

@@ -18,6 +18,8 @@ json::Value unschedulable_patch(const engine::Refusal& refusal, std::string_view
 /// Strategic merge patch for pods/status of a victim.
 json::Value disruption_patch(std::string_view scheduler, Time now);
 json::Value nomination_patch(std::string_view node);
+/// "0,2"
+std::string indexes_text(const std::vector<std::int32_t>& indexes);
 /// The Binding object; GPU indices travel as its annotation, which the API server puts on the pod.
 json::Value binding(const engine::Bind& bind, std::string_view name);
 /// `by default/critical-worker-0 on node 192.168.0.23`: what a victim's Preempted event says.

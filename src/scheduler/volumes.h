@@ -25,6 +25,8 @@ class Volumes {
   [[nodiscard]] std::vector<client::Informer*> informers() const { return {claims_, volumes_, classes_}; }
   /// Narrows the pod to where its volumes are. Not empty: why it cannot be placed yet, in kube-scheduler's words.
   std::string constrain(engine::Pod& pod, const json::Value& object);
+  /// Whether the pod uses any claim at all.
+  static bool concern(const json::Value& pod) { return !claims_of(pod).empty(); }
   void forget(const std::string& pod) { pods_.erase(pod); }
   /// Sees to it that every claim of the pod is bound, for a pod that goes to `node`. At once when it has none.
   Task<Result<void>> prepare(client::ObjectPtr pod, std::string node);

@@ -24,18 +24,23 @@ class Lane {
 
   using Work = std::function<Task<void>()>;
   void add(Work work) {
-    queue_.push_back(std::move(work));
+    queue_.push_back([this, work = std::move(work)] { env_.spawn(run(work)); });
+    pump();
+  }
+  /// Work that needs no coroutine: it calls its argument once it has ended, and never before it has returned.
+  using Call = std::function<void(std::function<void()> ended)>;
+  void add_call(Call call) {
+    queue_.push_back([this, call = std::move(call)] { call([this] { ended(); }); });
     pump();
   }
   /// Replaces work of the same key that has not begun.
   void add_latest(const std::string& key, Work work) {
     const auto [slot, fresh] = latest_.insert_or_assign(key, std::move(work));
     if (fresh) {
-      queue_.push_back([this, key]() -> Task<void> {
+      add([this, key]() -> Task<void> {
         auto found = latest_.extract(key);
         if (!found.empty()) co_await found.mapped()();
       });
-      pump();
     }
   }
   void forget(const std::string& key) {
@@ -54,14 +59,17 @@ class Lane {
   void pump() {
     const int most = ahead_ == nullptr || ahead_->idle() ? in_flight_max_ : kInFlightYielding;
     while (!stopped_ && in_flight_ < most && !queue_.empty()) {
-      Work work = std::move(queue_.front());
+      const auto begin = std::move(queue_.front());
       queue_.pop_front();
       ++in_flight_;
-      env_.spawn(run(std::move(work)));
+      begin();
     }
   }
   Task<void> run(Work work) {
     co_await work();
+    ended();
+  }
+  void ended() {
     --in_flight_;
     pump();
     if (behind_ != nullptr && idle()) behind_->pump();
@@ -75,7 +83,7 @@ class Lane {
   int in_flight_max_;
   int in_flight_ = 0;
   bool stopped_ = false;
-  std::deque<Work> queue_;
+  std::deque<std::function<void()>> queue_;
   std::map<std::string, Work> latest_;
 };
 
