@@ -106,32 +106,43 @@ Task<void> fill(Bench& bench) {
   });
 }
 
-/// Says "ready", then counts pods as they get a node. Metadata alone is asked for: the selector has told the rest, and no
+/// The watch of pods that get a node, from `version`. Metadata alone is asked for: the selector has told the rest, and no
 /// scheduler's own watch is served from the same encoded bytes.
+Task<std::unique_ptr<net::ResponseStream>> open_watch(Bench& bench, std::string version) {
+  net::Request request;
+  request.method = "GET";
+  request.target = fmt::format("/api/v1/namespaces/{}/pods?watch=true&fieldSelector=spec.nodeName%21%3D&resourceVersion={}&timeoutSeconds=3600",
+                               kNamespace, version);
+  request.headers.set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+  request.headers.set("Authorization", fmt::format("Bearer {}", std::getenv("TOKEN")));
+  auto opened = co_await bench.client->http().stream(std::move(request));
+  if (!opened || (*opened)->status() != 200) {
+    fmt::print(stderr, "kubernetes_bench: no watch: {}\n", opened ? std::to_string((*opened)->status()) : opened.error().message);
+    std::_Exit(1);
+  }
+  co_return std::move(*opened);
+}
+
+std::string_view text_behind(std::string_view line, std::string_view key) {
+  const auto at = line.find(key);
+  if (at == std::string_view::npos) return {};
+  line.remove_prefix(at + key.size());
+  return line.substr(0, line.find('"'));
+}
+
+/// Says "ready", then counts pods as they get a node.
 Task<void> watch(Bench& bench) {
   const int wanted = bench.number(0), size = bench.number(1), timeout_s = bench.number(2);
-  client::ListOptions options;
-  options.ns = kNamespace;
-  options.limit = 1;
   const auto now = co_await bench.client->raw("GET", fmt::format("/api/v1/namespaces/{}/pods?limit=1", kNamespace), json::Value());
   if (!now) {
     fmt::print(stderr, "kubernetes_bench: {}\n", now.error().message);
     std::_Exit(1);
   }
-  net::Request request;
-  request.method = "GET";
-  request.target = fmt::format("/api/v1/namespaces/{}/pods?watch=true&fieldSelector=spec.nodeName%21%3D&resourceVersion={}&timeoutSeconds=3600",
-                               kNamespace, json::text(json::at(*now, "metadata", "resourceVersion")));
-  request.headers.set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
-  request.headers.set("Authorization", fmt::format("Bearer {}", std::getenv("TOKEN")));
-  auto opened = co_await bench.client->http().stream(std::move(request));
-  if (!opened || (*opened)->status() != 200) {
-    fmt::print(stderr, "kubernetes_bench: no watch\n");
-    std::_Exit(1);
-  }
+  std::string version = json::text(json::at(*now, "metadata", "resourceVersion"));
+  auto stream = co_await open_watch(bench, version);
   fmt::print("ready\n");
   std::fflush(stdout);
-  std::map<std::string, int> gangs;
+  std::map<std::string, int, std::less<>> gangs;
   Duration first{}, last{};
   int bound = 0;
   const auto finish = [&] {
@@ -145,18 +156,22 @@ Task<void> watch(Bench& bench) {
   const auto timer = bench.loop.after(std::chrono::seconds(timeout_s), finish);
   std::string buffer;
   while (true) {
-    const auto bytes = co_await (*opened)->read();
-    if (!bytes || bytes->empty()) std::_Exit(1);
+    const auto bytes = co_await stream->read();
+    if (!bytes || bytes->empty()) {
+      // On a busy machine the server closes watchers that do not keep up with it; nothing is lost by going on from there.
+      stream = co_await open_watch(bench, version);
+      buffer.clear();
+      continue;
+    }
     const Duration at = bench.loop.monotonic();
     buffer += *bytes;
     std::size_t begin = 0;
     for (auto end = buffer.find('\n'); end != std::string::npos; end = buffer.find('\n', begin)) {
       const std::string_view line = std::string_view(buffer).substr(begin, end - begin);
       begin = end + 1;
+      if (const auto seen = text_behind(line, "\"resourceVersion\":\""); !seen.empty()) version = seen;
       if (!line.starts_with("{\"type\":\"ADDED\"")) continue;
-      constexpr std::string_view kName = "\"name\":\"gang-";
-      const auto name = line.find(kName);
-      if (name != std::string_view::npos) ++gangs[std::string(line.substr(name + kName.size(), 4))];
+      ++gangs[std::string(text_behind(line, "\"name\":\"gang-").substr(0, 4))];
       if (bound++ == 0) first = at;
       last = at;
     }
