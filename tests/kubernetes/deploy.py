@@ -148,17 +148,28 @@ def migrate(cluster):
     cluster.pod("ours", scheduler="muster")
     check("and given back", until(lambda: cluster.bound("ours")) and not cluster.bound("back"))
     cluster.stop(third)
-    # The commands of the page, on the Deployment as it was applied.
-    for command in ("set env deploy/muster SCHEDULER_NAMES=muster,volcano", "set env deploy/muster SCHEDULER_NAMES=muster"):
-        done = cluster.real.kubectl("-n", "muster-system", *command.split(), check=False)
-        check(f"kubectl {command}", done.returncode == 0, done.stderr)
-    without = '[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--without=controllers"}]'
-    again = '[{"op":"remove","path":"/spec/template/spec/containers/0/args/4"}]'
-    for patch in (without, again):
-        cluster.real.kubectl("-n", "muster-system", "patch", "deploy", "muster", "--type=json", "-p", patch)
-    args = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"]["template"]["spec"]["containers"][0]["args"]
-    check("the page's patches undo each other", len(args) == 4 and "--without=controllers" not in args, args)
     cluster.clear()
+
+
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+    "containers": [{"name": "main", "image": "x"}]}}}}
+
+
+def pages(cluster):
+    """Every command that docs/kubernetes.md and docs/migrate.md show is run as it stands, in their order. Helm's are the chart's test."""
+    for ns, name in (("volcano-system", "volcano-scheduler"), ("kubeflow", "training-operator")):
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}}, {**DEPLOYMENT, "metadata": {"name": name, "namespace": ns}})
+    environment = {**os.environ, "KUBECONFIG": str(cluster.real.kubeconfig), "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}"}
+    for page in ("kubernetes.md", "migrate.md"):
+        commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", (ROOT / "docs" / page).read_text(), re.M)
+        commands += re.findall(r"^Back: .*?`(kubectl [^`]*)`", (ROOT / "docs" / page).read_text(), re.M)
+        check(f"docs/{page} shows commands", len(commands) > 2, commands)
+        for command in commands:
+            done = subprocess.run(["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True)
+            check(f"docs/{page}: {command[:90]}", done.returncode == 0, done.stderr)
+    deployment = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"]["template"]["spec"]["containers"][0]
+    check("and Muster is as it was installed", "--without=controllers" not in deployment["args"] and len(deployment["args"]) == 4, deployment)
+    check("with the scheduler names of the last command", {"name": "SCHEDULER_NAMES", "value": "muster"} in deployment["env"], deployment)
 
 
 def main():
@@ -174,6 +185,7 @@ def main():
         webhook(cluster)
         in_cluster(cluster)
         migrate(cluster)
+        pages(cluster)
         if check.failed:
             print(cluster.log()[-3000:])
     return check.close()

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """The job controllers and the scheduler of `muster run` on a real API server, under exactly the rights of deploy/: scenario files of job kinds,
-scenario files in Volcano's terms, volumes, gates, claims of dynamic resource allocation; then the rights themselves: none missing, none unused.
+scenario files in Volcano's terms, volumes, gates, claims of dynamic resource allocation, objects that others change, a cluster without native
+groups; then the rights themselves: none missing, none unused.
 
-    tests/kubernetes/suite.py [jobs|volcano|rules …]
+    tests/kubernetes/suite.py [jobs|volcano|rules|plain …]
 """
+import itertools
 import json
 import os
 import pathlib
 import re
 import sys
+import threading
 import urllib.request
 
 import yaml
@@ -57,16 +60,20 @@ T9K = {"apiVersion": "batch.tensorstack.dev/v1beta1", "kind": "MPIJob", "metadat
     "worker": {"replicas": 1, "cmd": ["true"], "template": {"spec": {"containers": [{"name": "mpi-worker", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}}}}
 
 
-def every_kind(cluster):
-    """One job of each kind from submission to its end, placed by our scheduler, pods played by the test; then the operator's clean-up."""
-    api = cluster.real.api
-    made = [training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Master", "Worker"], "every-pt"),
+def every_job():
+    return [training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Master", "Worker"], "every-pt"),
             training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Worker"], "every-elastic", **ELASTIC),
             training_job("TFJob", "tfReplicaSpecs", "tensorflow", ["Chief", "Worker"], "every-tf"),
             training_job("XGBoostJob", "xgbReplicaSpecs", "xgboost", ["Master", "Worker"], "every-xgb"),
             training_job("PaddleJob", "paddleReplicaSpecs", "paddle", ["Master", "Worker"], "every-paddle"),
             training_job("JAXJob", "jaxReplicaSpecs", "jax", ["Worker"], "every-jax"),
             training_job("MPIJob", "mpiReplicaSpecs", "mpi", ["Launcher", "Worker"], "every-mpi"), T9K]
+
+
+def every_kind(cluster):
+    """One job of each kind from submission to its end, placed by our scheduler, pods played by the test; then the operator's clean-up."""
+    api = cluster.real.api
+    made = every_job()
     for gang in ("muster", "plugins"):
         process = cluster.start("--scheduler-name", "muster,plugins,t9k-scheduler", *([] if gang == "muster" else ["--gang-scheduler", gang]))
         for job in made if gang == "muster" else made[:1]:
@@ -89,11 +96,7 @@ def every_kind(cluster):
             check(f"{job['kind']} {name} ({gang}) runs to its end", until(ended, 40),
                   lambda: (api("GET", f"{path}/{name}", check=False) or {}).get("status"))
             api("DELETE", f"{path}/{name}", check=False)
-            cluster.clear()
-            for kind, place in kubeflow_player.KINDS.items():
-                for item in (api("GET", place, check=False) or {"items": []})["items"]:
-                    if (kind, item["metadata"]["name"]) not in kubeflow_player.BUILT_IN and item["metadata"].get("ownerReferences"):
-                        api("DELETE", f"{place}/{item['metadata']['name']}", {"gracePeriodSeconds": 0}, check=False)
+            sweep(cluster)
         cluster.stop(process)
 
 
@@ -215,24 +218,229 @@ def granted():
     return rights
 
 
-def seldom(group, resource, verb):
-    """Rights that are checked, not called (who hands a right on must have it), or that only an accident calls for."""
-    if resource.endswith("/finalizers") or resource == "pods/exec" or (resource, verb) == ("pods", "get"):
-        return True
-    # The status of a job that has just gone is tried as an update of the job; objects that somebody changed are put right with a patch.
-    if verb == "update" and resource.endswith("jobs"):
-        return True
-    # What goes only when its owner is changed in the middle (a launcher Job, an autoscaler, T9k's group), or with an option of the job.
-    if verb == "delete" and group in ("batch", "autoscaling", "batch.tensorstack.dev", "scheduler.tensorstack.dev"):
-        return True
-    # Volcano's commands to queues: no scenario here sends one.
-    if group == "bus.volcano.sh":
-        return True
-    # The lease: tests/kubernetes/faults.py.
-    return verb == "patch" or group == "coordination.k8s.io"
+NS = "namespaces/default"
+CORE = f"/api/v1/{NS}"
 
 
-def rights(cluster, whole):
+def mended(cluster):
+    """What somebody changed under a job's hands is put right, and what a change of the job makes superfluous goes. With leader election, as
+    deploy/ runs it."""
+    api = cluster.real.api
+    get = lambda path: api("GET", path, check=False) or {}  # noqa: E731
+    names = ("--leader-elect", "--scheduler-name", "muster,plugins")
+    process = cluster.start(*names)
+    jobs = f"/apis/kubeflow.org/v1/{NS}"
+
+    api("POST", f"{jobs}/pytorchjobs", training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Worker"], "mend-pt", **ELASTIC))
+    scaler = f"/apis/autoscaling/v2/{NS}/horizontalpodautoscalers/mend-pt"
+    check("an elastic job has an autoscaler", until(lambda: get(scaler)), lambda: cluster.log()[-1000:])
+    api("PATCH", scaler, {"spec": {"maxReplicas": 9}})
+    check("its limits are put right", until(lambda: get(scaler)["spec"]["maxReplicas"] == 2), lambda: get(scaler).get("spec"))
+    group = f"/apis/scheduling.volcano.sh/v1beta1/{NS}/podgroups/mend-pt"
+    check("a job has a PodGroup", until(lambda: get(group)))
+    least = get(group)["spec"]["minMember"]
+    api("PATCH", group, {"spec": {"minMember": 77}})
+    check("whose size is put right", until(lambda: get(group)["spec"]["minMember"] == least), lambda: get(group))
+    api("PATCH", f"{jobs}/pytorchjobs/mend-pt", {"spec": {"runPolicy": {"suspend": True}}})
+    check("a suspended job has no autoscaler", until(lambda: not get(scaler)))
+
+    api("POST", f"{jobs}/tfjobs", training_job("TFJob", "tfReplicaSpecs", "tensorflow", ["Worker"], "mend-tf"))
+    pod = f"{CORE}/pods/mend-tf-worker-0"
+    check("a job has its pod", until(lambda: get(pod)))
+    api("PATCH", pod, {"metadata": {"labels": {"training.kubeflow.org/job-name": "another"}}})
+    check("a pod that loses its labels is let go", until(lambda: not get(pod)["metadata"].get("ownerReferences")), lambda: get(pod).get("metadata"))
+
+    template = {"spec": {"containers": [{"name": "mpi", "image": "x"}]}}
+    replicas = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 1, "template": template}}
+    api("POST", f"{jobs}/mpijobs", {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "mend-mpi1"}, "spec": {"mpiReplicaSpecs": replicas}})
+    role = f"/apis/rbac.authorization.k8s.io/v1/{NS}/roles/mend-mpi1-launcher"
+    check("a launcher has its role", until(lambda: get(role).get("rules")), lambda: cluster.log()[-1000:])
+    api("PATCH", role, {"rules": []})
+    check("whose rules are put right", until(lambda: get(role).get("rules")))
+
+    second = f"/apis/kubeflow.org/v2beta1/{NS}/mpijobs"
+    api("POST", second, {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "mend-mpi2", "annotations": {"muster.dev/on-preempt": "requeue"}},
+                         "spec": {"mpiReplicaSpecs": replicas}})
+    service, secret = f"{CORE}/services/mend-mpi2", f"{CORE}/secrets/mend-mpi2-ssh"
+    launcher = f"/apis/batch/v1/{NS}/jobs/mend-mpi2-launcher"
+    check("a launcher is a Job", until(lambda: get(launcher) and get(service) and get(secret)), lambda: cluster.log()[-1000:])
+    api("PATCH", service, {"spec": {"selector": {"app": "another"}}})
+    check("the selector of a service is put right", until(lambda: "app" not in get(service)["spec"]["selector"] or get(service)["spec"]["selector"]["app"] != "another"))
+    api("PATCH", secret, {"data": {"ssh-publickey": None}})
+    check("a broken key pair is made anew", until(lambda: "ssh-publickey" in get(secret).get("data", {})))
+    api("PATCH", f"{launcher}/status", {"status": {"startTime": "2026-01-01T00:00:00Z"}})
+    api("PATCH", f"{second}/mend-mpi2", {"spec": {"runPolicy": {"suspend": True}}})
+    check("the launcher sleeps with its job", until(lambda: get(launcher)["spec"].get("suspend")))
+    api("PATCH", f"{second}/mend-mpi2", {"spec": {"runPolicy": {"suspend": False}}})
+    check("and wakes with it, as if new", until(lambda: not get(launcher)["spec"].get("suspend") and not get(launcher).get("status", {}).get("startTime")), lambda: get(launcher))
+    uid, worker = get(launcher)["metadata"]["uid"], f"{CORE}/pods/mend-mpi2-worker-0"
+    check("workers come back", until(lambda: get(worker)))
+    api("PATCH", f"{worker}/status", {"status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]}})
+    check("a job that lost a worker to somebody else goes back to its queue whole, launcher and all", until(lambda: get(launcher).get("metadata", {}).get("uid", uid) != uid))
+    cluster.stop(process)
+
+    process = cluster.start(*names, "--gang-scheduler", "plugins")
+    api("POST", f"{jobs}/tfjobs", training_job("TFJob", "tfReplicaSpecs", "tensorflow", ["Worker"], "mend-group"))
+    group = f"/apis/scheduling.x-k8s.io/v1alpha1/{NS}/podgroups/mend-group"
+    check("scheduler-plugins' PodGroup", until(lambda: get(group)))
+    api("PATCH", group, {"spec": {"minMember": 77}})
+    check("is put right too", until(lambda: get(group)["spec"]["minMember"] == 1), lambda: get(group))
+
+    queue = "/apis/scheduling.volcano.sh/v1beta1/queues/mend-queue"
+    api("POST", "/apis/scheduling.volcano.sh/v1beta1/queues", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "mend-queue"}, "spec": {"weight": 1}})
+    check("a queue opens", until(lambda: get(queue).get("status", {}).get("state") == "Open"))
+    commands = f"/apis/bus.volcano.sh/v1alpha1/{NS}/commands"
+    api("POST", commands, {"apiVersion": "bus.volcano.sh/v1alpha1", "kind": "Command", "metadata": {"name": "close"}, "action": "CloseQueue", "target": {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "mend-queue", "uid": get(queue)["metadata"]["uid"]}})
+    check("a command closes it and is gone", until(lambda: get(queue)["status"]["state"] == "Closed" and not get(f"{commands}/close")), lambda: get(queue).get("status"))
+    for path in (f"{jobs}/pytorchjobs", f"{jobs}/tfjobs", f"{jobs}/mpijobs"):
+        for job in api("GET", path)["items"]:
+            api("DELETE", f"{path}/{job['metadata']['name']}", check=False)
+    cluster.stop(process)
+    sweep(cluster)
+
+
+def sweep(cluster):
+    """What a garbage collector would take away with the jobs."""
+    cluster.clear()
+    for kind, place in kubeflow_player.KINDS.items():
+        for item in (cluster.real.api("GET", place, check=False) or {"items": []})["items"]:
+            if (kind, item["metadata"]["name"]) not in kubeflow_player.BUILT_IN and (item["metadata"].get("ownerReferences") or kind == "Pod"):
+                cluster.real.api("DELETE", f"{place}/{item['metadata']['name']}", {"gracePeriodSeconds": 0}, check=False)
+
+
+def conflicts(cluster):
+    """A job that somebody else writes all the time: updates of its status meet conflicts (409), are tried again, and arrive."""
+    api, path = cluster.real.api, f"/apis/kubeflow.org/v1/{NS}/pytorchjobs"
+    process = cluster.start("--without", "scheduler", "--gang-scheduler", "none")
+    job = training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Master"], "contested")
+    job["spec"]["runPolicy"] = {}
+    api("POST", path, job)
+    ended = threading.Event()
+
+    def disturb():
+        n = 0
+        while not ended.is_set():
+            api("PATCH", f"{path}/contested", {"metadata": {"annotations": {"n": str(n := n + 1)}}}, check=False)
+
+    writers = [threading.Thread(target=disturb) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    refused = lambda: [1 for line in open(cluster.real.audit_log) if '"code":409' in line and '"pytorchjobs"' in line and "muster-system:muster" in line]  # noqa: E731
+    phases = itertools.cycle(["Running", "Pending"])
+
+    def met():
+        # Each turn of the pod's phase is a status to write.
+        for pod in cluster.pods("training.kubeflow.org/job-name=contested"):
+            cluster.set_phase(pod, next(phases))
+        return refused()
+
+    check("writes of a contested job meet conflicts", until(met, 60, every=0.1))
+    for pod in cluster.pods("training.kubeflow.org/job-name=contested"):
+        cluster.set_phase(pod, "Succeeded")
+    done = lambda: any(c["type"] == "Succeeded" and c["status"] == "True" for c in api("GET", f"{path}/contested")["status"].get("conditions", []))  # noqa: E731
+    check("and its status arrives all the same", until(done), lambda: api("GET", f"{path}/contested").get("status"))
+    ended.set()
+    for writer in writers:
+        writer.join()
+    api("DELETE", f"{path}/contested")
+    cluster.stop(process)
+    sweep(cluster)
+
+
+def without_status(cluster):
+    """Older definitions of the job kinds have no status subresource: the status is written with the job."""
+    api = cluster.real.api
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for name in ("pytorchjobs.kubeflow.org", "tfjobs.kubeflow.org", "xgboostjobs.kubeflow.org", "paddlejobs.kubeflow.org", "jaxjobs.kubeflow.org", "mpijobs.kubeflow.org",
+                 "mpijobs.batch.tensorstack.dev"):
+        definition = api("GET", f"{crds}/{name}")
+        for version in definition["spec"]["versions"]:
+            version.pop("subresources", None)
+        api("PUT", f"{crds}/{name}", definition)
+    gone = lambda path: api("GET", f"{path}/status", check=False) is None  # noqa: E731
+    process = cluster.start("--without", "scheduler", "--gang-scheduler", "none")
+    for job in every_job():
+        path = f"/apis/{job['apiVersion']}/{NS}/{job['kind'].lower()}s"
+        name = job["metadata"]["name"]
+        api("POST", path, job)
+        until(lambda: gone(f"{path}/{name}"))
+        check(f"{job['kind']} {name} without a status subresource", until(lambda: api("GET", f"{path}/{name}").get("status")), lambda: cluster.log()[-1000:])
+        api("DELETE", f"{path}/{name}", check=False)
+    cluster.stop(process)
+    sweep(cluster)
+
+
+def plain():
+    """A cluster that knows no groups of its own and no watches that begin with what there is. Returns the rights that were used."""
+    with real_kubernetes.RealKubernetes(audit=True, apiserver_args=["--feature-gates=WatchList=false"]) as real:
+        cluster, api = Deployed(real), real.api
+        check("deploy/ is accepted by a cluster without native groups", (applied := cluster.install()).returncode == 0, applied.stderr)
+        check("which has none", api("GET", f"/apis/scheduling.k8s.io/v1beta1/{NS}/podgroups", check=False) is None)
+        for i in range(2):
+            cluster.add_node(f"n{i}")
+        process = cluster.start()
+        cluster.pod("single")
+        check("a pod is bound", until(lambda: cluster.bound("single")), lambda: cluster.log()[-1500:])
+        api("POST", f"/apis/scheduling.volcano.sh/v1beta1/{NS}/podgroups", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "gang"}, "spec": {"minMember": 3}})
+        for i in range(3):
+            if i == 2:
+                cluster.pod("another", 0)
+                check("no gang before its last member", until(lambda: cluster.bound("another")) and not cluster.bound("gang-0") and not cluster.bound("gang-1"))
+            api("POST", f"{CORE}/pods", {"metadata": {"name": f"gang-{i}", "annotations": {"scheduling.k8s.io/group-name": "gang"}}, "spec": {
+                "schedulerName": "muster", "containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "2"}}}]}})
+        check("a gang is bound", until(lambda: cluster.bound("gang-0", "gang-1", "gang-2")), lambda: cluster.log()[-1500:])
+        api("POST", f"/apis/kubeflow.org/v1/{NS}/pytorchjobs", training_job("PyTorchJob", "pytorchReplicaSpecs", "pytorch", ["Master"], "job"))
+        check("a job's pod is bound", until(lambda: cluster.bound("job-master-0")), lambda: cluster.log()[-1500:])
+        said = [line for line in cluster.log().splitlines() if " warn" in line.lower() or " error" in line.lower()]
+        check("and nothing is complained of", not said and process.poll() is None, said)
+        # The cluster is upgraded under us: kinds that it did not have are asked for every 30 s.
+        real.kill("kube-apiserver")
+        real.groups = True
+        real.start_apiserver()
+        cluster.clear()
+        cluster.group("later", 2)
+        for i in range(2):
+            cluster.pod(f"later-{i}", 4, group="later")
+        check("groups of its own that a cluster learns later are followed", until(lambda: cluster.bound("later-0", "later-1"), 90), lambda: cluster.log()[-1500:])
+        until(lambda: {("scheduling.k8s.io", kind, "list") for kind in ("podgroups", "compositepodgroups")} <= used_rights(cluster)[0], 60)
+        cluster.stop()
+        used, refused = used_rights(cluster)
+        check("everything was listed there", ("", "pods", "list") in used and any('"code":422' in line and "sendInitialEvents" in line and "muster-system:muster" in line for line in open(real.audit_log)))
+        check("no right was missing there", not refused, refused)
+        return used
+
+
+def checked_rights(cluster):
+    """Rights that are never called: the server looks whether we have them when we hand them on (the launcher's role), or when what we make shall
+    block the deletion of its job. Taken away, those creates are refused. Returns them."""
+    api = cluster.real.api
+    place = "/apis/rbac.authorization.k8s.io/v1/clusterroles/muster-controllers"
+    role = api("GET", place)
+    on_finalizers = lambda group, resource, verb: resource.endswith("/finalizers")  # noqa: E731
+    handed_on = lambda group, resource, verb: resource == "pods/exec" or (resource, verb) == ("pods", "get")  # noqa: E731
+    template = {"spec": {"containers": [{"name": "mpi", "image": "x"}]}}
+    launcher = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "less"},
+                "spec": {"mpiReplicaSpecs": {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 1, "template": template}}}}
+    before = set(used_rights(cluster)[1])
+    for what, checked, job, expected in (("the rights that its launcher gets, the role", handed_on, launcher, "roles"),
+                                         ("rights on finalizers, what blocks the deletion of its job", on_finalizers, every_job()[0], "pods")):
+        less = [rule for rule in role["rules"] if not all(checked("", resource, verb) for resource in rule["resources"] for verb in rule["verbs"])]
+        check("the rule is there", len(less) < len(role["rules"]))
+        api("PATCH", place, {"rules": less})
+        process = cluster.start("--without", "scheduler", "--gang-scheduler", "none")
+        path = f"/apis/{job['apiVersion']}/{NS}/{job['kind'].lower()}s"
+        api("POST", path, job)
+        refused = lambda: {resource for _, resource, _ in set(used_rights(cluster)[1]) - before}  # noqa: E731
+        check(f"without {what} is refused", until(lambda: expected in refused(), 30), refused)
+        cluster.stop(process)
+        api("PATCH", place, {"rules": role["rules"]})
+        api("DELETE", f"{path}/{job['metadata']['name']}")
+        sweep(cluster)
+    return {right for right in granted() if on_finalizers(*right) or handed_on(*right)}
+
+
+def used_rights(cluster):
+    """What our account asked for, by the audit log, and what it was refused."""
     used, refused = set(), []
     for line in open(cluster.real.audit_log):
         entry = json.loads(line)
@@ -243,9 +451,15 @@ def rights(cluster, whole):
         used.add((place.get("apiGroup", ""), resource, entry["verb"]))
         if entry.get("responseStatus", {}).get("code") == 403:
             refused.append((entry["verb"], resource, place.get("apiGroup", "")))
-    check("no right was missing", not refused, sorted(set(refused)))
-    unused = {right for right in granted() - used if not seldom(*right)}
+    return used, sorted(set(refused))
+
+
+def rights(cluster, whole, elsewhere):
+    used, refused = used_rights(cluster)
+    check("no right was missing", not refused, refused)
+    unused = granted() - used - elsewhere
     if whole:
+        unused -= checked_rights(cluster)
         check("no right is unused", not unused, sorted(unused))
     else:
         print(f"      not used by this part of the suite: {len(unused)} rights")
@@ -255,11 +469,15 @@ def main():
     if not real_kubernetes.available():
         print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
         return 0
-    parts = sys.argv[1:] or ["jobs", "volcano", "rules"]
-    if not VECTORS.exists() and parts != ["rules"]:
+    parts = sys.argv[1:] or ["jobs", "volcano", "rules", "plain"]
+    if not VECTORS.exists() and set(parts) & {"jobs", "volcano"}:
         print("skipped: no scenario files here, so jobs and volcano are left out")
-        parts = ["rules"]
-    with real_kubernetes.RealKubernetes(groups=True, audit=True) as real:
+        parts = ["rules", "plain"]
+    elsewhere = plain() if "plain" in parts else set()
+    if parts == ["plain"]:
+        return check.close()
+    # The admission plugin checks the rights on finalizers, as OpenShift does and others may.
+    with real_kubernetes.RealKubernetes(groups=True, audit=True, apiserver_args=["--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]) as real:
         cluster = Deployed(real)
         check("the manifests of deploy/ are accepted", (applied := cluster.install()).returncode == 0, applied.stderr)
         for name, value in (("test-pc", 100000), ("high-priority", 1000000)):
@@ -273,10 +491,14 @@ def main():
             real.start_controllers("persistentvolume-binder-controller")
             rules(cluster)
             every_kind(cluster)
+            mended(cluster)
+            conflicts(cluster)
         if "volcano" in parts:
             real.kill("kube-controller-manager") if "kube-controller-manager" in real.processes else None
             volcano(cluster)
-        rights(cluster, set(parts) >= {"jobs", "volcano", "rules"})
+        if "rules" in parts:
+            without_status(cluster)
+        rights(cluster, set(parts) >= {"jobs", "volcano", "rules", "plain"}, elsewhere)
         if check.failed:
             print(cluster.log()[-4000:])
     return check.close()
