@@ -402,7 +402,7 @@ def plain():
         cluster.clear()
         cluster.group("later", 2)
         for i in range(2):
-            cluster.pod(f"later-{i}", 4, group="later")
+            cluster.pod(f"later-{i}", 1, group="later")
         check("groups of its own that a cluster learns later are followed", until(lambda: cluster.bound("later-0", "later-1"), 180), lambda: cluster.log()[-3000:])
         until(lambda: {("scheduling.k8s.io", kind, "list") for kind in ("podgroups", "compositepodgroups")} <= used_rights(cluster)[0], 60)
         cluster.stop()
