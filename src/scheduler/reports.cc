@@ -13,8 +13,11 @@ std::string wait_message(const engine::Refusal& refusal, bool pod_in_group) {
   const bool nodes = refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits;
   std::string message;
   if (nodes && !pod_in_group) message = engine::node_message(refusal);
-  else if (nodes) message = fmt::format("{}. {}", engine::describe(refusal), engine::node_message(refusal));
   else message = engine::describe(refusal);
+  if (nodes && pod_in_group) {
+    const std::string counts = engine::node_message(refusal);
+    if (message.find(counts) == std::string::npos) message += ". " + counts;
+  }
   // Events and conditions hold 1 KiB.
   if (message.size() > 1024) message.resize(1024);
   return message;

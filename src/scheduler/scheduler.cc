@@ -333,7 +333,9 @@ class SchedulerImpl final : public Scheduler {
     complete(translated, pod);
     // Cells are told of pods only when nodes, queues and gangs are known, and of everybody who holds some.
     if (cells_ && started_ && (translated.ours || !translated.node.empty())) by_cells(translated, pod);
+    const bool ended = translated.finished;
     apply(engine::PodUpsert{std::move(translated)});
+    if (ended) groups_.allocations_changed(engine_);
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
@@ -427,6 +429,7 @@ class SchedulerImpl final : public Scheduler {
     if (volumes_) volumes_->forget(key);
     groups_.pod_gone(key);
     apply(engine::PodRemove{key});
+    groups_.allocations_changed(engine_);  // what it held is free: its queue says so
   }
 
   /// What we did and the watch has not shown yet must not be undone by an older picture of the pod.
