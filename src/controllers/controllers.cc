@@ -6,6 +6,8 @@
 #include "base/strings.h"
 #include "controllers/batchjob/plan.h"
 #include "controllers/common/native_kinds.h"
+#include "controllers/cronjob/plan.h"
+#include "controllers/daemonset/plan.h"
 #include "controllers/deployment/plan.h"
 #include "controllers/jaxjob/plan.h"
 #include "controllers/mpijob/v1.h"
@@ -28,6 +30,9 @@ namespace r = client::resources;
 using Looks = std::vector<std::string_view>;
 
 const client::Resource kVolcanoJobs{"batch.volcano.sh", "v1alpha1", "jobs", "Job", true};
+
+const client::Resource kCronJobs{"batch", "v1", "cronjobs", "CronJob", true};
+const client::Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet", true};
 
 std::function<bool(const json::Value&)> only_version(const char* version) {
   return [version](const json::Value& job) { return mpijob::version_of(job) == version; };
@@ -67,7 +72,9 @@ std::vector<Kind> all_kinds(bool workloads) {
     // Where Volcano is installed its own controller runs these.
     result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
     result.push_back({"job-controller", r::kJobs, {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup}, batchjob::plan, {}});
-    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim}, statefulset::plan, {}});
+    result.push_back({"cronjob-controller", kCronJobs, {kinds::kJob}, cronjob::plan, {}});
+    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim, kinds::kControllerRevision}, statefulset::plan, {}});
+    result.push_back({"daemonset-controller", kDaemonSets, {kinds::kPod, kinds::kNode, kinds::kControllerRevision}, daemonset::plan, {}, true});
     result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
     result.push_back({"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
   }

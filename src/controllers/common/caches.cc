@@ -9,6 +9,8 @@ namespace {
 
 const client::Resource kT9kPodGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
 
+const client::Resource kControllerRevisions{"apps", "v1", "controllerrevisions", "ControllerRevision", true};
+const client::Resource kEndpointSlices{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true};
 const client::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 
 const json::Value& controller_of(const json::Value& object) {
@@ -42,6 +44,8 @@ const client::Resource& resource_of(std::string_view kind) {
       {kinds::kT9kPodGroup, &kT9kPodGroups},
       {kinds::kNativePodGroup, &r::kNativePodGroups},
       {kinds::kWorkload, &kWorkloads},
+      {kinds::kControllerRevision, &kControllerRevisions},
+      {kinds::kEndpointSlice, &kEndpointSlices},
   };
   const auto found = kTable.find(kind);
   MUSTER_CHECK(found != kTable.end(), "no resource for kind " + std::string(kind));
@@ -127,7 +131,8 @@ std::vector<const json::Value*> Caches::in_namespace(std::string_view kind, cons
   const auto* of_kind = cache(kind);
   if (of_kind == nullptr) return result;
   const auto& objects = of_kind->informer->objects();
-  const auto prefix = ns + "/";
+  // What belongs to no namespace is seen from each.
+  const auto prefix = resource_of(kind).namespaced ? ns + "/" : std::string();
   for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix); ++it) result.push_back(it->second.get());
   return result;
 }

@@ -20,6 +20,10 @@ std::int64_t version_of(const json::Value& object) {
   return parse_int(json::as_string(json::at(object, "metadata", "resourceVersion"))).value_or(0);
 }
 
+bool same_for_placement(const json::Value& a, const json::Value& b) {
+  return json::equal(json::at(a, "metadata", "labels"), json::at(b, "metadata", "labels")) && json::equal(json::at(a, "spec"), json::at(b, "spec"));
+}
+
 /// How many of the actions from `first` on are of one kind and verb, at most `most`.
 std::size_t run_length(const std::vector<Action>& actions, std::size_t first, std::size_t most) {
   std::size_t n = 1;
@@ -35,6 +39,12 @@ Frame::Frame(Deps deps, Kind kind, int workers) : deps_(deps), kind_(std::move(k
   queue_ = client::make_work_queue(deps_.env, [this](std::string key) { return work(std::move(key)); }, options);
   for (const auto each : kind_.looks_at) deps_.caches.follow(each);
   deps_.caches.wake_owner(kind_.resource.group, kind_.resource.kind, [this](const std::string& key) { queue_->add(key); });
+  if (kind_.follows_nodes) {
+    deps_.caches.on_change(kinds::kNode, [this](const client::ObjectPtr& old_node, const client::ObjectPtr& new_node) {
+      if (old_node && new_node && same_for_placement(*old_node, *new_node)) return;
+      for (const auto& [key, object] : jobs_.objects()) queue_->add(key);
+    });
+  }
   client::InformerHandlers handlers;
   handlers.on_change = [this](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
     queue_->add(client::key_of(new_object ? *new_object : *old_object));

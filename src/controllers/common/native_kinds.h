@@ -1,4 +1,4 @@
-/// Kubernetes' own groups, by the names that plans use.
+/// More of Kubernetes' own kinds, by the names that plans use.
 #pragma once
 
 #include <string_view>
@@ -7,5 +7,7 @@ namespace muster::controllers::kinds {
 
 inline constexpr std::string_view kNativePodGroup = "PodGroup.scheduling.k8s.io";
 inline constexpr std::string_view kWorkload = "Workload";
+inline constexpr std::string_view kControllerRevision = "ControllerRevision";
+inline constexpr std::string_view kEndpointSlice = "EndpointSlice";
 
 }  // namespace muster::controllers::kinds

@@ -3,6 +3,7 @@
 #include "controllers/common/test_world.h"
 #include "controllers/deployment/plan.h"
 #include "controllers/endpoints/plan.h"
+#include "controllers/endpoints/slices.h"
 #include "controllers/replicaset/plan.h"
 #include "controllers/statefulset/plan.h"
 
@@ -130,6 +131,71 @@ TEST(Deployment, RollsOverToANewTemplate) {
     EXPECT_EQ(n, is_new ? 2 : 0);
   }
   EXPECT_EQ(total, 2);
+}
+
+// conforms: Deployment | kubectl rollout undo, history | an old template that comes back is the newest revision; the deployment names it; old sets beyond revisionHistoryLimit go | same
+TEST(Deployment, AnOldTemplateThatComesBackIsTheNewestRevision) {
+  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, revisionHistoryLimit: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
+  const auto roll_to = [&](std::string_view image) {
+    json::make(world.job, {"spec", "template", "spec", "containers"}) = json::Array{json::Object{{"name", "c"}, {"image", image}}};
+    for (int i = 0; i < 6; ++i) {
+      world.settle(deployment::plan);
+      if (world.last.job_patch) json::merge_patch(world.job, *world.last.job_patch);
+      for (auto& [name, set] : world.objects["ReplicaSet"]) {
+        const auto n = json::at(set, "spec", "replicas");
+        set.as_object()["status"] = json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
+      }
+    }
+    return annotation_of(world.job, "deployment.kubernetes.io/revision");
+  };
+  EXPECT_EQ(roll_to("one"), "1");
+  EXPECT_EQ(roll_to("two"), "2");
+  EXPECT_EQ(roll_to("one"), "3");
+  ASSERT_EQ(world.all("ReplicaSet").size(), 2U);
+  EXPECT_EQ(roll_to("three"), "4");
+  EXPECT_EQ(world.all("ReplicaSet").size(), 2U) << "the present one and one of the past";
+}
+
+// conforms: Deployment | progressDeadlineSeconds | Progressing=False, ProgressDeadlineExceeded when nothing moved for so long | same
+TEST(Deployment, SaysThatItIsStuck) {
+  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, progressDeadlineSeconds: 60, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
+  world.settle(deployment::plan);
+  EXPECT_NE(world.conditions().find("Progressing=True"), std::string::npos);
+  world.now = world.now + std::chrono::seconds(61);
+  world.settle(deployment::plan);
+  EXPECT_NE(world.conditions().find("Progressing=False"), std::string::npos);
+}
+
+// conforms: EndpointSlice | labels, conditions, ports, 100 endpoints a slice | as kube-controller-manager writes them | same, without the trigger-time annotation; names are made of the service's uid, so a restart finds them
+TEST(EndpointSlices, HoldAHundredEach) {
+  const auto service = *json::parse_yaml_one("{metadata: {name: svc, namespace: n, uid: u, labels: {x: z}}, spec: {clusterIP: None, selector: {a: b}, ports: [{name: p, port: 80}]}}");
+  std::vector<json::Value> pods;
+  for (int i = 0; i < 150; ++i) {
+    pods.push_back(json::Object{{"metadata", json::Object{{"name", "p" + std::to_string(i)}, {"namespace", "n"}, {"uid", std::to_string(i)}}},
+                                {"status", json::Object{{"podIP", "10.0.0." + std::to_string(i)}, {"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", i == 1 ? "False" : "True"}}}}}}});
+  }
+  json::make(pods[2], {"metadata", "deletionTimestamp"}) = "2026-11-15T00:00:00Z";
+  Objects all;
+  for (const auto& pod : pods) all.push_back(&pod);
+  const auto plan = endpoints::plan_slices(service, all, {});
+  ASSERT_EQ(plan.actions.size(), 2U);
+  const auto size = [&](int i) { return json::as_array(json::at(plan.actions[static_cast<std::size_t>(i)].body, "endpoints")).size(); };
+  EXPECT_EQ(size(0) + size(1), 150U);
+  const auto& full = plan.actions[size(0) == 100 ? 0 : 1].body;
+  EXPECT_EQ(json::dump(json::at(full, "metadata", "labels")), R"({"x":"z","kubernetes.io/service-name":"svc","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","service.kubernetes.io/headless":""})");
+  const auto conditions = [&](std::size_t i) { return json::dump(json::at(json::as_array(json::at(full, "endpoints"))[i], "conditions")); };
+  EXPECT_EQ(conditions(0), R"({"ready":true,"serving":true,"terminating":false})");
+  EXPECT_EQ(conditions(1), R"({"ready":false,"serving":false,"terminating":false})");
+  EXPECT_EQ(conditions(2), R"({"ready":false,"serving":true,"terminating":true})");
+  // As it should be: nothing to do. Fewer pods: the second slice goes, the first is changed.
+  const Objects found{&plan.actions[0].body, &plan.actions[1].body};
+  EXPECT_TRUE(endpoints::plan_slices(service, all, found).actions.empty());
+  const auto fewer = endpoints::plan_slices(service, Objects{all[0]}, found);
+  ASSERT_EQ(fewer.actions.size(), 2U);
+  // Nobody there: one slice that says so.
+  const auto none = endpoints::plan_slices(service, {}, {});
+  ASSERT_EQ(none.actions.size(), 1U);
+  EXPECT_TRUE(json::as_array(json::at(none.actions[0].body, "endpoints")).empty());
 }
 
 TEST(Endpoints, ReadyAndUnreadyApartWithHostNames) {

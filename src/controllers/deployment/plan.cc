@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/strings.h"
+#include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 
 namespace muster::controllers::deployment {
@@ -13,6 +14,32 @@ namespace {
 
 constexpr std::string_view kHash = "pod-template-hash";
 constexpr std::string_view kRevision = "deployment.kubernetes.io/revision";
+constexpr std::string_view kHistory = "deployment.kubernetes.io/revision-history";
+constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+std::int64_t revision_of(const json::Value& object) { return parse_int(annotation_of(object, kRevision)).value_or(0); }
+
+/// An older template that came back (`kubectl rollout undo`) is the newest revision from now on; the deployment says which it has.
+void number_revision(Plan& plan, const json::Value& deployment, const json::Value& current, std::int64_t newest) {
+  std::int64_t number = revision_of(current);
+  if (number < newest) {
+    const auto before = annotation_of(current, kHistory);
+    json::Object notes{{kRevision, std::to_string(newest + 1)}, {kHistory, before.empty() ? std::to_string(number) : fmt::format("{},{}", before, number)}};
+    plan.actions.push_back(patch(kinds::kReplicaSet, name_of(current), json::Object{{"metadata", json::Object{{"annotations", std::move(notes)}}}}));
+    number = newest + 1;
+  }
+  if (revision_of(deployment) != number) plan.job_patch = json::Object{{"metadata", json::Object{{"annotations", json::Object{{kRevision, std::to_string(number)}}}}}};
+}
+
+/// Old sets without pods beyond spec.revisionHistoryLimit go, the oldest first.
+void forget_old(Plan& plan, const json::Value& deployment, Objects old) {
+  std::erase_if(old, [](const json::Value* set) {
+    return is_terminating(*set) || json::as_int(json::at(*set, "spec", "replicas")) != 0 || json::as_int(json::at(*set, "status", "replicas")) != 0;
+  });
+  std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) { return revision_of(*a) < revision_of(*b); });
+  const auto limit = static_cast<std::size_t>(json::as_int(json::at(deployment, "spec", "revisionHistoryLimit"), 10));
+  for (std::size_t i = 0; i + limit < old.size(); ++i) plan.actions.push_back(remove(kinds::kReplicaSet, *old[i]));
+}
 
 /// A number, or a percentage of `of` rounded up or down.
 int amount(const json::Value& value, int of, int percent, bool up) {
@@ -39,11 +66,47 @@ json::Value new_set(const json::Value& deployment, const std::string& hash, int 
   json::Value body = json::at(deployment, "spec", "template");
   set_label(body, kHash, hash);
   json::make_object(set, {"metadata"})["labels"] = json::at(body, "metadata", "labels");
+  for (const auto& [key, value] : json::as_object(json::at(deployment, "metadata", "annotations"))) {
+    if (std::string_view(key) != kLastApplied) set_annotation(set, key, json::as_string(value));  // its change-cause, above all
+  }
   set_annotation(set, kRevision, std::to_string(revision));
   json::Value selector = json::at(deployment, "spec", "selector");
   json::make_object(selector, {"matchLabels"})[kHash] = hash;
   set.as_object()["spec"] = json::Object{{"replicas", replicas}, {"selector", selector}, {"template", body}};
   return set;
+}
+
+struct Progress {
+  bool complete, moved, paused;
+  std::string set;
+};
+
+/// Progressing: done, under way, or stuck for longer than spec.progressDeadlineSeconds, which `kubectl rollout status` reports.
+void report_progress(Plan& plan, json::Value& status, const json::Value& deployment, const Progress& progress, Time now) {
+  Time last;
+  std::string reason;
+  for (const auto& condition : json::as_array(json::at(deployment, "status", "conditions"))) {
+    if (json::as_string(json::at(condition, "type")) != "Progressing") continue;
+    last = time_at(json::at(condition, "lastUpdateTime"));
+    reason = json::text(json::at(condition, "reason"));
+  }
+  const auto set = [&](bool value, std::string_view why, std::string_view what) {
+    set_workload_condition(status, "Progressing", value, why, fmt::format("ReplicaSet \"{}\" {}", progress.set, what), now);
+  };
+  if (progress.complete) return set(true, "NewReplicaSetAvailable", "has successfully progressed.");
+  const auto& limit = json::at(deployment, "spec", "progressDeadlineSeconds");
+  const bool stuck_before = reason == "ProgressDeadlineExceeded";
+  if (!progress.moved && last && limit.is_number() && !progress.paused && reason != "NewReplicaSetAvailable") {
+    const auto due = last + std::chrono::seconds(json::as_int(limit));
+    if (now >= due || stuck_before) return set(false, "ProgressDeadlineExceeded", "has timed out progressing.");
+    wake_after(plan, due - now);
+  }
+  set(true, "ReplicaSetUpdated", "is progressing.");
+  if (!progress.moved) return;
+  for (auto& condition : array_at(status, {"conditions"})) {
+    // Each step forward starts the clock anew.
+    if (json::as_string(json::at(condition, "type")) == "Progressing") condition.as_object()["lastProbeTime"] = time_value(now);
+  }
 }
 
 }  // namespace
@@ -100,6 +163,10 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
       may_go -= std::max(0, go - std::max(0, sick));
     }
   }
+  if (current != nullptr) {
+    number_revision(plan, deployment, *current, revision);
+    forget_old(plan, deployment, old);
+  }
   auto status = status_or_empty(deployment);
   auto& object = status.as_object();
   object["observedGeneration"] = json::at(deployment, "metadata", "generation");
@@ -112,8 +179,9 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   set_workload_condition(status, "Available", enough, enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
                          enough ? "Deployment has minimum availability." : "Deployment does not have minimum availability.", now);
   const bool complete = updated == wanted && available >= wanted && old_total == 0;
-  set_workload_condition(status, "Progressing", true, complete ? "NewReplicaSetAvailable" : "ReplicaSetUpdated",
-                         fmt::format("ReplicaSet \"{}-{}\" {}", name_of(deployment), hash, complete ? "has successfully progressed." : "is progressing."), now);
+  const bool moved = json::as_int(json::at(deployment, "status", "updatedReplicas")) != updated || json::as_int(json::at(deployment, "status", "readyReplicas")) != ready ||
+                     json::as_int(json::at(deployment, "status", "availableReplicas")) != available || json::as_int(json::at(deployment, "status", "replicas")) != total;
+  report_progress(plan, status, deployment, {complete, moved, paused, fmt::format("{}-{}", name_of(deployment), hash)}, now);
   for (auto& condition : array_at(status, {"conditions"})) {
     auto& entry = condition.as_object();
     if (entry.contains("lastProbeTime")) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "controllers/common/objects.h"
+#include "controllers/common/native_kinds.h"
 #include "controllers/endpoints/plan.h"
+#include "controllers/endpoints/slices.h"
 
 namespace muster::controllers::endpoints {
 namespace {
@@ -39,6 +41,7 @@ Controller::Controller(Env& env, client::Client& client, Caches& caches, int wor
   options.workers = workers;
   queue_ = client::make_work_queue(env, [this](std::string key) { return work(std::move(key)); }, options);
   caches_.follow(kinds::kEndpoints);
+  caches_.follow(kinds::kEndpointSlice);
   caches_.on_change(kinds::kService, [this](const auto& old_object, const auto& new_object) { service_changed(old_object, new_object); });
   caches_.on_change(kinds::kPod, [this](const auto& old_object, const auto& new_object) { pod_changed(old_object, new_object); });
 }
@@ -118,12 +121,25 @@ Task<Result<void>> Controller::work(std::string key) {
     }
   }
   const auto plan = endpoints::plan(*service, pods, found.get());
+  const auto written = co_await apply(ns, plan);
+  if (!written) co_return written;
+  const auto slices = plan_slices(*service, pods, caches_.controlled_by(kinds::kEndpointSlice, uid_of(*service)));
+  const auto sliced = co_await apply(ns, slices);
+  co_return sliced;
+}
+
+Task<Result<void>> Controller::apply(std::string ns, const Plan& plan) {
   for (const auto& action : plan.actions) {
+    const auto& resource = resource_of(action.kind);
     if (action.verb == Action::Verb::kCreate) {
-      const auto created = co_await client_.create(client::resources::kEndpoints, ns, action.body);
-      if (!created && created.error().code != Code::kAlreadyExists) co_return fail(created.error());
+      // There already: the cache will show it, and what it lacks comes with its next look.
+      const auto created = co_await client_.create(resource, ns, action.body);
+      if (!created && created.error().code != Code::kAlreadyExists && created.error().code != Code::kNotFound) co_return fail(created.error());
+    } else if (action.verb == Action::Verb::kDelete) {
+      const auto removed = co_await client_.remove(resource, ns, action.name, client::DeleteOptions{});
+      if (!removed && removed.error().code != Code::kNotFound) co_return removed;
     } else {
-      const auto patched = co_await client_.patch(client::resources::kEndpoints, ns, name, "", client::PatchType::kMerge, action.body);
+      const auto patched = co_await client_.patch(resource, ns, action.name, "", client::PatchType::kMerge, action.body);
       if (!patched) co_return fail(patched.error());
     }
   }

@@ -1,4 +1,4 @@
-/// Keeps the Endpoints of every Service with a selector.
+/// Keeps the Endpoints and EndpointSlices of every Service with a selector.
 ///
 /// A job of n pods has n Services, so neither may be searched for the other. Services are indexed by the label keys their
 /// selectors use: for each such set of keys, pods are filed under their values of it. A pod's change then finds its
@@ -34,6 +34,7 @@ class Controller {
   void pod_changed(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
   void file_pod(const Keys& keys, Index& index, const json::Value& pod, bool add);
   Task<Result<void>> work(std::string key);
+  Task<Result<void>> apply(std::string ns, const Plan& plan);
 
   client::Client& client_;
   Caches& caches_;

@@ -29,6 +29,12 @@ json::Value address_of(const json::Value& pod, const std::string& service) {
   return address;
 }
 
+struct Subset {
+  json::Array ports, ready, unready;
+};
+
+}  // namespace
+
 json::Array ports_of(const json::Value& service, const json::Value& pod) {
   json::Array result;
   for (const auto& port : json::as_array(json::at(service, "spec", "ports"))) {
@@ -42,12 +48,6 @@ json::Array ports_of(const json::Value& service, const json::Value& pod) {
   }
   return result;
 }
-
-struct Subset {
-  json::Array ports, ready, unready;
-};
-
-}  // namespace
 
 Plan plan(const json::Value& service, const Objects& pods, const json::Value* found) {
   Plan plan;

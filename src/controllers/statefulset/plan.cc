@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/strings.h"
+#include "controllers/common/revisions.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 
@@ -73,11 +75,19 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   if (is_terminating(set)) return plan;
   const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
   const bool ordered = json::as_string(json::at(set, "spec", "podManagementPolicy")) != "Parallel";
-  const auto revision = fmt::format("{}-{}", name_of(set), template_hash(json::at(set, "spec", "template")));
+  const auto hash = template_hash(json::at(set, "spec", "template"));
+  const auto revision = fmt::format("{}-{}", name_of(set), hash);
   std::map<int, const json::Value*> pods;
   for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
     if (const int index = ordinal(set, *pod); index >= 0) pods[index] = pod;
   }
+  std::set<std::string> hashes;
+  for (const auto& [index, pod] : pods) {
+    // A pod's label is the revision's whole name.
+    const auto label = label_of(*pod, "controller-revision-hash");
+    hashes.insert(label.substr(std::min(label.size(), name_of(set).size() + 1)));
+  }
+  sync_revisions(plan, set, view, hash, hashes);
   int ready = 0, updated = 0;
   bool settled = true;  // every pod so far runs and is ready
   for (const auto& [index, pod] : pods) {

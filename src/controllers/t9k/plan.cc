@@ -278,10 +278,11 @@ void run(Sync& sync, bool parts_ready) {
 
 }  // namespace
 
-Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
+Plan plan(const json::Value& original, const View& view, const Settings& settings, Time now) {
   Plan plan;
-  if (is_terminating(job)) return plan;
-  if (const auto verdict = validate(job, nullptr); !verdict.errors.empty()) {
+  if (is_terminating(original)) return plan;
+  const json::Value job = usual_shape(original);
+  if (const auto verdict = validate(original, nullptr); !verdict.errors.empty()) {
     plan.events.push_back({true, "FailedValidation", "MPIJob is not valid: " + verdict.text()});
     return plan;
   }

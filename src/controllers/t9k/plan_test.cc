@@ -163,5 +163,34 @@ TEST(T9kMPIJob, OnlyThePauseSwitchMayChange) {
   EXPECT_NE(validate(unknown, nullptr).text().find("spec.wrkr"), std::string::npos);
 }
 
+// conforms: MPIJob batch.tensorstack.dev/v1beta1 | mpiConfig, replicaSpecs (the later manual) | home, mca, extraArgs, script and the worker's template | taken apart into the usual fields; restartPolicy and the launcher's template are accepted without effect
+TEST(T9kMPIJob, TakesTheLaterShape) {
+  TestWorld world(R"(
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: MPIJob
+metadata: {name: later}
+spec:
+  mpiConfig: {home: /usr/local, mca: {pml: ob1}, extraArgs: [-N, "2"], script: [./run, x]}
+  replicaSpecs:
+  - type: worker
+    replicas: 2
+    restartPolicy: {policy: OnFailure, limit: 1}
+    template: {spec: {containers: [{name: worker, image: i, env: [{name: A, value: b}]}]}}
+  - {type: launcher, template: {}}
+)");
+  world.settle(plan);
+  EXPECT_EQ(world.names("Pod"), "later-launcher later-worker-0 later-worker-1");
+  EXPECT_EQ(words(container(world.pod("later-launcher")), "args"),
+            "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca pml ob1 -x A -x PATH -x LD_LIBRARY_PATH -N 2 ./run x");
+  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("later-config"), "data", "hostfile")), "later-worker-0 slots=2\nlater-worker-1 slots=2\n");
+  EXPECT_EQ(json::as_string(json::at(container(world.pod("later-worker-0")), "name")), "worker");
+  auto mixed = world.job;
+  json::make(mixed, {"spec", "worker"}) = json::Object{};
+  EXPECT_NE(validate(mixed, nullptr).text().find("spec.worker: Forbidden"), std::string::npos);
+  auto nameless = world.job;
+  json::make(nameless, {"spec", "replicaSpecs"}) = json::Array{json::Object{{"type", "worker"}, {"template", json::Object{}}}};
+  EXPECT_NE(validate(nameless, nullptr).text().find("must have a container named worker"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace muster::controllers::t9k

@@ -99,10 +99,17 @@ json::Value base_pod(const json::Value& job, const std::string& name) {
   return pod;
 }
 
+/// The container of the workers' template that stands for the program, by either manual's name; the first when there is none.
+int main_container_at(const json::Value& pod_spec) {
+  for (const std::string_view name : {"mpi-worker", "worker"}) {
+    if (const int at = find_container(pod_spec, name); at >= 0) return at;
+  }
+  return 0;
+}
+
 json::Value& main_container(json::Value& pod) {
   auto& containers = array_at(pod, {"spec", "containers"});
-  const int at = find_container(json::at(pod, "spec"), "mpi-worker");
-  return containers[static_cast<std::size_t>(std::max(0, at))];
+  return containers[static_cast<std::size_t>(main_container_at(json::at(pod, "spec")))];
 }
 
 void mount_keys(const json::Value& job, json::Value& container) {
@@ -136,6 +143,27 @@ void apply_run_mode(const json::Value& job, json::Value& pod, std::string_view t
 
 }  // namespace
 
+json::Value usual_shape(const json::Value& job) {
+  const auto& config = json::at(job, "spec", "mpiConfig");
+  const auto& roles = json::at(job, "spec", "replicaSpecs");
+  if (config.is_null() && roles.is_null()) return job;
+  json::Value shaped = job;
+  auto& spec = json::make_object(shaped, {"spec"});
+  spec.erase("mpiConfig");
+  spec.erase("replicaSpecs");
+  if (const auto& home = json::at(config, "home"); home.is_string()) spec["mpiHome"] = home;
+  if (const auto& mca = json::at(config, "mca"); mca.is_object()) spec["mca"] = mca;
+  const auto& role = entry_for(roles, "worker");
+  json::Object worker;
+  for (const std::string_view field : {"replicas", "template"}) {
+    if (const auto& value = json::at(role, field); !value.is_null()) worker[field] = value;
+  }
+  if (const auto& arguments = json::at(config, "extraArgs"); arguments.is_array()) worker["extraMPIArgs"] = arguments;
+  if (const auto& script = json::at(config, "script"); script.is_array()) worker["cmd"] = script;
+  spec["worker"] = std::move(worker);
+  return shaped;
+}
+
 std::string launcher_name(const json::Value& job) { return name_of(job) + "-launcher"; }
 std::string worker_name(const json::Value& job, int index) { return fmt::format("{}-worker-{}", name_of(job), index); }
 int worker_count(const json::Value& job) { return static_cast<int>(json::as_int(json::at(spec_of(job), "worker", "replicas"), 1)); }
@@ -150,9 +178,8 @@ std::vector<std::string> mpirun_arguments(const json::Value& job) {
   for (const auto& [key, value] : mca) result.insert(result.end(), {"-mca", key, value});
   std::set<std::string> passed;
   const auto& pod = json::at(spec, "worker", "template", "spec");
-  const int at = find_container(pod, "mpi-worker");
-  if (at >= 0) {
-    for (const auto& item : json::as_array(json::at(json::as_array(json::at(pod, "containers"))[static_cast<std::size_t>(at)], "env"))) {
+  if (const auto& containers = json::as_array(json::at(pod, "containers")); !containers.empty()) {
+    for (const auto& item : json::as_array(json::at(containers[static_cast<std::size_t>(main_container_at(pod))], "env"))) {
       const auto name = json::text(json::at(item, "name"));
       if (passed.insert(name).second) result.insert(result.end(), {"-x", name});
     }

@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "controllers/common/objects.h"
+#include "controllers/t9k/pods.h"
 
 namespace muster::controllers::t9k {
 namespace {
@@ -46,7 +47,7 @@ void check_resources(Verdict& verdict, const json::Value& container, const std::
   }
 }
 
-void check_worker(Verdict& verdict, const json::Value& spec) {
+void check_worker(Verdict& verdict, const json::Value& spec, bool later) {
   const auto& worker = json::at(spec, "worker");
   if (!worker.is_object()) {
     verdict.required("spec.worker", "must describe the workers");
@@ -60,7 +61,7 @@ void check_worker(Verdict& verdict, const json::Value& spec) {
   if (!debug && json::as_array(json::at(worker, "cmd")).empty()) verdict.required("spec.worker.cmd", "must name the program that the MPI processes run");
   const std::string path = "spec.worker.template.spec.containers";
   const auto& containers = json::as_array(json::at(worker, "template", "spec", "containers"));
-  if (find_container(json::at(worker, "template", "spec"), "mpi-worker") < 0) verdict.required(path, "must have a container named mpi-worker");
+  if (!later && find_container(json::at(worker, "template", "spec"), "mpi-worker") < 0) verdict.required(path, "must have a container named mpi-worker");
   for (std::size_t i = 0; i < containers.size(); ++i) check_resources(verdict, containers[i], fmt::format("{}[{}]", path, i));
 }
 
@@ -95,13 +96,30 @@ void check_update(Verdict& verdict, const json::Value& spec, const json::Value& 
   if (!json::equal(now, before)) verdict.forbidden("spec", "only spec.runMode.pause.enabled may be changed after creation");
 }
 
+/// The later manual's shape: what cannot be taken apart into the usual one is told in its own words.
+void check_later_shape(Verdict& verdict, const json::Value& spec) {
+  known_fields(verdict, json::at(spec, "mpiConfig"), "spec.mpiConfig", {"home", "mca", "extraArgs", "script"});
+  if (!json::at(spec, "worker").is_null()) verdict.forbidden("spec.worker", "may not stand beside mpiConfig and replicaSpecs");
+  const auto& roles = json::at(spec, "replicaSpecs");
+  check_replica_list(verdict, roles, "spec.replicaSpecs", {"type", "replicas", "restartPolicy", "template"});
+  for (const auto& role : json::as_array(roles)) {
+    const auto type = json::text(json::at(role, "type"));
+    const auto& pod = json::at(role, "template", "spec");
+    if (type == "worker" && find_container(pod, "worker") < 0) verdict.required("spec.replicaSpecs[worker].template.spec.containers", "must have a container named worker");
+  }
+}
+
 }  // namespace
 
 Verdict validate(const json::Value& job, const json::Value* old_job) {
   Verdict verdict;
-  const auto& spec = json::at(job, "spec");
+  const auto& original = json::at(job, "spec");
+  const bool later = !json::at(original, "mpiConfig").is_null() || !json::at(original, "replicaSpecs").is_null();
+  if (later) check_later_shape(verdict, original);
+  const json::Value shaped = usual_shape(job);
+  const auto& spec = json::at(shaped, "spec");
   known_fields(verdict, spec, "spec", {"worker", "mca", "ssh", "mpiHome", "runPolicy", "runMode", "scheduler"});
-  check_worker(verdict, spec);
+  check_worker(verdict, spec, later);
   warn_shared_memory(verdict, spec);
   known_fields(verdict, json::at(spec, "ssh"), "spec.ssh", {"sshdPath", "sshAuthMountPath"});
   if (const auto& path = json::at(spec, "ssh", "sshdPath"); path.is_string() && !json::as_string(path).starts_with('/')) {
@@ -122,7 +140,7 @@ Verdict validate(const json::Value& job, const json::Value* old_job) {
       verdict.invalid("spec.scheduler.t9kScheduler.priority", priority, "must be between 0 and 100, inclusive");
     }
   }
-  if (old_job != nullptr) check_update(verdict, spec, json::at(*old_job, "spec"));
+  if (old_job != nullptr) check_update(verdict, json::at(job, "spec"), json::at(*old_job, "spec"));
   return verdict;
 }
 

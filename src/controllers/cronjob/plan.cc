@@ -1,0 +1,166 @@
+#include "controllers/cronjob/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "controllers/common/training.h"
+#include "controllers/common/workload.h"
+#include "controllers/cronjob/schedule.h"
+
+namespace muster::controllers::cronjob {
+namespace {
+
+/// A schedule that was missed this often is told of, since nobody wants a thousand Jobs after a long pause.
+constexpr int kMissedMost = 100;
+
+/// "Complete", "Failed", or empty while it runs.
+std::string ended_as(const json::Value& job) {
+  for (const auto& condition : json::as_array(json::at(job, "status", "conditions"))) {
+    const auto type = json::as_string(json::at(condition, "type"));
+    if ((type == "Complete" || type == "Failed") && json::as_string(json::at(condition, "status")) == "True") return std::string(type);
+  }
+  return {};
+}
+
+bool was_active(const json::Value& cron, const json::Value& job) {
+  for (const auto& entry : json::as_array(json::at(cron, "status", "active"))) {
+    if (json::as_string(json::at(entry, "uid")) == uid_of(job)) return true;
+  }
+  return false;
+}
+
+Action delete_job(const json::Value& job) {
+  auto action = remove(kinds::kJob, job);
+  action.events.push_back({false, "SuccessfulDelete", "Deleted job " + name_of(job)});
+  action.failed_reason = "FailedDelete";
+  action.failed_prefix = "Deleted job: ";
+  return action;
+}
+
+/// The oldest beyond the limit go.
+void prune(Plan& plan, Objects jobs, std::int64_t limit) {
+  std::sort(jobs.begin(), jobs.end(), [](const json::Value* a, const json::Value* b) {
+    const auto x = json::as_string(json::at(*a, "status", "startTime")), y = json::as_string(json::at(*b, "status", "startTime"));
+    return x != y ? x < y : name_of(*a) < name_of(*b);
+  });
+  for (std::size_t i = 0; i + static_cast<std::size_t>(limit) < jobs.size(); ++i) {
+    if (!is_terminating(*jobs[i])) plan.actions.push_back(delete_job(*jobs[i]));
+  }
+}
+
+struct Due {
+  std::optional<Time> newest;
+  int missed = 0;
+};
+
+/// The newest time of the schedule that has come, and how many have since the last Job.
+Due find_due(const json::Value& cron, const Schedule& schedule, Time now) {
+  Time since = time_at(json::at(cron, "status", "lastScheduleTime"));
+  if (!since) since = time_at(json::at(cron, "metadata", "creationTimestamp"));
+  const auto& deadline = json::at(cron, "spec", "startingDeadlineSeconds");
+  if (deadline.is_number()) since = std::max(since, now - std::chrono::seconds(json::as_int(deadline)));
+  Due due;
+  for (auto at = schedule.next(since); at && *at <= now && due.missed <= kMissedMost; at = schedule.next(*at)) {
+    due.newest = at;
+    ++due.missed;
+  }
+  if (due.missed <= kMissedMost) return due;
+  // A schedule of every minute that rested for a year has half a million times: the last is looked for from now on backwards.
+  for (const int hours : {1, 24, 24 * 32, 24 * 366 * 5}) {
+    const auto last = due.newest;
+    for (auto at = schedule.next(now - std::chrono::hours(hours)); at && *at <= now; at = schedule.next(*at)) due.newest = at;
+    if (due.newest != last) break;
+  }
+  return due;
+}
+
+json::Value make_job(const json::Value& cron, Time scheduled) {
+  auto job = make_child(cron, "batch/v1", "Job", fmt::format("{}-{}", name_of(cron), scheduled.seconds() / 60));
+  const auto& from = json::at(cron, "spec", "jobTemplate");
+  for (const std::string_view field : {"labels", "annotations"}) {
+    if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value)) json::make_object(job, {"metadata"})[field] = value;
+  }
+  set_annotation(job, "batch.kubernetes.io/cronjob-scheduled-timestamp", format_time(scheduled));
+  job.as_object()["spec"] = json::at(from, "spec");
+  return job;
+}
+
+}  // namespace
+
+Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) {
+  Plan plan;
+  if (is_terminating(cron)) return plan;
+  const auto& spec = json::at(cron, "spec");
+  Objects running, succeeded, failed;
+  auto status = status_or_empty(cron);
+  Time last_success = time_at(json::at(status, "lastSuccessfulTime"));
+  for (const auto* job : view.controlled_by(kinds::kJob, uid_of(cron))) {
+    const auto ended = ended_as(*job);
+    if (ended.empty()) {
+      if (!is_terminating(*job)) running.push_back(job);
+      continue;
+    }
+    if (was_active(cron, *job)) plan.events.push_back({false, "SawCompletedJob", fmt::format("Saw completed job: {}, condition: {}", name_of(*job), ended)});
+    if (ended == "Complete") last_success = std::max(last_success, time_at(json::at(*job, "status", "completionTime")));
+    (ended == "Complete" ? succeeded : failed).push_back(job);
+  }
+  prune(plan, succeeded, json::as_int(json::at(spec, "successfulJobsHistoryLimit"), 3));
+  prune(plan, failed, json::as_int(json::at(spec, "failedJobsHistoryLimit"), 1));
+
+  auto& object = status.as_object();
+  if (last_success) object["lastSuccessfulTime"] = time_value(last_success);
+  const auto write_active = [&](const Objects& jobs) {
+    json::Array active;
+    for (const auto* job : jobs) {
+      active.push_back(json::Object{{"kind", "Job"}, {"namespace", namespace_of(*job)}, {"name", name_of(*job)}, {"uid", uid_of(*job)}, {"apiVersion", "batch/v1"},
+                                    {"resourceVersion", json::at(*job, "metadata", "resourceVersion")}});
+    }
+    // The version moves with every change of the Job and is news to nobody.
+    for (auto& entry : active) json::remove(entry, {"resourceVersion"});
+    active.empty() ? void(object.erase("active")) : void(object["active"] = std::move(active));
+  };
+  write_active(running);
+  plan.status = status;
+  if (json::as_bool(json::at(spec, "suspend"))) return plan;
+
+  const auto zone = json::as_string(json::at(spec, "timeZone"));
+  if (!zone.empty() && zone != "UTC" && zone != "Etc/UTC") {
+    plan.events.push_back({true, "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": only UTC is known here", zone)});
+    return plan;
+  }
+  const auto schedule = Schedule::parse(json::as_string(json::at(spec, "schedule")));
+  if (!schedule) {
+    plan.events.push_back({true, "UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}", json::as_string(json::at(spec, "schedule")), schedule.error().message)});
+    return plan;
+  }
+  if (const auto next = schedule->next(now)) wake_after(plan, *next - now + std::chrono::milliseconds(100));
+  const Due due = find_due(cron, *schedule, now);
+  if (!due.newest) return plan;
+  if (due.missed > kMissedMost) {
+    plan.events.push_back({true, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"});
+  }
+  const auto policy = json::as_string(json::at(spec, "concurrencyPolicy"));
+  if (policy == "Forbid" && !running.empty()) {
+    plan.events.push_back({false, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid"});
+    return plan;
+  }
+  if (policy == "Replace") {
+    for (const auto* job : running) plan.actions.push_back(delete_job(*job));
+    running.clear();
+    write_active(running);
+  }
+  auto job = make_job(cron, *due.newest);
+  if (view.find(kinds::kJob, name_of(job)) == nullptr) {
+    auto action = create(kinds::kJob, std::move(job));
+    action.events.push_back({false, "SuccessfulCreate", "Created job " + action.name});
+    action.failed_reason = "FailedCreate";
+    action.failed_prefix = "Error creating job: ";
+    plan.actions.push_back(std::move(action));
+  }
+  object["lastScheduleTime"] = time_value(*due.newest);
+  plan.status = std::move(status);
+  return plan;
+}
+
+}  // namespace muster::controllers::cronjob
