@@ -48,7 +48,8 @@ Plan Planner::decide(Time now) {
   wake();
   refresh_reservations();
 
-  while (const auto candidate = pick()) {
+  bool again = true;
+  for (auto candidate = pick(); candidate; candidate = pick_again(again)) {
     const GangId id = candidate->gang;
     const TenantId tenant = waits_[id.index()].tenant;
     const ShapeId shape_id = waits_[id.index()].shape;

@@ -112,6 +112,7 @@ class Planner {
   [[nodiscard]] bool behind_reservation(const Rank& rank) const;
   [[nodiscard]] NodeId pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end);
   [[nodiscard]] std::optional<Candidate> pick();
+  [[nodiscard]] std::optional<Candidate> pick_again(bool& again);
   [[nodiscard]] std::optional<Candidate> pick_in(TenantId tenant);
   void update_phase(GangId id);
   [[nodiscard]] bool admitted(GangId id);

@@ -416,4 +416,18 @@ std::optional<Planner::Candidate> Planner::pick() {
   return best;
 }
 
+/// The next to try; when there is none, once more those that were blocked while room was held for somebody who then got none.
+std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
+  auto next = pick();
+  if (next || !again) return next;
+  again = false;
+  for (const ShapeId id : blocked_) {
+    Shape& shape = shapes_[id.index()];
+    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains) continue;
+    shape.blocked = false;
+    for (const TenantId t : shape.tenants) activate(t);
+  }
+  return pick();
+}
+
 }  // namespace muster::engine
