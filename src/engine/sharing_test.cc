@@ -50,6 +50,26 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
   }
 }
 
+TEST(Preempt, AVolcanoGangThatMustBeTogetherTakesOneDomain) {
+  // Each rack has two nodes of 4 GPUs. In r1 one node is taken by low work, in r2 both.
+  Config config;
+  config.policy = Policy::kVolcano;
+  config.volcano.actions = {"enqueue", "allocate", "gangpreempt", "backfill"};
+  config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}, {.name = "conformance"}}, {{.name = "predicates"}}};
+  Engine e(config);
+  e.apply(QueueUpsert{Queue{.name = "default"}});
+  for (const char* name : {"a1", "a2", "b1", "b2"}) e.apply(NodeUpsert{node(name, 4, {{"rack", name[0] == 'a' ? "r2" : "r1"}})});
+  for (const char* name : {"a1", "a2", "b2"}) e.apply(PodUpsert{running(pod(std::string("d/low-") + name, 4), name)});
+  (void)e.decide(kNow);
+  Group g = group("d/g", 2, 100);
+  g.topology = {{"rack", true}};
+  add_gang(e, g, 2, 4);
+  const Plan plan = e.decide(kNow);
+  EXPECT_EQ(evicted(plan), std::vector<std::string>{"d/low-b2"});
+  e.apply(PodRemove{"d/low-b2"});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
+}
+
 TEST(Waiting, AShareThatGoesWakesThoseThatNeedTheWholeDevice) {
   Engine e(Config{});
   e.apply(NodeUpsert{node("n1", 4)});

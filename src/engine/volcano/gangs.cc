@@ -33,6 +33,31 @@ void Session::gang_evict_for(JobIx j, bool across_queues) {
   for (const TaskIx t : pending) need += tasks_[t].request;
   if (across_queues && !preemptive(job.queue, need)) return;
 
+  // The narrowest level first; in it the domain that costs the fewest pods.
+  const std::vector<TopologyLevel>& levels = state_.gang(job.gang).spec.topology;
+  bool anywhere = true;
+  for (auto level = levels.rbegin(); level != levels.rend() && anywhere; ++level) {
+    std::optional<std::vector<NodeId>> best;
+    std::size_t fewest = 0;
+    for (auto& nodes : domains_of(j, level->key)) {
+      within_ = nodes;
+      const auto cost = evict_bundles(j, pending, need, across_queues, false);
+      if (!cost || (best && *cost >= fewest)) continue;
+      best = std::move(nodes);
+      fewest = *cost;
+    }
+    within_ = std::move(best);
+    if (within_) break;
+    if (level->required) anywhere = false;
+  }
+  if (anywhere) (void)evict_bundles(j, pending, need, across_queues, true);
+  within_.reset();
+}
+
+/// How many pods go so that the group fits, inside `within_` where that is given. Nothing: it cannot be done.
+std::optional<std::size_t> Session::evict_bundles(JobIx j, const std::vector<TaskIx>& pending, const Amounts& need, bool across_queues, bool carry_out) {
+  const Job& job = jobs_[j];
+  const std::vector<NodeId>& nodes = within_ ? *within_ : nodes_;
   std::vector<Bundle> bundles;
   for (JobIx v = 0; v < jobs_.size(); ++v) {
     const Job& other = jobs_[v];
@@ -48,21 +73,31 @@ void Session::gang_evict_for(JobIx j, bool across_queues) {
   keep_evictable(bundles, pending[0], across_queues);
   sort_bundles(bundles, need, j, across_queues);
 
+  const auto inside = [&](TaskIx t) { return !within_ || std::find(nodes.begin(), nodes.end(), tasks_[t].node) != nodes.end(); };
+  std::erase_if(bundles, [&](const Bundle& b) { return std::none_of(b.tasks.begin(), b.tasks.end(), inside); });
   Amounts available;
-  for (const NodeId n : nodes_) available += rooms_[n.index()].future();
+  for (const NodeId n : nodes) available += rooms_[n.index()].future();
   for (std::size_t n = 1; n <= bundles.size(); ++n) {
-    for (const TaskIx t : bundles[n - 1].tasks) available += tasks_[t].request;
+    for (const TaskIx t : bundles[n - 1].tasks) {
+      if (inside(t)) available += tasks_[t].request;
+    }
     if (!fits(need, available)) continue;
     std::vector<Op> ops;
     for (std::size_t i = 0; i < n; ++i) {
       for (const TaskIx t : bundles[i].tasks) do_evict(t, ops);
     }
     if (place_all(j, pending, ops) && job_pipelined(j)) {
-      commit(ops, j, across_queues ? EvictKind::kReclaim : EvictKind::kPreempt);
-      return;
+      const auto cost = static_cast<std::size_t>(std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; }));
+      if (carry_out) {
+        commit(ops, j, across_queues ? EvictKind::kReclaim : EvictKind::kPreempt);
+      } else {
+        discard(ops);
+      }
+      return cost;
     }
     discard(ops);
   }
+  return std::nullopt;
 }
 
 /// Every pending task somewhere in the room that is or comes free.
@@ -70,10 +105,11 @@ bool Session::place_all(JobIx j, const std::vector<TaskIx>& pending, std::vector
   for (const TaskIx t : pending) {
     const Amounts& request = tasks_[t].request;
     if (!allocatable(jobs_[j].queue, t)) return false;
-    const auto node = std::find_if(nodes_.begin(), nodes_.end(), [&](NodeId n) {
+    const std::vector<NodeId>& nodes = within_ ? *within_ : nodes_;
+    const auto node = std::find_if(nodes.begin(), nodes.end(), [&](NodeId n) {
       return fits(request, rooms_[n.index()].future()) && predicate(t, n, false);
     });
-    if (node == nodes_.end()) return false;
+    if (node == nodes.end()) return false;
     do_pipeline(t, *node, true, ops);
   }
   return true;

@@ -186,6 +186,7 @@ class Session {
   };
   void gang_evict(bool across_queues);
   void gang_evict_for(JobIx job, bool across_queues);
+  std::optional<std::size_t> evict_bundles(JobIx job, const std::vector<TaskIx>& pending, const Amounts& need, bool across_queues, bool carry_out);
   void add_bundles(JobIx victim, std::vector<Bundle>& bundles) const;
   void sort_bundles(std::vector<Bundle>& bundles, const Amounts& need, JobIx preemptor, bool across_queues) const;
   void keep_evictable(std::vector<Bundle>& bundles, TaskIx task, bool across_queues) const;
