@@ -134,7 +134,8 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
       if (end_of(pod) > hold.start) free -= state_.cls(pod.cls).request;
     }
     if (!cls.request.fits_in(free)) return false;
-    if ((cls.share_milli > 0 || n.shared) && !leaves_devices(node, cls, slot, hold.start)) return false;
+    const bool shares = cls.share_milli > 0 || n.shared || state_.cls(slot.cls).share_milli > 0;
+    if (shares && !leaves_devices(node, cls, slot, hold.start)) return false;
   }
   return true;
 }

@@ -93,7 +93,8 @@ std::string text_of(const Event& event) {
         if constexpr (std::is_same_v<T, PodUpsert>) {
           std::string requests;
           for (const auto& a : e.pod.requests) requests += fmt::format(" {}={}", a.name, a.value);
-          return fmt::format("pod {} of \"{}\" queue {} priority {} gated {} share {}{}", e.pod.key, e.pod.group, e.pod.queue, e.pod.priority, e.pod.gated, e.pod.device_share_milli, requests);
+          return fmt::format("pod {} of \"{}\" queue {} priority {} gated {} share {} lasts {}{}", e.pod.key, e.pod.group, e.pod.queue, e.pod.priority, e.pod.gated, e.pod.device_share_milli,
+                             e.pod.expected_duration.count(), requests);
         } else if constexpr (std::is_same_v<T, PodRemove>) {
           return "pod gone " + e.key;
         } else if constexpr (std::is_same_v<T, GroupUpsert>) {
