@@ -33,6 +33,13 @@ struct Stored {
   Revision revision = 0;
   json::Value object;
   Bytes bytes;  // the object as JSON, kind and apiVersion first
+  /// Its text with only the members that the `fields` of lists named last: the same lists are asked for again and again,
+  /// and picking costs more than sending. On the loop only.
+  struct Picked {
+    std::shared_ptr<const std::string> fields;
+    std::string text;
+  };
+  mutable std::vector<Picked> picked;
 
   [[nodiscard]] std::string_view ns() const;
   [[nodiscard]] std::string_view name() const;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "apiserver/convert.h"
@@ -168,12 +169,58 @@ bool names_managers(const json::Picks& picks, bool inside = false) {
   });
 }
 
+/// The members that a list asks for; `name` is the version they are asked of and their text.
+struct Fields {
+  json::Picks picks;
+  std::shared_ptr<const std::string> name;
+};
+
+/// How many different `fields` an object remembers its text for.
+constexpr std::size_t kPickedMax = 3;
+/// What is left of an object, roughly.
+constexpr std::size_t kPickedBytes = 640;
+
+/// The same text is the same pointer as long as it is among the last ones asked for, so that thousands of objects need not
+/// compare it.
+std::shared_ptr<const std::string> shared_name(std::string name) {
+  constexpr std::size_t kNames = 32;
+  thread_local std::deque<std::shared_ptr<const std::string>> names;
+  for (const auto& each : names) {
+    if (*each == name) return each;
+  }
+  if (names.size() == kNames) names.pop_front();
+  return names.emplace_back(std::make_shared<const std::string>(std::move(name)));
+}
+
+const std::string& picked_text(const Resource& resource, const Stored& stored, const Fields& fields) {
+  for (const Stored::Picked& each : stored.picked) {
+    if (each.fields == fields.name || *each.fields == *fields.name) return each.text;
+  }
+  if (stored.picked.size() == kPickedMax) stored.picked.erase(stored.picked.begin());
+  Stored::Picked& made = stored.picked.emplace_back();
+  made.fields = fields.name;
+  const bool managers = names_managers(fields.picks);
+  if (resource.same_as_storage() && !managers) {
+    json::append_picked(stored.object, fields.picks, made.text);
+  } else {
+    json::Value object = to_served(resource, stored.object);
+    if (managers) kube::unpack_managers(object);
+    json::append_picked(object, fields.picks, made.text);
+  }
+  made.text.shrink_to_fit();
+  return made.text;
+}
+
 /// `fields` empty: whole objects.
-std::string list_text(const Resource& resource, const Page& page, const json::Picks& fields) {
+std::string list_text(const Resource& resource, const Page& page, const Fields& fields) {
   std::string body;
   std::size_t size = 256;
-  const bool whole = fields.empty();
-  for (const StoredPtr& stored : page.objects) size += whole ? stored->bytes->size() + 1 : stored->bytes->size() / 8;
+  const bool whole = fields.picks.empty();
+  if (whole) {
+    for (const StoredPtr& stored : page.objects) size += stored->bytes->size() + 1;
+  } else {
+    size += page.objects.size() * kPickedBytes;
+  }
   body.reserve(size);
   if (resource.custom()) {
     body += fmt::format("{{\"apiVersion\":\"{}\",\"items\":[", resource.api_version());
@@ -190,12 +237,8 @@ std::string list_text(const Resource& resource, const Page& page, const json::Pi
     first = false;
     if (whole) {
       append_list_item(resource, *stored, body);
-    } else if (resource.same_as_storage() && !managers) {
-      json::append_picked(stored->object, fields, body);
     } else {
-      json::Value object = to_served(resource, stored->object);
-      if (managers) kube::unpack_managers(object);
-      json::append_picked(object, fields, body);
+      body += picked_text(resource, *stored, fields);
     }
   }
   body += ']';
@@ -210,12 +253,12 @@ std::string list_text(const Resource& resource, const Page& page, const json::Pi
 
 /// `fields=metadata(name),status(phase)`: the members of the items that the caller reads. Other servers do not know
 /// the parameter and answer with whole objects.
-Result<json::Picks> list_fields(const Call& call) {
+Result<Fields> list_fields(const Call& call) {
   const std::string_view text = call.target.get("fields");
-  if (text.empty()) return json::Picks{};
+  if (text.empty()) return Fields{};
   auto picks = json::parse_picks(text);
   if (!picks) return fail(bad_request(picks.error().message));
-  return picks;
+  return Fields{std::move(*picks), shared_name(fmt::format("{} {}", call.resource->api_version(), text))};
 }
 
 std::string partial_list_text(const Page& page) {
@@ -414,7 +457,7 @@ Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accept
   }
   if (accepted.form == Form::kPartialObjectList) co_return as_negotiated(accepted, 200, partial_list_text(*page));
   auto response = as_negotiated(accepted, 200, list_text(*call.resource, *page, *fields));
-  if (response && !fields->empty()) response->headers.set("Preference-Applied", "fields");
+  if (response && !fields->picks.empty()) response->headers.set("Preference-Applied", "fields");
   co_return response;
 }
 

@@ -12,6 +12,9 @@
 namespace muster::apiserver {
 namespace {
 
+/// A bound on what one request of several reads may ask for.
+constexpr std::size_t kReadsMax = 64;
+
 bool is_public(std::string_view path) {
   for (const std::string_view each : {"/healthz", "/livez", "/readyz", "/version"}) {
     if (path == each || (path.starts_with(each) && path.substr(each.size()) == "/")) return true;
@@ -192,6 +195,11 @@ Result<void> Router::authorize(const Call& call) const {
 }
 
 Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
+  if (call.target.path == "/muster/v1/reads") {
+    auto answer = co_await read_many(call);
+    co_await send(call, writer, std::move(answer));
+    co_return;
+  }
   auto described = core_.discovery->answer(call.request, call.target);
   if (described) {
     Attributes attributes;
@@ -241,6 +249,44 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
   first.reset();
   if (!response && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
   co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
+}
+
+Task<net::Response> Router::read_one(const Call& outer, std::string target) {
+  Call call;
+  call.request.method = "GET";
+  call.request.target = std::move(target);
+  call.user = outer.user;
+  call.manager = outer.manager;
+  auto parsed = net::parse_target(call.request.target);
+  if (!parsed) co_return error_response(bad_request(parsed.error().message));
+  call.target = std::move(*parsed);
+  const auto routed = route(call);
+  if (!routed) co_return error_response(routed.error());
+  const auto allowed = authorize(call);
+  if (!allowed) co_return error_response(allowed.error());
+  if (call.verb == "watch" || is_stream(call.subresource)) co_return error_response(bad_request("a stream cannot be one of several reads"));
+  auto response = co_await dispatch(call, Accepted{});
+  co_return response ? std::move(*response) : error_response(response.error());
+}
+
+Task<net::Response> Router::read_many(const Call& call) {
+  if (call.request.method != "POST") co_return error_response(method_not_allowed());
+  const auto wanted = json::parse(call.request.body);
+  if (!wanted || !wanted->is_array() || wanted->get_array().size() > kReadsMax) {
+    co_return error_response(bad_request(fmt::format("want a JSON array of at most {} targets", kReadsMax)));
+  }
+  net::Response response;
+  response.headers.set("Content-Type", "application/json");
+  std::string body = "[";
+  for (const json::Value& target : wanted->get_array()) {
+    const net::Response one = co_await read_one(call, json::text(target));
+    if (body.size() > 1) body += ',';
+    body += fmt::format("{{\"status\":{},\"fields\":{},\"body\":", one.status, one.headers.has("Preference-Applied"));
+    body += one.body.empty() ? "null" : one.body;
+    body += '}';
+  }
+  response.body = std::move(body) + "]\n";
+  co_return response;
 }
 
 Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {

@@ -13,6 +13,9 @@ class Router {
  private:
   Task<void> serve(Call& call, net::ResponseWriter& writer);
   Task<Result<net::Response>> dispatch(Call& call, Accepted accepted);
+  /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had come alone.
+  Task<net::Response> read_many(const Call& call);
+  Task<net::Response> read_one(const Call& outer, std::string target);
   Result<void> route(Call& call) const;
   Result<User> impersonated(const net::Request& request, User user) const;
   Result<void> authorize(const Call& call) const;

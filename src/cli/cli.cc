@@ -81,7 +81,10 @@ Result<std::unique_ptr<client::Client>> make_session_client(Session& session, ne
     std::getline(file, session.bearer);
   }
   connection->client.user_agent = session.program;
-  if (is_loopback(connection->http.url)) connection->http.connections_max = 1;
+  if (is_loopback(connection->http.url)) {
+    connection->http.connections_max = 1;
+    session.reads_together = true;
+  }
   auto http = net::make_client(loop, std::move(connection->http));
   if (!http) return fail(http.error());
   return client::make_client(loop, std::move(*http), std::move(connection->client));

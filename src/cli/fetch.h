@@ -7,6 +7,7 @@
 
 #include "cli/job.h"
 #include "cli/members.h"
+#include "cli/reads.h"
 #include "cli/session.h"
 
 namespace muster::cli {
@@ -16,6 +17,8 @@ struct Snapshot {
   Snapshot() = default;
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
+
+  json::Block block;  // what the values below live in
 
   struct Found {
     const Trainer* trainer = nullptr;

@@ -1,9 +1,5 @@
 #include "cli/members.h"
 
-#include <fmt/core.h>
-
-#include "base/strings.h"
-
 namespace muster::cli {
 namespace {
 
@@ -24,6 +20,16 @@ const Pick& pod_labels() {
                              {"mpi_job_name"},
                              {"mpi_role_type"},
                              {"tensorstack.dev/mpijob-replica"}}};
+  return kLabels;
+}
+
+/// Without the replica type, which says no more than the role, and what `submit` writes on the job as well.
+const Pick& row_labels() {
+  static const Pick kLabels = [] {
+    Pick labels = pod_labels();
+    std::erase_if(labels.children, [](const Pick& label) { return label.name == "training.kubeflow.org/replica-type"; });
+    return labels;
+  }();
   return kLabels;
 }
 
@@ -60,7 +66,7 @@ const Picks& state_members() {
 
 }  // namespace
 
-const Picks& job_members(Detail detail) {
+const Picks& job_members(Detail detail, std::string_view type) {
   static const Picks kPriority{{"spec", {{"priorityClassName"}}}};
   static const Picks kReplicas{{"*", {{"template", kPriority}}}};
   static const Pick kMetadata{
@@ -78,7 +84,7 @@ const Picks& job_members(Detail detail) {
                            {"scheduler"},
                            {"runMode"},
                            {"template", kPriority}};
-  static const Picks kStatus{{"launcherStatus"}, {"phase"}, {"state", {{"phase"}}}, {"startTime"}, {"completionTime"}};
+  static const Picks kStatus{{"launcherStatus"}, {"phase"}, {"state", {{"phase"}, {"lastTransitionTime"}}}, {"startTime"}, {"completionTime"}};
   static const Picks kRow = [] {
     Picks status = kStatus;
     status.push_back({"conditions", {{"type"}, {"status"}}});
@@ -93,7 +99,7 @@ const Picks& job_members(Detail detail) {
     status.push_back({"conditions"});
     return Picks{{"apiVersion"}, {"kind"}, kMetadata, {"spec", spec}, {"status", status}};
   }();
-  return detail == Detail::kRow ? kRow : kWhole;
+  return detail == Detail::kRow && type != "volcanojob" ? kRow : kWhole;
 }
 
 const Picks& pod_members(Detail detail) {
@@ -102,8 +108,7 @@ const Picks& pod_members(Detail detail) {
                             {"namespace"},
                             {"creationTimestamp"},
                             {"deletionTimestamp"},
-                            pod_labels(),
-                            {"annotations", {{"requestGPUsOfJobOwner"}}},
+                            row_labels(),
                             {"ownerReferences", {{"uid"}}}}},
                           {"spec", {{"containers", {pod_limits()}}}},
                           {"status", {{"phase"}, {"hostIP"}, {"startTime"}}}};
@@ -133,6 +138,21 @@ const Picks& node_pod_members() {
   return kMembers;
 }
 
+const Picks& launcher_job_members() {
+  static const Picks kMembers{{"metadata", {{"name"}, {"namespace"}, {"labels", {{"mpi_job_name"}}}}}, {"status", {{"completionTime"}}}};
+  return kMembers;
+}
+
+const Picks& service_members() {
+  static const Picks kMembers{{"metadata", {{"name"}, {"namespace"}, {"labels", {{"app"}, {"release"}}}}}, {"spec", {{"clusterIP"}, {"ports"}}}};
+  return kMembers;
+}
+
+const Picks& topology_members() {
+  static const Picks kMembers{{"metadata", {{"name"}, {"labels"}}}, {"data"}};
+  return kMembers;
+}
+
 const Picks& node_members() {
   static const Picks kMembers{
       {"metadata", {{"name"}, {"labels"}}},
@@ -143,35 +163,6 @@ const Picks& node_members() {
         {"addresses"},
         {"conditions", {{"type"}, {"status"}}}}}};
   return kMembers;
-}
-
-Task<Result<std::vector<json::Value>>> list_members(Session& session,
-                                                    const client::Resource& resource,
-                                                    client::ListOptions options,
-                                                    const json::Picks& members) {
-  std::string target = fmt::format("{}?fields={}", resource.path(options.ns), percent_encode(json::picks_text(members)));
-  if (!options.label_selector.empty()) target += "&labelSelector=" + percent_encode(options.label_selector);
-  if (!options.field_selector.empty()) target += "&fieldSelector=" + percent_encode(options.field_selector);
-  net::Request request = session.request("GET", std::move(target));
-  request.headers.set("Accept", "application/json");
-  const auto answer = co_await session.cluster().http().request(std::move(request));
-  if (!answer) co_return fail(answer.error());
-  if (answer->status != 200) {
-    const auto status = json::parse(answer->body);
-    co_return fail(code_of(status ? json::as_string(json::at(*status, "reason")) : "", answer->status),
-                   status ? json::text(json::at(*status, "message")) : fmt::format("the server answered {}", answer->status));
-  }
-  const bool picked = answer->headers.get("Preference-Applied") == "fields";
-  auto parsed = picked ? json::parse(answer->body) : json::parse(json::pick_from_text(answer->body, {{"items", members}}));
-  if (!parsed) co_return fail(parsed.error());
-  std::vector<json::Value> items;
-  if (json::Object* list = parsed->if_object()) {
-    if (json::Value* found = list->if_contains("items"); found != nullptr && found->is_array()) {
-      items.reserve(found->get_array().size());
-      for (json::Value& item : found->get_array()) items.push_back(std::move(item));
-    }
-  }
-  co_return items;
 }
 
 }  // namespace muster::cli

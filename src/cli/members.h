@@ -2,8 +2,6 @@
 /// and parsing the rest would be most of the time a command takes.
 #pragma once
 
-#include "cli/session.h"
-#include "client/client.h"
 #include "json/pick.h"
 
 namespace muster::cli {
@@ -11,17 +9,15 @@ namespace muster::cli {
 /// How much of jobs and pods a command shows: a line of a table, or everything that is known of each instance.
 enum class Detail { kRow, kWhole };
 
-const json::Picks& job_members(Detail detail);
+/// `type` is the canonical one: Volcano's jobs have their times elsewhere.
+const json::Picks& job_members(Detail detail, std::string_view type);
 const json::Picks& pod_members(Detail detail);
 /// Pods as the GPU tables of nodes see them.
 const json::Picks& node_pod_members();
 const json::Picks& node_members();
-
-/// As client::Client::list, but the items have only `members`. Muster's server leaves out the rest; of another server's
-/// answer it is cut off before the answer is parsed.
-Task<Result<std::vector<json::Value>>> list_members(Session& session,
-                                                    const client::Resource& resource,
-                                                    client::ListOptions options,
-                                                    const json::Picks& members);
+/// The launcher Jobs of MPIJobs, the services of tensorboards, and the ConfigMaps that say how GPUs are linked.
+const json::Picks& launcher_job_members();
+const json::Picks& service_members();
+const json::Picks& topology_members();
 
 }  // namespace muster::cli

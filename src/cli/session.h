@@ -36,6 +36,8 @@ class Session {
   /// A request for cluster().http(), which adds no credential of its own.
   [[nodiscard]] net::Request request(std::string method, std::string target) const;
   std::string bearer;  // token; empty when a certificate does
+  /// The server may be Muster's, which answers several reads in one round trip; cleared once it is known not to.
+  bool reads_together = false;
 
   /// The name the cluster knows the caller by; asked once.
   Task<std::string> user();

@@ -9,6 +9,7 @@
 #include "cli/fetch.h"
 #include "cli/job_watch.h"
 #include "cli/members.h"
+#include "cli/reads.h"
 #include "cli/node.h"
 #include "cli/view_job.h"
 #include "kube/meta.h"
@@ -91,47 +92,33 @@ GpuMode mode_of_word(const std::string& word, bool* known) {
   return GpuMode::kNone;
 }
 
-struct NodeObjects {
-  std::vector<json::Value> nodes, pods, maps;
-  std::optional<Error> failure;
-};
-
-/// The maps of GPU topology, where there are any and this user may see them: without them a node is shown all the same.
-Task<void> fetch_maps(Session& session, NodeObjects& all) {
-  client::ListOptions options;
-  options.ns = "kube-system";
-  options.label_selector = "ack.node.gpu.schedule=topology";
-  auto list = co_await session.cluster().list(client::resources::kConfigMaps, std::move(options));
-  if (list) {
-    all.maps = std::move(list->items);
-  } else if (list.error().code != Code::kNotFound && list.error().code != Code::kForbidden) {
-    all.failure = list.error();
-  }
-}
-
-Task<void> fetch_members(Session& session, const client::Resource& resource, client::ListOptions options, const json::Picks& members, std::vector<json::Value>& into, NodeObjects& all) {
-  auto list = co_await list_members(session, resource, std::move(options), members);
-  if (list) {
-    into = std::move(*list);
-  } else {
-    all.failure = list.error();
-  }
-}
-
 Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
-  NodeObjects all;
+  client::ListOptions maps;
+  maps.ns = "kube-system";
+  maps.label_selector = "ack.node.gpu.schedule=topology";
   client::ListOptions pods;
   pods.field_selector = "status.phase!=Failed,status.phase!=Succeeded";
-  std::vector<Task<void>> tasks;
-  tasks.push_back(fetch_members(session, client::resources::kNodes, client::ListOptions{}, node_members(), all.nodes, all));
-  tasks.push_back(fetch_members(session, client::resources::kPods, pods, node_pod_members(), all.pods, all));
-  tasks.push_back(fetch_maps(session, all));
-  co_await run_all(session.env, std::move(tasks));
-  if (all.failure) co_return fail(*all.failure);
+  std::vector<Read> reads;
+  reads.push_back(read_list(client::resources::kNodes, client::ListOptions{}, node_members()));
+  reads.push_back(read_list(client::resources::kPods, pods, node_pod_members()));
+  reads.push_back(read_list(client::resources::kConfigMaps, maps, topology_members()));
+  json::Block block;
+  auto answers = co_await read_all(session, block, std::move(reads));
+  if (!answers) co_return fail(answers.error());
   NodeSources sources;
-  for (const json::Value& node : all.nodes) sources.nodes.push_back(&node);
-  for (const json::Value& pod : all.pods) sources.pods.push_back(&pod);
-  for (const json::Value& map : all.maps) sources.topology_maps.push_back(&map);
+  const auto add = [&](std::size_t which, std::vector<const json::Value*>& into) {
+    if (!(*answers)[which]) return;
+    for (const json::Value& item : json::as_array(json::at(*(*answers)[which], "items"))) into.push_back(&item);
+  };
+  add(0, sources.nodes);
+  add(1, sources.pods);
+  add(2, sources.topology_maps);
+  for (std::size_t i = 0; i < answers->size(); ++i) {
+    const auto& answer = (*answers)[i];
+    // The maps of GPU topology are shown where there are any and this user may see them; without them a node is shown all the same.
+    const bool map = i == 2 && !answer && answer.error().code == Code::kForbidden;
+    if (!answer && !map && answer.error().code != Code::kNotFound) co_return fail(answer.error());
+  }
   co_return make_nodes(sources);
 }
 

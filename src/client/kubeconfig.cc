@@ -13,6 +13,8 @@
 namespace muster::client {
 namespace {
 
+/// Where the cluster of `muster up` says which Unix socket serves the same API.
+constexpr std::string_view kSocketExtension = "muster.dev/socket";
 constexpr auto kExecTimeout = std::chrono::seconds(30);
 constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -66,6 +68,9 @@ Result<void> read_cluster(const json::Value& cluster, const std::string& folder,
   auto ca = inline_or_file(cluster, "certificate-authority", folder);
   if (!ca) return tl::unexpected(std::move(ca.error()));
   out.http.ca_pem = std::move(*ca);
+  for (const auto& extension : json::as_array(json::at(cluster, "extensions"))) {
+    if (json::as_string(json::at(extension, "name")) == kSocketExtension) out.http.unix_path = json::text(json::at(extension, "extension", "path"));
+  }
   return {};
 }
 
@@ -125,11 +130,16 @@ Result<Connection> connection_of(const json::Value& config, const std::string& f
   auto read = read_cluster(*cluster, folder, out);
   if (!read) return tl::unexpected(std::move(read.error()));
   const auto user_name = json::as_string(json::at(*context, "user"));
-  if (user_name.empty()) return out;
+  if (user_name.empty()) {
+    out.http.unix_path.clear();
+    return out;
+  }
   auto user = entry(config, "users", "user", user_name);
   if (!user) return tl::unexpected(std::move(user.error()));
   read = read_user(*user, folder, out);
   if (!read) return tl::unexpected(std::move(read.error()));
+  // A certificate is shown in TLS's handshake, which a Unix socket has not.
+  if (out.client.token.empty() && out.client.token_file.empty()) out.http.unix_path.clear();
   return out;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <boost/json/monotonic_resource.hpp>
+#include <boost/json/parse.hpp>
 #include <cstring>
 
 namespace muster::json {
@@ -201,6 +203,22 @@ class Cutter {
 };
 
 }  // namespace
+
+struct Block::Memory {
+  boost::json::monotonic_resource resource{64 * 1024};
+};
+
+Block::Block() : memory_(std::make_unique<Memory>()) {}
+Block::~Block() = default;
+
+Result<Value> Block::parse(std::string_view text) {
+  boost::system::error_code failure;
+  boost::json::parse_options options;
+  options.max_depth = 200;
+  boost::json::value value = boost::json::parse(text, failure, &memory_->resource, options);
+  if (failure) return fail(Code::kBadRequest, fmt::format("json parse error: {}", failure.message()));
+  return value;
+}
 
 Result<Picks> parse_picks(std::string_view text) { return PickParser(text).all(); }
 

@@ -5,6 +5,7 @@
 /// the client cuts the answer's text before it parses it.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,21 @@ struct Pick {
   std::vector<Pick> children = {};
 };
 using Picks = std::vector<Pick>;
+
+/// One piece of memory for the values parsed into it: they are never freed one by one, so it suits answers that are read and
+/// thrown away as a whole. Outlives its values.
+class Block {
+ public:
+  Block();
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  Result<Value> parse(std::string_view text);
+
+ private:
+  struct Memory;
+  std::unique_ptr<Memory> memory_;
+};
 
 /// `a,b(c,d(*(e)))`. Names hold anything but "(", ")" and ",".
 Result<Picks> parse_picks(std::string_view text);

@@ -152,12 +152,16 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request) {
   const std::string host = is_wildcard(request.address) ? "127.0.0.1" : request.address;
   const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  // Named as an extension, which kubectl and the client libraries keep and pass over.
+  const std::string beside =
+      request.socket.empty() ? std::string()
+                             : fmt::format("    extensions:\n    - name: muster.dev/socket\n      extension:\n        path: {}\n", muster::quoted(request.socket));
   const std::string text = fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: muster\n"
-      "clusters:\n- name: muster\n  cluster:\n    server: https://{}:{}\n    certificate-authority-data: {}\n"
+      "clusters:\n- name: muster\n  cluster:\n    server: https://{}:{}\n    certificate-authority-data: {}\n{}"
       "contexts:\n- name: muster\n  context:\n    cluster: muster\n    user: muster-admin\n    namespace: default\n"
       "users:\n- name: muster-admin\n  user:\n    client-certificate-data: {}\n    client-key-data: {}\n    token: {}\n",
-      shown, request.port, base64_encode(identity.ca.certificate_pem), base64_encode(identity.admin.certificate_pem), base64_encode(identity.admin.key_pem),
+      shown, request.port, base64_encode(identity.ca.certificate_pem), beside, base64_encode(identity.admin.certificate_pem), base64_encode(identity.admin.key_pem),
       identity.admin_token);
   return write_private(request.path, text);
 }

@@ -22,6 +22,7 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
 struct KubeconfigRequest {
   std::string path, address;
   std::uint16_t port = 0;
+  std::string socket;  // the same API on a Unix socket, for programs of Muster that find it; empty: none
 };
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request);
 

@@ -125,6 +125,7 @@ class Cluster {
     auto listening = net::listen(loop_, std::move(listen_options), handler());
     if (!listening) co_return fail(explain_listen(listening.error()));
     socket_ = std::move(*listening);
+    listen_beside();
     co_await server_->set_endpoint(options_.address, socket_->port());
 
     const auto applied = co_await make_nodes(std::move(*nodes));
@@ -140,6 +141,7 @@ class Cluster {
       // Watches end first, so that connections have nothing to wait for.
       if (server_) co_await server_->stop();
       co_await socket_->stop();
+      if (beside_) co_await beside_->stop();
     } else if (server_) {
       co_await server_->stop();
     }
@@ -165,6 +167,21 @@ class Cluster {
     auto nodes = plan_nodes(request, const_cast<net::Loop&>(loop_).now());
     if (!nodes) return fail(nodes.error());
     return std::optional<std::vector<json::Value>>(std::move(*nodes));
+  }
+
+  [[nodiscard]] std::string socket_path() const { return std::filesystem::absolute(options_.data).lexically_normal().string() + "/api.sock"; }
+
+  /// The API once more, where it costs no TLS; credentials are asked for all the same. Without it (its path may be too long) commands take
+  /// the address.
+  void listen_beside() {
+    net::ServerOptions beside;
+    beside.unix_path = socket_path();
+    auto listening = net::listen(loop_, std::move(beside), handler());
+    if (listening) {
+      beside_ = std::move(*listening);
+    } else {
+      log::info("main", "no socket beside the address: {}", listening.error().message);
+    }
   }
 
   Error explain_listen(Error error) const {
@@ -243,6 +260,7 @@ class Cluster {
     request.path = options_.data + "/kubeconfig";
     request.address = options_.address;
     request.port = socket_->port();
+    if (beside_) request.socket = socket_path();
     const auto written = write_kubeconfig(identity, request);
     if (!written) return written;
     if (!options_.kubeconfig.empty()) {
@@ -258,7 +276,7 @@ class Cluster {
   const DataLock& lock_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<apiserver::Server> server_;
-  std::unique_ptr<net::Server> socket_;
+  std::unique_ptr<net::Server> socket_, beside_;
   std::unique_ptr<ComponentContext> context_;
   std::vector<std::unique_ptr<Component>> components_;
   std::size_t node_count_ = 0;

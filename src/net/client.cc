@@ -11,6 +11,7 @@
 
 #include "base/strings.h"
 #include "net/http2.h"
+#include "net/socket.h"
 #include "net/stream.h"
 #include "net/websocket.h"
 
@@ -131,9 +132,36 @@ struct Guarded {
   Deadline deadline;
 };
 
+Result<void> prepare_tls(Shared& shared) {
+  if (!shared.url.tls || shared.tls) return {};
+  TlsClientOptions tls;
+  tls.ca_pem = shared.options.ca_pem;
+  tls.certificate_pem = shared.options.certificate_pem;
+  tls.key_pem = shared.options.key_pem;
+  tls.insecure = shared.options.insecure;
+  auto made = make_tls_client(tls);
+  if (!made) return tl::unexpected(std::move(made.error()));
+  shared.tls = std::move(*made);
+  return {};
+}
+
+/// Null when nobody listens there, or nobody who lets us in.
+std::shared_ptr<Stream> connect_beside(Shared& shared) {
+  if (shared.options.unix_path.empty()) return nullptr;
+  const int descriptor = connect_unix(shared.options.unix_path);
+  if (descriptor < 0) return nullptr;
+  tcp::socket socket(shared.loop.context());
+  ErrorCode error;
+  socket.assign(tcp::v4(), descriptor, error);
+  return error ? nullptr : make_plain_stream(std::move(socket));
+}
+
 Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared, bool offer_http2 = false) {
   const auto& url = shared.url;
   const auto where = url.authority();
+  if (auto beside = connect_beside(shared)) co_return beside;
+  const auto secured = prepare_tls(shared);
+  if (!secured) co_return tl::unexpected(secured.error());
   auto socket = std::make_shared<tcp::socket>(shared.loop.context());
   tcp::resolver resolver(shared.loop.context());
   std::shared_ptr<Stream> stream;
@@ -510,17 +538,12 @@ Result<std::unique_ptr<Client>> make_client(Loop& loop, ClientOptions options) {
   auto url = parse_url(options.url);
   if (!url) return tl::unexpected(std::move(url.error()));
   auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(*url));
-  if (shared->url.tls) {
-    TlsClientOptions tls;
-    tls.ca_pem = shared->options.ca_pem;
-    tls.certificate_pem = shared->options.certificate_pem;
-    tls.key_pem = shared->options.key_pem;
-    tls.insecure = shared->options.insecure;
-    auto made = make_tls_client(tls);
-    if (!made) return tl::unexpected(std::move(made.error()));
-    shared->tls = std::move(*made);
-    shared->may_multiplex = shared->options.http2;
+  if (shared->options.unix_path.empty()) {
+    // Bad certificates are reported now; where TLS may not be needed it is not set up before it is.
+    const auto secured = prepare_tls(*shared);
+    if (!secured) return tl::unexpected(secured.error());
   }
+  shared->may_multiplex = shared->url.tls && shared->options.http2;
   return std::unique_ptr<Client>(std::make_unique<SocketClient>(std::move(shared)));
 }
 

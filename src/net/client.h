@@ -11,6 +11,7 @@ namespace muster::net {
 
 struct ClientOptions {
   std::string url;               // https://127.0.0.1:6443 or http://…
+  std::string unix_path;         // tried first, as plain HTTP: the same server on this machine, without TLS's cost
   std::string ca_pem;            // empty: the system's roots
   std::string certificate_pem;   // client certificate
   std::string key_pem;

@@ -1,16 +1,19 @@
 #include "net/server.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <cstring>
 #include <ctime>
 #include <map>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "net/socket.h"
 #include "net/stream.h"
 #include "net/websocket.h"
 
@@ -542,7 +545,8 @@ Task<Result<std::unique_ptr<ByteStream>>> Connection::upgrade_raw(Headers header
 class SocketServer final : public Server {
  public:
   SocketServer(std::shared_ptr<Shared> shared, tcp::acceptor acceptor)
-      : shared_(std::move(shared)), acceptor_(std::make_shared<tcp::acceptor>(std::move(acceptor))), port_(acceptor_->local_endpoint().port()) {
+      : shared_(std::move(shared)), acceptor_(std::make_shared<tcp::acceptor>(std::move(acceptor))) {
+    if (shared_->options.unix_path.empty()) port_ = acceptor_->local_endpoint().port();
     shared_->loop.spawn(accept_all(shared_, acceptor_));
   }
   ~SocketServer() override {
@@ -607,12 +611,13 @@ class SocketServer final : public Server {
   }
   void close_acceptor() {
     ErrorCode ignored;
+    if (acceptor_->is_open() && !shared_->options.unix_path.empty()) ::unlink(shared_->options.unix_path.c_str());
     acceptor_->close(ignored);
   }
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<tcp::acceptor> acceptor_;
-  std::uint16_t port_;
+  std::uint16_t port_ = 0;
 };
 
 }  // namespace
@@ -620,6 +625,14 @@ class SocketServer final : public Server {
 Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handler handler) {
   const auto place = fmt::format("{}:{}", options.address, options.port);
   ErrorCode error;
+  if (!options.unix_path.empty()) {
+    const int listening = listen_unix(options.unix_path);
+    if (listening < 0) return fail(Code::kUnavailable, fmt::format("cannot listen on {}: {}", options.unix_path, std::strerror(errno)));
+    tcp::acceptor acceptor(loop.context());
+    acceptor.assign(tcp::v4(), listening, error);
+    auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(handler));
+    return std::unique_ptr<Server>(std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
+  }
   const auto address = asio::ip::make_address(options.address, error);
   if (error) return fail(Code::kInvalid, fmt::format("listen address \"{}\" is not an IP address", options.address));
   auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(handler));

@@ -14,6 +14,7 @@ namespace muster::net {
 struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;              // 0 picks one
+  std::string unix_path;               // instead of an address: a Unix socket that only its owner may open; plain HTTP
   std::string certificate_pem;         // empty: plain HTTP
   std::string key_pem;
   std::string client_ca_pem;           // client certificates signed by it are verified and reported as Peer

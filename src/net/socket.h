@@ -15,6 +15,11 @@ std::string address_of(const boost::asio::ip::tcp::socket& socket);
 bool socket_is_quiet(boost::asio::ip::tcp::socket& socket);
 void close_socket(boost::asio::ip::tcp::socket& socket);
 
+/// Unix sockets, as descriptors that a tcp::socket or tcp::acceptor takes over: reading, writing and accepting are the same
+/// calls for both, so nothing above has to know. -1 with errno. A file in the way of listening is removed; the new one has mode 0600.
+int connect_unix(const std::string& path);
+int listen_unix(const std::string& path);
+
 /// Walks over buffers in pieces as large as one write should be: small neighbours are copied together.
 class Pieces {
  public:

@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <boost/asio/error.hpp>
@@ -71,7 +75,7 @@ Task<ErrorCode> Stream::write_all(std::string_view bytes) {
 std::string address_of(const tcp::socket& socket) {
   ErrorCode error;
   const auto endpoint = socket.remote_endpoint(error);
-  if (error) return {};
+  if (error || (endpoint.data()->sa_family != AF_INET && endpoint.data()->sa_family != AF_INET6)) return {};
   const auto text = endpoint.address().to_string();
   return endpoint.address().is_v6() ? fmt::format("[{}]:{}", text, endpoint.port()) : fmt::format("{}:{}", text, endpoint.port());
 }
@@ -86,6 +90,50 @@ bool socket_is_quiet(tcp::socket& socket) {
 void close_socket(tcp::socket& socket) {
   ErrorCode ignored;
   socket.close(ignored);
+}
+
+namespace {
+
+/// -1 when the path is too long for a socket's address.
+int open_unix(const std::string& path, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+int close_failed(int descriptor) {
+  const int why = errno;
+  ::close(descriptor);
+  errno = why;
+  return -1;
+}
+
+}  // namespace
+
+int connect_unix(const std::string& path) {
+  sockaddr_un address;
+  const int descriptor = open_unix(path, address);
+  if (descriptor < 0) return -1;
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return close_failed(descriptor);
+  return descriptor;
+}
+
+int listen_unix(const std::string& path) {
+  sockaddr_un address;
+  const int descriptor = open_unix(path, address);
+  if (descriptor < 0) return -1;
+  ::unlink(path.c_str());
+  // The mode must be right from the first moment on, and bind() takes it from the umask.
+  const mode_t before = ::umask(0177);
+  const int bound = ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  ::umask(before);
+  if (bound != 0 || ::listen(descriptor, SOMAXCONN) != 0) return close_failed(descriptor);
+  return descriptor;
 }
 
 namespace {

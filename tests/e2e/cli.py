@@ -3,6 +3,7 @@
 
 One cluster of two nodes with two GPUs each; jobs are real processes. Every section makes its own jobs and removes them.
 """
+import http.client
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import pty
 import re
 import select
 import shutil
+import socket
+import stat
 import subprocess
 import struct
 import sys
@@ -101,7 +104,7 @@ def errors(cli, muster):
         check("no cluster: says how to get one", code == 1 and "no cluster" in err and "muster up" in err, err)
         config = pathlib.Path(empty) / "config"
         text = pathlib.Path(muster.kubeconfig).read_text()
-        config.write_text(re.sub(r"server: .*", "server: https://127.0.0.1:1", text))
+        config.write_text(re.sub(r"server: .*", "server: https://127.0.0.1:1", text).replace("api.sock", "no.sock"))
         code, _, err = cli("list", env={"KUBECONFIG": str(config)})
         check("a server that is down: names it and the file", code == 1 and "cannot be reached" in err and "https://127.0.0.1:1" in err and str(config) in err, err)
         config.write_text(re.sub(r"client-(certificate|key)-data: .*\n *", "", re.sub(r"token: .*", "token: expired", text)))
@@ -422,9 +425,61 @@ def shells(cli, muster):
         check("the manual page renders without a warning", done.returncode == 0 and not done.stderr and "EXIT STATUS" in re.sub(r".\x08", "", plain(done.stdout)), done.stderr + done.stdout[-300:])
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost")
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self.path))
+
+
+def ask(path, token, targets):
+    connection = UnixConnection(path)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connection.request("POST", "/muster/v1/reads", json.dumps(targets), headers)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def beside(cli, muster):
+    """The API on a Unix socket, and several reads in one request."""
+    path = muster.data / "api.sock"
+    check("only the owner may open the socket", stat.S_IMODE(path.stat().st_mode) == 0o600, oct(path.stat().st_mode))
+    token = (muster.data / "pki" / "admin.token").read_text().strip()
+    code, answers = ask(path, token, ["/api/v1/nodes?fields=metadata(name)", "/api/v1/namespaces/default/pods/nobody", "/apis/no.such.group/v1/things",
+                                      "/api/v1/pods?watch=true"])
+    check("each read is answered by itself", code == 200 and [a["status"] for a in answers] == [200, 404, 404, 400], answers)
+    check("a list with fields has these alone", code == 200 and [list(i) for i in answers[0]["body"]["items"]] == [["metadata"], ["metadata"]] and answers[0]["fields"], answers)
+    check("without a credential nothing is read", ask(path, "", ["/api/v1/nodes"])[0] == 401)
+    muster.kubectl("create", "serviceaccount", "nosy")
+    weak = muster.kubectl("create", "token", "nosy").stdout.strip()
+    code, answers = ask(path, weak, ["/api/v1/secrets", "/version"])
+    check("rights are those of each read", code == 200 and [a["status"] for a in answers] == [403, 404], answers)
+    muster.kubectl("delete", "serviceaccount", "nosy")
+    # The address leads nowhere: only the socket can have answered. Then the other way round.
+    text = muster.kubeconfig.read_text()
+    only_socket, only_address = muster.data / "only-socket", muster.data / "only-address"
+    only_socket.write_text(re.sub(r"server: https://\S+", "server: https://127.0.0.1:1", text))
+    only_address.write_text(text.replace("api.sock", "no.sock"))
+    code, out, error = cli("top", "node", "--config", str(only_socket))
+    check("commands take the socket", code == 0 and "node-1" in out, out + error)
+    code, out, error = cli("top", "node", "--config", str(only_address))
+    check("and the address where there is none", code == 0 and "node-1" in out, out + error)
+    # A fleet of pods: what was remembered of an object must not outlive a change.
+    muster.kubectl("create", "configmap", "changing", "--from-literal=a=1")
+    first = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"]["items"]
+    muster.kubectl("patch", "configmap", "changing", "-p", '{"data":{"a":"2"}}')
+    second = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"]["items"]
+    value = lambda items: [i["data"]["a"] for i in items if i["metadata"]["name"] == "changing"]
+    check("a changed object is read anew", value(first) == ["1"] and value(second) == ["2"], (first, second))
+    muster.kubectl("delete", "configmap", "changing")
+
+
 with Muster(nodes=2, gpus=2) as muster:
     cli = Cli(muster)
-    sections = {"errors": lambda: errors(cli, muster), "submit": lambda: submit_and_wait(cli), "instances": lambda: instances(cli),
+    sections = {"errors": lambda: errors(cli, muster), "beside": lambda: beside(cli, muster), "submit": lambda: submit_and_wait(cli), "instances": lambda: instances(cli),
                 "prune": lambda: prune(cli), "code": lambda: code_and_files(cli, muster), "suspend": lambda: suspend(cli),
                 "preemption": lambda: preemption(cli), "queues": lambda: queues(cli), "kinds": lambda: kinds(cli),
                 "pai": lambda: pai(cli, muster), "others": lambda: others(cli, muster), "terminals": lambda: terminals(cli), "shells": lambda: shells(cli, muster)}

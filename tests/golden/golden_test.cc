@@ -49,7 +49,11 @@ class MapCluster final : public client::Client {
     }
     const net::Handler handler = [this](net::Request request, net::ResponseWriter& writer) -> Task<void> {
       net::Response response;
-      response.body = request.target.find("/log?") != std::string::npos ? fmt::format("epoch 1 loss 0.31\nepoch 2 loss 0.12\n{}\n", request.target) : list_text(request.target);
+      if (request.target.find("/log?") != std::string::npos) {
+        response.body = fmt::format("epoch 1 loss 0.31\nepoch 2 loss 0.12\n{}\n", request.target);
+      } else {
+        answer_read(request.target, response);
+      }
       const auto sent = co_await writer.send(std::move(response));
       (void)sent;
     };
@@ -101,6 +105,24 @@ class MapCluster final : public client::Client {
   std::string changes;
 
  private:
+  /// A get of one object, or a list.
+  void answer_read(const std::string& target, net::Response& response) const {
+    const auto parts = net::parse_target(target)->segments;
+    const std::size_t at = parts[0] == "api" ? 2 : 3;
+    if (parts.size() != at + 4 || parts[at] != "namespaces") {
+      response.body = list_text(target);
+      return;
+    }
+    const std::string version = parts[0] == "api" ? parts[1] : parts[1] + "/" + parts[2];
+    const auto found = objects_.find(key(version, parts[at + 2], parts[at + 1], parts[at + 3]));
+    if (found != objects_.end()) {
+      response.body = json::dump(found->second);
+      return;
+    }
+    response.status = 404;
+    response.body = json::dump(json::Object{{"kind", "Status"}, {"reason", "NotFound"}, {"message", "not found"}});
+  }
+
   /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL of a server that does not know `fields`: the commands
   /// cut it themselves, and see nothing that they did not ask for.
   std::string list_text(const std::string& target) const {
