@@ -231,7 +231,6 @@ std::string list_text(const Resource& resource, const Page& page, const Fields& 
     body += "},\"items\":[";
   }
   bool first = true;
-  const bool managers = !whole && names_managers(fields);
   for (const StoredPtr& stored : page.objects) {
     if (!first) body += ',';
     first = false;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 
 #include "base/strings.h"
 #include "cli/commands.h"
@@ -33,8 +35,59 @@ std::string headline(const Job& job, const std::string& program, Time now) {
   return fmt::format("{} has waited {} for {}.", job.name, since, gpus);
 }
 
+/// "a; b. c" in its parts, each of which says one thing.
+std::vector<std::string> sentences_of(std::string_view message) {
+  std::vector<std::string> out;
+  std::size_t begin = 0;
+  const auto add = [&](std::size_t end) {
+    std::string_view part = trim(message.substr(begin, end - begin));
+    while (part.ends_with('.')) part.remove_suffix(1);
+    if (!part.empty() && std::find(out.begin(), out.end(), part) == out.end()) out.emplace_back(part);
+  };
+  for (std::size_t i = 0; i + 1 < message.size(); ++i) {
+    if (message[i + 1] != ' ' || (message[i] != '.' && message[i] != ';')) continue;
+    add(i);
+    begin = i + 1;
+  }
+  add(message.size());
+  return out;
+}
+
+/// What was said already is not said again.
+class Told {
+ public:
+  /// The parts that are new, which are then told.
+  std::vector<std::string> news(std::string_view message) {
+    std::vector<std::string> fresh;
+    for (std::string& sentence : sentences_of(message)) {
+      if (told_.insert(sentence).second) fresh.push_back(std::move(sentence));
+    }
+    return fresh;
+  }
+  [[nodiscard]] bool holds(std::string_view message) const {
+    const std::vector<std::string> parts = sentences_of(message);
+    return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return told_.contains(part); });
+  }
+  /// "nvidia.com/gpu: wants 4, 2 left of 2": more than there will ever be.
+  [[nodiscard]] bool beyond_limit() const {
+    return std::any_of(told_.begin(), told_.end(), [](const std::string& part) {
+      const std::size_t wants = part.find(": wants "), limit = part.find(" left of ");
+      if (wants == std::string::npos || limit == std::string::npos) return false;
+      const auto wanted = parse_int(part.substr(wants + 8, part.find(',', wants) - wants - 8));
+      const auto most = parse_int(part.substr(limit + 9, part.find(',', limit) - limit - 9));
+      return wanted && most && *wanted > *most;
+    });
+  }
+  [[nodiscard]] bool mentions(std::string_view words) const {
+    return std::any_of(told_.begin(), told_.end(), [&](const std::string& part) { return part.find(words) != std::string::npos; });
+  }
+
+ private:
+  std::set<std::string> told_;
+};
+
 /// Instances that share a reason are told together.
-std::string waiting_part(const Job& job) {
+std::string waiting_part(const Job& job, Told& told) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const Instance& instance : job.instances) {
@@ -42,7 +95,8 @@ std::string waiting_part(const Job& job) {
     const json::Value& scheduled = kube::condition(*instance.pod, "PodScheduled");
     std::string reason;
     if (json::as_string(at(scheduled, "status")) == "False") {
-      reason = fmt::format("{}: {}", json::as_string(at(scheduled, "reason"), "Unschedulable"), json::as_string(at(scheduled, "message")));
+      reason = json::text(at(scheduled, "message"));
+      if (reason.empty()) reason = json::as_string(at(scheduled, "reason"), "Unschedulable");
     } else if (json::as_string(at(scheduled, "status")) == "True") {
       reason = fmt::format("has its node ({}) and is {}", instance.node, instance.status);
     } else {
@@ -54,23 +108,73 @@ std::string waiting_part(const Job& job) {
   std::string out;
   for (const std::string& reason : order) {
     const std::vector<std::string>& names = by_reason[reason];
-    const std::string who = names.size() <= 3 ? join(names, ", ") : fmt::format("{}, {} and {} more", names[0], names[1], names.size() - 2);
-    out += fmt::format("  {}\n    {}\n", who, reason);
+    out += fmt::format("  {}\n", names.size() <= 3 ? join(names, ", ") : fmt::format("{}, {} and {} more", names[0], names[1], names.size() - 2));
+    (void)told.news(reason);
+    for (const std::string& sentence : sentences_of(reason)) out += fmt::format("    {}\n", sentence);
   }
   return out.empty() ? "" : "\nWaiting:\n" + out;
 }
 
-std::string group_part(const std::vector<const json::Value*>& groups) {
+std::string group_part(const std::vector<const json::Value*>& groups, Told& told) {
   std::string out;
   for (const json::Value* group : groups) {
     out += fmt::format("  {} is {}, {} of at least {} running, queue {}\n", kube::name_of(*group), json::as_string(at(*group, "status", "phase"), "Pending"),
                        json::as_int(at(*group, "status", "running")), json::as_int(at(*group, "spec", "minMember")), json::as_string(at(*group, "spec", "queue"), "default"));
     for (const json::Value& condition : json::as_array(at(*group, "status", "conditions"))) {
       if (json::as_string(at(condition, "status")) != "True" || json::as_string(at(condition, "type")) == "Scheduled") continue;
-      out += fmt::format("    {}: {}\n", json::as_string(at(condition, "reason")), json::as_string(at(condition, "message")));
+      for (const std::string& sentence : told.news(json::as_string(at(condition, "message")))) out += fmt::format("    {}\n", sentence);
     }
   }
   return out.empty() ? "" : "\nGang:\n" + out;
+}
+
+/// The jobs that have what this one waits for, the largest first.
+std::string holders_part(const ExplainSources& sources) {
+  constexpr std::size_t kShown = 5;
+  std::vector<const Job*> holders;
+  std::int64_t rest = 0;
+  for (const Job& job : sources.others) {
+    if (job.allocated_gpus > 0 && job.uid != sources.job->uid) holders.push_back(&job);
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](const Job* a, const Job* b) { return a->allocated_gpus > b->allocated_gpus; });
+  if (holders.empty()) return "";
+  std::string table;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    const Job& job = *holders[i];
+    if (i >= kShown) {
+      rest += job.allocated_gpus;
+      continue;
+    }
+    table += fmt::format("  {}\t{} GPU{}\tpriority {}\tfor {}\n", job.ns == sources.job->ns ? job.name : job.ns + "/" + job.name, job.allocated_gpus,
+                         job.allocated_gpus == 1 ? "" : "s", job.priority, short_human_duration(job.duration));
+  }
+  std::string out = "\nGPUs are held by:\n" + tabulate(table);
+  if (rest > 0) out += fmt::format("  and {} more jobs with {} GPUs\n", holders.size() - kShown, rest);
+  return out;
+}
+
+std::string advice_part(const ExplainSources& sources, const Told& told) {
+  const std::string& program = sources.program;
+  const std::string queue = sources.queue == nullptr ? sources.job->queue : std::string(kube::name_of(*sources.queue));
+  std::vector<std::string> lines;
+  if (told.mentions("even when empty")) {
+    lines.push_back("No node is large enough for one instance: ask for less for each (--gpus, --cpu, --memory), or add a larger node.");
+  } else if (told.beyond_limit()) {
+    lines.push_back(fmt::format("It asks for more than queue {0} may ever use: ask for less, or give the queue more (`{1} queue set {0} --capability …`).", queue, program));
+  } else if (told.mentions("is at its limit") || told.mentions("has used up its share") || told.mentions("not admitted to queue")) {
+    lines.push_back(fmt::format("Queue {0} has no room left: its jobs must end first, or it gets more (`{1} queue set {0} --capability …`).", queue, program));
+  } else if (told.mentions("queue") && told.mentions("does not exist")) {
+    lines.push_back(fmt::format("Create the queue (`{} queue create NAME`); the job starts by itself then.", program));
+  } else if (told.mentions("takes no new work")) {
+    lines.push_back(fmt::format("The queue is closed: `{} queue open {}` lets its jobs start.", program, queue));
+  } else if (told.mentions("Insufficient") || told.mentions("members can be placed")) {
+    lines.push_back(fmt::format("It starts by itself when enough is free. A higher --priority than a holder's takes its place (`{} priority list`).", program));
+  }
+  if (told.mentions("untolerated taint")) lines.emplace_back("Some nodes are tainted: --toleration lets the job use them.");
+  if (told.mentions("node affinity/selector")) lines.emplace_back("Some nodes do not match its --selector.");
+  if (told.mentions("were unschedulable")) lines.emplace_back("Some nodes are cordoned: `kubectl uncordon NODE` opens them.");
+  if (lines.empty()) return "";
+  return "\nWhat helps:\n  " + join(lines, "\n  ") + "\n";
 }
 
 std::string queue_part(const json::Value* queue) {
@@ -92,7 +196,7 @@ std::string history_part(const Job& job) {
   return table.empty() ? "" : "\nConditions:\n" + tabulate(table);
 }
 
-std::string event_part(const std::vector<const json::Value*>& events, Time now) {
+std::string event_part(const std::vector<const json::Value*>& events, const Told& told, Time now) {
   // What tells why: scheduling, preemption, failures. Routine (pulled, created, started) stays with `get -e`.
   std::string table;
   for (const json::Value* event : events) {
@@ -101,7 +205,8 @@ std::string event_part(const std::vector<const json::Value*>& events, Time now) 
                        reason.ends_with("Failed") || reason.ends_with("Restarting") || reason.ends_with("Suspended") || reason.ends_with("Resumed");
     // The pod's own event says the same, without "Error pod … condition message".
     const bool repeats = reason == "Unschedulable" && json::as_string(at(*event, "involvedObject", "kind")) != "Pod";
-    if (!tells || repeats) continue;
+    const bool known = (reason == "FailedScheduling" || reason == "Unschedulable") && told.holds(json::as_string(at(*event, "message")));
+    if (!tells || repeats || known) continue;
     table += fmt::format("  {}\t{}\t{}/{}\t{}\n", short_human_duration(now - event_time(*event)), reason, to_lower(json::as_string(at(*event, "involvedObject", "kind"))),
                          json::as_string(at(*event, "involvedObject", "name")), replace_all(json::as_string(at(*event, "message")), "\n", " "));
   }
@@ -115,8 +220,15 @@ std::string explain_text(const ExplainSources& sources, Time now) {
   std::string out = headline(job, sources.program, now) + "\n";
   if (!job.reason.empty()) out += fmt::format("  {}\n", job.reason);
   if (job.instances.empty() && !job.finished() && job.status != "SUSPENDED") out += "  It has no instances yet: its controller has not made them, or waits for its gang to be admitted.\n";
-  if (!job.finished()) out += waiting_part(job) + group_part(sources.groups) + queue_part(sources.queue);
-  return out + history_part(job) + event_part(sources.events, now);
+  Told told;
+  if (!job.finished()) {
+    // In this order: each part leaves out what those before it said.
+    out += waiting_part(job, told);
+    out += group_part(sources.groups, told);
+    out += queue_part(sources.queue);
+    if (job.status != "RUNNING" && job.status != "SUSPENDED") out += holders_part(sources) + advice_part(sources, told);
+  }
+  return out + history_part(job) + event_part(sources.events, told, now);
 }
 
 Task<int> run_explain(Invocation& call) {
@@ -126,12 +238,22 @@ Task<int> run_explain(Invocation& call) {
   const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
   if (!fetched) co_return session.failed(fetched.error());
   const Job& job = (*fetched)->jobs[0];
+  Result<SnapshotPtr> others = SnapshotPtr{};
+  if (!job.finished() && job.status != "RUNNING") {
+    JobsQuery everywhere;
+    everywhere.detail = Detail::kWhole;  // with the priority
+    others = co_await fetch_jobs(session, everywhere);
+    // Not everybody may look into all namespaces.
+    everywhere.ns = session.ns;
+    if (!others) others = co_await fetch_jobs(session, everywhere);
+  }
 
   client::ListOptions here;
   here.ns = session.ns;
   const auto groups = co_await session.cluster().list(client::resources::kPodGroups, here);
   ExplainSources sources;
   sources.job = &job;
+  if (others && *others) sources.others = (*others)->jobs;
   sources.program = session.program;
   std::vector<std::string> uids{job.uid};
   std::string queue_name = job.queue;

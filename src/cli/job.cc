@@ -35,13 +35,14 @@ Time time_at(const json::Value& value) {
 bool is_v1alpha1(const json::Value& job) { return at(job, "spec", "template").is_object(); }
 
 bool is_chief(const json::Value& pod, const std::string& job) {
-  if (kube::label(pod, "mpi_role_type") == "launcher") return true;
-  if (kube::label(pod, "training.kubeflow.org/job-role") == "master") return true;
-  if (kube::label(pod, "training.kubeflow.org/job-role") == "launcher") return true;
-  if (kube::label(pod, "training.kubeflow.org/replica-type") == "launcher") return true;
-  const std::string_view old = kube::label(pod, "pytorch-replica-type");
-  if (old == "master") return true;
-  return kube::name_of(pod) == job + "-launcher" || kube::label(pod, "tensorstack.dev/mpijob-replica") == "launcher";
+  const json::Value& labels = at(pod, "metadata", "labels");
+  if (const std::string_view role = as_string(at(labels, "training.kubeflow.org/job-role")); !role.empty()) return role == "master" || role == "launcher";
+  if (as_string(at(labels, "mpi_role_type")) == "launcher") return true;
+  if (as_string(at(labels, "training.kubeflow.org/replica-type")) == "launcher") return true;
+  if (as_string(at(labels, "pytorch-replica-type")) == "master") return true;
+  const std::string_view name = kube::name_of(pod);
+  if (name.size() == job.size() + 9 && name.starts_with(job) && name.ends_with("-launcher")) return true;
+  return as_string(at(labels, "tensorstack.dev/mpijob-replica")) == "launcher";
 }
 
 /// The newest chief pod that is not pending; if all are, the newest.
@@ -142,8 +143,16 @@ Duration duration_of(const JobParts& parts, const std::string& status, const jso
     if (const auto failed = failed_for()) return *failed;
     return now - created;
   }
-  const Time started = time_at(at(job, "status", "startTime"));
-  const Time completed = time_at(at(job, "status", "completionTime"));
+  Time started = time_at(at(job, "status", "startTime"));
+  Time completed = time_at(at(job, "status", "completionTime"));
+  if (const json::Value& state = at(job, "status", "state"); state.is_object()) {
+    // Volcano keeps a list of the phases a job went through.
+    for (const json::Value& phase : as_array(at(job, "status", "conditions"))) {
+      if (!started && as_string(at(phase, "status")) == "Running") started = time_at(at(phase, "lastTransitionTime"));
+    }
+    if (!started && as_string(at(state, "phase")) == "Running") started = time_at(at(state, "lastTransitionTime"));
+    if (status == "SUCCEEDED" || status == "FAILED") completed = time_at(at(state, "lastTransitionTime"));
+  }
   if (!started) return Duration{0};
   if (completed) return completed - started;
   if (const auto failed = failed_for()) return *failed;
@@ -244,7 +253,8 @@ std::string problem_of_pod(const json::Value& pod) {
   const std::string state = pod_status_text(pod);
   if (state == "Running") return "";
   for (const json::Value& container : as_array(at(pod, "status", "containerStatuses"))) {
-    for (const char* part : {"waiting", "terminated"}) {
+    // How the last try ended says more than that the next one waits.
+    for (const char* part : {"terminated", "waiting"}) {
       for (const json::Value* from : {&at(container, "state", part), &at(container, "lastState", part)}) {
         if (const std::string_view message = as_string(at(*from, "message")); !message.empty()) return fmt::format("{}: {}", state, message);
       }
@@ -347,19 +357,21 @@ std::string key_of(std::initializer_list<std::string_view> words) {
 
 std::vector<std::string> keys_of_pod(const json::Value& pod) {
   std::vector<std::string> keys;
-  const std::string_view ns = kube::namespace_of(pod);
-  if (kube::label(pod, "role") == "tensorboard") return keys;
+  const json::Value& metadata = at(pod, "metadata");
+  const json::Value& labels = at(metadata, "labels");
+  const std::string_view ns = as_string(at(metadata, "namespace"));
+  if (as_string(at(labels, "role")) == "tensorboard") return keys;
   keys.reserve(4);
-  const std::string_view app = kube::label(pod, "app"), release = kube::label(pod, "release");
+  const std::string_view app = as_string(at(labels, "app")), release = as_string(at(labels, "release"));
   if (!app.empty() && !release.empty()) keys.push_back(key_of({"a", ns, app, release}));
-  if (const std::string_view name = kube::label(pod, "training.kubeflow.org/job-name"); !name.empty()) {
-    const std::string_view operator_name = kube::label(pod, "training.kubeflow.org/operator-name");
+  if (const std::string_view name = as_string(at(labels, "training.kubeflow.org/job-name")); !name.empty()) {
+    const std::string_view operator_name = as_string(at(labels, "training.kubeflow.org/operator-name"));
     std::string_view type = operator_name == "mpi-operator" ? "mpijob" : operator_name;
     if (type.ends_with("-controller")) type.remove_suffix(11);
     keys.push_back(key_of({"k", ns, type, name}));
   }
-  if (const std::string_view mpi = kube::label(pod, "mpi_job_name"); !mpi.empty()) keys.push_back(key_of({"k", ns, "mpijob", mpi}));
-  for (const json::Value& owner : as_array(at(pod, "metadata", "ownerReferences"))) keys.push_back(key_of({"u", as_string(at(owner, "uid"))}));
+  if (const std::string_view mpi = as_string(at(labels, "mpi_job_name")); !mpi.empty()) keys.push_back(key_of({"k", ns, "mpijob", mpi}));
+  for (const json::Value& owner : as_array(at(metadata, "ownerReferences"))) keys.push_back(key_of({"u", as_string(at(owner, "uid"))}));
   return keys;
 }
 
@@ -386,6 +398,10 @@ Job make_job(const JobParts& parts, Time now) {
       if (kube::name_of(*pod) == job.name + "-worker-0") chief = pod;
     }
     if (is_v1alpha1(object)) chief = nullptr;
+    // Volcano's tasks have no roles: the first pod of a task speaks for the job.
+    for (const json::Value* pod : parts.pods) {
+      if (chief == nullptr && parts.trainer->type == "volcanojob" && kube::name_of(*pod).ends_with("-0")) chief = pod;
+    }
   }
   job.chief = chief == nullptr ? "" : std::string(kube::name_of(*chief));
   job.status = status_of(parts, chief);

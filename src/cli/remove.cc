@@ -116,6 +116,13 @@ Task<int> set_suspended(Invocation& call, bool suspend) {
       code = session.failed(found.error());
       continue;
     }
+    JobParts parts;
+    parts.trainer = found->trainer;
+    parts.object = &found->object;
+    if (const Job job = make_job(parts, session.now()); job.finished()) {
+      code = session.failed(fmt::format("the training job {} is {}: it can no longer be {}", name, job.status, suspend ? "suspended" : "resumed"));
+      continue;
+    }
     json::Value patch = suspend_patch(found->object, suspend);
     if (patch.is_null()) {
       code = session.failed(fmt::format("{} is a {} of {}, which has no way to suspend a job; delete it and submit it again", name, found->trainer->type, kube::gvk_of(found->object).api_version()));

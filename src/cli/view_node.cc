@@ -224,7 +224,9 @@ std::string view_nodes_grouped(std::vector<NodeInfo> nodes, int columns) {
   const bool one_kind = nodes.front().mode == nodes.back().mode;
   out += std::string(kNewerRuleWidth, '-') + "\nAllocated/Total GPUs ";
   if (one_kind) out += fmt::format("of nodes which own resource {} ", resource_word(nodes[0].mode));
-  return out + fmt::format("In Cluster:\n{}/{} ({})\n", tenths(totals.tenths), totals.gpus, one_decimal(totals.tenths, totals.gpus * 10));
+  out += fmt::format("In Cluster:\n{}/{} ({})\n", tenths(totals.tenths), totals.gpus, one_decimal(totals.tenths, totals.gpus * 10));
+  if (totals.unhealthy > 0) out += fmt::format("Unhealthy/Total GPUs In Cluster:\n{}/{} ({})\n", totals.unhealthy, totals.gpus, one_decimal(totals.unhealthy, totals.gpus));
+  return out;
 }
 
 std::string view_share_nodes(const std::vector<NodeInfo>& nodes) {
