@@ -181,7 +181,13 @@ std::string check_same(const CellAllocator& a, const CellAllocator& b) {
     if ((a.user_of(x.leaves[i]) == nullptr) != (b.user_of(y.leaves[i]) == nullptr)) return fmt::format("leaf {}: user differs after a rebuild", x.address(x.leaves[i]));
   }
   for (std::size_t k = 0; k < x.chains.size(); ++k) {
-    if (x.chains[k].total_left != y.chains[k].total_left || x.chains[k].all_vc_free != y.chains[k].all_vc_free) return fmt::format("chain {}: counters differ after a rebuild", x.chains[k].name);
+    const auto shown = [](const auto& counts) {
+      std::string text;
+      for (const auto n : counts) text += fmt::format(" {}", n);
+      return text;
+    };
+    if (x.chains[k].total_left != y.chains[k].total_left) return fmt::format("chain {}: cells left by level{}, rebuilt{}", x.chains[k].name, shown(x.chains[k].total_left), shown(y.chains[k].total_left));
+    if (x.chains[k].all_vc_free != y.chains[k].all_vc_free) return fmt::format("chain {}: cells free in all VCs by level{}, rebuilt{}", x.chains[k].name, shown(x.chains[k].all_vc_free), shown(y.chains[k].all_vc_free));
   }
   if (a.groups().size() != b.groups().size()) return "gangs are missing after a rebuild";
   return "";

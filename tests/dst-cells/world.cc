@@ -36,6 +36,22 @@ void add_owned(Config& config, std::size_t vc, const ChainShape& shape, std::int
 /// listed first.
 bool bound_guaranteed(const BindInfo& bind) { return !bind.group->front().pods.front().preassigned_types.front().empty(); }
 
+/// Whether a gang sits in the promises that its pods name. One that was taken over while nodes were bad may sit in others of its
+/// virtual cluster, which were bound to those nodes by then: no promise is broken, but the pods do not tell.
+bool sits_as_named(const Cells& cells, const BindInfo& bind) {
+  for (const MemberPlacement& member : *bind.group) {
+    for (const PodPlacement& pod : member.pods) {
+      const Index node = cells.find_node(pod.node);
+      for (std::size_t i = 0; node != kNone && i < pod.leaves.size(); ++i) {
+        const Index leaf = cells.find_leaf(node, pod.leaves[i], kNone);
+        const Index virt = leaf == kNone ? kNone : cells.p(leaf).virt;
+        if (virt != kNone && cells.type(cells.v(cells.v(virt).root).type).name != pod.preassigned_types[i]) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Config random_config(Random& random, bool large) {
@@ -277,10 +293,10 @@ std::string World::restart(Random& random, bool change) {
   const Config next = change ? changed_config(config_, random) : config_;
   auto made = CellAllocator::create(next, {});
   if (!made) return change ? "" : "the running configuration is refused: " + made.error().message;
-  // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well.
+  // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well, each gang where it says.
   bool clean = !change && std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
   for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && (group->has_virtual || group->priority < 0);
-  for (const Pod& pod : pods_) clean = clean && (!pod.bind || pod.spec.priority < 0 || bound_guaranteed(*pod.bind));
+  for (const Pod& pod : pods_) clean = clean && (!pod.bind || pod.spec.priority < 0 || (bound_guaranteed(*pod.bind) && sits_as_named(allocator_->cells(), *pod.bind)));
   std::map<std::string, bool> health;
   for (const Node& node : made->cells().nodes) {
     const auto old = health_.find(node.name);
