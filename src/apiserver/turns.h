@@ -3,7 +3,7 @@
 /// Status writes and events of this process's own components wait while other writes are under way: a pod that is bound a
 /// moment earlier is worth more than a line of history written a moment earlier, and it is the status writes that follow a
 /// burst of creations. They are never starved: one goes for every `kShare` of the others, and all go as soon as nobody
-/// else writes. Everything runs on the loop.
+/// else writes. Those that wait are requests under way of the components, and as many. Everything runs on the loop.
 #pragma once
 
 #include <deque>

@@ -35,10 +35,12 @@ json::Array* managers_of(json::Value& object) {
   return managers == nullptr ? nullptr : managers->if_array();
 }
 
-void append_entry(const json::Value& entry, std::string& out) {
-  const json::Object* members = entry.if_object();
-  if (members == nullptr) {
-    json::append(out, entry);
+/// An object's text, its members' values written by `append_value(key, value)`; what is no object as it is.
+template <typename AppendValue>
+void append_members(const json::Value& value, std::string& out, AppendValue append_value) {
+  const json::Object* members = value.if_object();
+  if (members == nullptr || members->empty()) {
+    json::append(out, value);
     return;
   }
   char before = '{';
@@ -47,37 +49,32 @@ void append_entry(const json::Value& entry, std::string& out) {
     before = ',';
     json::append_string(out, member.key());
     out += ':';
-    if (member.key() == "fieldsV1" && member.value().is_string()) out += json::as_string(member.value());
-    else json::append(out, member.value());
+    append_value(member.key(), member.value());
   }
-  out += members->empty() ? "{}" : "}";
+  out += '}';
+}
+
+void append_entry(const json::Value& entry, std::string& out) {
+  append_members(entry, out, [&](std::string_view key, const json::Value& value) {
+    if (key == "fieldsV1" && value.is_string()) out += json::as_string(value);
+    else json::append(out, value);
+  });
 }
 
 void append_metadata(const json::Value& metadata, std::string& out) {
-  const json::Object* members = metadata.if_object();
-  if (members == nullptr) {
-    json::append(out, metadata);
-    return;
-  }
-  char before = '{';
-  for (const auto& member : *members) {
-    out += before;
-    before = ',';
-    json::append_string(out, member.key());
-    out += ':';
-    if (member.key() != "managedFields" || !member.value().is_array()) {
-      json::append(out, member.value());
-      continue;
+  append_members(metadata, out, [&](std::string_view key, const json::Value& value) {
+    if (key != "managedFields" || !value.is_array() || value.get_array().empty()) {
+      json::append(out, value);
+      return;
     }
     char separator = '[';
-    for (const json::Value& entry : member.value().get_array()) {
+    for (const json::Value& entry : value.get_array()) {
       out += separator;
       separator = ',';
       append_entry(entry, out);
     }
-    out += member.value().get_array().empty() ? "[]" : "]";
-  }
-  out += members->empty() ? "{}" : "}";
+    out += ']';
+  });
 }
 
 }  // namespace
@@ -108,21 +105,10 @@ std::string object_text(const json::Value& object) {
   std::string out;
   constexpr std::size_t kUsual = 4096;
   out.reserve(kUsual);
-  const json::Object* members = object.if_object();
-  if (members == nullptr || members->empty()) {
-    json::append(out, object);
-    return out;
-  }
-  char before = '{';
-  for (const auto& member : *members) {
-    out += before;
-    before = ',';
-    json::append_string(out, member.key());
-    out += ':';
-    if (member.key() == "metadata") append_metadata(member.value(), out);
-    else json::append(out, member.value());
-  }
-  out += '}';
+  append_members(object, out, [&](std::string_view key, const json::Value& value) {
+    if (key == "metadata") append_metadata(value, out);
+    else json::append(out, value);
+  });
   return out;
 }
 
