@@ -14,6 +14,7 @@
 #include "agent/streams.h"
 #include "base/strings.h"
 #include "net/descriptor.h"
+#include "net/query.h"
 
 namespace muster::agent {
 namespace {
@@ -45,7 +46,7 @@ std::string container_of(const json::Value& pod, const net::Target& target) {
 
 LogOptions log_options(const net::Target& target, Time now) {
   LogOptions options;
-  options.timestamps = target.get("timestamps") == "true";
+  options.timestamps = net::on(target, "timestamps");
   if (const auto lines = parse_int(target.get("tailLines")); lines) options.tail_lines = *lines;
   if (const auto bytes = parse_int(target.get("limitBytes")); bytes) options.limit_bytes = *bytes;
   if (const auto span = parse_int(target.get("sinceSeconds")); span)
@@ -106,7 +107,7 @@ Task<void> serve_log(Context& context,
   const auto directory = fmt::format("{}/pods/{}", context.directory, kube::uid_of(pod));
   const auto name = std::string(kube::name_of(pod));
   int attempt = last_attempt(directory, container);
-  if (target.get("previous") == "true") --attempt;
+  if (net::on(target, "previous")) --attempt;
   if (attempt < 0) {
     Error error;
     error.code = Code::kBadRequest;
@@ -115,7 +116,7 @@ Task<void> serve_log(Context& context,
                      : initialized(worker ? worker->state() : PodState{}) ? "ContainerCreating"
                                                                           : "PodInitializing";
     error.message =
-        target.get("previous") == "true"
+        net::on(target, "previous")
             ? fmt::format(
                   "previous terminated container \"{}\" in pod \"{}\" not found", container, name)
             : fmt::format(
@@ -131,7 +132,7 @@ Task<void> serve_log(Context& context,
   head.headers.set("Content-Type", "text/plain");
   const auto began = co_await writer.start(std::move(head));
   if (!began) co_return;
-  const bool follow = target.get("follow") == "true";
+  const bool follow = net::on(target, "follow");
   const auto watch =
       follow ? watch_directory(context.loop, fs::path(path).parent_path().string()) : nullptr;
   if (watch) writer.on_close([watch] { watch->close(); });

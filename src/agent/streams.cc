@@ -7,6 +7,7 @@
 #include "agent/port_forward.h"
 #include "agent/remote_command.h"
 #include "base/strings.h"
+#include "net/query.h"
 
 namespace muster::agent {
 namespace {
@@ -89,13 +90,10 @@ class StreamServer final : public PodStreamServer {
       return fail(Code::kInternal, fmt::format("container not found (\"{}\")", name));
     call.container_id = record->current->id;
     call.config.command = target.all("command");
-    const auto on = [&target](std::string_view key) {
-      return target.get(key) == "true" || target.get(key) == "1";
-    };
-    call.config.stdin_open = on("stdin");
-    call.config.stdout_open = on("stdout");
-    call.config.stderr_open = on("stderr") && !on("tty");
-    call.config.tty = on("tty");
+    call.config.stdin_open = net::on(target, "stdin");
+    call.config.stdout_open = net::on(target, "stdout");
+    call.config.stderr_open = net::on(target, "stderr") && !net::on(target, "tty");
+    call.config.tty = net::on(target, "tty");
     if (!call.attach && call.config.command.empty())
       return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
     return call;

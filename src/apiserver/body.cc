@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "kube/validate.h"
+#include "net/query.h"
 
 namespace muster::apiserver {
 namespace {
@@ -192,7 +193,7 @@ Result<DeleteRequest> delete_request(const Call& call) {
       return fail(invalid_option("DeleteOptions", "propagationPolicy", "FieldValueInvalid",
                                  fmt::format("Invalid value: {}: orphanDependents and deletionPropagation cannot be both set", quoted(request.propagation))));
     }
-    request.propagation = (orphan.is_bool() ? orphan.get_bool() : truthy(orphan_query)) ? "Orphan" : "Background";
+    request.propagation = (orphan.is_bool() ? orphan.get_bool() : net::truthy(orphan_query)) ? "Orphan" : "Background";
   }
   if (!request.propagation.empty() && request.propagation != "Background" && request.propagation != "Foreground" && request.propagation != "Orphan") {
     return fail(invalid_option("DeleteOptions", "propagationPolicy", "FieldValueNotSupported",

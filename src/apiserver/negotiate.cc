@@ -118,7 +118,6 @@ Error unsupported_body() {
 
 }  // namespace
 
-bool truthy(std::string_view text) { return !text.empty() && text != "0" && to_lower(text) != "false"; }
 
 Result<Accepted> negotiate(const net::Request& request, bool discovery, bool collection) {
   Accepted accepted;

@@ -36,7 +36,4 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
 /// An answer in the negotiated serialisation.
 net::Response encode(const Accepted& accepted, int status, const json::Value& value);
 
-/// "?pretty=true": anything but 0 and false is true.
-bool truthy(std::string_view text);
-
 }  // namespace muster::apiserver

@@ -15,6 +15,7 @@
 #include "kube/shared.h"
 #include "kube/strategic.h"
 #include "kube/validate.h"
+#include "net/query.h"
 
 namespace muster::apiserver {
 namespace {
@@ -254,7 +255,7 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
   if (!type) co_return fail(type.error());
   auto options = write_options(call, "PatchOptions");
   if (!options) co_return fail(options.error());
-  const bool force = truthy(call.target.get("force"));
+  const bool force = net::on(call.target, "force");
   if (*type == PatchType::kApply && call.target.get("fieldManager").empty()) {
     co_return fail(invalid_option("PatchOptions", "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"));
   }

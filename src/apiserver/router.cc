@@ -8,6 +8,7 @@
 #include "apiserver/rest.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "net/query.h"
 
 namespace muster::apiserver {
 namespace {
@@ -135,7 +136,7 @@ Result<void> Router::route(Call& call) const {
   } else {
     return fail(no_such_path());
   }
-  bool watching = truthy(call.target.get("watch"));
+  bool watching = net::on(call.target, "watch");
   bool old_watch = false;
   if (parts[at] == "watch" && parts.size() > at + 1) {
     watching = old_watch = true;
@@ -233,7 +234,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
     co_await send(call, writer, error_response(accepted.error()));
     co_return;
   }
-  accepted->pretty = truthy(call.target.get("pretty"));
+  accepted->pretty = net::on(call.target, "pretty");
   if (call.verb == "watch" && call.resource->has_verb("watch")) {
     ++core_.request_counts["WATCH 200"];
     co_await watch_objects(core_, call, *accepted, writer);

@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "kube/managed.h"
 #include "kube/table.h"
+#include "net/query.h"
 
 namespace muster::apiserver {
 namespace {
@@ -42,7 +43,7 @@ Result<Wanted> parse_wanted(const Call& call) {
   const auto version = parse_version(version_text);
   if (!version) return fail(version.error());
   wanted.from = *version;
-  wanted.bookmarks = truthy(call.target.get("allowWatchBookmarks"));
+  wanted.bookmarks = net::on(call.target, "allowWatchBookmarks");
   const std::string_view match = call.target.get("resourceVersionMatch");
   if (!call.target.has("sendInitialEvents")) {
     if (!match.empty()) {
@@ -56,7 +57,7 @@ Result<Wanted> parse_wanted(const Call& call) {
     return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
                                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
   }
-  wanted.initial = truthy(call.target.get("sendInitialEvents"));
+  wanted.initial = net::on(call.target, "sendInitialEvents");
   wanted.mark_initial_end = wanted.initial && wanted.bookmarks;
   return wanted;
 }

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Programs that are not kubectl, unmodified, against Muster's API server: client-go 0.37, the Python client, and the real
-kube-scheduler and kube-controller-manager 1.37, which run a Deployment, a Job and a namespace deletion to their end.
+"""Programs that are not kubectl, unmodified, against Muster's API server and against a real one: client-go 0.37, a manager of
+controller-runtime 0.25, the Python clients 22 and 37. And the real kube-scheduler and kube-controller-manager 1.37 on Muster's server, which
+run a Deployment, a Job and a namespace deletion to their end.
 
-    tests/conformance/programs.py [--real]     --real runs the clients against a real kube-apiserver instead
+    tests/conformance/programs.py
+
+A program checks for itself what it sees; one table: check, client, real, ours.
 """
 import json
 import pathlib
@@ -25,18 +28,21 @@ def check(name, condition, detail=""):
 
 
 def client(name, *command):
-    global passed, failed
+    """What a program says of each of its checks: {"name: check": account}."""
     try:
         done = subprocess.run(command, text=True, capture_output=True, timeout=240)
     except subprocess.TimeoutExpired as late:
-        check(name, False, f"timed out\n{late.stdout}")
-        return
+        return {f"{name}: ends": f"timed out\n{late.stdout}"}
+    said = {}
     for line in done.stdout.splitlines():
-        if line.startswith(("ok", "FAIL")):
-            print(f"{line[:6]}{name}: {line[6:]}")
-            passed, failed = passed + line.startswith("ok"), failed + line.startswith("FAIL")
-    if done.returncode != 0 and "FAIL" not in done.stdout:
-        check(name, False, done.stdout[-500:] + done.stderr[-1500:])
+        if line.startswith("ok    "):
+            said[f"{name}: {line[6:]}"] = "ok"
+        elif line.startswith("FAIL  "):
+            check_name, _, why = line[6:].partition(": ")
+            said[f"{name}: {check_name}"] = why or "failed"
+    if done.returncode != 0 and all(account == "ok" for account in said.values()):
+        said[f"{name}: ends"] = done.stdout[-500:] + done.stderr[-1500:]
+    return said
 
 
 def until(what, condition, timeout=60):
@@ -103,27 +109,34 @@ def control_plane(muster):
             process.wait(20)
 
 
-def clients(kubeconfig):
+def clients(kubeconfig, *pods):
+    said = {}
     if real_kubernetes.available():
-        client("client-go", str(real_kubernetes.BIN / "clientgo"), str(kubeconfig))
-    if subprocess.run(["/usr/bin/python3", "-c", "import kubernetes"], capture_output=True).returncode == 0:
-        client("python", "/usr/bin/python3", str(HERE / "python_client.py"), str(kubeconfig))
-    else:
-        print("skip  python: python3-kubernetes is not installed")
+        said |= client("client-go 0.37", str(real_kubernetes.BIN / "clientgo"), str(kubeconfig))
+        said |= client("controller-runtime 0.25", str(real_kubernetes.BIN / "manager"), str(kubeconfig))
+    for name, python in (("python 22", "/usr/bin/python3"), ("python 37", str(HERE.parents[1] / ".cache/python-37/bin/python3"))):
+        if pathlib.Path(python).exists() and subprocess.run([python, "-c", "import kubernetes"], capture_output=True).returncode == 0:
+            said |= client(name, python, str(HERE / "python_client.py"), str(kubeconfig), *pods)
+        else:
+            print(f"skip  {name}: the kubernetes package is not installed for {python}")
+    return said
 
 
 def main():
-    if "--real" in sys.argv:
-        with real_kubernetes.RealKubernetes(controllers=True, groups=True) as real:
-            clients(real.kubeconfig)
+    with Muster("--without", "controllers", nodes=1) as muster:
+        ours = clients(muster.kubeconfig, "--pods")
+    real = {}
+    if real_kubernetes.available():
+        with real_kubernetes.RealKubernetes(controllers=True, groups=True) as kubernetes:
+            real = clients(kubernetes.kubeconfig)
     else:
+        print("skip  client-go, controller-runtime, kube-scheduler, kube-controller-manager: not built here (tools/kubernetes)")
+    for name in sorted({*ours, *real}):
+        theirs = real.get(name, "-")  # pods do not run on the real one, which has no kubelet
+        check(f"{name:80} real {theirs[:200]:4} ours {ours.get(name, 'missing')[:6]}", ours.get(name) == "ok" and theirs in ("ok", "-"), ours.get(name, "missing"))
+    if real_kubernetes.available():
         with Muster("--without", "scheduler,controllers,agent", nodes=0) as muster:
-            clients(muster.kubeconfig)
-        if real_kubernetes.available():
-            with Muster("--without", "scheduler,controllers,agent", nodes=0) as muster:
-                control_plane(muster)
-        else:
-            print("skip  client-go, kube-scheduler, kube-controller-manager: not built here (tools/kubernetes)")
+            control_plane(muster)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

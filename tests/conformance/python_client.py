@@ -1,8 +1,13 @@
 #!/usr/bin/python3
-"""Drives one API server with the Python client as its users do: python_client.py KUBECONFIG. Closes with `N passed, N failed`."""
-import sys
+"""Drives one API server with the Python client as its users do. Closes with `N passed, N failed`.
 
-from kubernetes import client, config, dynamic, watch
+    python_client.py KUBECONFIG [--pods]      --pods: a running pod too, its logs, exec and port-forward
+"""
+import http.client
+import sys
+import tempfile
+
+from kubernetes import client, config, dynamic, stream, utils, watch
 
 passed = failed = 0
 
@@ -11,6 +16,51 @@ def check(name, condition, detail=""):
     global passed, failed
     passed, failed = passed + bool(condition), failed + (not condition)
     print(("ok    " if condition else "FAIL  ") + name + ("" if condition else f": {detail}"))
+
+
+def several(core):
+    """A file of several documents, and a watch from a version that is long gone."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y1}\n---\napiVersion: v1\nkind: Service\nmetadata: {name: y2}\nspec: {ports: [{port: 80}]}\n")
+        file.flush()
+        utils.create_from_yaml(client.ApiClient(), file.name, namespace="pyt")
+    check("create_from_yaml", core.read_namespaced_config_map("y1", "pyt").metadata.uid and core.read_namespaced_service("y2", "pyt").spec.cluster_ip)
+    try:
+        for event in watch.Watch().stream(core.list_namespaced_config_map, "pyt", resource_version="1", timeout_seconds=1):
+            check("a watch from version 1 gives events or is refused as too old", event["type"] in ("ADDED", "MODIFIED", "DELETED"), event)
+            break
+        else:
+            check("a watch from version 1 gives events or is refused as too old", False, "nothing came")
+    except client.ApiException as error:
+        check("a watch from version 1 gives events or is refused as too old", error.status == 410, error)
+
+
+def pods(core):
+    """What only a running pod can show."""
+    script = "echo first; sleep 1; echo second; cd $(mktemp -d) && echo served > page && exec python3 -m http.server 8123"
+    core.create_namespaced_pod("pyt", {"metadata": {"name": "p"}, "spec": {"containers": [{
+        "name": "main", "image": "any", "command": ["sh", "-c", script], "readinessProbe": {"tcpSocket": {"port": 8123}, "periodSeconds": 1}}]}})
+    watcher = watch.Watch()
+    lines = []
+    for event in watcher.stream(core.list_namespaced_pod, "pyt", timeout_seconds=30):
+        if any(each.type == "Ready" and each.status == "True" for each in (event["object"].status.conditions or [])):
+            watcher.stop()
+    for line in watch.Watch().stream(core.read_namespaced_pod_log, "p", "pyt"):
+        lines.append(line)
+        if line == "second":
+            break
+    check("logs followed", lines == ["first", "second"], lines)
+    answer = stream.stream(core.connect_get_namespaced_pod_exec, "p", "pyt", command=["sh", "-c", "echo out; echo err >&2; exit 3"],
+                           stderr=True, stdin=False, stdout=True, tty=False, _preload_content=False)
+    answer.run_forever(timeout=20)
+    check("exec: streams apart, exit code through", (answer.read_stdout(), answer.read_stderr(), answer.returncode) == ("out\n", "err\n", 3))
+    forward = stream.portforward(core.connect_get_namespaced_pod_portforward, "p", "pyt", ports="8123")
+    connection = http.client.HTTPConnection("p", 8123)
+    connection.sock = forward.socket(8123)
+    connection.request("GET", "/page")
+    check("port-forward", connection.getresponse().read() == b"served\n")
+    connection.close()
+    core.delete_namespaced_pod("p", "pyt", grace_period_seconds=0)
 
 
 def main():
@@ -60,8 +110,15 @@ def main():
     dyn = dynamic.DynamicClient(client.ApiClient())
     gears = dyn.resources.get(api_version="py.example.com/v1", kind="Gear")
     check("dynamic client", gears.get(name="g", namespace="pyt").spec.teeth == 8)
+    pages = core.list_namespaced_config_map("pyt", limit=1)
+    rest = core.list_namespaced_config_map("pyt", limit=100, _continue=pages.metadata._continue)
+    check("pages of a list", len(pages.items) == 1 and pages.items[0].metadata.name not in [item.metadata.name for item in rest.items], rest)
+    several(core)
+    if "--pods" in sys.argv:
+        pods(core)
     gone = core.delete_namespaced_config_map("a", "pyt")
-    check("delete answers a Status", gone.status == "Success", gone)
+    # A Status of a plain dict since the client's new generator.
+    check("delete answers a Status", (gone["status"] if isinstance(gone, dict) else gone.status) == "Success", gone)
     client.ApiextensionsV1Api().delete_custom_resource_definition("gears.py.example.com")
     core.delete_namespace("pyt")
     print(f"{passed} passed, {failed} failed")
