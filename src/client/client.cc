@@ -228,9 +228,9 @@ class RestClient final : public Client {
     auto request = make_request("GET", target);
     request.wants_value = http_->takes_values();
     const auto what = fmt::format("watch {}", request.target);
-    auto opened = co_await http_->stream(std::move(request));
+    auto opened = co_await open(std::move(request));
     if (!opened) co_return tl::unexpected(std::move(opened.error()));
-    const std::shared_ptr<net::ResponseStream> stream = std::move(*opened);
+    const std::shared_ptr<net::ResponseStream> stream = std::move(opened->stream);
     if (stream->status() != 200) {
       const auto body = co_await read_body(*stream);
       co_return fail(error_of(stream->status(), body, what));
@@ -260,7 +260,7 @@ class RestClient final : public Client {
       if (lines.pending() > kWatchLineBytesMax) {
         co_return fail(Code::kInternal, fmt::format("{}: a line is longer than {} bytes", what, kWatchLineBytesMax));
       }
-      if (busy && lines.pending() == 0) co_await env_.sleep(kGather);
+      if (busy && !opened->paced && lines.pending() == 0) co_await env_.sleep(kGather);
     }
     co_return Result<void>{};
   }
@@ -274,6 +274,16 @@ class RestClient final : public Client {
     json::Value body;
     std::function<void(Result<void>)> done;
   };
+
+  Task<Result<net::Submitter::Opened>> open(net::Request request) {
+    if (net::Submitter* const submitter = net::submitter_of(*http_)) {
+      auto beside = co_await submitter->stream_beside(std::move(request));
+      co_return beside;
+    }
+    auto alone = co_await http_->stream(std::move(request));
+    if (!alone) co_return tl::unexpected(std::move(alone.error()));
+    co_return net::Submitter::Opened{std::move(*alone), false};
+  }
 
   /// With a coroutine, which knows how to wait for a busy server and how to renew a token.
   Task<void> submit_slowly(std::shared_ptr<Submission> submission, std::int64_t wait_s) {

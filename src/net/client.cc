@@ -399,6 +399,24 @@ class SocketClient final : public Client, public Submitter {
     shared_->loop.spawn(submit_slowly(shared_, std::move(head), std::move(target), std::move(body), std::move(done)));
   }
 
+  Task<Result<Opened>> stream_beside(Request request) override {
+    const auto shared = shared_;
+    const auto safe = check_request(request);
+    if (!safe) co_return tl::unexpected(safe.error());
+    for (int tries = 1; shared->may_multiplex; ++tries) {
+      auto connection = co_await connection_with_room(shared);
+      if (!connection) co_return tl::unexpected(std::move(connection.error()));
+      if (!*connection || !(*connection)->takes_stream()) break;
+      bool untouched = false;
+      auto opened = co_await (*connection)->stream(request, shared->options.request_timeout, untouched);
+      if (opened) co_return Opened{std::move(*opened), true};
+      if (tries == kTriesMax || opened.error().code == Code::kTimeout || !(untouched || is_repeatable(request))) co_return tl::unexpected(std::move(opened.error()));
+    }
+    auto opened = co_await stream(std::move(request));
+    if (!opened) co_return tl::unexpected(std::move(opened.error()));
+    co_return Opened{std::move(*opened), false};
+  }
+
   Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request) override {
     const auto shared = shared_;
     const auto safe = check_request(request);

@@ -46,13 +46,18 @@ void put_number(std::string& out, std::uint32_t value, int bytes) {
   for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
-/// While so many answers are due, they are gathered for a moment that grows with their number: the server has work meanwhile, and each
-/// turn of the loop saved is worth more than the request in it.
+/// While so many answers are due, a quarter of them is gathered: the server has work meanwhile, and each turn of the loop saved is worth
+/// more than the request in it. How long that takes is known from how fast answers came so far.
 constexpr std::size_t kManyCalls = 24;
-constexpr auto kGatherPerCall = std::chrono::microseconds(50);
-constexpr auto kGatherMax = std::chrono::milliseconds(5);
+constexpr auto kGatherFirst = std::chrono::milliseconds(2);
+constexpr auto kGatherMax = std::chrono::milliseconds(20);
+/// What watches tell is gathered for so long while they tell something again and again.
+constexpr auto kGatherStreams = std::chrono::milliseconds(5);
+/// What a stream's reader took is given back to the server in such steps.
+constexpr std::int64_t kStreamCreditStep = 4 * 1024 * 1024;
 
-/// One request under way. Lives in its coroutine, or on the heap until `done` has been called; listed by stream number.
+/// One request under way. Lives in its coroutine, with the reader of its answer, or on the heap until `done` has been called; listed by
+/// stream number.
 struct Call {
   std::uint32_t id = 0;
   std::string body;
@@ -65,6 +70,9 @@ struct Call {
   std::optional<Error> error;
   IoOpPtr waiter;
   Http2Connection::Done done;  // instead of a coroutine
+  bool streamed = false;       // the body is taken piece by piece
+  bool headed = false;         // streamed: its head has come
+  std::int64_t taken = 0;      // streamed: bytes read and not yet given back
 };
 
 class Connection final : public Http2Connection, public std::enable_shared_from_this<Connection> {
@@ -104,8 +112,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     const Listed listed(*this, id, call);
     send_head(id, request, call.body.empty());
     if (!call.body.empty()) send_body(id, call);
-    const auto start = [&call](auto handler) { call.waiter = make_io_op(std::move(handler)); };
-    if (!call.ended) co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+    if (!call.ended) co_await wait_for(call);
     untouched = call.untouched;
     if (call.error) {
       call.error->message = fmt::format("{} https://{}{}{}: {}", request.method, authority_, path_, request.target, call.error->message);
@@ -129,6 +136,10 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!call.body.empty()) send_body(call.id, call);
   }
 
+  [[nodiscard]] bool takes_stream() const override { return room() > 0 && streams_ < streams_max_ / 2; }
+
+  Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request, Duration timeout, bool& untouched) override;
+
   void close() override { lost("closed by us"); }
 
   ~Connection() override {
@@ -150,6 +161,28 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     Connection& connection;
     std::uint32_t id;
   };
+
+  class Reader;
+
+  /// Returns when the call has ended or something of its answer has come.
+  static Task<void> wait_for(Call& call) {
+    const auto start = [&call](auto handler) { call.waiter = make_io_op(std::move(handler)); };
+    co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+  }
+
+  /// Posted: the coroutine that goes on may start requests, and change what is being gone over here.
+  void wake(Call& call) {
+    if (call.waiter) asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
+  }
+
+  /// What the reader of a stream took may come again.
+  void give_back(Call& call, std::size_t bytes) {
+    call.taken += static_cast<std::int64_t>(bytes);
+    if (call.taken < kStreamCreditStep || call.ended) return;
+    std::string credit;
+    put_number(credit, static_cast<std::uint32_t>(std::exchange(call.taken, 0)), 4);
+    frame(kWindowUpdate, 0, call.id, credit);
+  }
 
   // ------------------------------------------------------------------------------------------------- sending
 
@@ -293,10 +326,29 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
         used += kFrameHead + size;
       }
       in.erase(0, used);
-      if (calls_.size() < kManyCalls || failed_ || more.bytes == kReadBytes) continue;
-      gather_.expires_after(std::min<Clock::duration>(kGatherPerCall * calls_.size(), kGatherMax));
+      const auto pause = pause_after_read();
+      if (pause == Clock::duration::zero() || failed_ || more.bytes == kReadBytes) continue;
+      gather_.expires_after(pause);
       (void)co_await gather_.async_wait(kAwaitTuple);
     }
+  }
+
+  /// How long to gather what comes before it is read.
+  Clock::duration pause_after_read() {
+    const auto since = heard_ - std::exchange(paced_, heard_);
+    const auto answered = std::exchange(answered_, 0);
+    const bool told = std::exchange(told_, false);
+    if (answered > 0) {
+      const auto each = std::min<Clock::duration>(since / answered, kGatherMax);
+      answer_takes_ = answer_takes_ == Clock::duration::zero() ? each : (3 * answer_takes_ + each) / 4;
+    }
+    const std::size_t due = calls_.size() - streams_;
+    if (due >= kManyCalls) {
+      if (answer_takes_ == Clock::duration::zero()) return kGatherFirst;
+      return std::min<Clock::duration>(answer_takes_ * static_cast<std::int64_t>(due / 4), kGatherMax);
+    }
+    answer_takes_ = Clock::duration::zero();
+    return told && since < 2 * kGatherStreams ? kGatherStreams : Clock::duration::zero();
   }
 
   void on_frame(std::uint8_t type, std::uint8_t flags, std::uint32_t id, std::string_view payload) {
@@ -354,6 +406,10 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (found == calls_.end() || found->second->ended) return;  // given up by us
     const bool kept = !found->second->done || found->second->response.status >= 300;
     if (kept) found->second->response.body.append(payload);
+    if (found->second->streamed) {
+      told_ = true;
+      wake(*found->second);
+    }
     if (found->second->response.body.size() > kAnswerBytesMax) {
       reset(id, kCancel);
       return finish(*found->second, Error{Code::kInternal, fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
@@ -385,6 +441,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     Call& call = *wanted;
     // 100 Continue and the like go before the answer.
     if (call.response.status < 200) call.response = Response{};
+    if (call.streamed && call.response.status >= 200 && !std::exchange(call.headed, true)) wake(call);
     if (block_end_) finish(call, std::nullopt);
   }
 
@@ -453,14 +510,13 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (call.ended) return;
     call.ended = true;
     call.error = std::move(error);
+    if (!call.streamed) ++answered_;
     if (call.done) {
       finished_.push_back(call.id);
       if (finished_.size() == 1) asio::post(stream_->context(), [self = shared_from_this()] { self->deliver(); });
       return;
     }
-    if (!call.waiter) return;
-    // Posted: the coroutine that goes on may start requests, and change what is being gone over here.
-    asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
+    wake(call);
   }
 
   /// Everything that one read has finished, in one turn.
@@ -499,7 +555,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   void look() {
     const auto now = Clock::now();
     for (auto& [id, call] : calls_) {
-      if (call->ended || now < call->deadline) continue;
+      if (call->ended || call->headed || now < call->deadline) continue;
       reset(id, kCancel);
       finish(*call, Error{Code::kTimeout, "no answer in time"});
     }
@@ -516,6 +572,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   HpackDecoder decoder_;
   std::vector<EncodedHead> heads_;
   std::map<std::uint32_t, Call*> calls_;
+  std::size_t streams_ = 0;               // calls whose answers are streamed
   std::vector<std::uint32_t> finished_;   // calls without a coroutine whose `done` is due
   std::uint32_t next_stream_ = 1;
   std::size_t streams_max_ = 100;         // until the server says otherwise
@@ -528,7 +585,104 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   std::string out_, writing_;
   bool flushing_ = false, failed_ = false, leaving_ = false, asked_ = false;
   Clock::time_point heard_ = Clock::now();
+  // Since the last read: answers that ended, and whether a stream had something to tell; and how fast answers come while many are due.
+  Clock::time_point paced_ = Clock::now();
+  std::int64_t answered_ = 0;
+  bool told_ = false;
+  Clock::duration answer_takes_ = Clock::duration::zero();
 };
+
+/// The owner's end of a streamed answer.
+class Connection::Reader final : public ResponseStream {
+ public:
+  Reader(std::shared_ptr<Connection> connection, const Request& request)
+      : state_(std::make_shared<State>()) {
+    state_->what = fmt::format("{} https://{}{}{}", request.method, connection->authority_, connection->path_, request.target);
+    state_->connection = std::move(connection);
+  }
+  ~Reader() override { leave(); }
+
+  void begin(const Request& request, Duration timeout) {
+    Connection& connection = *state_->connection;
+    Call& call = state_->call;
+    call.id = connection.next_stream_;
+    connection.next_stream_ += 2;
+    call.streamed = true;
+    call.window = connection.peer_window_;
+    call.deadline = Clock::now() + timeout;
+    call.body = request.body;
+    if (connection.calls_.empty()) connection.heard_ = Clock::now();
+    connection.calls_[call.id] = &call;
+    ++connection.streams_;
+    connection.send_head(call.id, request, call.body.empty());
+    if (!call.body.empty()) connection.send_body(call.id, call);
+  }
+
+  /// Until the head is there.
+  Task<Result<void>> head(bool& untouched) {
+    const auto state = state_;
+    while (!state->call.headed && !state->call.ended) co_await wait_for(state->call);
+    untouched = state->call.untouched;
+    if (state->call.error) co_return failed(*state);
+    co_return Result<void>{};
+  }
+
+  [[nodiscard]] int status() const override { return state_->call.response.status; }
+  [[nodiscard]] const Headers& headers() const override { return state_->call.response.headers; }
+
+  Task<Result<std::string>> read() override {
+    const auto state = state_;
+    Call& call = state->call;
+    while (true) {
+      if (!call.response.body.empty()) {
+        state->connection->give_back(call, call.response.body.size());
+        co_return std::exchange(call.response.body, std::string());
+      }
+      if (call.error) co_return failed(*state);
+      if (call.ended) co_return std::string();
+      co_await wait_for(call);
+    }
+  }
+
+  void close() override {
+    leave();
+    // After it is off the list: nobody else ends it, and a read that waits must not wait for ever.
+    state_->connection->finish(state_->call, Error{Code::kUnavailable, "closed by us"});
+  }
+
+ private:
+  struct State {
+    std::shared_ptr<Connection> connection;
+    std::string what;
+    Call call;
+  };
+
+  static tl::unexpected<Error> failed(const State& state) {
+    Error error = *state.call.error;
+    error.message = fmt::format("{}: {}", state.what, error.message);
+    return fail(std::move(error));
+  }
+
+  void leave() {
+    Connection& connection = *state_->connection;
+    if (connection.calls_.erase(state_->call.id) == 0) return;
+    --connection.streams_;
+    if (!state_->call.ended && !connection.failed_) connection.reset(state_->call.id, kCancel);
+    if (connection.calls_.empty() && connection.leaving_) connection.stream_->close();
+    if (connection.freed_) connection.freed_();
+  }
+
+  // Outlives the reader while a read is under way.
+  std::shared_ptr<State> state_;
+};
+
+Task<Result<std::unique_ptr<ResponseStream>>> Connection::stream(Request request, Duration timeout, bool& untouched) {
+  auto reader = std::make_unique<Reader>(shared_from_this(), request);
+  reader->begin(request, timeout);
+  const auto headed = co_await reader->head(untouched);
+  if (!headed) co_return tl::unexpected(headed.error());
+  co_return std::unique_ptr<ResponseStream>(std::move(reader));
+}
 
 }  // namespace
 

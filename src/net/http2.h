@@ -1,12 +1,13 @@
 /// One HTTP/2 connection (RFC 9113) to a server that chose it in the TLS handshake: many requests at once over one socket. What is
 /// asked in one turn of the loop leaves in one write, and many answers come with one read, which is what makes thousands of small
-/// requests a second cheap: while many answers are due, the socket is read every few milliseconds instead of for each of them. Whole requests and whole answers only; watches and upgrades keep connections of their own.
-/// Everything runs on the loop.
+/// requests a second cheap: while many answers are due, or a watch has much to tell, the socket is read every few milliseconds instead of
+/// for each of them. Upgrades keep connections of their own. Everything runs on the loop.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "net/client.h"
 #include "net/stream.h"
 #include "net/submit.h"
 
@@ -24,6 +25,10 @@ class Http2Connection {
   /// the call; an error of a request that the server has not looked at is marked by `untouched`.
   using Done = std::function<void(Result<Response>, bool untouched)>;
   virtual void submit(std::shared_ptr<const CommonHead> head, std::string_view target, std::string body, Duration timeout, Done done) = 0;
+  /// Streams stay for minutes: they may take half of what the server allows, so that there is always room for requests.
+  [[nodiscard]] virtual bool takes_stream() const = 0;
+  /// Call only while takes_stream(). `timeout` is for the head of the answer. The stream must be read as it comes: what nobody reads is kept here.
+  virtual Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request, Duration timeout, bool& untouched) = 0;
   virtual void close() = 0;
 };
 
