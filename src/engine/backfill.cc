@@ -14,7 +14,7 @@ namespace muster::engine {
 
 namespace {
 
-constexpr std::int32_t kUnusable = -1'000'000;  ///< A device stays so, whatever leaves it.
+constexpr std::int32_t kUnusable = DeviceState::kUnusable;
 
 /// What a node has free at some time, whole devices and shares of them told apart.
 struct Free {
@@ -23,24 +23,11 @@ struct Free {
 
   void give(const PodState& pod, const TaskClass& cls) {
     amounts += cls.request;
-    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + (cls.share_milli > 0 ? cls.share_milli : 1000));
+    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + cls.device_milli());
   }
-  /// A pod of the class takes its place; a share goes to `device`, or to the fullest that has room.
-  void take(const TaskClass& cls, std::int32_t device) {
+  void take(const TaskClass& cls, const Positions& at) {
     amounts -= cls.request;
-    if (cls.share_milli > 0) {
-      auto best = devices.end();
-      for (auto d = devices.begin(); d != devices.end(); ++d) {
-        if (device >= 0 ? d - devices.begin() == device : *d >= cls.share_milli && (best == devices.end() || *d < *best)) best = d;
-      }
-      if (best != devices.end()) *best -= cls.share_milli;
-    }
-    std::int32_t left = cls.devices;
-    for (auto d = devices.begin(); d != devices.end() && left > 0; ++d) {
-      if (*d != 1000) continue;
-      *d = 0;
-      --left;
-    }
+    for (const auto i : at) devices[i] -= cls.device_milli();
   }
   /// How many pods of the class fit, at most `wanted`.
   [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int64_t wanted) const {
@@ -129,6 +116,7 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
     if (end <= hold.start) continue;
     ResourceVector free = n.allocatable;
     free -= slot.amount;
+    free -= n.held;
     for (const PodId p : n.pods) {
       const PodState& pod = state_.pod(p);
       if (end_of(pod) > hold.start) free -= state_.cls(pod.cls).request;
@@ -146,8 +134,11 @@ bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot
   const TaskClass& holder = state_.cls(slot.cls);
   if (holder.devices == 0 && holder.share_milli == 0) return true;
   Free free{n.free, {}};
-  for (const auto& d : n.devices) free.devices.push_back(d.healthy ? d.free_milli : kUnusable);
-  free.take(cls, picked_device_);
+  for (const auto& d : n.devices) free.devices.push_back(d.open_milli());
+  free.take(cls,
+            picked_device_ >= 0
+                ? Positions{static_cast<std::uint16_t>(picked_device_)}
+                : pick_devices(cls, n.devices, [&](std::size_t i) { return free.devices[i]; }));
   for (const PodId p : n.pods) {
     if (end_of(state_.pod(p)) <= then) free.give(state_.pod(p), state_.cls_of(p));
   }
@@ -237,7 +228,8 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
       if (!usable.allowed(id) || !cls.request.fits_in(node.allocatable)) continue;
       free.amounts = node.free;
       free.devices.clear();
-      for (const auto& d : node.devices) free.devices.push_back(d.healthy && cls.allows(d) ? d.free_milli : kUnusable);
+      for (const auto& d : node.devices)
+        free.devices.push_back(cls.allows(d) ? d.open_milli() : kUnusable);
       if (id.index() < slots_.size()) {
         for (const Slot& slot : slots_[id.index()]) {
           if (slot.reservation != index && holds_[slot.reservation].rank < hold.rank) free.amounts -= slot.amount;

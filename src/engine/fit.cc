@@ -16,14 +16,14 @@ bool devices_fit(const TaskClass& cls, const NodeState& node) {
     if (node.devices_whole < cls.devices) return false;
     if (cls.models.empty()) return true;
     std::int32_t n = 0;
-    for (const auto& d : node.devices) n += d.healthy && d.free_milli == 1000 && cls.allows(d) ? 1 : 0;
+    for (const auto& d : node.devices) n += d.open_milli() == 1000 && cls.allows(d) ? 1 : 0;
     return n >= cls.devices;
   }
   if (cls.share_milli > 0) {
     if (node.share_max < cls.share_milli) return false;
     if (cls.models.empty()) return true;
     return std::any_of(node.devices.begin(), node.devices.end(), [&](const auto& d) {
-      return d.healthy && d.free_milli >= cls.share_milli && cls.allows(d);
+      return d.open_milli() >= cls.share_milli && cls.allows(d);
     });
   }
   return true;
@@ -182,6 +182,25 @@ Misfit fit_room(const State& state, const TaskClass& cls, const NodeState& node)
   return {};
 }
 
+Misfit fit_held(const State& state, PodId id) {
+  const PodState& pod = state.pod(id);
+  const TaskClass& cls = state.cls(pod.cls);
+  const NodeState& node = state.node(pod.nominated);
+  for (std::size_t i = 0; i < cls.request.size(); ++i) {
+    if (cls.request[i] > 0 && cls.request[i] > node.allocatable[i] - node.used[i])
+      return {Cause::kResource, i};
+  }
+  const auto there = [&](std::uint16_t i) {
+    return node.devices[i].healthy && node.devices[i].free_milli >= cls.device_milli();
+  };
+  if (pod.devices.size() < cls.device_count() ||
+      !std::all_of(pod.devices.begin(), pod.devices.end(), there)) {
+    return {Cause::kDevices, ResourceNames::kDevice};
+  }
+  if (!cls.spec.host_ports.empty() && !ports_free(state, cls, node)) return {Cause::kPorts};
+  return {};
+}
+
 bool needs_between(const State& state, PodId pod) {
   if (state.cls_of(pod).between_pods) return true;
   for (const PodId other : state.anti_affinity_pods()) {
@@ -245,7 +264,8 @@ std::int32_t fit_count(const State& state, const TaskClass& cls, const NodeState
   if (cls.devices > 0) n = std::min<std::int64_t>(n, node.devices_whole / cls.devices);
   if (cls.share_milli > 0) {
     std::int64_t shares = 0;
-    for (const auto& d : node.devices) shares += d.healthy && cls.allows(d) ? d.free_milli / cls.share_milli : 0;
+    for (const auto& d : node.devices)
+      shares += cls.allows(d) ? std::max(d.open_milli(), 0) / cls.share_milli : 0;
     n = std::min(n, shares);
   }
   return static_cast<std::int32_t>(n);

@@ -45,9 +45,14 @@ std::string misfit_text(const State& state, ClassId cls, NodeId node, const Misf
 Misfit fit_static(const State& state, const TaskClass& cls, const NodeState& node);
 /// Resources, devices and ports, given the room in `node.free`.
 Misfit fit_room(const State& state, const TaskClass& cls, const NodeState& node);
-/// Terms that look at other pods: affinity, anti-affinity (also of pods already there), spread. `gone`: pods that count as
-/// gone already.
-Misfit fit_between(const State& state, PodId pod, NodeId node, const std::set<PodId>* gone = nullptr);
+/// The same for a nominated pod and the room held for it: has everybody left it?
+Misfit fit_held(const State& state, PodId pod);
+/// Terms that look at other pods: affinity, anti-affinity (also of pods already there), spread.
+/// `gone`: pods that count as gone already.
+Misfit fit_between(const State& state,
+                   PodId pod,
+                   NodeId node,
+                   const std::set<PodId>* gone = nullptr);
 /// Pods that anti-affinity, theirs or the pod's own, keeps apart from a pod on that node.
 std::vector<PodId> repelled(const State& state, PodId pod, NodeId node);
 /// True when fit_between can say no to this pod at all.

@@ -90,7 +90,7 @@ Fragmentation::Cost Fragmentation::cost(const State& state, const TaskClass& cls
   if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok()) return {kImpossible, -1};
   std::vector<std::int32_t> devices;
   devices.reserve(node.devices.size());
-  for (const auto& d : node.devices) devices.push_back(d.healthy ? d.free_milli : 0);
+  for (const auto& d : node.devices) devices.push_back(std::max(d.open_milli(), 0));
   const std::int64_t now = before(node, id, devices);
   const std::int64_t cpu = node.free[ResourceNames::kCpu] - cls.request[ResourceNames::kCpu];
   if (cls.share_milli == 0) {

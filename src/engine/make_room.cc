@@ -187,7 +187,7 @@ bool Planner::let_in(Wish& wish, PodId task, std::int32_t left, bool each, Evict
   }
   if (!best.found) return false;
   plan = std::move(best.plan);
-  plan.nodes[best.node].guests.push_back(task);
+  plan.seat(state_, best.node, task);
   return true;
 }
 
@@ -203,7 +203,7 @@ bool Planner::plan_members(Wish& wish, bool each, EvictionPlan& plan) {
     if (role == roles.end() && left <= reserved) continue;
     const NodeId node = free_place(wish, task, plan);
     if (node.valid()) {
-      plan.nodes[node].guests.push_back(task);
+      plan.seat(state_, node, task);
     } else if (!let_in(wish, task, left, each, plan)) {
       continue;
     }
@@ -218,10 +218,11 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
   std::vector<std::pair<PodId, NodeId>> unseated;
   for (const auto& [node, on] : old.nodes) {
     const auto before = base.nodes.find(node);
-    for (const PodId g : on.guests) {
-      if (before != base.nodes.end() && std::find(before->second.guests.begin(), before->second.guests.end(), g) != before->second.guests.end()) continue;
-      if (fits_after(state_, state_.cls_of(g), node, plan) && (!needs_between(state_, g) || fit_between(state_, g, node, &plan.victims).ok())) {
-        plan.nodes[node].guests.push_back(g);
+    for (const auto& [g, devices] : on.guests) {
+      if (before != base.nodes.end() && before->second.hosts(g)) continue;
+      if (fits_after(state_, state_.cls_of(g), node, plan) &&
+          (!needs_between(state_, g) || fit_between(state_, g, node, &plan.victims).ok())) {
+        plan.seat(state_, node, g);
       } else {
         unseated.emplace_back(g, node);
       }
@@ -230,7 +231,7 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
   for (const auto& [g, node] : unseated) {
     const NodeId to = free_place(wish, g, plan);
     if (!to.valid()) return false;
-    plan.nodes[to].guests.push_back(g);
+    plan.seat(state_, to, g);
   }
   return true;
 }
@@ -272,10 +273,8 @@ void Planner::search_cheaper(Wish& wish, const EvictionPlan& base, EvictionPlan&
   std::vector<PodId> guests;
   for (const auto& [node, on] : plan.nodes) {
     const auto before = base.nodes.find(node);
-    for (const PodId g : on.guests) {
-      if (before == base.nodes.end() || std::find(before->second.guests.begin(), before->second.guests.end(), g) == before->second.guests.end()) {
-        guests.push_back(g);
-      }
+    for (const auto& [g, devices] : on.guests) {
+      if (before == base.nodes.end() || !before->second.hosts(g)) guests.push_back(g);
     }
   }
   std::sort(guests.begin(), guests.end(), [&](PodId a, PodId b) {
@@ -306,7 +305,7 @@ void Planner::search_cheaper(Wish& wish, const EvictionPlan& base, EvictionPlan&
     for (const PodId g : guests) {
       const NodeId n = free_place(wish, g, trial);
       if (!n.valid()) return false;
-      trial.nodes[n].guests.push_back(g);
+      trial.seat(state_, n, g);
     }
     return true;
   };

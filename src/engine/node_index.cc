@@ -23,7 +23,8 @@ std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState
     b = static_cast<std::size_t>(std::min(node.devices_whole - cls.devices, 16));
   } else if (cls.share_milli > 0) {
     bool shared = false;
-    for (const auto& d : node.devices) shared |= d.healthy && d.free_milli < 1000 && d.free_milli >= cls.share_milli;
+    for (const auto& d : node.devices)
+      shared |= d.open_milli() < 1000 && d.open_milli() >= cls.share_milli;
     b = shared ? 0 : 1 + static_cast<std::size_t>(std::clamp(node.devices_whole, 0, 15));
   } else {
     b = (node.devices_whole > 0 ? 9 : 0) + cpu_eighth(node.free[ResourceNames::kCpu], node.allocatable[ResourceNames::kCpu]);
@@ -35,8 +36,10 @@ std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState
 std::int64_t device_room(const TaskClass& cls, const NodeState& node) {
   std::int64_t fits = 0;
   for (const auto& d : node.devices) {
-    if (!d.healthy || !cls.allows(d)) continue;
-    fits += cls.share_milli > 0 ? d.free_milli / cls.share_milli : d.free_milli == 1000 ? 1 : 0;
+    if (!cls.allows(d)) continue;
+    fits += cls.share_milli > 0      ? std::max(d.open_milli(), 0) / cls.share_milli
+            : d.open_milli() == 1000 ? 1
+                                     : 0;
   }
   return cls.devices > 1 ? fits / cls.devices : fits;
 }

@@ -199,6 +199,7 @@ class Planner {
     GangId gang;
     PodId pod;
     NodeId node;
+    Positions devices;
   };
   std::vector<Lifted> lift_lower(std::int32_t priority);
   void put_back(std::vector<Lifted> lifted, bool taken);

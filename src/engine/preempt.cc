@@ -18,13 +18,14 @@ void Planner::carry_out(GangId id, const EvictionPlan& plan, PodId any_task, boo
       e.node = state_.node(node).spec.name;
       e.kind = reclaim ? EvictKind::kReclaim : EvictKind::kPreempt;
       e.for_whom = state_.gang(id).key;
-      e.for_whom_pod = state_.pod(on.guests.empty() ? any_task : on.guests.front()).key;
-      e.message = (reclaim ? "Reclaimed for " : "Preempted by ") + e.for_whom_pod + " on node " + e.node;
+      e.for_whom_pod = state_.pod(on.guests.empty() ? any_task : on.guests.front().pod).key;
+      e.message =
+          (reclaim ? "Reclaimed for " : "Preempted by ") + e.for_whom_pod + " on node " + e.node;
       plan_.evicts.push_back(std::move(e));
       state_.evict(v);
     }
-    for (const PodId g : on.guests) {
-      state_.nominate(g, node);
+    for (const auto& [g, devices] : on.guests) {
+      state_.nominate(g, node, devices);
       plan_.nominations.push_back({state_.pod(g).key, state_.node(node).spec.name});
       hosted.insert(state_.pod(g).gang);
     }
@@ -44,10 +45,9 @@ std::vector<Planner::Lifted> Planner::lift_lower(std::int32_t priority) {
   for (const GangId g : nominated_) {
     if (state_.gang(g).spec.priority >= priority) continue;
     for (const PodId p : state_.gang(g).pods) {
-      const NodeId node = state_.pod(p).nominated;
-      if (!node.valid()) continue;
-      lifted.push_back({g, p, node});
-      state_.nominate(p, NodeId{});
+      if (!state_.pod(p).nominated.valid()) continue;
+      lifted.push_back({g, p, state_.pod(p).nominated, state_.pod(p).devices});
+      state_.give_up_nomination(p);
     }
   }
   return lifted;
@@ -66,13 +66,15 @@ void Planner::put_back(std::vector<Lifted> lifted, bool taken) {
     std::size_t end = i;
     bool fits = true;
     for (; end < lifted.size() && lifted[end].gang == gang; ++end) {
-      const Lifted& l = lifted[end];
+      Lifted& l = lifted[end];
       fits = fits && (!taken || fits_after(state_, state_.cls_of(l.pod), l.node, kNothing));
-      if (fits) state_.nominate(l.pod, l.node);
+      if (!fits) continue;
+      if (taken) l.devices = Room(state_, l.node, kNothing).pick(state_.cls_of(l.pod));
+      state_.nominate(l.pod, l.node, l.devices);
     }
     if (!fits) {
       for (std::size_t k = i; k < end; ++k) {
-        if (state_.pod(lifted[k].pod).nominated.valid()) state_.nominate(lifted[k].pod, NodeId{});
+        state_.give_up_nomination(lifted[k].pod);
         plan_.nominations.push_back({state_.pod(lifted[k].pod).key, ""});
       }
       drop_nominations(gang);
@@ -144,7 +146,7 @@ bool Planner::nominated_below(std::int32_t priority) const {
 void Planner::drop_nominations(GangId id) {
   for (const PodId p : std::vector<PodId>(state_.gang(id).pods)) {
     if (!state_.pod(p).nominated.valid()) continue;
-    state_.nominate(p, NodeId{});
+    state_.give_up_nomination(p);
     plan_.nominations.push_back({state_.pod(p).key, ""});
   }
   waits_[id.index()].nominated = false;
@@ -165,7 +167,7 @@ void Planner::try_nominated(GangId id) {
   for (const GangId leaf : state_.leaves_of(need_of(state_.gang(id)).total > 0 ? state_.root_of(id) : id)) {
     if (nominated_.contains(leaf)) family.push_back(leaf);
   }
-  std::vector<std::pair<PodId, NodeId>> where;
+  std::vector<Lifted> where;
   bool waits_for_leavers = false;
   bool lost = family.empty();
   std::map<TenantId, ResourceVector> request;
@@ -175,7 +177,7 @@ void Planner::try_nominated(GangId id) {
       const PodState& pod = state_.pod(p);
       if (!pod.nominated.valid()) continue;
       ++members;
-      where.emplace_back(p, pod.nominated);
+      where.push_back({g, p, pod.nominated, pod.devices});
       lost |= pod.gated;
       request[state_.gang(g).tenant] += state_.cls(pod.cls).request;
       waits_for_leavers |= !state_.node(pod.nominated).releasing.is_zero();
@@ -187,26 +189,21 @@ void Planner::try_nominated(GangId id) {
   const bool over = std::any_of(request.begin(), request.end(), [&](const auto& r) { return tenants_.excess(state_, r.first, r.second).has_value(); });
   if (over && !waits_for_leavers) lost = true;
   if (over && waits_for_leavers && !lost) return;
-  std::vector<PodId> placed;
   if (!lost) {
-    bool fits = true;
-    for (const auto& [p, n] : where) state_.nominate(p, NodeId{});
-    for (const auto& [p, n] : where) {
-      const TaskClass& cls = state_.cls_of(p);
-      const NodeState& node = state_.node(n);
-      if (!fit_static(state_, cls, node).ok() || (needs_between(state_, p) && !fit_between(state_, p, n).ok())) {
-        fits = false;
+    std::size_t bound = 0;
+    for (; bound < where.size(); ++bound) {
+      const auto& [g, p, n, devices] = where[bound];
+      if (!fit_static(state_, state_.cls_of(p), state_.node(n)).ok() ||
+          (needs_between(state_, p) && !fit_between(state_, p, n).ok())) {
         waits_for_leavers = false;  // That node is no place any more.
         break;
       }
-      if (!fit_room(state_, cls, node).ok()) {
-        fits = false;
-        break;
-      }
-      state_.bind(p, n, now_);
-      placed.push_back(p);
+      if (!fit_held(state_, p).ok()) break;
+      state_.bind_nominated(p, now_);
     }
-    if (fits) {
+    if (bound == where.size()) {
+      std::vector<PodId> placed;
+      for (const Lifted& l : where) placed.push_back(l.pod);
       emit(id, placed);
       for (const GangId g : family) {
         waits_[g.index()].nominated = false;
@@ -215,14 +212,15 @@ void Planner::try_nominated(GangId id) {
       return;
     }
     // No index has looked at these nodes in between, so nobody takes the undone binds for a gain.
-    for (auto it = placed.rbegin(); it != placed.rend(); ++it) state_.unbind(*it);
+    for (std::size_t i = bound; i-- > 0;) {
+      state_.unbind(where[i].pod);
+      state_.nominate(where[i].pod, where[i].node, where[i].devices);
+    }
     if (waits_for_leavers) {
-      for (const auto& [p, n] : where) state_.nominate(p, n);
       for (const GangId g : family) refuse(g, explain_leavers(g));
       return;
     }
   }
-  for (const auto& [p, n] : where) plan_.nominations.push_back({state_.pod(p).key, ""});
   if (family.empty()) family.push_back(id);
   for (const GangId g : family) drop_nominations(g);
   for (const GangId g : family) reclassify(g);

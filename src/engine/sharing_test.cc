@@ -70,13 +70,87 @@ TEST(Preempt, AVolcanoGangThatMustBeTogetherTakesOneDomain) {
   EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
 }
 
+Pod share_of(Pod p, std::int32_t milli) {
+  p.device_share_milli = milli;
+  std::erase_if(p.requests, [](const Amount& a) { return a.name == "nvidia.com/gpu"; });
+  return p;
+}
+
+/// A share that runs on the device with that index and makes way for nobody here.
+Pod sharing(const std::string& key, std::int32_t milli, std::int32_t device) {
+  Pod p = share_of(running(pod(key, 0, 100), "n1"), milli);
+  p.device_indexes = {device};
+  return p;
+}
+
+TEST(Preempt, NoShareGoesToAWholeDeviceThatIsHeldForSomebody) {
+  // Of seven devices five have 300 left, one is taken by low work and one is free; both of the
+  // latter are for the important pod. The 1,500 left of the others are enough for a share of 400 in
+  // sum, but on none of them.
+  Engine e(Config{});
+  e.apply(NodeUpsert{node("n1", 7)});
+  for (std::int32_t i = 0; i < 5; ++i)
+    e.apply(PodUpsert{sharing(fmt::format("d/part-{}", i), 700, i)});
+  Pod low = running(pod("d/low", 1), "n1");
+  low.device_indexes = {5};
+  e.apply(PodUpsert{low});
+  (void)e.decide(kNow);
+  e.apply(PodUpsert{pod("d/high", 2, 100)});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/low"});
+  e.apply(PodUpsert{share_of(pod("d/share", 0), 400)});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  // One that fits beside the others is in nobody's way.
+  e.apply(PodUpsert{share_of(pod("d/small", 0), 300)});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/small"});
+  e.apply(PodRemove{"d/low"});
+  const Plan plan = e.decide(kNow);
+  EXPECT_EQ(bound(plan), std::vector<std::string>{"d/high"});
+  EXPECT_TRUE(plan.evicts.empty());
+}
+
+TEST(Preempt, NobodyGetsADeviceWholeOfWhichAShareIsHeldForSomebody) {
+  // The important share of 950 finds no device but the untouched one, and waits for low work to
+  // give back something else.
+  Engine e(Config{});
+  Node n = node("n1", 3);
+  n.allocatable.push_back({"example.com/seat", 1});
+  e.apply(NodeUpsert{n});
+  e.apply(PodUpsert{sharing("d/part-0", 100, 0)});
+  e.apply(PodUpsert{sharing("d/part-1", 100, 1)});
+  Pod low = running(pod("d/low", 0), "n1");
+  low.requests.push_back({"example.com/seat", 1});
+  e.apply(PodUpsert{low});
+  (void)e.decide(kNow);
+  Pod high = share_of(pod("d/high", 0, 100), 950);
+  high.requests.push_back({"example.com/seat", 1});
+  e.apply(PodUpsert{high});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/low"});
+  e.apply(PodUpsert{pod("d/whole", 1)});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(PodRemove{"d/low"});
+  const Plan plan = e.decide(kNow);
+  EXPECT_EQ(bound(plan), std::vector<std::string>{"d/high"});
+  EXPECT_EQ(plan.binds.at(0).devices, std::vector<std::int32_t>{2});
+}
+
+TEST(Preempt, OneNeedNotWaitForTheVictimsOfAnother) {
+  Engine e(Config{});
+  e.apply(NodeUpsert{node("n1", 2)});
+  for (const char* key : {"d/low-0", "d/low-1"}) e.apply(PodUpsert{running(pod(key, 1), "n1")});
+  (void)e.decide(kNow);
+  e.apply(PodUpsert{pod("d/high-0", 1, 100)});
+  const auto first = evicted(e.decide(kNow));
+  e.apply(PodUpsert{pod("d/high-1", 1, 100)});
+  ASSERT_EQ(first.size(), 1U);
+  ASSERT_EQ(e.decide(kNow).evicts.size(), 1U);
+  e.apply(PodRemove{first.front()});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/high-0"});
+}
+
 TEST(Waiting, AShareThatGoesWakesThoseThatNeedTheWholeDevice) {
   Engine e(Config{});
   e.apply(NodeUpsert{node("n1", 4)});
-  Pod share = running(pod("d/share", 0), "n1");
-  share.device_share_milli = 300;
-  share.device_indexes = {0};
-  e.apply(PodUpsert{share});
+  e.apply(PodUpsert{sharing("d/share", 300, 0)});
   (void)e.decide(kNow);
   // 3.7 GPUs are free, three of them whole; four are wanted.
   add_gang(e, group("d/g", 4), 4, 1);

@@ -26,11 +26,22 @@
 
 namespace muster::engine {
 
+using Positions = std::vector<std::uint16_t>;  ///< In a node's table of devices.
+
 struct DeviceState {
+  static constexpr std::int32_t kUnusable = -1'000'000;  ///< Stays so, whatever leaves it.
+
   std::int32_t index = 0;
   std::int32_t free_milli = 1000;
   std::uint16_t model = 0;  ///< In the state's table of models; 0: none.
   bool healthy = true;
+  std::int32_t held_milli = 0;  ///< Kept for nominated pods, of what is free or of what is about to be.
+
+  /// What pods that are nominated nowhere may have of it. Below zero while those it is held for
+  /// wait for somebody to leave.
+  [[nodiscard]] std::int32_t open_milli() const {
+    return healthy ? free_milli - held_milli : kUnusable;
+  }
 };
 
 /// What indexes ask of a node most often, in one cache line: the rest of a node is far too large for thousands of them to
@@ -59,7 +70,35 @@ struct TaskClass {
   [[nodiscard]] bool allows(const DeviceState& device) const {
     return models.empty() || std::find(models.begin(), models.end(), device.model) != models.end();
   }
+  /// What it takes of each of so many devices.
+  [[nodiscard]] std::int32_t device_milli() const { return share_milli > 0 ? share_milli : 1000; }
+  [[nodiscard]] std::size_t device_count() const {
+    return share_milli > 0 ? 1 : static_cast<std::size_t>(devices);
+  }
 };
+
+/// Which devices a pod of the class gets where `free_of(position)` says what each has left: the
+/// fullest that takes the share, so that shares gather and whole devices stay whole, or the first
+/// whole ones. Fewer than wanted: there are no more.
+template <typename FreeOf>
+Positions pick_devices(const TaskClass& cls, const std::vector<DeviceState>& devices, FreeOf&& free_of) {
+  Positions out;
+  if (cls.device_count() == 0) return out;
+  if (cls.share_milli > 0) {
+    std::size_t best = devices.size();
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (free_of(i) < cls.share_milli || !cls.allows(devices[i])) continue;
+      if (best == devices.size() || free_of(i) < free_of(best)) best = i;
+    }
+    if (best < devices.size()) out.push_back(static_cast<std::uint16_t>(best));
+    return out;
+  }
+  out.reserve(cls.device_count());
+  for (std::size_t i = 0; i < devices.size() && out.size() < cls.device_count(); ++i) {
+    if (free_of(i) == 1000 && cls.allows(devices[i])) out.push_back(static_cast<std::uint16_t>(i));
+  }
+  return out;
+}
 
 struct NodeState {
   bool live = false;
@@ -69,10 +108,11 @@ struct NodeState {
   ResourceVector held;       ///< Kept for nominated pods.
   ResourceVector free;       ///< allocatable - used - held; kept in step by State.
   std::vector<DeviceState> devices;
-  std::int32_t devices_whole = 0;  ///< Healthy and wholly free.
-  bool shared = false;             ///< A device is partly taken.
-  std::int32_t share_max = 0;      ///< Largest free part of a healthy device.
+  std::int32_t devices_whole = 0;  ///< Wholly open.
+  bool shared = false;             ///< A device is partly taken or held.
+  std::int32_t share_max = 0;      ///< Largest open part of a device.
   std::vector<PodId> pods;
+  std::vector<PodId> nominees;     ///< Waiting pods for which `held` and the devices' held parts are kept.
   Time busy_until;                 ///< When the last pod here is expected to end; zero: none runs; kNever: not known.
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
   std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
@@ -95,7 +135,7 @@ struct PodState {
   GangId gang;
   PodPhase phase = PodPhase::kPending;
   NodeId node;
-  std::vector<std::uint16_t> devices;  ///< Positions in the node's device table.
+  Positions devices;  ///< Of its node; while it waits, those held for it on the node it is nominated to.
   std::int32_t priority = 0;
   PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
   bool preemptable = true;
@@ -173,9 +213,11 @@ class State {
   // What policies do to the world. All keep every table and the log in step.
   /// A share of a device goes to the one at `device`, when given.
   void bind(PodId pod, NodeId node, Time now, std::int32_t device = -1);
-  void unbind(PodId pod);               ///< A bind that did not happen after all.
-  void evict(PodId pod);                ///< Marks it leaving; its room comes free when it is gone.
-  void nominate(PodId pod, NodeId node);  ///< Holds room; an invalid node gives it back.
+  void bind_nominated(PodId pod, Time now);  ///< To the room held for it, on the very devices.
+  void unbind(PodId pod);                    ///< A bind that did not happen after all.
+  void evict(PodId pod);  ///< Marks it leaving; its room comes free when it is gone.
+  void nominate(PodId pod, NodeId node, Positions devices);  ///< Holds room: on these devices, once whoever is there has left.
+  void give_up_nomination(PodId pod);
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const ResourceNames& names() const { return names_; }
@@ -284,13 +326,17 @@ class State {
   void leave_gang(PodId id);
   void drop_pod(PodId id);
   void note_completion(const PodState& last);
-  void place(PodId id, NodeId node, const std::vector<std::int32_t>* device_indexes);
+  void bind_on(PodId id, NodeId node, Time now, Positions devices);
+  void place(PodId id, NodeId node, Positions devices);
   void lift(PodId id);  ///< Takes it off its node.
   void count(const PodState& pod, std::int32_t sign);
   void count_evictable(PodState& pod);
   void charge(const GangState& gang, const ResourceVector& request, bool add);
   void set_phase(PodId id, PodPhase phase);
-  void take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted);
+  [[nodiscard]] Positions choose_devices(const TaskClass& cls, const NodeState& node) const;
+  [[nodiscard]] static Positions devices_at(const NodeState& node,
+                                            const std::vector<std::int32_t>& indexes);
+  void take_devices(PodState& pod, NodeState& node, const Positions& devices);
   void give_devices(PodState& pod, NodeState& node);
   void move_gang_tenant(GangId id, TenantId tenant);
   void add_total(const NodeState& node, std::int64_t sign);

@@ -48,10 +48,10 @@ void State::refresh_free(NodeId id) {
   node.share_max = 0;
   node.shared = false;
   for (const auto& d : node.devices) {
-    if (!d.healthy) continue;
-    if (d.free_milli == 1000) ++node.devices_whole;
-    node.share_max = std::max(node.share_max, d.free_milli);
-    node.shared |= d.free_milli != 1000 && d.free_milli != 0;
+    const std::int32_t open = d.open_milli();
+    if (open == 1000) ++node.devices_whole;
+    node.share_max = std::max(node.share_max, open);
+    node.shared |= d.healthy && (d.free_milli % 1000 != 0 || d.held_milli % 1000 != 0);
   }
   NodeRow& row = rows_[id.index()];
   for (std::size_t i = 0; i < row.free.size(); ++i) row.free[i] = node.free[i];
@@ -98,17 +98,31 @@ void State::on(const NodeUpsert& e) {
   ++node.spec_changed;
   node.spec = e.node;
   refresh_allocatable(node);
-  // Devices are assigned again to the pods that hold them, by index where it still exists.
-  std::vector<std::pair<PodId, std::vector<std::int32_t>>> holders;
-  for (const PodId p : node.pods) {
-    std::vector<std::int32_t> held;
-    for (const auto position : pods_[p.index()].devices) held.push_back(node.devices[position].index);
-    holders.emplace_back(p, std::move(held));
-  }
+  // Devices are assigned again to the pods that have them or for which they are held, by index
+  // where it still exists.
+  const auto indexes_of = [&](PodId p) {
+    std::vector<std::int32_t> indexes;
+    for (const auto i : pods_[p.index()].devices) indexes.push_back(node.devices[i].index);
+    return indexes;
+  };
+  std::vector<std::pair<PodId, std::vector<std::int32_t>>> owners;
+  for (const PodId p : node.pods) owners.emplace_back(p, indexes_of(p));
+  std::vector<std::pair<PodId, std::vector<std::int32_t>>> nominees;
+  for (const PodId p : node.nominees) nominees.emplace_back(p, indexes_of(p));
   rebuild_devices(node);
-  for (auto& [p, held] : holders) {
-    pods_[p.index()].devices.clear();
-    take_devices(pods_[p.index()], node, &held);
+  for (const auto& [p, indexes] : owners) {
+    PodState& pod = pods_[p.index()];
+    pod.devices.clear();
+    take_devices(pod,
+                 node,
+                 indexes.empty() ? choose_devices(classes_[pod.cls.index()], node)
+                                 : devices_at(node, indexes));
+  }
+  for (const auto& [p, indexes] : nominees) {
+    PodState& pod = pods_[p.index()];
+    pod.devices = devices_at(node, indexes);
+    for (const auto i : pod.devices)
+      node.devices[i].held_milli += classes_[pod.cls.index()].device_milli();
   }
   add_total(node, +1);
   ++tenants_version_;
@@ -126,9 +140,7 @@ void State::on(const NodeRemove& e) {
   --live_nodes_;
   ++tenants_version_;
   // Pods stay on the record until they are removed; a node of that name may come back under them.
-  for (std::uint32_t p = 0; p < pods_.size(); ++p) {
-    if (pods_[p].live && pods_[p].nominated == id) nominate(PodId(p), NodeId{});
-  }
+  for (const PodId p : std::vector<PodId>(node.nominees)) give_up_nomination(p);
   touch(id);
 }
 

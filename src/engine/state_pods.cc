@@ -48,54 +48,46 @@ void State::charge(const GangState& gang, const ResourceVector& request, bool ad
   }
 }
 
-void State::take_devices(PodState& pod, NodeState& node, const std::vector<std::int32_t>* wanted) {
-  const TaskClass& c = classes_[pod.cls.index()];
-  const auto take = [&](std::size_t i, std::int32_t milli) {
+/// Room held for others is left alone, unless the pod is there already, whatever was held.
+Positions State::choose_devices(const TaskClass& cls, const NodeState& node) const {
+  Positions open =
+      pick_devices(cls, node.devices, [&](std::size_t i) { return node.devices[i].open_milli(); });
+  if (open.size() == cls.device_count() || node.nominees.empty()) return open;
+  return pick_devices(cls, node.devices, [&](std::size_t i) {
+    return node.devices[i].healthy ? node.devices[i].free_milli : 0;
+  });
+}
+
+Positions State::devices_at(const NodeState& node, const std::vector<std::int32_t>& indexes) {
+  Positions out;
+  for (const std::int32_t index : indexes) {
+    const auto it = std::find_if(node.devices.begin(),
+                                 node.devices.end(),
+                                 [&](const DeviceState& d) { return d.index == index; });
+    if (it != node.devices.end())
+      out.push_back(static_cast<std::uint16_t>(it - node.devices.begin()));
+  }
+  return out;
+}
+
+void State::take_devices(PodState& pod, NodeState& node, const Positions& devices) {
+  const std::int32_t milli = classes_[pod.cls.index()].device_milli();
+  for (const auto i : devices) {
+    if (node.devices[i].free_milli < milli) continue;
     node.devices[i].free_milli -= milli;
-    pod.devices.push_back(static_cast<std::uint16_t>(i));
-  };
-  if (wanted != nullptr && !wanted->empty()) {
-    for (const std::int32_t index : *wanted) {
-      for (std::size_t i = 0; i < node.devices.size(); ++i) {
-        const std::int32_t milli = c.share_milli > 0 ? c.share_milli : 1000;
-        if (node.devices[i].index == index && node.devices[i].free_milli >= milli) {
-          take(i, milli);
-          break;
-        }
-      }
-    }
-    return;
-  }
-  if (c.share_milli > 0) {
-    // The fullest device that still has room: shares gather, whole devices stay whole.
-    std::size_t best = node.devices.size();
-    for (std::size_t i = 0; i < node.devices.size(); ++i) {
-      const DeviceState& d = node.devices[i];
-      if (!d.healthy || !c.allows(d) || d.free_milli < c.share_milli) continue;
-      if (best == node.devices.size() || d.free_milli < node.devices[best].free_milli) best = i;
-    }
-    if (best < node.devices.size()) take(best, c.share_milli);
-    return;
-  }
-  std::int32_t left = c.devices;
-  for (std::size_t i = 0; i < node.devices.size() && left > 0; ++i) {
-    const DeviceState& d = node.devices[i];
-    if (!d.healthy || !c.allows(d) || d.free_milli < 1000) continue;
-    take(i, 1000);
-    --left;
+    pod.devices.push_back(i);
   }
 }
 
 void State::give_devices(PodState& pod, NodeState& node) {
-  const TaskClass& c = classes_[pod.cls.index()];
-  const std::int32_t milli = c.share_milli > 0 ? c.share_milli : 1000;
+  const std::int32_t milli = classes_[pod.cls.index()].device_milli();
   for (const auto i : pod.devices) {
     if (i < node.devices.size()) node.devices[i].free_milli = std::min(1000, node.devices[i].free_milli + milli);
   }
   pod.devices.clear();
 }
 
-void State::place(PodId id, NodeId node_id, const std::vector<std::int32_t>* device_indexes) {
+void State::place(PodId id, NodeId node_id, Positions devices) {
   PodState& pod = pods_[id.index()];
   NodeState& node = nodes_[node_id.index()];
   pod.node = node_id;
@@ -104,7 +96,7 @@ void State::place(PodId id, NodeId node_id, const std::vector<std::int32_t>* dev
   pod.ends = expected_end(pod);
   note_end(id, false);
   node.used += classes_[pod.cls.index()].request;
-  take_devices(pod, node, device_indexes);
+  take_devices(pod, node, devices);
   refresh_free(node_id);
 }
 
@@ -194,7 +186,7 @@ void State::leave_gang(PodId id) {
 
 void State::drop_pod(PodId id) {
   PodState& pod = pods_[id.index()];
-  if (pod.nominated.valid()) nominate(id, NodeId{});
+  give_up_nomination(id);
   set_phase(id, PodPhase::kFinished);
   lift(id);
   const auto it = std::find(anti_pods_.begin(), anti_pods_.end(), id);
@@ -280,7 +272,7 @@ void State::on(const PodUpsert& e) {
       join_gang(id, gang_id);
     }
     if (pod.phase == PodPhase::kPending && (pod.cls != cls || pod.gated != spec.gated)) {
-      if (pod.nominated.valid() && pod.cls != cls) nominate(id, NodeId{});
+      if (pod.cls != cls) give_up_nomination(id);
       count(pod, -1);
       pod.cls = cls;
       pod.gated = spec.gated;
@@ -311,7 +303,7 @@ void State::on(const PodUpsert& e) {
   if (spec.finished) {
     if (pod.phase != PodPhase::kFinished) {
       pod.succeeded = spec.succeeded;
-      if (pod.nominated.valid()) nominate(id, NodeId{});
+      give_up_nomination(id);
       const bool ran = pod.phase == PodPhase::kBound;
       set_phase(id, PodPhase::kFinished);
       lift(id);
@@ -322,13 +314,17 @@ void State::on(const PodUpsert& e) {
   if (!spec.node.empty()) {
     const NodeId node = intern_node(spec.node);
     if (pod.node != node) {
-      if (pod.nominated.valid()) nominate(id, NodeId{});
+      give_up_nomination(id);
       if (pod.node.valid()) {
         set_phase(id, PodPhase::kPending);
         lift(id);
       }
       if (!pod.started) pod.started = pod.created;
-      place(id, node, &spec.device_indexes);
+      const NodeState& there = nodes_[node.index()];
+      place(id,
+            node,
+            spec.device_indexes.empty() ? choose_devices(classes_[pod.cls.index()], there)
+                                        : devices_at(there, spec.device_indexes));
       set_phase(id, PodPhase::kBound);
     }
     pod.assumed = false;
@@ -361,14 +357,28 @@ void State::note_completion(const PodState& last) {
 
 std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
 
-void State::bind(PodId id, NodeId node, Time now, std::int32_t device) {
+void State::bind(PodId id, NodeId node_id, Time now, std::int32_t device) {
+  give_up_nomination(id);
+  const NodeState& node = nodes_[node_id.index()];
+  bind_on(id,
+          node_id,
+          now,
+          device >= 0 ? Positions{static_cast<std::uint16_t>(device)}
+                      : choose_devices(cls_of(id), node));
+}
+
+void State::bind_nominated(PodId id, Time now) {
+  const NodeId node = pods_[id.index()].nominated;
+  Positions devices = pods_[id.index()].devices;
+  give_up_nomination(id);
+  bind_on(id, node, now, std::move(devices));
+}
+
+void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
   PodState& pod = pods_[id.index()];
   MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
-  if (pod.nominated.valid()) nominate(id, NodeId{});
-  std::vector<std::int32_t> wanted;
-  if (device >= 0) wanted.push_back(nodes_[node.index()].devices[static_cast<std::size_t>(device)].index);
   pod.started = now;
-  place(id, node, wanted.empty() ? nullptr : &wanted);
+  place(id, node, std::move(devices));
   pod.assumed = true;
   pod.bound_epoch = epoch;
   set_phase(id, PodPhase::kBound);
@@ -390,18 +400,31 @@ void State::evict(PodId id) {
   ++evictions;
 }
 
-void State::nominate(PodId id, NodeId node) {
+void State::nominate(PodId id, NodeId node_id, Positions devices) {
   PodState& pod = pods_[id.index()];
-  const ResourceVector request = classes_[pod.cls.index()].request;
-  if (pod.nominated.valid()) {
-    nodes_[pod.nominated.index()].held -= request;
-    refresh_free(pod.nominated);
-  }
-  pod.nominated = node;
-  if (node.valid()) {
-    nodes_[node.index()].held += request;
-    refresh_free(node);
-  }
+  if (pod.nominated.valid()) give_up_nomination(id);
+  NodeState& node = nodes_[node_id.index()];
+  const TaskClass& c = classes_[pod.cls.index()];
+  pod.nominated = node_id;
+  pod.devices = std::move(devices);
+  node.nominees.push_back(id);
+  node.held += c.request;
+  for (const auto i : pod.devices) node.devices[i].held_milli += c.device_milli();
+  refresh_free(node_id);
+  mark(pod.gang);
+}
+
+void State::give_up_nomination(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.nominated.valid()) return;
+  const NodeId node_id = std::exchange(pod.nominated, NodeId{});
+  NodeState& node = nodes_[node_id.index()];
+  const TaskClass& c = classes_[pod.cls.index()];
+  std::erase(node.nominees, id);
+  node.held -= c.request;
+  for (const auto i : pod.devices) node.devices[i].held_milli -= c.device_milli();
+  pod.devices.clear();
+  refresh_free(node_id);
   mark(pod.gang);
 }
 

@@ -169,6 +169,11 @@ bool EvictionPlan::add(const Asking& asking, PodId pod) {
   return true;
 }
 
+void EvictionPlan::seat(const State& state, NodeId node, PodId pod) {
+  Positions devices = Room(state, node, *this).pick(state.cls_of(pod));
+  nodes[node].guests.push_back({pod, std::move(devices)});
+}
+
 bool EvictionPlan::add_whole(const Asking& asking, GangId gang) {
   for (const PodId p : asking.state.gang(gang).pods) {
     if (asking.state.pod(p).phase == PodPhase::kBound && !victims.contains(p) && !add(asking, p)) return false;
@@ -182,7 +187,7 @@ Room::Room(const State& state, NodeId id, const EvictionPlan& plan) : state_(sta
   free_ = node_.free;
   free_ += node_.releasing;
   devices_.reserve(node_.devices.size());
-  for (const auto& d : node_.devices) devices_.push_back(d.healthy ? d.free_milli : -1);
+  for (const auto& d : node_.devices) devices_.push_back(d.open_milli());
   // What is leaving already counts as gone.
   if (!node_.releasing.is_zero()) {
     for (const PodId p : node_.pods) {
@@ -194,14 +199,12 @@ Room::Room(const State& state, NodeId id, const EvictionPlan& plan) : state_(sta
   const auto it = plan.nodes.find(id);
   if (it == plan.nodes.end()) return;
   for (const PodId p : it->second.victims) give(p);
-  for (const PodId p : it->second.guests) take(state.cls_of(p));
+  for (const auto& guest : it->second.guests) take(state.cls_of(guest.pod), guest.devices);
 }
 
 void Room::give_devices(const PodState& pod) {
-  const std::int32_t share = state_.cls(pod.cls).share_milli;
-  for (const auto i : pod.devices) {
-    if (devices_[i] >= 0) devices_[i] = std::min(1000, devices_[i] + (share > 0 ? share : 1000));
-  }
+  const std::int32_t milli = state_.cls(pod.cls).device_milli();
+  for (const auto i : pod.devices) devices_[i] = std::min(1000, devices_[i] + milli);
 }
 
 void Room::give(PodId pod) {
@@ -210,39 +213,27 @@ void Room::give(PodId pod) {
   gone_.push_back(pod);
 }
 
-bool Room::usable(const TaskClass& cls, std::size_t device) const {
-  return cls.allows(node_.devices[device]);
+void Room::take(const TaskClass& cls, const Positions& devices) {
+  free_ -= cls.request;
+  for (const auto i : devices) devices_[i] -= cls.device_milli();
 }
 
-void Room::take(const TaskClass& cls) {
-  free_ -= cls.request;
-  if (cls.share_milli > 0) {
-    // The fullest that still has room, as a bind would choose.
-    std::size_t best = devices_.size();
-    for (std::size_t i = 0; i < devices_.size(); ++i) {
-      if (devices_[i] < cls.share_milli || !usable(cls, i)) continue;
-      if (best == devices_.size() || devices_[i] < devices_[best]) best = i;
-    }
-    if (best < devices_.size()) devices_[best] -= cls.share_milli;
-  }
-  std::int32_t left = cls.devices;
-  for (std::size_t i = 0; i < devices_.size() && left > 0; ++i) {
-    if (devices_[i] != 1000 || !usable(cls, i)) continue;
-    devices_[i] = 0;
-    --left;
-  }
+Positions Room::pick(const TaskClass& cls) const {
+  return pick_devices(cls, node_.devices, [&](std::size_t i) { return devices_[i]; });
 }
 
 bool Room::fits(const TaskClass& cls) const {
   if (cls.unknown_resource || !cls.request.fits_in(free_)) return false;
   if (cls.share_milli > 0) {
     bool any = false;
-    for (std::size_t i = 0; i < devices_.size() && !any; ++i) any = devices_[i] >= cls.share_milli && usable(cls, i);
+    for (std::size_t i = 0; i < devices_.size() && !any; ++i)
+      any = devices_[i] >= cls.share_milli && cls.allows(node_.devices[i]);
     if (!any) return false;
   }
   if (cls.devices > 0) {
     std::int32_t whole = 0;
-    for (std::size_t i = 0; i < devices_.size(); ++i) whole += devices_[i] == 1000 && usable(cls, i) ? 1 : 0;
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      whole += devices_[i] == 1000 && cls.allows(node_.devices[i]) ? 1 : 0;
     if (whole < cls.devices) return false;
   }
   for (const auto& wanted : cls.spec.host_ports) {
@@ -260,7 +251,7 @@ std::int32_t Room::count(const TaskClass& cls, std::int32_t limit) const {
   Room trial = *this;
   std::int32_t n = 0;
   while (n < limit && trial.fits(cls)) {
-    trial.take(cls);
+    trial.take(cls, trial.pick(cls));
     ++n;
     if (!cls.spec.host_ports.empty()) break;
   }

@@ -6,6 +6,7 @@
 /// reclaiming, what it deserves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -61,9 +62,20 @@ bool goes_before(const State& state, PodId a, PodId b);
 /// What has been planned so far in one attempt, on top of the state.
 class EvictionPlan {
  public:
+  /// One of the preemptor's own pods, with the devices it will get: victims that join the plan
+  /// later do not move it.
+  struct Guest {
+    PodId pod;
+    Positions devices;
+  };
   struct OnNode {
     std::vector<PodId> victims;
-    std::vector<PodId> guests;  ///< The preemptor's own pods.
+    std::vector<Guest> guests;
+
+    [[nodiscard]] bool hosts(PodId pod) const {
+      return std::any_of(
+          guests.begin(), guests.end(), [&](const Guest& g) { return g.pod == pod; });
+    }
   };
   std::map<NodeId, OnNode> nodes;
   std::set<PodId> victims;
@@ -71,6 +83,8 @@ class EvictionPlan {
 
   /// Adds the pod and everybody who must go with it. False when one of them may not: the plan is then of no use.
   bool add(const Asking& asking, PodId pod);
+  /// Gives the pod, which must fit, its place.
+  void seat(const State& state, NodeId node, PodId pod);
   /// Adds every running member of the gang, and what must go with them.
   bool add_whole(const Asking& asking, GangId gang);
   [[nodiscard]] std::int32_t evicted_of(GangId gang) const;
@@ -93,7 +107,9 @@ class Room {
  public:
   Room(const State& state, NodeId node, const EvictionPlan& plan);
   void give(PodId pod);
-  void take(const TaskClass& cls);
+  void take(const TaskClass& cls, const Positions& devices);
+  /// The devices that a pod of the class would get.
+  [[nodiscard]] Positions pick(const TaskClass& cls) const;
   [[nodiscard]] bool fits(const TaskClass& cls) const;
   /// How many pods of the class fit beside each other, at most `limit`.
   [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int32_t limit) const;
@@ -102,12 +118,11 @@ class Room {
 
  private:
   void give_devices(const PodState& pod);
-  [[nodiscard]] bool usable(const TaskClass& cls, std::size_t device) const;
 
   const State& state_;
   const NodeState& node_;
   ResourceVector free_;
-  std::vector<std::int32_t> devices_;  ///< Free milli of each; -1: not healthy.
+  std::vector<std::int32_t> devices_;  ///< Open milli of each.
   std::vector<PodId> gone_;
 };
 
