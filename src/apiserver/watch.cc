@@ -50,7 +50,9 @@ Result<Wanted> parse_wanted(const Call& call) {
       return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
                                  "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
     }
+    // Since WatchList such a watch counts as one that asked for initial events, so their end is marked too.
     wanted.initial = version_text.empty() || version_text == "0";
+    wanted.mark_initial_end = wanted.initial && wanted.bookmarks;
     return wanted;
   }
   if (match != "NotOlderThan") {
@@ -206,13 +208,13 @@ class Watch final : public Fanout::Target {
     if (values_ || !idle_ || cursor_ + 1 != collection_.next_sequence() || line_bytes_ > kChunkBytes) return false;
     ++cursor_;
     if (change.revision <= wanted_.from) return true;
-    told_ = change.revision;
     Bytes line = shared_line(change);
     if (!line) {
       append(change);
-      if (pending_.empty()) return true;
+      if (pending_.empty()) return true;  // not told: a bookmark says how far it is
       line = std::make_shared<const std::string>(std::exchange(pending_, std::string()));
     }
+    told_ = change.revision;
     line_bytes_ += line->size();
     lines_.push_back(std::move(line));
     core_.fanout.add(*this);
@@ -236,11 +238,11 @@ class Watch final : public Fanout::Target {
       const ChangePtr change = collection_.change(cursor_);
       ++cursor_;
       if (change->revision <= wanted_.from) continue;
-      told_ = change->revision;
       const bool last = cursor_ >= collection_.next_sequence();
       if (last && pending_.empty() && !values_) {
         const Bytes line = shared_line(*change);
         if (line) {
+          told_ = change->revision;
           const auto written = co_await writer_.write(line);
           if (!written) co_return false;
           continue;
@@ -315,6 +317,7 @@ class Watch final : public Fanout::Target {
   void append(const Change& change) {
     const std::string_view type = type_of(change);
     if (type.empty()) return;
+    told_ = change.revision;
     if (type == "DELETED" && !change.deleted) {
       // It left the selection: the old content under the new revision.
       const auto old = std::make_shared<Stored>(*change.before);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the checks with real kubectls against Muster and against a real kube-apiserver 1.37 and compares the answers.
 
-    tests/conformance/beside.py [--kubectl 1.37,1.20] [--only TEXT] [--verbose]
+    tests/conformance/beside.py [--kubectl 1.37,1.32,1.20] [--only TEXT] [--verbose]
 
 Prints one table (check, client, real, ours) and closes with `N passed, N failed`. Differences that are meant are listed in
 accepted.txt (check | client | reason) and count as passed.
@@ -62,6 +62,13 @@ def run(server, kubectl, line):
         except ValueError:
             pass
         return f"{code}\n{body}"
+    if line.startswith("sh "):  # a shell in which k is kubectl in the test's namespace
+        try:
+            done = subprocess.run(["bash", "-c", f'k() {{ "$KUBECTL" -n {NS} "$@"; }}\n' + line[3:]], text=True, capture_output=True, timeout=90,
+                                  env={**server["env"], "KUBECTL": kubectl})
+        except subprocess.TimeoutExpired:
+            return "timed out after 90 s"
+        return f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     words = shlex.split(line)
     if words[0] != "get" or "--raw" not in words:
         words = ["-n", NS, *words] if "-n" not in words and "-A" not in words else words
@@ -88,7 +95,7 @@ def accepted():
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--kubectl", default="1.37,1.20")
+    arguments.add_argument("--kubectl", default="1.37,1.32,1.20")
     arguments.add_argument("--only", default="")
     arguments.add_argument("--verbose", action="store_true")
     options = arguments.parse_args()

@@ -1,8 +1,28 @@
 """The conformance checks that need no running pod: named lists of kubectl command lines.
 
 Each check runs in order in one namespace of one server. {data} is this folder's data, {ns} the namespace. A line that starts with
-`json` sends a raw request: `json METHOD PATH [BODY]`. Numbers are those of the wire specification.
+`json` sends a raw request: `json METHOD PATH [BODY]`, one that starts with `sh` runs in a shell in which k is kubectl. Numbers are those of
+the wire specification.
 """
+
+# A child of the config map `owner`, whose owner is deleted with a cascade; what is left is told once nothing more will change.
+OWNED = """sh k create cm owner -o name 2>/dev/null; uid=$(k get cm owner -o jsonpath='{{{{.metadata.uid}}}}');
+k create -f - <<END
+{{{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{{{"name": "child-{0}", "ownerReferences": [{{{{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "$uid", "blockOwnerDeletion": true}}}}]}}}}}}}}
+END
+k delete cm owner --cascade={0}
+[ {0} = orphan ] || k wait --for=delete cm/child-{0} --timeout=60s 2>&1 | sed s/.condition.met//
+k get cm child-{0} -o jsonpath='{{{{.metadata.ownerReferences}}}}'; k delete cm child-{0} --ignore-not-found"""
+
+# A watch that is there before an object comes, changes and goes; each change is awaited before the next. kubectl's own log tells when
+# the server has answered the watch.
+WATCHED = """sh out=$(mktemp); lines() {{{{ for i in $(seq 400); do [ $(wc -l < $out) -ge $1 ] && return; sleep 0.05; done; echo "no line $1"; }}}}
+[ {1} = before ] && k create -f {{data}}/seen.yaml > /dev/null
+k {0} -v=6 > $out 2> $out.log &
+for i in $(seq 400); do grep -qE 'watch=true.*(200 OK|status="200)' $out.log && break; sleep 0.05; done
+[ {1} = after ] && k create -f {{data}}/seen.yaml > /dev/null
+lines 2; k annotate cm seen a=b > /dev/null; lines 3; k delete cm seen > /dev/null; lines 4
+kill $!; wait $! 2>/dev/null; cat $out; rm -f $out $out.log"""
 
 CHECKS = [
     ("1 version", ["get --raw /version"]),
@@ -37,12 +57,13 @@ CHECKS = [
                           "get pdb typed -o yaml", "delete job,deployment,svc,quota typed", "delete ns typed-ns", "delete priorityclass typed", "delete clusterrole typed"]),
     ("45 missing namespace", ["create cm x -n nosuchns"]),
     ("46 apply", ["apply -f {data}/cm1.yaml", "apply -f {data}/cm1.yaml", "apply -f {data}/cm2.yaml", "get cm conf -o yaml"]),
-    ("47 apply over create", ["create cm over --from-literal=a=1", "get cm over -o jsonpath={{.data}}", "label cm over x=y"]),
+    ("47 apply over create", ["create cm over --from-literal=a=1", "apply -f {data}/over.yaml", "get cm over -o jsonpath={{.data}}", "label cm over x=y",
+                              "apply view-last-applied cm/over"]),
     ("50 server-side apply", ["apply --server-side -f {data}/cm1.yaml --field-manager=one --force-conflicts", "apply --server-side -f {data}/cm2.yaml --field-manager=two",
                               "apply --server-side -f {data}/cm2.yaml --field-manager=two --force-conflicts", "get cm conf -o yaml"]),
-    ("51 diff", ["diff -f {data}/cm2.yaml"]),
+    ("51 diff", ["diff -f {data}/cm2.yaml", "sh k diff -f {data}/cm1.yaml > /dev/null; echo $?"]),
     ("52 replace", ["replace -f {data}/cm1.yaml", "get cm conf -o jsonpath={{.data}}", "replace --force -f {data}/cm2.yaml"]),
-    ("53 several documents", ["create -f {data}/many.yaml", "get cm -o name", "delete -f {data}/many.yaml"]),
+    ("53 several documents", ["create -f {data}/many.yaml", "get cm -o name", "delete -f {data}/many.yaml", "sh k create -f - < {data}/many.yaml", "sh k delete -f - < {data}/many.yaml"]),
     ("56 patches", ["patch pod web-0 -p '{{\"metadata\":{{\"labels\":{{\"p\":\"1\"}}}}}}'", "patch pod web-0 -p '{{\"metadata\":{{\"labels\":{{\"p\":\"1\"}}}}}}'",
                     "patch cm conf --type=merge -p '{{\"data\":{{\"z\":\"9\"}}}}'", "patch cm conf --type=json -p '[{{\"op\":\"remove\",\"path\":\"/data/z\"}}]'",
                     "patch cm conf --type=json -p '[{{\"op\":\"test\",\"path\":\"/data/a\",\"value\":\"no\"}}]'", "get cm conf -o jsonpath={{.data}}"]),
@@ -90,6 +111,10 @@ CHECKS = [
                 "json POST /api/v1/namespaces/{ns}/configmaps?fieldValidation=Maybe {{\"metadata\":{{\"name\":\"rv\"}}}}",
                 "json POST /api/v1/namespaces/{ns}/pods {{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{\"priorityClassName\":\"nosuch\",\"containers\":[{{\"name\":\"a\",\"image\":\"b\"}}]}}}}",
                 "json POST /api/v1/namespaces/{ns}/pods {{\"metadata\":{{\"name\":\"p\"}},\"spec\":{{\"serviceAccountName\":\"nosuch\",\"containers\":[{{\"name\":\"a\",\"image\":\"b\"}}]}}}}"]),
+    ("45 terminating namespace", ["create ns ending", "create -f {data}/finalizer.yaml -n ending", "delete ns ending --wait=false", "get ns ending", "create cm late -n ending",
+                                  "patch cm held -n ending --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'", "sh k wait --for=delete ns/ending --timeout=60s 2>&1 | grep -vE 'condition met|no matching'", "get ns ending"]),
+    ("67 cascades", ["create cm owner", OWNED.format("background"), OWNED.format("orphan"), OWNED.format("foreground")]),
+    ("28 get -w", [WATCHED.format("get cm seen -w", "before"), WATCHED.format("get cm -w --output-watch-events -l app=seen", "after"), WATCHED.format("get cm -w --watch-only -l app=seen", "after")]),
     ("69 delete namespace", ["create ns going", "create cm inside -n going", "delete ns going", "get ns going"]),
     ("3 api-resources", ["api-resources --api-group=batch", "api-resources --api-group=apps --no-headers", "api-resources --api-group=policy -o name",
                          "api-resources --api-group=coordination.k8s.io --verbs=watch"]),
@@ -111,9 +136,9 @@ CHECKS = [
         "patch deploy dirs -p '{{\"metadata\":{{\"finalizers\":[\"a.b/c\",\"d.e/f\"]}}}}'",
         "patch deploy dirs -p '{{\"metadata\":{{\"$deleteFromPrimitiveList/finalizers\":[\"a.b/c\"]}}}}'", "get deploy dirs -o jsonpath={{.metadata.finalizers}}",
         "patch deploy dirs --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'", "delete deploy dirs"]),
-    ("32 watch ends", ["get --raw /api/v1/namespaces/{ns}/configmaps?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dover",
+    ("32 watch ends", ["get --raw /api/v1/namespaces/{ns}/configmaps?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dtyped",
                        "get --raw /api/v1/namespaces/{ns}/pods?watch=true&timeoutSeconds=1&labelSelector=none%3Dnone"]),
-    ("37 WatchList", ["get --raw /api/v1/namespaces/{ns}/configmaps?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dover&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"]),
+    ("37 WatchList", ["get --raw /api/v1/namespaces/{ns}/configmaps?watch=true&timeoutSeconds=1&fieldSelector=metadata.name%3Dtyped&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"]),
     ("63 terminating", ["create -f {data}/bound.yaml", "get pod bound -o wide", "delete pod bound --grace-period=30 --wait=false", "get pod bound",
                         "get pod bound -o jsonpath={{.metadata.deletionGracePeriodSeconds}}-{{.metadata.generation}}"]),
     ("64 force", ["delete pod bound --force --grace-period=0", "get pod bound"]),
@@ -125,6 +150,15 @@ CHECKS = [
     ("87 events", ["json POST /api/v1/namespaces/{ns}/events {{\"metadata\":{{\"name\":\"e1\"}},\"involvedObject\":{{\"kind\":\"Pod\",\"namespace\":\"{ns}\",\"name\":\"bound\",\"apiVersion\":\"v1\"}},"
                    "\"reason\":\"Tried\",\"message\":\"it was tried\",\"type\":\"Normal\",\"source\":{{\"component\":\"test\"}},\"firstTimestamp\":\"2026-01-01T00:00:00Z\",\"lastTimestamp\":\"2026-01-01T00:00:00Z\",\"count\":3}}",
                    "get events --field-selector involvedObject.name=bound,reason=Tried", "get events --field-selector involvedObject.name=bound,reason=Tried -o wide"]),
+    ("103 waits", ["wait --for=create cm/over --timeout=5s", "wait --for=jsonpath={{.data.a}}=2 --for=jsonpath={{.metadata.name}}=over cm/over --timeout=5s",
+                   "wait --for=create cm/nosuch --timeout=1s", "sh k wait --for=delete cm/over --timeout=2s 2>&1 | grep ^error"]),
+    ("115 resize", ["create -f {data}/resize.yaml",
+                    "patch pod resize --subresource=resize -p '{{\"spec\":{{\"containers\":[{{\"name\":\"main\",\"image\":\"other\",\"resources\":{{\"requests\":{{\"cpu\":\"150m\"}}}}}}]}}}}'",
+                    "get pod resize -o jsonpath={{.spec.containers[0].image}}-{{.spec.containers[0].resources}}-{{.metadata.generation}}",
+                    "patch pod resize --subresource=resize -p '{{\"spec\":{{\"containers\":[{{\"name\":\"main\",\"resources\":{{\"requests\":{{\"nvidia.com/gpu\":\"1\"}},\"limits\":{{\"nvidia.com/gpu\":\"1\"}}}}}}]}}}}'",
+                    "delete pod resize"]),
+    ("87 kubectl events", ["sh k events --for pod/bound | grep -v Scheduled", "events --for pod/bound --types=Warning"]),
+    ("112 describe pods", ["sh k describe pod bound | grep -v '^Annotations'", "sh k describe pods | grep -c '^Name:'", "describe node nosuch"]),
     ("86 describe", ["describe cm over", "describe secret typed", "describe sa typed", "describe role typed"]),
     ("88 rollout", ["create -f {data}/deploy.yaml", "rollout history deploy/nosuch", "rollout pause deploy/web", "rollout pause deploy/web", "rollout resume deploy/web", "delete deploy web"]),
     ("78 exec unscheduled", ["create -f {data}/pod.yaml", "exec web-0 -- true", "attach web-0", "logs web-0", "port-forward pod/web-0 1:1"]),
