@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <memory>
 #include <thread>
 
 #include "base/strings.h"
@@ -39,6 +40,7 @@ class RawTerminal {
   bool raw_ = false;
 };
 
+/// Shared with the thread that reads stdin and with the sizes that follow the terminal: each may outlive the command.
 struct Exec {
   Session& session;
   std::unique_ptr<net::WebSocket> socket;
@@ -51,37 +53,39 @@ std::string terminal_size() {
   return fmt::format("{{\"Width\":{},\"Height\":{}}}", size.ws_col, size.ws_row);
 }
 
-Task<void> send(Exec& exec, std::string bytes) {
-  if (exec.closed) co_return;
+using ExecPtr = std::shared_ptr<Exec>;
+
+Task<void> send(ExecPtr exec, std::string bytes) {
+  if (exec->closed) co_return;
   net::WebSocket::Message message;
   message.data = std::move(bytes);
-  const auto written = co_await exec.socket->write(std::move(message));
-  if (!written) exec.closed = true;
+  const auto written = co_await exec->socket->write(std::move(message));
+  if (!written) exec->closed = true;
 }
 
 /// Reads stdin on a thread of its own, since a terminal cannot be polled away; the thread ends with the process.
-void pump_stdin(Env& env, Exec& exec) {
-  std::thread([&env, &exec] {
+void pump_stdin(Env& env, const ExecPtr& exec) {
+  std::thread([&env, exec] {
     char buffer[4096];
     for (;;) {
       const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
       if (count <= 0) break;
       std::string bytes(1, kStdin);
       bytes.append(buffer, static_cast<std::size_t>(count));
-      env.post([&env, &exec, bytes = std::move(bytes)] { env.spawn(send(exec, bytes)); });
+      env.post([&env, exec, bytes = std::move(bytes)] { env.spawn(send(exec, bytes)); });
     }
-    env.post([&env, &exec] { env.spawn(send(exec, std::string{kClose, kStdin})); });
+    env.post([&env, exec] { env.spawn(send(exec, std::string{kClose, kStdin})); });
   }).detach();
 }
 
-Task<void> follow_size(Exec& exec) {
+Task<void> follow_size(ExecPtr exec) {
   std::string last;
-  while (!exec.closed) {
+  while (!exec->closed) {
     if (std::string size = terminal_size(); !size.empty() && size != last) {
       last = size;
       co_await send(exec, std::string(1, kResize) + size);
     }
-    co_await exec.session.env.sleep(std::chrono::milliseconds(500));
+    co_await exec->session.env.sleep(std::chrono::milliseconds(500));
   }
 }
 
@@ -127,12 +131,11 @@ std::string exec_target(const ExecOptions& options) {
 Task<int> exec_in_pod(Session& session, ExecOptions options) {
   auto socket = co_await session.cluster().http().websocket(session.request("GET", exec_target(options)), "v5.channel.k8s.io");
   if (!socket) co_return session.failed(socket.error());
-  // The stdin thread may still post while the process ends, so this stays.
-  Exec& exec = *new Exec{session, std::move(*socket)};
+  const auto exec = std::make_shared<Exec>(session, std::move(*socket));
   const RawTerminal raw(options.terminal);
   if (options.with_stdin) pump_stdin(session.env, exec);
   if (options.terminal) session.env.spawn(follow_size(exec));
-  const int code = co_await read_answers(exec);
+  const int code = co_await read_answers(*exec);
   co_return code;
 }
 
