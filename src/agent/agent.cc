@@ -128,6 +128,7 @@ class AgentImpl final : public Agent {
     const auto workers = std::move(workers_);
     workers_.clear();
     for (const auto& [uid, worker] : workers) worker->detach();
+    context_.start_slots.close();
     if (remove_pods && !options_.hollow) {
       for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
     }

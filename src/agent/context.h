@@ -1,14 +1,17 @@
 /// What every part of the agent shares. Made by Agent; outlives workers.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "agent/devices.h"
 #include "agent/images.h"
 #include "agent/runtime.h"
+#include "agent/start_slots.h"
 #include "client/client.h"
 #include "client/events.h"
 #include "client/informer.h"
@@ -34,6 +37,8 @@ struct Context {
   std::function<client::EventRecorder&(const std::string& node)> events_of;
   /// Pods that are on their way to their first published status; events wait for them.
   int starting = 0;
+  /// Enough that processors do not wait for the disk or for each other.
+  StartSlots start_slots{loop, 4 * static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
   std::function<std::string(const json::Value& pod)> resolv_conf;
 };
 

@@ -91,6 +91,7 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
       fmt::format("Container image \"{}\" already present on machine", text(at(spec, "image"))));
   const int attempt = config->attempt;
   const auto started = co_await context_.runtime.start_container(uid_, std::move(*config));
+  start_slot_.release();
   if (!started) {
     record.waiting_reason = "CreateContainerError";
     record.waiting_message = started.error().message;

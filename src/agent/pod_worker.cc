@@ -236,6 +236,7 @@ Task<void> PodWorker::run() {
   const auto self = shared_from_this();
   while (!finished_ && !detached_) {
     const auto pause = co_await sync();
+    start_slot_.release();
     if (finished_ || detached_) break;
     publish();
     if (!patching_) no_longer_starting();  // it waits for something
@@ -337,6 +338,8 @@ Task<Duration> PodWorker::sync_running() {
   }
   if (!state_.sandbox_ready) {
     if (now < retry_sandbox_at_) co_return sooner(pause, until(retry_sandbox_at_, now));
+    start_slot_ = co_await context_.start_slots.take();
+    if (detached_ || gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
     const auto made = co_await make_sandbox();
     if (!made) {
       retry_sandbox_at_ =

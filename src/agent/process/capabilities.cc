@@ -2,6 +2,8 @@
 
 #include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -10,6 +12,7 @@
 namespace muster::agent::process {
 namespace {
 
+// clang-format off
 constexpr std::array<std::string_view, 41> kNames = {
     "CHOWN",         "DAC_OVERRIDE",   "DAC_READ_SEARCH",  "FOWNER",      "FSETID",
     "KILL",          "SETGID",         "SETUID",           "SETPCAP",     "LINUX_IMMUTABLE",
@@ -20,6 +23,7 @@ constexpr std::array<std::string_view, 41> kNames = {
     "AUDIT_CONTROL", "SETFCAP",        "MAC_OVERRIDE",     "MAC_ADMIN",   "SYSLOG",
     "WAKE_ALARM",    "BLOCK_SUSPEND",  "AUDIT_READ",       "PERFMON",     "BPF",
     "CHECKPOINT_RESTORE"};
+// clang-format on
 constexpr std::uint64_t kAll = (1ULL << kNames.size()) - 1;
 
 /// containerd's and Docker's default.
@@ -48,12 +52,23 @@ std::uint64_t capability_set(const std::vector<std::string>& add,
   return (kUsual & ~bits_of(drop)) | bits_of(add);
 }
 
+bool beyond_usual(const std::vector<std::string>& add, const std::vector<std::string>& drop) {
+  return (capability_set(add, drop) & ~kUsual) != 0;
+}
+
 void limit_capabilities(std::uint64_t allowed) {
   // The kernel may know more than this file does.
   for (unsigned long number = 0; number < 64; ++number) {
     if (number < kNames.size() && (allowed >> number & 1) != 0) continue;
     if (prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0 && errno == EINVAL) break;
   }
+  // What an execve passes on beside the bounding set.
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &header, sets) != 0) return;
+  for (auto& set : sets) set.inheritable = 0;
+  syscall(SYS_capset, &header, sets);
 }
 
 }  // namespace muster::agent::process

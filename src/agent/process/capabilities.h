@@ -12,6 +12,8 @@ namespace muster::agent::process {
 /// names mean nothing. Drops first, then adds, as Kubernetes has it.
 std::uint64_t capability_set(const std::vector<std::string>& add,
                              const std::vector<std::string>& drop);
+/// More than the usual set: such a container may change its network, mounts or the machine.
+bool beyond_usual(const std::vector<std::string>& add, const std::vector<std::string>& drop);
 /// Takes all others from the calling process for good; they are gone after its next execve.
 void limit_capabilities(std::uint64_t allowed);
 

@@ -136,6 +136,20 @@ Result<void> change_root(const ShimConfig& shim, const ContainerConfig& config) 
   return {};
 }
 
+/// Settings of the kernel, the pod's network among them, are for privileged containers alone: file
+/// permissions would let any root write them.
+Result<void> mount_proc(bool privileged) {
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (::mount("proc", "/proc", "proc", kFlags, nullptr) != 0)
+    return fail(system_error("mount /proc", errno));
+  if (privileged) return {};
+  if (::mount("/proc/sys", "/proc/sys", nullptr, MS_BIND, nullptr) != 0 ||
+      ::mount(nullptr, "/proc/sys", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kFlags, nullptr) !=
+          0)
+    return fail(system_error("make /proc/sys read-only", errno));
+  return {};
+}
+
 void bind_file(const std::string& source, const char* target) {
   if (!source.empty()) (void)::mount(source.c_str(), target, nullptr, MS_BIND, nullptr);
 }
@@ -200,9 +214,9 @@ Result<void> prepare_container(const ShimConfig& shim,
     const auto own = mount_devices(config.gpus, config.tty);
     if (!own) return own;
   }
-  if (own_pid_namespace &&
-      ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
-    return fail(system_error("mount /proc", errno));
+  if (own_pid_namespace) {
+    const auto own = mount_proc(config.privileged);
+    if (!own) return own;
   }
   for (const auto& mount : detached) {
     const auto attached = attach(mount, notes);

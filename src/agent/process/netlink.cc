@@ -98,17 +98,35 @@ class Batch {
   std::uint32_t count_ = 0;
 };
 
-void add_address(Batch& batch, int index, std::uint32_t address, int prefix) {
+ifaddrmsg address_payload(int index, int prefix) {
   ifaddrmsg payload{};
   payload.ifa_family = AF_INET;
   payload.ifa_prefixlen = static_cast<std::uint8_t>(prefix);
   payload.ifa_index = static_cast<std::uint32_t>(index);
+  return payload;
+}
+
+void add_address(Batch& batch, int index, std::uint32_t address, int prefix) {
+  const auto payload = address_payload(index, prefix);
   const std::uint32_t wire = htonl(address);
   const std::uint32_t broadcast = htonl(address | ((1U << (32 - prefix)) - 1));
   batch.begin(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, payload);
   batch.attribute(IFA_LOCAL, wire);
   batch.attribute(IFA_ADDRESS, wire);
   batch.attribute(IFA_BROADCAST, broadcast);
+  batch.end();
+}
+
+void add_default_route(Batch& batch, int index, std::uint32_t gateway) {
+  rtmsg route{};
+  route.rtm_family = AF_INET;
+  route.rtm_table = RT_TABLE_MAIN;
+  route.rtm_protocol = RTPROT_STATIC;
+  route.rtm_scope = RT_SCOPE_UNIVERSE;
+  route.rtm_type = RTN_UNICAST;
+  batch.begin(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route);
+  batch.attribute(RTA_GATEWAY, htonl(gateway));
+  batch.attribute(RTA_OIF, static_cast<std::uint32_t>(index));
   batch.end();
 }
 
@@ -308,17 +326,23 @@ Result<void> join_bridge(int host_netlink, const PodLink& link) {
   configure.end();
   add_address(configure, index, link.address, link.prefix);
   link_up(configure, index);
-  rtmsg route{};
-  route.rtm_family = AF_INET;
-  route.rtm_table = RT_TABLE_MAIN;
-  route.rtm_protocol = RTPROT_STATIC;
-  route.rtm_scope = RT_SCOPE_UNIVERSE;
-  route.rtm_type = RTN_UNICAST;
-  configure.begin(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_REPLACE, route);
-  configure.attribute(RTA_GATEWAY, htonl(link.gateway));
-  configure.attribute(RTA_OIF, static_cast<std::uint32_t>(index));
-  configure.end();
+  add_default_route(configure, index, link.gateway);
   return configure.send(socket.get(), "configure eth0");
+}
+
+Result<void> change_address(const PodLink& link, std::uint32_t old) {
+  const auto netlink = open_netlink();
+  if (!netlink) return fail(netlink.error());
+  const Fd socket(*netlink);
+  const int index = static_cast<int>(if_nametoindex("eth0"));
+  Batch change;
+  // With its last address the link loses its routes and what it knew of its neighbours.
+  change.begin(RTM_DELADDR, 0, address_payload(index, link.prefix));
+  change.attribute(IFA_LOCAL, htonl(old));
+  change.end();
+  add_address(change, index, link.address, link.prefix);
+  add_default_route(change, index, link.gateway);
+  return change.send(socket.get(), "change the address of eth0");
 }
 
 }  // namespace muster::agent::process

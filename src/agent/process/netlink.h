@@ -36,6 +36,8 @@ struct PodLink {
 /// Called inside the pod's fresh network namespace; `host_netlink` is a netlink socket that was
 /// opened before.
 Result<void> join_bridge(int host_netlink, const PodLink& link);
+/// Called inside the pod's namespace: eth0, which has `old`, gets the address of `link` in its place.
+Result<void> change_address(const PodLink& link, std::uint32_t old);
 /// Only the loopback interface.
 Result<void> loopback_up();
 Result<int> open_netlink();

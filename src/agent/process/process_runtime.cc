@@ -61,6 +61,7 @@ struct Shim {
   ShimConfig config;
   int pid = 0;
   std::unique_ptr<net::Descriptor> socket;
+  std::unique_ptr<net::Descriptor> kept;  // the same once it is done with the pod
   bool alive = true;
   bool ready = false;
   std::string failure;              // why it could not start
@@ -115,7 +116,11 @@ class ProcessSession final : public Session {
 class ProcessRuntime final : public Runtime {
  public:
   ProcessRuntime(net::Loop& loop, ProcessRuntimeOptions options)
-      : loop_(loop), options_(std::move(options)), warm_(loop, [this] { return begin_warm(); }) {}
+      : loop_(loop),
+        options_(std::move(options)),
+        warm_(loop, [this] { return begin_warm(); }, [this](std::uint32_t address) {
+          pool_.give_back(address);
+        }) {}
 
   std::string version() const override { return "process://0.1.0"; }
   std::vector<std::string> shortcomings() const override { return shortcomings_; }
@@ -156,7 +161,7 @@ class ProcessRuntime final : public Runtime {
     const auto kept = connect_keeper();
     if (!kept) co_return fail(kept.error());
     if (found.empty()) remove_mountpoints();
-    if (isolate_ && !bridge_.empty()) warm_.start(options_.warm_sandboxes);
+    if (isolate_ && !bridge_.empty()) warm_.start(options_.warm_sandboxes, options_.warm_sandboxes_max);
     co_return found;
   }
 
@@ -221,15 +226,7 @@ class ProcessRuntime final : public Runtime {
     const auto found = shims_.find(sandbox_id);
     if (found == shims_.end()) co_return Result<void>();
     const auto shim = found->second;
-    if (shim->alive) {
-      const auto timer = loop_.after(kShutdownPatience, [shim] {
-        log::warn("agent", "supervisor of pod {} does not end; killed", shim->config.sandbox.id);
-        if (shim->pid > 0) ::kill(shim->pid, SIGKILL);
-      });
-      json::Object none;
-      const auto told = co_await call(shim, "shutdown", std::move(none));
-      while (told && shim->alive) co_await shim->changed->wait(Duration::zero());
-    }
+    const bool in_order = co_await end_supervisor(shim);
     if (shims_.erase(sandbox_id) > 0) pool_.give_back(shim->config.address);
     const auto tree = cgroups_;
     const auto kill_left_overs = [tree, sandbox_id] {
@@ -238,7 +235,7 @@ class ProcessRuntime final : public Runtime {
         cgroup::remove(tree, group);
       }
     };
-    if (!shim->ready || !shim->alive) co_await loop_.run_on_worker(kill_left_overs);
+    if (!in_order) co_await loop_.run_on_worker(kill_left_overs);
     if (shims_.empty()) remove_mountpoints();
     co_return Result<void>();
   }
@@ -637,6 +634,30 @@ class ProcessRuntime final : public Runtime {
     return status_of(*shim);
   }
 
+  /// Ends the pod's processes; the supervisor ends, too, or waits for another pod. False: it was not
+  /// there or had to be killed, and may have left something.
+  Task<bool> end_supervisor(ShimPtr shim) {
+    if (!shim->alive) co_return false;
+    bool killed = false;
+    const auto timer = loop_.after(kShutdownPatience, [shim, &killed] {
+      log::warn("agent", "supervisor of pod {} does not end; killed", shim->config.sandbox.id);
+      if (shim->pid > 0) ::kill(shim->pid, SIGKILL);
+      killed = true;
+    });
+    json::Object body;
+    std::uint32_t next = 0;  // an address for the pod that may follow
+    if (!shim->config.sandbox.host_network && warm_.has_room()) next = pool_.take().value_or(0);
+    if (next != 0) body["address"] = next;
+    const auto told = co_await call(shim, "shutdown", std::move(body));
+    if (shim->kept && !stopping_) {
+      warm_.rest({std::move(shim->kept), next});
+      co_return true;
+    }
+    if (next != 0) pool_.give_back(next);
+    while (told && shim->alive) co_await shim->changed->wait(Duration::zero());
+    co_return told && !killed;
+  }
+
   static void take_snapshot(Shim& shim, const json::Value& body) {
     shim.pid = static_cast<int>(json::as_int(json::at(body, "pid")));
     for (const auto& item : json::as_array(json::at(body, "containers"))) {
@@ -670,6 +691,7 @@ class ProcessRuntime final : public Runtime {
       if (received == Received::kClosed) break;
       if (received == Received::kMessage) {
         handle(shim, message);
+        if (!shim->socket) co_return;  // another pod's from now on
         continue;
       }
       const bool open = co_await shim->socket->readable();
@@ -692,8 +714,12 @@ class ProcessRuntime final : public Runtime {
         error.message = json::text(problem);
         pending->result = Result<Reply>(tl::unexpected<Error>(std::move(error)));
       } else {
-        pending->result =
-            Result<Reply>(Reply{json::at(message.body, "value"), std::move(message.fds)});
+        const auto& value = json::at(message.body, "value");
+        if (json::as_bool(json::at(value, "rests"))) {
+          shim->kept = std::move(shim->socket);
+          shim->alive = false;
+        }
+        pending->result = Result<Reply>(Reply{value, std::move(message.fds)});
       }
       pending->answered->notify();
     } else if (event == "ready") {

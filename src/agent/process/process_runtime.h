@@ -16,7 +16,8 @@ struct ProcessRuntimeOptions {
   std::string directory;    // state; sandboxes are found again in <directory>/run/<uid>
   std::string shim_binary;  // started as `<binary> agent-shim <directory>`
   bool isolate = true;      // false: as if not root
-  std::size_t warm_sandboxes = 16;  // made ahead
+  std::size_t warm_sandboxes = 16;       // made ahead
+  std::size_t warm_sandboxes_max = 64;  // with those that served a pod
 };
 
 std::unique_ptr<Runtime> make_process_runtime(net::Loop& loop, ProcessRuntimeOptions options);

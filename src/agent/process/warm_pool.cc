@@ -8,18 +8,45 @@ namespace muster::agent::process {
 /// An agent that has just begun has better things to do, and often a pod to start.
 constexpr Duration kQuietStart = std::chrono::seconds(1);
 
-WarmPool::WarmPool(net::Loop& loop, std::function<Result<WarmSandbox>()> begin)
-    : loop_(loop), begin_(std::move(begin)), wanted_(loop.make_signal()) {}
+namespace {
+
+Task<bool> becomes_ready(net::Descriptor& socket) {
+  for (;;) {
+    Message message;
+    switch (receive_message(socket.fd(), message)) {
+      case Received::kMessage:
+        co_return json::as_string(json::at(message.body, "ev")) == "warm";
+      case Received::kClosed:
+        co_return false;
+      case Received::kNothingYet:
+        break;
+    }
+    const bool open = co_await socket.readable();
+    if (!open) co_return false;
+  }
+}
+
+}  // namespace
+
+WarmPool::WarmPool(net::Loop& loop,
+                   std::function<Result<WarmSandbox>()> begin,
+                   std::function<void(std::uint32_t)> on_lost)
+    : loop_(loop),
+      begin_(std::move(begin)),
+      on_lost_(std::move(on_lost)),
+      stopped_(std::make_shared<bool>(false)),
+      wanted_(loop.make_signal()) {}
 
 WarmPool::~WarmPool() = default;
 
-void WarmPool::start(std::size_t size) {
+void WarmPool::start(std::size_t size, std::size_t kept_max) {
   size_ = size;
+  kept_max_ = kept_max;
   if (size_ > 0) loop_.spawn(top_up());
 }
 
 std::vector<std::uint32_t> WarmPool::stop() {
-  stopping_ = true;
+  *stopped_ = true;
   std::vector<std::uint32_t> addresses;
   for (auto& one : ready_) {
     one.socket->close();
@@ -38,11 +65,28 @@ std::optional<WarmSandbox> WarmPool::take() {
   return one;
 }
 
+void WarmPool::rest(WarmSandbox one) {
+  ++resting_;
+  loop_.spawn(wait_for(std::move(one)));
+}
+
+Task<void> WarmPool::wait_for(WarmSandbox one) {
+  const auto stopped = stopped_;
+  const bool ready = co_await becomes_ready(*one.socket);
+  if (*stopped) co_return;
+  --resting_;
+  if (ready) {
+    ready_.push_back(std::move(one));
+  } else {
+    on_lost_(one.address);
+  }
+}
+
 Task<void> WarmPool::top_up() {
+  const auto stopped = stopped_;
   const auto begin = loop_.monotonic() + kQuietStart;
-  while (!stopping_ && loop_.monotonic() < begin)
-    co_await wanted_->wait(begin - loop_.monotonic());
-  while (!stopping_) {
+  while (!*stopped && loop_.monotonic() < begin) co_await wanted_->wait(begin - loop_.monotonic());
+  while (!*stopped) {
     if (busy_ > 0 || ready_.size() >= size_) {
       co_await wanted_->wait(Duration::zero());
       continue;
@@ -53,29 +97,13 @@ Task<void> WarmPool::top_up() {
       co_return;
     }
     auto one = std::move(*begun);
-    const bool ready = co_await becomes_ready(one);
-    if (stopping_) co_return;
+    const bool ready = co_await becomes_ready(*one.socket);
+    if (*stopped) co_return;
     if (!ready) {  // the next pod will find out why and say so
       log::warn("agent", "no sandboxes are made ahead: one could not be made");
       co_return;
     }
     ready_.push_back(std::move(one));
-  }
-}
-
-Task<bool> WarmPool::becomes_ready(WarmSandbox& one) {
-  for (;;) {
-    Message message;
-    switch (receive_message(one.socket->fd(), message)) {
-      case Received::kMessage:
-        co_return json::as_string(json::at(message.body, "ev")) == "warm";
-      case Received::kClosed:
-        co_return false;
-      case Received::kNothingYet:
-        break;
-    }
-    const bool open = co_await one.socket->readable();
-    if (!open) co_return false;
   }
 }
 

@@ -1,11 +1,12 @@
 /// Sandboxes made ahead: supervisors that are in a network namespace of their own already, with an
 /// address, and wait for a pod.
 ///
-/// Most of the time a pod takes to start goes to its network, and the kernel makes others wait while
-/// it removes the networks of pods that ended. A pod that takes a waiting supervisor has neither
-/// before it. The pool is small and filled up only while no pod is being started, one at a time, so
-/// that it takes nothing from pods; in a burst longer than the pool the rest start as if there were
-/// none. On the loop.
+/// Most of the time a pod takes to start goes to its network, and the kernel makes others wait
+/// while it removes the networks of pods that ended. A pod that takes a waiting supervisor has
+/// neither before it. The pool is filled up only while no pod is being started, one at a time, so
+/// that it takes nothing from pods, and to a small number; supervisors whose pods ended come back
+/// to it, so that a burst of short pods needs few more. A pod that finds it empty starts as if
+/// there were none. On the loop.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +29,24 @@ struct WarmSandbox {
 
 class WarmPool {
  public:
-  /// `begin` asks for one more; it says "warm" on its socket when it is ready.
-  WarmPool(net::Loop& loop, std::function<Result<WarmSandbox>()> begin);
+  /// `begin` asks for one more; it says "warm" on its socket when it is ready. `on_lost`: one that
+  /// served a pod ended instead.
+  WarmPool(net::Loop& loop,
+           std::function<Result<WarmSandbox>()> begin,
+           std::function<void(std::uint32_t address)> on_lost);
   ~WarmPool();
 
-  void start(std::size_t size);
+  /// `size` are made; at most `kept_max` wait.
+  void start(std::size_t size, std::size_t kept_max);
   /// Lets go of those that wait: they end when their socket is closed. Returns their addresses.
   std::vector<std::uint32_t> stop();
   std::optional<WarmSandbox> take();
+  /// Whether one that served a pod may come back.
+  [[nodiscard]] bool has_room() const {
+    return !*stopped_ && size_ > 0 && ready_.size() + resting_ < kept_max_;
+  }
+  /// One that served a pod; it is used again once it says that it is "warm".
+  void rest(WarmSandbox one);
 
   /// While one of these lives, nothing is made.
   class Busy {
@@ -53,13 +64,15 @@ class WarmPool {
 
  private:
   Task<void> top_up();
-  Task<bool> becomes_ready(WarmSandbox& one);
+  Task<void> wait_for(WarmSandbox one);
 
   net::Loop& loop_;
   std::function<Result<WarmSandbox>()> begin_;
-  std::size_t size_ = 0;
+  std::function<void(std::uint32_t)> on_lost_;
+  std::size_t size_ = 0, kept_max_ = 0;
   int busy_ = 0;
-  bool stopping_ = false;
+  std::shared_ptr<bool> stopped_;  // coroutines hold it: they may outlive the pool
+  std::size_t resting_ = 0;
   std::deque<WarmSandbox> ready_;
   std::unique_ptr<Signal> wanted_;
 };

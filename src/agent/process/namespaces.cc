@@ -1,0 +1,103 @@
+#include "agent/process/namespaces.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+#include "agent/process/netlink.h"
+
+namespace muster::agent::process {
+namespace {
+
+PodLink link_of(const ShimConfig& config) {
+  PodLink link;
+  // Not after the address: the kernel removes an old pod's link late.
+  link.host_name = fmt::format("mv{:x}", getpid());
+  link.address = config.address;
+  link.gateway = config.gateway;
+  link.prefix = config.prefix;
+  return link;
+}
+
+enum class Network { kUnused, kInUse, kPortsHeld };
+
+/// Unused: no socket of this network is open anywhere. Ports are held by connections that the
+/// kernel has yet to forget, for a minute.
+Network look_at_network() {
+  const Fd file(open("/proc/self/net/sockstat", O_RDONLY | O_CLOEXEC));
+  char text[512] = {};
+  if (!file || read(file.get(), text, sizeof text - 1) <= 0) return Network::kPortsHeld;
+  int used = -1, in_use = -1, orphans = -1, waiting = -1;
+  const int found = std::sscanf(
+      text, "sockets: used %d TCP: inuse %d orphan %d tw %d", &used, &in_use, &orphans, &waiting);
+  if (found != 4 || waiting != 0) return Network::kPortsHeld;
+  return used == 0 && in_use == 0 ? Network::kUnused : Network::kInUse;
+}
+
+/// The kernel frees some sockets, those that asked it for addresses among them, a moment after they
+/// were closed.
+bool network_becomes_unused() {
+  constexpr int kLooks = 20;
+  constexpr useconds_t kPauseUs = 5000;
+  for (int look = 0; look < kLooks; ++look) {
+    if (look > 0) usleep(kPauseUs);
+    const auto state = look_at_network();
+    if (state != Network::kInUse) return state == Network::kUnused;
+  }
+  return false;
+}
+
+}  // namespace
+
+Namespaces::Namespaces()
+    : mounts_(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)),
+      root_(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(name, sizeof name - 1) == 0) machine_name_ = name;
+}
+
+Result<void> Namespaces::enter(const ShimConfig& config) {
+  if (entered_) return {};
+  const auto netlink = open_netlink();
+  if (!netlink) return fail(netlink.error());
+  const Fd host_netlink(*netlink);
+  auto link = link_of(config);
+  link.bridge_index =
+      config.bridge.empty() ? 0 : static_cast<int>(if_nametoindex(config.bridge.c_str()));
+  int flags = 0;
+  if (!config.sandbox.host_network) flags |= CLONE_NEWNET | CLONE_NEWUTS;
+  if (!config.sandbox.host_ipc) flags |= CLONE_NEWIPC;
+  if (unshare(flags) != 0) return fail(system_error("make namespaces", errno));
+  entered_ = true;
+  if (config.sandbox.host_network) return {};
+  if (config.bridge.empty()) return loopback_up();
+  return join_bridge(host_netlink.get(), link);
+}
+
+bool Namespaces::leave_mounts() {
+  // A mount namespace is entered at its top, which need not be the root we had.
+  return mounts_ && root_ && setns(mounts_.get(), CLONE_NEWNS) == 0 && fchdir(root_.get()) == 0 &&
+         chroot(".") == 0;
+}
+
+bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {
+  const bool whole = entered_ && !config.sandbox.host_network && !config.sandbox.host_ipc &&
+                     !config.bridge.empty();
+  if (!whole) return false;
+  if (waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD) return false;
+  if (!network_becomes_unused()) return false;
+  if (unshare(CLONE_NEWIPC) != 0) return false;
+  if (sethostname(machine_name_.data(), machine_name_.size()) != 0) return false;
+  auto link = link_of(config);
+  link.address = address;
+  return change_address(link, config.address).has_value();
+}
+
+}  // namespace muster::agent::process

@@ -1,0 +1,40 @@
+/// The namespaces that a pod's containers share: network, hostname, ipc; and the way back to the
+/// machine's mounts.
+///
+/// They belong to a supervisor and may serve one pod after another: making a network and having the
+/// kernel remove it again is more than half of what a short pod costs. A pod finds nothing of the
+/// one before: all its processes are gone, its mounts and ipc objects with their namespaces, and a
+/// network that could have been changed is not used again (who may change one: supervisor.cc). The
+/// network gets another address, as a new one would, so that what was meant for the old pod does
+/// not reach the next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "agent/process/messages.h"
+#include "agent/process/wire.h"
+
+namespace muster::agent::process {
+
+class Namespaces {
+ public:
+  /// Takes the calling process's present mounts for the machine's.
+  Namespaces();
+
+  /// Makes and enters them, the first time; with the network of `config`.
+  Result<void> enter(const ShimConfig& config);
+  /// Back to the machine's mounts; those of the pod are gone with that, once its processes are.
+  bool leave_mounts();
+  /// Clears the rest for another pod at `address`, after one of `config` whose processes are all
+  /// gone. Takes a moment. False: something is left, such as a connection that the kernel still
+  /// winds up; the process ends then.
+  bool renew(const ShimConfig& config, std::uint32_t address);
+
+ private:
+  Fd mounts_, root_;
+  std::string machine_name_;
+  bool entered_ = false;
+};
+
+}  // namespace muster::agent::process

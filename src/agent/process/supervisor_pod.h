@@ -1,0 +1,160 @@
+/// One pod in the hands of its supervisor: from its configuration to the end of its containers.
+///
+/// The code is in three files by subject: supervisor.cc (the pod as a whole, and what the agent
+/// asks), supervisor_containers.cc (starting, ending and reporting a container),
+/// supervisor_streams.cc (exec, attach, output, ports).
+#pragma once
+
+#include <sys/types.h>
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/process/child.h"
+#include "agent/process/log_writer.h"
+#include "agent/process/messages.h"
+#include "agent/process/namespaces.h"
+#include "agent/process/wire.h"
+
+namespace muster::agent::process {
+
+struct Pipe {
+  Fd read, write;
+};
+Pipe make_pipe();
+void set_nonblocking(int fd);
+/// Until end of stream.
+std::string read_all(int fd);
+
+struct Terminal {
+  Fd master, slave;
+};
+
+/// Both ends of what a process reads and writes: pipes, or a terminal.
+struct Streams {
+  Pipe in, out, err;
+  Terminal terminal;
+  ChildStreams child;  // the process's ends
+};
+struct StreamsWanted {
+  bool tty = false, in = false, out = false, err = false;
+};
+Result<Streams> open_streams(const StreamsWanted& wanted);
+/// What the process holds is its own business from now on.
+void close_child_ends(Streams& streams);
+
+/// `cgroup`: where the child starts; -1: where we are.
+pid_t clone_process(std::uint64_t flags, int cgroup = -1);
+
+/// One attached reader of one stream.
+struct Sink {
+  Fd fd;
+  std::string pending;
+};
+
+struct Container {
+  ContainerConfig config;
+  ContainerStatus status;
+  pid_t pid = -1;  // of the container's first process; -1 once collected
+  Fd pid_namespace, mount_namespace;
+  std::unique_ptr<LogWriter> log;
+  Fd output[2];  // what is read: stdout and stderr, or the terminal's master in [0]
+  Fd input;      // stdin's write end
+  std::list<Sink> sinks[2];
+  std::int64_t kill_at_ms = 0;  // SIGKILL is due; 0: not
+  bool exited = false;          // collected; reported once both outputs are drained
+  int wait_status = 0;
+};
+
+struct Exec {
+  std::int64_t number = 0;
+  int connection = -1;
+};
+
+/// Where a container's first process starts.
+struct Placement {
+  bool own_processes = false;  // a pid namespace of its own
+  bool any_processes = false;  // its own or one of the pod's: /proc shows those alone
+  bool in_group = false;       // the kernel put it into its control group
+};
+
+class Supervisor {
+ public:
+  Supervisor(ShimConfig config, Namespaces& namespaces)
+      : config_(std::move(config)), namespaces_(namespaces) {}
+
+  struct End {
+    int exit_code = 0;
+    Fd control;                      // set: another pod may follow; it comes from here
+    std::uint32_t next_address = 0;  // at this address
+  };
+  /// Until the agent says that it is over.
+  End run(Fd control);
+  [[nodiscard]] const ShimConfig& config() const { return config_; }
+
+ private:
+  Result<void> prepare();
+  void step();
+  int timeout_ms() const;
+  void accept_connection();
+  void reply(int connection, const json::Value& body, const std::vector<int>& fds = {});
+  void broadcast(const json::Value& body);
+  bool serve_connection(int connection);
+  Result<json::Value> perform(const std::string& op,
+                              const json::Value& body,
+                              int connection,
+                              std::vector<Fd>& fds);
+  Result<json::Value> shutdown(const json::Value& body, int connection);
+  bool leave(int connection);
+  Result<json::Value> change_limits(Container& container, Limits limits);
+
+  Result<void> start_shared_init();
+  Result<json::Value> start(ContainerConfig config);
+  pid_t launch_container(const ContainerConfig& wanted,
+                         const ChildStreams& streams,
+                         const Pipe& failure);
+  [[noreturn]] void become_container(const ContainerConfig& wanted,
+                                     const ChildStreams& streams,
+                                     const Pipe& failure,
+                                     const Placement& placement);
+  Result<json::Value> stop(Container& container, std::int64_t grace_ms);
+  void kill_overdue();
+  void kill_container(Container& container);
+  void collect_children();
+  void collected(pid_t pid, int status);
+  void container_exited(Container& container, int status);
+  void finish(Container& container);
+  bool has_own_processes(const Container& container) const;
+  std::string group_of(const std::string& container) const;
+  void save_state() const;
+  json::Value snapshot() const;
+
+  Result<json::Value> exec(Container& container,
+                           const json::Value& body,
+                           int connection,
+                           std::vector<Fd>& fds);
+  [[noreturn]] void exec_child(const Container& container,
+                               const std::vector<std::string>& command,
+                               const ChildStreams& streams,
+                               const Pipe& failure);
+  Result<json::Value> attach(Container& container, const json::Value& body, std::vector<Fd>& fds);
+  Result<json::Value> connect_port(int port, std::vector<Fd>& fds);
+  void serve_output(Container& container, const std::map<int, short>& ready);
+  void read_output(Container& container, int stream);
+
+  ShimConfig config_;
+  Namespaces& namespaces_;
+  std::vector<Fd> connections_;
+  Fd listener_, signals_, own_pid_namespace_, shared_pid_namespace_;
+  std::map<std::string, Container> containers_;  // by id; one attempt of each name
+  std::map<pid_t, Exec> execs_;
+  bool powerful_ = false;  // a container could have changed the network
+  bool done_ = false;
+  End end_;
+};
+
+}  // namespace muster::agent::process
