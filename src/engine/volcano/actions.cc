@@ -205,6 +205,10 @@ void Session::preempt() {
       for (const TaskIx t : pending_tasks(j)) {
         std::vector<Op> ops;
         if (!preempt_for(t, true, ops)) break;
+        if (allocate_follows_ && ops.front().what != Op::What::kEvict) {
+          discard(ops);  // Free already: left to allocate.
+          break;
+        }
         commit(ops, j, EvictKind::kPreempt);
       }
     }
@@ -355,11 +359,11 @@ void Session::reclaim() {
   }
 }
 
-/// What was found for a starving group stands if the whole group has its room. If nobody had to go for it, the
-/// room is left to allocate, which may come after this action and sees waiting tasks only.
+/// What was found for a starving group stands if the whole group has its room. If nobody had to go for it and allocate is still
+/// to come, the room is left to allocate, which sees waiting tasks only: held here it would be held in every session.
 void Session::commit_evictions(std::vector<Op>& ops, JobIx j, EvictKind kind) {
   const bool evicts = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; });
-  if (evicts && job_pipelined(j)) {
+  if ((evicts || !allocate_follows_) && job_pipelined(j)) {
     commit(ops, j, kind);
   } else {
     discard(ops);

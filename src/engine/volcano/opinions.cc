@@ -486,26 +486,48 @@ std::vector<TaskIx> Session::pdb_victims(const std::vector<TaskIx>& candidates) 
   return out;
 }
 
+bool Session::lower_priority(TaskIx victim, TaskIx preemptor) const {
+  const JobIx x = tasks_[victim].job;
+  const JobIx y = tasks_[preemptor].job;
+  if (x == y) return state_.pod(tasks_[victim].pod).priority < state_.pod(tasks_[preemptor].pod).priority;
+  return state_.gang(jobs_[x].gang).spec.priority < state_.gang(jobs_[y].gang).spec.priority;
+}
+
+/// Volcano's plugins see the candidates in any order, and some count along: who is asked about first uses up what may be taken. In
+/// victim order that may be those whom another plugin spares, and nobody is named in common; Volcano's next cycle has another
+/// order, ours has not. So these come last.
+std::vector<TaskIx> Session::spared_last(std::vector<TaskIx> candidates, TaskIx preemptor, bool reclaiming) const {
+  std::vector<TaskIx> likely = candidates;
+  for (const Kind kind : {Kind::kConformance, Kind::kPriority, Kind::kGang}) {
+    for (const auto& tier : tiers_) {
+      for (const auto& p : tier) {
+        if (p.kind != kind || !p.on(reclaiming ? "enableReclaimable" : "enablePreemptable")) continue;
+        if (kind == Kind::kConformance) std::erase_if(likely, [&](TaskIx t) { return state_.pod(tasks_[t].pod).critical; });
+        if (kind == Kind::kPriority && !reclaiming) std::erase_if(likely, [&](TaskIx t) { return !lower_priority(t, preemptor); });
+        if (kind == Kind::kGang) likely = gang_victims(likely);
+      }
+    }
+  }
+  const std::set<TaskIx> first(likely.begin(), likely.end());
+  std::stable_partition(candidates.begin(), candidates.end(), [&](TaskIx t) { return first.contains(t); });
+  return candidates;
+}
+
 /// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is therefore not a
 /// veto but a question to the next tier, provided nobody before has named a victim: what was named and struck
 /// out again stays struck out.
 std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const {
-  // Volcano's plugins see them in no order at all; in victim order they agree on whom to spare.
-  candidates = sort_victims(std::move(candidates), preemptor);
+  const std::vector<TaskIx> sorted = sort_victims(std::move(candidates), preemptor);
+  candidates = spared_last(sorted, preemptor, reclaiming);
   std::vector<TaskIx> chosen;
   bool asked = false;  // Somebody has named victims; from then on others only take away, in later tiers too.
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on(reclaiming ? "enableReclaimable" : "enablePreemptable")) continue;
       std::vector<TaskIx> answer;
-      const PodState& pod = state_.pod(tasks_[preemptor].pod);
-      const Job& job = jobs_[tasks_[preemptor].job];
       if (p.kind == Kind::kPriority && !reclaiming) {
         for (const TaskIx t : candidates) {
-          const bool same = tasks_[t].job == tasks_[preemptor].job;
-          const bool lower = same ? state_.pod(tasks_[t].pod).priority < pod.priority
-                                  : state_.gang(jobs_[tasks_[t].job].gang).spec.priority < state_.gang(job.gang).spec.priority;
-          if (lower) answer.push_back(t);
+          if (lower_priority(t, preemptor)) answer.push_back(t);
         }
       } else if (p.kind == Kind::kGang) {
         answer = gang_victims(candidates);
@@ -518,7 +540,7 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
       } else if (p.kind == Kind::kProportion && reclaiming) {
         answer = proportion_victims(candidates);
       } else if (p.kind == Kind::kCapacity && reclaiming) {
-        answer = capacity_victims(p, preemptor, candidates);
+        answer = capacity_victims(p, preemptor, sorted);
       } else if (p.kind == Kind::kPdb) {
         answer = pdb_victims(candidates);
       } else {

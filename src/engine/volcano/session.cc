@@ -482,7 +482,10 @@ void Session::commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind) {
 // ------------------------------------------------------------------------------------------------------ run
 
 Plan Session::run() {
-  for (const auto& action : state_.config().volcano.actions) {
+  const auto& actions = state_.config().volcano.actions;
+  for (auto it = actions.begin(); it != actions.end(); ++it) {
+    const std::string& action = *it;
+    allocate_follows_ = std::find(std::next(it), actions.end(), "allocate") != actions.end();
     if (action == "enqueue") enqueue();
     if (action == "allocate") allocate();
     if (action == "backfill") backfill();

@@ -240,6 +240,8 @@ class Session {
   [[nodiscard]] bool capacity_enqueueable(const Plugin& plugin, const Job& job) const;
   [[nodiscard]] bool overcommit_enqueueable(const Job& job) const;
   [[nodiscard]] Share drf_share(const Amounts& allocated) const;
+  [[nodiscard]] bool lower_priority(TaskIx victim, TaskIx preemptor) const;
+  [[nodiscard]] std::vector<TaskIx> spared_last(std::vector<TaskIx> candidates, TaskIx preemptor, bool reclaiming) const;
   [[nodiscard]] std::vector<TaskIx> gang_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> drf_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> proportion_victims(const std::vector<TaskIx>& candidates) const;
@@ -273,6 +275,7 @@ class Session {
   Amounts total_;
   std::size_t dims_ = 0;
   bool has_enqueue_ = false;
+  bool allocate_follows_ = false;     ///< After the action that runs.
   bool tree_ = false;                 ///< capacity with hierarchy
   bool tree_ready_ = true;
   Amounts overcommit_idle_;
