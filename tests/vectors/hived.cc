@@ -26,6 +26,17 @@ using json::Value;
 constexpr Time kNow{1'700'000'000'000'000};
 
 constexpr std::string_view kAssertions[] = {"bind", "preempt", "wait", "error", "configError", "ok", "state", "cells", "partial"};
+/// Fields of a step by its operation; "op", "expect" and prose are everywhere.
+const std::map<std::string_view, std::set<std::string_view>> kStepFields = {
+    {"schedule", {"pod", "phase", "suggestedNodes", "spec", "annotation", "namespace", "commit"}},
+    {"deleteAllocated", {"pod"}},
+    {"deleteUnallocated", {"pod"}},
+    {"setNodeBad", {"node"}},
+    {"setNodeHealthy", {"node"}},
+    {"restart",
+     {"config", "configExtra", "chainOrder", "initialNodes", "replay", "expectConfigError"}},
+    {"inspect", {}},
+    {"cells", {}}};
 constexpr std::string_view kStateKeys[] = {"groups", "physicalCells", "virtualCells", "opportunisticCells", "internal", "partial"};
 
 Result<std::string> read_text(const std::string& path) {
@@ -143,8 +154,30 @@ class Scenario {
     }
   }
 
+  /// Nor must a field of a step, or a word that would be read as its default.
+  void check_fields(const Value& s) {
+    const auto known = kStepFields.find(json::as_string(json::at(s, "op")));
+    if (known == kStepFields.end()) return;  // said where it is played
+    static const std::set<std::string_view> kProse = {
+        "op", "expect", "note", "notes", "comment", "why"};
+    for (const auto& member : json::as_object(s)) {
+      const std::string_view key = member.key();
+      if (!known->second.contains(key) && !kProse.contains(key))
+        add(step_, "a field of the format", fmt::format("unknown \"{}\"", key));
+    }
+    const auto phase = json::as_string(json::at(s, "phase"), "Filtering");
+    if (phase != "Filtering" && phase != "Preempting")
+      add(step_, "phase Filtering or Preempting", std::string(phase));
+    const Value& nodes = json::at(s, "suggestedNodes");
+    if (nodes.is_string() && json::as_string(nodes) != "all")
+      add(step_, "suggestedNodes all, a list or allExcept", json::dump(nodes));
+    if (nodes.is_object() && !json::at(nodes, "allExcept").is_array())
+      add(step_, "suggestedNodes all, a list or allExcept", json::dump(nodes));
+  }
+
   void step(const Value& s) {
     check_known(json::at(s, "expect"));
+    check_fields(s);
     const std::string op = json::text(json::at(s, "op"));
     const std::string pod = json::text(json::at(s, "pod"));
     const Value& expect = json::at(s, "expect");

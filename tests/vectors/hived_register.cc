@@ -33,7 +33,13 @@ bool is_extender(const json::Value& file) {
   return false;
 }
 
+bool is_algorithm(const json::Value& file) {
+  const auto& steps = json::as_array(json::at(file, "steps"));
+  return !steps.empty() && json::at(steps[0], "op").is_string();
+}
+
 bool claims(const std::string& path, const json::Value& file) {
+  if (is_algorithm(file)) return true;
   if (std::filesystem::path(path).parent_path().filename() == "hived" || is_extender(file)) return true;
   return !json::at(file, "expectConfigError").is_null() || !json::at(file, "chainOrder").is_null();
 }

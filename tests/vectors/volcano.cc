@@ -35,6 +35,36 @@ class Strict {
     }
   }
 
+  /// A member that is there is of the right kind: one of another kind would be read as absent.
+  template <typename Right>
+  void typed(const Value& object,
+             const std::string& where,
+             std::initializer_list<const char*> names,
+             const char* kind,
+             Right right) {
+    for (const char* name : names) {
+      const Value& value = json::at(object, name);
+      if (!value.is_null() && !right(value)) complain(where + "." + name, kind, json::dump(value));
+    }
+  }
+  void texts(const Value& object,
+             const std::string& where,
+             std::initializer_list<const char*> names) {
+    typed(object, where, names, "a text", [](const Value& v) { return v.is_string(); });
+  }
+  void numbers(const Value& object,
+               const std::string& where,
+               std::initializer_list<const char*> names) {
+    typed(object, where, names, "a whole number", [](const Value& v) {
+      return v.is_int64() || v.is_uint64();
+    });
+  }
+  void flags(const Value& object,
+             const std::string& where,
+             std::initializer_list<const char*> names) {
+    typed(object, where, names, "true or false", [](const Value& v) { return v.is_bool(); });
+  }
+
   void required(const Value& object, const std::string& where, std::initializer_list<const char*> names) {
     for (const char* name : names) {
       if (json::at(object, name).is_null()) complain(where, name, "nothing");
@@ -54,6 +84,31 @@ const std::set<std::string_view> kFlags = {
     "enabledHyperNodeOrder", "enabledHyperNodeGradient", "enabledSubJobReady", "enabledSubJobPipelined", "enabledSubJobOrder"};
 
 const std::set<std::string_view> kActions = {"enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"};
+
+const std::set<std::string_view> kPlugins = {"binpack",
+                                             "capacity",
+                                             "cdp",
+                                             "conformance",
+                                             "deviceshare",
+                                             "drf",
+                                             "extender",
+                                             "gang",
+                                             "network-topology-aware",
+                                             "nodegroup",
+                                             "nodeorder",
+                                             "numa-aware",
+                                             "overcommit",
+                                             "pdb",
+                                             "predicates",
+                                             "priority",
+                                             "proportion",
+                                             "rescheduling",
+                                             "resourcequota",
+                                             "sla",
+                                             "tdm",
+                                             "task-topology",
+                                             "resource-strategy-fit",
+                                             "usage"};
 
 const std::set<std::string_view> kNode = {"name", "allocatable", "labels"};
 const std::set<std::string_view> kQueue = {"name",      "weight",   "capability", "deserved", "guarantee",
@@ -97,6 +152,9 @@ void check_config(Strict& strict, const Value& config) {
       known.insert({"name", "arguments"});
       strict.keys(plugin, where, known);
       strict.required(plugin, where, {"name"});
+      if (!kPlugins.contains(json::as_string(json::at(plugin, "name"))))
+        strict.complain(where, "a plugin of Volcano", json::dump(json::at(plugin, "name")));
+      for (const auto flag : kFlags) strict.flags(plugin, where, {flag.data()});
     }
   }
 }
@@ -106,6 +164,8 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
   if (kind == "create_group") {
     strict.keys(op, where, kGroup);
     strict.required(op, where, {"name", "tasks"});
+    strict.texts(op, where, {"name", "namespace", "queue", "priority_class", "sla_waiting_time"});
+    strict.numbers(op, where, {"min_member"});
     check_resources(strict, json::at(op, "min_resources"), where + ".min_resources");
     const auto cls = json::text(json::at(op, "priority_class"));
     if (!cls.empty() && !json::at(file, "priority_classes", cls).is_number()) strict.complain(where, "a listed priority class", cls);
@@ -113,6 +173,9 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
     if (!sla.empty() && !parse_duration(sla)) strict.complain(where + ".sla_waiting_time", "a duration", sla);
     for (const auto& task : json::as_array(json::at(op, "tasks"))) {
       strict.keys(task, where + ".tasks", kTask);
+      strict.required(task, where + ".tasks", {"role"});
+      strict.numbers(task, where + ".tasks", {"replicas", "priority"});
+      strict.flags(task, where + ".tasks", {"preemptable"});
       check_resources(strict, json::at(task, "requests"), where + ".tasks.requests");
       const auto policy = json::as_string(json::at(task, "preemption_policy"), "Never");
       if (policy != "Never" && policy != "PreemptLowerPriority") {
@@ -131,6 +194,7 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
   } else if (kind == "set_queue") {
     strict.keys(op, where, {"op", "queue", "state", "reclaimable"});
     strict.required(op, where, {"queue"});
+    strict.flags(op, where, {"reclaimable"});
     check_state(strict, json::at(op, "state"), where + ".state");
   } else {
     strict.complain(where, "an operation of the format", json::dump(json::at(op, "op")));
@@ -142,6 +206,8 @@ void check_expectation(Strict& strict, const Value& expect, const std::string& w
   for (const auto& [name, group] : json::as_object(json::at(expect, "groups"))) {
     const std::string here = where + " " + std::string(name);
     strict.keys(group, here, {"state", "running", "pending", "phase"});
+    strict.numbers(group, here, {"running", "pending"});
+    strict.texts(group, here, {"state", "phase"});
     const auto state = json::as_string(json::at(group, "state"), "running");
     static const std::set<std::string_view> kStates = {"running", "waiting", "degraded", "completed"};
     if (!kStates.contains(state)) strict.complain(here, "running, waiting, degraded or completed", std::string(state));
@@ -151,7 +217,19 @@ void check_expectation(Strict& strict, const Value& expect, const std::string& w
 Failures check_file(const Value& file) {
   Failures failures;
   Strict strict(failures);
-  strict.keys(file, "file", {"id", "title", "why", "derived_from", "strictness", "config", "priority_classes", "nodes", "queues", "steps"});
+  strict.keys(file,
+              "file",
+              {"id",
+               "title",
+               "why",
+               "derived_from",
+               "strictness",
+               "config",
+               "priority_classes",
+               "nodes",
+               "queues",
+               "steps",
+               "fails"});  // for those of wrong/, which must not pass
   const auto strictness = json::as_string(json::at(file, "strictness"), "must");
   if (strictness != "must" && strictness != "compat") strict.complain("strictness", "must or compat", std::string(strictness));
   check_config(strict, json::at(file, "config"));
@@ -160,6 +238,8 @@ Failures check_file(const Value& file) {
     const std::string where = "queue " + json::text(json::at(q, "name"));
     strict.keys(q, where, kQueue);
     strict.required(q, where, {"name"});
+    strict.numbers(q, where, {"weight", "priority"});
+    strict.flags(q, where, {"reclaimable"});
     for (const char* map : {"capability", "deserved", "guarantee"}) check_resources(strict, json::at(q, map), where + "." + map);
     check_state(strict, json::at(q, "state"), where + ".state");
   }
@@ -168,6 +248,7 @@ Failures check_file(const Value& file) {
     const std::string where = fmt::format("{}", number++);
     strict.keys(step, where, {"at", "do", "expect"});
     strict.required(step, where, {"at"});
+    strict.numbers(step, where, {"at"});
     for (const auto& op : json::as_array(json::at(step, "do"))) check_operation(strict, file, op, where + " do");
     check_expectation(strict, json::at(step, "expect"), where + " expect");
   }
@@ -379,7 +460,9 @@ class Scenario {
     g.completed = true;
     std::vector<Member> kept;
     for (Member& m : g.members) {
-      if (m.running) {
+      if (m.succeeded) {
+        kept.push_back(m);
+      } else if (m.running) {
         m.running = false;
         m.succeeded = true;
         m.pod.finished = true;
