@@ -134,7 +134,7 @@ std::vector<TaskIx> Session::pending_tasks(JobIx j) const {
     const PodState& pod = state_.pod(tasks_[t].pod);
     if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) tasks.push_back(t);
   }
-  std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
+  std::stable_sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
   return tasks;
 }
 

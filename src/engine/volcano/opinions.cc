@@ -91,7 +91,8 @@ bool Session::sla_overdue(const Plugin& plugin, const Job& job) const {
   return at != 0 && at <= now_.us;
 }
 
-bool Session::job_before(JobIx a, JobIx b) const {
+/// What the plugins say; 0 where they have nothing to say between the two.
+int Session::job_order(JobIx a, JobIx b) const {
   const Job& x = jobs_[a];
   const Job& y = jobs_[b];
   const GangState& gx = state_.gang(x.gang);
@@ -99,24 +100,32 @@ bool Session::job_before(JobIx a, JobIx b) const {
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on("enableJobOrder")) continue;
-      if (p.kind == Kind::kPriority && gx.spec.priority != gy.spec.priority) return gx.spec.priority > gy.spec.priority;
+      if (p.kind == Kind::kPriority && gx.spec.priority != gy.spec.priority) return gx.spec.priority > gy.spec.priority ? -1 : 1;
       if (p.kind == Kind::kGang) {
         const bool rx = ready_tasks(x) + pending_best_effort(x) >= x.min_member;
         const bool ry = ready_tasks(y) + pending_best_effort(y) >= y.min_member;
-        if (rx != ry) return ry;
+        if (rx != ry) return ry ? -1 : 1;
       }
       if (p.kind == Kind::kDrf) {
         const Share sx = drf_share(x.drf);
         const Share sy = drf_share(y.drf);
-        if (sx != sy) return sx < sy;
+        if (sx != sy) return sx < sy ? -1 : 1;
       }
       if (p.kind == Kind::kSla) {
         const std::int64_t dx = sla_deadline(p, x);
         const std::int64_t dy = sla_deadline(p, y);
-        if (dx != dy) return dx != 0 && (dy == 0 || dx < dy);
+        if (dx != dy) return dx != 0 && (dy == 0 || dx < dy) ? -1 : 1;
       }
     }
   }
+  return 0;
+}
+
+bool Session::job_before(JobIx a, JobIx b) const {
+  const int r = job_order(a, b);
+  if (r != 0) return r < 0;
+  const GangState& gx = state_.gang(jobs_[a].gang);
+  const GangState& gy = state_.gang(jobs_[b].gang);
   if (gx.created != gy.created) return gx.created < gy.created;
   return gx.seq < gy.seq;
 }
@@ -514,13 +523,12 @@ std::vector<TaskIx> Session::spared_last(std::vector<TaskIx> candidates, TaskIx 
 }
 
 /// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is therefore not a
-/// veto but a question to the next tier, provided nobody before has named a victim: what was named and struck
-/// out again stays struck out.
+/// veto but a question to the next: a plugin that names nobody hands over to the next tier, and where two plugins name nobody
+/// in common, the next plugin of their tier starts anew.
 std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const {
   const std::vector<TaskIx> sorted = sort_victims(std::move(candidates), preemptor);
   candidates = spared_last(sorted, preemptor, reclaiming);
   std::vector<TaskIx> chosen;
-  bool asked = false;  // Somebody has named victims; from then on others only take away, in later tiers too.
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on(reclaiming ? "enableReclaimable" : "enablePreemptable")) continue;
@@ -550,9 +558,8 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
         chosen.clear();
         break;
       }
-      if (!asked) {
+      if (chosen.empty()) {
         chosen = std::move(answer);
-        asked = true;
       } else {
         const std::set<TaskIx> in(answer.begin(), answer.end());
         std::erase_if(chosen, [&](TaskIx t) { return !in.contains(t); });
@@ -563,9 +570,11 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
   return chosen;
 }
 
-/// Same job: last task first. Same queue: the job that would be served last first. Otherwise by queue.
+/// Same job: last task first. Same queue: the job that the plugins would serve last first; where they do not care, the last task
+/// first as if it were one job. Otherwise by queue.
 std::vector<TaskIx> Session::sort_victims(std::vector<TaskIx> tasks, TaskIx preemptor) const {
-  std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) {
+  // stable_sort, which bears it that names with and without an index form circles.
+  std::stable_sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) {
     if (a == b) return false;
     const JobIx x = tasks_[a].job;
     const JobIx y = tasks_[b].job;
@@ -573,7 +582,8 @@ std::vector<TaskIx> Session::sort_victims(std::vector<TaskIx> tasks, TaskIx pree
     const QueueIx qx = jobs_[x].queue;
     const QueueIx qy = jobs_[y].queue;
     if (qx != qy) return victim_queue_before(qx, qy, jobs_[tasks_[preemptor].job].queue);
-    return job_before(y, x);
+    const int r = job_order(x, y);
+    return r != 0 ? r > 0 : task_before(b, a);
   });
   return tasks;
 }
@@ -616,7 +626,8 @@ NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
   const std::string& nominated = state_.pod(tasks_[t].pod).nominated_hint;
   for (const NodeId n : within_ ? *within_ : nodes_) {
     const NodeRoom& room = rooms_[n.index()];
-    const bool now = for_best_effort || fits(request, room.idle);
+    const bool now = fits(request, room.idle);
+    if (for_best_effort && !now) continue;  // A pod slot is all it needs.
     // Room that is idle may be promised to pipelined tasks already.
     if (!for_best_effort && !fits(request, room.future())) continue;
     if (!predicate(t, n, false)) continue;

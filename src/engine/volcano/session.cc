@@ -535,7 +535,7 @@ void Session::close() {
     GroupPhase phase = job.phase;
     if (gang_plugin && running > 0 && ready < job.min_member && !leaving_whole) {
       phase = GroupPhase::kUnknown;
-    } else if (scheduled >= job.min_member && scheduled > 0) {
+    } else if (scheduled >= job.min_member) {
       phase = ended == scheduled ? GroupPhase::kCompleted : GroupPhase::kRunning;
     } else if (phase != GroupPhase::kInqueue) {
       phase = GroupPhase::kPending;

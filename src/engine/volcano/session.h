@@ -215,6 +215,7 @@ class Session {
   [[nodiscard]] int queue_order(QueueIx a, QueueIx b) const;
   [[nodiscard]] bool queue_before(QueueIx a, QueueIx b) const;
   [[nodiscard]] bool victim_queue_before(QueueIx a, QueueIx b, QueueIx preemptor) const;
+  [[nodiscard]] int job_order(JobIx a, JobIx b) const;
   [[nodiscard]] bool job_before(JobIx a, JobIx b) const;
   [[nodiscard]] bool task_before(TaskIx a, TaskIx b) const;
   [[nodiscard]] bool job_valid(JobIx job) const;
