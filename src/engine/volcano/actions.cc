@@ -160,6 +160,7 @@ void Session::backfill() {
         discard(undo);
         tasks.push_back(t);
       }
+      std::sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
       std::vector<Op> ops;
       for (const TaskIx t : tasks) {
         bool idle = false;
