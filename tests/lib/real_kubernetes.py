@@ -153,7 +153,7 @@ current-context: real
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", method=method, headers=headers,
                                          data=None if body is None else json.dumps(body).encode())
         try:
-            with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=30) as answer:
+            with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=120) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             if not check and error.code in (404, 409):
