@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "base/time_zone.h"
 
 namespace muster {
 namespace {
@@ -41,6 +44,44 @@ TEST(Strings, Base64AndPercent) {
   EXPECT_EQ(*percent_decode("a%2Fb+c", true), "a/b c");
   EXPECT_FALSE(percent_decode("%zz", false));
   EXPECT_EQ(*nearest("sumbit", {"submit", "list"}), "submit");
+}
+
+// ---- Time zones ----------------------------------------------------------------------------------------------
+
+TEST(TimeZone, KnowsItsOffsets) {
+  struct Case {
+    std::string_view zone, at;
+    std::int64_t offset_s;
+  };
+  const Case cases[] = {{"UTC", "2026-07-01T00:00:00Z", 0},
+                        {"Europe/Berlin", "2026-01-01T00:00:00Z", 3600},
+                        {"Europe/Berlin", "2026-07-01T00:00:00Z", 7200},
+                        {"Europe/Berlin", "2026-03-29T00:59:59Z", 3600},
+                        {"Europe/Berlin", "2026-03-29T01:00:00Z", 7200},
+                        {"Europe/Berlin", "2060-10-31T00:59:59Z", 7200},
+                        {"Europe/Berlin", "2060-10-31T01:00:00Z", 3600},
+                        {"America/New_York", "2026-07-01T00:00:00Z", -4 * 3600},
+                        {"Australia/Sydney", "2060-01-01T00:00:00Z", 11 * 3600},
+                        {"Australia/Sydney", "2060-07-01T00:00:00Z", 10 * 3600},
+                        {"Asia/Tehran", "2060-07-01T00:00:00Z", 12600},
+                        {"Asia/Tokyo", "1900-01-01T00:00:00Z", 9 * 3600}};
+  for (const Case& one : cases) {
+    const auto zone = TimeZone::find(one.zone);
+    ASSERT_TRUE(zone) << one.zone;
+    EXPECT_EQ((*zone)->offset_s(*parse_time(one.at)), one.offset_s) << one.zone << " " << one.at;
+  }
+}
+
+TEST(TimeZone, RefusesWhatIsNone) {
+  for (const std::string_view name : {"", "Nope/Nope", "../../../etc/passwd", "/etc/passwd", "Europe", "Europe/Berlin ", "zone.tab"}) {
+    const auto zone = TimeZone::find(name);
+    ASSERT_FALSE(zone) << name;
+    EXPECT_EQ(zone.error().message, "unknown time zone " + std::string(name));
+  }
+  std::ifstream file("/usr/share/zoneinfo/Europe/Berlin", std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_TRUE(TimeZone::parse(whole));
+  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(TimeZone::parse(whole.substr(0, size))) << size;
 }
 
 }  // namespace

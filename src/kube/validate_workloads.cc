@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "base/time_zone.h"
 #include "kube/names.h"
 #include "kube/rules.h"
 #include "kube/selector.h"
@@ -269,6 +270,15 @@ void validate_job_status(const Value& object, Causes& causes) {
   both("Failed", "SuccessCriteriaMet");
 }
 
+void validate_time_zone(const Value& zone, Causes& causes) {
+  if (!zone.is_string()) return;
+  const std::string_view name = json::as_string(zone);
+  const auto bad = [&](std::string_view why) { causes.invalid("spec.timeZone", quoted(name), std::string(why)); };
+  if (name.empty()) return bad("timeZone must be nil or non-empty string");
+  if (to_lower(name) == "local") return bad("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+  if (const auto found = TimeZone::find(name); !found) bad(found.error().message);
+}
+
 void validate_cron_job(const Value& object, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   const std::string_view schedule = json::as_string(json::at(spec, "schedule"));
@@ -281,6 +291,7 @@ void validate_cron_job(const Value& object, Causes& causes) {
   for (const std::string_view key : {"startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) {
     validate_non_negative(json::at(spec, key), fmt::format("spec.{}", key), causes);
   }
+  validate_time_zone(json::at(spec, "timeZone"), causes);
   validate_job_spec(json::at(spec, "jobTemplate", "spec"), "spec.jobTemplate.spec", false, causes);
 }
 

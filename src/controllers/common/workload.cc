@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "controllers/common/training.h"
+
 namespace muster::controllers {
 namespace {
 
@@ -90,6 +92,19 @@ void set_workload_condition(json::Value& status, std::string_view type, bool val
     return;
   }
   list.push_back(json::Object{{"type", type}, {"status", word}, {"lastProbeTime", time_value(now)}, {"lastTransitionTime", time_value(now)}, {"reason", reason}, {"message", message}});
+}
+
+bool is_available(const json::Value& pod, const json::Value& owner, Time now, Plan& plan) {
+  if (!is_ready(pod) || is_terminating(pod)) return false;
+  const auto least = std::chrono::seconds(json::as_int(json::at(owner, "spec", "minReadySeconds")));
+  if (least.count() == 0) return true;
+  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
+    if (json::as_string(json::at(condition, "type")) != "Ready") continue;
+    const auto due = time_at(json::at(condition, "lastTransitionTime")) + least;
+    if (now < due) wake_after(plan, due - now);
+    return now >= due;
+  }
+  return false;
 }
 
 }  // namespace muster::controllers

@@ -100,6 +100,37 @@ TEST(ReplicaSet, KeepsTheNumber) {
   EXPECT_EQ(json::as_int(json::at(world.job, "status", "replicas")), 1);
 }
 
+// conforms: ReplicaSet, StatefulSet | minReadySeconds | a pod counts as available once it has been ready for so long | same
+TEST(ReplicaSet, APodIsAvailableOnceItHasBeenReadyForLongEnough) {
+  const auto ready_since = [](TestWorld& world) {
+    world.all_run();
+    for (auto& [name, pod] : world.objects["Pod"]) {
+      for (auto& condition : json::make_object(pod, {"status"})["conditions"].as_array()) condition.as_object()["lastTransitionTime"] = format_time(world.now);
+    }
+  };
+  const auto available = [](const TestWorld& world) { return json::as_int(json::at(world.job, "status", "availableReplicas")); };
+  TestWorld set("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  set.settle(replicaset::plan);
+  ready_since(set);
+  set.settle(replicaset::plan);
+  EXPECT_EQ(json::as_int(json::at(set.job, "status", "readyReplicas")), 2);
+  EXPECT_EQ(available(set), 0);
+  ASSERT_TRUE(set.last.requeue_after);
+  set.now = set.now + *set.last.requeue_after;
+  set.settle(replicaset::plan);
+  EXPECT_EQ(available(set), 2);
+
+  TestWorld stateful("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  stateful.settle(statefulset::plan);
+  ready_since(stateful);
+  stateful.settle(statefulset::plan);
+  EXPECT_EQ(stateful.all("Pod").size(), 1U) << "the second waits until the first is available";
+  ASSERT_TRUE(stateful.last.requeue_after);
+  stateful.now = stateful.now + *stateful.last.requeue_after;
+  stateful.settle(statefulset::plan);
+  EXPECT_EQ(stateful.all("Pod").size(), 2U);
+}
+
 TEST(Deployment, RollsOverToANewTemplate) {
   TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}");
   const auto all_available = [&] {

@@ -124,12 +124,17 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
   plan.status = status;
   if (json::as_bool(json::at(spec, "suspend"))) return plan;
 
-  const auto zone = json::as_string(json::at(spec, "timeZone"));
-  if (!zone.empty() && zone != "UTC" && zone != "Etc/UTC") {
-    plan.events.push_back({true, "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": only UTC is known here", zone)});
-    return plan;
+  const auto zone_name = json::as_string(json::at(spec, "timeZone"));
+  std::shared_ptr<const TimeZone> zone;
+  if (!zone_name.empty()) {
+    auto found = TimeZone::find(zone_name);
+    if (!found) {
+      plan.events.push_back({true, "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": {}", zone_name, found.error().message)});
+      return plan;
+    }
+    zone = std::move(*found);
   }
-  const auto schedule = Schedule::parse(json::as_string(json::at(spec, "schedule")));
+  const auto schedule = Schedule::parse(json::as_string(json::at(spec, "schedule")), std::move(zone));
   if (!schedule) {
     plan.events.push_back({true, "UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}", json::as_string(json::at(spec, "schedule")), schedule.error().message)});
     return plan;

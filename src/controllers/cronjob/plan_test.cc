@@ -32,6 +32,41 @@ TEST(CronSchedule, FindsTheNextTime) {
   EXPECT_EQ(next("* * *", "2026-11-15T00:00:00Z"), "expected exactly 5 fields, found 3: * * *");
 }
 
+std::string next_in(std::string_view zone, std::string_view schedule, std::string_view after) {
+  const auto found = TimeZone::find(zone);
+  if (!found) return found.error().message;
+  const auto at = Schedule::parse(schedule, *found)->next(*parse_time(after));
+  return at ? format_time(*at) : "never";
+}
+
+TEST(CronSchedule, IsToldInTheTimeOfItsZone) {
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-01-15T00:00:00Z"), "2026-01-15T02:00:00Z") << "winter";
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T01:00:00Z") << "summer";
+  EXPECT_EQ(next_in("Asia/Kolkata", "15 9 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T03:45:00Z") << "half an hour off";
+  EXPECT_EQ(next_in("America/New_York", "0 20 31 12 *", "2026-12-31T23:00:00Z"), "2027-01-01T01:00:00Z") << "another day than in UTC";
+  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-03-28T12:00:00Z"), "2026-03-30T00:30:00Z") << "on the 29th the clock goes from two to three";
+  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z") << "on the 25th it shows half past two twice";
+  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-10-25T00:30:00Z"), "2026-10-25T01:30:00Z");
+  EXPECT_EQ(next_in("America/Havana", "30 0 8 3 *", "2026-03-01T00:00:00Z"), "2027-03-08T05:30:00Z") << "half past midnight is left out there on that day in 2026";
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2051-07-15T00:00:00Z"), "2051-07-15T01:00:00Z") << "behind the table, by the rule";
+  EXPECT_EQ(next_in("Nope/Nope", "* * * * *", "2026-01-01T00:00:00Z"), "unknown time zone Nope/Nope");
+}
+
+// conforms: CronJob | timeZone | the schedule is told in the time of that zone; an unknown one: UnknownTimeZone, and refused by the API server | same, zones are the system's
+TEST(CronJob, KeepsToTheTimeOfItsZone) {
+  TestWorld world("{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '0 9 * * *', timeZone: Asia/Tokyo, jobTemplate: {spec: {completions: 1}}}}");
+  world.now = *parse_time("2026-11-15T23:00:00Z");
+  json::make(world.job, {"metadata", "creationTimestamp"}) = format_time(world.now);
+  world.settle(plan);
+  EXPECT_EQ(world.names("Job"), "");
+  world.now = *parse_time("2026-11-16T00:00:00Z");
+  world.settle(plan);
+  EXPECT_EQ(world.all("Job").size(), 1U) << "nine o'clock in Tokyo";
+  json::make(world.job, {"spec", "timeZone"}) = "Nope/Nope";
+  world.settle(plan);
+  EXPECT_TRUE(world.recorded("UnknownTimeZone"));
+}
+
 TestWorld every_minute(std::string_view rest) {
   TestWorld world("{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '* * * * *', jobTemplate: {metadata: {labels: {a: b}}, spec: {completions: 1}}}}");
   const auto more = json::parse_yaml_one(rest);
@@ -48,7 +83,7 @@ void end(TestWorld& world, const std::string& job, std::string_view how) {
   status["startTime"] = format_time(world.now);
 }
 
-// conforms: CronJob | schedule, jobTemplate | a Job NAME-MINUTES at each time, with the scheduled time as an annotation; status.active, lastScheduleTime, lastSuccessfulTime | same; times are UTC, another timeZone is refused with UnknownTimeZone
+// conforms: CronJob | schedule, jobTemplate | a Job NAME-MINUTES at each time, with the scheduled time as an annotation; status.active, lastScheduleTime, lastSuccessfulTime | same
 TEST(CronJob, MakesAJobAtEachTime) {
   TestWorld world = every_minute("{}");
   world.settle(plan);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <ctime>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -74,8 +75,9 @@ std::string_view spelled_out(std::string_view text) {
 
 }  // namespace
 
-Result<Schedule> Schedule::parse(std::string_view text) {
+Result<Schedule> Schedule::parse(std::string_view text, std::shared_ptr<const TimeZone> zone) {
   Schedule schedule;
+  schedule.zone_ = std::move(zone);
   text = trim(text);
   if (text.starts_with("@every ")) {
     const auto period = parse_duration(trim(text.substr(7)));
@@ -103,17 +105,20 @@ bool Schedule::day_matches(int day, int month, int weekday) const {
 
 std::optional<Time> Schedule::next(Time after) const {
   if (every_ > Duration{0}) return Time::from_seconds((after + every_).seconds());
-  constexpr std::int64_t kMinute = 60, kDay = 24 * 60 * kMinute;
+  constexpr std::int64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour, kHoursChecked = 3;
   std::int64_t at = (after.seconds() / kMinute + 1) * kMinute;
   const std::int64_t end = at + 5 * 366 * kDay;
   while (at < end) {
-    const std::time_t seconds = at;
+    const std::int64_t offset = zone_ ? zone_->offset_s(Time::from_seconds(at)) : 0;
+    const std::time_t local = at + offset;
     std::tm parts{};
-    gmtime_r(&seconds, &parts);
+    gmtime_r(&local, &parts);
     if (!day_matches(parts.tm_mday, parts.tm_mon + 1, parts.tm_wday)) {
-      at = (at / kDay + 1) * kDay;
+      // The last hours of a day one by one: where the clock is put forward at midnight, the next day begins sooner.
+      const std::int64_t left = kDay - local % kDay;
+      at += !zone_ ? left : left > kHour * kHoursChecked ? left - kHour * kHoursChecked : kHour - local % kHour;
     } else if (!hours_[static_cast<std::size_t>(parts.tm_hour)]) {
-      at = (at / 3600 + 1) * 3600;
+      at += kHour - local % kHour;
     } else if (!minutes_[static_cast<std::size_t>(parts.tm_min)]) {
       at += kMinute;
     } else {

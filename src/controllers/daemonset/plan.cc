@@ -130,18 +130,7 @@ class Sync {
     drop(pod);
   }
 
-  [[nodiscard]] bool is_available(const json::Value& pod) const {
-    if (!is_ready(pod) || is_terminating(pod)) return false;
-    const auto least = std::chrono::seconds(json::as_int(json::at(set_, "spec", "minReadySeconds")));
-    if (least.count() == 0) return true;
-    for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) != "Ready") continue;
-      const auto due = time_at(json::at(condition, "lastTransitionTime")) + least;
-      if (now_ < due) wake_after(plan_, due - now_);
-      return now_ >= due;
-    }
-    return false;
-  }
+  [[nodiscard]] bool is_available(const json::Value& pod) const { return controllers::is_available(pod, set_, now_, plan_); }
 
   /// Of the pods on a node: the new one if it is ready, else the oldest that lives.
   [[nodiscard]] const json::Value* best_on(const std::string& node) const {

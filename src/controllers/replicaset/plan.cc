@@ -20,16 +20,17 @@ bool goes_first(const json::Value* a, const json::Value* b) {
 
 }  // namespace
 
-Plan plan(const json::Value& set, const View& view, const Settings&, Time) {
+Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
   Plan plan;
   if (is_terminating(set)) return plan;
   const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
   Objects active;
-  int ready = 0;
+  int ready = 0, available = 0;
   for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
     if (!is_active(*pod)) continue;
     active.push_back(pod);
     ready += is_ready(*pod);
+    available += is_available(*pod, set, now, plan);
   }
   const int have = static_cast<int>(active.size());
   for (int i = have; i < wanted; ++i) plan.actions.push_back(create_workload_pod(pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-")));
@@ -46,7 +47,7 @@ Plan plan(const json::Value& set, const View& view, const Settings&, Time) {
   object["replicas"] = have;
   object["fullyLabeledReplicas"] = have;
   object["readyReplicas"] = ready;
-  object["availableReplicas"] = ready;
+  object["availableReplicas"] = available;
   object["observedGeneration"] = json::at(set, "metadata", "generation");
   plan.status = std::move(status);
   return plan;

@@ -88,10 +88,11 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     hashes.insert(label.substr(std::min(label.size(), name_of(set).size() + 1)));
   }
   sync_revisions(plan, set, view, hash, hashes);
-  int ready = 0, updated = 0;
-  bool settled = true;  // every pod so far runs and is ready
+  int ready = 0, available = 0, updated = 0;
+  bool settled = true;  // every pod so far runs and is available
   for (const auto& [index, pod] : pods) {
     ready += is_ready(*pod) && !is_terminating(*pod);
+    available += is_available(*pod, set, now, plan);
     updated += label_of(*pod, "controller-revision-hash") == revision;
   }
   for (int index = 0; index < wanted; ++index) {
@@ -114,7 +115,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
       plan.actions.push_back(delete_one(pod, set));
       settled = false;
     }
-    settled = settled && is_ready(pod) && !is_terminating(pod);
+    settled = settled && is_available(pod, set, now, plan);
   }
   // From the top: what is too many, then what has an older template.
   for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
@@ -138,7 +139,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   object["observedGeneration"] = json::at(set, "metadata", "generation");
   object["replicas"] = static_cast<int>(pods.size());
   object["readyReplicas"] = ready;
-  object["availableReplicas"] = ready;
+  object["availableReplicas"] = available;
   object["currentReplicas"] = updated;
   object["updatedReplicas"] = updated;
   object["updateRevision"] = revision;
