@@ -150,7 +150,9 @@ Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batc
   if (action.with_ssh_key) {
     const auto key = make_ssh_key();
     if (key) {
-      action.body.as_object()["data"] = json::Object{{"ssh-privatekey", base64_encode(key->private_pem)}, {"ssh-publickey", base64_encode(key->public_line)}};
+      auto& data = json::make_object(action.body, {"data"});
+      data["ssh-privatekey"] = base64_encode(key->private_pem);
+      data["ssh-publickey"] = base64_encode(key->public_line);
     } else {
       answer = fail(key.error());
     }

@@ -54,7 +54,9 @@ class TestWorld : public View {
 
   bool apply(Action& action) {
     auto& of_kind = objects[action.kind];
-    if (action.with_ssh_key) action.body.as_object()["data"] = json::Object{{"ssh-privatekey", "k"}, {"ssh-publickey", "k"}};
+    if (action.with_ssh_key) {
+      for (const auto* key : {"ssh-privatekey", "ssh-publickey"}) json::make_object(action.body, {"data"})[key] = "k";
+    }
     if (action.verb == Action::Verb::kCreate) {
       auto& metadata = json::make_object(action.body, {"metadata"});
       if (action.name.empty()) action.name = json::text(json::at(action.body, "metadata", "generateName")) + std::to_string(++serial_);

@@ -52,6 +52,19 @@ TEST(MPIJobV2, ScalingDownKeepsTheWantedWorkersThoughLabelsAreShifted) {
   EXPECT_EQ(uid_of(world.pod("m-worker-1")), uid) << "a wanted worker was replaced";
 }
 
+// conforms: MPIJob v2beta1 | the secret NAME-ssh | exactly the key pair; what somebody added or took away is put right | same
+TEST(MPIJobV2, AKeyTooManyInItsSecretIsTakenOutOnce) {
+  TestWorld world(kV2);
+  world.settle(v2beta1::plan);
+  auto& secret = world.objects["Secret"].at("m-ssh");
+  json::make(secret, {"data", "extra"}) = "eA==";
+  world.settle(v2beta1::plan);  // comes to rest
+  EXPECT_EQ(json::dump(json::at(secret, "data")), R"({"ssh-privatekey":"k","ssh-publickey":"k"})");
+  json::remove(secret, {"data", "ssh-publickey"});
+  world.settle(v2beta1::plan);
+  EXPECT_EQ(json::as_object(json::at(secret, "data")).size(), 2U);
+}
+
 TEST(MPIJobV2, APreemptedJobThatAsksForItStartsAgainAsAWhole) {
   TestWorld world(kV2);
   world.settle(v2beta1::plan);

@@ -127,7 +127,12 @@ bool ensure_secret(Sync& sync) {
   }
   const auto& data = json::as_object(json::at(*found, "data"));
   if (data.size() != 2 || !data.contains("ssh-privatekey") || !data.contains("ssh-publickey")) {
-    auto action = patch(kinds::kSecret, name, json::Object{{"data", nullptr}});
+    // What does not belong there goes with the same patch; left in place it would look wrong again, and the keys would change under the job.
+    json::Object others;
+    for (const auto& member : data) {
+      if (member.key() != "ssh-privatekey" && member.key() != "ssh-publickey") others[member.key()] = nullptr;
+    }
+    auto action = patch(kinds::kSecret, name, json::Object{{"data", std::move(others)}});
     action.with_ssh_key = true;
     sync.plan.actions.push_back(std::move(action));
   }
