@@ -91,6 +91,7 @@ Controllers::Controllers(Env& env, client::Client& client, client::Informers& in
   if (options_.workloads) podgc_ = std::make_unique<podgc::Controller>(env, client, caches_);
   if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
   queues_ = std::make_unique<queue::Controller>(env, client, informers);
+  keeper_ = std::make_unique<t9k::Keeper>(env, client, informers, caches_);
 }
 
 Controllers::~Controllers() = default;
@@ -103,6 +104,7 @@ Task<void> Controllers::start() {
   if (podgc_) podgc_->start();
   if (nodes_) nodes_->start();
   queues_->start();
+  keeper_->start();
   log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
 }
 
@@ -112,6 +114,7 @@ Task<void> Controllers::stop() {
   if (podgc_) co_await podgc_->stop();
   if (nodes_) co_await nodes_->stop();
   co_await queues_->stop();
+  co_await keeper_->stop();
   for (auto& recorder : recorders_) co_await recorder->flush();
 }
 

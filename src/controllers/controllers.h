@@ -21,6 +21,7 @@
 #include "controllers/nodes/controller.h"
 #include "controllers/podgc/controller.h"
 #include "controllers/queue/controller.h"
+#include "controllers/t9k/keeper.h"
 
 namespace muster::controllers {
 
@@ -60,6 +61,7 @@ class Controllers {
   std::unique_ptr<podgc::Controller> podgc_;
   std::unique_ptr<nodes::Controller> nodes_;
   std::unique_ptr<queue::Controller> queues_;
+  std::unique_ptr<t9k::Keeper> keeper_;
 };
 
 }  // namespace muster::controllers

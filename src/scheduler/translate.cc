@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "kube/pod.h"
+#include "kube/t9k.h"
 
 namespace muster::scheduler {
 namespace {
@@ -175,23 +176,6 @@ Duration expected_duration(const json::Value& object) {
 }
 
 /// T9k's own format: whole numbers with y, w, d, h, m, s or ms ("3w", "1h20m15s"). Zero: no limit.
-Duration t9k_duration(std::string_view text) {
-  using std::chrono::hours;
-  static const std::pair<std::string_view, Duration> kUnits[] = {{"y", hours(24 * 365)}, {"w", hours(24 * 7)},           {"d", hours(24)}, {"h", hours(1)},
-                                                                 {"ms", std::chrono::milliseconds(1)}, {"m", std::chrono::minutes(1)}, {"s", std::chrono::seconds(1)}};
-  Duration sum{};
-  while (!text.empty()) {
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    const auto number = parse_int(text.substr(0, digits));
-    text.remove_prefix(digits);
-    const auto* unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto& u) { return text.starts_with(u.first); });
-    if (!number || unit == std::end(kUnits)) return Duration{};
-    sum += *number * unit->second;
-    text.remove_prefix(unit->first.size());
-  }
-  return sum;
-}
-
 /// A requeued job keeps the place of its first submission.
 Time submitted(const json::Value& object) {
   const std::string_view annotated = kube::annotation(object, kSubmitted);
@@ -417,7 +401,7 @@ engine::Queue translate_t9k_queue(const json::Value& queue) {
   out.preemptible = as_bool(at(spec, "preemptible"), true);
   out.state = as_bool(at(spec, "closed")) ? engine::QueueState::kClosed : engine::QueueState::kOpen;
   out.capability = resource_list(kube::resource_amounts(at(spec, "quota", "requests")));
-  out.max_duration = t9k_duration(as_string(at(spec, "maxDuration")));
+  out.max_duration = kube::t9k_duration(as_string(at(spec, "maxDuration")));
   out.node_selector = selector_of(at(spec, "nodeSelector"));
   return out;
 }

@@ -247,5 +247,52 @@ TEST(ControllersLive, WorkersOfAT9kJobHaveNames) {
   cluster.run(named);
 }
 
+Task<void> kept_short(Cluster& c) {
+  const client::Resource queues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
+  auto& jobs = c.follow(r::kT9kMPIJobs);
+  auto& pods = c.follow(r::kPods);
+  auto& events = c.follow(r::kEvents);
+  json::Value ns = json::Object{{"metadata", json::Object{{"name", "t9k-system"}}}};
+  const auto home = co_await c.client->create(r::kNamespaces, "", std::move(ns));
+  EXPECT_TRUE(home || home.error().code == Code::kAlreadyExists);
+  const auto pod = [](const char* name, const char* queue) {
+    return fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}, labels: {{scheduler.tensorstack.dev/queue: {}}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}", name, queue);
+  };
+  co_await c.create(r::kPods, pod("old", "short"));
+  co_await c.create(r::kPods, pod("free", "other"));
+  co_await c.create(r::kT9kMPIJobs, R"(
+apiVersion: batch.tensorstack.dev/v1beta1
+kind: MPIJob
+metadata: {name: t}
+spec: {scheduler: {t9kScheduler: {queue: short}}, worker: {replicas: 1, cmd: [a], template: {spec: {containers: [{name: mpi-worker, image: i}]}}}}
+)");
+  co_await c.until("the job's pods are there", [&] { return pods.find("default/t-worker-0") && pods.find("default/t-launcher"); });
+  // The limit comes last: it is for pods that are there already as well.
+  json::Value queue = json::Object{{"apiVersion", "scheduler.tensorstack.dev/v1beta1"},
+                                   {"kind", "Queue"},
+                                   {"metadata", json::Object{{"name", "short"}, {"namespace", "t9k-system"}}},
+                                   {"spec", json::Object{{"maxDuration", "1s"}}}};
+  const auto made = co_await c.client->create(queues, "t9k-system", std::move(queue));
+  EXPECT_TRUE(made) << made.error().message;
+  co_await c.until("the pod is gone", [&] { return !pods.find("default/old"); });
+  co_await c.until("the job is paused", [&] {
+    const auto job = jobs.find("default/t");
+    return job && json::as_bool(json::at(*job, "spec", "runMode", "pause", "enabled")) && json::as_string(json::at(*job, "status", "phase")) == "Paused";
+  });
+  co_await c.until("both were told", [&] {
+    std::set<std::string> told;
+    for (const auto& [key, event] : events.objects()) {
+      if (json::as_string(json::at(*event, "reason")) == "MaxDurationExceeded") told.insert(json::text(json::at(*event, "involvedObject", "name")));
+    }
+    return told == std::set<std::string>{"old", "t"};
+  });
+  EXPECT_TRUE(pods.find("default/free"));
+}
+
+TEST(ControllersLive, AQueueEndsWhatHasBeenInItForTooLong) {
+  Cluster cluster;
+  cluster.run(kept_short);
+}
+
 }  // namespace
 }  // namespace muster::controllers

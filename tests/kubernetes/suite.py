@@ -299,6 +299,40 @@ def mended(cluster):
     sweep(cluster)
 
 
+def durations(cluster):
+    """A T9k queue's maxDuration stops the owners of pods that have been in it for too long; there is no garbage here that would take the pods away."""
+    api = cluster.real.api
+    get = lambda path: api("GET", path, check=False) or {}  # noqa: E731
+    process = cluster.start("--scheduler-name", "muster,t9k-scheduler")
+    queues = "/apis/scheduler.tensorstack.dev/v1beta1/namespaces/t9k-system/queues"
+    check("the default T9k queue is made", until(lambda: get(queues).get("items")), lambda: cluster.log()[-1000:])
+    api("POST", queues, {"apiVersion": "scheduler.tensorstack.dev/v1beta1", "kind": "Queue", "metadata": {"name": "short"}, "spec": {"maxDuration": "1s"}})
+    label, apps = {"scheduler.tensorstack.dev/queue": "short"}, f"/apis/apps/v1/{NS}"
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
+    for kind, name in (("Deployment", "long-d"), ("ReplicaSet", "long-r")):
+        made = api("POST", f"{apps}/{kind.lower()}s", {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name},
+                                                       "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "x"}}, "template": template}})
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": True, "uid": made["metadata"]["uid"],
+                 "name": name if kind == "ReplicaSet" else f"{name}-abc"}
+        more = {} if kind == "ReplicaSet" else {"pod-template-hash": "abc"}
+        api("POST", f"{CORE}/pods", {"metadata": {"name": f"{name}-pod", "labels": {**label, **more}, "ownerReferences": [owner]},
+                                     "spec": {**template["spec"], "schedulerName": "muster"}})
+        path = f"{apps}/{kind.lower()}s/{name}"
+        check(f"a {kind} is brought to 0 replicas", until(lambda: get(path)["spec"]["replicas"] == 0), lambda: (get(path).get("spec"), cluster.log()[-1000:]))
+    job = json.loads(json.dumps(T9K))
+    job["metadata"]["name"] = "long-t9k"
+    job["spec"]["scheduler"]["t9kScheduler"]["queue"] = "short"
+    jobs = f"/apis/batch.tensorstack.dev/v1beta1/{NS}/mpijobs"
+    api("POST", jobs, job)
+    check("a T9k job is paused", until(lambda: get(f"{jobs}/long-t9k").get("status", {}).get("phase") == "Paused"), lambda: get(f"{jobs}/long-t9k").get("status"))
+    told = lambda: {e["involvedObject"]["name"] for e in api("GET", f"{CORE}/events")["items"] if e["reason"] == "MaxDurationExceeded"}  # noqa: E731
+    check("and all were told", until(lambda: told() == {"long-d", "long-r", "long-t9k"}), told)
+    for path in (f"{apps}/deployments/long-d", f"{apps}/replicasets/long-r", f"{jobs}/long-t9k", f"{queues}/short"):
+        api("DELETE", path, check=False)
+    cluster.stop(process)
+    sweep(cluster)
+
+
 def sweep(cluster):
     """What a garbage collector would take away with the jobs."""
     cluster.clear()
@@ -492,6 +526,7 @@ def main():
             rules(cluster)
             every_kind(cluster)
             mended(cluster)
+            durations(cluster)
             conflicts(cluster)
         if "volcano" in parts:
             real.kill("kube-controller-manager") if "kube-controller-manager" in real.processes else None
