@@ -35,9 +35,9 @@ def free_port():
 
 
 class RealKubernetes:
-    def __init__(self, controllers=False, scheduler=False, groups=False, scheduler_args=(), apiserver_args=(), audit=False):
-        """`apiserver_args` go behind the others; `audit`: requests are written to self.audit_log, one JSON line each."""
-        self.apiserver_args, self.audit = list(apiserver_args), audit
+    def __init__(self, controllers=False, scheduler=False, groups=False, scheduler_args=(), apiserver_args=(), etcd_args=(), audit=False):
+        """`apiserver_args` and `etcd_args` go behind the others; `audit`: requests are written to self.audit_log, one JSON line each."""
+        self.apiserver_args, self.more_etcd_args, self.audit = list(apiserver_args), list(etcd_args), audit
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="real-kubernetes-"))
         self.controllers, self.scheduler, self.groups = controllers, scheduler, groups
         self.scheduler_args = list(scheduler_args)
@@ -67,7 +67,7 @@ class RealKubernetes:
         self.etcd_args = ["--data-dir", str(self.dir / "etcd"), "--listen-client-urls", f"http://127.0.0.1:{self.etcd_port}",
                           "--advertise-client-urls", f"http://127.0.0.1:{self.etcd_port}", "--listen-peer-urls",
                           f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
-                          "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--log-level", "error"]
+                          "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--log-level", "error", *self.more_etcd_args]
         self.spawn("etcd", *self.etcd_args)
         self.start_apiserver()
         self.kubeconfig.write_text(f"""apiVersion: v1
