@@ -186,20 +186,21 @@ class RestClient final : public Client {
   void submit(Post post, std::function<void(Result<void>)> done) {
     auto submission = std::make_shared<Submission>();
     submission->target = post.name.empty() ? post.resource.path(post.ns) : object_path(post.resource, post.ns, post.name, post.subresource);
+    submission->body = std::move(post.body);
+    submission->text = std::move(post.text);
     submission->done = std::move(done);
     net::Submitter* const submitter = net::submitter_of(*http_);
     if (submitter == nullptr || token_expires_soon()) {
-      submission->body = std::move(post.body);
       env_.spawn(submit_slowly(std::move(submission), 0));
       return;
     }
-    submitter->submit(common_head(), submission->target, json::dump(post.body), [this, submission, body = std::move(post.body)](Result<net::Response> answer) mutable {
+    auto text = submission->text.empty() ? json::dump(submission->body) : submission->text;
+    submitter->submit(common_head(), submission->target, std::move(text), [this, submission](Result<net::Response> answer) {
       if (!answer) return submission->done(tl::unexpected(std::move(answer.error())));
       if (answer->status >= 200 && answer->status < 300) return submission->done({});
       const auto wait_s = retry_after_s(*answer);
       const bool busy = (answer->status == 429 || answer->status >= 500) && wait_s > 0 && wait_s <= kRetryAfterMax_s;
       if (!busy && answer->status != 401) return submission->done(fail(error_of(answer->status, answer->body, "POST " + submission->target)));
-      submission->body = std::move(body);
       env_.spawn(submit_slowly(submission, busy ? wait_s : 0));
     });
   }
@@ -272,6 +273,7 @@ class RestClient final : public Client {
   struct Submission {
     std::string target;
     json::Value body;
+    std::string text;  // instead of body
     std::function<void(Result<void>)> done;
   };
 
@@ -288,6 +290,11 @@ class RestClient final : public Client {
   /// With a coroutine, which knows how to wait for a busy server and how to renew a token.
   Task<void> submit_slowly(std::shared_ptr<Submission> submission, std::int64_t wait_s) {
     if (wait_s > 0) co_await env_.sleep(std::chrono::seconds(wait_s));
+    if (!submission->text.empty()) {
+      auto body = json::parse(submission->text);
+      MUSTER_CHECK(body, "a body that was composed as text is not JSON");
+      submission->body = std::move(*body);
+    }
     const auto answer = co_await send("POST", submission->target, std::move(submission->body), "application/json", Answer::kNone);
     if (answer) submission->done({});
     else submission->done(fail(answer.error()));
@@ -457,6 +464,8 @@ class RestClient final : public Client {
 };
 
 }  // namespace
+
+bool sends_text(Client& client) { return !client.http().takes_values(); }
 
 void submit(Client& client, Post post, std::function<void(Result<void>)> done) { dynamic_cast<RestClient&>(client).submit(std::move(post), std::move(done)); }
 

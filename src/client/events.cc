@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "client/submit.h"
+#include "json/text.h"
 #include "kube/meta.h"
 
 namespace muster::client {
@@ -98,6 +99,40 @@ json::Value make_event(const State& state, const Known& known) {
                       {"reportingInstance", state.host}};
 }
 
+/// make_event() as text.
+std::string event_text(const State& state, const Known& known) {
+  std::string out;
+  out.reserve(640 + known.message.size());
+  const auto add = [&out](std::string_view before, std::string_view value) {
+    out += before;
+    json::append_string(out, value);
+  };
+  const auto add_if = [&add](std::string_view before, std::string_view value) {
+    if (!value.empty()) add(before, value);
+  };
+  add(R"({"kind":"Event","apiVersion":"v1","metadata":{"name":)", known.event_name);
+  add(R"(,"namespace":)", known.event_ns);
+  add(R"(},"involvedObject":{"kind":)", known.kind);
+  add_if(R"(,"namespace":)", known.ns);
+  add_if(R"(,"name":)", known.name);
+  add_if(R"(,"uid":)", known.uid);
+  add_if(R"(,"apiVersion":)", known.api_version);
+  add_if(R"(,"resourceVersion":)", known.resource_version);
+  add_if(R"(,"fieldPath":)", known.field_path);
+  add(R"(},"reason":)", known.reason);
+  add(R"(,"message":)", known.message);
+  add(R"(,"source":{"component":)", state.component);
+  add_if(R"(,"host":)", state.host);
+  add(R"(},"type":)", known.type);
+  out.append(R"(,"count":)").append(std::to_string(known.count));
+  add(R"(,"firstTimestamp":)", format_time(known.first));
+  add(R"(,"lastTimestamp":)", format_time(known.last));
+  add(R"(,"eventTime":null,"reportingComponent":)", state.component);
+  add(R"(,"reportingInstance":)", state.host);
+  out += '}';
+  return out;
+}
+
 void pump(const std::shared_ptr<State>& state);
 
 void written(const std::shared_ptr<State>& state, const KnownPtr& known) {
@@ -111,7 +146,10 @@ void written(const std::shared_ptr<State>& state, const KnownPtr& known) {
 
 /// Most events come once: a create of which only the end is of interest.
 void create(const std::shared_ptr<State>& state, const KnownPtr& known) {
-  submit(state->client, {resources::kEvents, known->event_ns, "", "", make_event(*state, *known)}, [state, known](const Result<void>& done) {
+  Post post{resources::kEvents, known->event_ns, "", "", {}, ""};
+  if (sends_text(state->client)) post.text = event_text(*state, *known);
+  else post.body = make_event(*state, *known);
+  submit(state->client, std::move(post), [state, known](const Result<void>& done) {
     known->created = static_cast<bool>(done);
     // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
     if (!done) log::debug("client", "event not written name={} error=\"{}\"", known->event_name, done.error().message);
@@ -220,8 +258,11 @@ class LoopEventRecorder final : public EventRecorder {
  private:
   KnownPtr find_or_make(const json::Value& object, std::string field_path, std::string type, std::string reason, std::string message) {
     auto& state = *state_;
-    auto key = fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", json::as_string(json::at(object, "kind")), kube::namespace_of(object), kube::name_of(object),
-                           kube::uid_of(object), field_path, type, reason, message);
+    std::string key;
+    for (const std::string_view part : {json::as_string(json::at(object, "kind")), kube::namespace_of(object), kube::name_of(object), kube::uid_of(object),
+                                        std::string_view(field_path), std::string_view(type), std::string_view(reason), std::string_view(message)}) {
+      key.append(part).append(1, '|');
+    }
     const auto at = state.by_key.find(key);
     if (at != state.by_key.end()) {
       state.recent.splice(state.recent.begin(), state.recent, at->second);

@@ -70,6 +70,8 @@ class Operator {
     scheduling_.name = scheduling_.scheduler_names.empty() ? "muster" : *scheduling_.scheduler_names.begin();
     scheduling_.engine.scheduler_name = scheduling_.name;
     scheduling_.volumes = true;
+    // With the watches these fit one connection, whose answers are read together; more would not make a server faster.
+    scheduling_.in_flight_max = 60;
     return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
   }
 
@@ -109,10 +111,6 @@ class Operator {
     if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
-    controllers_.reset();
-    live_.reset();
-    scheduler_.reset();
-    informers_.reset();
   }
 
   [[nodiscard]] client::Client& client() { return *client_; }
@@ -225,6 +223,9 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   co_await worker.end();
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();
+  // What this process knew of the cluster goes with it: to free it object by object would keep a successor waiting.
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "json/text.h"
 #include "scheduler/translate.h"
 
 namespace muster::scheduler {
@@ -76,6 +77,25 @@ json::Value binding(const engine::Bind& bind, std::string_view name) {
   json::make(body, {"target", "kind"}) = "Node";
   json::make(body, {"target", "name"}) = bind.node;
   return body;
+}
+
+std::string binding_text(const engine::Bind& bind, std::string_view name) {
+  std::string out;
+  out.reserve(256);
+  const auto add = [&out](std::string_view before, std::string_view value) {
+    out += before;
+    json::append_string(out, value);
+  };
+  add(R"({"apiVersion":"v1","kind":"Binding","metadata":{"name":)", name);
+  add(R"(,"uid":)", bind.uid);
+  if (!bind.devices.empty()) {
+    add(R"(,"annotations":{)", kGpuIndices);
+    add(":", indexes_text(bind.devices));
+    out += '}';
+  }
+  add(R"(},"target":{"apiVersion":"v1","kind":"Node","name":)", bind.node);
+  out += "}}";
+  return out;
 }
 
 std::string preempted_message(const engine::Evict& evict) {

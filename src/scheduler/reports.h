@@ -22,6 +22,8 @@ json::Value nomination_patch(std::string_view node);
 std::string indexes_text(const std::vector<std::int32_t>& indexes);
 /// The Binding object; GPU indices travel as its annotation, which the API server puts on the pod.
 json::Value binding(const engine::Bind& bind, std::string_view name);
+/// The same as text.
+std::string binding_text(const engine::Bind& bind, std::string_view name);
 /// `by default/critical-worker-0 on node 192.168.0.23`: what a victim's Preempted event says.
 std::string preempted_message(const engine::Evict& evict);
 /// Volcano's PodGroup condition about a gang that waits or has been placed.

@@ -599,9 +599,14 @@ class SchedulerImpl final : public Scheduler {
 
   void post_binding(std::shared_ptr<BindOrder> order, std::function<void()> ended) {
     auto [ns, name] = split_key(order->bind.pod);
-    json::Value body = binding(order->bind, name);
-    for (const auto& member : order->annotations) json::make_object(body, {"metadata", "annotations"})[member.key()] = member.value();
-    client::submit(client_, {resources::kPods, std::move(ns), std::move(name), "binding", std::move(body)},
+    client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
+    if (order->annotations.empty() && client::sends_text(client_)) {
+      post.text = binding_text(order->bind, post.name);
+    } else {
+      post.body = binding(order->bind, post.name);
+      for (const auto& member : order->annotations) json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
+    }
+    client::submit(client_, std::move(post),
                    [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
                      bind_ended(*order, done);
                      ended();

@@ -186,5 +186,14 @@ TEST(Reports, TheVictimIsToldWhoTookItsPlace) {
   EXPECT_EQ(preempted_message(evict), "by default/critical-worker-0 on node 192.168.0.23");
 }
 
+TEST(Reports, ABindingReadsTheSameAsTextAndAsTree) {
+  engine::Bind bind;
+  bind.uid = "0a-1";
+  bind.node = "node-\"1\"";
+  EXPECT_EQ(binding_text(bind, "p"), json::dump(binding(bind, "p")));
+  bind.devices = {0, 2, 3};
+  EXPECT_EQ(binding_text(bind, "p"), json::dump(binding(bind, "p")));
+}
+
 }  // namespace
 }  // namespace muster::scheduler
