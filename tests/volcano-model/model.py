@@ -304,7 +304,7 @@ class Model:
             scheduled = g.count("Running", "Succeeded", "Releasing")
             if g.count("Running") and unschedulable:
                 g.phase = "Unknown"
-            elif scheduled >= g.min and scheduled:
+            elif scheduled >= g.min:
                 g.phase = "Completed" if g.count("Succeeded") == scheduled else "Running"
             elif g.phase != "Inqueue":
                 g.phase = "Pending"
@@ -394,6 +394,9 @@ class Model:
         return best
 
     def job_order(self, a, b):
+        return self.plugins_job_order(a, b) or (-1 if (a.created, a.name) < (b.created, b.name) else 1)
+
+    def plugins_job_order(self, a, b):
         for tier in self.enabled("enableJobOrder"):
             for name in tier:
                 c = 0
@@ -409,7 +412,7 @@ class Model:
                     c = -1 if x < y else 1 if x > y else 0
                 if c:
                     return c
-        return -1 if (a.created, a.name) < (b.created, b.name) else 1
+        return 0
 
     def dominant(self, allocated):
         return max([allocated.get(k, 0) / v if v else float(allocated.get(k, 0) > 0) for k, v in self.total.items()] or [0])
@@ -856,7 +859,7 @@ class Model:
             if a.group is b.group:
                 return -self.task_order(a, b)
             if a.group.queue == b.group.queue:
-                return -self.job_order(a.group, b.group)
+                return -(self.plugins_job_order(a.group, b.group) or self.task_order(a, b))
             if self.hierarchy and self.tree_ok:
                 mine = self.ancestors[reclaimer.group.queue]
                 near = [len(mine) - mine.index(next(q for q in self.ancestors[v.group.queue] if q in mine)) for v in (a, b)]
@@ -866,7 +869,7 @@ class Model:
         return functools.cmp_to_key(compare)
 
     def named_victims(self, flag, kind, p, candidates):
-        victims, begun = None, False
+        victims = None
         for tier in self.enabled(flag):
             if self.options["ordered_victims"]:
                 candidates = self.spared_last(tier, kind, p, sorted(candidates, key=self.victim_order(p)))
@@ -877,10 +880,8 @@ class Model:
                 if not answer:
                     victims = None
                     break
-                if not begun:
-                    victims, begun = answer, True
-                else:
-                    victims = [v for v in (victims or []) if v in answer] or None
+                # Nobody in common is nobody yet: the next to be asked starts anew.
+                victims = answer if victims is None else [v for v in victims if v in answer] or None
             if victims is not None:
                 return victims
         return []
