@@ -5,28 +5,34 @@ Compared are the job's conditions and counters and the names of all objects; the
 """
 import time
 
-CORE, NS = "/api/v1/namespaces/default", "namespaces/default"
-KINDS = {"Pod": f"{CORE}/pods", "Service": f"{CORE}/services", "ConfigMap": f"{CORE}/configmaps", "Secret": f"{CORE}/secrets",
-         "ServiceAccount": f"{CORE}/serviceaccounts", "Job": f"/apis/batch/v1/{NS}/jobs", "StatefulSet": f"/apis/apps/v1/{NS}/statefulsets",
-         "Role": f"/apis/rbac.authorization.k8s.io/v1/{NS}/roles", "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/{NS}/rolebindings",
-         "HorizontalPodAutoscaler": f"/apis/autoscaling/v2/{NS}/horizontalpodautoscalers",
-         "PodGroup.scheduling.volcano.sh": f"/apis/scheduling.volcano.sh/v1beta1/{NS}/podgroups",
-         "PodGroup.scheduling.x-k8s.io": f"/apis/scheduling.x-k8s.io/v1alpha1/{NS}/podgroups"}
+
+def places(namespace):
+    """Where the kinds are that scenarios look at; None: of all namespaces."""
+    ns = f"namespaces/{namespace}/" if namespace else ""
+    return {"Pod": f"/api/v1/{ns}pods", "Service": f"/api/v1/{ns}services", "ConfigMap": f"/api/v1/{ns}configmaps", "Secret": f"/api/v1/{ns}secrets",
+            "ServiceAccount": f"/api/v1/{ns}serviceaccounts", "Job": f"/apis/batch/v1/{ns}jobs", "StatefulSet": f"/apis/apps/v1/{ns}statefulsets",
+            "Role": f"/apis/rbac.authorization.k8s.io/v1/{ns}roles", "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/{ns}rolebindings",
+            "HorizontalPodAutoscaler": f"/apis/autoscaling/v2/{ns}horizontalpodautoscalers",
+            "PodGroup.scheduling.volcano.sh": f"/apis/scheduling.volcano.sh/v1beta1/{ns}podgroups",
+            "PodGroup.scheduling.x-k8s.io": f"/apis/scheduling.x-k8s.io/v1alpha1/{ns}podgroups"}
+
+
+KINDS = places("default")
 BUILT_IN = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default"), ("Service", "kubernetes")}
 
 
 class Player:
-    def __init__(self, real, vector):
-        self.api, self.vector = real.api, vector
+    def __init__(self, real, vector, namespace="default"):
+        self.api, self.vector, self.places = real.api, vector, places(namespace)
         self.job = vector["job"]
         self.name = self.job["metadata"]["name"]
         group, version = vector["apiVersion"].split("/")
-        self.jobs = f"/apis/{group}/{version}/{NS}/{vector['kind'].lower()}s"
+        self.jobs = f"/apis/{group}/{version}/namespaces/{namespace}/{vector['kind'].lower()}s"
         self.seen_kinds = set()
 
     def objects(self):
         found = {}
-        for kind, path in KINDS.items():
+        for kind, path in self.places.items():
             for item in (self.api("GET", path, check=False) or {"items": []})["items"]:
                 if (kind, item["metadata"]["name"]) not in BUILT_IN:
                     found[(kind, item["metadata"]["name"])] = item
@@ -64,7 +70,7 @@ class Player:
 
     def do_podStatus(self, action):
         for name in action.get("pods", [action.get("pod")]):
-            path = f"{CORE}/pods/{name}"
+            path = f"{self.places['Pod']}/{name}"
             pod = self.api("GET", path)
             if action["status"].get("phase") == "Running" and not pod["spec"].get("nodeName"):
                 self.api("POST", f"{path}/binding", {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}})
@@ -72,17 +78,17 @@ class Player:
 
     def do_podTerminate(self, action):
         for name in action.get("pods", [action.get("pod")]):
-            self.api("DELETE", f"{CORE}/pods/{name}", {"gracePeriodSeconds": 30})
+            self.api("DELETE", f"{self.places['Pod']}/{name}", {"gracePeriodSeconds": 30})
 
     def do_podRemove(self, action):
         for name in action.get("pods", [action.get("pod")]):
-            self.api("DELETE", f"{CORE}/pods/{name}", {"gracePeriodSeconds": 0}, check=False)
+            self.api("DELETE", f"{self.places['Pod']}/{name}", {"gracePeriodSeconds": 0}, check=False)
 
     def do_createLauncherPod(self, action):
-        job = self.api("GET", f"{KINDS['Job']}/{self.name}-launcher")
+        job = self.api("GET", f"{self.places['Job']}/{self.name}-launcher")
         template = job["spec"]["template"]
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
-        self.api("POST", KINDS["Pod"], {"metadata": {**template["metadata"], "name": action["pod"], "ownerReferences": [owner]}, "spec": template["spec"]})
+        self.api("POST", self.places["Pod"], {"metadata": {**template["metadata"], "name": action["pod"], "ownerReferences": [owner]}, "spec": template["spec"]})
 
     def do_launcherJobStatus(self, action):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -96,16 +102,16 @@ class Player:
             status.setdefault("startTime", now)
             if condition["type"] == "Complete":
                 status.setdefault("completionTime", now)
-        self.api("PATCH", f"{KINDS['Job']}/{self.name}-launcher/status", {"status": status})
+        self.api("PATCH", f"{self.places['Job']}/{self.name}-launcher/status", {"status": status})
 
     def do_statefulSetStatus(self, action):
-        self.api("PATCH", f"{KINDS['StatefulSet']}/{action['name']}/status", {"status": action["status"]})
+        self.api("PATCH", f"{self.places['StatefulSet']}/{action['name']}/status", {"status": action["status"]})
 
     def do_podGroupPhase(self, action):
-        self.api("PATCH", f"{KINDS['PodGroup.scheduling.volcano.sh']}/{self.name}/status", {"status": {"phase": action["phase"]}})
+        self.api("PATCH", f"{self.places['PodGroup.scheduling.volcano.sh']}/{self.name}/status", {"status": {"phase": action["phase"]}})
 
     def do_createObject(self, action):
-        self.api("POST", KINDS[action["object"]["kind"]], action["object"])
+        self.api("POST", self.places[action["object"]["kind"]], action["object"])
 
     def do_settle(self, _):
         self.settle()
@@ -171,5 +177,5 @@ class Player:
         time.sleep(0.1)
         for (kind, name), item in self.objects().items():
             if item["metadata"].get("finalizers"):
-                self.api("PATCH", f"{KINDS[kind]}/{name}", {"metadata": {"finalizers": None}}, check=False)
-            self.api("DELETE", f"{KINDS[kind]}/{name}", {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, check=False)
+                self.api("PATCH", f"{self.places[kind]}/{name}", {"metadata": {"finalizers": None}}, check=False)
+            self.api("DELETE", f"{self.places[kind]}/{name}", {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, check=False)

@@ -14,7 +14,8 @@ using json::Value;
 using Names = std::set<std::string_view>;
 
 const Names kFile{"id", "title", "kind", "apiVersion", "reference", "provenance", "gangScheduler", "sources", "namespace", "job", "steps", "notes",
-                  "covers"};  // for the tables of docs/compatibility.md
+                  "covers",       // for the tables of docs/compatibility.md
+                  "deviations"};  // what of the recording is a defect that ours does not share
 const Names kStep{"name", "actions", "expect", "notes"};
 const Names kExpect{"job", "objects", "terminating", "changed", "changedAnyOf", "deleted", "recreated", "events", "observedConditionLists", "rejectedWith", "notes"};
 const Names kJob{"conditions", "conditionsAnyOf", "replicaStatuses", "replicaStatusesAnyOf", "selectors", "startTime", "completionTime",

@@ -7,9 +7,13 @@
 
 #include "base/strings.h"
 #include "controllers/common/admission.h"
+#include "controllers/jaxjob/plan.h"
 #include "controllers/mpijob/v1.h"
 #include "controllers/mpijob/v2beta1.h"
+#include "controllers/paddlejob/plan.h"
 #include "controllers/pytorchjob/plan.h"
+#include "controllers/tfjob/plan.h"
+#include "controllers/xgboostjob/plan.h"
 #include "runner.h"
 
 namespace muster::vectors {
@@ -81,13 +85,26 @@ struct Answer {
   Value spec;
 };
 
+/// The training kind of a job that admission has let through; null for others.
+const controllers::TrainingKind* training_kind(const Value& job) {
+  const auto kind = json::as_string(json::at(job, "kind"));
+  if (json::as_string(json::at(job, "apiVersion")) != "kubeflow.org/v1") return nullptr;
+  if (kind == "PyTorchJob") return &controllers::pytorchjob::kind();
+  if (kind == "TFJob") return &controllers::tfjob::kind();
+  if (kind == "XGBoostJob") return &controllers::xgboostjob::kind();
+  if (kind == "PaddleJob") return &controllers::paddlejob::kind();
+  if (kind == "JAXJob") return &controllers::jaxjob::kind();
+  return nullptr;
+}
+
 Answer judge(Table table, const Value& job, const Value* old_job) {
   Answer answer;
   if (table == Table::kPyTorchJob || table == Table::kAdmission) {
     const auto verdict = controllers::admit(job, old_job);
     answer.error = verdict.text();
     answer.warnings = verdict.warnings;
-    if (answer.error.empty() && table == Table::kPyTorchJob) answer.spec = json::at(controllers::pytorchjob::kind().with_defaults(job), "spec");
+    const auto* kind = training_kind(job);
+    if (answer.error.empty() && kind != nullptr) answer.spec = json::at(kind->with_defaults(job), "spec");
   } else if (table == Table::kMpiV1) {
     const auto defaulted = controllers::mpijob::v1::kind().with_defaults(job);
     answer.error = controllers::mpijob::v1::validate(defaulted);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMostPasses = 100;
 
-/// The one default of the server that the scenarios show: a limit is also a request.
+/// A default of the server that the scenarios show: a limit is also a request.
 void default_requests(Value& pod) {
   for (const std::string_view list : {"containers", "initContainers"}) {
     auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
@@ -63,9 +63,16 @@ bool World::create(const std::string& kind, Value object) {
     default_requests(object);
     if (controllers::phase_of(object).empty()) json::make_object(object, {"status"})["phase"] = "Pending";
   }
+  if (kind == "PodGroup.scheduling.volcano.sh") {
+    // The default of Volcano's own CRD.
+    auto& queue = json::make(object, {"spec", "queue"});
+    if (queue.is_null()) queue = "default";
+  }
   if (kind == "Job") {
     auto& limit = json::make(object, {"spec", "backoffLimit"});
     if (limit.is_null()) limit = 6;
+    auto& suspend = json::make(object, {"spec", "suspend"});
+    if (suspend.is_null()) suspend = false;
   }
   objects_[kind][name] = std::move(object);
   return true;

@@ -87,6 +87,11 @@ void count(Counts& counts, const json::Value& pod) {
   }
 }
 
+/// Services are known by the job's labels, whoever made them.
+bool serves(const Pass& pass, const json::Value& service) {
+  return is_controlled_by(service, pass.job) || (label_of(service, labels::kJobName) == pass.name() && label_of(service, labels::kOperator) == pass.traits.controller);
+}
+
 /// Deletes pods, each with its service, by the clean-pod policy ("" : all).
 void delete_pods_and_services(Pass& pass, std::string_view policy) {
   for (const auto* pod : pass.pods) {
@@ -94,7 +99,7 @@ void delete_pods_and_services(Pass& pass, std::string_view policy) {
     if (policy == "Running" && phase != "Running" && phase != "Pending" && !phase.empty()) continue;
     delete_pod(pass.plan, *pod);
     const auto* service = pass.view.find(kinds::kService, name_of(*pod));
-    if (service != nullptr && is_controlled_by(*service, pass.job) && !is_terminating(*service)) {
+    if (service != nullptr && serves(pass, *service) && !is_terminating(*service)) {
       auto action = remove(kinds::kService, *service);
       action.events.push_back({false, "SuccessfulDeleteService", "Deleted service: " + name_of(*service)});
       action.failed_reason = "FailedDeleteService";
@@ -281,7 +286,8 @@ void Pass::restart(const std::string& message) {
 }
 
 void write_counts(Pass& pass, bool selector) {
-  json::Object statuses;
+  // A type that the spec no longer has keeps the last that was said of it.
+  json::Object statuses = json::as_object(json::at(pass.status, "replicaStatuses"));
   for (const auto& replica : pass.replicas) {
     const auto& counts = pass.counts[replica.type];
     json::Object entry;
@@ -362,7 +368,7 @@ json::Value TrainingKind::with_defaults(const json::Value& original) const {
   json::make_object(job, {"spec"});
   read_legacy(job);
   auto& policy = json::make_object(job, {"spec", "runPolicy"});
-  if (json::as_string(json::at(policy, "cleanPodPolicy")).empty()) policy["cleanPodPolicy"] = "None";
+  if (json::at(policy, "cleanPodPolicy").is_null()) policy["cleanPodPolicy"] = "None";
   auto& specs = json::make(job, {"spec", std::string_view(traits_.specs_field)});
   if (specs.is_object()) {
     json::Object folded;
@@ -413,8 +419,9 @@ std::string TrainingKind::check(const json::Value& job) const {
 
 Plan TrainingKind::plan(const json::Value& original, const View& view, const Settings& settings, Time now) const {
   Plan plan;
-  const auto managed_by = json::as_string(json::at(run_policy(original), "managedBy"));
-  if ((!managed_by.empty() && managed_by != "kubeflow.org/training-operator") || is_terminating(original)) return plan;
+  const auto& manager = json::at(run_policy(original), "managedBy");
+  const bool of_another = traits_.heeds_managed_by && manager.is_string() && json::as_string(manager) != "kubeflow.org/training-operator";
+  if (of_another || is_terminating(original)) return plan;
   const auto job = with_defaults(original);
   if (const auto problem = check(job); !problem.empty()) {
     // Nothing will get better until the job is edited, and an edit wakes us.

@@ -43,6 +43,7 @@ struct Traits {
   bool services = true;
   bool selector_in_status = false;
   bool ttl_reports_pod = false;    // TTL deletion is reported with the pod's reasons
+  bool heeds_managed_by = true;    // leaves jobs of another manager alone
 };
 
 /// Counters of one replica type.

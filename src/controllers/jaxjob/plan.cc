@@ -10,7 +10,7 @@ class JAXJob : public TrainingKind {
   JAXJob()
       : TrainingKind({.kind = "JAXJob", .controller = "jaxjob-controller", .specs_field = "jaxReplicaSpecs", .container = "jax",
                       .port_name = "jaxjob-port", .port = 6666, .default_restart = "Never", .types = {"Worker"}, .selector_in_status = true,
-                      .ttl_reports_pod = true}) {}
+                      .ttl_reports_pod = true, .heeds_managed_by = false}) {}
 
  protected:
   [[nodiscard]] bool is_master(const Pass&, const std::string&, int index) const override { return index == 0; }

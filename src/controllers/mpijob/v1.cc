@@ -114,7 +114,7 @@ class MPIJob : public TrainingKind {
   void read_legacy(json::Value& job) const override {
     auto& policy = json::make(job, {"spec", "runPolicy", "cleanPodPolicy"});
     auto& legacy = json::make(job, {"spec", "cleanPodPolicy"});
-    if (json::as_string(policy).empty()) policy = json::as_string(legacy).empty() ? json::Value("None") : legacy;
+    if (policy.is_null()) policy = legacy.is_null() ? json::Value("None") : legacy;
     legacy = policy;
   }
 
@@ -208,8 +208,9 @@ class MPIJob : public TrainingKind {
     if (!ensure(pass.plan, pass.job, pass.view, kinds::kConfigMap, config_map(pass, workers, wanted, asks_for_gpu(*launcher.pod_template)), {"data"})) return false;
     json::Array names;
     for (int i = 0; i < wanted; ++i) names.push_back(json::Value(worker_name(pass.job, i)));
-    LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get", "list", "watch"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}},
-                                               json::Object{{"verbs", exec_verbs(pass.settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
+    json::Object exec{{"verbs", exec_verbs(pass.settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}};
+    if (!names.empty()) exec["resourceNames"] = names;
+    LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get", "list", "watch"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}}, exec}};
     if (!ensure_role(pass.plan, pass.job, pass.view, access)) return false;
     for (const auto* worker : workers) {
       if (index_label(*worker, labels::kReplicaIndex) >= wanted) delete_pod(pass.plan, *worker);

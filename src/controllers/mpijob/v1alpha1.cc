@@ -31,6 +31,7 @@ std::int64_t limit_of(const json::Value& spec, const std::string& resource) {
 
 Allocation allocate(const json::Value& spec) {
   const bool gpus = json::at(spec, "gpus").is_number();
+  if (gpus && json::at(spec, "processingUnits").is_number()) return {0, 0, "gpus and processingUnits cannot both be given"};
   const auto& total = gpus ? json::at(spec, "gpus") : json::at(spec, "processingUnits");
   if (total.is_number()) {
     const auto& per_node_value = gpus ? json::at(spec, "gpusPerNode") : json::at(spec, "processingUnitsPerNode");
@@ -64,9 +65,11 @@ json::Value worker_set(const json::Value& job, const Allocation& allocation, std
   auto& container = array_at(body, {"spec", "containers"})[0];
   container.as_object()["command"] = json::Array{"sleep"};
   container.as_object()["args"] = json::Array{"365d"};
-  if (json::at(job, "spec", "gpus").is_number() || json::at(job, "spec", "processingUnits").is_number()) {
-    json::make_object(container, {"resources", "limits"})[unit_resource(json::at(job, "spec"))] = std::to_string(allocation.units);
-  }
+  // A worker says how many units it has even if they are none; an amount that the template gives stays as it is written.
+  auto& limits = json::make_object(container, {"resources", "limits"});
+  const auto resource = unit_resource(json::at(job, "spec"));
+  const bool by_total = json::at(job, "spec", "gpus").is_number() || json::at(job, "spec", "processingUnits").is_number();
+  if (by_total || !limits.contains(resource)) limits[resource] = std::to_string(allocation.units);
   array_of(container, "volumeMounts").push_back(mount("mpi-job-config", "/etc/mpi"));
   array_at(body, {"spec", "volumes"}).push_back(config_volume(job, {{"kubexec.sh", 0555}}));
   json::make_object(body, {"spec"})["restartPolicy"] = "Always";
@@ -80,10 +83,12 @@ json::Value worker_set(const json::Value& job, const Allocation& allocation, std
   return set;
 }
 
-/// Only nodes with the master role, and their taint tolerated.
+/// Only nodes with the master role, and their taint tolerated: instead of what the template says, which is for workers.
 void pin_to_master(json::Value& body) {
   constexpr std::string_view kMaster = "node-role.kubernetes.io/master";
-  array_at(body, {"spec", "tolerations"}).push_back(json::Object{{"key", kMaster}, {"effect", "NoSchedule"}});
+  auto& pod = json::make_object(body, {"spec"});
+  pod["tolerations"] = json::Array{json::Object{{"key", kMaster}, {"effect", "NoSchedule"}}};
+  pod["affinity"] = json::Object{};
   const json::Object term{{"matchExpressions", json::Array{json::Object{{"key", kMaster}, {"operator", "Exists"}}}}};
   array_at(body, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}).push_back(term);
 }
@@ -134,10 +139,15 @@ bool ensure_access(Plan& plan, const json::Value& job, const View& view, const A
   json::Array names;
   for (int i = 0; i < allocation.workers; ++i) names.push_back(json::Value(worker_name(job, i)));
   const auto account = name_of(job) + "-launcher";
+  if (const auto* found = view.find(kinds::kServiceAccount, account); found != nullptr && !is_controlled_by(*found, job)) {
+    refuse_foreign(plan, account, "ServiceAccount", "MPIJob");
+    return false;
+  }
   ensure_account(plan, job, view, account);
-  LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}, {"resourceNames", names}},
-                                             json::Object{{"verbs", exec_verbs(settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}, {"resourceNames", names}}}};
-  return ensure_role(plan, job, view, access);
+  json::Object get{{"verbs", json::Array{"get"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}};
+  json::Object exec{{"verbs", exec_verbs(settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}};
+  if (!names.empty()) get["resourceNames"] = exec["resourceNames"] = names;
+  return ensure_role(plan, job, view, {account, json::Array{get, exec}});
 }
 
 bool job_ended(const json::Value& launcher) {
@@ -231,10 +241,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     refuse_foreign(plan, launcher_name, "Job", "MPIJob");
     return plan;
   }
-  if (set != nullptr && !is_controlled_by(*set, job)) {
-    refuse_foreign(plan, set_name, "StatefulSet", "MPIJob");
-    return plan;
-  }
+  const bool foreign_set = set != nullptr && !is_controlled_by(*set, job);
+  if (foreign_set) set = nullptr;
   if (suspend(plan, job, launcher, set) || requeue(plan, job, view, launcher, set)) {
     status.as_object().erase("launcherStatus");
     update_status(status, nullptr, set, now);
@@ -247,8 +255,12 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   if (!done) {
     if (!ensure(plan, job, view, kinds::kConfigMap, config_map(job, allocation, slots), {"data"}) || !ensure_access(plan, job, view, allocation, settings)) return plan;
   }
+  if (foreign_set) {
+    refuse_foreign(plan, set_name, "StatefulSet", "MPIJob");
+    return plan;
+  }
   const auto wanted = done ? 0 : allocation.workers;
-  if (set == nullptr && !done) {
+  if (set == nullptr && wanted > 0) {
     plan.actions.push_back(create(kinds::kStatefulSet, worker_set(job, allocation, wanted)));
   } else if (set != nullptr && json::as_int(json::at(*set, "spec", "replicas"), 1) != wanted) {
     plan.actions.push_back(patch(kinds::kStatefulSet, set_name, json::Object{{"spec", json::Object{{"replicas", wanted}}}}));
@@ -258,6 +270,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     plan.actions.push_back(create(kinds::kJob, launcher_job(job, settings)));
   }
   update_status(status, launcher, set, now);
+  const bool moved = !plan.actions.empty() || !json::equal(status, json::at(job, "status"));
+  if (moved) plan.events.push_back({false, "Synced", "MPIJob synced successfully"});
   plan.status = std::move(status);
   return plan;
 }

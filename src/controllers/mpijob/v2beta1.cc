@@ -547,8 +547,8 @@ json::Value with_defaults(const json::Value& original) {
 Plan plan(const json::Value& original, const View& view, const Settings& settings, Time now) {
   Plan plan;
   const auto job = with_defaults(original);
-  const auto manager = json::as_string(json::at(job, "spec", "runPolicy", "managedBy"));
-  if ((!manager.empty() && manager != "kubeflow.org/mpi-operator") || is_terminating(job)) return plan;
+  const auto& manager = json::at(job, "spec", "runPolicy", "managedBy");
+  if ((manager.is_string() && json::as_string(manager) != "kubeflow.org/mpi-operator") || is_terminating(job)) return plan;
   if (const auto verdict = validate(job); !verdict.errors.empty()) {
     plan.events.push_back({true, "ValidationError", cut("Found validation errors: " + verdict.text())});
     return plan;

@@ -70,29 +70,6 @@ class TFJob : public TrainingKind {
     }
   }
 
-  /// Pods that carry the job's labels and have no controller are taken over; those of ours that lost the labels are let go.
-  void before(Pass& pass, bool /*suspended*/) const override {
-    for (const auto* pod : pass.view.all(kinds::kPod)) {
-      const bool fits = label_of(*pod, labels::kJobName) == pass.name() && label_of(*pod, labels::kOperator) == traits_.controller;
-      const bool owned = is_controlled_by(*pod, pass.job);
-      if (fits == owned || is_terminating(*pod)) continue;
-      json::Array owners;
-      bool other = false;
-      for (const auto& owner : json::as_array(json::at(*pod, "metadata", "ownerReferences"))) {
-        other = other || (json::as_bool(json::at(owner, "controller")) && !owned);
-        if (json::as_string(json::at(owner, "uid")) != uid_of(pass.job)) owners.push_back(owner);
-      }
-      if (other) continue;
-      if (fits) owners.push_back(owner_reference(pass.job));
-      pass.plan.actions.push_back(patch(kinds::kPod, name_of(*pod), json::Object{{"metadata", json::Object{{"uid", uid_of(*pod)}, {"ownerReferences", owners}}}}));
-      if (fits) {
-        pass.pods.push_back(pod);
-      } else {
-        std::erase(pass.pods, pod);
-      }
-    }
-  }
-
   void update_status(Pass& pass) const override {
     const bool has_chief = pass.find("Chief") != nullptr || pass.find("Master") != nullptr;
     const bool all_workers = json::as_string(json::at(pass.job, "spec", "successPolicy")) == "AllWorkers";
