@@ -25,6 +25,7 @@
 #include "main/identity.h"
 #include "main/nodes.h"
 #include "net/client.h"
+#include "net/front.h"
 #include "net/server.h"
 #include "store/store.h"
 
@@ -122,7 +123,7 @@ class Cluster {
     listen_options.certificate_pem = identity->server.certificate_pem;
     listen_options.key_pem = identity->server.key_pem;
     listen_options.client_ca_pem = identity->ca.certificate_pem;
-    auto listening = net::listen(loop_, std::move(listen_options), handler());
+    auto listening = net::listen_apart(loop_, std::move(listen_options), handler());
     if (!listening) co_return fail(explain_listen(listening.error()));
     socket_ = std::move(*listening);
     listen_beside();

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/result.h"
+#include "net/urgency.h"
 
 namespace muster::net {
 namespace {
@@ -250,7 +251,10 @@ void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& eac
   const auto spread = std::make_shared<Spread>();
   spread->count = count;
   spread->each = &each;
-  for (int i = 0; i < helpers(); ++i) asio::post(impl_->workers, [spread] { spread->work(); });
+  for (int i = 0; i < helpers(); ++i) asio::post(impl_->workers, [spread] {
+    [[maybe_unused]] static thread_local const bool asked = (run_soon(), true);
+    spread->work();
+  });
   spread->work();
   for (auto done = spread->done.load(std::memory_order_acquire); done < count; done = spread->done.load(std::memory_order_acquire)) {
     spread->done.wait(done, std::memory_order_acquire);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "net/client.h"
+#include "net/front.h"
 #include "net/http.h"
 #include "net/loop.h"
 #include "net/server.h"
@@ -87,11 +88,33 @@ TEST(Digest, IsSha256) {
 
 // ---- Server and client over real sockets ---------------------------------------------------------------------
 
+/// Everything a server does holds for both: on the loop's thread, and with a thread of its own.
+bool apart = false;
+class Sockets : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override { apart = GetParam(); }
+  void TearDown() override { apart = false; }
+};
+Result<std::unique_ptr<Server>> listen_here(Loop& loop, ServerOptions options, Handler handler) {
+  return apart ? listen_apart(loop, std::move(options), std::move(handler)) : listen(loop, std::move(options), std::move(handler));
+}
+class ServerTest : public Sockets {};
+class StreamTest : public Sockets {};
+class TlsTest : public Sockets {};
+class WebSocketTest : public Sockets {};
+class UpgradeTest : public Sockets {};
+std::string thread_of(const testing::TestParamInfo<bool>& info) { return info.param ? "Apart" : "OnTheLoop"; }
+INSTANTIATE_TEST_SUITE_P(, ServerTest, testing::Bool(), thread_of);
+INSTANTIATE_TEST_SUITE_P(, StreamTest, testing::Bool(), thread_of);
+INSTANTIATE_TEST_SUITE_P(, TlsTest, testing::Bool(), thread_of);
+INSTANTIATE_TEST_SUITE_P(, WebSocketTest, testing::Bool(), thread_of);
+INSTANTIATE_TEST_SUITE_P(, UpgradeTest, testing::Bool(), thread_of);
+
 /// A server with a handler on a port of its own, and a client for it.
 struct Fixture {
   explicit Fixture(Handler handler, ServerOptions options = {}, ClientOptions client_options = {}) {
     const bool tls = !options.certificate_pem.empty();
-    auto made = listen(loop, std::move(options), std::move(handler));
+    auto made = listen_here(loop, std::move(options), std::move(handler));
     EXPECT_TRUE(made) << made.error().message;
     server = std::move(*made);
     client_options.url = std::string(tls ? "https" : "http") + "://127.0.0.1:" + std::to_string(server->port());
@@ -170,7 +193,7 @@ void run_with(Loop& loop, std::function<void()> peer) {
   loop.run_until_done([](Loop& l, std::function<void()> p) -> Task<void> { co_await l.run_on_worker(std::move(p)); }(loop, std::move(peer)));
 }
 
-TEST(Server, AnswersManyRequestsOnOneConnection) {
+TEST_P(ServerTest, AnswersManyRequestsOnOneConnection) {
   Fixture f(echo);
   f.run([&]() -> Task<void> {
     std::string peer;
@@ -189,7 +212,7 @@ TEST(Server, AnswersManyRequestsOnOneConnection) {
   });
 }
 
-TEST(Server, AnswersPipelinedRequestsInOrder) {
+TEST_P(ServerTest, AnswersPipelinedRequestsInOrder) {
   Fixture f(echo);
   std::string text;
   run_with(f.loop, [&] {
@@ -203,7 +226,7 @@ TEST(Server, AnswersPipelinedRequestsInOrder) {
   EXPECT_NE(three, std::string::npos);
 }
 
-TEST(Server, RefusesWhatIsTooLargeWithAStatus) {
+TEST_P(ServerTest, RefusesWhatIsTooLargeWithAStatus) {
   ServerOptions options;
   options.body_bytes_max = 1000;
   Fixture f(echo, options);
@@ -221,7 +244,7 @@ TEST(Server, RefusesWhatIsTooLargeWithAStatus) {
   });
 }
 
-TEST(Server, RefusesGarbageAndOversizedHeads) {
+TEST_P(ServerTest, RefusesGarbageAndOversizedHeads) {
   ServerOptions options;
   options.header_bytes_max = 4096;
   Fixture f(echo, options);
@@ -238,7 +261,7 @@ TEST(Server, RefusesGarbageAndOversizedHeads) {
   EXPECT_TRUE(oversized.starts_with("HTTP/1.1 431 ")) << oversized;
 }
 
-TEST(Server, CutsASlowHeadOrBodyWith408) {
+TEST_P(ServerTest, CutsASlowHeadOrBodyWith408) {
   ServerOptions options;
   options.head_timeout = 100ms;
   options.body_timeout = 100ms;
@@ -259,7 +282,7 @@ TEST(Server, CutsASlowHeadOrBodyWith408) {
   EXPECT_EQ(silent, "");
 }
 
-TEST(Server, SendsContinueWhenAsked) {
+TEST_P(ServerTest, SendsContinueWhenAsked) {
   Fixture f(echo);
   std::string first, answer;
   run_with(f.loop, [&] {
@@ -273,7 +296,7 @@ TEST(Server, SendsContinueWhenAsked) {
   EXPECT_TRUE(answer.ends_with("POST /x hi")) << answer;
 }
 
-TEST(Server, HandlerThatThrowsGives500) {
+TEST_P(ServerTest, HandlerThatThrowsGives500) {
   Fixture f([](Request, ResponseWriter&) -> Task<void> {
     throw std::runtime_error("boom");
     co_return;
@@ -285,7 +308,7 @@ TEST(Server, HandlerThatThrowsGives500) {
   });
 }
 
-TEST(Server, CompressesLongAnswersWhenAsked) {
+TEST_P(ServerTest, CompressesLongAnswersWhenAsked) {
   Fixture f([](Request, ResponseWriter& writer) -> Task<void> {
     Response response;
     response.body.assign(300'000, 'a');
@@ -343,7 +366,7 @@ std::string numbers(int count) {
   return text;
 }
 
-TEST(Stream, ArrivesWholeAndTheConnectionIsKept) {
+TEST_P(StreamTest, ArrivesWholeAndTheConnectionIsKept) {
   Fixture f(counter(1000));
   f.run([&]() -> Task<void> {
     auto stream = co_await f.client->stream(get("/"));
@@ -383,10 +406,10 @@ Handler waits_for_close(Loop& loop, Gone& gone) {
   };
 }
 
-TEST(Stream, HandlerIsToldWhenTheClientGoes) {
+TEST_P(StreamTest, HandlerIsToldWhenTheClientGoes) {
   Loop loop;
   Gone gone;
-  auto server = listen(loop, ServerOptions{}, waits_for_close(loop, gone));
+  auto server = listen_here(loop, ServerOptions{}, waits_for_close(loop, gone));
   ASSERT_TRUE(server);
   ClientOptions options;
   options.url = "http://127.0.0.1:" + std::to_string((*server)->port());
@@ -406,12 +429,12 @@ TEST(Stream, HandlerIsToldWhenTheClientGoes) {
   EXPECT_TRUE(gone.write_failed);
 }
 
-TEST(Stream, SlowConsumerIsCut) {
+TEST_P(StreamTest, SlowConsumerIsCut) {
   ServerOptions options;
   options.write_timeout = 200ms;
   bool failed = false;
   Loop loop;
-  auto server = listen(loop, options, [&failed](Request, ResponseWriter& writer) -> Task<void> {
+  auto server = listen_here(loop, options, [&failed](Request, ResponseWriter& writer) -> Task<void> {
     Response head;
     auto ok = co_await writer.start(std::move(head));
     const auto chunk = std::make_shared<const std::string>(1 << 20, 'x');
@@ -428,7 +451,7 @@ TEST(Stream, SlowConsumerIsCut) {
   EXPECT_TRUE(failed);
 }
 
-TEST(Stream, UnfinishedStreamIsSeenAsCut) {
+TEST_P(StreamTest, UnfinishedStreamIsSeenAsCut) {
   Fixture f([](Request, ResponseWriter& writer) -> Task<void> {
     Response head;
     auto ok = co_await writer.start(std::move(head));
@@ -443,10 +466,10 @@ TEST(Stream, UnfinishedStreamIsSeenAsCut) {
   });
 }
 
-TEST(Server, StopEndsStreams) {
+TEST_P(ServerTest, StopEndsStreams) {
   Loop loop;
   Gone gone;
-  auto server = listen(loop, ServerOptions{}, waits_for_close(loop, gone));
+  auto server = listen_here(loop, ServerOptions{}, waits_for_close(loop, gone));
   ASSERT_TRUE(server);
   ClientOptions options;
   options.url = "http://127.0.0.1:" + std::to_string((*server)->port());
@@ -498,7 +521,7 @@ Task<void> whoami(Request request, ResponseWriter& writer) {
   (void)sent;
 }
 
-TEST(Tls, ClientCertificateNamesTheUser) {
+TEST_P(TlsTest, ClientCertificateNamesTheUser) {
   const Pki pki;
   struct Case {
     const char* name;
@@ -522,7 +545,7 @@ TEST(Tls, ClientCertificateNamesTheUser) {
   }
 }
 
-TEST(Tls, ServerMustBeWhoItClaims) {
+TEST_P(TlsTest, ServerMustBeWhoItClaims) {
   const Pki pki;
   struct Case {
     const char* name;
@@ -546,7 +569,7 @@ TEST(Tls, ServerMustBeWhoItClaims) {
   }
 }
 
-TEST(Tls, StreamsToo) {
+TEST_P(TlsTest, StreamsToo) {
   const Pki pki;
   ClientOptions options;
   options.ca_pem = pki.ca.certificate_pem;
@@ -614,12 +637,12 @@ Task<void> talk(Client& client) {
   if (!refused) EXPECT_EQ(refused.error().code, Code::kForbidden) << refused.error().message;
 }
 
-TEST(WebSocket, EchoesOverPlainSockets) {
+TEST_P(WebSocketTest, EchoesOverPlainSockets) {
   Fixture f(ws_echo);
   f.run([&]() -> Task<void> { co_await talk(*f.client); });
 }
 
-TEST(WebSocket, EchoesOverTls) {
+TEST_P(WebSocketTest, EchoesOverTls) {
   const Pki pki;
   ClientOptions options;
   options.ca_pem = pki.ca.certificate_pem;
@@ -633,7 +656,7 @@ TEST(WebSocket, EchoesInProcess) {
   loop.run_until_done([](Client& c) -> Task<void> { co_await talk(c); }(*client));
 }
 
-TEST(Upgrade, GivesRawBytes) {
+TEST_P(UpgradeTest, GivesRawBytes) {
   Fixture f([](Request, ResponseWriter& writer) -> Task<void> {
     Headers headers;
     headers.set("Upgrade", "SPDY/3.1");
