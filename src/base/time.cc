@@ -50,7 +50,21 @@ Civil civil_of(Time time) {
 
 std::string format_time(Time time) {
   const Civil c = civil_of(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", c.year, c.month, c.day, c.hour, c.minute, c.second);
+  if (c.year < 0 || c.year > 9999) return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", c.year, c.month, c.day, c.hour, c.minute, c.second);
+  // By hand: every write of an object makes several of these.
+  std::string text = "0000-00-00T00:00:00Z";
+  const auto put = [&text](std::size_t at, auto value) {
+    text[at] = static_cast<char>('0' + value / 10 % 10);
+    text[at + 1] = static_cast<char>('0' + value % 10);
+  };
+  put(0, c.year / 100);
+  put(2, c.year % 100);
+  put(5, c.month);
+  put(8, c.day);
+  put(11, c.hour);
+  put(14, c.minute);
+  put(17, c.second);
+  return text;
 }
 
 std::string format_micro_time(Time time) {

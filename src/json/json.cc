@@ -272,11 +272,27 @@ std::string dump_pretty(const Value& value) {
   return out;
 }
 
-const Value& at(const Value& value, std::string_view key) {
-  if (const Object* object = value.if_object()) {
-    if (const Value* member = object->if_contains(key)) return *member;
+namespace {
+
+/// Larger objects have an index of their own.
+constexpr std::size_t kFewMembers = 18;
+
+/// Most members differ from `key` in their length or first letter; only the rest are worth a call.
+const Value* find_among_few(const Object& object, std::string_view key) {
+  for (const auto& member : object) {
+    const auto name = member.key();
+    if (name.size() == key.size() && name.front() == key.front() && std::memcmp(name.data(), key.data(), key.size()) == 0) return &member.value();
   }
-  return null_value();
+  return nullptr;
+}
+
+}  // namespace
+
+const Value& at(const Value& value, std::string_view key) {
+  const Object* object = value.if_object();
+  if (object == nullptr) return null_value();
+  const Value* member = key.empty() || object->size() > kFewMembers ? object->if_contains(key) : find_among_few(*object, key);
+  return member == nullptr ? null_value() : *member;
 }
 
 Value& make(Value& value, std::initializer_list<std::string_view> path) {

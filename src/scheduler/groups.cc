@@ -60,12 +60,14 @@ bool Groups::pod_seen(const engine::Pod& pod, const json::Value& object) {
 }
 
 void Groups::tally(const Member& member, int sign) {
-  if (!member.live || member.group.empty()) return;
+  if (member.group.empty()) return;
   const auto found = groups_.find(member.group);
   if (found == groups_.end()) return;
   const auto add = [sign](auto& counts, const auto& what) {
     if ((counts[what] += sign) <= 0) counts.erase(what);
   };
+  add(found->second.phases, member.phase);
+  if (!member.live) return;
   add(found->second.priorities, member.priority);
   add(found->second.policies, member.policy);
   add(found->second.schedulers, member.scheduler);
@@ -261,16 +263,13 @@ void Groups::write(const std::string& key) {
   }
 }
 
-GroupCounts Groups::count(const Group& group) const {
+GroupCounts Groups::count(const Group& group) {
   GroupCounts counts;
-  for (const std::string& pod : group.members) {
-    const auto member = members_.find(pod);
-    if (member == members_.end()) continue;
-    const std::string& phase = member->second.phase;
-    if (phase == "Running") ++counts.running;
-    else if (phase == "Succeeded") ++counts.succeeded;
-    else if (phase == "Failed") ++counts.failed;
-    else ++counts.pending;
+  for (const auto& [phase, members] : group.phases) {
+    if (phase == "Running") counts.running += members;
+    else if (phase == "Succeeded") counts.succeeded += members;
+    else if (phase == "Failed") counts.failed += members;
+    else counts.pending += members;
   }
   return counts;
 }

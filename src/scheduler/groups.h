@@ -70,6 +70,7 @@ class Groups {
     client::Resource resource;
     client::ObjectPtr object;         // null: only pods of it are known
     std::set<std::string> members;
+    std::map<std::string, int> phases;  // of all members, with how many are in each
     // What live members say, with how many say it.
     std::map<std::int32_t, int> priorities;
     std::map<std::string, int> policies, schedulers;
@@ -86,7 +87,7 @@ class Groups {
   Task<void> write_native(std::string key);
   Task<void> write_t9k(std::string key);
   Task<void> write_queue(std::string name, engine::ResourceList allocated);
-  [[nodiscard]] GroupCounts count(const Group& group) const;
+  [[nodiscard]] static GroupCounts count(const Group& group);
   [[nodiscard]] std::int32_t member_priority(const Group& group) const;
   [[nodiscard]] static std::string disagreement(const Group& group);
   void tally(const Member& member, int sign);

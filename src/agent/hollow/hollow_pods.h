@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 
 #include "agent/context.h"
 
@@ -41,8 +42,8 @@ class HollowPods {
   Task<void> write_one(std::string uid);
 
   Context& context_;
-  std::map<std::string, Hollow> pods_;  // by uid
-  std::deque<std::string> queue_;       // uids whose status must be written; each at most once
+  std::unordered_map<std::string, Hollow> pods_;  // by uid
+  std::deque<std::string> queue_;  // uids whose status must be written; each at most once
   std::multimap<std::int64_t, std::string> due_;  // time -> uid
   std::unique_ptr<Timer> timer_;
   std::int64_t timer_at_ = 0;
