@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "json/json.h"
@@ -94,10 +95,11 @@ Task<void> create_all(Load& load, int total, std::string path, std::string (*bod
 
 /// The value of the first member called `key` in a line of JSON that a server wrote.
 std::string_view member(std::string_view line, std::string_view key) {
-  const auto at = line.find(key);
-  if (at == std::string_view::npos) return {};
-  const auto start = at + key.size();
-  return line.substr(start, line.find('"', start) - start);
+  // memmem: find() stops at every quotation mark, and what the load spends the cluster lacks.
+  const auto* at = static_cast<const char*>(::memmem(line.data(), line.size(), key.data(), key.size()));
+  if (at == nullptr) return {};
+  const std::string_view rest = line.substr(static_cast<std::size_t>(at - line.data()) + key.size());
+  return rest.substr(0, rest.find('"'));
 }
 
 void saw(Load& load, std::string_view line, Duration now) {

@@ -235,7 +235,6 @@ Task<Result<StoredPtr>> Image::write(Collection& collection, std::string key, js
   stored->revision = store_.next_revision();
   json::make(object, {"metadata", "resourceVersion"}) = std::to_string(stored->revision);
   order_members(object);
-  stored->bytes = std::make_shared<const std::string>(kube::object_text(object));
   stored->object = std::move(object);
 
   auto change = std::make_shared<Change>();
@@ -251,7 +250,9 @@ Task<Result<StoredPtr>> Image::write(Collection& collection, std::string key, js
   const auto outcome = std::make_shared<Outcome>();
   outcome->signal = env_.make_signal();
   ++writes_in_flight_;
-  store_.write("/" + collection.storage() + "/" + stored->key, stored->bytes, deleted, [this, &collection, change, outcome](Result<void> result) {
+  // Nobody else knows the object until it is durable: so long its text is the store's to make.
+  const auto make_text = [stored] { return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object)); };
+  store_.write("/" + collection.storage() + "/" + stored->key, make_text, deleted, [this, &collection, change, outcome](Result<void> result) {
     --writes_in_flight_;
     if (result) {
       revision_ = change->revision;

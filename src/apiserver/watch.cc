@@ -310,7 +310,9 @@ class Watch final : public Fanout::Target {
     for (const Change::Line& line : change.lines) {
       if (line.type == type[0] && line.partial == partial && line.resource == call_.resource) return line.bytes;
     }
-    change.lines.push_back({type[0], partial, call_.resource, std::make_shared<const std::string>(line_of(type, object_text(*change.after)))});
+    const Bytes whole = partial ? nullptr : served_bytes(*call_.resource, *change.after);
+    std::string text = whole ? line_of(type, *whole) : line_of(type, object_text(*change.after));
+    change.lines.push_back({type[0], partial, call_.resource, std::make_shared<const std::string>(std::move(text))});
     return change.lines.back().bytes;
   }
 

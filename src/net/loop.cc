@@ -4,7 +4,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -13,12 +12,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <algorithm>
 #include <list>
-#include <thread>
 
 #include "base/result.h"
-#include "net/urgency.h"
+#include "net/helpers.h"
 
 namespace muster::net {
 namespace {
@@ -26,12 +23,6 @@ namespace {
 namespace asio = boost::asio;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr int kWorkers = 3;
-
-/// As many as there are further cores.
-int helpers() {
-  static const int count = std::clamp(static_cast<int>(std::thread::hardware_concurrency()) - 1, 0, kWorkers);
-  return count;
-}
 
 void abort_on_exception(const std::exception_ptr& error) {
   if (!error) return;
@@ -154,6 +145,7 @@ struct Loop::Impl {
   asio::io_context context;
   asio::posix::stream_descriptor stop_event;
   asio::thread_pool workers;
+  Helpers helpers;
   // Numbers are drawn from the kernel a block at a time.
   std::uint64_t random_block[32] = {};
   std::size_t random_left = 0;
@@ -224,42 +216,7 @@ void Loop::spawn(Task<void> task) {
   asio::post(impl_->context, [this, task = std::move(task)]() mutable { asio::co_spawn(impl_->context, std::move(task), abort_on_exception); });
 }
 
-namespace {
-
-/// One spread(): calls are claimed a few at a time, so whoever is late finds nothing left and nobody waits for it.
-struct Spread {
-  static constexpr std::size_t kClaim = 8;
-  std::size_t count = 0;
-  const std::function<void(std::size_t)>* each = nullptr;  // good as long as a call can be claimed
-  std::atomic<std::size_t> next = 0, done = 0;
-
-  void work() {
-    while (true) {
-      const std::size_t from = next.fetch_add(kClaim, std::memory_order_relaxed);
-      if (from >= count) return;
-      const std::size_t upto = std::min(count, from + kClaim);
-      for (std::size_t i = from; i < upto; ++i) (*each)(i);
-      done.fetch_add(upto - from, std::memory_order_release);
-      done.notify_one();
-    }
-  }
-};
-
-}  // namespace
-
-void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& each) {
-  const auto spread = std::make_shared<Spread>();
-  spread->count = count;
-  spread->each = &each;
-  for (int i = 0; i < helpers(); ++i) asio::post(impl_->workers, [spread] {
-    [[maybe_unused]] static thread_local const bool asked = (run_soon(), true);
-    spread->work();
-  });
-  spread->work();
-  for (auto done = spread->done.load(std::memory_order_acquire); done < count; done = spread->done.load(std::memory_order_acquire)) {
-    spread->done.wait(done, std::memory_order_acquire);
-  }
-}
+void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& each) { impl_->helpers.spread(count, each); }
 
 Task<void> Loop::sleep(Duration delay) {
   asio::steady_timer timer(impl_->context);

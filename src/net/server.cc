@@ -7,6 +7,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -80,6 +81,15 @@ Response status_response(int code, std::string_view reason, std::string_view mes
 
 /// A header value must not be able to start another header.
 bool is_header_safe(std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos; }
+
+/// What stands before a chunk: its size.
+std::string chunk_head(std::size_t bytes) {
+  char text[20];
+  char* end = std::to_chars(text, text + sizeof text - 2, bytes, 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  return std::string(text, end);
+}
 
 using RequestParser = http::request_parser<http::string_body>;
 
@@ -435,8 +445,9 @@ Task<Result<void>> Connection::write(std::shared_ptr<const std::string> chunk) {
   MUSTER_CHECK(answer_ == Answer::kStreaming, "write() without start()");
   if (closed_) co_return fail(Code::kUnavailable, "write to client: it has gone");
   if (chunk->empty() || head_only_) co_return Result<void>{};
-  const auto size = fmt::format("{:x}\r\n", chunk->size());
+  const std::string size = chunk_head(chunk->size());
   std::vector<asio::const_buffer> buffers;
+  buffers.reserve(3);
   if (!http10_) buffers.push_back(asio::buffer(size));
   buffers.push_back(asio::buffer(*chunk));
   if (!http10_) buffers.push_back(asio::buffer("\r\n", 2));
@@ -448,8 +459,9 @@ ResponseWriter::Now Connection::write_now(std::shared_ptr<const std::string> chu
   MUSTER_CHECK(answer_ == Answer::kStreaming, "write_now() without start()");
   if (closed_ || phase_ != Phase::kHandler || !unsent_.empty()) return Now::kBusy;
   if (chunk->empty() || head_only_) return Now::kSent;
-  const auto size = fmt::format("{:x}\r\n", chunk->size());
+  const std::string size = chunk_head(chunk->size());
   std::vector<asio::const_buffer> buffers;
+  buffers.reserve(3);
   if (!http10_) buffers.push_back(asio::buffer(size));
   buffers.push_back(asio::buffer(*chunk));
   if (!http10_) buffers.emplace_back("\r\n", 2);

@@ -44,7 +44,8 @@ INSERT OR IGNORE INTO meta VALUES('open', 0);
 
 struct Write {
   std::string key;
-  Bytes value;
+  Store::MakeValue make;
+  Bytes value;  // what it made
   Revision revision = 0;
   bool deleted = false;
   bool refused = false;  // the queue was full; answered in its turn
@@ -239,6 +240,12 @@ void compact_some(Core& core, std::int64_t target) {
   core.compacted_on_disk = upto;
 }
 
+void make_value(Write& write) {
+  if (write.refused) return;
+  write.value = std::exchange(write.make, nullptr)();
+  MUSTER_CHECK(write.value != nullptr, "a write without a value");
+}
+
 void write_all(const std::shared_ptr<Core>& core) {
   while (true) {
     std::vector<Write> batch;
@@ -257,6 +264,7 @@ void write_all(const std::shared_ptr<Core>& core) {
     }
     if (!batch.empty()) {
       if (!core->failure) {
+        for (Write& write : batch) make_value(write);
         const std::lock_guard guard(core->sql);
         const auto done = core->writer.commit(batch, core->compacted_on_disk);
         if (!done) note_failure(*core, done.error());
@@ -288,8 +296,7 @@ class SqliteStore final : public Store {
   [[nodiscard]] Revision compacted() const override { return core_->compacted; }
   [[nodiscard]] Revision next_revision() const override { return core_->next; }
 
-  Revision write(std::string key, Bytes value, bool deleted, std::function<void(Result<void>)> done) override {
-    MUSTER_CHECK(value != nullptr, "a write without a value");
+  Revision write(std::string key, MakeValue make, bool deleted, std::function<void(Result<void>)> done) override {
     auto& core = *core_;
     Write write;
     write.revision = core.next;
@@ -304,7 +311,7 @@ class SqliteStore final : public Store {
     write.refused = core.outstanding >= kQueueMax;
     if (!write.refused) {
       write.key = std::move(key);
-      write.value = std::move(value);
+      write.make = std::move(make);
       write.deleted = deleted;
     }
     ++core.outstanding;

@@ -48,7 +48,13 @@ class Store {
   /// Queues one write under next_revision() and returns that revision. `done` runs on the loop once it is durable
   /// (or has failed: disk full, I/O error; then every later write fails too and the store must be reopened).
   /// Callbacks run in revision order.
-  virtual Revision write(std::string key, Bytes value, bool deleted, std::function<void(Result<void>)> done) = 0;
+  Revision write(std::string key, Bytes value, bool deleted, std::function<void(Result<void>)> done) {
+    return write(std::move(key), MakeValue([value = std::move(value)] { return value; }), deleted, std::move(done));
+  }
+  /// The same with a value that is made on the writer's thread, which has time where the loop has none. Called once, or never when
+  /// the write fails.
+  using MakeValue = std::function<Bytes()>;
+  virtual Revision write(std::string key, MakeValue make, bool deleted, std::function<void(Result<void>)> done) = 0;
 
   /// All live records in key order, for building the in-memory image at start.
   virtual Result<void> load(const std::function<void(Record)>& each) = 0;
