@@ -243,6 +243,8 @@ func (w *world) apply(o op) error {
 			if m.running {
 				m.running, m.succeeded = false, true
 				m.pod.Status.Phase = v1.PodSucceeded
+			}
+			if m.succeeded {
 				kept = append(kept, m)
 			}
 		}
