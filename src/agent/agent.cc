@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
 #include "agent/dns.h"
+#include "agent/files.h"
 #include "agent/hollow/hollow_pods.h"
 #include "agent/node_keeper.h"
 #include "agent/pod_metrics.h"
@@ -78,10 +77,7 @@ class AgentImpl final : public Agent {
       return events_of(node);
     };
     context_.resolv_conf = [this](const json::Value& pod) {
-      std::ifstream file("/etc/resolv.conf");
-      std::stringstream text;
-      text << file.rdbuf();
-      return resolv_conf(pod, dns_ ? runtime_->gateway() : "", text.str());
+      return resolv_conf(pod, dns_ ? runtime_->gateway() : "", read_file("/etc/resolv.conf"));
     };
     const auto find = [this](const std::string& uid) { return find_worker(uid); };
     streams_ = make_stream_server(context_, find);
@@ -129,6 +125,7 @@ class AgentImpl final : public Agent {
     workers_.clear();
     for (const auto& [uid, worker] : workers) worker->detach();
     context_.start_slots.close();
+    context_.status_slots.close();
     if (remove_pods && !options_.hollow) {
       for (const auto& [uid, worker] : workers) (void)co_await runtime_->remove_sandbox(uid);
     }

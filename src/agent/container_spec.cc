@@ -5,10 +5,8 @@
 #include <pwd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "agent/files.h"
 #include "agent/log_reader.h"
 #include "agent/names.h"
 #include "base/quantity.h"
@@ -18,7 +16,6 @@
 namespace muster::agent {
 namespace {
 
-namespace fs = std::filesystem;
 using json::at;
 using json::text;
 
@@ -204,9 +201,7 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.log_path = log_path(places.disk, config.name, attempt);
   config.termination_message_path = text(at(container, "terminationMessagePath"));
   config.termination_message_file = termination_file(places, config.name);
-  std::ofstream(config.termination_message_file).flush();
-  std::error_code error;
-  fs::permissions(config.termination_message_file, fs::perms(0666), error);
+  (void)write_file(config.termination_message_file, "", 0666);
   config.stdin_open = json::as_bool(at(container, "stdin"));
   config.stdin_once = json::as_bool(at(container, "stdinOnce"));
   config.tty = json::as_bool(at(container, "tty"));
@@ -237,10 +232,7 @@ std::string termination_message(const json::Value& container,
                                 const std::string& name,
                                 const std::string& log_file,
                                 int exit_code) {
-  std::ifstream file(termination_file(places, name), std::ios::binary);
-  std::string message(4096, '\0');
-  file.read(message.data(), static_cast<std::streamsize>(message.size()));
-  message.resize(static_cast<std::size_t>(file.gcount()));
+  auto message = read_file(termination_file(places, name), 4096);
   if (!message.empty() || exit_code == 0 ||
       json::as_string(at(container, "terminationMessagePolicy")) != "FallbackToLogsOnError")
     return message;

@@ -11,7 +11,7 @@
 #include "agent/devices.h"
 #include "agent/images.h"
 #include "agent/runtime.h"
-#include "agent/start_slots.h"
+#include "agent/slots.h"
 #include "client/client.h"
 #include "client/events.h"
 #include "client/informer.h"
@@ -37,8 +37,12 @@ struct Context {
   std::function<client::EventRecorder&(const std::string& node)> events_of;
   /// Pods that are on their way to their first published status; events wait for them.
   int starting = 0;
-  /// Enough that processors do not wait for the disk or for each other.
-  StartSlots start_slots{loop, 4 * static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  /// Pods being started. A start is work for processors: more at once would make none sooner, and
+  /// would make sandboxes for all where those of pods that end meanwhile can be used again.
+  Slots start_slots{loop, 4 * static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))};
+  /// Status writes under way. What else happens to a pod while its write waits goes with it: in a
+  /// burst a short pod is written once, as Succeeded, and not for each thing that happened to it.
+  Slots status_slots{loop, 16};
   std::function<std::string(const json::Value& pod)> resolv_conf;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "agent/container_spec.h"
+#include "agent/files.h"
 #include "agent/log_files.h"
 #include "agent/log_reader.h"
 #include "agent/process/messages.h"
@@ -22,9 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 using json::at;
 
-/// The highest attempt that has a log file; -1: none.
-int last_attempt(const std::string& pod_directory, const std::string& container) {
-  int last = -1;
+/// The highest attempt that is known or has a log file; -1: none. One that wrote nothing has none.
+int last_attempt(const std::string& pod_directory,
+                 const std::string& container,
+                 const ContainerRecord* record) {
+  int last = record != nullptr && record->current ? record->current->attempt : -1;
   std::error_code error;
   const auto start = container + "_";  // no container's name has one of these
   for (fs::directory_iterator item(pod_directory, error), end; !error && item != end;
@@ -89,6 +92,12 @@ process::Fd open_log(const std::string& path, std::int64_t tail_lines) {
   return file;
 }
 
+/// One who follows needs a file to watch, though nothing was written yet.
+void make_log(const std::string& path) {
+  if (make_directory(path.substr(0, path.rfind('/'))))
+    const process::Fd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+}
+
 /// Still running as far as the agent knows?
 bool runs(const std::shared_ptr<PodWorker>& worker, const std::string& container, int attempt) {
   if (!worker) return false;
@@ -106,13 +115,13 @@ Task<void> serve_log(Context& context,
   const auto container = container_of(pod, target);
   const auto directory = fmt::format("{}/pods/{}", context.directory, kube::uid_of(pod));
   const auto name = std::string(kube::name_of(pod));
-  int attempt = last_attempt(directory, container);
+  const auto* known = worker ? worker->find_container(container) : nullptr;
+  int attempt = last_attempt(directory, container, known);
   if (net::on(target, "previous")) --attempt;
   if (attempt < 0) {
     Error error;
     error.code = Code::kBadRequest;
-    const auto* record = worker ? worker->find_container(container) : nullptr;
-    const auto why = record != nullptr && !record->waiting_reason.empty() ? record->waiting_reason
+    const auto why = known != nullptr && !known->waiting_reason.empty()   ? known->waiting_reason
                      : initialized(worker ? worker->state() : PodState{}) ? "ContainerCreating"
                                                                           : "PodInitializing";
     error.message =
@@ -126,13 +135,14 @@ Task<void> serve_log(Context& context,
   }
   const auto path = log_path(directory, container, attempt);
   const auto options = log_options(target, context.loop.now());
+  const bool follow = net::on(target, "follow");
+  if (follow && runs(worker, container, attempt)) make_log(path);
   process::Fd file = open_log(path, options.tail_lines);
 
   net::Response head;
   head.headers.set("Content-Type", "text/plain");
   const auto began = co_await writer.start(std::move(head));
   if (!began) co_return;
-  const bool follow = net::on(target, "follow");
   const auto watch =
       follow ? watch_directory(context.loop, fs::path(path).parent_path().string()) : nullptr;
   if (watch) writer.on_close([watch] { watch->close(); });

@@ -2,8 +2,8 @@
 #include <fmt/core.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "agent/files.h"
 #include "agent/names.h"
 #include "agent/pod_worker.h"
 #include "base/log.h"
@@ -64,12 +64,8 @@ Task<Result<void>> PodWorker::make_sandbox() {
     (void)co_await context_.runtime.remove_sandbox(uid_);
     sandbox_known_ = false;
   }
-  std::error_code error;
-  for (const auto* place : {&places_.disk, &places_.run}) {
-    fs::create_directories(*place, error);
-    if (error)
-      co_return fail(Code::kInternal, fmt::format("make \"{}\": {}", *place, error.message()));
-  }
+  const auto place = make_directory(places_.run);
+  if (!place) co_return place;
   const auto volumes = co_await refresh_volumes();
   if (!volumes) {
     record_event(nullptr, "Warning", "FailedMount", volumes.error().message);
@@ -77,8 +73,8 @@ Task<Result<void>> PodWorker::make_sandbox() {
   }
   auto config = sandbox_config(*pod_, places_);
   config.memory_volumes = volumes_.memory;
-  std::ofstream(config.hosts_file) << "127.0.0.1\tlocalhost\n";
-  std::ofstream(config.resolv_conf_file) << context_.resolv_conf(*pod_);
+  (void)write_file(config.hosts_file, "127.0.0.1\tlocalhost\n");
+  (void)write_file(config.resolv_conf_file, context_.resolv_conf(*pod_));
   sandbox_known_ = true;
   const auto made = co_await context_.runtime.run_sandbox(std::move(config));
   if (!made) {
@@ -99,7 +95,7 @@ Task<Result<void>> PodWorker::make_sandbox() {
 
 /// In place: the file is mounted into containers that may run already.
 void PodWorker::write_names() {
-  std::ofstream(places_.run + "/hosts") << hosts_file(*pod_, state_.pod_ip);
+  (void)write_file(places_.run + "/hosts", hosts_file(*pod_, state_.pod_ip));
 }
 
 void PodWorker::open_host_ports() {

@@ -419,6 +419,8 @@ void PodWorker::publish() {
 Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
   int failures = 0;
   while (changed_ && !gone_ && !detached_) {
+    auto slot = co_await context_.status_slots.take();
+    if (gone_ || detached_) break;
     changed_ = false;
     auto status = pod_status(*pod_, state_, published_, "process", context_.loop.now());
     auto patch = status_patch(*pod_, published_, status);
@@ -431,6 +433,7 @@ Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
                                                         "status",
                                                         client::PatchType::kStrategic,
                                                         std::move(patch));
+    slot.release();
     if (written) {
       published_ = std::move(status);
       failures = 0;

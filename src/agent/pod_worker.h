@@ -126,7 +126,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   json::Value published_;  // the status as last written (or read)
   bool patching_ = false;
   bool starting_ = false;  // counted in context_.starting
-  StartSlots::Slot start_slot_;
+  Slots::Slot start_slot_;
   bool changed_ = false;  // since the status was last computed
   std::unique_ptr<Signal> wake_;
   std::unique_ptr<Signal> patched_;

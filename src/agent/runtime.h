@@ -66,7 +66,7 @@ struct SandboxConfig {
   std::string id;  // the pod's uid
   std::string pod_namespace;
   std::string pod_name;
-  std::string directory;      // the pod's own, on disk; exists
+  std::string directory;      // the pod's own, on disk; made when something is to be put there
   std::string run_directory;  // the same for small files, in memory where possible; exists
   std::string hostname;
   std::string hosts_file;        // shown as /etc/hosts; rewritten in place later

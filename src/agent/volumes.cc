@@ -4,11 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
+#include "agent/files.h"
 #include "base/quantity.h"
 #include "base/strings.h"
 
@@ -178,10 +181,8 @@ Result<Volume> prepare_one(const json::Value& volume,
   }
   const auto& empty = at(volume, "emptyDir");
   if (empty.is_null()) out.path = fmt::format("{}/volumes/{}", inputs.run_directory, name);
-  std::error_code error;
-  fs::create_directories(out.path, error);
-  if (error)
-    return fail(Code::kInternal, fmt::format("make \"{}\": {}", out.path, error.message()));
+  const auto made = make_directory(out.path);
+  if (!made) return fail(made.error());
   if (!empty.is_null()) {
     chmod(out.path.c_str(), 0777);
     give_to_group(out.path, inputs.group, 02777);
@@ -238,64 +239,80 @@ Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& v
   return std::optional(std::move(files));
 }
 
-Result<void> write_files(const std::string& directory,
-                         const std::vector<VolumeFile>& files,
-                         std::int64_t group) {
-  std::error_code error;
-  bool same = fs::exists(directory + "/..data", error);
+namespace {
+
+/// The files of `directory` are exactly these already.
+bool holds_files(const std::string& directory, const std::vector<VolumeFile>& files) {
   std::set<std::string> wanted;
   for (const auto& file : files) {
     wanted.insert(file.path);
-    if (!same) continue;
-    std::ifstream old(directory + "/..data/" + file.path);
-    std::stringstream content;
-    content << old.rdbuf();
-    same = old.good() && content.str() == file.content;
+    if (read_file(directory + "/..data/" + file.path) != file.content) return false;
   }
   std::size_t present = 0;
+  std::error_code error;
   for (fs::recursive_directory_iterator item(directory + "/..data/", error), end;
        !error && item != end;
        item.increment(error)) {
     if (item->is_regular_file(error)) ++present;
   }
-  if (same && present == wanted.size()) return {};
+  return present == wanted.size();
+}
 
-  const auto old_generation = fs::read_symlink(directory + "/..data", error).string();
-  static int counter = 0;
-  const auto generation = fmt::format("..{}_{}", getpid(), ++counter);
-  const auto base = directory + "/" + generation;
-  fs::create_directories(base, error);
-  for (const auto& file : files) {
-    const auto path = base + "/" + file.path;
-    fs::create_directories(fs::path(path).parent_path(), error);
-    std::ofstream out(path, std::ios::binary);
-    out << file.content;
-    out.close();
-    if (!out)
-      return fail(Code::kInternal, fmt::format("write \"{}\" failed; is the disk full?", path));
-    const auto mode = static_cast<mode_t>(file.mode & 07777);
-    chmod(path.c_str(), mode);
-    give_to_group(path, group, mode | 0440);
+Result<void> write_one(const std::string& path, const VolumeFile& file, std::int64_t group) {
+  if (file.path.find('/') != std::string::npos) {
+    const auto made = make_directory(path.substr(0, path.rfind('/')));
+    if (!made) return made;
   }
-  fs::remove(directory + "/..data_tmp", error);
-  fs::create_directory_symlink(generation, directory + "/..data_tmp", error);
-  if (!error) fs::rename(directory + "/..data_tmp", directory + "/..data", error);
-  if (error)
-    return fail(Code::kInternal,
-                fmt::format("replace \"{}/..data\": {}", directory, error.message()));
+  const auto mode = static_cast<mode_t>(file.mode & 07777);
+  auto written = write_file(path, file.content, mode);
+  if (written) give_to_group(path, group, mode | 0440);
+  return written;
+}
 
-  std::set<std::string> tops;
-  for (const auto& path : wanted) tops.insert(path.substr(0, path.find('/')));
-  for (const auto& top : tops) {
-    if (!fs::is_symlink(directory + "/" + top, error))
-      fs::create_symlink("..data/" + top, directory + "/" + top, error);
-  }
+/// Removes what `directory` shows beyond `tops`.
+void remove_others(const std::string& directory, const std::set<std::string>& tops) {
+  std::error_code error;
   for (fs::directory_iterator item(directory, error), end; !error && item != end;
        item.increment(error)) {
     const auto name = item->path().filename().string();
     if (!name.starts_with("..") && !tops.contains(name)) unlink(item->path().c_str());
   }
-  if (!old_generation.empty()) fs::remove_all(directory + "/" + old_generation, error);
+}
+
+}  // namespace
+
+Result<void> write_files(const std::string& directory,
+                         const std::vector<VolumeFile>& files,
+                         std::int64_t group) {
+  const auto data = directory + "/..data";
+  char old_generation[256] = {};
+  const bool fresh = readlink(data.c_str(), old_generation, sizeof old_generation - 1) <= 0;
+  if (!fresh && holds_files(directory, files)) return {};
+
+  static std::atomic<int> counter = 0;
+  const auto generation = fmt::format("..{}_{}", getpid(), ++counter);
+  const auto base = directory + "/" + generation;
+  mkdir(base.c_str(), 0755);
+  std::set<std::string> tops;
+  for (const auto& file : files) {
+    const auto written = write_one(base + "/" + file.path, file, group);
+    if (!written) return written;
+    tops.insert(file.path.substr(0, file.path.find('/')));
+  }
+  const auto next = fresh ? data : directory + "/..data_tmp";
+  if (!fresh) unlink(next.c_str());
+  if (symlink(generation.c_str(), next.c_str()) != 0 ||
+      (!fresh && rename(next.c_str(), data.c_str()) != 0))
+    return fail(Code::kInternal, fmt::format("replace \"{}\": {}", data, std::strerror(errno)));
+  for (const auto& top : tops) {
+    const auto link = directory + "/" + top;
+    if (symlink(("..data/" + top).c_str(), link.c_str()) != 0 && errno != EEXIST)
+      return fail(Code::kInternal, fmt::format("make \"{}\": {}", link, std::strerror(errno)));
+  }
+  if (fresh) return {};
+  remove_others(directory, tops);
+  std::error_code ignored;
+  fs::remove_all(directory + "/" + old_generation, ignored);
   return {};
 }
 

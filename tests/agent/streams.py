@@ -116,6 +116,20 @@ def logs_follow_to_the_end(c, version, kubectl):
 
 
 @each
+def logs_of_a_container_that_says_nothing(c, version, kubectl):
+    name = "silent-" + version.replace(".", "-")
+    c.create(pod(name, "exec sleep 3"))
+    c.running(name)
+    said = subprocess.run([kubectl, "logs", name], capture_output=True, text=True, timeout=20, env=c.muster.env())
+    equal((said.returncode, said.stdout, said.stderr), (0, "", ""))
+    followed = subprocess.run([kubectl, "logs", "-f", name], capture_output=True, text=True, timeout=60, env=c.muster.env())
+    equal((followed.returncode, followed.stdout, followed.stderr), (0, "", ""))
+    c.phase(name, "Succeeded")
+    ended = subprocess.run([kubectl, "logs", name], capture_output=True, text=True, timeout=20, env=c.muster.env())
+    equal((ended.returncode, ended.stdout), (0, ""))
+
+
+@each
 def exec_separates_streams_and_passes_codes(c, version, kubectl):
     done = c.muster.kubectl("exec", "talker", "-c", "main", "--", "sh", "-c", "echo out; echo err >&2; exit 3", check=False, kubectl=kubectl)
     assert done.stdout == "out\n" and done.stderr.startswith("err\n") and done.returncode == 3, done

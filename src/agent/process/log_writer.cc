@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "agent/files.h"
 #include "agent/log_files.h"
 
 namespace muster::agent::process {
@@ -33,8 +34,11 @@ void append_time(std::string& out) {
 
 }  // namespace
 
-LogWriter::LogWriter(const std::string& path)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640)) {
+void LogWriter::open_file() {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  file_.reset(open(path_.c_str(), kFlags, 0640));
+  if (!file_ && errno == ENOENT && make_directory(path_.substr(0, path_.rfind('/'))))
+    file_.reset(open(path_.c_str(), kFlags, 0640));
   if (file_) size_ = lseek(file_.get(), 0, SEEK_END);
 }
 
@@ -96,6 +100,8 @@ void LogWriter::finish() {
 }
 
 void LogWriter::flush(const std::string& records) {
+  if (records.empty()) return;
+  if (!file_) open_file();
   std::size_t done = 0;
   while (file_ && done < records.size()) {
     const auto wrote = ::write(file_.get(), records.data() + done, records.size() - done);

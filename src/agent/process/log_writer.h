@@ -3,7 +3,7 @@
 /// "P" marks a piece of a line that goes on in the next record (long lines, and a last one without
 /// newline), so the bytes a container wrote can be read back exactly. A file that has reached
 /// kFileMax is renamed to `<path>.<time>` and a new one begun; of the renamed ones the youngest
-/// kRotatedMax stay. Readers follow by agent/log_files.h.
+/// kRotatedMax stay. Readers follow by agent/log_files.h. A container that writes nothing has no file.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace muster::agent::process {
 
 class LogWriter {
  public:
-  explicit LogWriter(const std::string& path);
+  explicit LogWriter(std::string path) : path_(std::move(path)) {}
   enum Stream { kStdout = 0, kStderr = 1 };
   void write(Stream stream, std::string_view bytes);
   /// Whatever has no newline yet.
@@ -24,6 +24,7 @@ class LogWriter {
  private:
   void append_record(Stream stream, std::string_view line, bool whole, std::string& out);
   void flush(const std::string& records);
+  void open_file();
   void rotate();
 
   const std::string path_;

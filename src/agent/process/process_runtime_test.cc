@@ -47,6 +47,22 @@ TEST_F(ProcessRuntimeTest, RunsACommandAndKeepsItsOutputAndExitCode) {
   });
 }
 
+TEST_F(ProcessRuntimeTest, ALogIsMadeWithItsFirstLine) {
+  run([this]() -> Task<void> {
+    (void)co_await runtime->run_sandbox(sandbox("a"));
+    auto silent = shell("silent", "true");
+    silent.log_path = directory + "/logs/silent.log";
+    (void)co_await runtime->start_container("a", silent);
+    (void)co_await exit_of("silent");
+    EXPECT_FALSE(fs::exists(directory + "/logs"));
+    auto loud = shell("loud", "echo up");
+    loud.log_path = directory + "/logs/loud.log";
+    (void)co_await runtime->start_container("a", loud);
+    (void)co_await exit_of("loud");
+    EXPECT_GT(fs::file_size(loud.log_path), 0U);
+  });
+}
+
 TEST_F(ProcessRuntimeTest, ACommandThatIsNotThereIsAStartError) {
   run([this]() -> Task<void> {
     const auto made = co_await runtime->run_sandbox(sandbox("a"));
@@ -199,7 +215,8 @@ TEST_F(ProcessRuntimeTest, WithoutRootPodsRunInTheMachinesNetwork) {
     const auto made = co_await runtime->run_sandbox(sandbox("a"));
     EXPECT_TRUE(made.has_value()) << (made ? "" : made.error().message);
     EXPECT_EQ(made ? made->address : "", "");
-    (void)co_await runtime->start_container("a", shell("c1", "echo $GREETING; sleep 60 & sleep 60"));
+    (void)co_await runtime->start_container("a",
+                                            shell("c1", "echo $GREETING; sleep 60 & sleep 60"));
     while (log_of("c1").empty()) co_await loop.sleep(std::chrono::milliseconds(5));
     (void)co_await runtime->stop_container("a", "c1", std::chrono::milliseconds(50));
     const auto end = co_await exit_of("c1");

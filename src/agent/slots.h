@@ -1,8 +1,4 @@
-/// How many pods are being started at a time; the others wait, first come, first served.
-///
-/// More at once would make none of them start sooner, as a start is work for processors, and would
-/// make sandboxes for all of them where those of pods that end meanwhile can be used again. On the
-/// loop.
+/// At most so many at a time; the others wait, first come, first served. On the loop.
 #pragma once
 
 #include <deque>
@@ -13,12 +9,11 @@
 
 namespace muster::agent {
 
-class StartSlots {
+class Slots {
  public:
-  StartSlots(net::Loop& loop, int count) : loop_(loop), free_(count) {}
+  Slots(net::Loop& loop, int count) : loop_(loop), free_(count) {}
 
-  /// Held while a pod is being started: given back when destroyed, or after a while, should a start
-  /// hang.
+  /// Given back when destroyed, or after a while, should its holder hang.
   class Slot {
    public:
     Slot() = default;
@@ -32,16 +27,16 @@ class StartSlots {
     void release();
 
    private:
-    friend class StartSlots;
+    friend class Slots;
     struct Held {
-      StartSlots* from = nullptr;  // null: given back
+      Slots* from = nullptr;  // null: given back
       std::unique_ptr<Timer> patience;
     };
     std::shared_ptr<Held> held_;
   };
 
   Task<Slot> take();
-  /// Whoever waits goes on, as does whoever comes later: there is nothing to start any more.
+  /// Whoever waits goes on, as does whoever comes later: the end is near, and they will notice.
   void close();
 
  private:

@@ -1,15 +1,15 @@
-#include "agent/start_slots.h"
+#include "agent/slots.h"
 
 namespace muster::agent {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
 
-void StartSlots::Slot::release() {
+void Slots::Slot::release() {
   if (held_) give_back(*held_);
   held_.reset();
 }
 
-StartSlots::Slot StartSlots::hold() {
+Slots::Slot Slots::hold() {
   Slot slot;
   slot.held_ = std::make_shared<Slot::Held>();
   slot.held_->from = this;
@@ -20,7 +20,7 @@ StartSlots::Slot StartSlots::hold() {
   return slot;
 }
 
-Task<StartSlots::Slot> StartSlots::take() {
+Task<Slots::Slot> Slots::take() {
   if (closed_) co_return Slot();
   if (free_ > 0) {
     --free_;
@@ -35,7 +35,7 @@ Task<StartSlots::Slot> StartSlots::take() {
 }
 
 /// The slot passes to the first who waits.
-void StartSlots::give_back(Slot::Held& held) {
+void Slots::give_back(Slot::Held& held) {
   auto* const self = std::exchange(held.from, nullptr);
   if (self == nullptr) return;
   if (self->waiting_.empty()) {
@@ -48,7 +48,7 @@ void StartSlots::give_back(Slot::Held& held) {
   next->woken->notify();
 }
 
-void StartSlots::close() {
+void Slots::close() {
   closed_ = true;
   const auto all = std::move(waiting_);
   waiting_.clear();
