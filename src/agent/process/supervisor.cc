@@ -219,7 +219,8 @@ std::optional<ShimConfig> wait_for_pod(int control) {
     const auto received = receive_message(control, message);
     if (received == Received::kClosed) return std::nullopt;
     // A request that was on its way to the pod before is nothing to us.
-    if (received == Received::kMessage && json::as_string(json::at(message.body, "op")) == "sandbox")
+    if (received == Received::kMessage &&
+        json::as_string(json::at(message.body, "op")) == "sandbox")
       return shim_config_from_json(json::at(message.body, "config"));
   }
 }

@@ -1,0 +1,126 @@
+#include "agent/process/machine.h"
+
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "agent/files.h"
+#include "agent/process/nat.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "json/json.h"
+
+namespace muster::agent::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool can_make_namespaces() {
+  const auto pid = fork();
+  if (pid == 0)
+    _exit(unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) == 0
+              ? 0
+              : 1);
+  int status = 1;
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// What agents left behind that crashed and whose data folder was deleted since: there are only so
+/// many subnets. A bridge and the control groups of one agent have the same number.
+void remove_orphans() {
+  for (const auto& bridge : orphaned_bridges()) {
+    log::info("agent", "removing bridge {}: its owner is gone", bridge);
+    remove_link(bridge);
+    remove_nat(bridge);
+    cgroup::remove_tree(cgroup::prepare("muster-" + bridge.substr(4)));
+  }
+  for (const auto& bridge : bridges_gone_with_rules_left()) {
+    log::info("agent", "removing rules of bridge {}, which is gone", bridge);
+    remove_nat(bridge);
+  }
+}
+
+Result<void> prepare_network(const std::string& directory, std::uint32_t hash, Machine& machine) {
+  const auto path = directory + "/network.json";
+  const auto saved = json::parse(read_file(path));
+  if (saved) {
+    machine.subnet.base = static_cast<std::uint32_t>(json::as_int(json::at(*saved, "base")));
+    machine.bridge = json::text(json::at(*saved, "bridge"));
+  } else {
+    const auto free = free_subnet();
+    if (!free) return fail(free.error());
+    machine.subnet = *free;
+    machine.bridge = fmt::format("mstr{:08x}", hash);
+    (void)write_file(
+        path, json::dump(json::Object{{"base", machine.subnet.base}, {"bridge", machine.bridge}}));
+  }
+  machine.gateway = machine.subnet.base + 1;
+  const auto made =
+      ensure_bridge(machine.bridge, machine.gateway, machine.subnet.prefix, directory);
+  if (!made) {
+    machine.shortcomings.push_back("pods share this machine's network: " + made.error().message);
+    machine.bridge.clear();
+    return {};
+  }
+  machine.translates = nat_works();
+  if (!machine.translates)
+    machine.shortcomings.push_back(
+        "pods do not reach beyond this machine and services have no addresses "
+        "of their own, only names: iptables does not work here");
+  return {};
+}
+
+}  // namespace
+
+Result<Machine> prepare_machine(const std::string& directory, bool isolate) {
+  Machine machine;
+  std::uint32_t hash = 2166136261U;
+  for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  machine.isolates = isolate && geteuid() == 0 && can_make_namespaces();
+  if (!machine.isolates) {
+    machine.shortcomings.push_back(
+        fmt::format("pods share this machine's network, processes and files: no namespaces, "
+                    "volumes mounted at paths, or limits ({})",
+                    geteuid() == 0 ? "namespaces are not allowed here" : "not root"));
+    return machine;
+  }
+  remove_orphans();
+  machine.cgroups = cgroup::prepare(fmt::format("muster-{:08x}", hash));
+  if (!machine.cgroups.missing.empty())
+    machine.shortcomings.push_back("missing: " + machine.cgroups.missing);
+  const auto connected = prepare_network(directory, hash, machine);
+  if (!connected) return fail(connected.error());
+  return machine;
+}
+
+void clean_machine(const std::string& directory, const Machine& machine) {
+  if (!machine.bridge.empty()) remove_link(machine.bridge);
+  cgroup::remove_tree(machine.cgroups);
+  remove_mountpoints(directory);
+  std::error_code ignored;
+  fs::remove(directory + "/network.json", ignored);
+}
+
+std::string mountpoints_file(const std::string& directory) { return directory + "/mountpoints"; }
+
+void remove_mountpoints(const std::string& directory) {
+  const auto path = mountpoints_file(directory);
+  auto lines = split_nonempty(read_file(path), '\n');
+  std::reverse(lines.begin(), lines.end());
+  for (const auto& line : lines) {
+    std::error_code ignored;
+    if (fs::is_directory(line, ignored) ||
+        (fs::is_regular_file(line, ignored) && fs::file_size(line, ignored) == 0))
+      fs::remove(line, ignored);
+  }
+  unlink(path.c_str());
+}
+
+}  // namespace muster::agent::process

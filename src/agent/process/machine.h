@@ -1,0 +1,36 @@
+/// What pods need of this machine: namespaces, control groups, a bridge, rules; made at start,
+/// removed at the end, and left-overs of agents that crashed with them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/process/cgroup.h"
+#include "agent/process/netlink.h"
+#include "base/result.h"
+
+namespace muster::agent::process {
+
+struct Machine {
+  bool isolates = false;  // root, and namespaces can be made
+  std::vector<std::string> shortcomings;
+  cgroup::Tree cgroups;
+  Subnet subnet;
+  std::string bridge;  // empty: pods share the machine's network
+  std::uint32_t gateway = 0;
+  bool translates = false;  // iptables works
+};
+
+/// `directory` is the agent's; its subnet is remembered there, so that pods of an earlier run keep
+/// their addresses. Removes what nobody owns any more.
+Result<Machine> prepare_machine(const std::string& directory, bool isolate);
+/// All but the rules.
+void clean_machine(const std::string& directory, const Machine& machine);
+
+/// Where directories and files are noted that were made on this machine as places for mounts.
+std::string mountpoints_file(const std::string& directory);
+/// Removes them. Only when no pod is left: a directory that is removed takes the mounts of other
+/// namespaces with it.
+void remove_mountpoints(const std::string& directory);
+
+}  // namespace muster::agent::process
