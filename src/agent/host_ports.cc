@@ -6,9 +6,10 @@ namespace muster::agent {
 
 using json::at;
 
-std::vector<std::string> HostPorts::open(const json::Value& pod, const std::string& address) {
+std::vector<HostPorts::Problem> HostPorts::open(const json::Value& pod,
+                                                const std::string& address) {
   close();
-  std::vector<std::string> problems;
+  std::vector<Problem> problems;
   for (const auto* list : {"initContainers", "containers"}) {
     for (const auto& container : json::as_array(at(pod, "spec", list))) {
       for (const auto& port : json::as_array(at(container, "ports"))) {
@@ -29,11 +30,16 @@ std::vector<std::string> HostPorts::open(const json::Value& pod, const std::stri
           udp_.push_back(std::make_unique<UdpProxy>(loop_));
           opened = udp_.back()->start(std::move(ports));
         } else {
-          opened = fail(Code::kInvalid, fmt::format("protocol {} is not forwarded", protocol));
+          problems.push_back({"HostPortNotSupported",
+                              fmt::format("Host port {} is not opened: {} is not forwarded on this "
+                                          "node, only TCP and UDP are",
+                                          number,
+                                          protocol)});
         }
         if (!opened)
           problems.push_back(
-              fmt::format("Cannot open host port {}: {}", number, opened.error().message));
+              {"HostPortConflict",
+               fmt::format("Cannot open host port {}: {}", number, opened.error().message)});
       }
     }
   }

@@ -14,8 +14,12 @@ namespace muster::agent {
 class HostPorts {
  public:
   explicit HostPorts(net::Loop& loop) : loop_(loop) {}
-  /// Opens those of `pod`, which is reached at `address`. What went wrong, a line for each.
-  std::vector<std::string> open(const json::Value& pod, const std::string& address);
+  struct Problem {
+    const char* reason;
+    std::string message;
+  };
+  /// Opens those of `pod`, which is reached at `address`. What went wrong, one for each.
+  std::vector<Problem> open(const json::Value& pod, const std::string& address);
   void close();
 
  private:

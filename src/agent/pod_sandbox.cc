@@ -101,7 +101,7 @@ void PodWorker::write_names() {
 void PodWorker::open_host_ports() {
   if (state_.pod_ip == context_.host_ip) return;
   for (const auto& problem : host_ports_.open(*pod_, state_.pod_ip))
-    record_event(nullptr, "Warning", "HostPortConflict", problem);
+    record_event(nullptr, "Warning", problem.reason, problem.message);
 }
 
 /// After a resize: what runs gets the limits that the spec now has.

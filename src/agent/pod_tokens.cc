@@ -34,6 +34,10 @@ std::map<std::string, std::int64_t> wanted_lifetimes(const json::Value& pod) {
   return out;
 }
 
+Duration renewal_after(std::int64_t lifetime_s) {
+  return std::min<Duration>(seconds(lifetime_s) * 8 / 10, seconds(kRenewMax_s));
+}
+
 json::Value token_request(const json::Value& pod, const std::string& audience, std::int64_t lifetime) {
   json::Object bound{{"apiVersion", "v1"},
                      {"kind", "Pod"},
@@ -63,7 +67,9 @@ Task<void> PodTokens::fetch(Context& context, client::ObjectPtr pod) {
       continue;
     }
     token.text = text(at(*answer, "status", "token"));
-    token.renew_at = context.loop.now() + seconds(std::min(lifetime * 8 / 10, kRenewMax_s));
+    // The server may have given it less.
+    const auto given = json::as_int(at(*answer, "spec", "expirationSeconds"), lifetime);
+    token.renew_at = context.loop.now() + renewal_after(given);
   }
 }
 

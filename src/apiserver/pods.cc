@@ -141,6 +141,7 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
     const std::string message = fmt::format("Invalid value: {}: may not specify a duration larger than 2^32 seconds", subject.lifetime_s);
     co_return fail(kube::invalid({"authentication.k8s.io", "v1", "TokenRequest"}, "", {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
   }
+  if (const auto most = core.options.token_lifetime_s_max; most > 0) subject.lifetime_s = std::min(subject.lifetime_s, most);
   const json::Value& bound = json::at(spec, "boundObjectRef");
   for (const auto& [kind, plural] : {std::pair{"Node", "nodes"}, std::pair{"Secret", "secrets"}}) {
     if (json::as_string(json::at(bound, "kind")) != kind) continue;

@@ -22,6 +22,7 @@ struct ServerOptions {
   std::string token_key_pem;       // signs service-account tokens
   std::string admin_token;         // bearer token of the kubeconfig's user; empty: none
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
+  std::int64_t token_lifetime_s_max = 0;  // service-account tokens that are asked to live longer live so long; 0: as asked
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;          // for the kubernetes service's endpoints; set_endpoint() when known later
   /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks. `old_object` is null on create.

@@ -46,11 +46,12 @@ constexpr const char* kHelp =
     "  --scheduler-config FILE Volcano's scheduler configuration (default: Muster's own policy)\n"
     "  --images FILE       which folder is the root of which image (docs/agent.md); others run on this machine's files\n"
     "  --node-monitor-grace-period SPAN  how long a node may be silent before its state is Unknown (default 40s)\n"
+    "  --service-account-max-token-expiration SPAN  tokens of pods live no longer, whatever they ask for\n"
     "  --without LIST      leave out scheduler, controllers, agent (comma separated)\n"
     "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
 
 struct UpOptions {
-  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images, node_grace = "40s";
+  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images, node_grace = "40s", token_lifetime;
   bool hollow = false, detach = false, help = false;
   std::string address;
   std::uint16_t port = 0;
@@ -62,11 +63,14 @@ Result<UpOptions> parse_up(int argc, char** argv) {
   options.data = default_data_dir();
   const auto parsed = parse_flags(argc, argv, 2,
                                   {{"data", &options.data}, {"listen", &options.listen}, {"nodes", &options.nodes}, {"gpus", &options.gpus},
-                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"node-monitor-grace-period", &options.node_grace}, {"hollow", nullptr, &options.hollow},
+                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"node-monitor-grace-period", &options.node_grace}, {"service-account-max-token-expiration", &options.token_lifetime}, {"hollow", nullptr, &options.hollow},
                                    {"detach", nullptr, &options.detach}, {"help", nullptr, &options.help}});
   if (!parsed) return fail(parsed.error());
   if (const auto span = parse_duration(options.node_grace); !span || *span <= Duration::zero()) {
     return fail(Code::kBadRequest, fmt::format("--node-monitor-grace-period {}: wanted a span of time, e.g. 40s", options.node_grace));
+  }
+  if (const auto span = parse_duration(options.token_lifetime); !options.token_lifetime.empty() && (!span || *span < std::chrono::seconds(1))) {
+    return fail(Code::kBadRequest, fmt::format("--service-account-max-token-expiration {}: wanted a second or more, e.g. 1h", options.token_lifetime));
   }
   const auto colon = options.listen.rfind(':');
   const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.listen).substr(colon + 1));
@@ -113,6 +117,7 @@ class Cluster {
       return std::move(verdict.errors);
     };
     server_options.address = options_.address;
+    if (const auto span = parse_duration(options_.token_lifetime); span) server_options.token_lifetime_s_max = span->count() / 1'000'000;
     server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(server_options));
     const auto started = co_await server_->start();
     if (!started) co_return started;

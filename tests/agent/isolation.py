@@ -188,6 +188,15 @@ def a_host_port_carries_udp(c):
 
 
 @check
+def a_host_port_for_sctp_is_refused_aloud(c):
+    c.create(pod("streams", "exec sleep 1000", container={"ports": [{"containerPort": 7014, "hostPort": 7014, "protocol": "SCTP"}]}))
+    c.running("streams")
+    equal(c.wait_event("streams", "HostPortNotSupported"),
+          ("Warning", "HostPortNotSupported", "Host port 7014 is not opened: SCTP is not forwarded on this node, only TCP and UDP are"))
+    c.muster.kubectl("delete", "pod", "streams", "--force")
+
+
+@check
 def a_host_port_keeps_half_closed_connections(c):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
