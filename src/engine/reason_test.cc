@@ -135,15 +135,7 @@ TEST(Reasons, TopologyNamesTheBestDomain) {
 }
 
 TEST(Reasons, AReservationInTheWaySaysWhoseAndWhen) {
-  Config c;
-  c.preempt = false;
-  Engine e(c);
-  e.apply(NodeUpsert{node("a", 8)});
-  Pod runs = running(pod("d/runs", 4), "a");
-  runs.expected_duration = std::chrono::seconds(100);
-  e.apply(PodUpsert{runs});
-  e.apply(PodUpsert{pod("d/head", 8)});
-  (void)e.decide(kNow);
+  Engine e = blocked_head(std::chrono::seconds(100));
   Pod longer = pod("d/longer", 4);
   longer.created = kNow + std::chrono::seconds(1);
   longer.expected_duration = std::chrono::seconds(200);

@@ -250,21 +250,12 @@ TEST(Shares, AShareNeedsOneDeviceWithThatMuchLeft) {
 
 // ------------------------------------------------------------------------------------- who may pass whom
 
-/// A node of 8 is half used until nobody knows when; a gang wants all of it, a small pod would fit beside.
-Engine blocked_head(BackfillMode mode, Duration patience = std::chrono::minutes(10)) {
-  Config c;
-  c.preempt = false;
-  c.default_queue = "q";
-  c.patience = patience;
-  Engine e(c);
+Engine blocked_head(BackfillMode mode) {
   Queue q = queue("q");
   q.backfill = mode;
-  e.apply(QueueUpsert{q});
-  e.apply(NodeUpsert{node("a", 8)});
-  e.apply(PodUpsert{running(pod("d/runs", 4), "a")});
-  e.apply(PodUpsert{pod("d/head", 8)});
-  (void)e.decide(kNow);
-  return e;
+  Config c;
+  c.patience = std::chrono::minutes(10);
+  return test::blocked_head({}, c, q);
 }
 
 Pod small(Duration expected = {}) {
@@ -312,15 +303,7 @@ TEST(Passing, AfterPatienceOnlyWhatIsSurelyShortPasses) {
 }
 
 TEST(Passing, TheShortestFillsTheGapFirst) {
-  Config c;
-  c.preempt = false;
-  Engine e(c);
-  e.apply(NodeUpsert{node("a", 8)});
-  Pod runs = running(pod("d/runs", 4), "a");
-  runs.expected_duration = std::chrono::seconds(100);
-  e.apply(PodUpsert{runs});
-  e.apply(PodUpsert{pod("d/head", 8)});
-  (void)e.decide(kNow);
+  Engine e = test::blocked_head(std::chrono::seconds(100));
   for (const int s : {90, 30, 60}) {
     Pod p = pod(fmt::format("d/fill-{}", s), 4);
     p.created = kNow + std::chrono::seconds(s == 90 ? 1 : 2);

@@ -62,6 +62,21 @@ inline void add_gang(Engine& e, Group g, std::int32_t members, std::int64_t gpus
   }
 }
 
+/// Node a of 8 GPUs, half of them busy for so long (zero: until nobody knows when); "d/head" waits for all of them.
+inline Engine blocked_head(Duration busy, Config config = {}, const Queue& queue = {.name = "default"}) {
+  config.preempt = false;
+  config.default_queue = queue.name;
+  Engine e(config);
+  e.apply(QueueUpsert{queue});
+  e.apply(NodeUpsert{node("a", 8)});
+  Pod runs = running(pod("d/runs", 4), "a");
+  runs.expected_duration = busy;
+  e.apply(PodUpsert{runs});
+  e.apply(PodUpsert{pod("d/head", 8)});
+  (void)e.decide(kNow);
+  return e;
+}
+
 inline std::vector<std::string> bound(const Plan& plan) {
   std::vector<std::string> out;
   for (const auto& b : plan.binds) out.push_back(b.pod);
