@@ -26,11 +26,18 @@
 #include "main/nodes.h"
 #include "net/client.h"
 #include "net/front.h"
+#include "net/query.h"
 #include "net/server.h"
 #include "store/store.h"
 
 namespace muster {
 namespace {
+
+/// A thread for the sockets pays where a core is free beside the loop, the store and the clients of the machine; on two it only costs.
+bool sockets_apart() {
+  if (const char* said = std::getenv("MUSTER_API_THREAD"); said != nullptr) return net::truthy(said);
+  return std::thread::hardware_concurrency() > 2;
+}
 
 constexpr const char* kHelp =
     "Start a cluster on this machine: API server, scheduler, job controllers and node agent in one process.\n\n"
@@ -128,7 +135,7 @@ class Cluster {
     listen_options.certificate_pem = identity->server.certificate_pem;
     listen_options.key_pem = identity->server.key_pem;
     listen_options.client_ca_pem = identity->ca.certificate_pem;
-    auto listening = net::listen_apart(loop_, std::move(listen_options), handler());
+    auto listening = sockets_apart() ? net::listen_apart(loop_, std::move(listen_options), handler()) : net::listen(loop_, std::move(listen_options), handler());
     if (!listening) co_return fail(explain_listen(listening.error()));
     socket_ = std::move(*listening);
     listen_beside();
