@@ -26,12 +26,13 @@ constexpr std::array<std::string_view, 41> kNames = {
 // clang-format on
 constexpr std::uint64_t kAll = (1ULL << kNames.size()) - 1;
 
-/// containerd's and Docker's default.
-constexpr std::uint64_t kUsual =
-    1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_FSETID | 1ULL << CAP_FOWNER |
-    1ULL << CAP_MKNOD | 1ULL << CAP_NET_RAW | 1ULL << CAP_SETGID | 1ULL << CAP_SETUID |
-    1ULL << CAP_SETFCAP | 1ULL << CAP_SETPCAP | 1ULL << CAP_NET_BIND_SERVICE |
-    1ULL << CAP_SYS_CHROOT | 1ULL << CAP_KILL | 1ULL << CAP_AUDIT_WRITE;
+/// containerd's and Docker's default but MKNOD: they keep made devices from being opened with a
+/// device control group, which is not here, and a pod could make itself another's GPU.
+constexpr std::uint64_t kUsual = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_FSETID |
+                                 1ULL << CAP_FOWNER | 1ULL << CAP_NET_RAW | 1ULL << CAP_SETGID |
+                                 1ULL << CAP_SETUID | 1ULL << CAP_SETFCAP | 1ULL << CAP_SETPCAP |
+                                 1ULL << CAP_NET_BIND_SERVICE | 1ULL << CAP_SYS_CHROOT |
+                                 1ULL << CAP_KILL | 1ULL << CAP_AUDIT_WRITE;
 
 std::uint64_t bits_of(const std::vector<std::string>& names) {
   std::uint64_t out = 0;

@@ -2,7 +2,7 @@
 """Kubeflow's training operator 1.9, unmodified, on Muster's API server: it sees a PyTorchJob to its end, suspends one and resumes it, and cleans up.
 Muster's scheduler places the pods and its agent runs them; its own controllers are left out.
 
-    tests/conformance/operator.py
+    tests/conformance/training_operator.py
 """
 import base64
 import json
