@@ -6,6 +6,7 @@
 import http.client
 import sys
 import tempfile
+import time
 
 from kubernetes import client, config, dynamic, stream, utils, watch
 
@@ -16,6 +17,16 @@ def check(name, condition, detail=""):
     global passed, failed
     passed, failed = passed + bool(condition), failed + (not condition)
     print(("ok    " if condition else "FAIL  ") + name + ("" if condition else f": {detail}"))
+
+
+def until_gone(core):
+    for _ in range(600):
+        try:
+            core.read_namespace("pyt")
+        except client.ApiException as error:
+            return error.status == 404
+        time.sleep(0.1)
+    return False
 
 
 def several(core):
@@ -121,6 +132,8 @@ def main():
     check("delete answers a Status", (gone["status"] if isinstance(gone, dict) else gone.status) == "Success", gone)
     client.ApiextensionsV1Api().delete_custom_resource_definition("gears.py.example.com")
     core.delete_namespace("pyt")
+    # The next client makes it anew.
+    check("the namespace goes", until_gone(core))
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
