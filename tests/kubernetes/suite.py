@@ -244,12 +244,6 @@ def mended(cluster):
     api("PATCH", f"{jobs}/pytorchjobs/mend-pt", {"spec": {"runPolicy": {"suspend": True}}})
     check("a suspended job has no autoscaler", until(lambda: not get(scaler)))
 
-    api("POST", f"{jobs}/tfjobs", training_job("TFJob", "tfReplicaSpecs", "tensorflow", ["Worker"], "mend-tf"))
-    pod = f"{CORE}/pods/mend-tf-worker-0"
-    check("a job has its pod", until(lambda: get(pod)))
-    api("PATCH", pod, {"metadata": {"labels": {"training.kubeflow.org/job-name": "another"}}})
-    check("a pod that loses its labels is let go", until(lambda: not get(pod)["metadata"].get("ownerReferences")), lambda: get(pod).get("metadata"))
-
     template = {"spec": {"containers": [{"name": "mpi", "image": "x"}]}}
     replicas = {"Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 1, "template": template}}
     api("POST", f"{jobs}/mpijobs", {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "mend-mpi1"}, "spec": {"mpiReplicaSpecs": replicas}})
