@@ -1,57 +1,55 @@
 #include "kube/protobuf.h"
 
 #include <fmt/core.h>
-#include <google/protobuf/io/coded_stream.h>
 
 #include <bit>
-#include <set>
 
 #include "base/strings.h"
+#include "kube/protobuf_cursor.h"
 
 namespace muster::kube {
 namespace {
 
-using google::protobuf::io::CodedInputStream;
 using json::Array;
 using json::Object;
 using json::Value;
+using Cursor = ProtobufCursor;
 
 constexpr int kDepthMax = 64;
 constexpr std::string_view kMagic("k8s\0", 4);
+constexpr std::uint32_t kBytes = 2;  // the wire type
 
-/// Go writes a struct's plain fields even when they are zero, but a pointer only when it is set. The JSON form
-/// leaves plain zeros out, and a pointer's zero means something ("replicas: 0"). These names are pointers.
-bool keeps_zero(const Field& field) {
-  static const std::set<std::string_view> kPointers = {
-      "activeDeadlineSeconds", "allocateLoadBalancerNodePorts", "allowPrivilegeEscalation", "allowVolumeExpansion", "automountServiceAccountToken",
-      "backoffLimit", "backoffLimitPerIndex", "blockOwnerDeletion", "completions", "controller", "defaultMode", "deletionGracePeriodSeconds",
-      "enableServiceLinks", "expirationSeconds", "failedJobsHistoryLimit", "fsGroup", "gracePeriodSeconds", "holderIdentity", "hostUsers", "immutable",
-      "leaseDurationSeconds", "leaseTransitions", "manualSelector", "maxFailedIndexes", "maxReplicas", "minDomains", "minReplicas", "mode", "optional",
-      "orphanDependents", "parallelism", "partition", "port", "priority", "privileged", "progressDeadlineSeconds", "readOnlyRootFilesystem", "ready",
-      "replicas", "revisionHistoryLimit", "runAsGroup", "runAsNonRoot", "runAsUser", "seconds", "serving", "setHostnameAsFQDN", "shareProcessNamespace",
-      "started", "startingDeadlineSeconds", "storageClassName", "successfulJobsHistoryLimit", "suspend", "terminating", "terminationGracePeriodSeconds",
-      "timeoutSeconds", "tolerationSeconds", "ttlSecondsAfterFinished", "minCount", "minGroupCount", "maximum", "minimum", "maxLength", "minLength",
-      "maxItems", "minItems", "maxProperties", "minProperties", "multipleOf", "x-kubernetes-preserve-unknown-fields"};
-  return field.required || kPointers.contains(field.name);
-}
+std::uint32_t wire_of(std::uint32_t tag) { return tag & 7; }
+std::size_t number_of(std::uint32_t tag) { return tag >> 3; }
 
 bool is_zero(const Value& value) { return value.is_null() || (!value.is_object() && !value.is_array() && json::is_empty(value)); }
+
+/// How many members a message can have: its tags, so that its object is made as large at once.
+std::size_t members_of(std::string_view bytes) {
+  Cursor in(bytes);
+  std::size_t count = 0;
+  std::uint32_t last = 0;
+  for (std::uint32_t tag = 0; !in.at_end() && in.tag(tag) && in.skip(tag);) count += tag != std::exchange(last, tag);
+  return count;
+}
 
 class Decoder {
  public:
   explicit Decoder(const Schema& schema) : schema_(schema) {}
 
-  bool message(const Type& type, std::string_view bytes, Object& out, int depth);
+  const Field* left_out = nullptr;  // may be null
   std::string problem;
+
+  bool message(const Type& type, std::string_view bytes, Object& out, int depth);
 
  private:
   using Fields = std::vector<const Field*>;
 
   bool flattened(const Fields& fields, std::size_t level, std::string_view bytes, Object& out, int depth);
-  bool field(const Field& field, std::uint32_t tag, CodedInputStream& in, Object& out, int depth);
-  bool list_item(const FieldType& element, std::uint32_t tag, CodedInputStream& in, Value& list, int depth);
-  bool map_entry(const FieldType& element, CodedInputStream& in, Value& map, int depth);
-  bool value(const FieldType& type, std::uint32_t tag, CodedInputStream& in, Value& out, int depth);
+  bool field(const Field& field, std::uint32_t tag, Cursor& in, Object& out, int depth);
+  bool list_item(const FieldType& element, std::uint32_t tag, Cursor& in, Value& list, int depth);
+  bool map_entry(const FieldType& element, Cursor& in, Value& map, int depth);
+  bool value(const FieldType& type, std::uint32_t tag, Cursor& in, Value& out, int depth);
   bool special(const Type& type, std::string_view bytes, Value& out, int depth);
   bool props_or(const Type& type, std::string_view bytes, Value& out, int depth);
   bool broken(std::string text) {
@@ -59,95 +57,67 @@ class Decoder {
     return false;
   }
 
-  static bool bytes(CodedInputStream& in, std::string& out) {
-    std::uint32_t size = 0;
-    return in.ReadVarint32(&size) && size <= 64U * 1024 * 1024 && in.ReadString(&out, static_cast<int>(size));
-  }
-  static bool skip(CodedInputStream& in, std::uint32_t tag, int depth) {
-    std::uint64_t number = 0;
-    std::uint32_t small = 0;
-    switch (tag & 7) {
-      case 0: return in.ReadVarint64(&number);
-      case 1: return in.ReadLittleEndian64(&number);
-      case 2: return in.ReadVarint32(&small) && in.Skip(static_cast<int>(std::min<std::uint32_t>(small, 0x7fffffff)));
-      case 3: {  // groups: nobody sends them, but skipping must end
-        if (depth > kDepthMax) return false;
-        for (std::uint32_t inner = in.ReadTag(); inner != 0; inner = in.ReadTag()) {
-          if ((inner & 7) == 4) return true;
-          if (!skip(in, inner, depth + 1)) return false;
-        }
-        return false;
-      }
-      case 5: return in.ReadLittleEndian32(&small);
-      default: return false;
-    }
-  }
-
   const Schema& schema_;
 };
 
-CodedInputStream open(std::string_view bytes) {
-  return CodedInputStream(reinterpret_cast<const std::uint8_t*>(bytes.data()), static_cast<int>(bytes.size()));
-}
-
 bool Decoder::message(const Type& type, std::string_view bytes, Object& out, int depth) {
   if (depth > kDepthMax) return broken("the message is nested too deeply");
-  CodedInputStream in = open(bytes);
-  while (true) {
-    const std::uint32_t tag = in.ReadTag();
-    if (tag == 0) return in.ConsumedEntireMessage() || broken("the message ends in the middle of a field");
-    const auto [first, last] = type.by_number.equal_range(static_cast<int>(tag >> 3));
-    if (first == last) {
-      if (!skip(in, tag, depth)) return broken(fmt::format("{}: field {} cannot be skipped", type.short_name(), tag >> 3));
+  if (out.empty()) out.reserve(members_of(bytes));
+  Cursor in(bytes);
+  while (!in.at_end()) {
+    std::uint32_t tag = 0;
+    if (!in.tag(tag)) return broken("the message ends in the middle of a field");
+    const Fields* const fields = number_of(tag) < type.by_number.size() ? &type.by_number[number_of(tag)] : nullptr;
+    if (fields == nullptr || fields->empty() || fields->front() == left_out) {
+      if (!in.skip(tag)) return broken(fmt::format("{}: field {} cannot be skipped", type.short_name(), number_of(tag)));
       continue;
     }
-    if (first->second->proto.size() == 1) {
-      if (!field(*first->second, tag, in, out, depth)) return broken(fmt::format("{}.{} does not decode", type.short_name(), first->second->name));
+    if (const Field& only = *fields->front(); only.proto.size() == 1) {
+      if (!field(only, tag, in, out, depth)) return broken(fmt::format("{}.{} does not decode", type.short_name(), only.name));
       continue;
     }
     // Several JSON fields live inside one embedded message (Volume.configMap is field 19 of field 2).
-    Fields inside;
-    for (auto at = first; at != last; ++at) inside.push_back(at->second);
-    std::string raw;
-    if ((tag & 7) != 2 || !Decoder::bytes(in, raw) || !flattened(inside, 1, raw, out, depth + 1)) {
-      return broken(fmt::format("{}: field {} does not decode", type.short_name(), tag >> 3));
+    std::string_view raw;
+    if (wire_of(tag) != kBytes || !in.bytes(raw) || !flattened(*fields, 1, raw, out, depth + 1)) {
+      return broken(fmt::format("{}: field {} does not decode", type.short_name(), number_of(tag)));
     }
   }
+  return true;
 }
 
 bool Decoder::flattened(const Fields& fields, std::size_t level, std::string_view bytes, Object& out, int depth) {
   if (depth > kDepthMax) return false;
-  CodedInputStream in = open(bytes);
-  while (true) {
-    const std::uint32_t tag = in.ReadTag();
-    if (tag == 0) return in.ConsumedEntireMessage();
-    const int number = static_cast<int>(tag >> 3);
+  Cursor in(bytes);
+  while (!in.at_end()) {
+    std::uint32_t tag = 0;
+    if (!in.tag(tag)) return false;
     Fields inside;
     const Field* exact = nullptr;
     for (const Field* candidate : fields) {
-      if (candidate->proto.size() <= level || candidate->proto[level] != number) continue;
+      if (candidate->proto.size() <= level || static_cast<std::size_t>(candidate->proto[level]) != number_of(tag)) continue;
       if (candidate->proto.size() == level + 1) exact = candidate;
       else inside.push_back(candidate);
     }
     if (exact != nullptr) {
       if (!field(*exact, tag, in, out, depth)) return false;
     } else if (!inside.empty()) {
-      std::string raw;
-      if ((tag & 7) != 2 || !Decoder::bytes(in, raw) || !flattened(inside, level + 1, raw, out, depth + 1)) return false;
-    } else if (!skip(in, tag, depth)) {
+      std::string_view raw;
+      if (wire_of(tag) != kBytes || !in.bytes(raw) || !flattened(inside, level + 1, raw, out, depth + 1)) return false;
+    } else if (!in.skip(tag)) {
       return false;
     }
   }
+  return true;
 }
 
-bool Decoder::field(const Field& field, std::uint32_t tag, CodedInputStream& in, Object& out, int depth) {
+bool Decoder::field(const Field& field, std::uint32_t tag, Cursor& in, Object& out, int depth) {
   switch (field.type.shape) {
     case FieldType::Shape::kList: return list_item(*field.type.element, tag, in, out[field.name], depth);
-    case FieldType::Shape::kMap: return (tag & 7) == 2 && map_entry(*field.type.element, in, out[field.name], depth);
+    case FieldType::Shape::kMap: return wire_of(tag) == kBytes && map_entry(*field.type.element, in, out[field.name], depth);
     case FieldType::Shape::kMessage: {
       // Written twice means merged, by the rules of protobuf.
-      std::string raw;
-      if ((tag & 7) != 2 || !bytes(in, raw)) return false;
+      std::string_view raw;
+      if (wire_of(tag) != kBytes || !in.bytes(raw)) return false;
       Value& into = out[field.name];
       if (!into.is_object()) into.emplace_object();
       return message(*field.type.type, raw, into.get_object(), depth + 1);
@@ -156,20 +126,19 @@ bool Decoder::field(const Field& field, std::uint32_t tag, CodedInputStream& in,
   }
   Value decoded;
   if (!value(field.type, tag, in, decoded, depth)) return false;
-  if (!is_zero(decoded) || (keeps_zero(field) && !decoded.is_null())) out[field.name] = std::move(decoded);
+  if (!is_zero(decoded) || ((field.required || field.pointer) && !decoded.is_null())) out[field.name] = std::move(decoded);
   return true;
 }
 
-bool Decoder::list_item(const FieldType& element, std::uint32_t tag, CodedInputStream& in, Value& list, int depth) {
+bool Decoder::list_item(const FieldType& element, std::uint32_t tag, Cursor& in, Value& list, int depth) {
   if (!list.is_array()) list.emplace_array();
   const bool numeric = element.scalar.starts_with("integer") || element.scalar == "boolean";
-  if (numeric && (tag & 7) == 2) {  // packed
-    std::string raw;
-    if (!bytes(in, raw)) return false;
-    CodedInputStream packed = open(raw);
-    std::uint64_t number = 0;
-    while (packed.CurrentPosition() < static_cast<int>(raw.size())) {
-      if (!packed.ReadVarint64(&number)) return false;
+  if (numeric && wire_of(tag) == kBytes) {  // packed
+    std::string_view raw;
+    if (!in.bytes(raw)) return false;
+    Cursor packed(raw);
+    for (std::uint64_t number = 0; !packed.at_end();) {
+      if (!packed.varint(number)) return false;
       list.get_array().push_back(element.scalar == "boolean" ? Value(number != 0) : Value(static_cast<std::int64_t>(number)));
     }
     return true;
@@ -180,33 +149,32 @@ bool Decoder::list_item(const FieldType& element, std::uint32_t tag, CodedInputS
   return true;
 }
 
-bool Decoder::map_entry(const FieldType& element, CodedInputStream& in, Value& map, int depth) {
+bool Decoder::map_entry(const FieldType& element, Cursor& in, Value& map, int depth) {
   if (!map.is_object()) map.emplace_object();
-  std::string raw, key;
-  if (!bytes(in, raw)) return false;
-  CodedInputStream entry = open(raw);
+  std::string_view raw, key;
+  if (!in.bytes(raw)) return false;
+  Cursor entry(raw);
   Value item;
-  while (const std::uint32_t tag = entry.ReadTag()) {
-    if (tag == 10) {
-      if (!bytes(entry, key)) return false;
-    } else if ((tag >> 3) == 2) {
-      if (element.shape == FieldType::Shape::kList) {
-        std::string inner;  // {1: item …}
-        if ((tag & 7) != 2 || !bytes(entry, inner)) return false;
-        if (!item.is_array()) item.emplace_array();
-        CodedInputStream items = open(inner);
-        while (const std::uint32_t item_tag = items.ReadTag()) {
-          if ((item_tag >> 3) == 1 ? !list_item(*element.element, item_tag, items, item, depth) : !skip(items, item_tag, depth)) return false;
-        }
-        if (!items.ConsumedEntireMessage()) return false;
-      } else if (!value(element, tag, entry, item, depth)) {
-        return false;
+  while (!entry.at_end()) {
+    std::uint32_t tag = 0;
+    if (!entry.tag(tag)) return false;
+    if (number_of(tag) == 1 && wire_of(tag) == kBytes) {
+      if (!entry.bytes(key)) return false;
+    } else if (number_of(tag) != 2) {
+      if (!entry.skip(tag)) return false;
+    } else if (element.shape == FieldType::Shape::kList) {
+      std::string_view inner;  // {1: item …}
+      if (wire_of(tag) != kBytes || !entry.bytes(inner)) return false;
+      if (!item.is_array()) item.emplace_array();
+      for (Cursor items(inner); !items.at_end();) {
+        std::uint32_t item_tag = 0;
+        if (!items.tag(item_tag)) return false;
+        if (number_of(item_tag) == 1 ? !list_item(*element.element, item_tag, items, item, depth) : !items.skip(item_tag)) return false;
       }
-    } else if (!skip(entry, tag, depth)) {
+    } else if (!value(element, tag, entry, item, depth)) {
       return false;
     }
   }
-  if (!entry.ConsumedEntireMessage()) return false;
   if (item.is_null()) {
     if (element.shape == FieldType::Shape::kMessage) item.emplace_object();
     else if (element.scalar == "boolean") item = false;
@@ -217,20 +185,20 @@ bool Decoder::map_entry(const FieldType& element, CodedInputStream& in, Value& m
   return true;
 }
 
-bool Decoder::value(const FieldType& type, std::uint32_t tag, CodedInputStream& in, Value& out, int depth) {
+bool Decoder::value(const FieldType& type, std::uint32_t tag, Cursor& in, Value& out, int depth) {
   if (type.shape == FieldType::Shape::kList || type.shape == FieldType::Shape::kMap) return false;
-  std::string raw;
+  std::string_view raw;
   if (type.shape == FieldType::Shape::kMessage) {
-    if ((tag & 7) != 2 || !bytes(in, raw)) return false;
+    if (wire_of(tag) != kBytes || !in.bytes(raw)) return false;
     out.emplace_object();
     return message(*type.type, raw, out.get_object(), depth + 1);
   }
   if (type.type != nullptr && type.type->special != Special::kNone) {
-    return (tag & 7) == 2 && bytes(in, raw) && special(*type.type, raw, out, depth + 1);
+    return wire_of(tag) == kBytes && in.bytes(raw) && special(*type.type, raw, out, depth + 1);
   }
   if (type.scalar == "boolean" || type.scalar.starts_with("integer")) {
     std::uint64_t number = 0;
-    if ((tag & 7) != 0 || !in.ReadVarint64(&number)) return false;
+    if (wire_of(tag) != 0 || !in.varint(number)) return false;
     if (type.scalar == "boolean") out = number != 0;
     else if (type.scalar == "integer:int32") out = static_cast<std::int64_t>(static_cast<std::int32_t>(number));
     else out = static_cast<std::int64_t>(number);
@@ -238,39 +206,33 @@ bool Decoder::value(const FieldType& type, std::uint32_t tag, CodedInputStream& 
   }
   if (type.scalar == "number:double") {
     std::uint64_t number = 0;
-    if ((tag & 7) != 1 || !in.ReadLittleEndian64(&number)) return false;
+    if (wire_of(tag) != 1 || !in.fixed64(number)) return false;
     out = std::bit_cast<double>(number);
     return true;
   }
-  if ((tag & 7) != 2 || !bytes(in, raw)) return false;
-  out = type.scalar == "string:byte" ? base64_encode(raw) : raw;
+  if (wire_of(tag) != kBytes || !in.bytes(raw)) return false;
+  if (type.scalar == "string:byte") out = base64_encode(raw);
+  else out = raw;
   return true;
 }
 
 /// The members of a small message that is not in the table: numbers and bytes by field number.
 struct Small {
-  std::uint64_t numbers[4] = {0, 0, 0, 0};
-  std::string texts[4];
-  bool seen[4] = {false, false, false, false};
+  std::uint64_t numbers[5] = {0, 0, 0, 0, 0};
+  std::string_view texts[5];
 
   bool read(std::string_view bytes) {
-    CodedInputStream in = open(bytes);
-    while (const std::uint32_t tag = in.ReadTag()) {
-      const std::uint32_t number = tag >> 3;
-      std::uint32_t size = 0;
-      if ((tag & 7) == 0) {
-        std::uint64_t is = 0;
-        if (!in.ReadVarint64(&is)) return false;
-        if (number < 4) numbers[number] = is, seen[number] = true;
-      } else if ((tag & 7) == 2) {
-        std::string is;
-        if (!in.ReadVarint32(&size) || size > bytes.size() || !in.ReadString(&is, static_cast<int>(size))) return false;
-        if (number < 4) texts[number] = std::move(is), seen[number] = true;
-      } else {
-        return false;
-      }
+    for (Cursor in(bytes); !in.at_end();) {
+      std::uint32_t tag = 0;
+      if (!in.tag(tag)) return false;
+      std::uint64_t number = 0;
+      std::string_view text;
+      if (wire_of(tag) == 0 ? !in.varint(number) : wire_of(tag) != kBytes || !in.bytes(text)) return false;
+      if (number_of(tag) >= std::size(texts)) continue;
+      numbers[number_of(tag)] = number;
+      texts[number_of(tag)] = text;
     }
-    return in.ConsumedEntireMessage();
+    return true;
   }
 };
 
@@ -281,7 +243,7 @@ bool Decoder::special(const Type& type, std::string_view raw, Value& out, int de
   Small small;
   if (!small.read(raw)) return false;
   switch (type.special) {
-    case Special::kQuantity: out = small.texts[1].empty() ? std::string("0") : small.texts[1]; return true;
+    case Special::kQuantity: out = small.texts[1].empty() ? std::string_view("0") : small.texts[1]; return true;
     case Special::kTime:
     case Special::kMicroTime: {
       const auto seconds = static_cast<std::int64_t>(small.numbers[1]);
@@ -310,18 +272,18 @@ bool Decoder::special(const Type& type, std::string_view raw, Value& out, int de
 bool Decoder::props_or(const Type& type, std::string_view raw, Value& out, int depth) {
   const Type* props = schema_.find_type("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps");
   if (props == nullptr) return false;
-  CodedInputStream in = open(raw);
   bool allows = false, schema = false;
   Array items;
-  while (const std::uint32_t tag = in.ReadTag()) {
-    std::string inner;
-    const std::uint32_t number = tag >> 3;
-    if (type.special == Special::kPropsOrBool && number == 1 && (tag & 7) == 0) {
+  for (Cursor in(raw); !in.at_end();) {
+    std::uint32_t tag = 0;
+    std::string_view inner;
+    if (!in.tag(tag)) return false;
+    if (type.special == Special::kPropsOrBool && number_of(tag) == 1 && wire_of(tag) == 0) {
       std::uint64_t is = 0;
-      if (!in.ReadVarint64(&is)) return false;
+      if (!in.varint(is)) return false;
       allows = is != 0;
-    } else if ((tag & 7) == 2 && bytes(in, inner)) {
-      const bool is_schema = type.special == Special::kPropsOrBool ? number == 2 : number == 1;
+    } else if (wire_of(tag) == kBytes && in.bytes(inner)) {
+      const bool is_schema = type.special == Special::kPropsOrBool ? number_of(tag) == 2 : number_of(tag) == 1;
       if (!is_schema && type.special == Special::kPropsOrStrings) {
         items.emplace_back(inner);
         continue;
@@ -335,7 +297,7 @@ bool Decoder::props_or(const Type& type, std::string_view raw, Value& out, int d
     }
   }
   if (!schema) out = type.special == Special::kPropsOrBool ? Value(allows) : Value(std::move(items));
-  return in.ConsumedEntireMessage();
+  return true;
 }
 
 /// kubectl and client-go name DeleteOptions and friends in the group of the resource; the type is the same.
@@ -346,37 +308,28 @@ const Type* find_kind(const Schema& schema, const Gvk& gvk) {
 
 }  // namespace
 
-Result<json::Value> decode_protobuf(const Schema& schema, std::string_view body) {
+Result<json::Value> decode_protobuf(const Schema& schema, std::string_view body, ManagedFields managed) {
   if (!body.starts_with(kMagic)) return fail(Code::kBadRequest, "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
-  if (body.size() > 0x7fffffff) return fail(Code::kTooLarge, "the protobuf body is too large");
-  CodedInputStream in = open(body.substr(kMagic.size()));
-  std::string type_meta, raw, encoding, content_type;
-  while (const std::uint32_t tag = in.ReadTag()) {
-    std::uint32_t size = 0;
-    std::string part;
-    if ((tag & 7) != 2 || !in.ReadVarint32(&size) || size > body.size() || !in.ReadString(&part, static_cast<int>(size))) {
-      return fail(Code::kBadRequest, "the protobuf envelope is broken: want typeMeta, raw, contentEncoding and contentType");
-    }
-    switch (tag >> 3) {
-      case 1: type_meta = std::move(part); break;
-      case 2: raw = std::move(part); break;
-      case 3: encoding = std::move(part); break;
-      case 4: content_type = std::move(part); break;
-      default: break;
-    }
+  Small envelope, names;  // typeMeta, raw, contentEncoding, contentType
+  if (!envelope.read(body.substr(kMagic.size()))) {
+    return fail(Code::kBadRequest, "the protobuf envelope is broken: want typeMeta, raw, contentEncoding and contentType");
   }
-  if (!in.ConsumedEntireMessage()) return fail(Code::kBadRequest, "the protobuf envelope ends in the middle of a field");
-  Small names;
+  const auto [unused, type_meta, raw, encoding, content_type] = envelope.texts;
   if (!names.read(type_meta)) return fail(Code::kBadRequest, "the protobuf envelope's typeMeta is broken");
   if (!encoding.empty()) return fail(Code::kBadRequest, fmt::format("content encoding \"{}\" is not supported in a protobuf envelope", encoding));
-  Value typed = Object{{"apiVersion", names.texts[1]}, {"kind", names.texts[2]}};
   if (!content_type.empty() && content_type != "application/vnd.kubernetes.protobuf") return json::parse(raw);
+  Value typed = Object{{"apiVersion", names.texts[1]}, {"kind", names.texts[2]}};
   const Type* type = find_kind(schema, gvk_of(typed));
   if (type == nullptr) {
     return fail(Code::kBadRequest, fmt::format("no kind \"{}\" is registered for version \"{}\": it cannot be sent as protobuf", names.texts[2], names.texts[1]));
   }
-  // apiVersion and kind first, as every other object has them.
   Decoder decoder(schema);
+  if (managed == ManagedFields::kLeaveOut) {
+    static const Type* const kMeta = Schema::builtin().find_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    decoder.left_out = kMeta == nullptr ? nullptr : kMeta->find("managedFields");
+  }
+  // apiVersion and kind first, as every other object has them.
+  typed.get_object().reserve(2 + members_of(raw));
   if (!decoder.message(*type, raw, typed.get_object(), 0)) {
     return fail(Code::kBadRequest, fmt::format("{} in version \"{}\" cannot be decoded from protobuf: {}", names.texts[2], names.texts[1], decoder.problem));
   }

@@ -1,12 +1,14 @@
-/// Protobuf request bodies ("k8s\0" envelope) of the built-in kinds, as JSON.
+/// Protobuf bodies ("k8s\\0" envelope) of the built-in kinds, as JSON.
 #pragma once
 
 #include "kube/schema.h"
 
 namespace muster::kube {
 
-/// The object with apiVersion and kind set. `expected` helps for DeleteOptions and the like whose envelope names
-/// another group.
-Result<json::Value> decode_protobuf(const Schema& schema, std::string_view body);
+/// A third of a pod that few readers want.
+enum class ManagedFields : std::uint8_t { kKeep, kLeaveOut };
+
+/// The object with apiVersion and kind set.
+Result<json::Value> decode_protobuf(const Schema& schema, std::string_view body, ManagedFields managed = ManagedFields::kKeep);
 
 }  // namespace muster::kube

@@ -1,7 +1,9 @@
 #include "kube/schema.h"
 
-#include <bit>
 #include <fmt/core.h>
+
+#include <bit>
+#include <set>
 
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -38,6 +40,22 @@ std::vector<std::string> strings(const json::Value& list) {
   std::vector<std::string> out;
   for (const json::Value& value : json::as_array(list)) out.push_back(json::text(value));
   return out;
+}
+
+/// Go writes a struct's plain fields in protobuf even when they are zero, but a pointer only when it is set. The JSON form leaves plain
+/// zeros out, and a pointer's zero means something. The table does not tell the two apart; these names are pointers.
+bool is_pointer(std::string_view field) {
+  static const std::set<std::string_view> kPointers = {
+      "activeDeadlineSeconds", "allocateLoadBalancerNodePorts", "allowPrivilegeEscalation", "allowVolumeExpansion", "automountServiceAccountToken",
+      "backoffLimit", "backoffLimitPerIndex", "blockOwnerDeletion", "completions", "controller", "defaultMode", "deletionGracePeriodSeconds",
+      "enableServiceLinks", "expirationSeconds", "failedJobsHistoryLimit", "fsGroup", "gracePeriodSeconds", "holderIdentity", "hostUsers", "immutable",
+      "leaseDurationSeconds", "leaseTransitions", "manualSelector", "maxFailedIndexes", "maxReplicas", "minDomains", "minReplicas", "mode", "optional",
+      "orphanDependents", "parallelism", "partition", "port", "priority", "privileged", "progressDeadlineSeconds", "readOnlyRootFilesystem", "ready",
+      "replicas", "revisionHistoryLimit", "runAsGroup", "runAsNonRoot", "runAsUser", "seconds", "serving", "setHostnameAsFQDN", "shareProcessNamespace",
+      "started", "startingDeadlineSeconds", "storageClassName", "successfulJobsHistoryLimit", "suspend", "terminating", "terminationGracePeriodSeconds",
+      "timeoutSeconds", "tolerationSeconds", "ttlSecondsAfterFinished", "minCount", "minGroupCount", "maximum", "minimum", "maxLength", "minLength",
+      "maxItems", "minItems", "maxProperties", "minProperties", "multipleOf", "x-kubernetes-preserve-unknown-fields"};
+  return kPointers.contains(field);
 }
 
 }  // namespace
@@ -109,7 +127,11 @@ struct SchemaLoader {
       for (const auto& entry : json::as_object(json::at(member.value(), "fields"))) {
         Field& made = type.fields[std::string(entry.key())];
         made = field(std::string_view(entry.key()), entry.value());
-        if (!made.proto.empty()) type.by_number.emplace(made.proto[0], &made);
+        made.pointer = is_pointer(made.name);
+        if (made.proto.empty()) continue;
+        const auto number = static_cast<std::size_t>(made.proto[0]);
+        if (type.by_number.size() <= number) type.by_number.resize(number + 1);
+        type.by_number[number].push_back(&made);
       }
       index(type);
     }

@@ -29,6 +29,7 @@ struct Field {
   std::string name;
   FieldType type;
   bool required = false;
+  bool pointer = false;                       // its zero means something ("replicas: 0")
   std::string patch_strategy, merge_key;      // strategic merge
   std::string list_type, map_type;            // server-side apply: atomic, set, map / granular, atomic
   std::vector<std::string> list_map_keys;
@@ -49,7 +50,7 @@ struct Type {
   std::string scalar;                         // for named scalars: "string", "string:date-time", "any", "object"
   std::vector<Gvk> gvks;
   std::map<std::string, Field, std::less<>> fields;
-  std::multimap<int, const Field*> by_number; // first proto number -> field (several for flattened messages)
+  std::vector<std::vector<const Field*>> by_number; // at the first proto number: the field (several for flattened messages)
   std::string map_type;
   /// Fields by a hash of their names, a power of two of places, each field in the first that was free.
   std::vector<const Field*> by_hash;
