@@ -23,6 +23,8 @@ namespace resources = client::resources;
 
 constexpr const char* kNamespace = "bench";
 constexpr int kInFlight = 64;
+/// As many as Muster has under way: the server does more a second when many come together, whoever sends them.
+constexpr int kBindingsInFlight = 128;
 
 struct Bench {
   net::Loop loop;
@@ -189,7 +191,7 @@ Task<void> bind(Bench& bench) {
     fmt::print(stderr, "kubernetes_bench: {}\n", nodes ? pods.error().message : nodes.error().message);
     std::_Exit(1);
   }
-  const int in_flight = bench.arguments.empty() ? kInFlight : bench.number(0);
+  const int in_flight = bench.arguments.empty() ? kBindingsInFlight : bench.number(0);
   co_await each(bench, static_cast<int>(pods->items.size()), in_flight, [&](int i) -> Task<Result<void>> {
     const auto index = static_cast<std::size_t>(i);
     const std::string name(kube::name_of(pods->items[index]));
