@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """The API server's numbers, with a real kube-apiserver + etcd beside it when tools/kubernetes has built one.
 
-    bench/apiserver/run.py [--load build/bench/apiserver/apiserver_load] [--pods 10000] [--watchers 1000] [--no-real]
+    bench/apiserver/run.py [--load build/bench/apiserver/apiserver_load] [--creates 2000] [--pods 10000]
+                           [--watchers 1000] [--changes 100] [--no-real]
+
+0 leaves a part out: --creates 0 --pods 0 measures watches alone.
 """
 import argparse
 import json
@@ -38,7 +41,8 @@ def rss_mib(pid):
 
 
 def load(options, kubeconfig):
-    done = subprocess.run([options.load, "--kubeconfig", str(kubeconfig), "--pods", str(options.pods), "--watchers", str(options.watchers)],
+    done = subprocess.run([options.load, "--kubeconfig", str(kubeconfig), "--creates", str(options.creates), "--pods", str(options.pods),
+                           "--watchers", str(options.watchers), "--changes", str(options.changes)],
                           text=True, capture_output=True, timeout=900)
     sys.stderr.write(done.stderr)
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -75,8 +79,10 @@ def real(options):
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--load", default=str(ROOT / "build" / "bench" / "apiserver" / "apiserver_load"))
+    arguments.add_argument("--creates", type=int, default=2000)
     arguments.add_argument("--pods", type=int, default=10000)
     arguments.add_argument("--watchers", type=int, default=1000)
+    arguments.add_argument("--changes", type=int, default=100)
     arguments.add_argument("--no-real", action="store_true")
     options = arguments.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

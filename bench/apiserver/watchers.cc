@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,6 +55,7 @@ struct Watchers::Connection {
   int fd = -1;
   SSL* ssl = nullptr;
   bool answered = false;
+  int events = 0;
   std::string text;
   ~Connection() {
     if (ssl != nullptr) SSL_free(ssl);
@@ -113,6 +113,7 @@ void Watchers::read(Connection& connection) {
     if (const auto at = line.find(kTick); at != std::string_view::npos) {
       const auto from = at + kTick.size();
       arrivals_[std::string(line.substr(from, line.find('"', from) - from))].push_back(arrival);
+      ++connection.events;
       ++read_;
     }
     connection.text.erase(0, end + 1);
@@ -126,29 +127,23 @@ void Watchers::read_one() {
 }
 
 void Watchers::run() {
-  const int poll = ::epoll_create1(EPOLL_CLOEXEC);
   std::vector<std::unique_ptr<Connection>> connections;
   for (int i = 0; i < options_.count && !stop_; ++i) {
     auto connection = std::make_unique<Connection>();
-    if (!open(*connection)) continue;
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.ptr = connection.get();
-    ::epoll_ctl(poll, EPOLL_CTL_ADD, connection->fd, &event);
-    connections.push_back(std::move(connection));
+    if (open(*connection)) connections.push_back(std::move(connection));
   }
   const auto count = static_cast<int>(connections.size());
   while (!stop_) {
-    if (connected_ == count && read_ >= wanted_ * count) {
-      const int before = wanted_;
-      if (!stop_) wanted_.wait(before);  // finish() counts up as well
+    const int wanted = wanted_;
+    if (connected_ == count && read_ >= wanted * count) {
+      if (!stop_) wanted_.wait(wanted);  // finish() counts up as well
       continue;
     }
-    epoll_event events[64];
-    const int ready = ::epoll_wait(poll, events, 64, 100);
-    for (int i = 0; i < ready; ++i) read(*static_cast<Connection*>(events[i].data.ptr));
+    for (const auto& connection : connections) {
+      if (!connection->answered || connection->events < wanted) read(*connection);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  ::close(poll);
 }
 
 namespace {

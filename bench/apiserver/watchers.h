@@ -1,7 +1,8 @@
 /// A thousand watches over TLS in one thread.
 ///
 /// Watchers live on machines of their own, and their work must not count as the server's: arrival is the moment the kernel
-/// received the bytes (SO_TIMESTAMPING), and nothing is read until the caller says so, when all has long arrived.
+/// received the bytes (SO_TIMESTAMPING), and nothing is read until the caller says so, when all has long arrived. Nobody polls
+/// the sockets either: over loopback it is the sender's thread that would wake the poller, for each of them, under one lock.
 #pragma once
 
 #include <atomic>

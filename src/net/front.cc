@@ -13,6 +13,8 @@ namespace {
 
 /// Fewer are sent sooner by one thread than others wake up.
 constexpr std::size_t kSpreadFrom = 32;
+/// Sent by one thread in one go, after the memory of all of them was asked for.
+constexpr std::size_t kGroup = 8;
 constexpr auto kStopWait = std::chrono::seconds(5);
 
 using Chunk = std::shared_ptr<const std::string>;
@@ -274,8 +276,7 @@ Chunk joined(std::deque<Chunk>& chunks) {
 
 /// Streams whose clients read, which are nearly all of them, need no coroutine for a chunk.
 void Front::send_now(const std::vector<ExchangePtr>& streams) {
-  const auto send = [&](std::size_t index) {
-    const ExchangePtr& exchange = streams[index];
+  const auto send_one = [this](const ExchangePtr& exchange) {
     auto& mine = exchange->front;
     Chunk chunk = joined(mine.chunks);
     const std::size_t bytes = chunk->size();
@@ -284,10 +285,16 @@ void Front::send_now(const std::vector<ExchangePtr>& streams) {
     if (result == ResponseWriter::Now::kKept) mine.kept_bytes = bytes;
     if (result == ResponseWriter::Now::kBusy) mine.chunks.push_back(std::move(chunk));
   };
+  const auto send = [&](std::size_t group) {
+    const std::size_t upto = std::min(streams.size(), (group + 1) * kGroup);
+    for (std::size_t i = group * kGroup; i < upto; ++i) (void)streams[i]->front.writer->writes_aside();  // asks for their memory
+    for (std::size_t i = group * kGroup; i < upto; ++i) send_one(streams[i]);
+  };
+  const std::size_t groups = (streams.size() + kGroup - 1) / kGroup;
   if (streams.size() < kSpreadFrom) {
-    for (std::size_t i = 0; i < streams.size(); ++i) send(i);
+    for (std::size_t i = 0; i < groups; ++i) send(i);
   } else {
-    own_.spread(streams.size(), send);
+    own_.spread(groups, send);
   }
   for (const ExchangePtr& exchange : streams) {
     if (exchange->front.kept_bytes > 0 || !exchange->front.chunks.empty())

@@ -22,20 +22,18 @@ cpu_set_t allowed_cores() {
 
 }  // namespace
 
-/// Calls are claimed a few at a time, so whoever is late finds nothing left and nobody waits for it.
+/// Calls are claimed one at a time, so whoever is late finds nothing left and nobody waits for it.
 struct Helpers::Batch {
-  static constexpr std::size_t kClaim = 8;
   std::size_t count = 0;
   const std::function<void(std::size_t)>* each = nullptr;  // good as long as a call can be claimed
   std::atomic<std::size_t> next = 0, done = 0;
 
   void work() {
     while (true) {
-      const std::size_t from = next.fetch_add(kClaim, std::memory_order_relaxed);
-      if (from >= count) return;
-      const std::size_t upto = std::min(count, from + kClaim);
-      for (std::size_t i = from; i < upto; ++i) (*each)(i);
-      done.fetch_add(upto - from, std::memory_order_release);
+      const std::size_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= count) return;
+      (*each)(index);
+      done.fetch_add(1, std::memory_order_release);
       done.notify_one();
     }
   }

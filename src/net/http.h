@@ -114,7 +114,7 @@ class ResponseWriter {
   virtual Now write_now(std::shared_ptr<const std::string> chunk) = 0;
   /// Waits until what write_now() kept is sent.
   virtual Task<Result<void>> flush() = 0;
-  /// True when write_now() may run on a worker, as long as nobody else uses the writer meanwhile.
+  /// True when write_now() may run on a worker, as long as nobody else uses the writer meanwhile. Asks for the memory that it will touch, too.
   [[nodiscard]] virtual bool writes_aside() const { return false; }
 
   /// True once the client has gone; a streaming handler that waits for events should look.

@@ -143,7 +143,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Task<Result<void>> finish() override;
   Now write_now(std::shared_ptr<const std::string> chunk) override;
   Task<Result<void>> flush() override;
-  [[nodiscard]] bool writes_aside() const override { return true; }
+  [[nodiscard]] bool writes_aside() const override;
   [[nodiscard]] bool closed() const override { return closed_; }
   void on_close(std::function<void()> callback) override { on_close_ = std::move(callback); }
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string subprotocol) override;
@@ -475,6 +475,14 @@ ResponseWriter::Now Connection::write_now(std::shared_ptr<const std::string> chu
     unsent_.append(static_cast<const char*>(buffer.data()) + skipped, buffer.size() - skipped);
   }
   return Now::kKept;
+}
+
+bool Connection::writes_aside() const {
+  fetch(&phase_);
+  fetch(&unsent_);
+  fetch(&answer_);
+  stream_->expect_write();
+  return true;
 }
 
 Task<Result<void>> Connection::flush() {

@@ -20,6 +20,9 @@ void close_socket(boost::asio::ip::tcp::socket& socket);
 int connect_unix(const std::string& path);
 int listen_unix(const std::string& path);
 
+/// Asks for a line of memory without waiting for it.
+inline void fetch(const void* address) { __builtin_prefetch(address); }
+
 /// Walks over buffers in pieces as large as one write should be: small neighbours are copied together.
 class Pieces {
  public:

@@ -70,6 +70,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// beside the loop, on a worker, as long as nobody else touches the stream meanwhile.
   virtual IoResult write_now(const std::vector<asio::const_buffer>& buffers) = 0;
 
+  /// write_now() comes soon: asks for the memory it will touch. Said of several streams before the first write, their waits for memory overlap.
+  virtual void expect_write() const {}
+
   Task<IoResult> read_some(asio::mutable_buffer buffer);
   /// All of them, in order.
   Task<ErrorCode> write_all(std::vector<asio::const_buffer> buffers);

@@ -2,7 +2,8 @@
 ///
 /// OpenSSL reads and writes the socket itself, without a copy between, and a write that the socket takes at once
 /// costs one call and no turn of the loop; only when the socket is full or empty is the loop asked to wait. An idle connection
-/// holds no buffers (SSL_MODE_RELEASE_BUFFERS), so a thousand watches are cheap.
+/// holds no buffers (SSL_MODE_RELEASE_BUFFERS), so a thousand watches are cheap. What a server sends after the handshake goes
+/// round OpenSSL's record layer where it can (tls_records.h).
 #include <fmt/core.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -16,6 +17,7 @@
 
 #include "net/socket.h"
 #include "net/stream.h"
+#include "net/tls_records.h"
 
 namespace muster::net {
 
@@ -31,21 +33,30 @@ namespace {
 
 /// What one record holds at most; small pieces are gathered up to here, so that a chunk and its frame are one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
+/// A record, and some short answers to the peer's new keys.
+constexpr std::size_t kRestBytesMax = 2 * kRecordBytes;
+constexpr std::size_t kSealedBytes = TlsRecords::kHeadBytes + kRecordBytes + TlsRecords::kTailBytes;
 
 // A BIO over a descriptor: OpenSSL's own would raise SIGPIPE when the peer has gone.
 
-int descriptor_of(BIO* bio) { return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio))); }
+struct BioSocket {
+  int descriptor = -1;
+  bool mute = false;  // OpenSSL's records are counted wrong and go nowhere: the stream makes its own
+};
+
+const BioSocket& socket_of(BIO* bio) { return *static_cast<const BioSocket*>(BIO_get_data(bio)); }
 
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const auto sent = ::send(descriptor_of(bio), data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (socket_of(bio).mute) return size;
+  const auto sent = ::send(socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }
 
 int bio_read(BIO* bio, char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const auto got = ::recv(descriptor_of(bio), data, static_cast<std::size_t>(size), MSG_DONTWAIT);
+  const auto got = ::recv(socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
   if (got == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
   return static_cast<int>(got);
@@ -94,8 +105,10 @@ class TlsStream final : public Stream {
     ErrorCode ignored;
     socket_.native_non_blocking(true, ignored);
     BIO* bio = BIO_new(socket_method());
-    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(socket_.native_handle())));
+    bio_socket_.descriptor = socket_.native_handle();
+    BIO_set_data(bio, &bio_socket_);
     SSL_set_bio(ssl_, bio, bio);
+    SSL_set_app_data(ssl_, this);
     if (server_) {
       SSL_set_accept_state(ssl_);
     } else {
@@ -107,10 +120,23 @@ class TlsStream final : public Stream {
 
   SSL* ssl() { return ssl_; }
 
+  /// OpenSSL tells secrets as lines of a key log: which one, whose, and the secret in hexadecimal digits.
+  static void on_secret(const SSL* ssl, const char* line) {
+    constexpr std::string_view kOurs = "SERVER_TRAFFIC_SECRET_0 ";
+    const std::string_view text(line);
+    if (!text.starts_with(kOurs)) return;
+    long size = 0;
+    unsigned char* const bytes = OPENSSL_hexstr2buf(line + text.rfind(' ') + 1, &size);
+    if (bytes == nullptr) return;
+    static_cast<TlsStream*>(SSL_get_app_data(ssl))->secret_.assign(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
+    OPENSSL_clear_free(bytes, static_cast<std::size_t>(size));
+  }
+
   asio::io_context& context() override { return static_cast<asio::io_context&>(socket_.get_executor().context()); }
 
   Task<ErrorCode> handshake() override {
     const auto error = co_await drive([](SSL* ssl) { return SSL_do_handshake(ssl); });
+    if (!error && server_) seal_from_now_on();
     co_return error;
   }
 
@@ -185,6 +211,7 @@ class TlsStream final : public Stream {
       result.error = asio::error::bad_descriptor;
       return result;
     }
+    if (records_) return write_sealed(buffers);
     char gathered[kRecordBytes];
     Pieces pieces(buffers);
     while (true) {
@@ -202,11 +229,85 @@ class TlsStream final : public Stream {
     }
   }
 
+  void expect_write() const override {
+    fetch(&bio_socket_);
+    fetch(&rest_);
+    if (records_) records_->expect();
+  }
+
  protected:
   void do_read(asio::mutable_buffer buffer, IoOpPtr op) override { read_or_wait(buffer, std::move(op), /*inside=*/true); }
   void do_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) override { write_or_wait(std::move(buffers), std::move(op), /*inside=*/true); }
 
  private:
+  /// The handshake has sent all that it sends, so the next record is the first of its key.
+  void seal_from_now_on() {
+    records_ = TlsRecords::make(ssl_, std::exchange(secret_, {}));
+    if (!records_) return;
+    bio_socket_.mute = true;
+    SSL_set_msg_callback(ssl_, on_message);
+  }
+
+  /// OpenSSL itself has something to say: that we close, that the peer's record was bad, or that the peer's new key asks for ours.
+  static void on_message(int sent, int, int type, const void* data, std::size_t size, SSL* ssl, void*) {
+    if (sent == 0 || (type != SSL3_RT_ALERT && type != SSL3_RT_HANDSHAKE)) return;
+    auto& self = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
+    const std::string_view text(static_cast<const char*>(data), size);
+    char record[kSealedBytes];
+    if (text.size() > kRecordBytes) return;
+    self.rest_.append(record, self.records_->seal(static_cast<std::uint8_t>(type), text, record));
+    if (type == SSL3_RT_HANDSHAKE && text.front() == SSL3_MT_KEY_UPDATE) self.records_->update_key();
+    if (self.rest_text_ == 0) (void)self.send_rest();  // what the socket does not take goes before the next write
+    if (self.rest_.size() > kRestBytesMax) ::shutdown(self.bio_socket_.descriptor, SHUT_RDWR);  // asks for keys and does not read
+  }
+
+  /// As the caller of write_now() wants it: a record that the socket did not take whole counts as not taken, and the same text comes
+  /// again at the beginning of the next write.
+  IoResult write_sealed(const std::vector<asio::const_buffer>& buffers) {
+    IoResult result;
+    if (!rest_.empty()) {
+      result.error = send_rest();
+      if (result.error) return result;
+      result.bytes = std::exchange(rest_text_, 0);
+    }
+    char record[kSealedBytes];
+    char* const room = record + TlsRecords::kHeadBytes;
+    Pieces pieces(buffers);
+    pieces.took(result.bytes);
+    while (true) {
+      const asio::const_buffer piece = pieces.next(room, kRecordBytes);
+      if (piece.size() == 0) return result;
+      const std::string_view text(static_cast<const char*>(piece.data()), std::min(piece.size(), kRecordBytes));
+      const std::size_t size = records_->seal(SSL3_RT_APPLICATION_DATA, text, record);
+      const auto sent = ::send(bio_socket_.descriptor, record, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent != static_cast<ssize_t>(size)) {
+        result.error = send_error(sent);
+        rest_.assign(record + std::max<ssize_t>(sent, 0), record + size);
+        rest_text_ = text.size();
+        return result;
+      }
+      pieces.took(text.size());
+      result.bytes += text.size();
+    }
+  }
+
+  ErrorCode send_rest() {
+    const auto sent = ::send(bio_socket_.descriptor, rest_.data(), rest_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const bool all = sent == static_cast<ssize_t>(rest_.size());
+    const ErrorCode error = all ? ErrorCode{} : send_error(sent);
+    if (all) {
+      rest_ = {};
+    } else if (sent > 0) {
+      rest_.erase(0, static_cast<std::size_t>(sent));
+    }
+    return error;
+  }
+
+  static ErrorCode send_error(ssize_t sent) {
+    if (sent >= 0 || errno == EAGAIN || errno == EINTR) return asio::error::would_block;
+    return ErrorCode(errno, boost::system::system_category());
+  }
+
   /// Answers an operation; never inside the call that started it.
   void finish(IoOpPtr op, IoResult result, bool inside) {
     if (!inside) {
@@ -251,7 +352,7 @@ class TlsStream final : public Stream {
       finish(std::move(op), result, inside);
       return;
     }
-    const auto want = wanted();
+    const auto want = records_ ? tcp::socket::wait_write : wanted();
     socket_.async_wait(want, [this, self = shared_from_this(), buffers = std::move(buffers), op = std::move(op)](const ErrorCode& error) mutable {
       if (error) {
         op->done(error, 0);
@@ -294,9 +395,15 @@ class TlsStream final : public Stream {
 
   std::shared_ptr<TlsContext> tls_;
   tcp::socket socket_;
+  BioSocket bio_socket_;
   SSL* ssl_;
   bool server_;
   std::string address_;
+
+  std::string secret_;  // of what we send, during a handshake
+  std::unique_ptr<TlsRecords> records_;
+  std::string rest_;           // sealed, and not taken by the socket
+  std::size_t rest_text_ = 0;  // what they hold of the next write's text
 };
 
 asio::const_buffer pem(const std::string& text) { return {text.data(), text.size()}; }
@@ -342,6 +449,9 @@ Result<void> add_authorities(asio::ssl::context& context, const std::string& bun
 Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& options) {
   auto tls = std::make_shared<TlsContext>(asio::ssl::context::tls_server);
   harden(tls->context);
+  // Tickets are for resumption; and without them the first record after the handshake is one of ours.
+  SSL_CTX_set_num_tickets(tls->context.native_handle(), 0);
+  SSL_CTX_set_keylog_callback(tls->context.native_handle(), TlsStream::on_secret);
   auto pair = use_key_pair(tls->context, options.certificate_pem, options.key_pem);
   if (!pair) return tl::unexpected(std::move(pair.error()));
   if (!options.client_ca_pem.empty()) {
