@@ -22,7 +22,8 @@ std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now(
 constexpr std::size_t kQueueMax = 20'000;
 constexpr std::size_t kKnownMax = 4'096;
 constexpr std::size_t kMessageBytesMax = 1'024;
-constexpr int kInFlightMax = 32;
+/// Many together are read together, which costs less a piece.
+constexpr int kInFlightMax = 96;
 constexpr Duration kHoldMax = std::chrono::seconds(10);
 constexpr Duration kHoldLook = std::chrono::milliseconds(50);
 constexpr Duration kFlushMax = std::chrono::seconds(5);
