@@ -99,7 +99,8 @@ bool Planner::holds(GangId id) const {
 }
 
 /// May a pod of this gang use the node, or would that delay a reservation of somebody ahead?
-bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
+/// With `evictions` once these are carried out.
+bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang, const EvictionPlan* evictions) const {
   if (node.index() >= slots_.size() || slots_[node.index()].empty()) return true;
   const GangWait& wait = waits_[gang.index()];
   const Time end = wait.duration_us == Durations::kUnknown ? kNever : now_ + Duration(wait.duration_us);
@@ -119,28 +120,41 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang) const {
     free -= n.held;
     for (const PodId p : n.pods) {
       const PodState& pod = state_.pod(p);
-      if (end_of(pod) > hold.start) free -= state_.cls(pod.cls).request;
+      const bool stays = end_of(pod) > hold.start && (evictions == nullptr || !evictions->victims.contains(p));
+      if (stays) free -= state_.cls(pod.cls).request;
+    }
+    if (evictions != nullptr && evictions->nodes.contains(node)) {
+      for (const auto& guest : evictions->nodes.at(node).guests) free -= state_.cls_of(guest.pod).request;
     }
     if (!cls.request.fits_in(free)) return false;
     const bool shares = cls.share_milli > 0 || n.shared || state_.cls(slot.cls).share_milli > 0;
-    if (shares && !leaves_devices(node, cls, slot, hold.start)) return false;
+    if (shares && !leaves_devices(node, cls, slot, hold.start, evictions)) return false;
   }
   return true;
 }
 
 /// Sums say little where devices are shared: with the pod there, are there still enough whole ones, or large enough parts, by then?
-bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then) const {
+bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then, const EvictionPlan* evictions) const {
   const NodeState& n = state_.node(node);
   const TaskClass& holder = state_.cls(slot.cls);
   if (holder.devices == 0 && holder.share_milli == 0) return true;
-  Free free{n.free, {}};
+  Free free{n.unheld(), {}};
   for (const auto& d : n.devices) free.devices.push_back(d.open_milli());
-  free.take(cls,
-            picked_device_ >= 0
-                ? Positions{static_cast<std::uint16_t>(picked_device_)}
-                : pick_devices(cls, n.devices, [&](std::size_t i) { return free.devices[i]; }));
+  Positions devices;
+  const auto goes = [&](PodId p) { return evictions != nullptr && evictions->victims.contains(p); };
+  if (evictions != nullptr) {
+    devices = Room(state_, node, *evictions).pick(cls);
+    if (const auto on = evictions->nodes.find(node); on != evictions->nodes.end()) {
+      for (const auto& guest : on->second.guests) free.take(state_.cls_of(guest.pod), guest.devices);
+    }
+  } else if (picked_device_ >= 0) {
+    devices = {static_cast<std::uint16_t>(picked_device_)};
+  } else {
+    devices = pick_devices(cls, n.devices, [&](std::size_t i) { return free.devices[i]; });
+  }
+  free.take(cls, devices);
   for (const PodId p : n.pods) {
-    if (end_of(state_.pod(p)) <= then) free.give(state_.pod(p), state_.cls_of(p));
+    if (goes(p) || end_of(state_.pod(p)) <= then) free.give(state_.pod(p), state_.cls_of(p));
   }
   for (std::size_t i = 0; i < n.devices.size(); ++i) {
     if (!holder.allows(n.devices[i])) free.devices[i] = kUnusable;
@@ -192,6 +206,7 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
   const std::vector<PodId> tasks = starting_with(hold.gang);
   if (tasks.empty()) return;
   // Counted in members like the largest; smaller ones count for what they are of it, a launcher beside its workers for nothing.
+  hold.member = state_.pod(tasks.front()).key;
   const TaskClass& cls = state_.cls_of(tasks.front());
   std::int64_t parts = 0;
   for (const PodId p : tasks) {
@@ -226,7 +241,7 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     for (const NodeId id : nodes) {
       const NodeState& node = state_.node(id);
       if (!usable.allowed(id) || !cls.request.fits_in(node.allocatable)) continue;
-      free.amounts = node.free;
+      free.amounts = node.unheld();
       free.devices.clear();
       for (const auto& d : node.devices)
         free.devices.push_back(cls.allows(d) ? d.open_milli() : kUnusable);

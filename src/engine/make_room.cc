@@ -47,6 +47,7 @@ struct Planner::Wish {
   const std::vector<NodeId>* domain = nullptr;  ///< Only these nodes, in order of their ids; all when absent.
   bool undone = false;                         ///< What the indexes have yet to read cancels out.
   std::function<bool(const EvictionPlan&)> enough;  ///< The queue's limits would hold; absent: they hold.
+  bool settled = false;                        ///< All have their places and keep them.
 };
 
 /// Members in the order they get places, those that the roles need first.
@@ -68,7 +69,7 @@ std::vector<PodId> Planner::needed(const Wish& wish) const {
 /// A node that takes the task with nobody more evicted: one of the plan's, then a free one.
 NodeId Planner::free_place(const Wish& wish, PodId task, const EvictionPlan& plan) {
   const TaskClass& cls = state_.cls_of(task);
-  const auto fits = [&](NodeId n) { return fits_after(state_, cls, n, plan) && tolerates_others(task, n, plan); };
+  const auto fits = [&](NodeId n) { return fits_after(state_, cls, n, plan) && tolerates_others(task, n, plan) && may_take(wish, task, n, plan); };
   for (const auto& [node, on] : plan.nodes) {
     if (wish.domain != nullptr && !std::binary_search(wish.domain->begin(), wish.domain->end(), node)) continue;
     if (fits(node)) return node;
@@ -84,6 +85,14 @@ NodeId Planner::free_place(const Wish& wish, PodId task, const EvictionPlan& pla
     if (fits(n)) return n;
   }
   return NodeId{};
+}
+
+/// Nobody ahead would be delayed. What a queue takes back is its due, whoever waits for it.
+bool Planner::may_take(const Wish& wish, PodId task, NodeId node, const EvictionPlan& plan) {
+  const bool takes_back = wish.asking.who.reclaim && !plan.victims.empty();
+  if (live_holds_ == 0 || takes_back || may_use(node, state_.cls_of(task), state_.pod(task).gang, &plan)) return true;
+  was_held_ = true;
+  return false;
 }
 
 /// Terms between pods: members may repel each other, so one a node is always safe.
@@ -131,6 +140,7 @@ bool Planner::let_in(Wish& wish, PodId task, std::int32_t left, bool each, Evict
     PodId first;
   } best;
   const auto offer = [&](NodeId node, EvictionPlan trial, PodId first) {
+    if (!may_take(wish, task, node, trial)) return;
     VictimCost cost = trial.cost;
     cost.budgets_broken -= plan.cost.budgets_broken;
     cost.pods -= plan.cost.pods;
@@ -220,7 +230,7 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
     const auto before = base.nodes.find(node);
     for (const auto& [g, devices] : on.guests) {
       if (before != base.nodes.end() && before->second.hosts(g)) continue;
-      if (fits_after(state_, state_.cls_of(g), node, plan) &&
+      if (fits_after(state_, state_.cls_of(g), node, plan) && may_take(wish, g, node, plan) &&
           (!needs_between(state_, g) || fit_between(state_, g, node, &plan.victims).ok())) {
         plan.seat(state_, node, g);
       } else {
@@ -228,6 +238,7 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
       }
     }
   }
+  if (wish.settled && !unseated.empty()) return false;
   for (const auto& [g, node] : unseated) {
     const NodeId to = free_place(wish, g, plan);
     if (!to.valid()) return false;
@@ -257,11 +268,16 @@ void Planner::give_back(Wish& wish, const EvictionPlan& base, EvictionPlan& plan
     if (!trial || !(counts(trial->cost) < counts(plan.cost)) || (wish.enough && !wish.enough(*trial))) return;
     if (reseat(wish, plan, base, *trial)) plan = std::move(*trial);
   };
-  // Whole gangs first: they are what costs.
+  // Whole families and gangs first: they are what costs.
   std::set<GangId> gangs;
+  std::set<GangId> families;
   for (const PodId v : all) {
-    if (state_.gang(state_.pod(v).gang).has_group) gangs.insert(state_.pod(v).gang);
+    const GangId gang = state_.pod(v).gang;
+    if (!state_.gang(gang).has_group) continue;
+    gangs.insert(gang);
+    if (state_.parent_of(gang).valid()) families.insert(state_.root_of(gang));
   }
+  for (const GangId f : families) without([&](PodId v) { return state_.root_of(state_.pod(v).gang) == f; });
   for (const GangId g : gangs) without([&](PodId v) { return state_.pod(v).gang == g; });
   for (const PodId spared : all) {
     if (plan.victims.contains(spared)) without([&](PodId v) { return v == spared; });
@@ -459,6 +475,19 @@ bool Planner::plan_group(GangId group, Wish& wish, const std::vector<NodeId>* in
   return true;
 }
 
+/// Beside the groups of its family that are planned for already. Where the queue is known to be full, plan_gang() sees to it.
+bool Planner::queue_takes(const Wish& wish, const EvictionPlan& plan) const {
+  if (wish.enough) return true;
+  const TenantId tenant = state_.gang(wish.gang).tenant;
+  ResourceVector wanted = request_of(wish.gang, wish.need);
+  for (const auto& [node, on] : plan.nodes) {
+    for (const auto& guest : on.guests) {
+      if (state_.gang(state_.pod(guest.pod).gang).tenant == tenant) wanted += state_.cls_of(guest.pod).request;
+    }
+  }
+  return !tenants_.excess_without(state_, tenant, wanted, false, [&](TenantId t) -> const ResourceVector& { return plan.taken_from(t); }).has_value();
+}
+
 bool Planner::plan_inside(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan) {
   const GangState& gang = state_.gang(group);
   if (!gang.spec.is_parent) {
@@ -469,7 +498,7 @@ bool Planner::plan_inside(GangId group, Wish& wish, const std::vector<NodeId>* i
     wish.tasks = tasks_of(group);
     wish.domain = inside;
     wish.asking.who.gang = group;
-    if (wish.tasks.empty()) return false;
+    if (wish.tasks.empty() || !queue_takes(wish, plan)) return false;
     return plan_gang(wish, plan);
   }
   std::int32_t left = std::max(1, gang.spec.min_groups);
@@ -507,12 +536,20 @@ bool Planner::plan_evictions(GangId root, const Preemptor& who, const ResourceVe
   Wish wish{Asking{state_, tenants_, who, now_, false}, who.gang, {}, {}, nullptr, undone, {}};
   if (over_limit != nullptr) {
     wish.enough = [this, tenant = who.tenant, request = *over_limit](const EvictionPlan& p) {
-      return !tenants_.excess(state_, tenant, request - p.taken_from(tenant)).has_value();
+      return !tenants_.excess_without(state_, tenant, request, false, [&](TenantId t) -> const ResourceVector& { return p.taken_from(t); }).has_value();
     };
   }
-  if (!state_.parent_of(root).valid()) return plan_group(root, wish, nullptr, plan);
-  const std::vector<NodeId> inside = nodes_for(root);
-  return plan_group(root, wish, &inside, plan);
+  if (state_.parent_of(root).valid()) {
+    const std::vector<NodeId> inside = nodes_for(root);
+    return plan_group(root, wish, &inside, plan);
+  }
+  if (!plan_group(root, wish, nullptr, plan)) return false;
+  if (state_.gang(root).spec.is_parent) {
+    // Victims for the first groups may have become needless with those for the last.
+    wish.settled = true;
+    give_back(wish, EvictionPlan{}, plan);
+  }
+  return true;
 }
 
 }  // namespace muster::engine

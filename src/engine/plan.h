@@ -40,6 +40,7 @@ struct Evict {
 struct Nominate {
   std::string pod;
   std::string node;
+  std::vector<std::int32_t> devices;  ///< Device indexes that are held for it.
 
   bool operator==(const Nominate&) const = default;
 };
@@ -65,7 +66,8 @@ struct Reservation {
   std::string holder;  ///< group or pod key
   Time start;          ///< Expected start; zero = unknown.
   std::vector<std::string> nodes;
-  std::vector<std::int32_t> members;  ///< How many of the largest kind of member each of the nodes is to take.
+  std::string member;                 ///< Key of one of the largest members, which are counted:
+  std::vector<std::int32_t> members;  ///< How many like it each of the nodes is to take.
 };
 
 struct Plan {

@@ -23,6 +23,18 @@ bool Planner::place_at_once(GangId id) {
   return true;
 }
 
+/// A reservation is in its way: those like it wait for that to change, or for a gain; only shorter ones are still tried.
+void Planner::let_pass(const Candidate& candidate) {
+  const GangWait& wait = waits_[candidate.gang.index()];
+  Bucket& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
+  if (bucket.filling || candidate.filling) {
+    bucket.held = true;
+  } else {
+    bucket.filling = true;
+  }
+  bucket.held_seen = gains_of(shapes_[wait.shape.index()]) + holds_version_;
+}
+
 Plan Planner::decide(Time now) {
   now_ = now;
   ++state_.epoch;
@@ -59,8 +71,13 @@ Plan Planner::decide(Time now) {
       Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
       refuse(id, explain_limit(id, *excess));
       // Its own queue is full: lower ranks of the same queue may have to go.
+      was_held_ = false;
       if (preempt(id, true)) {
         for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
+        continue;
+      }
+      if (was_held_) {
+        let_pass(*candidate);
         continue;
       }
       bucket.over_limit = true;
@@ -88,19 +105,13 @@ Plan Planner::decide(Time now) {
     for (const GangId g : state_.take_dirty_gangs()) {
       if (g != id && !waits_[g.index()].listed) reclassify(g);
     }
-    if (outcome == Outcome::kHeld) {
-      Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
-      if (bucket.filling || candidate->filling) {
-        bucket.held = true;
-      } else {
-        bucket.filling = true;
-      }
-      bucket.held_seen = gains_of(shapes_[shape_id.index()]) + holds_version_;
-      refuse(id, explain_held(id));
+    if (outcome != Outcome::kHeld && preempt(id, false)) {
+      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
       continue;
     }
-    if (preempt(id, false)) {
-      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
+    if (was_held_) {
+      let_pass(*candidate);
+      refuse(id, explain_held(id));
       continue;
     }
     Shape& shape = shapes_[shape_id.index()];
@@ -137,6 +148,7 @@ Plan Planner::decide(Time now) {
       Reservation r;
       r.holder = state_.gang(hold.gang).key;
       r.start = hold.start;
+      r.member = hold.member;
       for (const NodeId n : hold.nodes) {
         r.nodes.push_back(state_.node(n).spec.name);
         for (const Slot& slot : slots_[n.index()]) {

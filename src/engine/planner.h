@@ -109,6 +109,7 @@ class Planner {
     GangId gang;
     bool filling = false;  ///< The shortest of those behind a reservation, not the first.
   };
+  void let_pass(const Candidate& candidate);
   [[nodiscard]] bool behind_reservation(const Rank& rank) const;
   [[nodiscard]] NodeId pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end);
   [[nodiscard]] std::optional<Candidate> pick();
@@ -154,6 +155,7 @@ class Planner {
     Rank rank;
     Time since;
     Time start;                 ///< Zero: cannot be told.
+    std::string member;         ///< Key of the member that slots count.
     std::vector<NodeId> nodes;
     bool live = false;
   };
@@ -163,8 +165,8 @@ class Planner {
   void release(std::uint32_t reservation);
   void release_of(GangId id);
   [[nodiscard]] bool holds(GangId id) const;
-  [[nodiscard]] bool may_use(NodeId node, const TaskClass& cls, GangId gang) const;
-  [[nodiscard]] bool leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then) const;
+  [[nodiscard]] bool may_use(NodeId node, const TaskClass& cls, GangId gang, const EvictionPlan* evictions = nullptr) const;
+  [[nodiscard]] bool leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then, const EvictionPlan* evictions) const;
   [[nodiscard]] Time end_of(const PodState& pod) const;
   [[nodiscard]] std::int64_t duration_of(GangId id) const;  ///< Microseconds; INT64_MAX = unknown.
   void compute(Hold& hold, std::uint32_t index);
@@ -176,6 +178,7 @@ class Planner {
   struct Wish;
   [[nodiscard]] std::vector<PodId> needed(const Wish& wish) const;
   [[nodiscard]] NodeId free_place(const Wish& wish, PodId task, const EvictionPlan& plan);
+  [[nodiscard]] bool may_take(const Wish& wish, PodId task, NodeId node, const EvictionPlan& plan);
   [[nodiscard]] bool tolerates_others(PodId task, NodeId node, const EvictionPlan& plan) const;
   [[nodiscard]] std::vector<NodeId> candidates(const Wish& wish, const EvictionPlan& plan);
   [[nodiscard]] std::int32_t lets_in(const Wish& wish, PodId task, const EvictionPlan& plan, std::int32_t limit) const;
@@ -186,6 +189,7 @@ class Planner {
   void search_cheaper(Wish& wish, const EvictionPlan& base, EvictionPlan& plan);
   bool make_room_in_queue(Wish& wish, EvictionPlan& plan);
   bool plan_gang(Wish& wish, EvictionPlan& plan);
+  [[nodiscard]] bool queue_takes(const Wish& wish, const EvictionPlan& plan) const;
   [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(GangId group, const std::vector<NodeId>* inside) const;
   bool plan_group(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
   bool plan_inside(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
@@ -194,6 +198,7 @@ class Planner {
   // ------------------------------------------------------------------ evictions (preempt.cc)
   bool preempt(GangId id, bool over_limit);
   [[nodiscard]] bool family_short(GangId id, const std::vector<GangId>& starting) const;
+  void tell_nomination(PodId id);
   void carry_out(GangId id, const EvictionPlan& plan, PodId any_task, bool reclaim);
   struct Lifted {
     GangId gang;
@@ -252,7 +257,7 @@ class Planner {
   std::size_t live_holds_ = 0;
   bool holds_changed_ = false;
   std::int32_t picked_device_ = -1;  ///< With the node pick_node() answered last: which device a share should go to.
-  bool was_held_ = false;  ///< The last attempt failed only because of reservations.
+  bool was_held_ = false;  ///< In the last attempt to place or to make room a reservation was in the way.
 };
 
 }  // namespace muster::engine

@@ -7,6 +7,14 @@
 
 namespace muster::engine {
 
+void Planner::tell_nomination(PodId id) {
+  const PodState& pod = state_.pod(id);
+  const NodeState& node = state_.node(pod.nominated);
+  Nominate n{pod.key, node.spec.name, {}};
+  for (const auto i : pod.devices) n.devices.push_back(node.devices[i].index);
+  plan_.nominations.push_back(std::move(n));
+}
+
 void Planner::carry_out(GangId id, const EvictionPlan& plan, PodId any_task, bool reclaim) {
   std::set<GangId> hosted;
   for (const auto& [node, on] : plan.nodes) {
@@ -26,7 +34,7 @@ void Planner::carry_out(GangId id, const EvictionPlan& plan, PodId any_task, boo
     }
     for (const auto& [g, devices] : on.guests) {
       state_.nominate(g, node, devices);
-      plan_.nominations.push_back({state_.pod(g).key, state_.node(node).spec.name});
+      tell_nomination(g);
       hosted.insert(state_.pod(g).gang);
     }
   }
@@ -64,13 +72,17 @@ void Planner::put_back(std::vector<Lifted> lifted, bool taken) {
   for (std::size_t i = 0; i < lifted.size();) {
     const GangId gang = lifted[i].gang;
     std::size_t end = i;
-    bool fits = true;
-    for (; end < lifted.size() && lifted[end].gang == gang; ++end) {
-      Lifted& l = lifted[end];
-      fits = fits && (!taken || fits_after(state_, state_.cls_of(l.pod), l.node, kNothing));
-      if (!fits) continue;
-      if (taken) l.devices = Room(state_, l.node, kNothing).pick(state_.cls_of(l.pod));
+    ResourceVector request;
+    for (; end < lifted.size() && lifted[end].gang == gang; ++end) request += state_.cls_of(lifted[end].pod).request;
+    bool fits = !taken || !tenants_.excess(state_, state_.gang(gang).tenant, request);
+    for (std::size_t k = i; k < end && fits; ++k) {
+      Lifted& l = lifted[k];
+      fits = !taken || fits_after(state_, state_.cls_of(l.pod), l.node, kNothing);
+      if (!fits) break;
+      const bool moves = taken && Room(state_, l.node, kNothing).lacks_any(state_.cls_of(l.pod), l.devices);
+      if (moves) l.devices = Room(state_, l.node, kNothing).pick(state_.cls_of(l.pod));
       state_.nominate(l.pod, l.node, l.devices);
+      if (moves) tell_nomination(l.pod);
     }
     if (!fits) {
       for (std::size_t k = i; k < end; ++k) {
@@ -106,7 +118,7 @@ bool Planner::preempt(GangId id, bool over_limit) {
   const bool by_priority = config.preempt && ((!evictable.empty() && (t9k || evictable.begin()->first < who.priority)) || over_nominated);
   const bool by_share = config.reclaim && tenants_.may_reclaim(state_, gang.tenant, request) &&
                         tenants_.anybody_can_give(state_, gang.tenant, request);
-  if ((!by_priority && !by_share) || waits_[id.index()].preempt_seen == state_.log_end()) return false;
+  if ((!by_priority && !by_share) || waits_[id.index()].preempt_seen == state_.log_end() + holds_version_) return false;
   if (waits_[id.index()].preempt_epoch == state_.epoch) return false;
 
   for (const bool reclaim : {true, false}) {
@@ -135,7 +147,7 @@ bool Planner::preempt(GangId id, bool over_limit) {
     if (plan.victims.empty()) try_nominated(id);  // Its room may be there already.
     return true;
   }
-  waits_[id.index()].preempt_seen = state_.log_end();
+  waits_[id.index()].preempt_seen = state_.log_end() + holds_version_;
   return false;
 }
 
@@ -186,7 +198,7 @@ void Planner::try_nominated(GangId id) {
   }
   lost |= family_short(id, family);
   // Limits may have changed, or been used up by others, since the victims were told to go.
-  const bool over = std::any_of(request.begin(), request.end(), [&](const auto& r) { return tenants_.excess(state_, r.first, r.second).has_value(); });
+  const bool over = std::any_of(request.begin(), request.end(), [&](const auto& r) { return tenants_.excess(state_, r.first, r.second, true).has_value(); });
   if (over && !waits_for_leavers) lost = true;
   if (over && waits_for_leavers && !lost) return;
   if (!lost) {

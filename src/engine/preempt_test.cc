@@ -152,8 +152,8 @@ TEST(Preempt, AHigherRankTakesRoomHeldForALowerOne) {
   e.apply(PodUpsert{pod("d/top", 8, 20)});
   const Plan plan = e.decide(kNow);
   EXPECT_TRUE(plan.evicts.empty());
-  EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/top", "a"}));
-  EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/mid", ""}));
+  EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/top", "a", {0, 1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/mid", "", {}}));
   e.apply(PodRemove{"d/low"});
   const Plan after = e.decide(kNow);
   ASSERT_EQ(after.binds.size(), 1U);

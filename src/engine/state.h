@@ -106,7 +106,7 @@ struct NodeState {
   ResourceVector used;       ///< By every pod here that is not finished, the leaving ones included.
   ResourceVector releasing;  ///< Part of `used` that is on its way out.
   ResourceVector held;       ///< Kept for nominated pods.
-  ResourceVector free;       ///< allocatable - used - held; kept in step by State.
+  ResourceVector free;       ///< unheld(), less nothing for devices that are held but not left yet; kept in step by State.
   std::vector<DeviceState> devices;
   std::int32_t devices_whole = 0;  ///< Wholly open.
   bool shared = false;             ///< A device is partly taken or held.
@@ -117,6 +117,9 @@ struct NodeState {
   std::uint32_t changed = 0;       ///< Bumped with every log entry.
   std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
   Node spec;                       ///< Last: seldom read where time matters.
+
+  /// With those that leave still here, and those for whom their room is held here as well.
+  [[nodiscard]] ResourceVector unheld() const { return allocatable - used - held; }
 };
 
 /// The end of what nobody knows the end of.
@@ -192,6 +195,7 @@ struct TenantState {
   ResourceVector guarantee;
   ResourceVector deserved;
   ResourceVector allocated;  ///< Of bound pods, children's included.
+  ResourceVector held;       ///< Of nominated pods, likewise: their part of the limits is spoken for.
   ResourceVector pending;    ///< Of waiting pods of its own gangs.
   std::int64_t created = 0;  ///< Order of first sight.
   std::uint64_t released = 0;  ///< Grows whenever it (or a child) gave something back.
@@ -332,6 +336,7 @@ class State {
   void count(const PodState& pod, std::int32_t sign);
   void count_evictable(PodState& pod);
   void charge(const GangState& gang, const ResourceVector& request, bool add);
+  void charge_held(const GangState& gang, const ResourceVector& request, bool add);
   void set_phase(PodId id, PodPhase phase);
   [[nodiscard]] Positions choose_devices(const TaskClass& cls, const NodeState& node) const;
   [[nodiscard]] static Positions devices_at(const NodeState& node,

@@ -41,9 +41,7 @@ void State::rebuild_devices(NodeState& node) {
 
 void State::refresh_free(NodeId id) {
   NodeState& node = nodes_[id.index()];
-  node.free = node.allocatable;
-  node.free -= node.used;
-  node.free -= node.held;
+  node.free = node.unheld();
   node.devices_whole = 0;
   node.share_max = 0;
   node.shared = false;
@@ -51,6 +49,8 @@ void State::refresh_free(NodeId id) {
     const std::int32_t open = d.open_milli();
     if (open == 1000) ++node.devices_whole;
     node.share_max = std::max(node.share_max, open);
+    // Held while somebody is still there: that takes nothing from the devices that are free.
+    if (d.healthy && open < 0) node.free.add(ResourceNames::kDevice, -open);
     node.shared |= d.healthy && (d.free_milli % 1000 != 0 || d.held_milli % 1000 != 0);
   }
   NodeRow& row = rows_[id.index()];

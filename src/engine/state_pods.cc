@@ -48,6 +48,20 @@ void State::charge(const GangState& gang, const ResourceVector& request, bool ad
   }
 }
 
+void State::charge_held(const GangState& gang, const ResourceVector& request, bool add) {
+  TenantId t = gang.tenant;
+  for (int depth = 0; t.valid() && depth < 32; ++depth) {
+    TenantState& tenant = tenants_[t.index()];
+    if (add) {
+      tenant.held += request;
+    } else {
+      tenant.held -= request;
+      ++tenant.released;
+    }
+    t = tenant.parent;
+  }
+}
+
 /// Room held for others is left alone, unless the pod is there already, whatever was held.
 Positions State::choose_devices(const TaskClass& cls, const NodeState& node) const {
   Positions open =
@@ -268,6 +282,7 @@ void State::on(const PodUpsert& e) {
   } else {
     PodState& pod = pods_[id.index()];
     if (pod.gang != gang_id) {
+      give_up_nomination(id);
       leave_gang(id);
       join_gang(id, gang_id);
     }
@@ -409,6 +424,7 @@ void State::nominate(PodId id, NodeId node_id, Positions devices) {
   pod.devices = std::move(devices);
   node.nominees.push_back(id);
   node.held += c.request;
+  charge_held(gangs_[pod.gang.index()], c.request, true);
   for (const auto i : pod.devices) node.devices[i].held_milli += c.device_milli();
   refresh_free(node_id);
   mark(pod.gang);
@@ -422,6 +438,7 @@ void State::give_up_nomination(PodId id) {
   const TaskClass& c = classes_[pod.cls.index()];
   std::erase(node.nominees, id);
   node.held -= c.request;
+  charge_held(gangs_[pod.gang.index()], c.request, false);
   for (const auto i : pod.devices) node.devices[i].held_milli -= c.device_milli();
   pod.devices.clear();
   refresh_free(node_id);

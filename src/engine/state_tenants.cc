@@ -12,6 +12,7 @@ void State::move_gang_tenant(GangId id, TenantId tenant) {
   for (const PodId p : gang.pods) {
     if (pods_[p.index()].phase == PodPhase::kPending) waiting += classes_[pods_[p.index()].cls.index()].request;
   }
+  for (const PodId p : gang.pods) give_up_nomination(p);
   charge(gang, gang.allocated, false);
   tenants_[gang.tenant.index()].pending -= waiting;
   gang.tenant = tenant;
@@ -86,8 +87,10 @@ void State::relink_tenant(TenantId id, const std::string& parent) {
     for (int depth = 0; t.valid() && depth < 32; ++depth) {
       if (add) {
         tenants_[t.index()].allocated += tenants_[id.index()].allocated;
+        tenants_[t.index()].held += tenants_[id.index()].held;
       } else {
         tenants_[t.index()].allocated -= tenants_[id.index()].allocated;
+        tenants_[t.index()].held -= tenants_[id.index()].held;
       }
       t = tenants_[t.index()].parent;
     }

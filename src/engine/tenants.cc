@@ -108,26 +108,23 @@ void Tenants::refresh(const State& state) {
   if (shares) proportion(state);
 }
 
-std::optional<Tenants::Excess> Tenants::excess(const State& state, TenantId tenant, const ResourceVector& need) const {
-  const auto& path = views_[tenant.index()].path;
-  for (auto it = path.rbegin(); it != path.rend(); ++it) {
-    const View& view = views_[it->index()];
-    if (view.mask == 0) continue;
-    const TenantState& t = state.tenant(*it);
-    for (std::size_t i = 0; i < need.size(); ++i) {
-      if (need[i] <= 0 || (view.mask & (1U << i)) == 0 || i == ResourceNames::kPods) continue;
-      if (t.allocated[i] + need[i] <= view.real[i]) continue;
-      Excess e;
-      e.tenant = *it;
-      e.resource = i;
-      e.wanted = need[i];
-      e.limit = view.real[i];
-      e.left = std::max<std::int64_t>(view.real[i] - t.allocated[i], 0);
-      const bool own = (t.capability_mask & (1U << i)) != 0 && t.capability[i] <= view.real[i];
-      const bool shares = state.config().tenant_rule == TenantRule::kProportion;
-      e.reason = own ? Reason::kTenantOverLimit : shares ? Reason::kTenantOverDeserved : Reason::kGuaranteedToOthers;
-      return e;
-    }
+std::optional<Tenants::Excess> Tenants::excess_of(const State& state, TenantId tenant, const ResourceVector& need, bool own, const ResourceVector& freed) const {
+  const View& view = views_[tenant.index()];
+  const TenantState& t = state.tenant(tenant);
+  for (std::size_t i = 0; i < need.size(); ++i) {
+    if (need[i] <= 0 || (view.mask & (1U << i)) == 0 || i == ResourceNames::kPods) continue;
+    const std::int64_t taken = t.allocated[i] + (own ? 0 : t.held[i]) - freed[i];
+    if (taken + need[i] <= view.real[i]) continue;
+    Excess e;
+    e.tenant = tenant;
+    e.resource = i;
+    e.wanted = need[i];
+    e.limit = view.real[i];
+    e.left = std::max<std::int64_t>(view.real[i] - taken, 0);
+    const bool by_itself = (t.capability_mask & (1U << i)) != 0 && t.capability[i] <= view.real[i];
+    const bool shares = state.config().tenant_rule == TenantRule::kProportion;
+    e.reason = by_itself ? Reason::kTenantOverLimit : shares ? Reason::kTenantOverDeserved : Reason::kGuaranteedToOthers;
+    return e;
   }
   return std::nullopt;
 }
@@ -177,7 +174,7 @@ bool Tenants::may_reclaim(const State& state, TenantId tenant, const ResourceVec
     for (std::size_t i = 0; i < need.size(); ++i) {
       if (need[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
       named = true;
-      if (state.tenant(*it).allocated[i] + need[i] > view.deserved[i]) return false;
+      if (state.tenant(*it).allocated[i] + state.tenant(*it).held[i] + need[i] > view.deserved[i]) return false;
     }
     return named;
   }

@@ -29,8 +29,22 @@ class Tenants {
     std::int64_t limit = 0;
     Reason reason = Reason::kTenantOverLimit;
   };
-  /// Would `need` more break a limit on the way up? The first that says no.
-  [[nodiscard]] std::optional<Excess> excess(const State& state, TenantId tenant, const ResourceVector& need) const;
+  /// Would `need` more break a limit on the way up? The first that says no. What is held for nominated pods counts as taken,
+  /// unless one of them asks for its own.
+  [[nodiscard]] std::optional<Excess> excess(const State& state, TenantId tenant, const ResourceVector& need, bool own = false) const {
+    static const ResourceVector kNothing{};
+    return excess_without(state, tenant, need, own, [](TenantId) -> const ResourceVector& { return kNothing; });
+  }
+  /// The same with `freed(tenant)` given back first.
+  template <typename Freed>
+  [[nodiscard]] std::optional<Excess> excess_without(const State& state, TenantId tenant, const ResourceVector& need, bool own, Freed&& freed) const {
+    const auto& path = views_[tenant.index()].path;
+    for (auto it = path.rbegin(); it != path.rend(); ++it) {
+      if (views_[it->index()].mask == 0) continue;
+      if (auto e = excess_of(state, *it, need, own, freed(*it))) return e;
+    }
+    return std::nullopt;
+  }
 
   /// Served before: higher priority, then smaller share of what is deserved, then older.
   [[nodiscard]] bool before(const State& state, TenantId a, TenantId b) const;
@@ -64,6 +78,7 @@ class Tenants {
     std::vector<TenantId> path;       ///< Root-most first, itself last.
   };
 
+  [[nodiscard]] std::optional<Excess> excess_of(const State& state, TenantId tenant, const ResourceVector& need, bool own, const ResourceVector& freed) const;
   void limits(const State& state, const std::vector<TenantId>& siblings, const View* parent);
   void proportion(const State& state);
 

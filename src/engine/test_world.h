@@ -43,6 +43,19 @@ inline Pod running(Pod p, const std::string& on, Time started = kNow) {
   return p;
 }
 
+inline Pod share_of(Pod p, std::int32_t milli) {
+  p.device_share_milli = milli;
+  std::erase_if(p.requests, [](const Amount& a) { return a.name == "nvidia.com/gpu"; });
+  return p;
+}
+
+/// A share that runs on the device with that index and makes way for nobody here.
+inline Pod sharing(const std::string& key, std::int32_t milli, std::int32_t device) {
+  Pod p = share_of(running(pod(key, 0, 100), "n1"), milli);
+  p.device_indexes = {device};
+  return p;
+}
+
 inline Group group(const std::string& key, std::int32_t min_member, std::int32_t priority = 0) {
   Group g;
   g.key = key;

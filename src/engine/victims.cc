@@ -184,7 +184,7 @@ bool EvictionPlan::add_whole(const Asking& asking, GangId gang) {
 // ------------------------------------------------------------------------------------------------------ room
 
 Room::Room(const State& state, NodeId id, const EvictionPlan& plan) : state_(state), node_(state.node(id)) {
-  free_ = node_.free;
+  free_ = node_.unheld();
   free_ += node_.releasing;
   devices_.reserve(node_.devices.size());
   for (const auto& d : node_.devices) devices_.push_back(d.open_milli());
@@ -220,6 +220,10 @@ void Room::take(const TaskClass& cls, const Positions& devices) {
 
 Positions Room::pick(const TaskClass& cls) const {
   return pick_devices(cls, node_.devices, [&](std::size_t i) { return devices_[i]; });
+}
+
+bool Room::lacks_any(const TaskClass& cls, const Positions& devices) const {
+  return std::any_of(devices.begin(), devices.end(), [&](auto i) { return devices_[i] < cls.device_milli(); });
 }
 
 bool Room::fits(const TaskClass& cls) const {

@@ -110,6 +110,8 @@ class Room {
   void take(const TaskClass& cls, const Positions& devices);
   /// The devices that a pod of the class would get.
   [[nodiscard]] Positions pick(const TaskClass& cls) const;
+  /// One of these has too little left for a pod of the class.
+  [[nodiscard]] bool lacks_any(const TaskClass& cls, const Positions& devices) const;
   [[nodiscard]] bool fits(const TaskClass& cls) const;
   /// How many pods of the class fit beside each other, at most `limit`.
   [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int32_t limit) const;

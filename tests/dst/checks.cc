@@ -1,0 +1,383 @@
+#include "checks.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace muster::dst {
+
+using namespace engine;  // the subject of this program
+
+namespace {
+
+bool ends_by(const SimPod& p, Time started, Time then) { return p.spec.expected_duration.count() > 0 && started + p.spec.expected_duration <= then; }
+
+/// The node with everybody gone who is expected to be by then, those that leave included; nothing held.
+Room room_by(const SimNode& n, Time then) {
+  Room room = n.room;
+  for (const SimPod* p : n.pods) {
+    if (p->life == Life::kLeaving || ends_by(*p, p->spec.started, then)) adjust(room, *p, -1);
+  }
+  return room;
+}
+
+bool any_negative(const Room& room) {
+  return room.cpu < 0 || room.pods < 0 || std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
+}
+
+}  // namespace
+
+bool promise_holds(const Model& model, const Reservation& r, std::size_t k) {
+  const auto member = model.pods.find(r.member);
+  const auto n = model.nodes.find(r.nodes[k]);
+  if (!r.start || member == model.pods.end() || n == model.nodes.end() || !usable(n->second, member->second)) return false;
+  Room room = room_by(n->second, r.start);
+  for (const auto& [key, h] : model.held) {
+    if (h.node == n->first) adjust(room, model.pods.at(key), h.devices, +1);
+  }
+  return takes_count(room, member->second, r.members[k]) >= r.members[k];
+}
+
+std::optional<std::string> Checks::plan(const Plan& plan) {
+  failure_.reset();
+  held_before_ = model_.held;
+  bound_before_ = model_.bound;
+  reserved_before_ = model_.reservations;
+  if (plan.reservations_changed) model_.reservations = plan.reservations;
+  hold(plan);
+  evict(plan);
+  if (!failure_) reservations(plan);
+  for (const auto& b : plan.binds) bind(b);
+  if (failure_) return failure_;
+  gangs(plan);
+  limits(plan);
+  held_room(plan);
+  need(plan);
+  if (++plans_ % 64 == 0) counts();
+  if (!failure_) nobody_left_behind(plan);
+  return failure_;
+}
+
+/// Nominations: what was held stays held, unless somebody more important takes it or the world has changed.
+void Checks::hold(const Plan& plan) {
+  for (const auto& n : plan.nominations) {
+    const auto it = model_.pods.find(n.pod);
+    if (it == model_.pods.end()) continue;  // It has gone in the meantime.
+    const auto before = held_before_.find(n.pod);
+    if (!n.node.empty()) {
+      if (!model_.nodes.contains(n.node)) return fail("nominated to a node that is gone: " + n.pod);
+      model_.held[n.pod] = {n.node, n.devices, before == held_before_.end() || before->second.due};
+      continue;
+    }
+    model_.held.erase(n.pod);
+    if (before == held_before_.end() || !before->second.due) continue;
+    const bool outranked = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& other) {
+      const auto p = model_.pods.find(other.pod);
+      return !other.node.empty() && p != model_.pods.end() && model_.priority_of(p->second.spec) > model_.priority_of(it->second.spec);
+    });
+    if (!outranked) fail(n.pod + " lost the room held for it");
+  }
+}
+
+void Checks::evict(const Plan& plan) {
+  for (const auto& e : plan.evicts) {
+    const auto it = model_.pods.find(e.pod);
+    if (it == model_.pods.end()) return fail("eviction of unknown pod " + e.pod);
+    SimPod& p = it->second;
+    if (p.life != Life::kBound) return fail("eviction of a pod that does not run: " + e.pod);
+    model_.set_life(p, Life::kLeaving);
+    // What is held for the rest of its gang may not be enough now.
+    for (auto& [key, h] : model_.held) h.due = h.due && model_.root_of(model_.pods.at(key).spec) != model_.root_of(p.spec);
+    const SimPod* winner = model_.someone_of(e.for_whom);
+    if (winner == nullptr) return fail("eviction for nobody: " + e.for_whom);
+    if (e.kind == EvictKind::kPreempt && model_.priority_of(p.spec) >= model_.priority_of(winner->spec)) fail("eviction of an equal or higher priority: " + e.pod);
+    if (e.kind == EvictKind::kReclaim && model_.queue_of(winner->spec) == model_.queue_of(p.spec)) fail("reclaim inside a queue: " + e.pod);
+    for (const auto& [key, h] : held_before_) {
+      const Pod& spec = model_.pods.at(key).spec;
+      const bool its = key == e.for_whom || spec.group == e.for_whom;
+      const bool starts = std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) { return b.pod == key; });
+      const bool lost = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& n) { return n.pod == key && n.node.empty(); });
+      if (its && h.due && !starts && !lost && model_.held.contains(key)) return fail(fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
+    }
+  }
+}
+
+/// Nobody of lower rank, started now or given room by evictions, may be the reason that a reservation holds no more. What a queue
+/// takes back as its due may.
+void Checks::reservations(const Plan& plan) {
+  for (const Reservation& r : model_.reservations) {
+    const bool lasting = std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
+      return old.holder == r.holder && old.start == r.start && old.nodes == r.nodes && old.member == r.member;
+    });
+    reservation(plan, r, lasting);
+  }
+}
+
+void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
+  const SimPod* holder = model_.someone_of(r.holder);
+  const auto member = model_.pods.find(r.member);
+  if (holder == nullptr || member == model_.pods.end()) return;
+  std::map<std::string, std::int32_t> bound = bound_before_;
+  const auto may_pass = [&](const SimPod& p) {
+    // Members above the minimum come after everybody's minimum.
+    const bool surplus = !p.spec.group.empty() && bound[p.spec.group] >= model_.groups.at(p.spec.group).min_member;
+    if (model_.root_of(p.spec) == model_.root_of(holder->spec) || held_before_.contains(p.spec.key)) return true;
+    const auto mine = model_.priority_of(p.spec);
+    const auto theirs = model_.priority_of(holder->spec);
+    if (mine > theirs || (mine == theirs && !surplus && model_.created(p.spec) <= model_.created(holder->spec))) return true;
+    return std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
+      const SimPod* winner = model_.someone_of(e.for_whom);
+      return e.kind == EvictKind::kReclaim && winner != nullptr && model_.root_of(winner->spec) == model_.root_of(p.spec);
+    });
+  };
+  struct Newcomer {
+    const SimPod* pod;
+    std::string node;
+    std::vector<std::int32_t> devices;
+    bool passes;
+  };
+  std::vector<Newcomer> newcomers;
+  std::set<std::string> started;
+  for (const auto& b : plan.binds) {
+    const auto p = model_.pods.find(b.pod);
+    if (p == model_.pods.end()) continue;
+    newcomers.push_back({&p->second, b.node, b.devices, may_pass(p->second)});
+    ++bound[p->second.spec.group];
+    started.insert(b.pod);
+  }
+  for (const auto& [key, h] : model_.held) {
+    if (started.contains(key)) continue;
+    const SimPod& p = model_.pods.at(key);
+    newcomers.push_back({&p, h.node, h.devices, may_pass(p)});
+  }
+  for (std::size_t k = 0; k < r.nodes.size(); ++k) {
+    const auto n = model_.nodes.find(r.nodes[k]);
+    if (n == model_.nodes.end() || !usable(n->second, member->second)) continue;
+    Room with_those_ahead = room_by(n->second, r.start);
+    Room with_all = with_those_ahead;
+    const SimPod* last = nullptr;
+    for (const Newcomer& c : newcomers) {
+      if (c.node != n->first) continue;
+      if (!r.start) {
+        // Nobody knows when it starts: only what is surely short may pass.
+        const auto lasts = c.pod->spec.expected_duration;
+        if (lasting && !c.passes && (lasts.count() == 0 || lasts > config_.patience)) {
+          return fail(fmt::format("the reservation of {} was delayed by {}", r.holder, c.pod->spec.key));
+        }
+        continue;
+      }
+      if (ends_by(*c.pod, model_.now, r.start) && !held_before_.contains(c.pod->spec.key)) continue;
+      adjust(with_all, *c.pod, c.devices, +1);
+      if (c.passes) adjust(with_those_ahead, *c.pod, c.devices, +1);
+      if (!c.passes) last = c.pod;
+    }
+    if (last == nullptr || takes_count(with_those_ahead, member->second, r.members[k]) < r.members[k]) continue;
+    if (takes_count(with_all, member->second, r.members[k]) >= r.members[k]) continue;
+    return fail(fmt::format("the reservation of {} for {} was delayed by {}", r.holder, r.start.us, last->spec.key));
+  }
+}
+
+void Checks::bind(const Bind& b) {
+  const auto it = model_.pods.find(b.pod);
+  if (it == model_.pods.end()) return fail("bind of unknown pod " + b.pod);
+  SimPod& p = it->second;
+  if (p.life != Life::kPending) return fail("bind of a pod that does not wait: " + b.pod);
+  if (p.spec.uid != b.uid) return fail("bind with a stale uid: " + b.pod);
+  if (p.spec.gated) return fail("bind of a gated pod: " + b.pod);
+  const auto n = model_.nodes.find(b.node);
+  if (n == model_.nodes.end()) return fail("bind to a node that is gone: " + b.node);
+  if (!n->second.spec.ready || n->second.spec.unschedulable) return fail("bind to an unusable node: " + b.node);
+  if (!usable(n->second, p)) return fail("bind against the node selector: " + b.pod);
+  const auto wanted = p.spec.device_share_milli > 0 ? 1 : p.gpus;
+  if (static_cast<std::int64_t>(b.devices.size()) != wanted) return fail(fmt::format("{} got {} devices, wanted {}", b.pod, b.devices.size(), wanted));
+  model_.held.erase(b.pod);
+  p.spec.node = b.node;
+  p.spec.device_indexes = b.devices;
+  p.spec.started = model_.now;
+  model_.set_life(p, Life::kBound);
+  const Room& room = n->second.room;
+  if (room.cpu < 0) fail("cpu overcommitted on " + b.node);
+  if (room.pods < 0) fail("too many pods on " + b.node);
+  if (any_negative(room)) fail("a device given twice on " + b.node);
+}
+
+void Checks::gangs(const Plan& plan) {
+  std::set<std::string> touched;
+  for (const auto& b : plan.binds) touched.insert(model_.pods.at(b.pod).spec.group);
+  touched.erase("");
+  for (const auto& key : touched) {
+    const auto group = model_.groups.find(key);
+    if (group == model_.groups.end()) {
+      fail("members started without their group: " + key);
+      continue;
+    }
+    const Group& g = group->second;
+    if (model_.bound[key] < g.min_member) fail(fmt::format("gang {} started with {} of {}", key, model_.bound[key], g.min_member));
+    if (!g.parent.empty()) family(g.parent);
+    if (g.topology.empty() || !g.topology[0].required) continue;
+    std::set<std::string> zones;
+    for (auto it = model_.pods.lower_bound(key + "-"); it != model_.pods.end() && it->second.spec.group == key; ++it) {
+      const auto n = model_.nodes.find(it->second.spec.node);
+      if (it->second.life == Life::kBound && n != model_.nodes.end()) zones.insert(n->second.spec.labels[0].second);
+    }
+    if (zones.size() > 1) fail("gang spans two domains: " + key);
+  }
+}
+
+void Checks::family(const std::string& key) {
+  const auto top = model_.families.find(key);
+  if (top == model_.families.end()) return fail("a gang started without the group above it: " + key);
+  std::int32_t running = 0;
+  for (const auto& [name, g] : model_.groups) running += g.parent == key && model_.bound[name] >= g.min_member ? 1 : 0;
+  if (running < top->second.min_groups) fail(fmt::format("family {} started with {} of {} gangs", key, running, top->second.min_groups));
+}
+
+void Checks::limits(const Plan& plan) {
+  std::set<std::string> grew;
+  for (const auto& b : plan.binds) {
+    const Pod& p = model_.pods.at(b.pod).spec;
+    if (device_milli_of(p) > 0) grew.insert(model_.queue_of(p));
+  }
+  for (const auto& q : model_.queues) {
+    if (q.capability.empty() || !grew.contains(q.name)) continue;
+    if (model_.used[q.name] > q.capability[0].value * 1000) fail("queue beyond its capability: " + q.name);
+  }
+}
+
+/// Where room is held there will be room, once those that leave have left; and then nobody waits for it any longer.
+void Checks::held_room(const Plan& plan) {
+  std::set<std::string> nodes;
+  for (const auto& [key, h] : model_.held) nodes.insert(h.node);
+  for (const auto& name : nodes) {
+    const auto n = model_.nodes.find(name);
+    if (n == model_.nodes.end()) return fail("room is held on a node that is gone: " + name);
+    if (!any_negative(model_.later_room(n->second))) continue;
+    const auto told = std::find_if(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& m) { return m.node == name; });
+    return fail(told == plan.nominations.end() ? "room held on " + name + " was given to others" : "the victims of " + told->pod + " make too little room");
+  }
+  std::set<std::string> waits_for_leavers;
+  for (const auto& [key, h] : model_.held) {
+    const auto& pods = model_.nodes.at(h.node).pods;
+    if (std::any_of(pods.begin(), pods.end(), [](const SimPod* p) { return p->life == Life::kLeaving; })) waits_for_leavers.insert(model_.root_of(model_.pods.at(key).spec));
+  }
+  for (const auto& [key, h] : model_.held) {
+    if (held_before_.contains(key) && !waits_for_leavers.contains(model_.root_of(model_.pods.at(key).spec))) fail(key + " waits for room that nobody is in any more");
+  }
+}
+
+/// No eviction without need: with any one of those that may go alone still there, or any whole gang or family, not all of those
+/// for whom they go would have their place, or their part of the queue.
+void Checks::need(const Plan& plan) {
+  if (plan.evicts.empty()) return;
+  const std::string& winner = plan.evicts.front().for_whom;
+  if (std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) { return e.for_whom != winner; })) return;
+  // Where others lost their nominations, or got them, more than one wish was at work.
+  std::map<std::string, std::vector<std::string>> guests;  // by node
+  const std::string root = model_.root_of(model_.someone_of(winner)->spec);
+  for (const auto& n : plan.nominations) {
+    if (n.node.empty() || !model_.held.contains(n.pod) || model_.root_of(model_.pods.at(n.pod).spec) != root) return;
+    guests[n.node].push_back(n.pod);
+  }
+  std::map<std::string, std::vector<const SimPod*>> units;
+  for (const auto& e : plan.evicts) {
+    const SimPod& p = model_.pods.at(e.pod);
+    const std::string& group = p.spec.group;
+    const bool surplus = !group.empty() && model_.groups.at(group).parent.empty() && model_.bound[group] >= model_.groups.at(group).min_member;
+    units[surplus ? e.pod : model_.root_of(p.spec)].push_back(&p);
+  }
+  const std::string queue = model_.queue_of(model_.someone_of(winner)->spec);
+  const auto limit = std::find_if(model_.queues.begin(), model_.queues.end(), [&](const Queue& q) { return q.name == queue && !q.capability.empty(); });
+  for (const auto& [name, unit] : units) {
+    std::map<std::string, Room> rooms;
+    std::int64_t more = 0;
+    for (const SimPod* p : unit) {
+      const auto [room, fresh] = rooms.try_emplace(p->spec.node, Room{});
+      if (fresh) {
+        room->second = model_.later_room(model_.nodes.at(p->spec.node));
+        for (const auto& g : guests[p->spec.node]) adjust(room->second, model_.pods.at(g), model_.held.at(g).devices, -1);
+      }
+      adjust(room->second, *p, +1);
+      if (model_.queue_of(p->spec) == queue) more += device_milli_of(p->spec);
+    }
+    bool needed = limit != model_.queues.end() && more > 0 && model_.used[queue] + model_.held_of_queue(queue) + more > limit->capability[0].value * 1000;
+    for (auto& [node, room] : rooms) {
+      std::vector<const SimPod*> seated;
+      for (const auto& g : guests[node]) seated.push_back(&model_.pods.at(g));
+      std::stable_sort(seated.begin(), seated.end(), [](const SimPod* a, const SimPod* b) { return device_milli_of(a->spec) > device_milli_of(b->spec); });
+      needed = needed || any_negative(room);
+      for (const SimPod* p : seated) {
+        needed = needed || !takes(room, *p);
+        if (!needed) adjust(room, *p, devices_for(room, *p), +1);
+      }
+    }
+    if (!needed) return fail(fmt::format("{} was evicted for {} without need", name, winner));
+  }
+}
+
+/// Counts everything from nothing: the model's own sums, and what the engine believes of every node.
+void Checks::counts() {
+  std::map<std::string, std::int64_t> used;
+  for (const auto& [key, p] : model_.pods) {
+    if (p.life == Life::kBound) used[model_.queue_of(p.spec)] += device_milli_of(p.spec);
+  }
+  for (const auto& q : model_.queues) {
+    if (used[q.name] != model_.used[q.name]) fail("the model lost count of queue " + q.name);
+  }
+  for (const auto& [name, n] : model_.nodes) {
+    const Room room = model_.counted_room(n);
+    if (room != n.room) fail("the model lost count of node " + name);
+    const auto view = engine_.node(name);
+    if (!view) {
+      fail("the engine does not know node " + name);
+      continue;
+    }
+    std::int64_t cpu = 0;
+    for (const auto& amount : view->used) cpu = amount.name == "cpu" ? amount.value : cpu;
+    const auto whole = static_cast<std::size_t>(std::count(room.devices.begin(), room.devices.end(), 1000));
+    if (cpu != n.cpu - room.cpu || view->free_devices.size() != whole) {
+      fail(fmt::format("node {}: the engine counts {} cpu used, {} devices free; it is {} and {}", name, cpu, view->free_devices.size(), n.cpu - room.cpu, whole));
+    }
+  }
+}
+
+/// The engine's indexes against a scan of everything: with no reservations in play, a pod or a gang whose queue has room and
+/// which fits must not wait.
+void Checks::nobody_left_behind(const Plan& plan) {
+  if (config_.reservations > 0 || !plan.evicts.empty()) return;
+  std::map<std::string, Room> rooms;
+  for (const auto& [name, n] : model_.nodes) rooms[name] = model_.held.empty() ? n.room : model_.open_room(n);
+  std::set<std::string> awaited;
+  for (const auto& [key, h] : model_.held) awaited.insert(model_.root_of(model_.pods.at(key).spec));
+  const SimPod* seen = nullptr;
+  for (const auto& [key, p] : model_.pods) {
+    if (p.life != Life::kPending) continue;
+    std::int64_t wanted = 1;
+    if (!p.spec.group.empty()) {
+      // Members are alike: one speaks for all.
+      if (seen != nullptr && seen->spec.group == p.spec.group) continue;
+      seen = &p;
+      const auto group = model_.groups.find(p.spec.group);
+      if (group == model_.groups.end() || !group->second.topology.empty() || !group->second.parent.empty()) continue;
+      std::int64_t ready = 0;
+      bool gated = false;
+      for (auto it = model_.pods.lower_bound(p.spec.group + "-"); it != model_.pods.end() && it->second.spec.group == p.spec.group; ++it) {
+        gated |= it->second.life == Life::kPending && it->second.spec.gated;
+        ready += it->second.life == Life::kPending ? 1 : 0;
+      }
+      wanted = std::max<std::int64_t>(1, group->second.min_member - model_.bound[p.spec.group]);
+      if (gated || ready < wanted) continue;
+    } else if (p.spec.gated) {
+      continue;
+    }
+    if (awaited.contains(model_.root_of(p.spec)) || !model_.queue_takes(p, wanted)) continue;
+    std::int64_t left = wanted;
+    for (const auto& [name, n] : model_.nodes) {
+      if (left > 0 && usable(n, p)) left -= takes_count(rooms[name], p, left);
+    }
+    if (left > 0) continue;
+    const auto why = engine_.why(p.spec.group.empty() ? key : p.spec.group);
+    return fail(fmt::format("{} waits although it fits: {}", key, why ? describe(why->refusal) : "it does not know why"));
+  }
+}
+
+}  // namespace muster::dst

@@ -1,0 +1,54 @@
+/// Holds each plan against the model: nothing overcommitted, no device given twice, no gang started in part, no limit broken,
+/// nobody evicted without need or twice for the same, room held kept, reservations not delayed, nobody waiting who could start.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "model.h"
+
+namespace muster::dst {
+
+/// Takes the reservation's k-th node as many members as promised, with everybody gone who is expected to be by then?
+bool promise_holds(const Model& model, const engine::Reservation& reservation, std::size_t k);
+
+class Checks {
+ public:
+  Checks(Model& model, const engine::Engine& engine, const engine::Config& config) : model_(model), engine_(engine), config_(config) {}
+
+  /// What is wrong with the plan, if anything. Afterwards the model is as the plan wants it.
+  std::optional<std::string> plan(const engine::Plan& plan);
+
+ private:
+  void fail(std::string text) {
+    if (!failure_) failure_ = std::move(text);
+  }
+  void hold(const engine::Plan& plan);
+  void evict(const engine::Plan& plan);
+  void reservations(const engine::Plan& plan);
+  void reservation(const engine::Plan& plan, const engine::Reservation& reservation, bool lasting);
+  void bind(const engine::Bind& bind);
+  void gangs(const engine::Plan& plan);
+  void family(const std::string& key);
+  void limits(const engine::Plan& plan);
+  void held_room(const engine::Plan& plan);
+  void need(const engine::Plan& plan);
+  void counts();
+  void nobody_left_behind(const engine::Plan& plan);
+
+  Model& model_;
+  const engine::Engine& engine_;
+  engine::Config config_;
+  std::map<std::string, Held> held_before_;
+  std::map<std::string, std::int32_t> bound_before_;
+  std::vector<engine::Reservation> reserved_before_;
+  std::int64_t plans_ = 0;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace muster::dst
