@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "engine/test_world.h"
 
 namespace muster::engine {
@@ -185,6 +187,143 @@ TEST(Family, GoesWholeWhenItWouldFallBelowItsMinimum) {
 TEST(Family, GoesWholeWhenItSaysSo) {
   Engine e = with_running_family(DisruptionMode::kWhole, 1);
   EXPECT_THAT(evicted(e.decide(kNow)), testing::UnorderedElementsAre("d/ga-0", "d/gb-0"));
+}
+
+/// Low work fills nodes a and b; a family of two gangs that start together waits for it to go.
+Engine with_waiting_family(std::int32_t min_groups, std::vector<Evict>& victims) {
+  Engine e({});
+  for (const char* n : {"a", "b"}) {
+    e.apply(NodeUpsert{node(n, 8, {{"host", n}})});
+    e.apply(PodUpsert{running(pod(fmt::format("d/low-{}", n), 8), n)});
+  }
+  (void)e.decide(kNow);
+  e.apply(GroupUpsert{top("d/f", min_groups)});
+  add_child(e, "d/f", "d/one", 1, 8, 10);
+  add_child(e, "d/f", "d/two", 1, 8, 10);
+  victims = e.decide(kNow).evicts;
+  return e;
+}
+
+/// Wants the node that is held for the pod.
+Pod rival(const std::vector<Evict>& victims, const std::string& for_whom) {
+  Pod p = pod("d/rival", 8, 100);
+  for (const Evict& v : victims) {
+    if (v.for_whom_pod == for_whom) p.node_selector = {{"host", v.node}};
+  }
+  return p;
+}
+
+TEST(Family, LosesNoRoomWhileAnotherOfItsGroupsIsTried) {
+  std::vector<Evict> victims;
+  Engine e = with_waiting_family(2, victims);
+  ASSERT_EQ(victims.size(), 2U);
+  add_child(e, "d/f", "d/three", 1, 1, 10);
+  e.apply(NodeUpsert{node("c", 8)});
+  for (int i = 0; i < 2; ++i) {
+    const Plan plan = e.decide(kNow);
+    EXPECT_TRUE(plan.binds.empty());
+    EXPECT_TRUE(plan.nominations.empty());
+  }
+  for (const auto& v : victims) e.apply(PodRemove{v.pod});
+  const Plan plan = e.decide(kNow);
+  EXPECT_THAT(bound(plan), testing::UnorderedElementsAre("d/one-0", "d/two-0", "d/three-0"));
+  EXPECT_TRUE(plan.evicts.empty());
+}
+
+TEST(Family, HoldsNothingWhenARivalTakesTheRoomOfOneGroupTooMany) {
+  std::vector<Evict> victims;
+  Engine e = with_waiting_family(2, victims);
+  ASSERT_EQ(victims.size(), 2U);
+  e.apply(PodUpsert{rival(victims, "d/one-0")});
+  std::set<std::string> lost;
+  for (const Nominate& n : e.decide(kNow).nominations) {
+    if (n.node.empty()) lost.insert(n.pod);
+  }
+  EXPECT_THAT(lost, testing::UnorderedElementsAre("d/one-0", "d/two-0"));
+}
+
+TEST(Family, DoesNotWaitForAGroupThatARivalPushedAside) {
+  std::vector<Evict> victims;
+  Engine e = with_waiting_family(1, victims);
+  ASSERT_EQ(victims.size(), 2U);
+  for (const auto& v : victims) {
+    if (v.for_whom_pod == "d/two-0") e.apply(PodRemove{v.pod});
+  }
+  EXPECT_TRUE(e.decide(kNow).binds.empty());  // Both start together.
+  e.apply(PodUpsert{rival(victims, "d/one-0")});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/two-0"});
+}
+
+TEST(Family, EvictsNobodyMoreBecauseItsGroupsWereSeatedOneByOne) {
+  // Two shares of 400 and two of 600 fit on two devices, though the former would fit on one and leave each of the latter another.
+  Engine e({});
+  e.apply(NodeUpsert{node("n1", 4)});
+  for (int i = 0; i < 2; ++i) {
+    Pod low = running(pod(fmt::format("d/low-{}", i), 2), "n1");
+    low.device_indexes = {2 * i, 2 * i + 1};
+    e.apply(PodUpsert{low});
+  }
+  (void)e.decide(kNow);
+  e.apply(GroupUpsert{top("d/f", 2)});
+  for (const std::int32_t milli : {400, 600}) {
+    Group g = group(fmt::format("d/g{}", milli), 2, 10);
+    g.parent = "d/f";
+    e.apply(GroupUpsert{g});
+    for (int i = 0; i < 2; ++i) {
+      Pod p = share_of(pod(fmt::format("{}-{}", g.key, i), 0, 10), milli);
+      p.group = g.key;
+      e.apply(PodUpsert{p});
+    }
+  }
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.evicts.size(), 1U);
+  e.apply(PodRemove{plan.evicts[0].pod});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 4U);
+}
+
+TEST(Family, HoldsNothingOnceOneOfItsNodesIsNoPlaceAnyMore) {
+  std::vector<Evict> victims;
+  Engine e = with_waiting_family(2, victims);
+  ASSERT_EQ(victims.size(), 2U);
+  Node b = node("b", 8, {{"host", "b"}});
+  b.unschedulable = true;
+  e.apply(NodeUpsert{b});
+  EXPECT_EQ(e.decide(kNow).nominations.size(), 2U);
+  // The other node is free for others again.
+  e.apply(PodRemove{"d/low-a"});
+  e.apply(PodUpsert{pod("d/later", 8, 5)});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/later"});
+}
+
+TEST(Family, KeepsItsReservationWhenASmallerGroupStarts) {
+  // The large group is expected to start when "first" ends. The small one fits before; the other queue's turn is next then, and
+  // its pod would be in the way.
+  Engine e({});
+  for (const char* q : {"default", "other"}) e.apply(QueueUpsert{Queue{.name = q}});
+  e.apply(NodeUpsert{node("a", 8)});
+  e.apply(NodeUpsert{node("b", 4)});
+  const auto lasting = [](Pod p, int seconds) {
+    p.expected_duration = std::chrono::seconds(seconds);
+    return p;
+  };
+  e.apply(PodUpsert{lasting(running(pod("d/first", 4), "a"), 100)});
+  e.apply(PodUpsert{lasting(running(pod("d/second", 4), "a"), 50)});
+  e.apply(PodUpsert{lasting(running(in_queue(pod("d/third", 4), "other"), "b"), 1000)});
+  e.apply(GroupUpsert{top("d/f", 1)});
+  add_child(e, "d/f", "d/large", 1, 8);
+  Group small = group("d/small", 1);
+  small.parent = "d/f";
+  e.apply(GroupUpsert{small});
+  Pod member = lasting(pod("d/small-0", 1), 60);
+  member.requests[0].value = 100;
+  member.group = "d/small";
+  e.apply(PodUpsert{member});
+  Pod behind = in_queue(pod("d/behind", 2), "other");
+  behind.created = kNow + std::chrono::seconds(1);
+  e.apply(PodUpsert{behind});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(PodRemove{"d/second"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/small-0"});
 }
 
 }  // namespace

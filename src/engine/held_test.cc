@@ -135,5 +135,42 @@ TEST(Held, WhoEvictsDoesNotDelayThoseAheadEither) {
   EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/low"});
 }
 
+TEST(Held, AQueueWhoseNomineeIsPushedAsideMayUseItsPartAtOnce) {
+  Engine e(Config{});
+  Queue queue{.name = "small"};
+  queue.capability = {{"nvidia.com/gpu", 8}};
+  e.apply(QueueUpsert{queue});
+  e.apply(QueueUpsert{Queue{.name = "default"}});
+  e.apply(NodeUpsert{node("a", 8)});
+  e.apply(NodeUpsert{node("b", 4)});
+  e.apply(PodUpsert{running(pod("d/low", 8), "a")});
+  (void)e.decide(kNow);
+  e.apply(PodUpsert{in_queue(pod("d/mid", 8, 10), "small")});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/low"});
+  e.apply(PodUpsert{in_queue(pod("d/little", 4), "small")});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(PodUpsert{pod("d/high", 8, 100)});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/little"});
+}
+
+TEST(Held, PriorityDoesNotTakeAnotherQueuesDue) {
+  // What "owner" takes back from "lender" is its due. The more important work of "lender" would take it again, and so on forever.
+  Engine e(Config{});
+  Queue owner{.name = "owner"};
+  owner.deserved = {{"nvidia.com/gpu", 8}};
+  e.apply(QueueUpsert{owner});
+  e.apply(QueueUpsert{Queue{.name = "lender"}});
+  e.apply(NodeUpsert{node("a", 8)});
+  e.apply(PodUpsert{running(in_queue(pod("d/lent", 8, 100), "lender"), "a")});
+  (void)e.decide(kNow);
+  e.apply(PodUpsert{in_queue(pod("d/own", 8), "owner")});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/lent"});
+  e.apply(PodUpsert{in_queue(pod("d/important", 8, 100), "lender")});
+  EXPECT_TRUE(e.decide(kNow).nominations.empty());
+  e.apply(PodRemove{"d/lent"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"d/own"});
+  EXPECT_TRUE(e.decide(kNow).evicts.empty());
+}
+
 }  // namespace
 }  // namespace muster::engine

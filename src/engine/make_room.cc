@@ -47,7 +47,7 @@ struct Planner::Wish {
   const std::vector<NodeId>* domain = nullptr;  ///< Only these nodes, in order of their ids; all when absent.
   bool undone = false;                         ///< What the indexes have yet to read cancels out.
   std::function<bool(const EvictionPlan&)> enough;  ///< The queue's limits would hold; absent: they hold.
-  bool settled = false;                        ///< All have their places and keep them.
+  bool settled = false;                        ///< All have their nodes and keep them.
 };
 
 /// Members in the order they get places, those that the roles need first.
@@ -152,7 +152,7 @@ bool Planner::let_in(Wish& wish, PodId task, std::int32_t left, bool each, Evict
       if (mine == theirs) {
         const auto rest = [](const VictimCost& c) { return std::tuple(c.top_priority, c.work_lost_s); };
         if (rest(cost) > rest(best.cost)) return;
-        if (rest(cost) == rest(best.cost) && (!first.valid() || !goes_before(state_, first, best.first))) return;
+        if (rest(cost) == rest(best.cost) && (!first.valid() || !best.first.valid() || !goes_before(state_, first, best.first))) return;
       }
     }
     best = {true, node, std::move(trial), cost, members, first};
@@ -192,7 +192,10 @@ bool Planner::let_in(Wish& wish, PodId task, std::int32_t left, bool each, Evict
       if (!trial.add_whole(wish.asking, g)) continue;
       const VictimChoice rest = choose_on_node(wish.asking, n, trial);
       if (!rest.possible) continue;
-      if (auto whole = again(wish.asking, trial, rest.victims)) offer(n, std::move(*whole), choice.first);
+      if (auto whole = again(wish.asking, trial, rest.victims)) {
+        const PodId first = choice.first.valid() ? choice.first : *whole->victims.begin();
+        offer(n, std::move(*whole), first);
+      }
     }
   }
   if (!best.found) return false;
@@ -228,7 +231,13 @@ bool Planner::reseat(const Wish& wish, const EvictionPlan& old, const EvictionPl
   std::vector<std::pair<PodId, NodeId>> unseated;
   for (const auto& [node, on] : old.nodes) {
     const auto before = base.nodes.find(node);
-    for (const auto& [g, devices] : on.guests) {
+    auto guests = on.guests;
+    // Groups of a family were seated one after the other; the largest first they may share fewer devices.
+    if (wish.settled) {
+      const auto size = [&](const auto& g) { return state_.cls_of(g.pod).request[ResourceNames::kDevice]; };
+      std::stable_sort(guests.begin(), guests.end(), [&](const auto& a, const auto& b) { return size(a) > size(b); });
+    }
+    for (const auto& [g, devices] : guests) {
       if (before != base.nodes.end() && before->second.hosts(g)) continue;
       if (fits_after(state_, state_.cls_of(g), node, plan) && may_take(wish, g, node, plan) &&
           (!needs_between(state_, g) || fit_between(state_, g, node, &plan.victims).ok())) {
@@ -435,12 +444,13 @@ std::vector<std::vector<NodeId>> Planner::domains_of(GangId group, const std::ve
     auto values = values_of(NodeId(n));
     if (!values.empty()) by_value[std::move(values)].push_back(NodeId(n));
   }
-  // Members that run already say where.
+  // Members that run already, or have room held, say where.
   std::set<std::vector<std::string>> pinned;
   ClassId cls;
   for (const GangId leaf : state_.leaves_of(group)) {
     for (const PodId p : state_.gang(leaf).pods) {
-      if (state_.pod(p).phase == PodPhase::kBound) pinned.insert(values_of(state_.pod(p).node));
+      const NodeId at = state_.pod(p).phase == PodPhase::kBound ? state_.pod(p).node : state_.pod(p).nominated;
+      if (at.valid()) pinned.insert(values_of(at));
       if (state_.pod(p).phase == PodPhase::kPending && !cls.valid()) cls = state_.pod(p).cls;
     }
   }

@@ -250,14 +250,15 @@ bool Planner::group_runs(GangId id) const {
   return running >= std::max(1, gang.spec.min_groups);
 }
 
-/// The values of the key where members of the group run: these pin the domain of those that follow.
+/// The values of the key where members of the group run or have room held: these pin the domain of those that follow.
 std::set<std::string> Planner::pinned(GangId group, const std::string& key) const {
   std::set<std::string> values;
   for (const GangId leaf : state_.leaves_of(group)) {
     for (const PodId p : state_.gang(leaf).pods) {
       const PodState& pod = state_.pod(p);
-      if (pod.phase != PodPhase::kBound) continue;
-      const std::string* value = find_label(state_.node(pod.node).spec.labels, key);
+      const NodeId at = pod.phase == PodPhase::kBound ? pod.node : pod.nominated;
+      if (!at.valid()) continue;
+      const std::string* value = find_label(state_.node(at).spec.labels, key);
       if (value != nullptr) values.insert(*value);
     }
   }
@@ -344,6 +345,7 @@ bool Planner::place_inside(GangId id, const std::vector<NodeId>& nodes, std::vec
   std::sort(children.begin(), children.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
   std::int32_t running = 0;
   for (const GangId child : children) {
+    if (nominated_.contains(child)) continue;  // It starts where its victims leave; a trial elsewhere would lose that room.
     const bool runs = group_runs(child);
     const bool starts = (!runs || state_.gang(child).spec.is_parent) && place_level(child, 0, nodes, placed);
     running += runs || starts ? 1 : 0;

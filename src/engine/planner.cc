@@ -61,6 +61,7 @@ Plan Planner::decide(Time now) {
   refresh_reservations();
 
   bool again = true;
+  dropped_ = false;
   for (auto candidate = pick(); candidate; candidate = pick_again(again)) {
     const GangId id = candidate->gang;
     const TenantId tenant = waits_[id.index()].tenant;
@@ -94,10 +95,11 @@ Plan Planner::decide(Time now) {
     const Outcome outcome = attempt(id, placed);
     if (outcome == Outcome::kPlaced) {
       emit(id, placed);
-      const bool had_hold = holds(id);
-      release_of(id);
+      // Of a family only some groups may have started, the one that asked not among them.
+      const std::uint64_t holds_before = holds_version_;
+      for (std::size_t i = 0; live_holds_ > 0 && i < placed.size(); ++i) release_of(state_.pod(placed[i]).gang);
       for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
-      if (had_hold) fill_reservations();
+      if (holds_version_ != holds_before) fill_reservations();
       continue;
     }
     // Undone binds left marks; the gangs did not change, and no node gained anything.

@@ -102,6 +102,7 @@ class Planner {
   [[nodiscard]] Reason unready(const GangState& gang, Refusal& refusal) const;
   ShapeId shape_of(GangId id);
   void wake();
+  void wake_limited();
   void activate(TenantId tenant);
   [[nodiscard]] std::uint64_t gains_of(const Shape& shape);
   [[nodiscard]] std::uint64_t released_of(TenantId tenant) const;
@@ -206,12 +207,14 @@ class Planner {
     NodeId node;
     Positions devices;
   };
-  std::vector<Lifted> lift_lower(std::int32_t priority);
+  [[nodiscard]] bool may_lift(const Preemptor& who, GangId id) const;
+  std::vector<Lifted> lift_lower(const Preemptor& who);
   void put_back(std::vector<Lifted> lifted, bool taken);
   [[nodiscard]] bool nominated_below(std::int32_t priority) const;
   void try_nominated();
   void try_nominated(GangId id);
   void drop_nominations(GangId id);
+  void try_bereft();
 
   // ------------------------------------------------------------------ reasons (explain.cc)
   void refuse(GangId id, Refusal refusal);
@@ -248,6 +251,8 @@ class Planner {
   std::set<GangId> unadmitted_;
   std::uint64_t admission_seen_ = 0;
   std::set<GangId> nominated_;
+  bool dropped_ = false;     ///< Somebody lost the room held for it since those that were blocked were last looked at.
+  std::set<GangId> bereft_;  ///< Nominated; a group of their family is not any more.
   std::vector<GangId> untold_;
 
   std::vector<Hold> holds_;

@@ -1,5 +1,6 @@
 // Evictions: when they are worth planning, carrying them out, and the room held until the victims are gone.
 #include <algorithm>
+#include <utility>
 
 #include "engine/fit.h"
 #include "engine/match.h"
@@ -47,11 +48,25 @@ void Planner::carry_out(GangId id, const EvictionPlan& plan, PodId any_task, boo
   }
 }
 
+/// May the room held for the gang be planned with? Like a victim's: its queue keeps its due.
+bool Planner::may_lift(const Preemptor& who, GangId id) const {
+  const GangState& gang = state_.gang(id);
+  if (gang.spec.priority >= who.priority) return false;
+  if (gang.tenant == who.tenant) return true;
+  if (!state_.config().preempt_across_queues) return false;
+  if (!state_.config().reclaim) return true;
+  ResourceVector request;
+  for (const PodId p : gang.pods) {
+    if (state_.pod(p).nominated.valid()) request += state_.cls_of(p).request;
+  }
+  return tenants_.can_give(state_, gang.tenant, request, true);
+}
+
 /// Takes the nominations of lower ranks off the books, so that the room held for them can be planned with.
-std::vector<Planner::Lifted> Planner::lift_lower(std::int32_t priority) {
+std::vector<Planner::Lifted> Planner::lift_lower(const Preemptor& who) {
   std::vector<Lifted> lifted;
   for (const GangId g : nominated_) {
-    if (state_.gang(g).spec.priority >= priority) continue;
+    if (!may_lift(who, g)) continue;
     for (const PodId p : state_.gang(g).pods) {
       if (!state_.pod(p).nominated.valid()) continue;
       lifted.push_back({g, p, state_.pod(p).nominated, state_.pod(p).devices});
@@ -74,7 +89,7 @@ void Planner::put_back(std::vector<Lifted> lifted, bool taken) {
     std::size_t end = i;
     ResourceVector request;
     for (; end < lifted.size() && lifted[end].gang == gang; ++end) request += state_.cls_of(lifted[end].pod).request;
-    bool fits = !taken || !tenants_.excess(state_, state_.gang(gang).tenant, request);
+    bool fits = nominated_.contains(gang) && (!taken || !tenants_.excess(state_, state_.gang(gang).tenant, request));
     for (std::size_t k = i; k < end && fits; ++k) {
       Lifted& l = lifted[k];
       fits = !taken || fits_after(state_, state_.cls_of(l.pod), l.node, kNothing);
@@ -130,7 +145,7 @@ bool Planner::preempt(GangId id, bool over_limit) {
     std::vector<Lifted> lifted;
     if (!reclaim && over_nominated) {
       for (const auto& [cls, n] : parts) index_.of(cls).catch_up(state_, index_.checks);
-      lifted = lift_lower(who.priority);
+      lifted = lift_lower(who);
     }
     EvictionPlan plan;
     const bool found = plan_evictions(root, who, over_limit ? &request : nullptr, !lifted.empty(), plan);
@@ -163,6 +178,19 @@ void Planner::drop_nominations(GangId id) {
   }
   waits_[id.index()].nominated = false;
   nominated_.erase(id);
+  dropped_ = true;
+  for (const GangId sibling : state_.leaves_of(state_.root_of(id))) {
+    if (nominated_.contains(sibling)) bereft_.insert(sibling);
+  }
+}
+
+/// Groups that waited to start together with one that has lost its room: without it they start now, or hold nothing either.
+void Planner::try_bereft() {
+  const std::set<GangId> gangs = std::exchange(bereft_, {});
+  for (const GangId id : gangs) {
+    if (nominated_.contains(id)) try_nominated(id);
+  }
+  for (const GangId id : state_.take_dirty_gangs()) reclassify(id);
 }
 
 /// Those whose victims were told to go: all room there -> bind; still waiting -> keep; hopeless -> start again.
@@ -190,7 +218,7 @@ void Planner::try_nominated(GangId id) {
       if (!pod.nominated.valid()) continue;
       ++members;
       where.push_back({g, p, pod.nominated, pod.devices});
-      lost |= pod.gated;
+      lost |= pod.gated || !fit_static(state_, state_.cls(pod.cls), state_.node(pod.nominated)).ok();  // No place any more.
       request[state_.gang(g).tenant] += state_.cls(pod.cls).request;
       waits_for_leavers |= !state_.node(pod.nominated).releasing.is_zero();
     }
@@ -205,8 +233,7 @@ void Planner::try_nominated(GangId id) {
     std::size_t bound = 0;
     for (; bound < where.size(); ++bound) {
       const auto& [g, p, n, devices] = where[bound];
-      if (!fit_static(state_, state_.cls_of(p), state_.node(n)).ok() ||
-          (needs_between(state_, p) && !fit_between(state_, p, n).ok())) {
+      if (needs_between(state_, p) && !fit_between(state_, p, n).ok()) {
         waits_for_leavers = false;  // That node is no place any more.
         break;
       }

@@ -41,7 +41,9 @@ void State::rebuild_devices(NodeState& node) {
 
 void State::refresh_free(NodeId id) {
   NodeState& node = nodes_[id.index()];
-  node.free = node.unheld();
+  node.free = node.allocatable;  // unheld(), without the copies.
+  node.free -= node.used;
+  node.free -= node.held;
   node.devices_whole = 0;
   node.share_max = 0;
   node.shared = false;

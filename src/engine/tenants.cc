@@ -53,6 +53,7 @@ void Tenants::limits(const State& state, const std::vector<TenantId>& siblings, 
       if (limited) due = std::min(due, limit);
       view.deserved.set(i, due);
     }
+    view.guarded |= state.config().reclaim && view.deserved_mask != 0;
     const std::vector<TenantId>& children = tenant.children;
     if (!children.empty()) {
       const View copy = view;
@@ -181,11 +182,12 @@ bool Tenants::may_reclaim(const State& state, TenantId tenant, const ResourceVec
   return false;
 }
 
-bool Tenants::can_give(const State& state, TenantId tenant, const ResourceVector& taken) const {
+bool Tenants::can_give(const State& state, TenantId tenant, const ResourceVector& taken, bool held) const {
   const View& view = views_[tenant.index()];
+  const TenantState& t = state.tenant(tenant);
   for (std::size_t i = 0; i < taken.size(); ++i) {
     if (taken[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
-    if (state.tenant(tenant).allocated[i] - taken[i] < view.deserved[i]) return false;
+    if (t.allocated[i] + (held ? t.held[i] : 0) - taken[i] < view.deserved[i]) return false;
   }
   return true;
 }

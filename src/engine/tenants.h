@@ -54,7 +54,8 @@ class Tenants {
   /// Stays within what it deserves with `need` more (in what its spec's deserved names): may take back.
   [[nodiscard]] bool may_reclaim(const State& state, TenantId tenant, const ResourceVector& need) const;
   /// Would the tenant itself (ancestors apart) still have what it deserves after giving `taken`, in all of that?
-  [[nodiscard]] bool can_give(const State& state, TenantId tenant, const ResourceVector& taken) const;
+  /// With `held` what is held for nominated pods counts as its own.
+  [[nodiscard]] bool can_give(const State& state, TenantId tenant, const ResourceVector& taken, bool held = false) const;
   /// The same for what it is guaranteed.
   [[nodiscard]] bool keeps_guarantee(const State& state, TenantId tenant, const ResourceVector& taken) const;
 

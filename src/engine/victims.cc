@@ -114,8 +114,10 @@ bool EvictionPlan::amounts_hold(const Asking& asking, TenantId tenant) const {
   };
   for (TenantId t = tenant; t.valid() && !above_preemptor(t); t = state.tenant(t).parent) {
     const ResourceVector& taken = taken_from(t);
-    const bool kept = asking.who.reclaim ? asking.tenants.can_give(state, t, taken) : asking.tenants.keeps_guarantee(state, t, taken);
-    if (!kept) return false;
+    // Where queues take back their due, priority takes none of it from another queue: the two would evict each other forever.
+    const bool due = asking.who.reclaim || state.config().reclaim;
+    if (due && !asking.tenants.can_give(state, t, taken)) return false;
+    if (!due && !asking.tenants.keeps_guarantee(state, t, taken)) return false;
   }
   return true;
 }

@@ -1,5 +1,6 @@
 // What waits, and what would unblock it.
 #include <algorithm>
+#include <utility>
 
 #include "engine/fit.h"
 #include "engine/planner.h"
@@ -282,6 +283,27 @@ std::uint64_t Planner::released_of(TenantId tenant) const {
   return sum;
 }
 
+/// Queues that gave something back since they were found full.
+void Planner::wake_limited() {
+  std::vector<TenantId> limited;
+  for (const TenantId t : limited_) {
+    TenantWait& wait = tenant_waits_[t.index()];
+    bool any = false;
+    for (auto& [shape, bucket] : wait.buckets) {
+      if (!bucket.over_limit) continue;
+      if (bucket.limit_seen == released_of(t)) {
+        any = true;
+        continue;
+      }
+      bucket.over_limit = false;
+      activate(t);
+    }
+    wait.limited = any;
+    if (any) limited.push_back(t);
+  }
+  limited_ = std::move(limited);
+}
+
 /// Finds what the changes since the last decision may have unblocked.
 void Planner::wake() {
   const bool queues_changed = tenants_seen_ != state_.tenants_version() || state_.config_changed();
@@ -308,23 +330,7 @@ void Planner::wake() {
     for (const TenantId t : shape.tenants) activate(t);
   }
   blocked_ = std::move(still);
-  std::vector<TenantId> limited;
-  for (const TenantId t : limited_) {
-    TenantWait& wait = tenant_waits_[t.index()];
-    bool any = false;
-    for (auto& [shape, bucket] : wait.buckets) {
-      if (!bucket.over_limit) continue;
-      if (bucket.limit_seen == released_of(t)) {
-        any = true;
-        continue;
-      }
-      bucket.over_limit = false;
-      activate(t);
-    }
-    wait.limited = any;
-    if (any) limited.push_back(t);
-  }
-  limited_ = std::move(limited);
+  wake_limited();
   if (!unadmitted_.empty() && admission_seen_ != state_.log_end()) {
     admission_seen_ = state_.log_end();
     const std::set<GangId> again = unadmitted_;
@@ -416,17 +422,25 @@ std::optional<Planner::Candidate> Planner::pick() {
   return best;
 }
 
-/// The next to try; when there is none, once more those that were blocked while room was held for somebody who then got none.
+/// The next to try; when there is none, groups that were bereft of another, then once more those that were blocked while room was
+/// held for somebody who then got none.
 std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
   auto next = pick();
-  if (next || !again) return next;
+  while (!next && !bereft_.empty()) {
+    try_bereft();
+    next = pick();
+  }
+  if (next || (!again && !dropped_)) return next;
+  // Held room comes and goes while a plan is made, which is no gain to anybody; where some of it was really given up all are tried.
+  const bool all = std::exchange(dropped_, false);
   again = false;
   for (const ShapeId id : blocked_) {
     Shape& shape = shapes_[id.index()];
-    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains) continue;
+    if (!shape.blocked || shape.alone || shape.waiting == 0 || (!all && gains_of(shape) == shape.gains)) continue;
     shape.blocked = false;
     for (const TenantId t : shape.tenants) activate(t);
   }
+  wake_limited();
   return pick();
 }
 

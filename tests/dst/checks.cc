@@ -71,6 +71,12 @@ void Checks::hold(const Plan& plan) {
     }
     model_.held.erase(n.pod);
     if (before == held_before_.end() || !before->second.due) continue;
+    // What is held for the rest of a gang of which members must go may not be enough any more.
+    const bool torn = std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
+      const auto p = model_.pods.find(e.pod);
+      return p != model_.pods.end() && model_.root_of(p->second.spec) == model_.root_of(it->second.spec);
+    });
+    if (torn) continue;
     const bool outranked = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& other) {
       const auto p = model_.pods.find(other.pod);
       return !other.node.empty() && p != model_.pods.end() && model_.priority_of(p->second.spec) > model_.priority_of(it->second.spec);
@@ -86,7 +92,6 @@ void Checks::evict(const Plan& plan) {
     SimPod& p = it->second;
     if (p.life != Life::kBound) return fail("eviction of a pod that does not run: " + e.pod);
     model_.set_life(p, Life::kLeaving);
-    // What is held for the rest of its gang may not be enough now.
     for (auto& [key, h] : model_.held) h.due = h.due && model_.root_of(model_.pods.at(key).spec) != model_.root_of(p.spec);
     const SimPod* winner = model_.someone_of(e.for_whom);
     if (winner == nullptr) return fail("eviction for nobody: " + e.for_whom);
@@ -105,8 +110,17 @@ void Checks::evict(const Plan& plan) {
 /// Nobody of lower rank, started now or given room by evictions, may be the reason that a reservation holds no more. What a queue
 /// takes back as its due may.
 void Checks::reservations(const Plan& plan) {
+  // A new holder may have had the place of another for a while.
+  const bool same_holders = std::all_of(model_.reservations.begin(), model_.reservations.end(), [&](const Reservation& r) {
+    return std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) { return old.holder == r.holder; });
+  });
+  std::set<std::string> nominated;  // Room was held for these for a while, instead of the reservation.
+  for (const Nominate& n : plan.nominations) {
+    const auto p = model_.pods.find(n.pod);
+    if (p != model_.pods.end()) nominated.insert(p->second.spec.group.empty() ? n.pod : p->second.spec.group);
+  }
   for (const Reservation& r : model_.reservations) {
-    const bool lasting = std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
+    const bool lasting = same_holders && !nominated.contains(r.holder) && std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
       return old.holder == r.holder && old.start == r.start && old.nodes == r.nodes && old.member == r.member;
     });
     reservation(plan, r, lasting);
@@ -118,6 +132,7 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
   const auto member = model_.pods.find(r.member);
   if (holder == nullptr || member == model_.pods.end()) return;
   std::map<std::string, std::int32_t> bound = bound_before_;
+  for (const auto& e : plan.evicts) --bound[model_.pods.at(e.pod).spec.group];
   const auto may_pass = [&](const SimPod& p) {
     // Members above the minimum come after everybody's minimum.
     const bool surplus = !p.spec.group.empty() && bound[p.spec.group] >= model_.groups.at(p.spec.group).min_member;
@@ -136,26 +151,31 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
     std::vector<std::int32_t> devices;
     bool passes;
   };
+  // Those that wait for room since before come first. Binds are in the order they were decided in; when those that room is newly
+  // held for came in between is not told: of these nobody who may pass is held against those who may not.
   std::vector<Newcomer> newcomers;
   std::set<std::string> started;
+  for (const auto& b : plan.binds) started.insert(b.pod);
+  const auto add_held = [&](bool before) {
+    for (const auto& [key, h] : model_.held) {
+      const SimPod& p = model_.pods.at(key);
+      const bool passes = may_pass(p);
+      if (!started.contains(key) && held_before_.contains(key) == before && (before || !passes)) newcomers.push_back({&p, h.node, h.devices, passes});
+    }
+  };
+  add_held(true);
   for (const auto& b : plan.binds) {
     const auto p = model_.pods.find(b.pod);
     if (p == model_.pods.end()) continue;
     newcomers.push_back({&p->second, b.node, b.devices, may_pass(p->second)});
     ++bound[p->second.spec.group];
-    started.insert(b.pod);
   }
-  for (const auto& [key, h] : model_.held) {
-    if (started.contains(key)) continue;
-    const SimPod& p = model_.pods.at(key);
-    newcomers.push_back({&p, h.node, h.devices, may_pass(p)});
-  }
+  add_held(false);
   for (std::size_t k = 0; k < r.nodes.size(); ++k) {
     const auto n = model_.nodes.find(r.nodes[k]);
     if (n == model_.nodes.end() || !usable(n->second, member->second)) continue;
-    Room with_those_ahead = room_by(n->second, r.start);
-    Room with_all = with_those_ahead;
-    const SimPod* last = nullptr;
+    Room room = room_by(n->second, r.start);
+    bool kept = takes_count(room, member->second, r.members[k]) >= r.members[k];
     for (const Newcomer& c : newcomers) {
       if (c.node != n->first) continue;
       if (!r.start) {
@@ -166,14 +186,14 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
         }
         continue;
       }
-      if (ends_by(*c.pod, model_.now, r.start) && !held_before_.contains(c.pod->spec.key)) continue;
-      adjust(with_all, *c.pod, c.devices, +1);
-      if (c.passes) adjust(with_those_ahead, *c.pod, c.devices, +1);
-      if (!c.passes) last = c.pod;
+      // When those that still wait for their room will end, nobody can say.
+      const bool still_waits = held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);
+      if (!still_waits && ends_by(*c.pod, model_.now, r.start)) continue;
+      adjust(room, *c.pod, c.devices, +1);
+      const bool keeps = kept && takes_count(room, member->second, r.members[k]) >= r.members[k];
+      if (kept && !keeps && !c.passes) return fail(fmt::format("the reservation of {} for {} was delayed by {}", r.holder, r.start.us, c.pod->spec.key));
+      kept = keeps;
     }
-    if (last == nullptr || takes_count(with_those_ahead, member->second, r.members[k]) < r.members[k]) continue;
-    if (takes_count(with_all, member->second, r.members[k]) >= r.members[k]) continue;
-    return fail(fmt::format("the reservation of {} for {} was delayed by {}", r.holder, r.start.us, last->spec.key));
   }
 }
 
@@ -261,7 +281,9 @@ void Checks::held_room(const Plan& plan) {
     if (std::any_of(pods.begin(), pods.end(), [](const SimPod* p) { return p->life == Life::kLeaving; })) waits_for_leavers.insert(model_.root_of(model_.pods.at(key).spec));
   }
   for (const auto& [key, h] : model_.held) {
-    if (held_before_.contains(key) && !waits_for_leavers.contains(model_.root_of(model_.pods.at(key).spec))) fail(key + " waits for room that nobody is in any more");
+    const bool told_now = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& m) { return m.pod == key && !m.node.empty(); });
+    if (told_now || !held_before_.contains(key)) continue;
+    if (!waits_for_leavers.contains(model_.root_of(model_.pods.at(key).spec))) fail(key + " waits for room that nobody is in any more");
   }
 }
 
@@ -279,10 +301,12 @@ void Checks::need(const Plan& plan) {
     guests[n.node].push_back(n.pod);
   }
   std::map<std::string, std::vector<const SimPod*>> units;
+  std::map<std::string, std::int32_t> left = bound_before_;  // The gang may have started anew in the meantime.
+  for (const auto& e : plan.evicts) --left[model_.pods.at(e.pod).spec.group];
   for (const auto& e : plan.evicts) {
     const SimPod& p = model_.pods.at(e.pod);
     const std::string& group = p.spec.group;
-    const bool surplus = !group.empty() && model_.groups.at(group).parent.empty() && model_.bound[group] >= model_.groups.at(group).min_member;
+    const bool surplus = !group.empty() && model_.groups.at(group).parent.empty() && left[group] >= model_.groups.at(group).min_member;
     units[surplus ? e.pod : model_.root_of(p.spec)].push_back(&p);
   }
   const std::string queue = model_.queue_of(model_.someone_of(winner)->spec);
@@ -304,7 +328,10 @@ void Checks::need(const Plan& plan) {
       std::vector<const SimPod*> seated;
       for (const auto& g : guests[node]) seated.push_back(&model_.pods.at(g));
       std::stable_sort(seated.begin(), seated.end(), [](const SimPod* a, const SimPod* b) { return device_milli_of(a->spec) > device_milli_of(b->spec); });
-      needed = needed || any_negative(room);
+      // Room that is there may be promised to somebody ahead.
+      const auto promised = [&](const Reservation& r) { return std::find(r.nodes.begin(), r.nodes.end(), node) != r.nodes.end(); };
+      needed = needed || any_negative(room) || std::any_of(model_.reservations.begin(), model_.reservations.end(), promised) ||
+               std::any_of(reserved_before_.begin(), reserved_before_.end(), promised);
       for (const SimPod* p : seated) {
         needed = needed || !takes(room, *p);
         if (!needed) adjust(room, *p, devices_for(room, *p), +1);

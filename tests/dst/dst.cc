@@ -1,6 +1,7 @@
-// dst --seed N [--steps STEPS] [--only STEP,…] [--trace 1] | [--from N] --seeds N | --seconds S: random clusters, queues,
+// dst --seed N [--steps STEPS] [--only STEP,…] [--trace 1] | [--from N] [--all 1] --seeds N | --seconds S: random clusters, queues,
 // gangs, priorities, node failures, queue resizes and eviction storms, all from a seed; after every event the plan is held
-// against a model that knows none of the engine's tables (checks.h).
+// against a model that knows none of the engine's tables (checks.h). The first seed that fails is made smaller and printed; with
+// --all every one of them is printed as it is.
 //
 // dst --break: plants mistakes of each kind and fails if one of them is not found.
 #include <atomic>
@@ -49,6 +50,7 @@ struct Options {
   std::int64_t seconds = 20;
   Run run;
   bool only = false;
+  bool all = false;  ///< Goes on after a seed that fails.
 };
 
 Options read_options(int argc, char** argv) {
@@ -62,6 +64,7 @@ Options read_options(int argc, char** argv) {
     }
     const auto value = parse_int(argv[i + 1]);
     if (!value) continue;
+    if (name == "--all") o.all = *value != 0;
     if (name == "--trace") o.run.trace = *value != 0;
     if (name == "--seed") o.seed = *value;
     if (name == "--steps") o.run.steps = *value;
@@ -97,14 +100,14 @@ int main_of(int argc, char** argv) {
     failed = true;
     fmt::print("seed {} fails: step {}: {}\n", seed, failure->step, failure->text);
     std::fflush(stdout);
-    if (!o.only) minimise(seed, *failure);
-    return false;
+    if (!o.only && !o.all) minimise(seed, *failure);
+    return o.all;
   };
   if (o.seed >= 0) return check(static_cast<std::uint64_t>(o.seed)) ? 0 : 1;
   // Worlds share nothing, so each core takes the next seed.
   const auto start = std::chrono::steady_clock::now();
   const auto more = [&](std::uint64_t seed) {
-    if (failed) return false;
+    if (failed && !o.all) return false;
     return o.seeds > 0 ? seed < static_cast<std::uint64_t>(o.from + o.seeds) : std::chrono::steady_clock::now() - start < std::chrono::seconds(o.seconds);
   };
   std::vector<std::thread> workers;
