@@ -18,6 +18,7 @@
 #include "main/listen.h"
 #include "main/metrics.h"
 #include "main/scheduler_component.h"
+#include "main/scheduler_config_live.h"
 #include "main/webhook.h"
 #include "net/server.h"
 
@@ -36,7 +37,7 @@ constexpr const char* kHelp =
     "  --kubeconfig FILE        the cluster (default $KUBECONFIG, ~/.kube/config, or the pod's own account)\n"
     "  --context NAME           a context of that file\n"
     "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster)\n"
-    "  --scheduler-config FILE  Volcano's scheduler configuration (default: Muster's own policy)\n"
+    "  --scheduler-config FILE  Volcano's scheduler configuration, read again when it changes (default: Muster's own policy)\n"
     "  --hived-config FILE      virtual clusters and cells, in HiveD's own format (default: what ConfigMap\n"
     "                           kube-system/muster-hived says, now and whenever it changes)\n"
     "  --leader-elect           work only while holding the lease \"muster\"\n"
@@ -89,6 +90,10 @@ class Operator {
       if (!made) co_return fail(made.error());
       scheduler_ = std::move(*made);
       scheduler_->start();
+      if (!options_.scheduler_config.empty()) {
+        config_live_ = std::make_unique<SchedulerConfigLive>(loop_, options_.scheduler_config, *scheduler_);
+        config_live_->start();
+      }
       if (options_.hived_config.empty()) {
         live_ = std::make_unique<HivedLive>(loop_, *client_, *informers_, *scheduler_, std::move(cells), scheduling_.name);
         live_->start();
@@ -109,6 +114,7 @@ class Operator {
 
   Task<void> end() {
     if (controllers_) co_await controllers_->stop();
+    if (config_live_) config_live_->stop();
     if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
@@ -138,6 +144,7 @@ class Operator {
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<HivedLive> live_;
+  std::unique_ptr<SchedulerConfigLive> config_live_;
   std::unique_ptr<controllers::Controllers> controllers_;
 };
 

@@ -7,6 +7,7 @@
 #include "hived/config.h"
 #include "main/hived_live.h"
 #include "main/identity.h"
+#include "main/scheduler_config_live.h"
 #include "scheduler/config.h"
 
 namespace muster {
@@ -37,10 +38,15 @@ class SchedulerComponent final : public Component {
     scheduler_->start();
     live_ = std::make_unique<HivedLive>(context_.loop, *client_, *informers_, *scheduler_, *cells, "default-scheduler");
     live_->start();
+    if (!context_.scheduler_config.empty()) {
+      config_live_ = std::make_unique<SchedulerConfigLive>(context_.loop, context_.scheduler_config, *scheduler_);
+      config_live_->start();
+    }
     co_return Result<void>();
   }
 
   Task<void> stop() override {
+    if (config_live_) config_live_->stop();
     if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
@@ -60,6 +66,7 @@ class SchedulerComponent final : public Component {
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<HivedLive> live_;
+  std::unique_ptr<SchedulerConfigLive> config_live_;
 };
 
 }  // namespace

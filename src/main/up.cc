@@ -50,7 +50,7 @@ constexpr const char* kHelp =
     "  --kubeconfig FILE   also write the kubeconfig there\n"
     "  --hollow            pods are only said to run; no process is started\n"
     "  --hived-config FILE     virtual clusters and cells, in HiveD's own format\n"
-    "  --scheduler-config FILE Volcano's scheduler configuration (default: Muster's own policy)\n"
+    "  --scheduler-config FILE Volcano's scheduler configuration, read again when it changes (default: Muster's own policy)\n"
     "  --images FILE       which folder is the root of which image (docs/agent.md); others run on this machine's files\n"
     "  --node-monitor-grace-period SPAN  how long a node may be silent before its state is Unknown (default 40s)\n"
     "  --service-account-max-token-expiration SPAN  tokens of pods live no longer, whatever they ask for\n"

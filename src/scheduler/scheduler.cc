@@ -177,6 +177,12 @@ class SchedulerImpl final : public Scheduler {
     wake();
     return {};
   }
+  void reconfigure(const engine::VolcanoConfig& config) override {
+    options_.engine.policy = engine::Policy::kVolcano;
+    options_.engine.volcano = config;
+    engine_.apply(engine::ConfigChange{options_.engine});
+    wake();
+  }
   [[nodiscard]] bool idle() const override {
     return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.empty() && groups_.idle();
   }

@@ -50,6 +50,8 @@ class Scheduler {
   [[nodiscard]] virtual bool ready() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
+  /// Decides as Volcano does with this configuration from now on.
+  virtual void reconfigure(const engine::VolcanoConfig& config) = 0;
   /// Nothing to decide, bind, evict or report.
   [[nodiscard]] virtual bool idle() const = 0;
 };

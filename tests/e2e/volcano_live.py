@@ -181,6 +181,21 @@ def hypernodes(c):
     c.clear()
 
 
+def changes(c, config):
+    """The file is read again while the cluster runs; one that is wrong changes nothing."""
+    config.write_text(CONFIG.replace("allocate, ", "conquer, "))
+    check("a wrong file is named with what is wrong", until(lambda: '"conquer" is unknown' in c.muster.log() and "stays as it was" in c.muster.log()), c.muster.log()[-2000:])
+    c.make(group("before", 1), *pods("before", 1))
+    check("and the old configuration goes on", until(lambda: c.bound("before") == 1))
+    config.write_text(CONFIG.replace("allocate, ", ""))
+    check("a new one is in force", until(lambda: "the new configuration is in force" in c.muster.log()), c.muster.log()[-2000:])
+    c.make(group("after", 1), *pods("after", 1))
+    check("without allocate nothing starts", not until(lambda: c.bound("after"), 1.5))
+    config.write_text(CONFIG)
+    check("with it again it does", until(lambda: c.bound("after") == 1))
+    c.clear()
+
+
 def refusals(directory):
     for text, wanted in (("actions: elect\n", '"elect" is unknown'), ("actions: [allocate]\n", "want one string"),
                          ("actions: allocate\ntiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]\n", "exclude each other")):
@@ -203,6 +218,7 @@ def main():
             c = Cluster(muster)
             for part in (phases, queues, taking_back, hypernodes):
                 part(c)
+            changes(c, config)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
