@@ -105,7 +105,7 @@ TEST(TlsRecords, EveryProtocolAndSuiteReadsThem) {
       RawClient client(port, c.version, c.suite);
       for (int i = 0; i < 3; ++i) {
         client.ask();
-        EXPECT_EQ(client.read_answer(), answer_text()) << (c.suite != nullptr ? c.suite : "TLS 1.2");
+        EXPECT_TRUE(client.read_answer() == answer_text()) << (c.suite != nullptr ? c.suite : "TLS 1.2");
       }
     });
   }
@@ -117,7 +117,7 @@ TEST(TlsRecords, AClientMayAskForNewKeys) {
     for (int i = 0; i < 3; ++i) {
       EXPECT_EQ(SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
       client.ask();
-      EXPECT_EQ(client.read_answer(), answer_text()) << "after update " << i;
+      EXPECT_TRUE(client.read_answer() == answer_text()) << "after update " << i;
     }
   });
 }
@@ -126,7 +126,7 @@ TEST(TlsRecords, TheEndIsSaid) {
   with_server([](std::uint16_t port) {
     RawClient client(port, TLS1_3_VERSION, nullptr);
     client.ask("Connection: close\r\n");
-    EXPECT_EQ(client.read_answer(), answer_text());
+    EXPECT_TRUE(client.read_answer() == answer_text());
     char byte = 0;
     const int got = SSL_read(client.ssl(), &byte, 1);
     EXPECT_EQ(SSL_get_error(client.ssl(), got), SSL_ERROR_ZERO_RETURN);  // close_notify
@@ -137,7 +137,7 @@ TEST(TlsRecords, AForgedRecordIsAnsweredWithAnAlert) {
   with_server([](std::uint16_t port) {
     RawClient client(port, TLS1_3_VERSION, nullptr);
     client.ask();
-    EXPECT_EQ(client.read_answer(), answer_text());
+    EXPECT_TRUE(client.read_answer() == answer_text());
     const std::string forged = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x');
     EXPECT_EQ(::send(client.descriptor(), forged.data(), forged.size(), 0), static_cast<ssize_t>(forged.size()));
     char byte = 0;
