@@ -140,11 +140,17 @@ bool Planner::preempt(GangId id, bool over_limit) {
     if (reclaim ? !by_share || over_limit : !by_priority) continue;
     if (over_limit && t9k) continue;
     who.reclaim = reclaim;
-    // What is lifted here and put back below is no gain for anybody who waits.
-    const auto parts = shapes_[waits_[id.index()].shape.index()].parts;
+    // What is lifted here and put back below is no gain for anybody who waits. The indexes of all that is planned for read first
+    // what is: a family's other groups may be of kinds of their own.
+    std::set<ClassId> parts;
     std::vector<Lifted> lifted;
     if (!reclaim && over_nominated) {
-      for (const auto& [cls, n] : parts) index_.of(cls).catch_up(state_, index_.checks);
+      for (const GangId leaf : state_.leaves_of(root)) {
+        for (const PodId p : state_.gang(leaf).pods) {
+          if (state_.pod(p).phase == PodPhase::kPending) parts.insert(state_.pod(p).cls);
+        }
+      }
+      for (const ClassId cls : parts) index_.of(cls).catch_up(state_, index_.checks);
       lifted = lift_lower(who);
     }
     EvictionPlan plan;
@@ -153,7 +159,7 @@ bool Planner::preempt(GangId id, bool over_limit) {
     if (found) waits_[id.index()].preempt_epoch = state_.epoch;  // Cheaper groups of its family may have got the room.
     if (!lifted.empty()) {
       put_back(std::move(lifted), found);
-      for (const auto& [cls, n] : parts) {
+      for (const ClassId cls : parts) {
         index_.of(cls).catch_up(state_, index_.checks, true);
         if (found) index_.of(cls).note_gain();
       }

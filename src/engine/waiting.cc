@@ -431,12 +431,10 @@ std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
     next = pick();
   }
   if (next || (!again && !dropped_)) return next;
-  // Held room comes and goes while a plan is made, which is no gain to anybody; where some of it was really given up all are tried.
-  const bool all = std::exchange(dropped_, false);
-  again = false;
+  again = dropped_ = false;
   for (const ShapeId id : blocked_) {
     Shape& shape = shapes_[id.index()];
-    if (!shape.blocked || shape.alone || shape.waiting == 0 || (!all && gains_of(shape) == shape.gains)) continue;
+    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains) continue;
     shape.blocked = false;
     for (const TenantId t : shape.tenants) activate(t);
   }
