@@ -32,6 +32,9 @@ constexpr std::size_t kQueueMax = 65'536;
 /// One transaction holds at most so many writes, so that the first of them does not wait for ever.
 constexpr std::size_t kBatchMax = 4'096;
 constexpr std::int64_t kCompactStep = 1'000;
+/// A transaction begins once the loop has done all it had to do, or with so many writes: a commit costs the same for one write
+/// as for many, so a writer that began with the first would spend itself on small ones whenever the loop is busy.
+constexpr std::size_t kGather = 16;
 
 constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -190,6 +193,7 @@ struct Core {
   Revision compacted = 0;
   std::size_t outstanding = 0;
   bool closed = false;
+  bool release_posted = false;  // at the end of what the loop has to do now
   std::unique_ptr<Signal> drained;
   bool thread_ended = false;
 
@@ -197,6 +201,7 @@ struct Core {
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<Write> queue;
+  bool released = false;  // what is queued may be written; true until all of it was taken
   std::int64_t compact_target = 0;
   bool stop = false;
 
@@ -253,13 +258,16 @@ void write_all(const std::shared_ptr<Core>& core) {
     {
       std::unique_lock lock(core->mutex);
       core->wake.wait(lock, [&] {
-        return core->stop || !core->queue.empty() || (!core->failure && core->compact_target > core->compacted_on_disk);
+        return core->stop || (core->released && !core->queue.empty()) || (!core->failure && core->compact_target > core->compacted_on_disk);
       });
       target = core->compact_target;
       if (core->queue.empty() && core->stop) break;
-      while (!core->queue.empty() && batch.size() < kBatchMax) {
-        batch.push_back(std::move(core->queue.front()));
-        core->queue.pop_front();
+      if (core->released || core->stop) {
+        while (!core->queue.empty() && batch.size() < kBatchMax) {
+          batch.push_back(std::move(core->queue.front()));
+          core->queue.pop_front();
+        }
+        core->released = !core->queue.empty();
       }
     }
     if (!batch.empty()) {
@@ -282,6 +290,16 @@ void write_all(const std::shared_ptr<Core>& core) {
     core->thread_ended = true;
     core->drained->notify();
   });
+}
+
+/// Lets the writer have what is queued.
+void release(Core& core) {
+  {
+    const std::lock_guard guard(core.mutex);
+    if (core.released || core.queue.empty()) return;
+    core.released = true;
+  }
+  core.wake.notify_one();
 }
 
 class SqliteStore final : public Store {
@@ -315,11 +333,20 @@ class SqliteStore final : public Store {
       write.deleted = deleted;
     }
     ++core.outstanding;
+    std::size_t queued = 0;
     {
       const std::lock_guard guard(core.mutex);
       core.queue.push_back(std::move(write));
+      queued = core.queue.size();
     }
-    core.wake.notify_one();
+    if (queued >= kGather) {
+      release(core);
+    } else if (!std::exchange(core.release_posted, true)) {
+      core.env.post([c = core_] {
+        c->release_posted = false;
+        release(*c);
+      });
+    }
     return core.next - 1;
   }
 
