@@ -1,4 +1,5 @@
-/// The parts that run beside the API server in one process. Each sees the cluster only through a client of its own.
+/// The parts that run beside the API server in one process. Each sees the cluster only through a client of its own, and through
+/// informers that scheduler and controllers share: every further copy of the pods costs as much again for each change.
 ///
 /// To add one: write a function that makes it from a ComponentContext and list it in components.cc.
 #pragma once
@@ -14,6 +15,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "client/client.h"
+#include "client/informer.h"
 #include "net/loop.h"
 
 namespace muster {
@@ -21,6 +23,7 @@ namespace muster {
 struct ComponentContext {
   net::Loop& loop;
   apiserver::Server& server;                 // set_pod_streams() is the agent's to call
+  client::Informers& informers;              // stopped after all components
   std::string directory;                     // the data folder
   std::string api_address;                   // where pods and people reach the server
   std::uint16_t api_port = 0;

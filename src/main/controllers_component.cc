@@ -1,6 +1,5 @@
 #include "main/controllers_component.h"
 
-#include "client/informer.h"
 #include "controllers/controllers.h"
 
 namespace muster {
@@ -21,15 +20,13 @@ class ControllersComponent final : public Component {
     options.settings.force_delete_after = std::chrono::minutes(1);
     options.node_grace = context_.node_grace;
     client_ = context_.make_client("system:muster-controllers");
-    informers_ = std::make_unique<client::Informers>(context_.loop, *client_);
-    controllers_ = std::make_unique<controllers::Controllers>(context_.loop, *client_, *informers_, std::move(options));
+    controllers_ = std::make_unique<controllers::Controllers>(context_.loop, *client_, context_.informers, std::move(options));
     co_await controllers_->start();
     co_return Result<void>();
   }
 
   Task<void> stop() override {
     if (controllers_) co_await controllers_->stop();
-    if (informers_) co_await informers_->stop_all();
   }
 
   [[nodiscard]] bool idle() const override { return !controllers_ || controllers_->idle(); }
@@ -37,7 +34,6 @@ class ControllersComponent final : public Component {
  private:
   ComponentContext& context_;
   std::unique_ptr<client::Client> client_;
-  std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<controllers::Controllers> controllers_;
 };
 

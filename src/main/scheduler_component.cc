@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
-#include "client/informer.h"
 #include "hived/config.h"
 #include "main/hived_live.h"
 #include "main/identity.h"
@@ -27,8 +26,7 @@ class SchedulerComponent final : public Component {
     client_ = context_.make_client("system:muster-scheduler");
     const auto cells = co_await remembered_cells(options);
     if (!cells) co_return fail(cells.error());
-    informers_ = std::make_unique<client::Informers>(context_.loop, *client_);
-    auto made = scheduler::make_scheduler(context_.loop, *client_, *informers_, std::move(options));
+    auto made = scheduler::make_scheduler(context_.loop, *client_, context_.informers, std::move(options));
     if (!made) co_return fail(made.error());
     scheduler_ = std::move(*made);
     if (!context_.hived_config.empty()) {
@@ -36,7 +34,7 @@ class SchedulerComponent final : public Component {
       if (!written) co_return written;
     }
     scheduler_->start();
-    live_ = std::make_unique<HivedLive>(context_.loop, *client_, *informers_, *scheduler_, *cells, "default-scheduler");
+    live_ = std::make_unique<HivedLive>(context_.loop, *client_, context_.informers, *scheduler_, *cells, "default-scheduler");
     live_->start();
     if (!context_.scheduler_config.empty()) {
       config_live_ = std::make_unique<SchedulerConfigLive>(context_.loop, context_.scheduler_config, *scheduler_);
@@ -49,7 +47,6 @@ class SchedulerComponent final : public Component {
     if (config_live_) config_live_->stop();
     if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
-    if (informers_) co_await informers_->stop_all();
   }
 
   [[nodiscard]] bool idle() const override { return !scheduler_ || scheduler_->idle(); }
@@ -63,7 +60,6 @@ class SchedulerComponent final : public Component {
 
   ComponentContext& context_;
   std::unique_ptr<client::Client> client_;
-  std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<HivedLive> live_;
   std::unique_ptr<SchedulerConfigLive> config_live_;

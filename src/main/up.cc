@@ -150,6 +150,7 @@ class Cluster {
 
   Task<void> stop() {
     for (auto it = components_.rbegin(); it != components_.rend(); ++it) co_await (*it)->stop();
+    if (informers_) co_await informers_->stop_all();
     if (socket_) {
       // Watches end first, so that connections have nothing to wait for.
       if (server_) co_await server_->stop();
@@ -220,9 +221,12 @@ class Cluster {
   }
 
   Task<Result<void>> start_components(const Identity& identity) {
+    watching_ = make_client("system:muster");
+    informers_ = std::make_unique<client::Informers>(loop_, *watching_);
     context_ = std::make_unique<ComponentContext>(ComponentContext{
         .loop = loop_,
         .server = *server_,
+        .informers = *informers_,
         .directory = options_.data,
         .api_address = options_.address == "0.0.0.0" ? "127.0.0.1" : options_.address,
         .api_port = socket_->port(),
@@ -290,6 +294,8 @@ class Cluster {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<apiserver::Server> server_;
   std::unique_ptr<net::Server> socket_, beside_;
+  std::unique_ptr<client::Client> watching_;
+  std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<ComponentContext> context_;
   std::vector<std::unique_ptr<Component>> components_;
   std::size_t node_count_ = 0;
