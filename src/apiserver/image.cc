@@ -22,25 +22,28 @@ constexpr std::array<std::string_view, 14> kMetadataOrder = {
 /// Rebuilds `object` with the named members first.
 template <std::size_t N>
 void reorder(json::Object& object, const std::array<std::string_view, N>& first) {
+  std::array<json::Value*, N> named{};
   std::size_t position = 0;
   bool in_order = true;
-  for (const auto& member : object) {
-    const auto found = std::find(first.begin(), first.end(), std::string_view(member.key()));
-    const std::size_t rank = static_cast<std::size_t>(found - first.begin());
-    if (rank < position) {
-      in_order = false;
-      break;
-    }
+  const auto rank_of = [&](std::string_view key) {
+    std::size_t rank = 0;
+    while (rank < N && first[rank] != key) ++rank;
+    return rank;
+  };
+  for (auto& member : object) {
+    const std::size_t rank = rank_of(member.key());
+    in_order = in_order && rank >= position;
     position = rank;
+    if (rank < N) named[rank] = &member.value();
   }
   if (in_order) return;
   json::Object ordered(object.storage());
   ordered.reserve(object.size());
-  for (const std::string_view name : first) {
-    if (const auto member = object.find(name); member != object.end()) ordered.emplace(name, std::move(member->value()));
+  for (std::size_t rank = 0; rank < N; ++rank) {
+    if (named[rank] != nullptr) ordered.emplace(first[rank], std::move(*named[rank]));
   }
   for (auto& member : object) {
-    if (std::find(first.begin(), first.end(), std::string_view(member.key())) == first.end()) ordered.emplace(member.key(), std::move(member.value()));
+    if (rank_of(member.key()) == N) ordered.emplace(member.key(), std::move(member.value()));
   }
   object = std::move(ordered);
 }

@@ -53,7 +53,7 @@ bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list
 }  // namespace
 
 Task<void> Router::send(const Call& call, net::ResponseWriter& writer, net::Response response) {
-  ++core_.request_counts[fmt::format("{} {}", call.request.method, response.status)];
+  ++core_.request_counts[call.request.method + ' ' + std::to_string(response.status)];
   if (!response.headers.has("Cache-Control")) response.headers.set("Cache-Control", "no-cache, private");
   (void)co_await writer.send(std::move(response));
 }

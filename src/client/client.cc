@@ -293,8 +293,9 @@ class RestClient final : public Client {
   };
 
   static std::string object_path(const Resource& resource, const std::string& ns, const std::string& name, const std::string& subresource) {
-    auto path = fmt::format("{}/{}", resource.path(ns), percent_encode(name));
-    if (!subresource.empty()) path += "/" + subresource;
+    std::string path = resource.path(ns);
+    path.append(1, '/').append(percent_encode(name));
+    if (!subresource.empty()) path.append(1, '/').append(subresource);
     return path;
   }
 

@@ -323,7 +323,10 @@ class WatchingInformer final : public Informer {
 std::string key_of(const json::Value& object) {
   const auto ns = kube::namespace_of(object);
   const auto name = kube::name_of(object);
-  return ns.empty() ? std::string(name) : fmt::format("{}/{}", ns, name);
+  std::string key;
+  key.reserve(ns.size() + 1 + name.size());
+  if (!ns.empty()) key.append(ns).append(1, '/');
+  return key.append(name);
 }
 
 std::unique_ptr<Informer> make_informer(Env& env, Client& client, const Resource& resource, ListOptions options) {

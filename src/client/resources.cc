@@ -1,13 +1,13 @@
-#include <fmt/core.h>
-
 #include "client/client.h"
 
 namespace muster::client {
 
 std::string Resource::path(std::string_view ns) const {
-  auto base = group.empty() ? fmt::format("/api/{}", version) : fmt::format("/apis/{}/{}", group, version);
-  if (namespaced && !ns.empty()) base += fmt::format("/namespaces/{}", ns);
-  return fmt::format("{}/{}", base, plural);
+  std::string path = group.empty() ? "/api/" : "/apis/";
+  if (!group.empty()) path.append(group).append(1, '/');
+  path.append(version);
+  if (namespaced && !ns.empty()) path.append("/namespaces/").append(ns);
+  return path.append(1, '/').append(plural);
 }
 
 namespace resources {

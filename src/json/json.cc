@@ -266,6 +266,11 @@ void append(std::string& out, const Value& value) { write(out, value, -1); }
 
 void append_string(std::string& out, std::string_view text) { write_string(out, text); }
 
+void append_key(std::string& out, std::string_view prefix, std::string_view text) {
+  if (is_plain(text)) out.append(1, '"').append(prefix).append(text).append("\":", 2);
+  else write_string(out, std::string(prefix).append(text)), out += ':';
+}
+
 std::string dump_pretty(const Value& value) {
   std::string out;
   write(out, value, 0);
@@ -277,13 +282,31 @@ namespace {
 /// Larger objects have an index of their own.
 constexpr std::size_t kFewMembers = 18;
 
-/// Most members differ from `key` in their length or first letter; only the rest are worth a call.
-const Value* find_among_few(const Object& object, std::string_view key) {
+template <typename Word>
+Word word_at(const char* text) {
+  Word word;
+  std::memcpy(&word, text, sizeof word);
+  return word;
+}
+
+/// Compares a name as two words of one size, its first and its last bytes, which overlap in a short one and leave a middle in a
+/// long one. Half of what a look-up costs would be calls of memcmp.
+template <typename Word>
+const Value* find_by_words(const Object& object, std::string_view key) {
+  const std::size_t size = key.size(), last = size - sizeof(Word);
+  const Word head = word_at<Word>(key.data()), tail = word_at<Word>(key.data() + last);
   for (const auto& member : object) {
     const auto name = member.key();
-    if (name.size() == key.size() && name.front() == key.front() && std::memcmp(name.data(), key.data(), key.size()) == 0) return &member.value();
+    if (name.size() != size || word_at<Word>(name.data()) != head || word_at<Word>(name.data() + last) != tail) continue;
+    if (size <= 2 * sizeof(Word) || std::memcmp(name.data() + sizeof(Word), key.data() + sizeof(Word), size - 2 * sizeof(Word)) == 0) return &member.value();
   }
   return nullptr;
+}
+
+const Value* find_among_few(const Object& object, std::string_view key) {
+  if (key.size() >= sizeof(std::uint64_t)) return find_by_words<std::uint64_t>(object, key);
+  if (key.size() >= sizeof(std::uint32_t)) return find_by_words<std::uint32_t>(object, key);
+  return key.size() >= sizeof(std::uint16_t) ? find_by_words<std::uint16_t>(object, key) : find_by_words<char>(object, key);
 }
 
 }  // namespace

@@ -137,14 +137,21 @@ std::string field_element(std::string_view key) {
 void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
   const Object& left = json::as_object(before);
   const Object& right = json::as_object(now);
+  // Two states of one object have their members in the same order nearly always.
+  auto beside = left.begin();
+  std::size_t kept = 0;
   for (const auto& member : right) {
-    const Value* old = left.if_contains(member.key());
+    const Value* old = nullptr;
+    if (beside != left.end() && beside->key() == member.key()) old = &(beside++)->value();
+    else old = left.if_contains(member.key());
+    if (old != nullptr) ++kept;
     if (old != nullptr && json::equal(*old, member.value())) continue;
     // A plain struct of Go stands in an empty object already; so does a required list, as null.
     if (old == nullptr && shape != nullptr && shape->always_there(member.key())) old = &json::null_value();
     if (member.value().is_null() && (old == nullptr || old->is_null())) continue;
     compare_step(member_of(shape, member.key()), field_element(member.key()), old, &member.value(), out, depth);
   }
+  if (kept == left.size()) return;
   for (const auto& member : left) {
     if (right.contains(member.key())) continue;
     compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, out, depth);
@@ -202,6 +209,20 @@ Value owned_metadata(const Value& object) {
   return out;
 }
 
+bool same_owned_metadata(const Value& a, const Value& b) {
+  const Object& left = json::as_object(json::at(a, "metadata"));
+  const Object& right = json::as_object(json::at(b, "metadata"));
+  std::size_t owned = 0;
+  for (const auto& member : left) {
+    if (server_metadata(member.key())) continue;
+    ++owned;
+    const Value* other = right.if_contains(member.key());
+    if (other == nullptr || !json::equal(member.value(), *other)) return false;
+  }
+  for (const auto& member : right) owned -= server_metadata(member.key()) ? 0U : 1U;
+  return owned == 0;
+}
+
 /// Whether a request to this subresource may own the top-level member. Metadata is looked at by itself.
 bool owned_member(std::string_view key, std::string_view subresource) {
   if (key == "apiVersion" || key == "kind" || key == "metadata") return false;
@@ -226,10 +247,8 @@ Difference difference(const Shape* shape, const Value& before, const Value& now,
     if (!owned_member(member.key(), subresource) || json::as_object(now).contains(member.key())) continue;
     compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, root, 0);
   }
-  if (subresource.empty()) {
-    const Value left = owned_metadata(before);
-    const Value right = owned_metadata(now);
-    if (!json::equal(left, right)) compare(member_of(shape, "metadata"), left, right, root.child("f:metadata"), 1);
+  if (subresource.empty() && !same_owned_metadata(before, now)) {
+    compare(member_of(shape, "metadata"), owned_metadata(before), owned_metadata(now), root.child("f:metadata"), 1);
   }
   for (FieldSet* set : {&out.added, &out.modified, &out.removed}) set->tidy();
   return out;
@@ -238,7 +257,7 @@ Difference difference(const Shape* shape, const Value& before, const Value& now,
 /// Writes what whoever creates a value owns, as the text of a set: the same as difference() from nothing, without a set between.
 class Creation {
  public:
-  explicit Creation(std::string& out) : out_(out) {}
+  explicit Creation(std::string& out) : out_(out) { out_.reserve(1024); }
 
   /// The whole object; "{}" when nothing of it can be owned.
   void object(const Shape* shape, const Value& object, const std::string& subresource) {
@@ -271,9 +290,7 @@ class Creation {
   void key(std::string_view prefix, std::string_view text) {
     if (!fresh_) out_ += ',';
     fresh_ = false;
-    scratch_.assign(prefix).append(text);
-    json::append_string(out_, scratch_);
-    out_ += ':';
+    json::append_key(out_, prefix, text);
   }
 
   void fields(const Shape* shape, Members& members, bool top) {
@@ -348,7 +365,6 @@ class Creation {
   }
 
   std::string& out_;
-  std::string scratch_;
   bool fresh_ = true;  // nothing stands in the innermost open object
 };
 

@@ -54,6 +54,7 @@ FieldSet FieldSet::from_json(const json::Value& fields_v1) {
 
 std::string FieldSet::text() const {
   std::string out;
+  out.reserve(512);
   write(*this, out);
   return out;
 }

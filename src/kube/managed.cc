@@ -102,9 +102,9 @@ void unpack_managers(json::Value& object) {
 }
 
 std::string object_text(const json::Value& object) {
-  std::string out;
-  constexpr std::size_t kUsual = 4096;
-  out.reserve(kUsual);
+  // The text is kept as long as the object: it is made in a place that is used again, and copied to one of its own size.
+  thread_local std::string out;
+  out.clear();
   append_members(object, out, [&](std::string_view key, const json::Value& value) {
     if (key == "metadata") append_metadata(value, out);
     else json::append(out, value);

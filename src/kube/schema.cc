@@ -36,6 +36,16 @@ Special special_of(std::string_view name) {
   return Special::kNone;
 }
 
+Scalar kind_of(std::string_view scalar) {
+  if (scalar == "string") return Scalar::kString;
+  if (scalar == "string:byte") return Scalar::kBytes;
+  if (scalar == "boolean") return Scalar::kBoolean;
+  if (scalar == "integer:int32") return Scalar::kInt32;
+  if (scalar == "integer:int64") return Scalar::kInt64;
+  if (scalar == "number:double") return Scalar::kDouble;
+  return scalar == "any" || scalar == "object" ? Scalar::kAny : Scalar::kOther;
+}
+
 std::vector<std::string> strings(const json::Value& list) {
   std::vector<std::string> out;
   for (const json::Value& value : json::as_array(list)) out.push_back(json::text(value));
@@ -82,6 +92,7 @@ struct SchemaLoader {
         if (found->second.scalar.empty()) out.shape = FieldType::Shape::kMessage;
         else out.scalar = found->second.scalar;
       }
+      out.kind = kind_of(out.scalar);
     }
     return out;
   }
@@ -271,7 +282,7 @@ std::string go_type(const FieldType& type) {
 /// message, so a clean object costs no allocation.
 class Checker {
  public:
-  explicit Checker(std::vector<std::string>* unknown) : unknown_(unknown) {}
+  explicit Checker(std::vector<std::string>* unknown) : unknown_(unknown) { path_.reserve(16); }
 
   bool message(const Type& type, const json::Object& object) {
     for (const auto& member : object) {
@@ -350,19 +361,26 @@ class Checker {
       case Special::kPropsOrStrings: return true;
       case Special::kNone: break;
     }
-    if (type.scalar == "boolean") return is.is_bool() || mismatch(type, is, owner);
-    if (type.scalar == "integer:int32" || type.scalar == "integer:int64") {
-      // A whole number written as 1.0 does not decode into a Go integer; one out of range neither.
-      if (!is.is_int64()) return is.is_number() ? mismatch_number(type, is, owner) : mismatch(type, is, owner);
-      const std::int64_t number = is.get_int64();
-      if (type.scalar == "integer:int32" && number != static_cast<std::int32_t>(number)) return mismatch_number(type, is, owner);
-      return true;
-    }
-    if (type.scalar == "number:double") return is.is_number() || mismatch(type, is, owner);
-    if (type.scalar == "any" || type.scalar == "object") return true;
-    if (type.scalar == "string:byte" && is.is_string()) {
-      const auto wrong = base64_error_at(json::as_string(is));
-      return wrong ? bad(fmt::format("illegal base64 data at input byte {}", *wrong)) : true;
+    switch (type.kind) {
+      case Scalar::kBoolean: return is.is_bool() || mismatch(type, is, owner);
+      case Scalar::kInt32:
+      case Scalar::kInt64: {
+        // A whole number written as 1.0 does not decode into a Go integer; one out of range neither.
+        if (!is.is_int64()) return is.is_number() ? mismatch_number(type, is, owner) : mismatch(type, is, owner);
+        const std::int64_t number = is.get_int64();
+        if (type.kind == Scalar::kInt32 && number != static_cast<std::int32_t>(number)) return mismatch_number(type, is, owner);
+        return true;
+      }
+      case Scalar::kDouble: return is.is_number() || mismatch(type, is, owner);
+      case Scalar::kAny: return true;
+      case Scalar::kBytes:
+        if (is.is_string()) {
+          const auto wrong = base64_error_at(json::as_string(is));
+          return wrong ? bad(fmt::format("illegal base64 data at input byte {}", *wrong)) : true;
+        }
+        break;
+      case Scalar::kString:
+      case Scalar::kOther: break;
     }
     return is.is_string() || mismatch(type, is, owner);
   }

@@ -16,11 +16,15 @@ namespace muster::kube {
 
 struct Type;
 
+/// The scalars that a check tells apart; kOther is any further text.
+enum class Scalar : std::uint8_t { kString, kBytes, kBoolean, kInt32, kInt64, kDouble, kAny, kOther };
+
 /// What a field holds: a scalar ("string", "integer:int32", "boolean", "string:byte", "number", "object" …), a
 /// message (`type` set), a list or a map of those.
 struct FieldType {
   enum class Shape : std::uint8_t { kScalar, kMessage, kList, kMap } shape = Shape::kScalar;
   std::string scalar;                        // for kScalar
+  Scalar kind = Scalar::kOther;              // the same, to look at
   const Type* type = nullptr;                // for kMessage; also the named scalar (Quantity, Time …) of a kScalar
   std::shared_ptr<const FieldType> element;  // for kList and kMap
 };

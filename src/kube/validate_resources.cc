@@ -16,7 +16,7 @@ bool native(std::string_view name) {
 }
 
 bool extended(std::string_view name) {
-  return !native(name) && !name.starts_with("requests.") && check_label_key(fmt::format("requests.{}", name)).empty();
+  return !native(name) && !name.starts_with("requests.") && check_label_key(std::string("requests.").append(name)).empty();
 }
 
 bool standard_container_resource(std::string_view name) {
@@ -63,7 +63,9 @@ Result<Quantity> quantity_of(const json::Value& value) {
 void validate_resource_list(const json::Value& list, const std::string& field, bool container, Causes& causes) {
   for (const auto& member : json::as_object(list)) {
     const std::string_view name = member.key();
-    const std::string here = fmt::format("{}[{}]", field, name);
+    std::string here;
+    here.reserve(field.size() + name.size() + 2);
+    here.append(field).append(1, '[').append(name).append(1, ']');
     validate_resource_name(name, here, container, field == "spec.hard", causes);
     const auto quantity = quantity_of(member.value());
     if (!quantity) {

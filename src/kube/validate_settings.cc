@@ -96,7 +96,8 @@ void validate_handler(const Value& handler, const std::string& field, bool probe
 void validate_security_context(const Value& context, const std::string& field, bool container, Causes& causes) {
   if (!context.is_object()) return;
   for (const std::string_view key : {"runAsUser", "runAsGroup", "fsGroup"}) {
-    validate_range(json::at(context, key), fmt::format("{}.{}", field, key), 0, 2147483647, causes);
+    const Value& id = json::at(context, key);
+    if (!id.is_null()) validate_range(id, fmt::format("{}.{}", field, key), 0, 2147483647, causes);
   }
   const json::Array& groups = json::as_array(json::at(context, "supplementalGroups"));
   for (std::size_t i = 0; i < groups.size(); ++i) validate_range(groups[i], fmt::format("{}.supplementalGroups[{}]", field, i), 0, 2147483647, causes);

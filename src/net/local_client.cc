@@ -275,7 +275,7 @@ class LocalClient final : public Client {
 
   Task<Result<Response>> request(Request request) override {
     const auto handler = handler_;
-    auto what = fmt::format("{} {}", request.method, request.target);
+    const std::string what = request.method + ' ' + request.target;
     request.peer.trusted_user = user_;
     BufferWriter writer;
     std::string bug;
