@@ -101,7 +101,8 @@ def stateful_set(muster):
 
 def cron_job(muster):
     apply(muster, "{apiVersion: batch/v1, kind: CronJob, metadata: {name: tick}, spec: {schedule: '@every 3s', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: x, command: ['true']}]}}}}}}")
-    until("a CronJob makes Jobs that succeed", lambda: sum(j.get("status", {}).get("succeeded", 0) for j in items(muster, "jobs")) >= 2 or muster.kubectl("get", "cronjobs,jobs").stdout)
+    # Jobs are named after the minute they were due in, as Kubernetes names them: the second comes with the next minute.
+    until("a CronJob makes Jobs that succeed", lambda: sum(j.get("status", {}).get("succeeded", 0) for j in items(muster, "jobs")) >= 2 or muster.kubectl("get", "cronjobs,jobs").stdout, 90)
     muster.kubectl("patch", "cronjob", "tick", "-p", '{"spec":{"suspend":true}}')
     muster.kubectl("create", "job", "by-hand", "--from=cronjob/tick")
     until("and one made by hand runs", lambda: json.loads(muster.kubectl("get", "job", "by-hand", "-o", "json").stdout).get("status", {}).get("succeeded", 0) == 1)
