@@ -34,32 +34,30 @@ void State::count(const PodState& pod, std::int32_t sign) {
   }
 }
 
-void State::charge(const GangState& gang, const ResourceVector& request, bool add) {
-  TenantId t = gang.tenant;
+namespace {
+
+/// Adds to, or takes from, one amount of a tenant and of all above it.
+void charge_upwards(std::vector<TenantState>& tenants, TenantId t, ResourceVector TenantState::* amount, const ResourceVector& request, bool add) {
   for (int depth = 0; t.valid() && depth < 32; ++depth) {
-    TenantState& tenant = tenants_[t.index()];
+    TenantState& tenant = tenants[t.index()];
     if (add) {
-      tenant.allocated += request;
+      tenant.*amount += request;
     } else {
-      tenant.allocated -= request;
+      tenant.*amount -= request;
       ++tenant.released;
     }
     t = tenant.parent;
   }
 }
 
+}  // namespace
+
+void State::charge(const GangState& gang, const ResourceVector& request, bool add) {
+  charge_upwards(tenants_, gang.tenant, &TenantState::allocated, request, add);
+}
+
 void State::charge_held(const GangState& gang, const ResourceVector& request, bool add) {
-  TenantId t = gang.tenant;
-  for (int depth = 0; t.valid() && depth < 32; ++depth) {
-    TenantState& tenant = tenants_[t.index()];
-    if (add) {
-      tenant.held += request;
-    } else {
-      tenant.held -= request;
-      ++tenant.released;
-    }
-    t = tenant.parent;
-  }
+  charge_upwards(tenants_, gang.tenant, &TenantState::held, request, add);
 }
 
 /// Room held for others is left alone, unless the pod is there already, whatever was held.

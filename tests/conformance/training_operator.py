@@ -10,30 +10,15 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from muster import Muster  # noqa: E402
+from deployed import Checks, until  # noqa: E402
 import real_kubernetes  # noqa: E402
 
 PROGRAM = pathlib.Path(os.environ.get("OPERATORS", real_kubernetes.BIN)) / "training-operator"
-passed = failed = 0
-
-
-def check(name, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + name + ("" if condition else f": {detail}"), flush=True)
-
-
-def until(condition, timeout=120):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
+check = Checks()
 
 
 def get(muster, *what):
@@ -105,10 +90,9 @@ def main():
         finally:
             operator.terminate()
             operator.wait()
-        if failed:
+        if check.failed:
             print((muster.data / "operator.log").read_text()[-3000:])
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from deployed import Checks, until  # noqa: E402
 from muster import Muster, binary, kubectls  # noqa: E402
 
 CONFIG = """
@@ -31,22 +31,7 @@ tiers:
   - name: network-topology-aware
 """
 
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
-
-
-def until(condition, timeout=30):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
+check = Checks()
 
 
 def queue(name, **spec):
@@ -219,8 +204,7 @@ def main():
             for part in (phases, queues, taking_back, hypernodes):
                 part(c)
             changes(c, config)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 sys.exit(main())
