@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 
 #include "base/strings.h"
 #include "cli/commands.h"
@@ -133,8 +132,8 @@ std::string holders_part(const ExplainSources& sources) {
   constexpr std::size_t kShown = 5;
   std::vector<const Job*> holders;
   std::int64_t rest = 0;
-  for (const Job& job : sources.others) {
-    if (job.allocated_gpus > 0 && job.uid != sources.job->uid) holders.push_back(&job);
+  for (const Job* job : sources.others) {
+    if (job->allocated_gpus > 0 && job->uid != sources.job->uid) holders.push_back(job);
   }
   std::stable_sort(holders.begin(), holders.end(), [](const Job* a, const Job* b) { return a->allocated_gpus > b->allocated_gpus; });
   if (holders.empty()) return "";
@@ -213,12 +212,84 @@ std::string event_part(const std::vector<const json::Value*>& events, const Told
   return table.empty() ? "" : "\nWhat happened (time ago):\n" + tabulate(table);
 }
 
+/// What the command is asked about: a training job, or a pod of that name.
+struct Subject {
+  SnapshotPtr snapshot;  // where a job's objects live
+  json::Value pod;       // where a pod's do
+  Job job;
+};
+
+Task<Result<std::unique_ptr<Subject>>> fetch_subject(Session& session, std::string name, std::string type) {
+  auto subject = std::make_unique<Subject>();
+  const bool pod_asked = name.starts_with("pod/");
+  if (!pod_asked) {
+    auto fetched = co_await fetch_job(session, name, type);
+    if (fetched) {
+      subject->snapshot = std::move(*fetched);
+      subject->job = subject->snapshot->jobs[0];
+      co_return subject;
+    }
+    if (fetched.error().code != Code::kNotFound || !type.empty()) co_return fail(fetched.error());
+  }
+  auto pod = co_await session.cluster().get(client::resources::kPods, session.ns, pod_asked ? name.substr(4) : name);
+  if (!pod && pod.error().code == Code::kNotFound) {
+    co_return fail(Code::kNotFound, fmt::format("found neither a training job nor a pod {} in namespace {}, see '{} list' and 'kubectl get pods'", name, session.ns, session.program));
+  }
+  if (!pod) co_return fail(pod.error());
+  subject->pod = std::move(*pod);
+  subject->job = job_of_pod(subject->pod, session.now());
+  co_return subject;
+}
+
+/// Everyone who may hold what a waiting job wants: the jobs, and the pods that belong to none.
+struct Others {
+  SnapshotPtr snapshot;
+  std::vector<Job> pods;
+};
+
+Task<Others> fetch_others(Session& session) {
+  JobsQuery everywhere;
+  everywhere.detail = Detail::kWhole;  // with the priority
+  auto fetched = co_await fetch_jobs(session, everywhere);
+  if (!fetched) {
+    // Not everybody may look into all namespaces.
+    everywhere.ns = session.ns;
+    fetched = co_await fetch_jobs(session, everywhere);
+  }
+  Others others;
+  if (!fetched) co_return others;
+  others.snapshot = std::move(*fetched);
+  std::set<const json::Value*> of_jobs;
+  for (const Job& job : others.snapshot->jobs) {
+    for (const Instance& instance : job.instances) of_jobs.insert(instance.pod);
+  }
+  for (const json::Value& pod : others.snapshot->pods) {
+    if (!of_jobs.contains(&pod) && pod_gpus(pod) > 0) others.pods.push_back(job_of_pod(pod, session.now()));
+  }
+  co_return others;
+}
+
+/// The PodGroup that a pod names, in the ways that the scheduler understands.
+std::string_view group_of_pod(const json::Value& pod) {
+  for (const char* key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+    if (const std::string_view name = kube::annotation(pod, key); !name.empty()) return name;
+  }
+  return "";
+}
+
+bool has_group(const Job& job, const json::Value& group) {
+  const std::string_view name = kube::name_of(group);
+  if (job.trainer == nullptr) return name == group_of_pod(*job.object);
+  return name == job.name || name == job.trainer->type + "-" + job.name || kube::controller_of(group).uid == job.uid;
+}
+
 }  // namespace
 
 std::string explain_text(const ExplainSources& sources, Time now) {
   const Job& job = *sources.job;
   std::string out = headline(job, sources.program, now) + "\n";
   if (!job.reason.empty()) out += fmt::format("  {}\n", job.reason);
+  if (const kube::OwnerReference owner = kube::controller_of(*job.object); job.trainer == nullptr && !owner.name.empty()) out += fmt::format("  It belongs to {} {}.\n", owner.kind, owner.name);
   if (job.instances.empty() && !job.finished() && job.status != "SUSPENDED") out += "  It has no instances yet: its controller has not made them, or waits for its gang to be admitted.\n";
   Told told;
   if (!job.finished()) {
@@ -235,32 +306,27 @@ Task<int> run_explain(Invocation& call) {
   Session& session = call.session;
   const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
-  const auto fetched = co_await fetch_job(session, call.values.args[0], *type);
-  if (!fetched) co_return session.failed(fetched.error());
-  const Job& job = (*fetched)->jobs[0];
-  Result<SnapshotPtr> others = SnapshotPtr{};
-  if (!job.finished() && job.status != "RUNNING") {
-    JobsQuery everywhere;
-    everywhere.detail = Detail::kWhole;  // with the priority
-    others = co_await fetch_jobs(session, everywhere);
-    // Not everybody may look into all namespaces.
-    everywhere.ns = session.ns;
-    if (!others) others = co_await fetch_jobs(session, everywhere);
-  }
+  const auto subject = co_await fetch_subject(session, call.values.args[0], *type);
+  if (!subject) co_return session.failed(subject.error());
+  const Job& job = (*subject)->job;
+  Others others;
+  if (!job.finished() && job.status != "RUNNING") others = co_await fetch_others(session);
 
   client::ListOptions here;
   here.ns = session.ns;
   const auto groups = co_await session.cluster().list(client::resources::kPodGroups, here);
   ExplainSources sources;
   sources.job = &job;
-  if (others && *others) sources.others = (*others)->jobs;
+  if (others.snapshot) {
+    for (const Job& other : others.snapshot->jobs) sources.others.push_back(&other);
+  }
+  for (const Job& other : others.pods) sources.others.push_back(&other);
   sources.program = session.program;
   std::vector<std::string> uids{job.uid};
   std::string queue_name = job.queue;
   if (groups) {
     for (const json::Value& group : groups->items) {
-      const bool named = kube::name_of(group) == job.name || kube::name_of(group) == job.trainer->type + "-" + job.name;
-      if (!named && kube::controller_of(group).uid != job.uid) continue;
+      if (!has_group(job, group)) continue;
       sources.groups.push_back(&group);
       uids.emplace_back(kube::uid_of(group));
       if (queue_name.empty()) queue_name = json::as_string(at(group, "spec", "queue"));

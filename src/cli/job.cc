@@ -422,6 +422,33 @@ Job make_job(const JobParts& parts, Time now) {
   return job;
 }
 
+Job job_of_pod(const json::Value& pod, Time now) {
+  Job job;
+  job.name = job.chief = kube::name_of(pod);
+  job.ns = kube::namespace_of(pod);
+  job.uid = kube::uid_of(pod);
+  job.object = &pod;
+  const std::string phase = upper(as_string(at(pod, "status", "phase"), "Pending"));
+  job.status = phase == "RUNNING" || phase == "SUCCEEDED" || phase == "FAILED" ? phase : "PENDING";
+  job.priority = as_string(at(pod, "spec", "priorityClassName"), "N/A");
+  for (const char* key : {"scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"}) {
+    if (job.queue.empty()) job.queue = kube::annotation(pod, key);
+  }
+  if (job.status == "FAILED") job.reason = json::text(at(pod, "status", "message"));
+  job.created = kube::creation_time(pod);
+  job.age = now - job.created;
+  const Time started = time_at(at(pod, "status", "startTime"));
+  Time ended;
+  for (const json::Value& container : as_array(at(pod, "status", "containerStatuses"))) {
+    ended = std::max(ended, time_at(at(container, "state", "terminated", "finishedAt")));
+  }
+  if (job.finished() && ended) job.ended = ended;
+  if (started) job.duration = (job.ended ? *job.ended : now) - started;
+  count_gpus(job, {&pod});
+  job.instances.push_back(make_instance(pod, job.chief, now));
+  return job;
+}
+
 std::string local_time(Time time) {
   const std::time_t seconds = time.seconds();
   std::tm parts{};

@@ -65,6 +65,8 @@ struct JobParts {
 };
 
 Job make_job(const JobParts& parts, Time now);
+/// A pod that no training job has, in the words of a job: one instance, no trainer.
+Job job_of_pod(const json::Value& pod, Time now);
 
 /// True when the pod belongs to the job: arena's labels, the operators' labels, or ownership.
 bool belongs(const json::Value& pod, const json::Value& job, std::string_view type);

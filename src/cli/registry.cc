@@ -155,7 +155,7 @@ Command priority() {
 }
 
 Command explain() {
-  Command made = command("explain", "JOB", "Say why a job waits, or what became of it", &run_explain);
+  Command made = command("explain", "JOB|POD", "Say why a job or a pod waits, or what became of it", &run_explain);
   made.aliases = {"why"};
   made.completes = Completes::kJobs;
   made.flags = {type_flag_spec()};

@@ -289,6 +289,31 @@ def queues(cli):
     check("queue delete", code == 0, out + err)
 
 
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  restartPolicy: Never
+  containers: [{{name: c, image: x, command: [sleep, "300"], resources: {{limits: {{nvidia.com/gpu: {gpus}}}}}}}]
+"""
+
+
+def plain_pods(cli):
+    for name in ("holds-a", "holds-b", "waits"):
+        cli.muster.kubectl("create", "-f", "-", input=POD.format(name=name, gpus=2))
+        cli.muster.kubectl("wait", f"pod/{name}", "--for=condition=PodScheduled" + ("=false" if name == "waits" else ""), "--timeout=60s")
+    cli.muster.kubectl("wait", "pod/holds-a", "pod/holds-b", "--for=condition=Ready", "--timeout=60s")
+    code, out, err = cli("explain", "waits")
+    check("explain tells why a pod without a job waits", code == 0 and "waits has waited" in out and "2 Insufficient nvidia.com/gpu" in out, out + err)
+    check("and who holds its GPUs", re.search(r"GPUs are held by:\n( +holds-[ab] +2 GPUs.*\n){2}", out), out)
+    code, out, err = cli("explain", "pod/holds-a")
+    check("explain pod/NAME", code == 0 and "holds-a runs for" in out, out + err)
+    code, out, err = cli("explain", "nobody")
+    check("explain of what is not there names both kinds", code == 1 and "neither a training job nor a pod nobody" in err, err)
+    cli.muster.kubectl("delete", "pod", "holds-a", "holds-b", "waits", "--grace-period=1")
+
+
 def kinds(cli):
     code, _, err = cli("submit", "tf", "--name=tf", "--image=x", "--workers=2", "--ps=1", "--clean-task-policy=All", "--wait",
                        'echo $TF_CONFIG; [ "${TF_CONFIG#*ps}" = "$TF_CONFIG" ] || case "$TF_CONFIG" in *\'"type":"ps"\'*) sleep 300;; esac')
@@ -481,7 +506,7 @@ with Muster(nodes=2, gpus=2) as muster:
     cli = Cli(muster)
     sections = {"errors": lambda: errors(cli, muster), "beside": lambda: beside(cli, muster), "submit": lambda: submit_and_wait(cli), "instances": lambda: instances(cli),
                 "prune": lambda: prune(cli), "code": lambda: code_and_files(cli, muster), "suspend": lambda: suspend(cli),
-                "preemption": lambda: preemption(cli), "queues": lambda: queues(cli), "kinds": lambda: kinds(cli),
+                "preemption": lambda: preemption(cli), "queues": lambda: queues(cli), "pods": lambda: plain_pods(cli), "kinds": lambda: kinds(cli),
                 "pai": lambda: pai(cli, muster), "others": lambda: others(cli, muster), "terminals": lambda: terminals(cli), "shells": lambda: shells(cli, muster)}
     for section in sys.argv[1:] or sections:
         begin = time.monotonic()
