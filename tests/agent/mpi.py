@@ -3,7 +3,6 @@
 The ranks call libmpi through ctypes, so no compiler and no mpi4py is needed.
 """
 import base64
-import json
 import os
 import pathlib
 import shutil

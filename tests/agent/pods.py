@@ -3,7 +3,6 @@
     python3 tests/agent/pods.py [NAME…]      only the checks whose name contains a NAME
 """
 import json
-import os
 import pathlib
 import sys
 import tempfile

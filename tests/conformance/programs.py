@@ -15,16 +15,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster  # noqa: E402
 import real_kubernetes  # noqa: E402
 
-passed = failed = 0
-
-
-def check(name, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + name + ("" if condition else f": {detail}"), flush=True)
+check = Checks()
 
 
 def client(name, *command):
@@ -137,8 +132,7 @@ def main():
     if real_kubernetes.available():
         with Muster("--without", "scheduler,controllers,agent", nodes=0) as muster:
             control_plane(muster)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

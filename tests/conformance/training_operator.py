@@ -14,7 +14,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from muster import Muster  # noqa: E402
-from deployed import Checks, until  # noqa: E402
+from checks import Checks, until  # noqa: E402
 import real_kubernetes  # noqa: E402
 
 PROGRAM = pathlib.Path(os.environ.get("OPERATORS", real_kubernetes.BIN)) / "training-operator"

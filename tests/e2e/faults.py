@@ -15,29 +15,14 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from checks import Checks, until  # noqa: E402
 from muster import Muster  # noqa: E402
 
 ROUNDS = int(os.environ.get("FAULTS_ROUNDS", "4"))
 SEED = int(os.environ.get("FAULTS_SEED", str(random.randrange(1 << 30))))
 NODES, GPUS = 20, 8
 INDEXES = "muster.dev/gpu-indices"
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
-    return bool(condition)
-
-
-def until(condition, timeout=120):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
+check = Checks()
 
 
 def job(name, workers, priority=None, requeue=False, command=None, gpus=1):
@@ -227,8 +212,7 @@ def main():
         node_loss(cluster)
         node_trouble(cluster)
     agent_loss()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster  # noqa: E402
 
 CONFIG_A = """
@@ -56,13 +57,7 @@ status:
 ---
 """ for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1)))
 PRIORITY = {"oppo": -1, "test": 10, "prod": 100}
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+check = Checks()
 
 
 def pod(name, vc, rank, seconds, group=None, members=1):
@@ -251,8 +246,7 @@ def main():
             hived.write_text(config)
             with Muster("--hived-config", str(hived), nodes=nodes) as muster:
                 experiments(Lab(muster))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

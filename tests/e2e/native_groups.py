@@ -10,24 +10,14 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from checks import Checks, until  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
-passed = failed = 0
+checks = Checks()
 
 
 def check(number, what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + f"{number:>2} {what}" + ("" if condition else f": {detail}"), flush=True)
-
-
-def until(condition, timeout=30):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
+    checks(f"{number:>2} {what}", condition, detail)
 
 
 def pod(name, group=None, gpus=8, **spec):
@@ -321,8 +311,7 @@ def main():
             muster.kubectl("label", "node", name, f"rack={c.rack[name]}", "zone=z")
         for part in (gangs, ranks, places, jobs):
             part(c)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return checks.close()
 
 
 sys.exit(main())

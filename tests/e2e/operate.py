@@ -15,15 +15,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from checks import Checks  # noqa: E402
 import muster as lib  # noqa: E402
 
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+check = Checks()
 
 
 def commands():
@@ -62,8 +57,7 @@ def main():
                     check("  the certificate names this machine", ("DNS", socket.gethostname()) in names, names)
         finally:
             subprocess.run([programs / "muster", "down"], env=env, capture_output=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

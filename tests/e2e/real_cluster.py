@@ -13,25 +13,11 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from checks import Checks, until  # noqa: E402
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
-
-
-def until(condition, timeout=40):
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
+check = Checks()
 
 
 class Cluster:
@@ -219,10 +205,9 @@ def main():
         log = cluster.log()
         check("no right was missing", "forbidden" not in log.lower(), [line for line in log.splitlines() if "forbidden" in line.lower()][:5])
         failover(cluster, rounds)
-        if failed:
+        if check.failed:
             print(cluster.log()[-3000:])
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

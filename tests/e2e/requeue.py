@@ -9,12 +9,12 @@ import json
 import pathlib
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from checks import Checks, until  # noqa: E402
 from muster import Muster  # noqa: E402
 
-passed = failed = 0
+check = Checks()
 TRAIN = """
 mark=/checkpoints/$HOSTNAME
 if [ -e $mark ]; then echo resumed from $(cat $mark); exit 0; fi
@@ -22,12 +22,6 @@ trap 'echo step 7 > $mark; echo saved; exit 143' TERM
 echo fresh
 while true; do sleep 0.1; done
 """
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
 
 
 def job(name, script, folder, requeue=False, priority=None):
@@ -53,14 +47,6 @@ def main():
 
         def get(what, path):
             return muster.kubectl("get", *what.split(), "-o", f"jsonpath={path}", check=False).stdout
-
-        def until(condition, timeout=60):
-            deadline = time.monotonic() + timeout
-            while time.monotonic() < deadline:
-                if condition():
-                    return True
-                time.sleep(0.1)
-            return False
 
         create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000})
         create(job("low", TRAIN, folder, requeue=True))
@@ -93,8 +79,7 @@ def main():
         check("and it is the same job", restarted == submitted)
         events = get("events --field-selector involvedObject.name=low", "{.items[*].reason}")
         check("the events tell of it", "PyTorchJobRequeued" in events, events)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

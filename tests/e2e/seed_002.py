@@ -13,6 +13,7 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
 PRIORITY = """
@@ -116,13 +117,7 @@ class Watch:
 
 JOB_STATES = {"Created", "Running", "Succeeded", "Failed", "Restarting", "Suspended"}
 GROUP_STATES = {"Pending", "Inqueue", "Running", "Unknown", "Completed"}
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+check = Checks()
 
 
 def create(muster, text):
@@ -181,8 +176,7 @@ def main():
         check("the program ran with its rank", master == "rank 0 of 6\n", master)
         jobs.stop()
         groups.stop()
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster, binary  # noqa: E402
 from seeds import find_seed, skip  # noqa: E402
 
@@ -25,13 +26,7 @@ if not shutil.which("mpicc") or not os.path.exists("/usr/sbin/sshd"):
     skip("mpicc and sshd are needed (tools/packages test)")
 
 EXAMPLE = re.search(r"```yaml\n(apiVersion.*?)```", text, re.S).group(1)
-passed = failed = 0
-
-
-def check(what, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail}"), flush=True)
+check = Checks()
 
 
 def image(directory):
@@ -152,8 +147,7 @@ def main():
                 part(muster)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

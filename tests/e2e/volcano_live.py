@@ -11,7 +11,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
-from deployed import Checks, until  # noqa: E402
+from checks import Checks, until  # noqa: E402
 from muster import Muster, binary, kubectls  # noqa: E402
 
 CONFIG = """

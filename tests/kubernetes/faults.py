@@ -14,7 +14,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import real_kubernetes  # noqa: E402
-from deployed import Checks, Deployed, until  # noqa: E402
+from checks import Checks, until  # noqa: E402
+from deployed import Deployed  # noqa: E402
 
 check = Checks()
 

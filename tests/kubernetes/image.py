@@ -15,7 +15,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import muster as muster_fixture  # noqa: E402
-from deployed import Checks  # noqa: E402
+from checks import Checks  # noqa: E402
 
 check = Checks()
 

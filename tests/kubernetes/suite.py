@@ -21,7 +21,8 @@ sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import kubeflow_player  # noqa: E402
 import real_kubernetes  # noqa: E402
 import volcano_player  # noqa: E402
-from deployed import Checks, Deployed, until  # noqa: E402
+from checks import Checks, until  # noqa: E402
+from deployed import Deployed  # noqa: E402
 
 VECTORS = pathlib.Path(os.environ.get("VECTORS", ROOT.parent / "shared" / "vectors"))
 check = Checks()

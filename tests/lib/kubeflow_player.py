@@ -44,7 +44,7 @@ class Player:
     def settle(self, quiet_s=0.5, timeout_s=20):
         """Until nothing has changed for a while."""
         mark = lambda: [(k, o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for k, o in self.objects().items()] + [  # noqa: E731
-            ((job := self.get_job()) or {}).get("metadata", {}).get("resourceVersion")]
+            (self.get_job() or {}).get("metadata", {}).get("resourceVersion")]
         deadline, before, since = time.monotonic() + timeout_s, None, time.monotonic()
         while time.monotonic() < deadline:
             now = mark()

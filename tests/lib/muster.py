@@ -113,11 +113,13 @@ class Muster:
         does not happen until something changes."""
         deadline = time.monotonic() + timeout
         quiet = 0
-        while quiet < 3:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"still busy after {timeout} s: {answer.stderr or answer.stdout}")
+        while True:
             answer = self.kubectl("get", "--raw", "/debug/idle", check=False)
             quiet = quiet + 1 if answer.returncode == 0 else 0
+            if quiet == 3:
+                return
+            if time.monotonic() > deadline:
+                raise AssertionError(f"still busy after {timeout} s: {answer.stderr or answer.stdout}")
             time.sleep(0.1)
 
     def cli(self, *args, check=True, **kwargs):
