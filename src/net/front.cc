@@ -371,19 +371,20 @@ Result<T> or_gone(std::optional<Result<T>> outcome) {
   return std::move(*outcome);
 }
 
-class FrontWebSocket final : public WebSocket {
+/// The loop's end of what an upgrade made: each read and write is done at the front and its outcome brought back.
+template <typename T>
+class Upgraded {
  public:
-  FrontWebSocket(std::shared_ptr<Front> front,
-                 std::shared_ptr<Held<WebSocket>> held,
-                 std::string subprotocol)
-      : front_(std::move(front)), held_(std::move(held)), subprotocol_(std::move(subprotocol)) {}
-  ~FrontWebSocket() override {
+  Upgraded(std::shared_ptr<Front> front, std::shared_ptr<Held<T>> held) : front_(std::move(front)), held_(std::move(held)) {}
+  ~Upgraded() {
     front_->to_front().put([held = held_] { held->it.reset(); });
   }
-  [[nodiscard]] std::string subprotocol() const override { return subprotocol_; }
+  Upgraded(const Upgraded&) = delete;
+  Upgraded& operator=(const Upgraded&) = delete;
 
-  Task<Result<std::optional<Message>>> read() override {
-    using Got = Result<std::optional<Message>>;
+  template <typename Read>
+  Task<Result<Read>> read() {
+    using Got = Result<Read>;
     const std::function<Task<Got>()> work = [held = held_]() -> Task<Got> {
       if (!held->it) co_return gone();
       auto got = co_await held->it->read();
@@ -392,10 +393,10 @@ class FrontWebSocket final : public WebSocket {
     auto outcome = co_await front_->ask<Got>(work);
     co_return or_gone(std::move(outcome));
   }
-  Task<Result<void>> write(Message message) override {
-    const auto shared = std::make_shared<Message>(std::move(message));
-    const std::function<Task<Result<void>>()> work = [held = held_,
-                                                      shared]() -> Task<Result<void>> {
+  template <typename Written>
+  Task<Result<void>> write(Written what) {
+    const auto shared = std::make_shared<Written>(std::move(what));
+    const std::function<Task<Result<void>>()> work = [held = held_, shared]() -> Task<Result<void>> {
       if (!held->it) co_return gone();
       const auto written = co_await held->it->write(std::move(*shared));
       co_return written;
@@ -403,58 +404,47 @@ class FrontWebSocket final : public WebSocket {
     auto outcome = co_await front_->ask<Result<void>>(work);
     co_return or_gone(std::move(outcome));
   }
-  Task<void> close(std::uint16_t code, std::string reason) override {
-    const std::function<Task<bool>()> work = [held = held_, code, reason]() -> Task<bool> {
-      if (held->it) co_await held->it->close(code, reason);
-      co_return true;
-    };
-    (void)co_await front_->ask<bool>(work);
-  }
+  Front& front() { return *front_; }
+  const std::shared_ptr<Held<T>>& held() { return held_; }
 
  private:
   std::shared_ptr<Front> front_;
-  std::shared_ptr<Held<WebSocket>> held_;
+  std::shared_ptr<Held<T>> held_;
+};
+
+class FrontWebSocket final : public WebSocket {
+ public:
+  FrontWebSocket(std::shared_ptr<Front> front, std::shared_ptr<Held<WebSocket>> held, std::string subprotocol)
+      : upgraded_(std::move(front), std::move(held)), subprotocol_(std::move(subprotocol)) {}
+  [[nodiscard]] std::string subprotocol() const override { return subprotocol_; }
+  Task<Result<std::optional<Message>>> read() override { return upgraded_.read<std::optional<Message>>(); }
+  Task<Result<void>> write(Message message) override { return upgraded_.write(std::move(message)); }
+  Task<void> close(std::uint16_t code, std::string reason) override {
+    const std::function<Task<bool>()> work = [held = upgraded_.held(), code, reason]() -> Task<bool> {
+      if (held->it) co_await held->it->close(code, reason);
+      co_return true;
+    };
+    (void)co_await upgraded_.front().ask<bool>(work);
+  }
+
+ private:
+  Upgraded<WebSocket> upgraded_;
   std::string subprotocol_;
 };
 
 class FrontByteStream final : public ByteStream {
  public:
-  FrontByteStream(std::shared_ptr<Front> front, std::shared_ptr<Held<ByteStream>> held)
-      : front_(std::move(front)), held_(std::move(held)) {}
-  ~FrontByteStream() override {
-    front_->to_front().put([held = held_] { held->it.reset(); });
-  }
-
-  Task<Result<std::string>> read() override {
-    const std::function<Task<Result<std::string>>()> work =
-        [held = held_]() -> Task<Result<std::string>> {
-      if (!held->it) co_return gone();
-      auto got = co_await held->it->read();
-      co_return got;
-    };
-    auto outcome = co_await front_->ask<Result<std::string>>(work);
-    co_return or_gone(std::move(outcome));
-  }
-  Task<Result<void>> write(std::string bytes) override {
-    const auto shared = std::make_shared<std::string>(std::move(bytes));
-    const std::function<Task<Result<void>>()> work = [held = held_,
-                                                      shared]() -> Task<Result<void>> {
-      if (!held->it) co_return gone();
-      const auto written = co_await held->it->write(std::move(*shared));
-      co_return written;
-    };
-    auto outcome = co_await front_->ask<Result<void>>(work);
-    co_return or_gone(std::move(outcome));
-  }
+  FrontByteStream(std::shared_ptr<Front> front, std::shared_ptr<Held<ByteStream>> held) : upgraded_(std::move(front), std::move(held)) {}
+  Task<Result<std::string>> read() override { return upgraded_.read<std::string>(); }
+  Task<Result<void>> write(std::string bytes) override { return upgraded_.write(std::move(bytes)); }
   void close() override {
-    front_->to_front().put([held = held_] {
+    upgraded_.front().to_front().put([held = upgraded_.held()] {
       if (held->it) held->it->close();
     });
   }
 
  private:
-  std::shared_ptr<Front> front_;
-  std::shared_ptr<Held<ByteStream>> held_;
+  Upgraded<ByteStream> upgraded_;
 };
 
 /// The handler's end of an exchange.

@@ -3,81 +3,24 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
-#include "net/client.h"
-#include "net/tls.h"
+#include "net/test_streams.h"
 
 namespace muster::net {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Streams stay open and are written to from outside, as watches are.
-struct Streams {
-  Loop loop;
-  std::set<ResponseWriter*> writers;
-  std::unique_ptr<Signal> changed = loop.make_signal();
-  std::unique_ptr<Server> server;
-  std::unique_ptr<Client> client;
+/// Each answer lasts until its client goes.
+struct Streams : TestStreams {
+  Streams() : TestStreams(&listen_apart, [this](ResponseWriter& writer) { return until_closed(writer); }) {}
 
-  Streams() {
-    const auto ca = make_ca("test", loop.now());
-    CertificateRequest wanted;
-    wanted.common_name = "server";
-    wanted.addresses = {"127.0.0.1"};
-    wanted.server = true;
-    const auto pair = make_certificate(*ca, wanted, loop.now());
-    ServerOptions options;
-    options.certificate_pem = pair->certificate_pem;
-    options.key_pem = pair->key_pem;
-    server = std::move(*listen_apart(loop, options, [this](Request, ResponseWriter& writer) { return hold(writer); }));
-    ClientOptions to;
-    to.url = "https://127.0.0.1:" + std::to_string(server->port());
-    to.ca_pem = ca->certificate_pem;
-    client = std::move(*make_client(loop, to));
-  }
-  ~Streams() {
-    loop.run_until_done([](Streams& s) -> Task<void> { co_await s.server->stop(); }(*this));
-  }
-
-  Task<void> hold(ResponseWriter& writer) {
-    Response head;
-    (void)co_await writer.start(std::move(head));
-    writers.insert(&writer);
-    changed->notify();
+  Task<void> until_closed(ResponseWriter& writer) {
     const std::shared_ptr<Signal> ended = loop.make_signal();
     writer.on_close([ended] { ended->notify(); });
     co_await ended->wait(Duration::zero());
     EXPECT_TRUE(writer.closed());
-    writers.erase(&writer);
-    changed->notify();
-  }
-
-  Task<std::vector<std::unique_ptr<ResponseStream>>> open(std::size_t count) {
-    std::vector<std::unique_ptr<ResponseStream>> streams;
-    for (std::size_t i = 0; i < count; ++i) {
-      Request request;
-      request.method = "GET";
-      request.target = "/";
-      auto stream = co_await client->stream(std::move(request));
-      EXPECT_TRUE(stream);
-      if (stream) streams.push_back(std::move(*stream));
-    }
-    while (writers.size() < count) co_await changed->wait(Duration::zero());
-    co_return streams;
   }
 };
-
-Task<std::string> read_bytes(ResponseStream& stream, std::size_t count) {
-  std::string text;
-  while (text.size() < count) {
-    const auto piece = co_await stream.read();
-    if (!piece || piece->empty()) break;
-    text += *piece;
-  }
-  co_return text;
-}
 
 TEST(Front, EveryStreamGetsEveryChunkInOrder) {
   Streams streams;

@@ -2,12 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <set>
 
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/server.h"
-#include "net/tls.h"
+#include "net/test_streams.h"
 
 namespace muster::net {
 namespace {
@@ -20,71 +16,19 @@ TEST(Spread, CallsEachOnceAndReturnsWhenAllAreDone) {
   loop.spread(0, [](std::size_t) { FAIL(); });
 }
 
-/// Streams stay open and are written to from outside, as watches are.
-struct Streams {
-  Loop loop;
-  std::set<ResponseWriter*> writers;
-  std::unique_ptr<Signal> done = loop.make_signal();
-  std::unique_ptr<Server> server;
-  std::unique_ptr<Client> client;
+/// Each answer lasts until the test is done; what a client did not take at once is sent meanwhile.
+struct Streams : TestStreams {
+  Streams() : TestStreams(&listen, [this](ResponseWriter& writer) { return until_done(writer); }) {}
 
-  Streams() {
-    const auto ca = make_ca("test", loop.now());
-    CertificateRequest wanted;
-    wanted.common_name = "server";
-    wanted.addresses = {"127.0.0.1"};
-    wanted.server = true;
-    const auto pair = make_certificate(*ca, wanted, loop.now());
-    ServerOptions options;
-    options.certificate_pem = pair->certificate_pem;
-    options.key_pem = pair->key_pem;
-    server = std::move(*listen(loop, options, [this](Request, ResponseWriter& writer) { return hold(writer); }));
-    ClientOptions to;
-    to.url = "https://127.0.0.1:" + std::to_string(server->port());
-    to.ca_pem = ca->certificate_pem;
-    client = std::move(*make_client(loop, to));
-  }
-  ~Streams() {
-    loop.run_until_done([](Streams& s) -> Task<void> { co_await s.server->stop(); }(*this));
-  }
-
-  Task<void> hold(ResponseWriter& writer) {
-    Response head;
-    const auto started = co_await writer.start(std::move(head));
-    writers.insert(&writer);
-    while (started && !writer.closed()) {
+  Task<void> until_done(ResponseWriter& writer) {
+    while (!writer.closed()) {
       const bool ended = co_await done->wait(std::chrono::milliseconds(20));
       const auto flushed = co_await writer.flush();
       if (ended || !flushed) break;
     }
-    writers.erase(&writer);
     (void)co_await writer.finish();
   }
-
-  Task<std::vector<std::unique_ptr<ResponseStream>>> open(std::size_t count) {
-    std::vector<std::unique_ptr<ResponseStream>> streams;
-    for (std::size_t i = 0; i < count; ++i) {
-      Request request;
-      request.method = "GET";
-      request.target = "/";
-      auto stream = co_await client->stream(std::move(request));
-      EXPECT_TRUE(stream);
-      if (stream) streams.push_back(std::move(*stream));
-    }
-    while (writers.size() < count) co_await loop.sleep(std::chrono::milliseconds(1));
-    co_return streams;
-  }
 };
-
-Task<std::string> read_bytes(ResponseStream& stream, std::size_t count) {
-  std::string text;
-  while (text.size() < count) {
-    const auto piece = co_await stream.read();
-    if (!piece || piece->empty()) break;
-    text += *piece;
-  }
-  co_return text;
-}
 
 TEST(Spread, EveryStreamGetsEveryChunkInOrder) {
   Streams streams;
