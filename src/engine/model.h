@@ -237,6 +237,8 @@ struct Queue {
   ResourceList capability;  ///< Upper bound for the resources named. (T9k: quota.requests)
   ResourceList guarantee;   ///< Withheld from all others even while unused.
   ResourceList deserved;    ///< What it may always get back by reclaim.
+  std::string hierarchy;          ///< Volcano's annotations for hierarchical DRF: "root/eng/dev" …
+  std::string hierarchy_weights;  ///< … and "1/4/2".
   BackfillMode backfill = BackfillMode::kReservation;
 
   /// T9k queues: higher-priority queues take from preemptible lower-priority ones; never inside a queue.

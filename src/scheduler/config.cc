@@ -61,11 +61,6 @@ std::vector<std::string> without_effect(const engine::VolcanoConfig& config) {
     }
   }
   if (std::find(config.actions.begin(), config.actions.end(), "shuffle") != config.actions.end()) out.emplace_back("action shuffle");
-  for (const auto& tier : config.tiers) {
-    for (const auto& plugin : tier) {
-      if (plugin.name == "drf" && plugin.hierarchy) out.emplace_back("enableHierarchy of drf");
-    }
-  }
   return out;
 }
 
@@ -91,15 +86,19 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   if (config.actions.empty()) {
     return fail(Code::kInvalid, "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
   }
-  bool hierarchical_drf = false, proportion = false;
   for (const json::Value& tier : json::as_array(json::at(*document, "tiers"))) {
     config.tiers.emplace_back();
+    bool hierarchical_drf = false;
+    bool proportion = false;
     for (const json::Value& value : json::as_array(json::at(tier, "plugins"))) {
       auto plugin = parse_plugin(value);
       if (!plugin) return fail(plugin.error());
       hierarchical_drf = hierarchical_drf || (plugin->name == "drf" && plugin->hierarchy);
       proportion = proportion || plugin->name == "proportion";
       config.tiers.back().push_back(std::move(*plugin));
+    }
+    if (hierarchical_drf && proportion) {
+      return fail(Code::kInvalid, "tiers: drf with enableHierarchy and proportion exclude each other in one tier; remove one");
     }
   }
   for (const json::Value& value : json::as_array(json::at(*document, "configurations"))) {
@@ -113,9 +112,6 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
       action.arguments.emplace_back(std::string(member.key()), argument.is_string() ? json::text(argument) : json::dump(argument));
     }
     config.configurations.push_back(std::move(action));
-  }
-  if (hierarchical_drf && proportion) {
-    return fail(Code::kInvalid, "tiers: drf with enableHierarchy and proportion exclude each other; remove one");
   }
   return config;
 }

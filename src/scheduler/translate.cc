@@ -384,6 +384,8 @@ engine::Queue translate_queue(const json::Value& queue) {
   out.capability = resource_list(kube::resource_amounts(at(spec, "capability")));
   out.guarantee = resource_list(kube::resource_amounts(at(spec, "guarantee", "resource")));
   out.deserved = resource_list(kube::resource_amounts(at(spec, "deserved")));
+  out.hierarchy = std::string(kube::annotation(queue, "volcano.sh/hierarchy"));
+  out.hierarchy_weights = std::string(kube::annotation(queue, "volcano.sh/hierarchy-weights"));
   // Volcano names a strategy that its scheduler never honoured; here fifo means it. muster.dev/backfill asks for the rest.
   const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
   if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;

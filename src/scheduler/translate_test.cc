@@ -139,6 +139,16 @@ TEST(VolcanoConfig, SaysWhatIsUnknown) {
   EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"), std::string::npos);
   EXPECT_FALSE(parse_volcano_config("tiers: []"));
   EXPECT_FALSE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]}"));
+  // In two tiers the first decides, as in Volcano.
+  EXPECT_TRUE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}]}, {plugins: [{name: proportion}]}]}"));
+}
+
+TEST(Queues, CarryTheirPlaceInTheHierarchy) {
+  const engine::Queue queue = translate_queue(yaml(R"(
+metadata: {name: dev, annotations: {volcano.sh/hierarchy: root/eng/dev, volcano.sh/hierarchy-weights: 1/4/2}}
+)"));
+  EXPECT_EQ(queue.hierarchy, "root/eng/dev");
+  EXPECT_EQ(queue.hierarchy_weights, "1/4/2");
 }
 
 /// Eight nodes, four leaves of two, two above, as in Volcano's own e2e cases.

@@ -31,6 +31,19 @@ tiers:
   - name: network-topology-aware
 """
 
+HIERARCHY = """
+actions: "enqueue, allocate, backfill, reclaim"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+    enableJobStarving: false
+  - name: drf
+    enableHierarchy: true
+- plugins:
+  - name: predicates
+"""
+
 check = Checks()
 
 
@@ -181,6 +194,21 @@ def changes(c, config):
     c.clear()
 
 
+def hierarchy(c, config):
+    """drf's own tree of queues, by their annotations."""
+    config.write_text(HIERARCHY)
+    check("drf with a hierarchy is in force", until(lambda: c.muster.log().count("the new configuration is in force") == 3), c.muster.log()[-2000:])
+    for name, weight in (("sci", 1), ("eng", 3)):
+        made = queue(name)
+        made["metadata"]["annotations"] = {"volcano.sh/hierarchy": f"root/{name}", "volcano.sh/hierarchy-weights": f"1/{weight}"}
+        c.make(made)
+    c.make(group("older", 1, "sci"), *pods("older", 8))
+    check("alone it has everything", until(lambda: c.bound("older") == 8), c.bound("older"))
+    c.make(group("younger", 1, "eng"), *pods("younger", 8))
+    check("three times the weight takes back while it is behind: 5 and 3", until(lambda: (c.bound("younger"), c.bound("older")) == (5, 3)), (c.bound("younger"), c.bound("older")))
+    c.clear()
+
+
 def refusals(directory):
     for text, wanted in (("actions: elect\n", '"elect" is unknown'), ("actions: [allocate]\n", "want one string"),
                          ("actions: allocate\ntiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]\n", "exclude each other")):
@@ -204,6 +232,7 @@ def main():
             for part in (phases, queues, taking_back, hypernodes):
                 part(c)
             changes(c, config)
+            hierarchy(c, config)
     return check.close()
 
 

@@ -112,7 +112,7 @@ const std::set<std::string_view> kPlugins = {"binpack",
 
 const std::set<std::string_view> kNode = {"name", "allocatable", "labels"};
 const std::set<std::string_view> kQueue = {"name",      "weight",   "capability", "deserved", "guarantee",
-                                           "reclaimable", "priority", "parent",     "state"};
+                                           "reclaimable", "priority", "parent",     "state",    "hierarchy", "hierarchy_weights"};
 const std::set<std::string_view> kGroup = {"op",          "name",          "namespace",      "queue",           "min_member",
                                            "min_task_member", "min_resources", "priority_class", "sla_waiting_time", "tasks"};
 const std::set<std::string_view> kTask = {"role",     "replicas",    "requests",          "priority",
@@ -239,6 +239,7 @@ Failures check_file(const Value& file) {
     strict.keys(q, where, kQueue);
     strict.required(q, where, {"name"});
     strict.numbers(q, where, {"weight", "priority"});
+    strict.texts(q, where, {"hierarchy", "hierarchy_weights"});
     strict.flags(q, where, {"reclaimable"});
     for (const char* map : {"capability", "deserved", "guarantee"}) check_resources(strict, json::at(q, map), where + "." + map);
     check_state(strict, json::at(q, "state"), where + ".state");
@@ -359,6 +360,8 @@ class Scenario {
     queue.capability = resources(json::at(q, "capability"));
     queue.guarantee = resources(json::at(q, "guarantee"));
     queue.deserved = resources(json::at(q, "deserved"));
+    queue.hierarchy = json::text(json::at(q, "hierarchy"));
+    queue.hierarchy_weights = json::text(json::at(q, "hierarchy_weights"));
     set_state(queue, json::at(q, "state"));
     return queue;
   }

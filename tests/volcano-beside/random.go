@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-var kinds = []string{"basic", "preempt", "proportion", "capacity", "tree", "sla", "mixed"}
+var kinds = []string{"basic", "preempt", "proportion", "capacity", "tree", "sla", "mixed", "hdrf"}
 
 type dice struct{ *rand.Rand }
 
@@ -83,7 +83,7 @@ func (d *draft) config() {
 		}
 		second = append(second, o)
 	}
-	if d.chance(55) {
+	if d.kind == "hdrf" || d.chance(55) {
 		drf := plugin("drf")
 		if d.chance(50) {
 			drf["enablePreemptable"] = false
@@ -91,7 +91,14 @@ func (d *draft) config() {
 		if d.chance(10) {
 			drf["enableJobOrder"] = false
 		}
-		second = append(second, drf)
+		if d.kind == "hdrf" {
+			drf["enableHierarchy"] = true
+		}
+		if d.kind == "hdrf" && victims {
+			first = append(first, drf)
+		} else {
+			second = append(second, drf)
+		}
 	}
 	if d.chance(95) {
 		second = append(second, plugin("predicates"))
@@ -104,6 +111,8 @@ func (d *draft) config() {
 		share = d.kind
 	case "tree":
 		share = "capacity"
+	case "hdrf":
+		share = d.pick("capacity", "", "", "")
 	case "mixed":
 		share = d.pick("proportion", "capacity")
 	}
@@ -148,10 +157,13 @@ func (d *draft) config() {
 	c.Tiers = append(c.Tiers, first, second)
 
 	c.Actions = []string{"enqueue", "allocate", "backfill"}
-	more := map[string][]string{"preempt": {"preempt"}, "proportion": {"reclaim"}, "capacity": {"reclaim"}, "tree": {"reclaim"},
+	more := map[string][]string{"preempt": {"preempt"}, "proportion": {"reclaim"}, "capacity": {"reclaim"}, "tree": {"reclaim"}, "hdrf": {"reclaim"},
 		"mixed": {"preempt", "reclaim"}, "sla": {}, "basic": {}}[d.kind]
 	if d.kind == "mixed" && d.chance(50) {
 		more = []string{"reclaim", "preempt"}
+	}
+	if d.kind == "hdrf" && d.chance(30) {
+		more = []string{}
 	}
 	if d.kind == "sla" && d.chance(30) {
 		more = []string{"preempt"}
@@ -214,6 +226,10 @@ func (d *draft) queues() {
 	d.f.Queues = []queue{{Name: "root", Reclaimable: &no}}
 	if d.kind == "tree" {
 		d.tree()
+		return
+	}
+	if d.kind == "hdrf" {
+		d.hierarchy()
 		return
 	}
 	d.leaves = []string{"default"}
@@ -299,6 +315,28 @@ func (d *draft) tree() {
 		}
 		if p.Capability != nil {
 			p.Capability = d.amounts(sum+d.between(2, 4), 4)
+		}
+	}
+}
+
+// Paths two or three parts long. Weights are powers of two: with others Volcano's rounding decides between equals.
+func (d *draft) hierarchy() {
+	no := false
+	weight := func() string { return d.pick("1", "1", "2", "4") }
+	d.f.Queues = append(d.f.Queues, queue{Name: "default"})
+	for _, top := range []string{"a", "b", "c"}[:d.between(2, 3)] {
+		above := weight()
+		children := d.between(0, 2)
+		for i := 0; i <= children; i++ {
+			q := queue{Name: fmt.Sprintf("%s%d", top, i), Hierarchy: fmt.Sprintf("root/%s/%d", top, i), HierarchyWeights: "1/" + above + "/" + weight()}
+			if children == 0 {
+				q.Hierarchy, q.HierarchyWeights = "root/"+top, "1/"+above
+			}
+			if d.chance(10) {
+				q.Reclaimable = &no
+			}
+			d.f.Queues = append(d.f.Queues, q)
+			d.leaves = append(d.leaves, q.Name)
 		}
 	}
 }
@@ -418,7 +456,8 @@ func (d *draft) steps() {
 		}
 		switch {
 		case len(d.f.Steps) == 0:
-		case d.chance(25) && len(d.groups) > 0:
+		// Pods that ended count as wanted in Volcano's tree (docs/volcano.md).
+		case d.kind != "hdrf" && d.chance(25) && len(d.groups) > 0:
 			name := d.groups[d.Intn(len(d.groups))]
 			if !completed[name] {
 				completed[name] = true

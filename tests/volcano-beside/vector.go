@@ -45,6 +45,9 @@ type queue struct {
 	Priority    int32     `json:"priority,omitempty"`
 	Parent      string    `json:"parent,omitempty"`
 	State       string    `json:"state,omitempty"`
+	// The annotations of hierarchical DRF.
+	Hierarchy        string `json:"hierarchy,omitempty"`
+	HierarchyWeights string `json:"hierarchy_weights,omitempty"`
 }
 
 type step struct {

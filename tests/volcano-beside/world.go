@@ -208,6 +208,9 @@ func (w *world) addQueue(q queue) {
 	if q.Guarantee != nil {
 		out.Spec.Guarantee = vcv1beta1.Guarantee{Resource: list(q.Guarantee)}
 	}
+	if q.Hierarchy != "" {
+		out.Annotations = map[string]string{vcv1beta1.KubeHierarchyAnnotationKey: q.Hierarchy, vcv1beta1.KubeHierarchyWeightAnnotationKey: q.HierarchyWeights}
+	}
 	if q.State != "" {
 		out.Status.State = vcv1beta1.QueueState(q.State)
 	}

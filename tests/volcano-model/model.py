@@ -1,7 +1,7 @@
 """A second, slow and small model of Volcano's cycle, written from docs of what Volcano does and not from Muster's code.
 
 One Model holds a cluster in the terms of the scenario files (tests/vectors). cycle() is one session: enqueue, allocate, backfill,
-preempt and reclaim with the plugins priority, gang, conformance, drf, predicates, proportion, capacity (flat and as a tree),
+preempt and reclaim with the plugins priority, gang, conformance, drf (flat and as a tree), predicates, proportion, capacity (flat and as a tree),
 overcommit, sla and binpack. What Volcano leaves to chance (ties between nodes, orders of maps) is drawn from `rng`, so a result
 that is the same for many seeds depends on no tie.
 """
@@ -9,6 +9,8 @@ import functools
 import math
 import random
 import re
+
+from hierarchy import Tree
 
 ALLOCATED = {"Allocated", "Running"}
 INF = math.inf
@@ -292,7 +294,7 @@ class Model:
                 if p.status == "Running":
                     n = self.nodes[p.node]
                     n.used = add(n.used, p.requests)
-        self.evictions, self.nominations = [], {}
+        self.evictions, self.nominations, self.tree_now = [], {}, None
         self.hierarchy = bool(self.plugin("capacity") and self.plugin("capacity").get("enableHierarchy"))
         self.open_queues()
         self.open_overcommit()
@@ -329,7 +331,7 @@ class Model:
 
     def count_in(self, p, sign):
         move = add if sign > 0 else sub
-        g = p.group
+        g, self.tree_now = p.group, None
         self.jalloc[g.name] = move(self.jalloc[g.name], p.requests)
         for q in self.chain(g.queue):
             if q in self.qalloc:
@@ -441,13 +443,28 @@ class Model:
         for tier in self.enabled("enableQueueOrder"):
             for name in tier:
                 c = 0
-                if name in ("proportion", "capacity"):
+                if name == "drf" and self.plugin("drf").get("enableHierarchy"):
+                    self.tree_now = self.tree_now or self.drf_tree()
+                    c = self.tree_now.order(self.queues[a], self.queues[b])
+                elif name in ("proportion", "capacity"):
                     c = self.queues[b].get("priority", 0) - self.queues[a].get("priority", 0)
                     if not c:
                         c = self.share_order(name, a, b)
                 if c:
                     return c
         return -1 if self.queues[a]["created"] < self.queues[b]["created"] else 1
+
+    def drf_tree(self, taken=(), given=()):
+        """Of hierarchical DRF, with the pods `taken` as if they were placed and those `given` as if they were gone."""
+        jobs = []
+        for g in self.jobs:
+            has, wants = self.jalloc[g.name], {}
+            for p in g.pods:
+                has = add(has, p.requests) if p in taken else sub(has, p.requests) if p in given else has
+                wants = wants if p.status == "Succeeded" else add(wants, p.requests)
+            if not g.completed:
+                jobs.append((self.queues[g.queue], has, wants))
+        return Tree(self.total, jobs)
 
     def share_order(self, name, a, b):
         if name == "capacity" and self.hierarchy:
@@ -916,6 +933,9 @@ class Model:
                 if mine <= self.dominant(left[v.group.name]) + 1e-6:
                     out.append(v)
             return out
+        if kind == "reclaim" and name == "drf" and self.plugin("drf").get("enableHierarchy"):
+            mine = self.queues[p.group.queue]
+            return [v for v in candidates if self.drf_tree([p], [v]).order(mine, self.queues[v.group.queue]) < 0]
         if kind == "reclaim" and name == "proportion":
             left, out = {}, []
             for v in candidates:
@@ -1010,19 +1030,19 @@ class Model:
         starving = {q: [g for g in groups if g.queue == q and self.starving(g)] for q in queues}
         while queues:
             q = self.first(queues, self.queue_order)
-            if self.overused(q) or not starving[q]:
+            if self.overused(q):
                 continue
-            g = self.first(starving[q], self.job_order)
-            tasks, stmt = [p for p in g.pods if p.status == "Pending"], []
-            while tasks and self.starving(g):
-                p = self.first(tasks, self.task_order)
-                if not p.never and self.preemptive(q, p):
-                    self.reclaim_for(stmt, q, p)
-            if self.pipelined(g) and self.holds(stmt):
-                self.commit(stmt)
-            else:
-                self.discard(stmt)
-            queues.append(q)
+            while starving[q]:
+                g = self.first(starving[q], self.job_order)
+                tasks, stmt = [p for p in g.pods if p.status == "Pending"], []
+                while tasks and self.starving(g):
+                    p = self.first(tasks, self.task_order)
+                    if not p.never and self.preemptive(q, p):
+                        self.reclaim_for(stmt, q, p)
+                if self.pipelined(g) and self.holds(stmt):
+                    self.commit(stmt)
+                else:
+                    self.discard(stmt)
 
     def reclaim_for(self, stmt, q, p):
         nodes = [n for n in self.nodes.values() if self.node_ok(p, n)]
@@ -1040,11 +1060,13 @@ class Model:
             if not fits(p.requests, room):
                 continue
             victims.sort(key=self.victim_order(p))
+            evicted = False
             for v in victims:
                 if fits(p.requests, n.future()):
                     break
                 self.evict(stmt, v)
+                evicted = True
             if fits(p.requests, n.future()):
-                self.pipeline(stmt, p, n, False)
+                self.pipeline(stmt, p, n, evicted)
                 return True
         return False

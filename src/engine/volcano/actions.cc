@@ -147,7 +147,8 @@ void Session::backfill() {
     if (jobs[jobs_[j].queue].empty()) queues.push_back(jobs_[j].queue);
     jobs[jobs_[j].queue].push_back(j);
   }
-  std::sort(queues.begin(), queues.end(), [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
+  // stable_sort, which bears it that paths of different lengths form circles.
+  std::stable_sort(queues.begin(), queues.end(), [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
   for (const QueueIx q : queues) {
     std::sort(jobs[q].begin(), jobs[q].end(), [&](JobIx a, JobIx b) { return job_before(a, b); });
     for (const JobIx j : jobs[q]) {
@@ -346,17 +347,18 @@ void Session::reclaim() {
   }
   while (!queues.empty()) {
     const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
-    if (overused(q) || starving[q].empty()) continue;
-    const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
-    std::vector<Op> ops;
-    while (job_starving(j) && !pending[j].empty()) {
-      const TaskIx t = pending[j].front();
-      pending[j].erase(pending[j].begin());
-      if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
-      if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
+    if (overused(q)) continue;
+    while (!starving[q].empty()) {
+      const JobIx j = pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); });
+      std::vector<Op> ops;
+      while (job_starving(j) && !pending[j].empty()) {
+        const TaskIx t = pending[j].front();
+        pending[j].erase(pending[j].begin());
+        if (state_.pod(tasks_[t].pod).preemption_policy == PreemptionPolicy::kNever) continue;
+        if (preemptive(q, tasks_[t].request)) reclaim_for(t, ops);
+      }
+      commit_evictions(ops, j, EvictKind::kReclaim);
     }
-    commit_evictions(ops, j, EvictKind::kReclaim);
-    queues.push_back(q);  // Behind others that deserve more now.
   }
 }
 
@@ -390,13 +392,14 @@ bool Session::reclaim_for(TaskIx task, std::vector<Op>& ops) {
     Amounts after = available;
     for (const TaskIx t : chosen) after += tasks_[t].request;
     if (!fits(request, after)) continue;
+    bool evicts = false;
     for (const TaskIx victim : sort_victims(chosen, task)) {
       if (fits(request, available)) break;
       do_evict(victim, ops);
       available += tasks_[victim].request;
+      evicts = true;
     }
-    // Not nominated: the room goes to whoever the next cycle gives it.
-    do_pipeline(task, n, false, ops);
+    do_pipeline(task, n, evicts, ops);
     return true;
   }
   return false;

@@ -30,7 +30,12 @@ int Session::queue_order(QueueIx a, QueueIx b) const {
   };
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (!p.on("enableQueueOrder") || (p.kind != Kind::kProportion && p.kind != Kind::kCapacity)) continue;
+      if (!p.on("enableQueueOrder")) continue;
+      if (p.kind == Kind::kDrf && p.config->hierarchy) {
+        const int r = hierarchy_->compare(a, b);
+        if (r != 0) return r;
+      }
+      if (p.kind != Kind::kProportion && p.kind != Kind::kCapacity) continue;
       const auto pa = state_.tenant(queues_[a].tenant).spec.priority;
       const auto pb = state_.tenant(queues_[b].tenant).spec.priority;
       if (pa != pb) return pa > pb ? -1 : 1;
@@ -401,6 +406,21 @@ std::vector<TaskIx> Session::drf_victims(TaskIx preemptor, const std::vector<Tas
   return out;
 }
 
+/// Whose queue would stand behind the reclaimer's even with the task there and the victim gone. Each is judged alone.
+std::vector<TaskIx> Session::hierarchy_victims(TaskIx reclaimer, const std::vector<TaskIx>& candidates) const {
+  const JobIx mine = tasks_[reclaimer].job;
+  std::vector<TaskIx> out;
+  hierarchy_->charge(mine, tasks_[reclaimer].request, true);
+  for (const TaskIx t : candidates) {
+    const JobIx theirs = tasks_[t].job;
+    hierarchy_->charge(theirs, tasks_[t].request, false);
+    if (hierarchy_->compare(jobs_[mine].queue, jobs_[theirs].queue) < 0) out.push_back(t);
+    hierarchy_->charge(theirs, tasks_[t].request, true);
+  }
+  hierarchy_->charge(mine, tasks_[reclaimer].request, false);
+  return out;
+}
+
 std::vector<TaskIx> Session::proportion_victims(const std::vector<TaskIx>& candidates) const {
   std::map<QueueIx, Amounts> left;
   std::vector<TaskIx> out;
@@ -545,6 +565,8 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
         }
       } else if (p.kind == Kind::kDrf && !reclaiming) {
         answer = drf_victims(preemptor, candidates);
+      } else if (p.kind == Kind::kDrf && p.config->hierarchy) {
+        answer = hierarchy_victims(preemptor, candidates);
       } else if (p.kind == Kind::kProportion && reclaiming) {
         answer = proportion_victims(candidates);
       } else if (p.kind == Kind::kCapacity && reclaiming) {

@@ -90,6 +90,7 @@ Session::Session(State& state, Memory& memory, Time now) : state_(state), memory
       }
       if (plugin.kind == Kind::kCapacity && !plugin.config->hierarchy) open_capacity_flat();
       if (plugin.kind == Kind::kOvercommit) open_overcommit();
+      if (plugin.kind == Kind::kDrf && plugin.config->hierarchy) open_hierarchy();
     }
   }
 }
@@ -361,6 +362,27 @@ void Session::open_overcommit() {
   }
 }
 
+void Session::open_hierarchy() {
+  std::set<QueueIx> queues;
+  for (const Job& job : jobs_) queues.insert(job.queue);
+  hierarchy_.emplace(total_, dims_);
+  for (const QueueIx q : queues) {
+    const engine::Queue& spec = state_.tenant(queues_[q].tenant).spec;
+    hierarchy_->add_queue(q, {spec.hierarchy, spec.hierarchy_weights, spec.name, spec.weight});
+  }
+  for (JobIx j = 0; j < jobs_.size(); ++j) {
+    // Pods that ended are not wanted any more; those of a group without any are still to come.
+    Amounts wanted;
+    bool over = jobs_[j].phase == GroupPhase::kCompleted || !jobs_[j].tasks.empty();
+    for (const TaskIx t : jobs_[j].tasks) {
+      if (tasks_[t].status == Status::kSucceeded || tasks_[t].status == Status::kFailed) continue;
+      wanted += tasks_[t].request;
+      over = false;
+    }
+    if (!over) hierarchy_->add_job(j, jobs_[j].queue, jobs_[j].drf, wanted);
+  }
+}
+
 // ------------------------------------------------------------------------------------------------- statement
 
 void Session::charge(JobIx ix, const Amounts& request, bool add) {
@@ -373,6 +395,7 @@ void Session::charge(JobIx ix, const Amounts& request, bool add) {
     }
   };
   apply(job.drf);
+  if (hierarchy_) hierarchy_->charge(ix, request, add);
   apply(queues_[job.queue].allocated);
   update_share(job.queue);
   if (tree_) {

@@ -17,6 +17,7 @@
 #include "engine/plan.h"
 #include "engine/state.h"
 #include "engine/volcano/amounts.h"
+#include "engine/volcano/hierarchy.h"
 
 namespace muster::engine::volcano {
 
@@ -157,6 +158,7 @@ class Session {
   void walk_tree(QueueIx queue);
   void sum_queues(bool tree);
   void open_overcommit();
+  void open_hierarchy();
   void update_share(QueueIx queue);
 
   // Actions.
@@ -245,6 +247,7 @@ class Session {
   [[nodiscard]] std::vector<TaskIx> spared_last(std::vector<TaskIx> candidates, TaskIx preemptor, bool reclaiming) const;
   [[nodiscard]] std::vector<TaskIx> gang_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> drf_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> hierarchy_victims(TaskIx reclaimer, const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> proportion_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> capacity_victims(const Plugin& plugin, TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] bool has_relevant_deserved(const Amounts& request, QueueIx queue) const;
@@ -279,6 +282,7 @@ class Session {
   bool allocate_follows_ = false;     ///< After the action that runs.
   bool tree_ = false;                 ///< capacity with hierarchy
   bool tree_ready_ = true;
+  mutable std::optional<Hierarchy> hierarchy_;  ///< drf with hierarchy. It weighs itself anew when it is asked.
   Amounts overcommit_idle_;
   Amounts overcommit_inqueue_;
   std::vector<TaskIx> bound_now_;
