@@ -6,6 +6,7 @@
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <cstring>
+#include <set>
 
 namespace muster::json {
 namespace {
@@ -27,10 +28,13 @@ class PickParser {
   Result<Picks> list(int depth) {
     if (depth > kDepthMax) return fail(Code::kBadRequest, fmt::format("fields: more than {} levels", kDepthMax));
     Picks picks;
+    std::set<std::string_view> names;  // of this level: an object has each member once
     for (;;) {
       const std::size_t end = std::min(text_.find_first_of("(),", at_), text_.size());
       if (end == at_) return fail(Code::kBadRequest, fmt::format("fields: a name is missing at position {}", at_));
-      Pick& pick = picks.emplace_back(Pick{.name = std::string(text_.substr(at_, end - at_))});
+      const std::string_view name = text_.substr(at_, end - at_);
+      if (!names.insert(name).second) return fail(Code::kBadRequest, fmt::format("fields: \"{}\" is named twice", name));
+      Pick& pick = picks.emplace_back(Pick{.name = std::string(name)});
       at_ = end;
       if (here() == '(') {
         ++at_;

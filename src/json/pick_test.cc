@@ -39,7 +39,7 @@ TEST(Pick, AValueIsPickedAsItsTextIs) {
 }
 
 TEST(Pick, RefusesWhatIsNotAList) {
-  for (const char* fields : {"", "a,", "a(", "a()", "a(b", "a)", "(a)", "a,,b"}) EXPECT_FALSE(parse_picks(fields)) << fields;
+  for (const char* fields : {"", "a,", "a(", "a()", "a(b", "a)", "(a)", "a,,b", "a,b,a", "a(b,b)"}) EXPECT_FALSE(parse_picks(fields)) << fields;
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "a(";
   EXPECT_FALSE(parse_picks(deep + "a" + std::string(100, ')')));

@@ -151,7 +151,7 @@ bool Decoder::list_item(const FieldType& element, std::uint32_t tag, Cursor& in,
 
 bool Decoder::map_entry(const FieldType& element, Cursor& in, Value& map, int depth) {
   if (!map.is_object()) map.emplace_object();
-  std::string_view raw, key;
+  std::string_view raw, key = "";  // an entry may leave out its key; a view of nothing at all is no name for Boost.JSON
   if (!in.bytes(raw)) return false;
   Cursor entry(raw);
   Value item;

@@ -99,5 +99,14 @@ TEST(Protobuf, UnknownFieldsAreSkipped) {
   EXPECT_EQ(json::dump(*object), R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})");
 }
 
+TEST(Protobuf, AMapsEntryMayHaveNoKey) {
+  // Pod{1: metadata{11: {2: "x"}}}
+  const std::string raw("\x0a\x05\x5a\x03\x12\x01x", 7);
+  const std::string body = std::string("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12", 16) + static_cast<char>(raw.size()) + raw;
+  const auto object = decode_protobuf(Schema::builtin(), body);
+  ASSERT_TRUE(object) << object.error().message;
+  EXPECT_EQ(json::dump(*object), R"({"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"":"x"}}})");
+}
+
 }  // namespace
 }  // namespace muster::kube

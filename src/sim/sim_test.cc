@@ -153,6 +153,14 @@ TEST(Replay, QuotasBoundAQueueAndFollowTheTable) {
   EXPECT_EQ((*fixed)[0].gpus, 16);
 }
 
+TEST(Trace, RefusesTablesThatMeanNothing) {
+  EXPECT_FALSE(parse_quotas("vc,nodes,vc\na,2\n", {}));
+  EXPECT_FALSE(parse_quotas("vc,nodes\na,9000000000000000000\n", {}));
+  EXPECT_FALSE(parse_nodes("2000000x8"));
+  EXPECT_FALSE(parse_nodes("1x2000"));
+  EXPECT_FALSE(parse_nodes("sn,cpu_milli,memory_mib,gpu,model\na,1,1,2000,x\n"));
+}
+
 TEST(Report, ShowsEveryPolicyAndTenant) {
   const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,red,8,1000\n1,1,blue,16,100\n2,2,red,4,50\n", {});
   const auto nodes = parse_nodes("2x8");

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::int64_t kMib = 1024 * 1024;
 
+/// Seconds since 1970 fit for a while to come; with it, so do these many milliseconds, or bytes of as many mebibytes.
+constexpr std::int64_t kNumberMax = 4'000'000'000;
+constexpr std::int64_t kNodesMax = 1'000'000;
+constexpr std::int64_t kGpusANodeMax = 1'000;
+
 /// A CSV table without quoting, which none of the published traces uses.
 class Table {
  public:
@@ -27,7 +32,10 @@ class Table {
       if (line.empty()) continue;
       std::vector<std::string> cells = split(line, ',');
       if (table.columns_.empty()) {
-        for (std::size_t i = 0; i < cells.size(); ++i) table.columns_[std::string(trim(cells[i]))] = i;
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+          const auto [column, fresh] = table.columns_.emplace(trim(cells[i]), i);
+          if (!fresh) return fail(Code::kInvalid, fmt::format("line {}: column {} is named twice", line_number, column->first));
+        }
         continue;
       }
       if (cells.size() != table.columns_.size()) {
@@ -56,6 +64,7 @@ class Table {
     if (cell.empty()) return otherwise;
     const auto value = parse_int(cell.substr(0, cell.find('.')));
     if (!value) return fail(Code::kInvalid, fmt::format("line {}: column {}: want a number, found \"{}\"", lines_[row], column, cell));
+    if (*value > kNumberMax || *value < -kNumberMax) return fail(Code::kInvalid, fmt::format("line {}: column {}: {} is too large", lines_[row], column, cell));
     return *value;
   }
 
@@ -196,6 +205,9 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
   std::vector<engine::Node> nodes;
   const std::vector<std::string> counts = split(trim(text), 'x');
   if (counts.size() == 2 && parse_int(counts[0]) && parse_int(counts[1])) {
+    if (*parse_int(counts[0]) > kNodesMax || *parse_int(counts[1]) > kGpusANodeMax) {
+      return fail(Code::kInvalid, fmt::format("want at most {}x{}, found \"{}\"", kNodesMax, kGpusANodeMax, trim(text)));
+    }
     for (std::int64_t i = 0; i < *parse_int(counts[0]); ++i) {
       nodes.push_back(make_node(fmt::format("node-{:05}", i), *parse_int(counts[1]), 128'000, 2048LL * 1024 * kMib, ""));
     }
@@ -209,6 +221,9 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
   }
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
+    if (const auto gpus = row.number(openb ? "gpu" : "gpus"); gpus > kGpusANodeMax) {
+      return fail(Code::kInvalid, fmt::format("node {}: want at most {} GPUs, found {}", row.text(openb ? "sn" : "node"), kGpusANodeMax, gpus));
+    }
     if (openb) nodes.push_back(make_node(row.text("sn"), row.number("gpu"), row.number("cpu_milli"), row.number("memory_mib") * kMib, row.text("model")));
     else nodes.push_back(make_node("node-" + row.text("node"), row.number("gpus"), row.number("cpus") * 1000, 2048LL * 1024 * kMib, row.text("gpu_model")));
     if (!row.error().message.empty()) return fail(row.error());

@@ -3,12 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/strings.h"
 #include "controllers/common/objects.h"
 
 namespace muster::controllers::batchjob {
 namespace {
+
+/// Ten times what Kubernetes lets a Job have. The text is a user's, and a few letters can name billions.
+constexpr std::int64_t kIndexesMax = 1'000'000;
 
 Consequence consequence_of(std::string_view action) {
   if (action == "FailJob") return Consequence::kFailJob;
@@ -67,10 +71,12 @@ Ruling judge_failure(const json::Value& policy, const json::Value& pod) {
 
 std::set<int> parse_indexes(std::string_view text) {
   std::set<int> result;
+  std::int64_t room = kIndexesMax;
   for (const auto& part : split_nonempty(text, ',')) {
     const auto ends = split(part, '-');
     const auto first = parse_int(ends[0]), last = parse_int(ends.back());
-    if (!first || !last || *last - *first > 1'000'000) continue;
+    if (!first || !last || *last < *first || *last > std::numeric_limits<int>::max() || *last - *first >= room) continue;
+    room -= *last - *first + 1;
     for (auto i = *first; i <= *last; ++i) result.insert(static_cast<int>(i));
   }
   return result;

@@ -19,7 +19,8 @@ struct Ruling {
 /// The first rule that the failed pod matches; it is counted when none does.
 Ruling judge_failure(const json::Value& policy, const json::Value& pod);
 
-/// "0,2-4" and back. Runs of at least three are shortened, pairs stay apart, as Kubernetes writes them.
+/// "0,2-4" and back. Runs of at least three are shortened, pairs stay apart, as Kubernetes writes them. What goes beyond a million indexes,
+/// repeated ones counted, is left out.
 std::set<int> parse_indexes(std::string_view text);
 std::string format_indexes(const std::set<int>& indexes);
 

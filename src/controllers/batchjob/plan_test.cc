@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "controllers/batchjob/failure_policy.h"
 #include "controllers/common/test_world.h"
 
 namespace muster::controllers::batchjob {
@@ -264,6 +265,14 @@ TEST(BatchJob, ASuccessPolicyEndsItEarly) {
   EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
   EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1], "message")), "Matched rules at index 1");
   EXPECT_EQ(pods(world), 3) << "the rest is not needed";
+}
+
+TEST(BatchJob, AFewLettersDoNotNameBillionsOfIndexes) {
+  EXPECT_EQ(format_indexes(parse_indexes("0,2-4,7-6,x,8")), "0,2-4,8");
+  EXPECT_EQ(format_indexes(parse_indexes("3,4294967296,4294967297-4294967299")), "3");
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += std::to_string(i) + "000000-" + std::to_string(i) + "999999,";
+  EXPECT_EQ(format_indexes(parse_indexes(text)), "0-999999");
 }
 
 // conforms: Job | spec.managedBy | another manager's Job is not touched | same
