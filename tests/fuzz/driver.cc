@@ -17,6 +17,8 @@
 #include "base/random.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+/// A sanitizer ends the program without a signal; there is one only in builds with it.
+extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
 
@@ -24,10 +26,14 @@ constexpr std::size_t kInputBytesMax = 4096;
 std::string current;       // what the target is working on, for the handler
 std::uint64_t number = 0;  // how many came before it
 
-void save_input(int) {
+void save_input() {
   const std::string name = "crash-" + std::to_string(number);
   std::ofstream(name, std::ios::binary).write(current.data(), static_cast<std::streamsize>(current.size()));
   std::fprintf(stderr, "input %llu failed; it is in %s\n", static_cast<unsigned long long>(number), name.c_str());
+}
+
+void on_signal(int) {
+  save_input();
   std::_Exit(1);
 }
 
@@ -97,7 +103,8 @@ int main(int argc, char** argv) {
     }
   }
   if (seeds.empty()) seeds.emplace_back();
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, save_input);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, on_signal);
+  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(save_input);
   for (const std::string& seed : seeds) run(seed);
   muster::Random random(1);
   const auto end = std::chrono::steady_clock::now() + length;
