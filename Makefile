@@ -35,10 +35,8 @@ test-e2e: ## Only the tests that drive a running cluster
 
 sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the tests with each (an hour or two on 2 cores)
 	@tools/kubernetes
-	@for preset in dev tsan; do \
-	  echo "==> building with the preset $$preset" && cmake --preset $$preset >/dev/null && ninja -C build-$$preset -j$(JOBS) --quiet && \
-	  echo "==> running the tests with the preset $$preset" && (cd build-$$preset && ctest --output-on-failure -LE 'dst|property') || exit 1; \
-	done
+	@tools/sanitize dev
+	@tools/sanitize tsan
 
 test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
 	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
