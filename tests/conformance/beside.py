@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
-from checks import CHECKS  # noqa: E402
+from beside_checks import CHECKS  # noqa: E402
 
 NS = "demo"
 
