@@ -6,6 +6,7 @@
 // ends before 11:00); one of two hours may not. Where nothing is known about run times, nothing is held back
 // until the gang has waited for `patience`; then free room is kept for it.
 #include <algorithm>
+#include <tuple>
 
 #include "engine/match.h"
 #include "engine/planner.h"
@@ -162,16 +163,50 @@ bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot
   return free.count(holder, slot.members) >= slot.members;
 }
 
-/// The members that must start together: of the gang, or of all waiting gangs of its family. The largest first.
-std::vector<PodId> Planner::starting_with(GangId id) const {
+/// The members below `group` without which the gang does not start: at every level as many groups as are short of the minimum, its
+/// own first, then those that ask for the fewest devices.
+std::vector<PodId> Planner::starting_below(GangId group, GangId id) const {
+  const GangState& gang = state_.gang(group);
   std::vector<PodId> out;
-  const bool family = need_of(state_.gang(id)).total > 0 && state_.parent_of(id).valid();
-  for (const GangId leaf : family ? state_.leaves_of(state_.root_of(id)) : std::vector<GangId>{id}) {
-    if (group_runs(leaf) && leaf != id) continue;
-    const std::vector<PodId> tasks = tasks_of(leaf);
-    const auto wanted = static_cast<std::size_t>(std::max(need_of(state_.gang(leaf)).total, 1));
-    out.insert(out.end(), tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(std::min(wanted, tasks.size())));
+  if (!gang.spec.is_parent) {
+    out = tasks_of(group);
+    out.resize(std::min<std::size_t>(out.size(), static_cast<std::size_t>(std::max(need_of(gang).total, 1))));
+    return out;
   }
+  struct Child {
+    bool others;
+    std::int64_t devices = 0;
+    std::uint64_t seq;
+    std::vector<PodId> tasks;
+  };
+  std::vector<Child> waiting;
+  std::int32_t left = std::max(1, gang.spec.min_groups);
+  for (const GangId child : state_.children_of(gang.key)) {
+    const std::vector<GangId> leaves = state_.leaves_of(child);
+    const bool own = std::find(leaves.begin(), leaves.end(), id) != leaves.end();
+    if (!own && (group_runs(child) || nominated_.contains(child))) {
+      --left;
+      continue;
+    }
+    Child c{!own, 0, state_.gang(child).seq, starting_below(child, id)};
+    for (const PodId p : c.tasks) c.devices += state_.cls_of(p).request[ResourceNames::kDevice];
+    if (!c.tasks.empty()) waiting.push_back(std::move(c));
+  }
+  std::sort(waiting.begin(), waiting.end(), [](const Child& a, const Child& b) {
+    return std::tie(a.others, a.devices, a.seq) < std::tie(b.others, b.devices, b.seq);
+  });
+  for (const Child& c : waiting) {
+    if (c.others && left <= 0) break;
+    --left;
+    out.insert(out.end(), c.tasks.begin(), c.tasks.end());
+  }
+  return out;
+}
+
+/// The members that must start together, of the gang and of its family. The largest first.
+std::vector<PodId> Planner::starting_with(GangId id) const {
+  const bool family = need_of(state_.gang(id)).total > 0 && state_.parent_of(id).valid();
+  std::vector<PodId> out = starting_below(family ? state_.root_of(id) : id, id);
   std::stable_sort(out.begin(), out.end(), [&](PodId a, PodId b) {
     return state_.cls_of(a).request[ResourceNames::kDevice] > state_.cls_of(b).request[ResourceNames::kDevice];
   });

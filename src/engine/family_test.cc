@@ -36,6 +36,30 @@ TEST(Family, StartsWithItsMinimumOfGroupsOrNotAtAll) {
   EXPECT_THAT(bound(e.decide(kNow)), testing::UnorderedElementsAre("d/one-0", "d/two-0"));
 }
 
+TEST(Family, ReservesForWhatMustStartTogether) {
+  // Both nodes are partly busy for an hour. One of the two groups is enough for the family to start, and one node for that.
+  Config config;
+  config.preempt = false;
+  Engine e(config);
+  e.apply(NodeUpsert{node("a", 8)});
+  e.apply(NodeUpsert{node("b", 8)});
+  Pod runs = running(pod("d/runs", 4), "a");
+  runs.expected_duration = std::chrono::hours(1);
+  Pod stays = running(pod("d/stays", 2), "b");
+  stays.expected_duration = std::chrono::hours(1);
+  e.apply(PodUpsert{runs});
+  e.apply(PodUpsert{stays});
+  e.apply(GroupUpsert{top("d/f", 1)});
+  add_child(e, "d/f", "d/one", 1, 8);
+  add_child(e, "d/f", "d/two", 1, 8);
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  // Longer than an hour: it may use the other node.
+  Pod later = pod("d/later", 6);
+  later.expected_duration = std::chrono::hours(5);
+  e.apply(PodUpsert{later});
+  EXPECT_THAT(bound(e.decide(kNow)), testing::ElementsAre("d/later"));
+}
+
 TEST(Family, WaitsForTheGroupAbove) {
   Engine e({});
   e.apply(NodeUpsert{node("a", 8)});

@@ -172,6 +172,7 @@ class Planner {
   [[nodiscard]] std::int64_t duration_of(GangId id) const;  ///< Microseconds; INT64_MAX = unknown.
   void compute(Hold& hold, std::uint32_t index);
   [[nodiscard]] std::vector<PodId> starting_with(GangId id) const;
+  [[nodiscard]] std::vector<PodId> starting_below(GangId group, GangId id) const;
   [[nodiscard]] std::vector<std::vector<NodeId>> places_of(GangId id) const;
   void refresh_reservations();
 
