@@ -211,6 +211,7 @@ class TlsStream final : public Stream {
       result.error = asio::error::bad_descriptor;
       return result;
     }
+    wrote_last_ = true;
     if (records_) return write_sealed(buffers);
     char gathered[kRecordBytes];
     Pieces pieces(buffers);
@@ -324,18 +325,18 @@ class TlsStream final : public Stream {
       finish(std::move(op), result, inside);
       return;
     }
-    ERR_clear_error();
-    const int done = SSL_read_ex(ssl_, buffer.data(), buffer.size(), &result.bytes);
-    if (done == 1) {
-      finish(std::move(op), result, inside);
-      return;
+    // Peers speak in turns: after a write nothing of theirs can be here yet, and asking would cost a call of the kernel.
+    const bool early = std::exchange(wrote_last_, false) && SSL_has_pending(ssl_) == 0;
+    if (!early) {
+      ERR_clear_error();
+      const int done = SSL_read_ex(ssl_, buffer.data(), buffer.size(), &result.bytes);
+      if (done != 1) result.error = error_of(done);
+      if (result.error != asio::error::would_block) {
+        finish(std::move(op), result, inside);
+        return;
+      }
     }
-    result.error = error_of(done);
-    if (result.error != asio::error::would_block) {
-      finish(std::move(op), result, inside);
-      return;
-    }
-    const auto want = wanted();
+    const auto want = early ? tcp::socket::wait_read : wanted();
     socket_.async_wait(want, [this, self = shared_from_this(), buffer, op = std::move(op)](const ErrorCode& error) mutable {
       if (error) {
         op->done(error, 0);
@@ -404,6 +405,7 @@ class TlsStream final : public Stream {
   std::unique_ptr<TlsRecords> records_;
   std::string rest_;           // sealed, and not taken by the socket
   std::size_t rest_text_ = 0;  // what they hold of the next write's text
+  bool wrote_last_ = false;    // since the last read
 };
 
 asio::const_buffer pem(const std::string& text) { return {text.data(), text.size()}; }
