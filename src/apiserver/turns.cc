@@ -4,6 +4,7 @@ namespace muster::apiserver {
 
 Task<void> Turns::wait() {
   if (first_ == 0) co_return;
+  if (waiting_.empty()) crowded_since_ = env_.monotonic();
   const std::shared_ptr<Signal> turn = env_.make_signal();
   waiting_.push_back(turn);
   co_await turn->wait(Duration::zero());
@@ -11,10 +12,14 @@ Task<void> Turns::wait() {
 
 void Turns::leave() {
   --first_;
+  if (waiting_.empty()) {
+    since_ = 0;
+    return;
+  }
   ++since_;
-  if (first_ > 0 && since_ < kShare) return;
+  if (first_ > 0 && since_ < kShare && env_.monotonic() - crowded_since_ < patience_) return;
   since_ = 0;
-  for (bool more = !waiting_.empty(); more; more = first_ == 0 && !waiting_.empty()) {
+  for (bool more = true; more; more = first_ == 0 && !waiting_.empty()) {
     const auto turn = std::move(waiting_.front());
     waiting_.pop_front();
     turn->notify();

@@ -10,8 +10,9 @@ namespace muster::apiserver {
 namespace {
 
 struct Waiters {
+  explicit Waiters(Duration patience = std::chrono::hours(1)) : turns(loop, patience) {}
   net::Loop loop;
-  Turns turns{loop};
+  Turns turns;
   int gone = 0;
 
   static Task<void> one(Waiters& all) {
@@ -55,12 +56,24 @@ TEST(Turns, AllGoWhenTheLastOtherWriteEnds) {
   }(all));
 }
 
-TEST(Turns, UnderUnendingWritesOneInSixteenGoes) {
+TEST(Turns, UnderUnendingWritesOneInSixtyFourGoes) {
   Waiters all;
   all.loop.run_until_done([](Waiters& it) -> Task<void> {
     const Turns::First unending(it.turns);
     co_await Waiters::spawn(it, 3);
-    for (int i = 0; i < 32; ++i) const Turns::First other(it.turns);
+    for (int i = 0; i < 128; ++i) const Turns::First other(it.turns);
+    co_await it.settle();
+    EXPECT_EQ(it.gone, 2);
+  }(all));
+}
+
+TEST(Turns, WhoHasWaitedLongGoesAfterEachOther) {
+  Waiters all(Duration::zero());
+  all.loop.run_until_done([](Waiters& it) -> Task<void> {
+    const Turns::First unending(it.turns);
+    co_await Waiters::spawn(it, 3);
+    EXPECT_EQ(it.gone, 0);
+    for (int i = 0; i < 2; ++i) const Turns::First other(it.turns);
     co_await it.settle();
     EXPECT_EQ(it.gone, 2);
   }(all));
