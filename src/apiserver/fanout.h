@@ -29,7 +29,8 @@ class Fanout {
 
    private:
     friend class Fanout;
-    void send();
+    /// `room` is where several lines are put together; it is used again as long as no writer keeps it.
+    void send(std::shared_ptr<std::string>& room);
     net::ResponseWriter& writer_;
     net::ResponseWriter::Now result_ = net::ResponseWriter::Now::kBusy;
     bool listed_ = false;
@@ -49,6 +50,7 @@ class Fanout {
   Env& env_;
   std::vector<Target*> targets_;
   bool posted_ = false;
+  std::shared_ptr<std::string> room_;  // for those whose writers keep nothing (writes_aside)
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

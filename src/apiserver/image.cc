@@ -25,10 +25,15 @@ void reorder(json::Object& object, const std::array<std::string_view, N>& first)
   std::array<json::Value*, N> named{};
   std::size_t position = 0;
   bool in_order = true;
+  // Members nearly always stand in order, so the search begins where the last one was found.
   const auto rank_of = [&](std::string_view key) {
-    std::size_t rank = 0;
-    while (rank < N && first[rank] != key) ++rank;
-    return rank;
+    const auto from = first.begin() + static_cast<std::ptrdiff_t>(std::min(position, N));
+    auto found = std::find(from, first.end(), key);
+    if (found == first.end()) {
+      found = std::find(first.begin(), from, key);
+      if (found == from) return N;
+    }
+    return static_cast<std::size_t>(found - first.begin());
   };
   for (auto& member : object) {
     const std::size_t rank = rank_of(member.key());
@@ -124,9 +129,13 @@ void Collection::publish(ChangePtr change) {
   history_bytes_ += change->after->bytes->size();
   history_.push_back(std::move(change));
   trim();
+  const Change& newest = *history_.back();
+  newest.publishing = true;
   for (Subscription* subscription : subscriptions_) {
-    if (subscription->ns.empty() || subscription->ns == ns) subscription->tell(history_.back().get());
+    if (subscription->ns.empty() || subscription->ns == ns) subscription->tell(&newest);
   }
+  newest.publishing = false;
+  newest.lines = {};
 }
 
 void Collection::trim() {
@@ -213,8 +222,25 @@ std::size_t Image::object_count() const {
   return count;
 }
 
+namespace {
+
+std::string lock_name(const Collection& collection, std::string_view key) {
+  std::string full;
+  full.reserve(collection.storage().size() + 1 + key.size());
+  full.append(collection.storage()).append(1, '/').append(key);
+  return full;
+}
+
+}  // namespace
+
+KeyLock Image::try_lock(const Collection& collection, std::string_view key) {
+  std::string full = lock_name(collection, key);
+  const bool inserted = locks_.try_emplace(full).second;
+  return inserted ? KeyLock(this, std::move(full)) : KeyLock();
+}
+
 Task<KeyLock> Image::lock(const Collection& collection, std::string_view key) {
-  std::string full = collection.storage() + "/" + std::string(key);
+  std::string full = lock_name(collection, key);
   const auto [held, inserted] = locks_.try_emplace(full);
   if (!inserted) {
     const auto turn = env_.make_signal();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -59,6 +60,9 @@ struct Change {
     Bytes bytes;
   };
   mutable std::vector<Line> lines;
+  /// Those who follow are being told of it; afterwards the lines are dropped, as a history of them would be as large as that of
+  /// the objects.
+  mutable bool publishing = false;
 };
 using ChangePtr = std::shared_ptr<const Change>;
 
@@ -125,6 +129,7 @@ class KeyLock {
   KeyLock& operator=(KeyLock&& other) noexcept;
   ~KeyLock() { release(); }
   void release();
+  explicit operator bool() const { return image_ != nullptr; }
 
  private:
   Image* image_ = nullptr;
@@ -145,6 +150,8 @@ class Image {
   [[nodiscard]] std::size_t object_count() const;
 
   Task<KeyLock> lock(const Collection& collection, std::string_view key);
+  /// The same where nobody holds the key; an empty lock where somebody does.
+  KeyLock try_lock(const Collection& collection, std::string_view key);
   /// Writes the object under a held lock; its metadata.resourceVersion is set to the new revision.
   Task<Result<StoredPtr>> put(Collection& collection, std::string key, json::Value object);
   /// Removes the object under a held lock; `last` is what watchers are told.
@@ -162,7 +169,7 @@ class Image {
  private:
   friend class KeyLock;
   struct Waiting {
-    std::deque<Signal*> queue;
+    std::list<Signal*> queue;
   };
   Task<Result<StoredPtr>> write(Collection& collection, std::string key, json::Value object, bool deleted);
 

@@ -301,7 +301,8 @@ class Watch final : public Fanout::Target {
 
   bool in_namespace(const Stored& stored) const { return selection_.ns.empty() || stored.ns() == selection_.ns; }
 
-  /// The cached line of the common case: whole objects, no transition out of the selection.
+  /// The line of the common case: whole objects, no transition out of the selection. While the change is being published it is
+  /// one for all who want the same.
   Bytes shared_line(const Change& change) const {
     if (accepted_.form == Form::kTable) return nullptr;
     const std::string_view type = type_of(change);
@@ -311,9 +312,9 @@ class Watch final : public Fanout::Target {
       if (line.type == type[0] && line.partial == partial && line.resource == call_.resource) return line.bytes;
     }
     const Bytes whole = partial ? nullptr : served_bytes(*call_.resource, *change.after);
-    std::string text = whole ? line_of(type, *whole) : line_of(type, object_text(*change.after));
-    change.lines.push_back({type[0], partial, call_.resource, std::make_shared<const std::string>(std::move(text))});
-    return change.lines.back().bytes;
+    auto line = std::make_shared<const std::string>(whole ? line_of(type, *whole) : line_of(type, object_text(*change.after)));
+    if (change.publishing) change.lines.push_back({type[0], partial, call_.resource, line});
+    return line;
   }
 
   void append(const Change& change) {
