@@ -6,7 +6,6 @@
 
 #include "apiserver/crds.h"
 #include "apiserver/finalizers.h"
-#include "apiserver/namespaces.h"
 #include "apiserver/protection.h"
 #include "apiserver/writer.h"
 #include "base/quantity.h"
@@ -49,6 +48,12 @@ void mount_token(json::Value& pod, const std::string& volume) {
   }
 }
 
+std::string account_of(const json::Value& pod) {
+  std::string account = json::text(json::at(pod, "spec", "serviceAccountName"));
+  if (account.empty()) account = json::text(json::at(pod, "spec", "serviceAccount"));
+  return account.empty() ? "default" : account;
+}
+
 bool tolerates(const json::Value& pod, std::string_view key) {
   for (const json::Value& each : json::as_array(json::at(pod, "spec", "tolerations"))) {
     const std::string_view effect = json::as_string(json::at(each, "effect"));
@@ -68,42 +73,39 @@ void complete_event(json::Value& event) {
 
 }  // namespace
 
-Task<Result<void>> Admission::create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings) {
+Result<void> Admission::create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings) {
   (void)user;
   (void)warnings;
   if (resource.storage == "pods") {
-    const auto account = co_await service_account(resource, ns, object);
-    if (!account) co_return account;
+    const auto account = service_account(resource, ns, object);
+    if (!account) return account;
     const auto ranked = pod_priority(resource, object);
-    if (!ranked) co_return ranked;
+    if (!ranked) return ranked;
     const auto runtime = runtime_class(resource, object);
-    if (!runtime) co_return runtime;
+    if (!runtime) return runtime;
     tolerations(object);
-    const auto limited = limit_ranges(resource, ns, object);
-    json::make(object, {"status", "qosClass"}) = kube::qos_class(object);
-    co_return limited;
+    return limit_ranges(resource, ns, object);
   }
   if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
-  if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") co_return group_priority(resource, object);
-  if (resource.storage == "persistentvolumeclaims") co_return claim(resource, object);
-  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io") co_return core_.crds->admit(object);
-  co_return Result<void>();
+  if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") return group_priority(resource, object);
+  if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
+  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io") return core_.crds->admit(object);
+  return {};
 }
 
-Task<Result<void>> Admission::service_account(const Resource& resource, const std::string& ns, json::Value& pod) {
+bool Admission::awaits_account(const Resource& resource, const std::string& ns, const json::Value& object) const {
+  if (resource.storage != "pods" || account_of(object) != "default") return false;
+  return !core_.image.collection("serviceaccounts").find(ns + "/default");
+}
+
+Result<void> Admission::service_account(const Resource& resource, const std::string& ns, json::Value& pod) {
   json::Object& spec = json::make_object(pod, {"spec"});
-  std::string account = json::text(json::at(pod, "spec", "serviceAccountName"));
-  if (account.empty()) account = json::text(json::at(pod, "spec", "serviceAccount"));
-  if (account.empty()) account = "default";
+  const std::string account = account_of(pod);
   spec["serviceAccountName"] = account;
   spec["serviceAccount"] = account;
-  StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
-  if (!found && account == "default") {
-    co_await core_.namespaces->ensure_contents(ns);
-    found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
-  }
+  const StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
   if (!found) {
-    co_return fail(forbidden(resource, kube::name_of(pod),
+    return fail(forbidden(resource, kube::name_of(pod),
                              fmt::format("error looking up service account {}/{}: serviceaccount {} not found", ns, account, quoted(account))));
   }
   const json::Value& wish = json::at(pod, "spec", "automountServiceAccountToken");
@@ -119,7 +121,7 @@ Task<Result<void>> Admission::service_account(const Resource& resource, const st
   if (json::as_array(json::at(pod, "spec", "imagePullSecrets")).empty() && !json::as_array(secrets).empty()) {
     json::make(pod, {"spec", "imagePullSecrets"}) = secrets;
   }
-  co_return Result<void>();
+  return {};
 }
 
 StoredPtr Admission::priority_class(std::string_view name) const {
@@ -208,7 +210,9 @@ void Admission::tolerations(json::Value& pod) {
 
 Result<void> Admission::limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod) {
   Result<void> outcome;
+  bool any = false;
   core_.image.collection("limitranges").each_in(ns, [&](const StoredPtr& range) {
+    any = true;
     for (const json::Value& limit : json::as_array(json::at(range->object, "spec", "limits"))) {
       if (json::as_string(json::at(limit, "type")) != "Container") continue;
       if (!json::at(pod, "spec", "containers").is_array()) continue;
@@ -244,6 +248,7 @@ Result<void> Admission::limit_ranges(const Resource& resource, const std::string
       }
     }
   });
+  if (any) json::make(pod, {"status", "qosClass"}) = kube::qos_class(pod);  // requests may have been filled in
   return outcome;
 }
 

@@ -75,6 +75,7 @@ class Authorizer;
 class Discovery;
 class Disruption;
 class GroupProtection;
+class Router;
 
 struct Core {
   Core(Env& env_in, store::Store& store_in, ServerOptions options_in);
@@ -109,6 +110,7 @@ struct Core {
   std::unique_ptr<Disruption> disruption;
   std::unique_ptr<GroupProtection> protection;
   std::unique_ptr<Discovery> discovery;
+  std::unique_ptr<Router> router;
 
   [[nodiscard]] StoredPtr find(const Resource& resource, std::string_view ns, std::string_view name) {
     return image.collection(resource.storage).find(resource.key(ns, name));

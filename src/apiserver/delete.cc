@@ -55,7 +55,8 @@ void bump_generation(json::Value& object) {
 Task<Result<Deleted>> Writer::remove(ResourcePtr resource, std::string ns, std::string name, DeleteRequest request) {
   Collection& collection = core_.collection(*resource);
   const std::string key = resource->key(ns, name);
-  const KeyLock lock = co_await core_.image.lock(collection, key);
+  KeyLock lock = core_.image.try_lock(collection, key);
+  if (!lock) lock = co_await core_.image.lock(collection, key);
   const StoredPtr current = collection.find(key);
   if (!current) co_return fail(not_found(*resource, name));
   const auto agreed = check_preconditions(*resource, *current, request);

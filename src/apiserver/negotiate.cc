@@ -6,7 +6,7 @@
 #include "apiserver/go_json.h"
 #include "base/strings.h"
 #include "kube/protobuf.h"
-#include "kube/shared.h"
+#include "kube/settled.h"
 
 namespace muster::apiserver {
 namespace {
@@ -175,6 +175,20 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
   const auto typed = check_type_meta(body.value, kind, request.body);
   if (!typed) return fail(typed.error());
   return body;
+}
+
+Result<kube::ObjectPtr> read_body(const net::Request& request, const Resource& resource, std::string_view kind) {
+  const auto* given = std::any_cast<kube::ObjectPtr>(&request.value);
+  if (given == nullptr || (*given)->is_null()) {
+    auto body = decode_body(request, resource, kind, false);
+    if (!body) return fail(body.error());
+    return std::make_shared<const json::Value>(std::move(body->value));
+  }
+  auto value = kube::settled(*given);
+  if (!value) return fail(bad_request(value.error().message));
+  const auto typed = check_type_meta(**value, kind, request.body);
+  if (!typed) return fail(typed.error());
+  return std::move(*value);
 }
 
 net::Response encode(const Accepted& accepted, int status, const json::Value& value) {

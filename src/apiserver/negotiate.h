@@ -7,6 +7,7 @@
 #include "apiserver/resources.h"
 #include "base/result.h"
 #include "json/json.h"
+#include "kube/shared.h"
 #include "net/http.h"
 
 namespace muster::apiserver {
@@ -31,6 +32,8 @@ struct Body {
   std::vector<std::string> duplicate_fields;
 };
 /// JSON, YAML or protobuf. `kind` is what the URL wants, for the message. Missing content type is JSON.
+/// The value alone, for one who only reads it: an object of this process is not copied.
+Result<kube::ObjectPtr> read_body(const net::Request& request, const Resource& resource, std::string_view kind);
 Result<Body> decode_body(const net::Request& request, const Resource& resource, std::string_view kind, bool want_duplicates);
 
 /// An answer in the negotiated serialisation.

@@ -12,7 +12,7 @@
 #include "kube/defaults.h"
 #include "kube/meta.h"
 #include "kube/pod.h"
-#include "kube/shared.h"
+#include "kube/settled.h"
 #include "kube/strategic.h"
 #include "kube/validate.h"
 #include "net/query.h"
@@ -39,9 +39,9 @@ Result<PatchType> patch_type(const Call& call) {
   return fail(std::move(error));
 }
 
-Result<json::Value> patch_body(const Call& call, PatchType type, std::vector<std::string>* duplicates) {
+Result<kube::ObjectPtr> patch_body(const Call& call, PatchType type, std::vector<std::string>* duplicates) {
   if (const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value)) {
-    auto value = kube::settled(**given);
+    auto value = kube::settled(*given);
     if (!value) return fail(bad_request(value.error().message));
     return value;
   }
@@ -49,7 +49,7 @@ Result<json::Value> patch_body(const Call& call, PatchType type, std::vector<std
     auto value = json::parse_yaml_one(call.request.body);
     if (!value) return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
     if (!value->is_object()) return fail(bad_request("error decoding YAML: the apply patch must be an object"));
-    return std::move(*value);
+    return std::make_shared<const json::Value>(std::move(*value));
   }
   auto value = json::parse(call.request.body, duplicates);
   if (!value) return fail(bad_request("invalid JSON patch"));
@@ -60,7 +60,7 @@ Result<json::Value> patch_body(const Call& call, PatchType type, std::vector<std
     const std::string_view kind = value->is_array() ? "array" : value->is_string() ? "string" : value->is_bool() ? "bool" : "number";
     return fail(bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", type == PatchType::kMerge ? "error decoding patch: " : "", kind)));
   }
-  return std::move(*value);
+  return std::make_shared<const json::Value>(std::move(*value));
 }
 
 /// Name and namespace are the URL's; who it is never changes.
@@ -269,14 +269,14 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
   Result<StoredPtr> stored;
   bool created = false;
   if (*type == PatchType::kApply) {
-    auto applied = check_applied(call, std::move(*patch));
+    auto applied = check_applied(call, **patch);
     if (!applied) co_return fail(applied.error());
     stored = co_await server_side_apply(core, call, std::move(*applied), *options, force, &created);
   } else {
     stored = co_await core.writer->update(
         call.resource, call.ns, call.name,
         [&](const json::Value& live) -> Result<json::Value> {
-          auto next = apply_patch(call, *type, *patch, duplicates, live);
+          auto next = apply_patch(call, *type, **patch, duplicates, live);
           if (!next) return next;
           if (call.subresource == "resize") return resized(call, *next, live);
           if (call.subresource == "ephemeralcontainers") return with_ephemeral(call, std::move(*next), live);

@@ -12,8 +12,9 @@
 namespace muster::apiserver {
 namespace {
 
-json::Value created_status() {
-  return json::Value{{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
+const json::Value& created_status() {
+  static const json::Value kCreated = {{"kind", "Status"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"status", "Success"}, {"code", 201}};
+  return kCreated;
 }
 
 Result<json::Value> assigned(const Resource& resource, const json::Value& live, const json::Value& binding, Time now) {
@@ -53,21 +54,22 @@ Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted) 
   auto options = write_options(call, "CreateOptions");
   if (!options) co_return fail(options.error());
   options->subresource = "binding";
-  const auto body = decode_body(call.request, *call.resource, "Binding", false);
+  const auto body = read_body(call.request, *call.resource, "Binding");
   if (!body) co_return fail(body.error());
-  const std::string name = call.name.empty() ? json::text(json::at(body->value, "metadata", "name")) : call.name;
-  if (const std::string_view given = json::as_string(json::at(body->value, "kind")); !given.empty() && given != "Binding") {
+  const json::Value& binding = **body;
+  const std::string name = call.name.empty() ? json::text(json::at(binding, "metadata", "name")) : call.name;
+  if (const std::string_view given = json::as_string(json::at(binding, "kind")); !given.empty() && given != "Binding") {
     co_return fail(bad_request(fmt::format("{0} in version \"v1\" cannot be handled as a Binding: converting (v1.{0}) to (core.Binding): unknown conversion", given)));
   }
-  const std::string_view kind = json::as_string(json::at(body->value, "target", "kind"));
+  const std::string_view kind = json::as_string(json::at(binding, "target", "kind"));
   if (!kind.empty() && kind != "Node") co_return fail(bad_request(fmt::format("target.kind: Unsupported value: {}: supported values: \"Node\", \"<empty>\"", quoted(kind))));
-  if (json::as_string(json::at(body->value, "target", "name")).empty()) co_return fail(bad_request("target.name: Required value"));
-  const std::string_view body_name = json::as_string(json::at(body->value, "metadata", "name"));
+  if (json::as_string(json::at(binding, "target", "name")).empty()) co_return fail(bad_request("target.name: Required value"));
+  const std::string_view body_name = json::as_string(json::at(binding, "metadata", "name"));
   if (!body_name.empty() && body_name != name) co_return fail(bad_request("name in URL does not match name in Binding object"));
   const ResourcePtr pods = core.resources.get("", "v1", "pods");
   const Time now = core.env.now();
   const auto stored = co_await core.writer->update(
-      pods, call.ns, name, [&](const json::Value& live) -> Result<json::Value> { return assigned(*pods, live, body->value, now); }, *options);
+      pods, call.ns, name, [&](const json::Value& live) -> Result<json::Value> { return assigned(*pods, live, binding, now); }, *options);
   if (!stored) co_return fail(stored.error());
   co_return encode(accepted, 201, created_status());
 }

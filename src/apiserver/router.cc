@@ -50,40 +50,31 @@ bool can_wait(const Call& call) {
 
 bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
 
+/// An answer that nobody has to wait for.
+Task<Result<net::Response>> ready(Result<net::Response> answer) { co_return answer; }
+
 }  // namespace
 
-Task<void> Router::send(const Call& call, net::ResponseWriter& writer, net::Response response) {
+Task<Result<void>> Router::send(const Call& call, net::ResponseWriter& writer, net::Response response) {
   ++core_.request_counts[call.request.method + ' ' + std::to_string(response.status)];
   if (!response.headers.has("Cache-Control")) response.headers.set("Cache-Control", "no-cache, private");
-  (void)co_await writer.send(std::move(response));
+  return writer.send(std::move(response));
 }
 
-Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
-  const TaskGuard guard(core_);
-  Call call;
-  call.request = std::move(request);
+Result<void> Router::identify(Call& call) const {
   auto target = net::parse_target(call.request.target);
-  if (!target) {
-    co_await send(call, writer, error_response(bad_request(target.error().message)));
-    co_return;
-  }
+  if (!target) return fail(bad_request(target.error().message));
   call.target = std::move(*target);
   call.manager = manager_of(call.request);
   auto user = core_.authenticator->authenticate(call.request);
   if (!user && is_public(call.target.path) && call.request.headers.get("Authorization").empty()) {
     user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
-  if (!user) {
-    co_await send(call, writer, error_response(user.error()));
-    co_return;
-  }
+  if (!user) return fail(user.error());
   auto acting = impersonated(call.request, std::move(*user));
-  if (!acting) {
-    co_await send(call, writer, error_response(acting.error()));
-    co_return;
-  }
+  if (!acting) return fail(acting.error());
   call.user = std::move(*acting);
-  co_await serve(call, writer);
+  return {};
 }
 
 Result<User> Router::impersonated(const net::Request& request, User user) const {
@@ -195,10 +186,18 @@ Result<void> Router::authorize(const Call& call) const {
   return {};
 }
 
-Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
+Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
+  const TaskGuard guard(core_);
+  Call call;
+  call.request = std::move(request);
+  const auto known_user = identify(call);
+  if (!known_user) {
+    (void)co_await send(call, writer, error_response(known_user.error()));
+    co_return;
+  }
   if (call.target.path == "/muster/v1/reads") {
     auto answer = co_await read_many(call);
-    co_await send(call, writer, std::move(answer));
+    (void)co_await send(call, writer, std::move(answer));
     co_return;
   }
   auto described = core_.discovery->answer(call.request, call.target);
@@ -208,21 +207,21 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
     attributes.path = call.target.path;
     const auto allowed = is_public(call.target.path) ? Result<void>() : core_.authorizer->check(call.user, attributes);
     if (allowed && call.request.method != "GET") {
-      co_await send(call, writer, error_response(method_not_allowed()));
+      (void)co_await send(call, writer, error_response(method_not_allowed()));
       co_return;
     }
-    co_await send(call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
+    (void)co_await send(call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
     co_return;
   }
   const auto routed = route(call);
   if (!routed) {
     const bool known = call.target.segments[0] == "api" || (call.target.segments.size() > 2 && core_.resources.has_group(call.target.segments[1]));
-    co_await send(call, writer, known || routed.error().code != Code::kNotFound ? error_response(routed.error()) : text_response(404, "404 page not found\n"));
+    (void)co_await send(call, writer, known || routed.error().code != Code::kNotFound ? error_response(routed.error()) : text_response(404, "404 page not found\n"));
     co_return;
   }
   const auto allowed = authorize(call);
   if (!allowed) {
-    co_await send(call, writer, error_response(allowed.error()));
+    (void)co_await send(call, writer, error_response(allowed.error()));
     co_return;
   }
   if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
@@ -231,7 +230,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
   }
   auto accepted = negotiate(call.request, false, call.name.empty());
   if (!accepted) {
-    co_await send(call, writer, error_response(accepted.error()));
+    (void)co_await send(call, writer, error_response(accepted.error()));
     co_return;
   }
   accepted->pretty = net::on(call.target, "pretty");
@@ -249,7 +248,7 @@ Task<void> Router::serve(Call& call, net::ResponseWriter& writer) {
   auto response = co_await dispatch(call, *accepted);
   first.reset();
   if (!response && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
-  co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
+  (void)co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
 }
 
 Task<net::Response> Router::read_one(const Call& outer, std::string target) {
@@ -293,40 +292,40 @@ Task<net::Response> Router::read_many(const Call& call) {
 Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
   const Resource& resource = *call.resource;
   const std::string& sub = call.subresource;
-  if (resource.info.group == kMetricsGroup) co_return co_await read_usage(core_, call);
+  if (resource.info.group == kMetricsGroup) return read_usage(core_, call);
   if (sub == "scale") {
-    if (call.verb == "get") co_return co_await get_scale(core_, call, accepted);
-    if (call.verb == "update" || call.verb == "patch") co_return co_await update_scale(core_, call, accepted);
-    co_return fail(method_not_allowed());
+    if (call.verb == "get") return get_scale(core_, call, accepted);
+    if (call.verb == "update" || call.verb == "patch") return update_scale(core_, call, accepted);
+    return ready(fail(method_not_allowed()));
   }
   if (call.verb == "create") {
-    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty())) co_return co_await bind_pod(core_, call, accepted);
-    if (sub == "eviction") co_return co_await evict_pod(core_, call, accepted);
-    if (sub == "token") co_return co_await create_token(core_, call, accepted);
-    if (!sub.empty() || !call.name.empty()) co_return fail(method_not_allowed());
-    if (resource.info.namespaced && call.ns.empty()) co_return fail(method_not_allowed());
-    if (!resource.has_verb("create")) co_return fail(method_not_allowed());
-    if (!resource.stored) co_return co_await create_review(core_, call, accepted);
-    co_return co_await create_object(core_, call, accepted);
+    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty())) return bind_pod(core_, call, accepted);
+    if (sub == "eviction") return evict_pod(core_, call, accepted);
+    if (sub == "token") return create_token(core_, call, accepted);
+    if (!sub.empty() || !call.name.empty()) return ready(fail(method_not_allowed()));
+    if (resource.info.namespaced && call.ns.empty()) return ready(fail(method_not_allowed()));
+    if (!resource.has_verb("create")) return ready(fail(method_not_allowed()));
+    if (!resource.stored) return create_review(core_, call, accepted);
+    return create_object(core_, call, accepted);
   }
   const bool view = sub.empty() || sub == "status" || sub == "resize" || sub == "ephemeralcontainers" || sub == "finalize" || sub == "approval";
   if (!view || !resource.stored) {
     if (resource.info.plural == "componentstatuses" && call.verb == "list") {
-      co_return json_response(200, json::Value{{"kind", "ComponentStatusList"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"items", json::Array()}});
+      return ready(json_response(200, json::Value{{"kind", "ComponentStatusList"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"items", json::Array()}}));
     }
-    co_return fail(method_not_allowed());
+    return ready(fail(method_not_allowed()));
   }
-  if (!sub.empty() && sub == "finalize" && call.verb != "update") co_return fail(method_not_allowed());
-  if (sub.empty() && !resource.has_verb(call.verb)) co_return fail(method_not_allowed());
-  if (call.verb == "get") co_return co_await get_object(core_, call, accepted);
-  if (call.verb == "list") co_return co_await list_objects(core_, call, accepted);
-  if ((call.verb == "update" || call.verb == "patch") && call.name.empty()) co_return fail(method_not_allowed());
-  if (call.verb == "update") co_return co_await update_object(core_, call, accepted);
-  if (call.verb == "patch") co_return co_await patch_object(core_, call, accepted);
-  if (!sub.empty()) co_return fail(method_not_allowed());
-  if (call.verb == "delete") co_return co_await delete_object(core_, call, accepted);
-  if (call.verb == "deletecollection") co_return co_await delete_collection(core_, call, accepted);
-  co_return fail(method_not_allowed());
+  if (!sub.empty() && sub == "finalize" && call.verb != "update") return ready(fail(method_not_allowed()));
+  if (sub.empty() && !resource.has_verb(call.verb)) return ready(fail(method_not_allowed()));
+  if (call.verb == "get") return get_object(core_, call, accepted);
+  if (call.verb == "list") return list_objects(core_, call, accepted);
+  if ((call.verb == "update" || call.verb == "patch") && call.name.empty()) return ready(fail(method_not_allowed()));
+  if (call.verb == "update") return update_object(core_, call, accepted);
+  if (call.verb == "patch") return patch_object(core_, call, accepted);
+  if (!sub.empty()) return ready(fail(method_not_allowed()));
+  if (call.verb == "delete") return delete_object(core_, call, accepted);
+  if (call.verb == "deletecollection") return delete_collection(core_, call, accepted);
+  return ready(fail(method_not_allowed()));
 }
 
 }  // namespace muster::apiserver

@@ -11,7 +11,9 @@ class Router {
   Task<void> handle(net::Request request, net::ResponseWriter& writer);
 
  private:
-  Task<void> serve(Call& call, net::ResponseWriter& writer);
+  /// Reads what is asked for and who asks.
+  Result<void> identify(Call& call) const;
+  /// No coroutine of its own: every request passes here, and frames cost.
   Task<Result<net::Response>> dispatch(Call& call, Accepted accepted);
   /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had come alone.
   Task<net::Response> read_many(const Call& call);
@@ -19,7 +21,7 @@ class Router {
   Result<void> route(Call& call) const;
   Result<User> impersonated(const net::Request& request, User user) const;
   Result<void> authorize(const Call& call) const;
-  Task<void> send(const Call& call, net::ResponseWriter& writer, net::Response response);
+  Task<Result<void>> send(const Call& call, net::ResponseWriter& writer, net::Response response);
 
   Core& core_;
 };

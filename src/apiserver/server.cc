@@ -34,6 +34,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
   disruption = std::make_unique<Disruption>(*this);
   protection = std::make_unique<GroupProtection>(*this);
   discovery = std::make_unique<Discovery>(*this);
+  router = std::make_unique<Router>(*this);
 }
 
 Core::~Core() = default;
@@ -88,11 +89,7 @@ Task<void> Server::stop() {
 }
 
 net::Handler Server::handler() {
-  Core* core = core_.get();
-  return [core](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-    Router router(*core);
-    co_await router.handle(std::move(request), writer);
-  };
+  return [router = core_->router.get()](net::Request request, net::ResponseWriter& writer) { return router->handle(std::move(request), writer); };
 }
 
 void Server::set_pod_streams(PodStreams* streams) { core_->pod_streams = streams; }

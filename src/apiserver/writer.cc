@@ -117,7 +117,8 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   prepare_create(*resource, object, now);
   // Fields belong to the writer as it sent them; what admission adds belongs to nobody.
   if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), nullptr, object, apply_request(*resource, options, now));
-  const auto admitted = co_await core_.admission->create(*resource, ns, object, user, warnings);
+  if (core_.admission->awaits_account(*resource, ns, object)) co_await core_.namespaces->ensure_contents(ns);
+  const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
 
   auto causes = check_create(*resource, object);
@@ -130,7 +131,8 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   Collection& collection = core_.collection(*resource);
   for (int attempt = 0;; ++attempt) {
     const std::string key = resource->key(ns, kube::name_of(object));
-    const KeyLock lock = co_await core_.image.lock(collection, key);
+    KeyLock lock = core_.image.try_lock(collection, key);
+    if (!lock) lock = co_await core_.image.lock(collection, key);
     if (collection.find(key)) {
       if (!generated || attempt >= kNameAttempts) co_return fail(already_exists(*resource, kube::name_of(object)));
       json::make(object, {"metadata", "name"}) = generate_name(core_.env, base);
@@ -204,7 +206,8 @@ Result<Writer::Next> Writer::finish_update(const Resource& resource, json::Value
 Task<Result<StoredPtr>> Writer::update(ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
   Collection& collection = core_.collection(*resource);
   const std::string key = resource->key(ns, name);
-  const KeyLock lock = co_await core_.image.lock(collection, key);
+  KeyLock lock = core_.image.try_lock(collection, key);
+  if (!lock) lock = co_await core_.image.lock(collection, key);
   const StoredPtr current = collection.find(key);
   if (!current) co_return fail(not_found(*resource, name));
   if (!options.uid.empty() && options.uid != kube::uid_of(current->object)) {

@@ -27,17 +27,26 @@ Shape::ListKind list_kind(const Shape* shape) { return shape == nullptr ? Shape:
 /// "k:{…}" or "v:…" of a list's item, empty when the item has none of the keys.
 std::string item_element(const Shape& shape, const Value& item) {
   if (shape.list_kind() == Shape::ListKind::kSet) return "v:" + json::dump(item);
-  Object keys;
-  std::vector<std::string> names = shape.list_keys();
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    const Value& value = json::at(item, name);
-    if (!value.is_null()) keys[name] = value;
-    else if (name == "protocol") keys[name] = "TCP";  // the one key with a default
+  static const Value kProtocol = "TCP";
+  std::string out = "k:";
+  char before = '{';
+  const auto add = [&](const std::string& name) {
+    const Value& given = json::at(item, name);
+    const Value& value = given.is_null() && name == "protocol" ? kProtocol : given;  // the one key with a default
+    if (value.is_null()) return;
+    out += std::exchange(before, ',');
+    json::append_key(out, "", name);
+    json::append(out, value);
+  };
+  if (shape.list_keys().size() == 1) {
+    add(shape.list_keys().front());
+  } else {
+    std::vector<std::string> names = shape.list_keys();
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) add(name);
   }
-  return keys.empty() ? std::string() : "k:" + json::dump(keys);
+  return before == '{' ? std::string() : out + '}';
 }
-
 
 /// Large lists are looked up by element, not searched again for each item.
 std::map<std::string, const Value*> by_element(const Shape& shape, const Array& list) {
@@ -372,8 +381,10 @@ struct Manager {
   std::string name, operation, api_version, subresource, time;
   /// Shared with all objects whose manager has the same; change() gives one of its own.
   std::shared_ptr<const FieldSet> set = std::make_shared<const FieldSet>();
-  /// The set packed (managed.h); empty once it was changed.
+  /// The set packed (managed.h); empty once it was changed, and where `entry` holds it.
   std::string text = {};
+  /// As it stands in the object, to be put back as it is; null once something of it was changed.
+  Value entry = {};
 
   [[nodiscard]] bool is(const ApplyRequest& request, std::string_view kind) const {
     return name == request.manager && operation == kind && api_version == request.api_version && subresource == request.subresource;
@@ -387,6 +398,13 @@ struct Manager {
   void replace(FieldSet other) {
     set = std::make_shared<const FieldSet>(std::move(other));
     text.clear();
+    entry = nullptr;
+  }
+  void touch(Time now) {
+    time = format_time(now);
+    if (entry.is_null()) return;
+    text = json::text(json::at(entry, "fieldsV1"));
+    entry = nullptr;
   }
   void subtract(const FieldSet& other) {
     if (set->intersect(other).empty()) return;
@@ -396,18 +414,53 @@ struct Manager {
   }
 };
 
+/// Without its packed set.
+Manager read_manager(const Value& entry) {
+  return {.name = json::text(json::at(entry, "manager")),
+          .operation = json::text(json::at(entry, "operation")),
+          .api_version = json::text(json::at(entry, "apiVersion")),
+          .subresource = json::text(json::at(entry, "subresource")),
+          .time = json::text(json::at(entry, "time")),
+          .set = fields_of(json::at(entry, "fieldsV1"))};
+}
+
 std::vector<Manager> read_managers(const Value& object) {
   std::vector<Manager> out;
   for (const Value& entry : json::as_array(json::at(object, "metadata", "managedFields"))) {
-    const Value& fields = json::at(entry, "fieldsV1");
-    Manager manager{.name = json::text(json::at(entry, "manager")),
-                    .operation = json::text(json::at(entry, "operation")),
-                    .api_version = json::text(json::at(entry, "apiVersion")),
-                    .subresource = json::text(json::at(entry, "subresource")),
-                    .time = json::text(json::at(entry, "time")),
-                    .set = fields_of(fields),
-                    .text = json::text(fields)};
+    Manager manager = read_manager(entry);
     if (manager.operation.empty()) continue;  // the empty entry by which clients reset the list
+    manager.text = json::text(json::at(entry, "fieldsV1"));
+    out.push_back(std::move(manager));
+  }
+  return out;
+}
+
+/// Member by member as write_managers() writes an entry.
+bool is_as_written(const Value& entry) {
+  struct Member {
+    std::string_view key;
+    bool required;
+  };
+  static constexpr Member kMembers[] = {{"manager", true}, {"operation", true}, {"apiVersion", true}, {"time", false}, {"fieldsType", true}, {"fieldsV1", true}, {"subresource", false}};
+  const Object& members = json::as_object(entry);
+  auto here = members.begin();
+  for (const Member& member : kMembers) {
+    const bool there = here != members.end() && here->key() == member.key;
+    if (!there && member.required) return false;
+    if (there && json::as_string((here++)->value()).empty()) return false;
+  }
+  return here == members.end() && json::as_string(json::at(entry, "fieldsType")) == "FieldsV1";
+}
+
+/// As read_managers(), for one who writes them back: entries that will not change are taken out whole.
+std::vector<Manager> take_managers(Value& object) {
+  Value& list = json::make(object, {"metadata", "managedFields"});
+  std::vector<Manager> out;
+  for (Value& entry : list.get_array()) {
+    Manager manager = read_manager(entry);
+    if (manager.operation.empty()) continue;
+    if (is_as_written(entry)) manager.entry = std::move(entry);
+    else manager.text = json::text(json::at(entry, "fieldsV1"));
     out.push_back(std::move(manager));
   }
   return out;
@@ -425,7 +478,11 @@ void write_managers(Value& object, std::vector<Manager> managers) {
   Value& list = json::make(object, {"metadata", "managedFields"});
   Array& entries = list.emplace_array();
   entries.reserve(managers.size());
-  for (const Manager& manager : managers) {
+  for (Manager& manager : managers) {
+    if (!manager.entry.is_null()) {
+      entries.push_back(std::move(manager.entry));
+      continue;
+    }
     Object& entry = entries.emplace_back(Object(list.storage())).get_object();
     entry.reserve(7);
     entry.emplace("manager", manager.name);
@@ -591,7 +648,7 @@ void track_update(const Shape* shape, const json::Value* live, json::Value& upda
   const Value& sent = json::at(updated, "metadata", "managedFields");
   const bool reset = sent.is_array() && (sent.get_array().empty() || (sent.get_array().size() == 1 && json::is_empty(json::at(sent.get_array()[0], "operation"))));
   std::vector<Manager> managers;
-  if (sent.is_array() && !reset) managers = read_managers(updated);
+  if (sent.is_array() && !reset) managers = take_managers(updated);
   else if (live && !reset) managers = read_managers(*live);
 
   if (live == nullptr && managers.empty()) {
@@ -611,7 +668,7 @@ void track_update(const Shape* shape, const json::Value* live, json::Value& upda
     now.add(std::move(change.added));
     const bool same = now == *own.set;
     if (!same) own.replace(std::move(now));
-    if (!same || own.time.empty()) own.time = format_time(request.now);
+    if (!same || own.time.empty()) own.touch(request.now);
   }
   write_managers(updated, std::move(managers));
 }

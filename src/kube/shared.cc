@@ -1,5 +1,6 @@
-#include "kube/shared.h"
+#include "kube/settled.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -51,7 +52,28 @@ bool settle(json::Value& value, int depth) {
   return true;
 }
 
+/// True when settle() would change nothing and refuse nothing.
+bool is_settled(const json::Value& value, int depth) {
+  if (depth > kDepthMax) return false;
+  if (const json::Object* members = value.if_object()) {
+    return std::all_of(members->begin(), members->end(), [&](const auto& member) { return is_utf8(member.key()) && is_settled(member.value(), depth + 1); });
+  }
+  if (const json::Array* elements = value.if_array()) {
+    return std::all_of(elements->begin(), elements->end(), [&](const json::Value& element) { return is_settled(element, depth + 1); });
+  }
+  if (const json::String* text = value.if_string()) return is_utf8(*text);
+  if (value.is_double()) return std::isfinite(value.get_double());
+  return !value.is_uint64() || value.get_uint64() > INT64_MAX;
+}
+
 }  // namespace
+
+Result<ObjectPtr> settled(const ObjectPtr& object) {
+  if (is_settled(*object, 0)) return object;
+  auto copy = settled(*object);
+  if (!copy) return fail(std::move(copy.error()));
+  return std::make_shared<const json::Value>(std::move(*copy));
+}
 
 Result<json::Value> settled(const json::Value& value) {
   json::Value copy = value;

@@ -254,22 +254,22 @@ class Cluster {
   /// The API server's, and /debug/idle beside it: which parts of the process have something to do. As /healthz it
   /// asks nobody who they are.
   net::Handler handler() {
-    return [this, inner = server_->handler()](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-      if (!request.target.starts_with("/debug/idle")) {
-        co_await inner(std::move(request), writer);
-        co_return;
-      }
-      std::vector<std::string> busy;
-      for (const auto& component : components_) {
-        if (!component->idle()) busy.push_back(component->name());
-      }
-      net::Response response;
-      response.status = busy.empty() ? 200 : 503;
-      response.headers.set("Content-Type", "text/plain");
-      response.body = busy.empty() ? "idle\n" : "busy: " + join(busy, ", ") + "\n";
-      const auto sent = co_await writer.send(std::move(response));
-      (void)sent;
+    return [this, inner = server_->handler()](net::Request request, net::ResponseWriter& writer) {
+      return request.target.starts_with("/debug/idle") ? tell_idle(writer) : inner(std::move(request), writer);
     };
+  }
+
+  Task<void> tell_idle(net::ResponseWriter& writer) {
+    std::vector<std::string> busy;
+    for (const auto& component : components_) {
+      if (!component->idle()) busy.push_back(component->name());
+    }
+    net::Response response;
+    response.status = busy.empty() ? 200 : 503;
+    response.headers.set("Content-Type", "text/plain");
+    response.body = busy.empty() ? "idle\n" : "busy: " + join(busy, ", ") + "\n";
+    const auto sent = co_await writer.send(std::move(response));
+    (void)sent;
   }
 
   Result<void> publish(const Identity& identity) {
