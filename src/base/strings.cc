@@ -134,7 +134,7 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
   };
-  if (text.find_first_of(plus_is_space ? "%+" : "%") == std::string_view::npos) return std::string(text);
+  if (text.find('%') == std::string_view::npos && (!plus_is_space || text.find('+') == std::string_view::npos)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -29,6 +29,7 @@ tl::unexpected<Error> bad_target(std::string_view target, std::string_view why) 
 Result<void> parse_path(std::string_view target, std::string_view raw, Target& out) {
   std::size_t start = 1;
   out.path.reserve(raw.size());
+  out.segments.reserve(8);  // as many as nearly every path of the API has
   while (start <= raw.size()) {
     const auto end = std::min(raw.find('/', start), raw.size());
     const auto piece = raw.substr(start, end - start);
