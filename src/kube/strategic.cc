@@ -106,18 +106,34 @@ int index_in(const Array& list, const Value& item, const std::string& key) {
   return -1;
 }
 
-/// Puts the items of `order` in its order, the others where they stood, as Kubernetes' normalizeElementOrder does.
+/// What an item is known by: the value of its list's merge key; itself where there is none.
+const Value& key_of(const Value& item, const std::string& key) { return key.empty() ? item : json::at(item, key); }
+
+Array keys_of(const Array& list, const std::string& key) {
+  Array keys;
+  keys.reserve(list.size());
+  for (const Value& item : list) keys.push_back(key_of(item, key));
+  return keys;
+}
+
+/// Puts the items with the keys of `order` in its order, the others where they stood, as Kubernetes' normalizeElementOrder does.
+/// `original` are the keys of the list before the patch.
 Array put_in_order(Array merged, const Array& order, const Array& original, const std::string& key) {
+  const auto place_in = [&](const Array& keys, const Value& item) { return index_in(keys, key_of(item, key), ""); };
   Array patched, server;
-  for (Value& item : merged) (index_in(order, item, key) >= 0 ? patched : server).push_back(std::move(item));
+  for (Value& item : merged) (place_in(order, item) >= 0 ? patched : server).push_back(std::move(item));
   const auto sort_by = [&](Array& list, const Array& by) {
-    std::map<std::pair<std::size_t, std::size_t>, Value> sorted;  // place in `by`, then place here
-    for (Value& item : list) {
-      const int at = index_in(by, item, key);
-      sorted[{at < 0 ? by.size() : static_cast<std::size_t>(at), sorted.size()}] = std::move(item);
+    std::vector<std::pair<std::size_t, std::size_t>> places;  // in `by`, then here
+    for (const Value& item : list) {
+      const int at = place_in(by, item);
+      places.emplace_back(at < 0 ? by.size() : static_cast<std::size_t>(at), places.size());
     }
-    list.clear();
-    for (auto& entry : sorted) list.push_back(std::move(entry.second));
+    if (std::is_sorted(places.begin(), places.end())) return;
+    std::sort(places.begin(), places.end());
+    Array sorted;
+    sorted.reserve(list.size());
+    for (const auto& place : places) sorted.push_back(std::move(list[place.second]));
+    list = std::move(sorted);
   };
   sort_by(patched, order);
   sort_by(server, original);
@@ -128,8 +144,8 @@ Array put_in_order(Array merged, const Array& order, const Array& original, cons
     if (j >= patched.size()) {
       server_first = true;
     } else if (i < server.size()) {
-      const int left = index_in(original, server[i], key);
-      const int right = index_in(original, patched[j], key);
+      const int left = place_in(original, server[i]);
+      const int right = place_in(original, patched[j]);
       server_first = left >= 0 && right >= 0 && left < right;
     }
     out.push_back(std::move(server_first ? server[i++] : patched[j++]));
@@ -231,12 +247,12 @@ Result<void> Merger::member(const FieldType* type, std::string_view key, const V
 }
 
 Result<void> Merger::list(const Field& field, Value& target, const Array& patch, int depth) {
-  const Array original = target.get_array();
-  Array merged = original;
+  const Array original = keys_of(target.get_array(), field.merge_key);
+  Array merged = std::move(target.get_array());
   if (auto done = merge_items(field, merged, patch, depth); !done) return done;
   Array order;
   for (const Value& item : patch) {
-    if (!item.is_object() || !item.get_object().contains(kDirective)) order.push_back(item);
+    if (!item.is_object() || !item.get_object().contains(kDirective)) order.push_back(key_of(item, field.merge_key));
   }
   target = put_in_order(std::move(merged), order, original, field.merge_key);
   return {};
@@ -294,10 +310,10 @@ Result<void> Merger::ordered(const Object& patch, Object& target, const FieldTyp
       }
       continue;
     }
-    const Value* have = target.if_contains(key);
-    const Array original = have == nullptr ? Array() : json::as_array(*have);
+    Value* have = target.if_contains(key);
+    Array merged = have == nullptr || !have->is_array() ? Array() : std::move(have->get_array());
+    const Array original = keys_of(merged, field->merge_key);
     if (original.empty() && update == nullptr) continue;
-    Array merged = original;
     if (update != nullptr) {
       if (auto done = merge_items(*field, merged, json::as_array(*update), depth); !done) return done;
     }
@@ -308,7 +324,7 @@ Result<void> Merger::ordered(const Object& patch, Object& target, const FieldTyp
       }
       merged = std::move(kept);
     }
-    target[key] = put_in_order(std::move(merged), entry.value().get_array(), original, field->merge_key);
+    target[key] = put_in_order(std::move(merged), keys_of(entry.value().get_array(), field->merge_key), original, field->merge_key);
   }
   return {};
 }
