@@ -1017,12 +1017,17 @@ class Model:
                     break
                 self.evict(here, v)
                 evicted = True
-            if self.allocatable(p.group.queue, p) and fits(p.requests, n.future()):
+            if self.allocatable(p.group.queue, p) and fits(p.requests, n.future()) and not self.in_vain(p, here):
                 stmt += here
                 self.pipeline(stmt, p, n, evicted)
                 return True
             self.discard(here)
         return False
+
+    def in_vain(self, p, evictions):
+        """Who evicted before and lost the room does not evict those who would come before it and have the room back."""
+        comes_first = lambda v: (self.task_order(v, p) if v.group is p.group else self.job_order(v.group, p.group)) < 0  # noqa: E731
+        return p.nominated is not None and any(comes_first(op[1]) for op in evictions)
 
     def do_reclaim(self):
         groups = [g for g in self.jobs if g.phase != "Pending" and self.valid(g)]

@@ -243,6 +243,17 @@ std::vector<TaskIx> Session::preemptees(TaskIx preemptor, NodeId node, bool same
   return candidates;
 }
 
+/// One who has evicted before, and lost the room, does not evict once more for the same end: a victim who, being evicted, comes before it
+/// would have the room back at once, and so on for ever.
+bool Session::in_vain(TaskIx preemptor, const std::vector<Op>& evictions) const {
+  if (state_.pod(tasks_[preemptor].pod).nominated_hint.empty()) return false;
+  const JobIx job = tasks_[preemptor].job;
+  return std::any_of(evictions.begin(), evictions.end(), [&](const Op& op) {
+    const JobIx other = tasks_[op.task].job;
+    return other == job ? task_before(op.task, preemptor) : job_before(other, job);
+  });
+}
+
 bool Session::fits_there(TaskIx preemptor, NodeId node) const {
   return allocatable(jobs_[tasks_[preemptor].job].queue, preemptor) && fits(tasks_[preemptor].request, rooms_[node.index()].future()) &&
          predicate(preemptor, node, false);
@@ -270,7 +281,7 @@ bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops)
       do_evict(victim, here);
       there = fits_there(preemptor, n);
     }
-    if (!there) {
+    if (!there || in_vain(preemptor, here)) {
       discard(here);
       continue;
     }
@@ -299,7 +310,7 @@ bool Session::preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>&
     });
     std::vector<Op> here;
     for (const TaskIx t : chosen) do_evict(t, here);
-    if (!fits_there(preemptor, n)) {
+    if (!fits_there(preemptor, n) || in_vain(preemptor, here)) {
       discard(here);
       continue;
     }

@@ -178,6 +178,7 @@ class Session {
   [[nodiscard]] bool fits_there(TaskIx preemptor, NodeId node) const;
   [[nodiscard]] bool action_flag(std::string_view action, std::string_view key, bool fallback) const;
   [[nodiscard]] bool may_preempt(TaskIx preemptor) const;
+  [[nodiscard]] bool in_vain(TaskIx preemptor, const std::vector<Op>& evictions) const;
   [[nodiscard]] std::vector<TaskIx> pending_tasks(JobIx job) const;
   void reclaim();
   bool reclaim_for(TaskIx task, std::vector<Op>& ops);
