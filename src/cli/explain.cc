@@ -144,7 +144,7 @@ std::string holders_part(const ExplainSources& sources) {
       rest += job.allocated_gpus;
       continue;
     }
-    table += fmt::format("  {}\t{} GPU{}\tpriority {}\tfor {}\n", job.ns == sources.job->ns ? job.name : job.ns + "/" + job.name, job.allocated_gpus,
+    table += fmt::format("  {}{}{}\t{} GPU{}\tpriority {}\tfor {}\n", job.ns == sources.job->ns ? "" : job.ns + "/", job.trainer == nullptr ? "pod/" : "", job.name, job.allocated_gpus,
                          job.allocated_gpus == 1 ? "" : "s", job.priority, short_human_duration(job.duration));
   }
   std::string out = "\nGPUs are held by:\n" + tabulate(table);

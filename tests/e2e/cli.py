@@ -306,7 +306,7 @@ def plain_pods(cli):
     cli.muster.kubectl("wait", "pod/holds-a", "pod/holds-b", "--for=condition=Ready", "--timeout=60s")
     code, out, err = cli("explain", "waits")
     check("explain tells why a pod without a job waits", code == 0 and "waits has waited" in out and "2 Insufficient nvidia.com/gpu" in out, out + err)
-    check("and who holds its GPUs", re.search(r"GPUs are held by:\n( +holds-[ab] +2 GPUs.*\n){2}", out), out)
+    check("and who holds its GPUs", re.search(r"GPUs are held by:\n( +pod/holds-[ab] +2 GPUs.*\n){2}", out), out)
     code, out, err = cli("explain", "pod/holds-a")
     check("explain pod/NAME", code == 0 and "holds-a runs for" in out, out + err)
     code, out, err = cli("explain", "nobody")
