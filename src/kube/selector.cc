@@ -260,7 +260,7 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
     lexer.advance();
     if (lexer.end()) return bad("unable to parse requirement: found '', expected: identifier after ','");
   }
-  std::sort(selector.requirements_.begin(), selector.requirements_.end(),
+  std::stable_sort(selector.requirements_.begin(), selector.requirements_.end(),
                    [](const Requirement& a, const Requirement& b) { return a.key < b.key; });
   return selector;
 }
@@ -295,7 +295,7 @@ Result<LabelSelector> LabelSelector::from_object(const json::Value& object) {
     const std::string problem = check_requirement(requirement);
     if (!problem.empty()) return bad(problem);
   }
-  std::sort(selector.requirements_.begin(), selector.requirements_.end(),
+  std::stable_sort(selector.requirements_.begin(), selector.requirements_.end(),
                    [](const Requirement& a, const Requirement& b) { return a.key < b.key; });
   return selector;
 }

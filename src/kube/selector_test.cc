@@ -72,6 +72,12 @@ TEST(LabelSelector, ObjectForm) {
   EXPECT_FALSE(LabelSelector::from_object(json::Object{{"matchExpressions", json::Array{json::Object{{"key", "a"}, {"operator", "In"}}}}}));
 }
 
+TEST(LabelSelector, TermsOfOneKeyKeepTheirOrder) {
+  std::string text;
+  for (int i = 0; i < 40; ++i) text += (text.empty() ? "a=v" : ",a=v") + std::to_string(i);
+  EXPECT_EQ(LabelSelector::parse(text)->text(), text);
+}
+
 TEST(FieldSelector, MatchesAndRefuses) {
   const auto pod = json::parse(R"({"metadata":{"name":"x"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}})");
   ASSERT_TRUE(pod);
