@@ -62,9 +62,9 @@ def main():
             check(f"{word} {rest[:60]}…", done.returncode == 0, done.stderr)
         pathlib.Path(folder).chmod(0o755)
         entry = re.search(r'"(.*?)"', said["ENTRYPOINT"])[1]
-        # Without /proc a build with sanitizers cannot look for leaks here; it does everywhere else.
-        inside = lambda *words: subprocess.run([shutil.which("chroot"), f"--userspec={said['USER']}", folder, entry, *words], text=True, capture_output=True,  # noqa: E731
-                                               env={"LSAN_OPTIONS": "detect_leaks=0"})
+        (pathlib.Path(folder) / "proc").mkdir()  # which every container has
+        begin = f"mount -t proc proc {folder}/proc && exec chroot --userspec={said['USER']} {folder} {entry} \"$@\""
+        inside = lambda *words: subprocess.run(["unshare", "--mount", "sh", "-c", begin, "sh", *words], text=True, capture_output=True)  # noqa: E731
         check("muster starts in it as that user", (started := inside("version")).returncode == 0, started.stderr)
         check("and finds all it needs to be an operator", (helped := inside("run", "--help")).returncode == 0 and helped.stdout == known, helped.stderr)
         there = {str(path.relative_to(folder)) for path in pathlib.Path(folder).rglob("*") if path.is_file()}
