@@ -23,6 +23,13 @@ function(muster_room name)
     target_link_libraries(muster_${name} PUBLIC muster_${room})
   endforeach()
   target_link_libraries(muster_${name} PUBLIC ${ROOM_LIBS})
+  if(MUSTER_PROFILE)
+    # Relative, so that ccache finds in one clone what another compiled.
+    file(RELATIVE_PATH profile ${CMAKE_BINARY_DIR} ${MUSTER_PROFILE})
+    # Code that was written after the profile was taken is compiled as without one; that is no news.
+    target_compile_options(muster_${name} PRIVATE -fprofile-use=${profile} -Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date -Wno-backend-plugin)
+    set_source_files_properties(${sources} PROPERTIES OBJECT_DEPENDS ${MUSTER_PROFILE})
+  endif()
 
   if(MUSTER_TESTS AND tests)
     add_executable(${name}_test ${tests})
