@@ -2,7 +2,7 @@
 MUSTER := build/muster
 JOBS ?= $(shell nproc)
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo format check clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile format check clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -46,6 +46,9 @@ test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kuber
 
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes
+
+profile: build ## Count what a busy cluster runs most, for release builds (cmake/muster.profdata)
+	@tools/profile
 
 demo: build ## A first minute: two jobs, one GPU, what happened and why
 	@tools/demo.sh
