@@ -8,7 +8,6 @@ import time
 
 import yaml
 from real_cluster import Cluster, check, plain_pod, real_kubernetes, until
-import real_cluster
 
 SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 BIND = "hivedscheduler.microsoft.com/pod-bind-info"
@@ -168,10 +167,9 @@ def main():
             process.wait()
         log = c.log()
         check("no right was missing", "forbidden" not in log.lower(), [line for line in log.splitlines() if "forbidden" in line.lower()][:5])
-        if real_cluster.failed:
+        if check.failed:
             print(log[-3000:])
-    print(f"{real_cluster.passed} passed, {real_cluster.failed} failed")
-    return 1 if real_cluster.failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":
