@@ -6,16 +6,15 @@
 
 #include "base/log.h"
 #include "client/events.h"
-#include "client/submit.h"
 #include "hived/annotations.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
 #include "scheduler/cells.h"
 #include "scheduler/groups.h"
+#include "scheduler/hands.h"
 #include "scheduler/hypernodes.h"
-#include "scheduler/reports.h"
 #include "scheduler/translate.h"
 #include "scheduler/volumes.h"
+#include "scheduler/waits.h"
 #include "scheduler/writer.h"
 
 namespace muster::scheduler {
@@ -31,46 +30,12 @@ const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queue
 
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
-/// The longest that a gang whose members still arrive is not told that it waits for them.
-constexpr Duration kArrivingMax = std::chrono::seconds(5);
-constexpr Duration kBindBackoffFirst = std::chrono::milliseconds(100);
-constexpr Duration kBindBackoffMax = std::chrono::seconds(30);
-
-std::pair<std::string, std::string> split_key(const std::string& key) {
-  const std::size_t slash = key.find('/');
-  return {key.substr(0, slash), key.substr(slash + 1)};
-}
 
 /// Most pod updates are status details of running pods; the engine need not hear of them.
 bool same_for_engine(const json::Value& a, const json::Value& b) {
   const auto same = [&](auto... path) { return json::equal(json::at(a, path...), json::at(b, path...)); };
   return same("metadata", "uid") && same("metadata", "labels") && same("metadata", "annotations") && same("metadata", "deletionTimestamp") &&
          same("status", "phase") && same("status", "nominatedNodeName") && same("status", "startTime") && same("spec");
-}
-
-/// Whether the pod changed by its binding alone: it has `node` now, and the devices that were posted with it.
-bool only_bound(const json::Value& before, const json::Value& after, const std::string& node, std::string_view devices) {
-  const auto same = [&](auto... path) { return json::equal(json::at(before, path...), json::at(after, path...)); };
-  if (json::as_string(json::at(after, "spec", "nodeName")) != node || !same("metadata", "uid") || !same("metadata", "labels") ||
-      !same("metadata", "deletionTimestamp") || !same("status", "phase") || !same("status", "nominatedNodeName") || !same("status", "startTime")) {
-    return false;
-  }
-  const auto same_but = [](const json::Object& old_members, const json::Object& new_members, std::string_view fresh) {
-    std::size_t alike = 0;
-    for (const auto& member : new_members) {
-      if (member.key() == fresh) continue;
-      const auto* old_value = old_members.if_contains(member.key());
-      if (old_value == nullptr || !json::equal(*old_value, member.value())) return false;
-      ++alike;
-    }
-    return alike == old_members.size();
-  };
-  // A server that counts generations counts every change of the spec but the binding.
-  const bool counted = json::as_int(json::at(before, "metadata", "generation")) > 0 && same("metadata", "generation");
-  const json::Object& annotations = json::as_object(json::at(after, "metadata", "annotations"));
-  return (counted || same_but(json::as_object(json::at(before, "spec")), json::as_object(json::at(after, "spec")), "nodeName")) &&
-         json::as_string(json::at(after, "metadata", "annotations", kGpuIndices)) == devices &&
-         same_but(json::as_object(json::at(before, "metadata", "annotations")), annotations, kGpuIndices);
 }
 
 class SchedulerImpl final : public Scheduler {
@@ -85,6 +50,10 @@ class SchedulerImpl final : public Scheduler {
         slow_(env, 16),
         events_(client::make_event_recorder(env, client, options_.name, "")),
         groups_(env, client, informers, *events_, slow_),
+        volumes_(volumes()),
+        pods_(informers.get(resources::kPods)),
+        hands_(env, client, pods_, *events_, volumes_.get(), quick_, slow_, counters_, options_.name, answers()),
+        waits_(env, client, pods_, *events_, groups_, hands_, slow_, options_.report_after),
         cells_(std::move(cells)) {
     slow_.yield_to(quick_);
     events_->hold_while([this] { return !quick_.idle(); });
@@ -121,11 +90,7 @@ class SchedulerImpl final : public Scheduler {
     client::Informer& classes = informers_.get(resources::kPriorityClasses);
     track(classes);
     classes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
-    if (options_.volumes) {
-      volumes_ = std::make_unique<Volumes>(env_, client_, informers_, [this](const std::set<std::string>& pods) {
-        for (const std::string& key : pods) reapply_pod(key);
-        wake();
-      });
+    if (volumes_) {
       for (client::Informer* informer : volumes_->informers()) track(*informer);
     }
     informers_.start_all();
@@ -135,8 +100,9 @@ class SchedulerImpl final : public Scheduler {
     stopped_ = true;
     gather_.reset();
     wake_timer_.reset();
-    report_timer_.reset();
     cell_timer_.reset();
+    hands_.stop();
+    waits_.stop();
     quick_.stop();
     slow_.stop();
     groups_.stop();
@@ -168,7 +134,7 @@ class SchedulerImpl final : public Scheduler {
       }
       for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) cells_->queue_seen(translate_queue(*queue));
       for (const auto& [name, queue] : informers_.get(kT9kQueues).objects()) cells_->queue_seen(translate_t9k_queue(*queue));
-      for (const auto& [key, pod] : pods_->objects()) pod_seen(*pod);
+      for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
     } else {
       auto changed = cells_->reconfigure(config, env_.now());
       if (!changed) return changed;
@@ -184,7 +150,7 @@ class SchedulerImpl final : public Scheduler {
     wake();
   }
   [[nodiscard]] bool idle() const override {
-    return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.empty() && groups_.idle();
+    return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.idle() && groups_.idle();
   }
 
  private:
@@ -303,10 +269,8 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void watch_pods() {
-    client::Informer& pods = informers_.get(resources::kPods);
-    pods_ = &pods;
-    track(pods);
-    pods.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+    track(pods_);
+    pods_.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                          if (!new_object) pod_gone(*old_object);
                          else if (old_object && own_binding_seen(*old_object, *new_object)) return;
                          else if (!old_object || !same_for_engine(*old_object, *new_object)) pod_seen(*new_object);
@@ -317,14 +281,10 @@ class SchedulerImpl final : public Scheduler {
   /// Most changes of a busy hour are our own bindings coming back: the engine knows all that they say. In a cluster of cells the
   /// annotations of a binding tell more than the node.
   bool own_binding_seen(const json::Value& before, const json::Value& after) {
-    if (cells_ || assumed_.empty()) return false;
+    if (cells_) return false;
     const std::string key = client::key_of(after);
-    const auto found = assumed_.find(key);
-    if (found == assumed_.end() || found->second.uid != kube::uid_of(after) || evicting_.contains(key) || held_.contains(key)) return false;
-    if (!only_bound(before, after, found->second.node, indexes_text(found->second.devices))) return false;
-    assumed_.erase(found);
-    bind_failures_.erase(key);
-    waits_.erase(key);
+    if (!hands_.came_back(key, before, after)) return false;
+    waits_.placed(key);
     groups_.pod_bound(key);
     engine_.apply(engine::BindResult{key, true});
     return true;
@@ -333,8 +293,8 @@ class SchedulerImpl final : public Scheduler {
   void pod_seen(const json::Value& pod) {
     const std::string key = client::key_of(pod);
     if (!json::as_string(json::at(pod, "spec", "nodeName")).empty()) {
-      if (assumed_.erase(key) > 0) bind_failures_.erase(key);
-      waits_.erase(key);
+      hands_.seen_bound(key);
+      waits_.placed(key);
     }
     engine::Pod translated = translate_pod(pod, translate_);
     const bool raised = groups_.pod_seen(translated, pod);
@@ -356,7 +316,7 @@ class SchedulerImpl final : public Scheduler {
     CellRequest request = cell_request(pod, object);
     if (request.scheduling_spec.empty() && pod.device_share_milli > 0 && pod.node.empty()) {
       pod.gated = true;
-      report_unsupported(object, "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
+      waits_.tell_otherwise(object, "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
       return;
     }
     if (request.scheduling_spec.empty() && request.leaves == 0) {
@@ -368,10 +328,10 @@ class SchedulerImpl final : public Scheduler {
       pod.gated = true;
       cells_->pod_gone(pod.key);
       if (!pod.group.empty() && !groups_.translate(pod.group, translate_)) {
-        report_unsupported(object, "it waits for its group: no such PodGroup yet");
+        waits_.tell_otherwise(object, "it waits for its group: no such PodGroup yet");
         return;
       }
-      report_unsupported(object, fmt::format("this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
+      waits_.tell_otherwise(object, fmt::format("this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
                                              "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
                                              options_.engine.device_resource, cells_->virtual_clusters(), request.queue, hived::kSchedulingSpec));
       return;
@@ -382,7 +342,7 @@ class SchedulerImpl final : public Scheduler {
         return;
       }
       pod.gated = true;
-      told_otherwise_.insert(pod.key);
+      waits_.told_by_others(pod.key);
     }
     cells_->pod_seen(request, env_.now());
   }
@@ -428,39 +388,29 @@ class SchedulerImpl final : public Scheduler {
   void pod_gone(const json::Value& pod) {
     const std::string key = client::key_of(pod);
     if (cells_) cells_->pod_gone(key);
-    assumed_.erase(key);
-    evicting_.erase(key);
-    bind_failures_.erase(key);
-    held_.erase(key);
-    waits_.erase(key);
-    told_otherwise_.erase(key);
+    hands_.gone(key);
+    waits_.gone(key);
     if (volumes_) volumes_->forget(key);
     groups_.pod_gone(key);
     apply(engine::PodRemove{key});
     groups_.allocations_changed(engine_);  // what it held is free: its queue says so
   }
 
-  /// What we did and the watch has not shown yet must not be undone by an older picture of the pod.
   void complete(engine::Pod& pod, const json::Value& object) {
-    if (const auto found = assumed_.find(pod.key); pod.node.empty() && found != assumed_.end() && found->second.uid == pod.uid) {
-      pod.node = found->second.node;
-      pod.device_indexes = found->second.devices;
-    }
-    if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
-    if (held_.contains(pod.key)) pod.gated = true;
-    told_otherwise_.erase(pod.key);
+    hands_.complete(pod);
+    waits_.told_by_engine(pod.key);
     if (pod.ours && pod.node.empty()) {
       std::string why = unsupported(object);
       if (why.empty() && volumes_) why = volumes_->constrain(pod, object);
       if (!why.empty()) {
         pod.gated = true;
-        report_unsupported(object, why);
+        waits_.tell_otherwise(object, why);
       }
     }
   }
 
   void reapply_pod(const std::string& key) {
-    if (const ObjectPtr pod = pods_->find(key)) pod_seen(*pod);
+    if (const ObjectPtr pod = pods_.find(key)) pod_seen(*pod);
   }
 
   void apply_group(const std::string& key) {
@@ -479,7 +429,7 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void reapply_waiting() {
-    for (const auto& [key, pod] : pods_->objects()) {
+    for (const auto& [key, pod] : pods_.objects()) {
       if (json::as_string(json::at(*pod, "spec", "nodeName")).empty()) pod_seen(*pod);
     }
   }
@@ -512,9 +462,9 @@ class SchedulerImpl final : public Scheduler {
         if (!std::all_of(followed_.begin(), followed_.end(), [](const client::Informer* informer) { return informer->synced(); })) return;
         started_ = true;
         if (cells_) {
-          for (const auto& [key, pod] : pods_->objects()) pod_seen(*pod);
+          for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
         }
-        log::info("scheduler", "started pods={} nodes={}", pods_->objects().size(), engine_.stats().nodes);
+        log::info("scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
         groups_.ensure_default_queues(options_.engine.default_queue);
       }
       decide();
@@ -525,11 +475,11 @@ class SchedulerImpl final : public Scheduler {
     const Duration begun = env_.monotonic();
     const engine::Plan plan = engine_.decide(env_.now());
     counters_.decide.add(env_.monotonic() - begun);
-    for (const engine::Evict& evict : plan.evicts) carry_out(evict);
-    for (const engine::Bind& bind : plan.binds) carry_out(bind);
+    for (const engine::Evict& evict : plan.evicts) hands_.evict(evict);
+    for (const engine::Bind& bind : plan.binds) this->bind(bind);
     for (const engine::PhaseChange& change : plan.phases) groups_.phase_changed(change);
-    for (const engine::Nominate& nominate : plan.nominations) carry_out(nominate);
-    for (const engine::Wait& wait : plan.waits) note(wait);
+    for (const engine::Nominate& nominate : plan.nominations) hands_.nominate(nominate);
+    for (const engine::Wait& wait : plan.waits) waits_.note(wait);
     if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed(engine_);
     if (cells_) decide_cells();
     wake_timer_.reset();
@@ -553,7 +503,7 @@ class SchedulerImpl final : public Scheduler {
       out.uid = evict.uid;
       out.node = evict.node;
       out.for_whom = out.for_whom_pod = evict.for_whom;
-      carry_out(out);
+      hands_.evict(out);
     }
     for (const CellBind& bind : plan.binds) {
       engine::Bind out;
@@ -565,211 +515,48 @@ class SchedulerImpl final : public Scheduler {
       annotations[hived::kLeafCellIsolation] = bind.isolation;
       annotations[kGpuIndices] = bind.isolation;
       if (!bind.scheduling_spec.empty()) annotations[hived::kSchedulingSpec] = bind.scheduling_spec;
-      carry_out(out, std::move(annotations));
+      this->bind(out, std::move(annotations));
       reapply_pod(bind.pod);
     }
     for (const CellWait& wait : plan.waits) {
       engine::Refusal refusal;
       refusal.reason = engine::Reason::kTopology;
-      report_pod(wait.pod, refusal, wait.reason);
+      waits_.tell(wait.pod, refusal, wait.reason);
     }
   }
 
-  // ---------------------------------------------------------------------------------------------- carrying out
+  void bind(const engine::Bind& bind, json::Object annotations = {}) {
+    waits_.placed(bind.pod);
+    hands_.bind(bind, std::move(annotations));
+  }
 
-  void carry_out(const engine::Bind& bind, json::Object annotations = {}) {
-    assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
-    waits_.erase(bind.pod);
-    slow_.forget("pod " + bind.pod);
-    auto order = std::make_shared<BindOrder>(bind, std::move(annotations), env_.monotonic());
-    quick_.add_call([this, order = std::move(order)](std::function<void()> ended) {
-      const ObjectPtr pod = volumes_ ? pods_->find(order->bind.pod) : nullptr;
-      if (pod && Volumes::concern(*pod)) env_.spawn(bind_with_volumes(order, pod, std::move(ended)));
-      else post_binding(order, std::move(ended));
+  // ----------------------------------------------------------------------------------------------- what comes back
+
+  Hands::Answers answers() {
+    Hands::Answers out;
+    out.bound = [this](const std::string& pod) { groups_.pod_bound(pod); };
+    out.bind_failed = [this](const std::string& pod) {
+      engine_.apply(engine::BindResult{pod, false});
+      if (cells_) cells_->bind_failed(pod);
+      reapply_pod(pod);
+      wake();
+    };
+    out.evict_failed = [this](const std::string& pod) {
+      engine_.apply(engine::EvictResult{pod, false});
+      if (cells_) cells_->evict_failed(pod);
+      wake();
+    };
+    out.may_try_again = [this](const std::string& pod) { reapply_pod(pod); };
+    return out;
+  }
+
+  std::unique_ptr<Volumes> volumes() {
+    if (!options_.volumes) return nullptr;
+    return std::make_unique<Volumes>(env_, client_, informers_, [this](const std::set<std::string>& pods) {
+      for (const std::string& key : pods) reapply_pod(key);
+      wake();
     });
   }
-
-  struct BindOrder {
-    engine::Bind bind;
-    json::Object annotations;
-    Duration since;
-  };
-
-  Task<void> bind_with_volumes(std::shared_ptr<BindOrder> order, ObjectPtr pod, std::function<void()> ended) {
-    const auto prepared = co_await volumes_->prepare(pod, order->bind.node);
-    if (prepared) {
-      post_binding(std::move(order), std::move(ended));
-      co_return;
-    }
-    bind_ended(*order, prepared);
-    ended();
-  }
-
-  void post_binding(std::shared_ptr<BindOrder> order, std::function<void()> ended) {
-    auto [ns, name] = split_key(order->bind.pod);
-    client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
-    if (order->annotations.empty() && client::sends_text(client_)) {
-      post.text = binding_text(order->bind, post.name);
-    } else {
-      post.body = binding(order->bind, post.name);
-      for (const auto& member : order->annotations) json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
-    }
-    client::submit(client_, std::move(post),
-                   [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
-                     bind_ended(*order, done);
-                     ended();
-                   });
-  }
-
-  void bind_ended(const BindOrder& order, const Result<void>& done) {
-    const engine::Bind& bind = order.bind;
-    if (done) {
-      ++counters_.bound;
-      counters_.bind.add(env_.monotonic() - order.since);
-      if (const ObjectPtr pod = pods_->find(bind.pod)) {
-        events_->record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
-        groups_.pod_bound(bind.pod);
-      }
-      return;
-    }
-    if (stopped_) return;
-    ++counters_.bind_failures;
-    log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
-    assumed_.erase(bind.pod);
-    engine_.apply(engine::BindResult{bind.pod, false});
-    if (cells_) cells_->bind_failed(bind.pod);
-    // A pod whose binding fails again and again must not win every round from those that could run.
-    const int failures = ++bind_failures_[bind.pod];
-    const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
-    held_[bind.pod] = env_.after(delay, [this, key = bind.pod] {
-      held_.erase(key);
-      reapply_pod(key);
-    });
-    reapply_pod(bind.pod);
-    wake();
-  }
-
-  void carry_out(const engine::Evict& evict) {
-    evicting_[evict.pod] = evict.uid;
-    quick_.add([this, evict]() -> Task<void> { co_await do_evict(evict); });
-  }
-
-  Task<void> do_evict(engine::Evict evict) {
-    auto [ns, name] = split_key(evict.pod);
-    const ObjectPtr pod = pods_->find(evict.pod);
-    if (pod && kube::uid_of(*pod) == evict.uid) {
-      json::Value patch = disruption_patch(options_.name, env_.now());
-      const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-      if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
-    }
-    client::DeleteOptions options;
-    options.uid = evict.uid;
-    const auto gone = co_await client_.remove(resources::kPods, ns, name, std::move(options));
-    if (gone || gone.error().code == Code::kNotFound) {
-      ++counters_.evicted;
-      if (pod) events_->record(*pod, "Normal", "Preempted", preempted_message(evict));
-      log::info("scheduler", "evicted pod={} node={} for={}", evict.pod, evict.node, evict.for_whom);
-      co_return;
-    }
-    ++counters_.evict_failures;
-    log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
-    evicting_.erase(evict.pod);
-    engine_.apply(engine::EvictResult{evict.pod, false});
-    if (cells_) cells_->evict_failed(evict.pod);
-    wake();
-  }
-
-  void carry_out(const engine::Nominate& nominate) {
-    slow_.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
-      auto [ns, name] = split_key(nominate.pod);
-      const ObjectPtr pod = pods_->find(nominate.pod);
-      if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node) co_return;
-      // The API server clears the nomination with the binding.
-      if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
-      json::Value patch = nomination_patch(nominate.node);
-      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-      if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
-    });
-  }
-
-  // -------------------------------------------------------------------------------------------- telling people
-
-  void note(const engine::Wait& wait) {
-    const std::string& key = wait.group.empty() ? wait.pod : wait.group;
-    if (wait.refusal.reason == engine::Reason::kNone) {
-      waits_.erase(key);
-      if (!wait.group.empty()) groups_.waits_no_more(wait.group);
-      return;
-    }
-    const Duration now = env_.monotonic();
-    const auto [slot, fresh] = waits_.try_emplace(key);
-    if (fresh) slot->second.since = now;
-    slot->second.wait = wait;
-    slot->second.changed = now;
-    report_soon();
-  }
-
-  void report_soon() {
-    if (report_timer_) return;
-    report_timer_ = env_.after(options_.report_after, [this] {
-      report_timer_.reset();
-      report();
-    });
-  }
-
-  void report() {
-    const Duration now = env_.monotonic();
-    for (auto& [key, noted] : std::exchange(waits_, {})) {
-      engine::Wait& wait = noted.wait;
-      // While members keep arriving, every pod of the gang would be written again for each of them.
-      const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers && now - noted.changed < options_.report_after;
-      if (arriving && now - noted.since < kArrivingMax) {
-        waits_.emplace(key, std::move(noted));
-        report_soon();
-        continue;
-      }
-      if (wait.group.empty()) {
-        if (!told_otherwise_.contains(wait.pod)) report_pod(wait.pod, wait.refusal, wait_message(wait.refusal, false));
-        continue;
-      }
-      std::string message = groups_.disagreement(wait.group);
-      if (message.empty()) {
-        message = groups_.story(wait.group, wait.refusal, wait_message(wait.refusal, true));
-      } else {
-        wait.refusal.reason = engine::Reason::kInvalidGroup;
-      }
-      groups_.waits(wait.group, wait.refusal, message);
-      for (const std::string& pod : groups_.unbound_members(wait.group)) {
-        if (!assumed_.contains(pod) && !told_otherwise_.contains(pod)) report_pod(pod, wait.refusal, message);
-      }
-    }
-  }
-
-  void report_pod(const std::string& key, const engine::Refusal& refusal, const std::string& message) {
-    slow_.add_latest("pod " + key, [this, key, refusal, message]() -> Task<void> {
-      const ObjectPtr pod = pods_->find(key);
-      if (!pod || assumed_.contains(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
-      const json::Value& shown = kube::condition(*pod, "PodScheduled");
-      if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
-      auto [ns, name] = split_key(key);
-      json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), env_.now());
-      const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-      if (done) events_->record(*pod, "Warning", "FailedScheduling", message);
-    });
-  }
-
-  void report_unsupported(const json::Value& pod, const std::string& why) {
-    engine::Refusal refusal;
-    refusal.reason = engine::Reason::kGated;
-    told_otherwise_.insert(client::key_of(pod));
-    report_pod(client::key_of(pod), refusal, why);
-  }
-
-  struct Assumed {
-    std::string uid;
-    std::string node;
-    std::vector<std::int32_t> devices;
-  };
 
   Env& env_;
   client::Client& client_;
@@ -783,24 +570,15 @@ class SchedulerImpl final : public Scheduler {
   Groups groups_;
   HyperNodes hypernodes_;
   std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
-  std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
-  std::unique_ptr<Volumes> volumes_;  // null: volumes are not looked at
+  std::unique_ptr<Volumes> volumes_;  // null: they are not looked at
+  client::Informer& pods_;
   Counters counters_;
-  client::Informer* pods_ = nullptr;
+  Hands hands_;
+  Waits waits_;
+  std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
   std::vector<client::Informer*> followed_;
 
-  /// Bound by us, not yet seen bound. An entry lives until the watch shows the binding or the binding failed.
-  std::map<std::string, Assumed> assumed_;
-  std::map<std::string, std::string> evicting_;  // key -> uid
-  std::map<std::string, int> bind_failures_;
-  std::map<std::string, std::unique_ptr<Timer>> held_;
-  struct Noted {
-    engine::Wait wait;
-    Duration since{}, changed{};
-  };
-  std::map<std::string, Noted> waits_;  // not yet reported
-  std::set<std::string> told_otherwise_;       // pods the engine only sees as gated: their reason is the cells' or ours
-  std::unique_ptr<Timer> gather_, wake_timer_, report_timer_, cell_timer_;
+  std::unique_ptr<Timer> gather_, wake_timer_, cell_timer_;
   bool started_ = false, stopped_ = false;
 };
 

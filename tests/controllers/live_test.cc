@@ -1,67 +1,22 @@
 // The controllers against the embedded API server: what the frame does with caches, conflicts and the three MPIJob versions
 // cannot be seen in a plan. Nothing runs pods here; the tests play the kubelet.
+#include "lib/live_server.h"
+
 #include <fmt/core.h>
-#include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-
-#include "apiserver/server.h"
-#include "client/client.h"
-#include "client/informer.h"
 #include "controllers/common/objects.h"
 #include "controllers/controllers.h"
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/tls.h"
-#include "store/store.h"
 
 namespace muster::controllers {
 namespace {
 
 namespace r = client::resources;
 
-class Cluster {
+/// A server, and all controllers at work on it.
+class Cluster : public LiveServer {
  public:
-  Cluster() {
-    char path[] = "/tmp/controllers-live-XXXXXX";
-    folder_ = mkdtemp(path);
-  }
-  ~Cluster() { std::filesystem::remove_all(folder_); }
-
-  /// Runs `scenario` with server and controllers up, within a minute.
-  void run(std::function<Task<void>(Cluster&)> scenario) {
-    loop.run_until_done(all(std::move(scenario)));
-  }
-
-  net::Loop loop;
-  std::unique_ptr<client::Client> client;
-
-  client::Informer& follow(const client::Resource& resource) {
-    auto& informer = informers_->get(resource);
-    client::InformerHandlers handlers;
-    handlers.on_change = [this](const auto&, const auto&) { changed_->notify(); };
-    informer.add_handlers(std::move(handlers));
-    informer.start();
-    return informer;
-  }
-
-  /// Waits until `holds`; looked at whenever something that is followed changes.
-  Task<void> until(std::string what, std::function<bool()> holds) {
-    const auto end = loop.monotonic() + std::chrono::seconds(20);
-    while (!holds()) {
-      if (loop.monotonic() > end) {
-        ADD_FAILURE() << "waited in vain until " << what;
-        co_return;
-      }
-      co_await changed_->wait(std::chrono::milliseconds(500));
-    }
-  }
-
-  Task<void> create(const client::Resource& resource, std::string yaml) {
-    auto object = json::parse_yaml_one(yaml);
-    const auto made = co_await client->create(resource, "default", std::move(*object));
-    EXPECT_TRUE(made) << (made ? "" : made.error().message);
+  void run(Task<void> (*scenario)(Cluster&)) {
+    LiveServer::run([this, scenario] { return controlled(scenario); });
   }
 
   Task<void> phase(std::string pod, std::string value) {
@@ -70,44 +25,15 @@ class Cluster {
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
   }
 
-  Task<void> bind(std::string pod) {
-    json::Value body = json::Object{{"apiVersion", "v1"}, {"kind", "Binding"}, {"metadata", json::Object{{"name", pod}}}, {"target", json::Object{{"kind", "Node"}, {"name", "n1"}}}};
-    const auto done = co_await client->post_subresource(r::kPods, "default", pod, "binding", std::move(body));
-    EXPECT_TRUE(done) << (done ? "" : done.error().message);
-  }
-
  private:
-  Task<void> all(std::function<Task<void>(Cluster&)> scenario) {
-    auto store = store::open(loop, folder_ + "/db");
-    if (!store) {
-      ADD_FAILURE() << store.error().message;
-      co_return;
-    }
-    apiserver::ServerOptions options;
-    const auto key = net::make_signing_key();
-    if (key) options.token_key_pem = *key;
-    apiserver::Server server(loop, **store, std::move(options));
-    const auto started = co_await server.start();
-    EXPECT_TRUE(started) << (started ? "" : started.error().message);
-    client = client::make_client(loop, net::make_local_client(loop, server.handler(), "system:muster", true), client::ClientOptions{});
-    changed_ = loop.make_signal();
-    informers_ = std::make_unique<client::Informers>(loop, *client);
-    client::Informers for_controllers(loop, *client);
-    Controllers controllers(loop, *client, for_controllers, Options{});
+  Task<void> controlled(Task<void> (*scenario)(Cluster&)) {
+    client::Informers informers(loop, *client);
+    Controllers controllers(loop, *client, informers, Options{});
     co_await controllers.start();
     co_await scenario(*this);
     co_await controllers.stop();
-    co_await for_controllers.stop_all();
-    co_await informers_->stop_all();
-    informers_.reset();
-    co_await server.stop();
-    client.reset();
-    co_await (*store)->close();
+    co_await informers.stop_all();
   }
-
-  std::string folder_;
-  std::unique_ptr<Signal> changed_;
-  std::unique_ptr<client::Informers> informers_;
 };
 
 std::string last_condition(const client::ObjectPtr& job) {
@@ -133,7 +59,7 @@ Task<void> preempted(Cluster& c) {
   co_await c.create(r::kPyTorchJobs, kPyTorchJob);
   co_await c.until("three pods and services", [&] { return pods.objects().size() == 3 && services.find("default/p-worker-1") != nullptr; });
   for (const std::string name : {"p-master-0", "p-worker-0", "p-worker-1"}) {
-    co_await c.bind(name);
+    co_await c.bind(name, "n1");
     co_await c.phase(name, "Running");
   }
   co_await c.until("Running", [&] { return last_condition(jobs.find("default/p")) == "Running"; });
@@ -226,7 +152,7 @@ spec: {worker: {replicas: 2, cmd: [a], template: {spec: {containers: [{name: mpi
   co_await c.until("three pods", [&] { return pods.objects().size() == 3; });
   int number = 0;
   for (const std::string name : {"t-launcher", "t-worker-0", "t-worker-1"}) {
-    co_await c.bind(name);
+    co_await c.bind(name, "n1");
     json::Value patch = json::Object{{"status", json::Object{{"phase", "Running"}, {"podIP", fmt::format("10.0.0.{}", ++number)}}}};
     const auto done = co_await c.client->patch(r::kPods, "default", name, "status", client::PatchType::kMerge, std::move(patch));
     EXPECT_TRUE(done);

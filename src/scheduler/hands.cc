@@ -1,0 +1,204 @@
+#include "scheduler/hands.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "client/submit.h"
+#include "kube/meta.h"
+#include "scheduler/reports.h"
+#include "scheduler/translate.h"
+
+namespace muster::scheduler {
+
+using client::ObjectPtr;
+namespace resources = client::resources;
+
+namespace {
+
+constexpr Duration kBindBackoffFirst = std::chrono::milliseconds(100);
+constexpr Duration kBindBackoffMax = std::chrono::seconds(30);
+
+/// Whether the pod changed by its binding alone: it has `node` now, and the devices that were posted with it.
+bool only_bound(const json::Value& before, const json::Value& after, const std::string& node, std::string_view devices) {
+  const auto same = [&](auto... path) { return json::equal(json::at(before, path...), json::at(after, path...)); };
+  if (json::as_string(json::at(after, "spec", "nodeName")) != node || !same("metadata", "uid") || !same("metadata", "labels") ||
+      !same("metadata", "deletionTimestamp") || !same("status", "phase") || !same("status", "nominatedNodeName") || !same("status", "startTime")) {
+    return false;
+  }
+  const auto same_but = [](const json::Object& old_members, const json::Object& new_members, std::string_view fresh) {
+    std::size_t alike = 0;
+    for (const auto& member : new_members) {
+      if (member.key() == fresh) continue;
+      const auto* old_value = old_members.if_contains(member.key());
+      if (old_value == nullptr || !json::equal(*old_value, member.value())) return false;
+      ++alike;
+    }
+    return alike == old_members.size();
+  };
+  // A server that counts generations counts every change of the spec but the binding.
+  const bool counted = json::as_int(json::at(before, "metadata", "generation")) > 0 && same("metadata", "generation");
+  const json::Object& annotations = json::as_object(json::at(after, "metadata", "annotations"));
+  return (counted || same_but(json::as_object(json::at(before, "spec")), json::as_object(json::at(after, "spec")), "nodeName")) &&
+         json::as_string(json::at(after, "metadata", "annotations", kGpuIndices)) == devices &&
+         same_but(json::as_object(json::at(before, "metadata", "annotations")), annotations, kGpuIndices);
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> split_key(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+Hands::Hands(Env& env, client::Client& client, client::Informer& pods, client::EventRecorder& events, Volumes* volumes, Lane& quick, Lane& slow,
+             Counters& counters, std::string scheduler, Answers answers)
+    : env_(env),
+      client_(client),
+      pods_(pods),
+      events_(events),
+      volumes_(volumes),
+      quick_(quick),
+      slow_(slow),
+      counters_(counters),
+      scheduler_(std::move(scheduler)),
+      answers_(std::move(answers)) {}
+
+// ------------------------------------------------------------------------------------------------------------ bindings
+
+void Hands::bind(const engine::Bind& bind, json::Object annotations) {
+  assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
+  auto order = std::make_shared<Order>(bind, std::move(annotations), env_.monotonic());
+  quick_.add_call([this, order = std::move(order)](std::function<void()> ended) {
+    const ObjectPtr pod = volumes_ != nullptr ? pods_.find(order->bind.pod) : nullptr;
+    if (pod && Volumes::concern(*pod)) env_.spawn(bind_with_volumes(order, pod, std::move(ended)));
+    else post(order, std::move(ended));
+  });
+}
+
+Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod, std::function<void()> ended) {
+  const auto prepared = co_await volumes_->prepare(pod, order->bind.node);
+  if (prepared) {
+    post(std::move(order), std::move(ended));
+    co_return;
+  }
+  bind_ended(*order, prepared);
+  ended();
+}
+
+void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
+  auto [ns, name] = split_key(order->bind.pod);
+  client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
+  if (order->annotations.empty() && client::sends_text(client_)) {
+    post.text = binding_text(order->bind, post.name);
+  } else {
+    post.body = binding(order->bind, post.name);
+    for (const auto& member : order->annotations) json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
+  }
+  client::submit(client_, std::move(post), [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
+    bind_ended(*order, done);
+    ended();
+  });
+}
+
+void Hands::bind_ended(const Order& order, const Result<void>& done) {
+  const engine::Bind& bind = order.bind;
+  if (done) {
+    ++counters_.bound;
+    counters_.bind.add(env_.monotonic() - order.since);
+    if (const ObjectPtr pod = pods_.find(bind.pod)) {
+      events_.record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
+      answers_.bound(bind.pod);
+    }
+    return;
+  }
+  if (stopped_) return;
+  ++counters_.bind_failures;
+  log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
+  assumed_.erase(bind.pod);
+  // A pod whose binding fails again and again must not win every round from those that could run.
+  const int failures = ++bind_failures_[bind.pod];
+  const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
+  held_[bind.pod] = env_.after(delay, [this, pod = bind.pod] {
+    held_.erase(pod);
+    answers_.may_try_again(pod);
+  });
+  answers_.bind_failed(bind.pod);
+}
+
+// ------------------------------------------------------------------------------------------- evictions and nominations
+
+void Hands::evict(const engine::Evict& evict) {
+  evicting_[evict.pod] = evict.uid;
+  quick_.add([this, evict]() -> Task<void> { co_await do_evict(evict); });
+}
+
+Task<void> Hands::do_evict(engine::Evict evict) {
+  auto [ns, name] = split_key(evict.pod);
+  const ObjectPtr pod = pods_.find(evict.pod);
+  if (pod && kube::uid_of(*pod) == evict.uid) {
+    json::Value patch = disruption_patch(scheduler_, env_.now());
+    const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
+  }
+  client::DeleteOptions options;
+  options.uid = evict.uid;
+  const auto gone = co_await client_.remove(resources::kPods, ns, name, std::move(options));
+  if (gone || gone.error().code == Code::kNotFound) {
+    ++counters_.evicted;
+    if (pod) events_.record(*pod, "Normal", "Preempted", preempted_message(evict));
+    log::info("scheduler", "evicted pod={} node={} for={}", evict.pod, evict.node, evict.for_whom);
+    co_return;
+  }
+  ++counters_.evict_failures;
+  log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
+  evicting_.erase(evict.pod);
+  answers_.evict_failed(evict.pod);
+}
+
+void Hands::nominate(const engine::Nominate& nominate) {
+  slow_.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
+    auto [ns, name] = split_key(nominate.pod);
+    const ObjectPtr pod = pods_.find(nominate.pod);
+    if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node) co_return;
+    // The API server clears the nomination with the binding.
+    if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+    json::Value patch = nomination_patch(nominate.node);
+    const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------- what is remembered
+
+bool Hands::came_back(const std::string& pod, const json::Value& before, const json::Value& after) {
+  const auto found = assumed_.find(pod);
+  if (found == assumed_.end() || found->second.uid != kube::uid_of(after) || evicting_.contains(pod) || held_.contains(pod)) return false;
+  if (!only_bound(before, after, found->second.node, indexes_text(found->second.devices))) return false;
+  assumed_.erase(found);
+  bind_failures_.erase(pod);
+  return true;
+}
+
+void Hands::seen_bound(const std::string& pod) {
+  if (assumed_.erase(pod) > 0) bind_failures_.erase(pod);
+}
+
+void Hands::gone(const std::string& pod) {
+  assumed_.erase(pod);
+  evicting_.erase(pod);
+  bind_failures_.erase(pod);
+  held_.erase(pod);
+}
+
+void Hands::complete(engine::Pod& pod) const {
+  if (const auto found = assumed_.find(pod.key); pod.node.empty() && found != assumed_.end() && found->second.uid == pod.uid) {
+    pod.node = found->second.node;
+    pod.device_indexes = found->second.devices;
+  }
+  if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
+  if (held_.contains(pod.key)) pod.gated = true;
+}
+
+}  // namespace muster::scheduler

@@ -1,0 +1,90 @@
+/// The plan carried out: bindings, evictions and nominations are posted, and what was posted is remembered until the watch shows it,
+/// so that an older picture of a pod undoes nothing.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/env.h"
+#include "client/client.h"
+#include "client/events.h"
+#include "client/informer.h"
+#include "engine/model.h"
+#include "engine/plan.h"
+#include "scheduler/counters.h"
+#include "scheduler/volumes.h"
+#include "scheduler/writer.h"
+
+namespace muster::scheduler {
+
+/// "ns/name"
+std::pair<std::string, std::string> split_key(const std::string& key);
+
+class Hands {
+ public:
+  /// What is done about a pod when the API server has answered.
+  struct Answers {
+    std::function<void(const std::string& pod)> bound, bind_failed, evict_failed;
+    std::function<void(const std::string& pod)> may_try_again;  // some time after a failed binding
+  };
+  /// `volumes` may be null: then they are not looked at.
+  Hands(Env& env, client::Client& client, client::Informer& pods, client::EventRecorder& events, Volumes* volumes, Lane& quick, Lane& slow, Counters& counters,
+        std::string scheduler, Answers answers);
+
+  /// `annotations` reach the pod with the binding.
+  void bind(const engine::Bind& bind, json::Object annotations = {});
+  void evict(const engine::Evict& evict);
+  void nominate(const engine::Nominate& nominate);
+
+  /// Bound by us, whether or not the watch has shown it.
+  [[nodiscard]] bool binds(const std::string& pod) const { return assumed_.contains(pod); }
+  /// Whether the pod's change is our own binding coming back and nothing else. It is settled then.
+  bool came_back(const std::string& pod, const json::Value& before, const json::Value& after);
+  /// The watch shows the pod on a node.
+  void seen_bound(const std::string& pod);
+  void gone(const std::string& pod);
+  /// Adds to the picture of a pod what was done and is not in it yet.
+  void complete(engine::Pod& pod) const;
+
+  void stop() { stopped_ = true; }
+
+ private:
+  struct Order {
+    engine::Bind bind;
+    json::Object annotations;
+    Duration since;
+  };
+  Task<void> bind_with_volumes(std::shared_ptr<Order> order, client::ObjectPtr pod, std::function<void()> ended);
+  void post(std::shared_ptr<Order> order, std::function<void()> ended);
+  void bind_ended(const Order& order, const Result<void>& done);
+  Task<void> do_evict(engine::Evict evict);
+
+  Env& env_;
+  client::Client& client_;
+  client::Informer& pods_;
+  client::EventRecorder& events_;
+  Volumes* volumes_;
+  Lane& quick_;
+  Lane& slow_;
+  Counters& counters_;
+  std::string scheduler_;
+  Answers answers_;
+  bool stopped_ = false;
+
+  struct Assumed {
+    std::string uid;
+    std::string node;
+    std::vector<std::int32_t> devices;
+  };
+  /// An entry lives until the watch shows the binding or the binding failed.
+  std::map<std::string, Assumed> assumed_;
+  std::map<std::string, std::string> evicting_;  // pod -> uid
+  std::map<std::string, int> bind_failures_;
+  std::map<std::string, std::unique_ptr<Timer>> held_;  // after a failed binding
+};
+
+}  // namespace muster::scheduler

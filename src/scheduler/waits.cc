@@ -1,0 +1,96 @@
+#include "scheduler/waits.h"
+
+#include <utility>
+
+#include "kube/meta.h"
+#include "kube/pod.h"
+#include "scheduler/reports.h"
+
+namespace muster::scheduler {
+
+/// The longest that a gang whose members still arrive is not told that it waits for them.
+static constexpr Duration kArrivingMax = std::chrono::seconds(5);
+
+void Waits::note(const engine::Wait& wait) {
+  const std::string& key = wait.group.empty() ? wait.pod : wait.group;
+  if (wait.refusal.reason == engine::Reason::kNone) {
+    noted_.erase(key);
+    if (!wait.group.empty()) groups_.waits_no_more(wait.group);
+    return;
+  }
+  const Duration now = env_.monotonic();
+  const auto [slot, fresh] = noted_.try_emplace(key);
+  if (fresh) slot->second.since = now;
+  slot->second.wait = wait;
+  slot->second.changed = now;
+  report_soon();
+}
+
+void Waits::report_soon() {
+  if (timer_) return;
+  timer_ = env_.after(report_after_, [this] {
+    timer_.reset();
+    report();
+  });
+}
+
+void Waits::report() {
+  const Duration now = env_.monotonic();
+  for (auto& [key, noted] : std::exchange(noted_, {})) {
+    engine::Wait& wait = noted.wait;
+    // While members keep arriving, every pod of the gang would be written again for each of them.
+    const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers && now - noted.changed < report_after_;
+    if (arriving && now - noted.since < kArrivingMax) {
+      noted_.emplace(key, std::move(noted));
+      report_soon();
+      continue;
+    }
+    if (wait.group.empty()) {
+      if (!told_otherwise_.contains(wait.pod)) tell(wait.pod, wait.refusal, wait_message(wait.refusal, false));
+      continue;
+    }
+    std::string message = groups_.disagreement(wait.group);
+    if (message.empty()) {
+      message = groups_.story(wait.group, wait.refusal, wait_message(wait.refusal, true));
+    } else {
+      wait.refusal.reason = engine::Reason::kInvalidGroup;
+    }
+    groups_.waits(wait.group, wait.refusal, message);
+    for (const std::string& pod : groups_.unbound_members(wait.group)) {
+      if (!hands_.binds(pod) && !told_otherwise_.contains(pod)) tell(pod, wait.refusal, message);
+    }
+  }
+}
+
+void Waits::tell(const std::string& pod, const engine::Refusal& refusal, const std::string& message) {
+  lane_.add_latest("pod " + pod, [this, key = pod, refusal, message]() -> Task<void> {
+    const client::ObjectPtr pod = pods_.find(key);
+    if (!pod || hands_.binds(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+    const json::Value& shown = kube::condition(*pod, "PodScheduled");
+    if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
+    auto [ns, name] = split_key(key);
+    json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), env_.now());
+    const auto done =
+        co_await client_.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    if (done) events_.record(*pod, "Warning", "FailedScheduling", message);
+  });
+}
+
+void Waits::tell_otherwise(const json::Value& pod, const std::string& why) {
+  engine::Refusal refusal;
+  refusal.reason = engine::Reason::kGated;
+  told_otherwise_.insert(client::key_of(pod));
+  tell(client::key_of(pod), refusal, why);
+}
+
+void Waits::placed(const std::string& pod) {
+  noted_.erase(pod);
+  lane_.forget("pod " + pod);
+}
+
+void Waits::gone(const std::string& pod) {
+  noted_.erase(pod);
+  told_otherwise_.erase(pod);
+}
+
+}  // namespace muster::scheduler
