@@ -11,21 +11,17 @@
 #include <string>
 #include <vector>
 
-#include "base/env.h"
-#include "client/client.h"
-#include "client/events.h"
-#include "client/informer.h"
 #include "engine/engine.h"
+#include "scheduler/context.h"
 #include "scheduler/reports.h"
 #include "scheduler/translate.h"
-#include "scheduler/writer.h"
 
 namespace muster::scheduler {
 
 class Groups {
  public:
-  Groups(Env& env, client::Client& client, client::Informers& informers, client::EventRecorder& events, Lane& lane)
-      : env_(env), client_(client), informers_(informers), events_(events), lane_(lane) {}
+  explicit Groups(const Context& context)
+      : env_(context.env), client_(context.client), informers_(context.informers), events_(context.events), lane_(context.slow) {}
 
   void group_seen(const std::string& key, GroupKind kind, const client::Resource& resource, const client::ObjectPtr& object);
   void group_gone(const std::string& key);

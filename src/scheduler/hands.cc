@@ -52,33 +52,20 @@ std::pair<std::string, std::string> split_key(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-Hands::Hands(Env& env, client::Client& client, client::Informer& pods, client::EventRecorder& events, Volumes* volumes, Lane& quick, Lane& slow,
-             Counters& counters, std::string scheduler, Answers answers)
-    : env_(env),
-      client_(client),
-      pods_(pods),
-      events_(events),
-      volumes_(volumes),
-      quick_(quick),
-      slow_(slow),
-      counters_(counters),
-      scheduler_(std::move(scheduler)),
-      answers_(std::move(answers)) {}
-
 // ------------------------------------------------------------------------------------------------------------ bindings
 
 void Hands::bind(const engine::Bind& bind, json::Object annotations) {
   assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
-  auto order = std::make_shared<Order>(bind, std::move(annotations), env_.monotonic());
-  quick_.add_call([this, order = std::move(order)](std::function<void()> ended) {
-    const ObjectPtr pod = volumes_ != nullptr ? pods_.find(order->bind.pod) : nullptr;
-    if (pod && Volumes::concern(*pod)) env_.spawn(bind_with_volumes(order, pod, std::move(ended)));
+  auto order = std::make_shared<Order>(bind, std::move(annotations), context_.env.monotonic());
+  context_.quick.add_call([this, order = std::move(order)](std::function<void()> ended) {
+    const ObjectPtr pod = options_.volumes != nullptr ? context_.pods.find(order->bind.pod) : nullptr;
+    if (pod && Volumes::concern(*pod)) context_.env.spawn(bind_with_volumes(order, pod, std::move(ended)));
     else post(order, std::move(ended));
   });
 }
 
 Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod, std::function<void()> ended) {
-  const auto prepared = co_await volumes_->prepare(pod, order->bind.node);
+  const auto prepared = co_await options_.volumes->prepare(pod, order->bind.node);
   if (prepared) {
     post(std::move(order), std::move(ended));
     co_return;
@@ -90,13 +77,13 @@ Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod,
 void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
   auto [ns, name] = split_key(order->bind.pod);
   client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
-  if (order->annotations.empty() && client::sends_text(client_)) {
+  if (order->annotations.empty() && client::sends_text(context_.client)) {
     post.text = binding_text(order->bind, post.name);
   } else {
     post.body = binding(order->bind, post.name);
     for (const auto& member : order->annotations) json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
   }
-  client::submit(client_, std::move(post), [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
+  client::submit(context_.client, std::move(post), [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
     bind_ended(*order, done);
     ended();
   });
@@ -105,67 +92,67 @@ void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
 void Hands::bind_ended(const Order& order, const Result<void>& done) {
   const engine::Bind& bind = order.bind;
   if (done) {
-    ++counters_.bound;
-    counters_.bind.add(env_.monotonic() - order.since);
-    if (const ObjectPtr pod = pods_.find(bind.pod)) {
-      events_.record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
-      answers_.bound(bind.pod);
+    ++options_.counters->bound;
+    options_.counters->bind.add(context_.env.monotonic() - order.since);
+    if (const ObjectPtr pod = context_.pods.find(bind.pod)) {
+      context_.events.record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
+      options_.answers.bound(bind.pod);
     }
     return;
   }
   if (stopped_) return;
-  ++counters_.bind_failures;
+  ++options_.counters->bind_failures;
   log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
   assumed_.erase(bind.pod);
   // A pod whose binding fails again and again must not win every round from those that could run.
   const int failures = ++bind_failures_[bind.pod];
   const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
-  held_[bind.pod] = env_.after(delay, [this, pod = bind.pod] {
+  held_[bind.pod] = context_.env.after(delay, [this, pod = bind.pod] {
     held_.erase(pod);
-    answers_.may_try_again(pod);
+    options_.answers.may_try_again(pod);
   });
-  answers_.bind_failed(bind.pod);
+  options_.answers.bind_failed(bind.pod);
 }
 
 // ------------------------------------------------------------------------------------------- evictions and nominations
 
 void Hands::evict(const engine::Evict& evict) {
   evicting_[evict.pod] = evict.uid;
-  quick_.add([this, evict]() -> Task<void> { co_await do_evict(evict); });
+  context_.quick.add([this, evict]() -> Task<void> { co_await do_evict(evict); });
 }
 
 Task<void> Hands::do_evict(engine::Evict evict) {
   auto [ns, name] = split_key(evict.pod);
-  const ObjectPtr pod = pods_.find(evict.pod);
+  const ObjectPtr pod = context_.pods.find(evict.pod);
   if (pod && kube::uid_of(*pod) == evict.uid) {
-    json::Value patch = disruption_patch(scheduler_, env_.now());
-    const auto marked = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    json::Value patch = disruption_patch(options_.scheduler, context_.env.now());
+    const auto marked = co_await context_.client.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
     if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
   }
   client::DeleteOptions options;
   options.uid = evict.uid;
-  const auto gone = co_await client_.remove(resources::kPods, ns, name, std::move(options));
+  const auto gone = co_await context_.client.remove(resources::kPods, ns, name, std::move(options));
   if (gone || gone.error().code == Code::kNotFound) {
-    ++counters_.evicted;
-    if (pod) events_.record(*pod, "Normal", "Preempted", preempted_message(evict));
+    ++options_.counters->evicted;
+    if (pod) context_.events.record(*pod, "Normal", "Preempted", preempted_message(evict));
     log::info("scheduler", "evicted pod={} node={} for={}", evict.pod, evict.node, evict.for_whom);
     co_return;
   }
-  ++counters_.evict_failures;
+  ++options_.counters->evict_failures;
   log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
   evicting_.erase(evict.pod);
-  answers_.evict_failed(evict.pod);
+  options_.answers.evict_failed(evict.pod);
 }
 
 void Hands::nominate(const engine::Nominate& nominate) {
-  slow_.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
+  context_.slow.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
     auto [ns, name] = split_key(nominate.pod);
-    const ObjectPtr pod = pods_.find(nominate.pod);
+    const ObjectPtr pod = context_.pods.find(nominate.pod);
     if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node) co_return;
     // The API server clears the nomination with the binding.
     if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
     json::Value patch = nomination_patch(nominate.node);
-    const auto done = co_await client_.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    const auto done = co_await context_.client.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
     if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
   });
 }

@@ -9,15 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/env.h"
-#include "client/client.h"
-#include "client/events.h"
-#include "client/informer.h"
 #include "engine/model.h"
 #include "engine/plan.h"
+#include "scheduler/context.h"
 #include "scheduler/counters.h"
 #include "scheduler/volumes.h"
-#include "scheduler/writer.h"
 
 namespace muster::scheduler {
 
@@ -31,9 +27,13 @@ class Hands {
     std::function<void(const std::string& pod)> bound, bind_failed, evict_failed;
     std::function<void(const std::string& pod)> may_try_again;  // some time after a failed binding
   };
-  /// `volumes` may be null: then they are not looked at.
-  Hands(Env& env, client::Client& client, client::Informer& pods, client::EventRecorder& events, Volumes* volumes, Lane& quick, Lane& slow, Counters& counters,
-        std::string scheduler, Answers answers);
+  struct Options {
+    std::string scheduler;        // as victims' conditions name it
+    Volumes* volumes = nullptr;   // null: they are not looked at
+    Counters* counters = nullptr;
+    Answers answers;
+  };
+  Hands(const Context& context, Options options) : context_(context), options_(std::move(options)) {}
 
   /// `annotations` reach the pod with the binding.
   void bind(const engine::Bind& bind, json::Object annotations = {});
@@ -63,16 +63,8 @@ class Hands {
   void bind_ended(const Order& order, const Result<void>& done);
   Task<void> do_evict(engine::Evict evict);
 
-  Env& env_;
-  client::Client& client_;
-  client::Informer& pods_;
-  client::EventRecorder& events_;
-  Volumes* volumes_;
-  Lane& quick_;
-  Lane& slow_;
-  Counters& counters_;
-  std::string scheduler_;
-  Answers answers_;
+  Context context_;
+  Options options_;
   bool stopped_ = false;
 
   struct Assumed {

@@ -49,11 +49,12 @@ class SchedulerImpl final : public Scheduler {
         quick_(env, options_.in_flight_max),
         slow_(env, 16),
         events_(client::make_event_recorder(env, client, options_.name, "")),
-        groups_(env, client, informers, *events_, slow_),
-        volumes_(volumes()),
         pods_(informers.get(resources::kPods)),
-        hands_(env, client, pods_, *events_, volumes_.get(), quick_, slow_, counters_, options_.name, answers()),
-        waits_(env, client, pods_, *events_, groups_, hands_, slow_, options_.report_after),
+        context_{env_, client_, informers_, pods_, *events_, quick_, slow_},
+        groups_(context_),
+        volumes_(volumes()),
+        hands_(context_, {.scheduler = options_.name, .volumes = volumes_.get(), .counters = &counters_, .answers = answers()}),
+        waits_(context_, {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
         cells_(std::move(cells)) {
     slow_.yield_to(quick_);
     events_->hold_while([this] { return !quick_.idle(); });
@@ -567,11 +568,12 @@ class SchedulerImpl final : public Scheduler {
   Lane quick_;
   Lane slow_;
   std::unique_ptr<client::EventRecorder> events_;
+  client::Informer& pods_;
+  Context context_;
   Groups groups_;
   HyperNodes hypernodes_;
   std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
   std::unique_ptr<Volumes> volumes_;  // null: they are not looked at
-  client::Informer& pods_;
   Counters counters_;
   Hands hands_;
   Waits waits_;

@@ -18,7 +18,7 @@ void Waits::note(const engine::Wait& wait) {
     if (!wait.group.empty()) groups_.waits_no_more(wait.group);
     return;
   }
-  const Duration now = env_.monotonic();
+  const Duration now = context_.env.monotonic();
   const auto [slot, fresh] = noted_.try_emplace(key);
   if (fresh) slot->second.since = now;
   slot->second.wait = wait;
@@ -28,14 +28,14 @@ void Waits::note(const engine::Wait& wait) {
 
 void Waits::report_soon() {
   if (timer_) return;
-  timer_ = env_.after(report_after_, [this] {
+  timer_ = context_.env.after(report_after_, [this] {
     timer_.reset();
     report();
   });
 }
 
 void Waits::report() {
-  const Duration now = env_.monotonic();
+  const Duration now = context_.env.monotonic();
   for (auto& [key, noted] : std::exchange(noted_, {})) {
     engine::Wait& wait = noted.wait;
     // While members keep arriving, every pod of the gang would be written again for each of them.
@@ -63,16 +63,16 @@ void Waits::report() {
 }
 
 void Waits::tell(const std::string& pod, const engine::Refusal& refusal, const std::string& message) {
-  lane_.add_latest("pod " + pod, [this, key = pod, refusal, message]() -> Task<void> {
-    const client::ObjectPtr pod = pods_.find(key);
+  context_.slow.add_latest("pod " + pod, [this, key = pod, refusal, message]() -> Task<void> {
+    const client::ObjectPtr pod = context_.pods.find(key);
     if (!pod || hands_.binds(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
     const json::Value& shown = kube::condition(*pod, "PodScheduled");
     if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
     auto [ns, name] = split_key(key);
-    json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), env_.now());
+    json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), context_.env.now());
     const auto done =
-        co_await client_.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-    if (done) events_.record(*pod, "Warning", "FailedScheduling", message);
+        co_await context_.client.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    if (done) context_.events.record(*pod, "Warning", "FailedScheduling", message);
   });
 }
 
@@ -85,7 +85,7 @@ void Waits::tell_otherwise(const json::Value& pod, const std::string& why) {
 
 void Waits::placed(const std::string& pod) {
   noted_.erase(pod);
-  lane_.forget("pod " + pod);
+  context_.slow.forget("pod " + pod);
 }
 
 void Waits::gone(const std::string& pod) {

@@ -7,21 +7,22 @@
 #include <set>
 #include <string>
 
-#include "base/env.h"
-#include "client/client.h"
-#include "client/events.h"
-#include "client/informer.h"
 #include "engine/plan.h"
+#include "scheduler/context.h"
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
-#include "scheduler/writer.h"
 
 namespace muster::scheduler {
 
 class Waits {
  public:
-  Waits(Env& env, client::Client& client, client::Informer& pods, client::EventRecorder& events, Groups& groups, const Hands& hands, Lane& lane, Duration report_after)
-      : env_(env), client_(client), pods_(pods), events_(events), groups_(groups), hands_(hands), lane_(lane), report_after_(report_after) {}
+  struct Options {
+    Groups& groups;
+    const Hands& hands;
+    Duration report_after;
+  };
+  Waits(const Context& context, Options options)
+      : context_(context), groups_(options.groups), hands_(options.hands), report_after_(options.report_after) {}
 
   /// What the engine says.
   void note(const engine::Wait& wait);
@@ -43,13 +44,9 @@ class Waits {
   void report_soon();
   void report();
 
-  Env& env_;
-  client::Client& client_;
-  client::Informer& pods_;
-  client::EventRecorder& events_;
+  Context context_;
   Groups& groups_;
   const Hands& hands_;
-  Lane& lane_;
   Duration report_after_;
 
   struct Noted {
