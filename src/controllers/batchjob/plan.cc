@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/strings.h"
 #include "controllers/batchjob/failure_policy.h"
@@ -36,16 +38,21 @@ struct Sync {
   std::set<int> given_up;      // indexes that have failed for good
   std::map<int, int> failures; // of each index, where they are counted by index
   std::string fatal;           // why the policy ends the Job at once
+  std::set<std::string> counted;   // uids of pods that were counted
+  std::set<std::string> forgiven;  // among them those that were taken away by us, and those that succeeded
   std::string pod_group;       // what its pods name; empty: none
 
   [[nodiscard]] bool by_index() const { return indexed && spec("backoffLimitPerIndex").is_number(); }
+  [[nodiscard]] bool beyond(int index) const { return completions && index >= *completions; }
   [[nodiscard]] const json::Value& spec(std::string_view field) const { return json::at(job, "spec", field); }
-  [[nodiscard]] bool has(std::string_view type) const {
+  [[nodiscard]] const json::Value& condition(std::string_view type) const {
+    static const json::Value kNone;
     for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == type) return json::as_string(json::at(condition, "status")) == "True";
+      if (json::as_string(json::at(condition, "type")) == type) return condition;
     }
-    return false;
+    return kNone;
   }
+  [[nodiscard]] bool has(std::string_view type) const { return json::as_string(json::at(condition(type), "status")) == "True"; }
   void event(bool warning, std::string reason, std::string message) { plan.events.push_back({warning, std::move(reason), std::move(message)}); }
 };
 
@@ -69,16 +76,21 @@ void count_index_failure(Sync& sync, const json::Value& pod, int index) {
 }
 
 /// Counts each ended pod once. status.uncountedTerminatedPods holds the uids that are counted and still exist, so a pod
-/// that somebody deletes stays counted.
+/// that somebody deletes stays counted; under "succeeded" also those that we sent away, however they end.
 void count(Sync& sync) {
-  std::set<std::string> counted, good, bad;
+  std::set<std::string> good, bad;
   for (const std::string_view list : {"succeeded", "failed"}) {
-    for (const auto& uid : json::as_array(json::at(sync.status, "uncountedTerminatedPods", list))) counted.insert(json::text(uid));
+    for (const auto& uid : json::as_array(json::at(sync.status, "uncountedTerminatedPods", list))) {
+      sync.counted.insert(json::text(uid));
+      if (list == "succeeded") sync.forgiven.insert(json::text(uid));
+    }
   }
   sync.succeeded = json::as_int(json::at(sync.status, "succeeded"));
   sync.failed = json::as_int(json::at(sync.status, "failed"));
   if (sync.indexed) sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
   if (sync.by_index()) sync.given_up = parse_indexes(json::as_string(json::at(sync.status, "failedIndexes")));
+  // An elastic Job that has become smaller forgets the indexes that it lost.
+  for (auto* indexes : {&sync.done, &sync.given_up}) std::erase_if(*indexes, [&](int index) { return sync.beyond(index); });
   // Under a failure policy a pod is judged when it has ended, not while it is going.
   const bool judged = sync.spec("podFailurePolicy").is_object();
   const bool replaced_late = judged || json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
@@ -88,18 +100,22 @@ void count(Sync& sync) {
     const int index = index_of(*pod);
     if (phase == "Succeeded") {
       good.insert(uid);
-      if (sync.indexed && index >= 0) sync.done.insert(index);
-      if (!sync.indexed && !counted.contains(uid)) ++sync.succeeded;
+      if (sync.counted.contains(uid)) continue;
+      if (sync.indexed && index >= 0 && !sync.beyond(index)) sync.done.insert(index);
+      if (!sync.indexed) ++sync.succeeded;
     } else if (phase == "Failed" || is_terminating(*pod)) {
       // While the job sleeps or is over, pods go because they were told to.
-      const bool told = json::as_bool(sync.spec("suspend")) || sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
+      const bool told = json::as_bool(sync.spec("suspend")) || sync.has("SuccessCriteriaMet") || sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
       const bool going = phase != "Failed";
       if (going) ++sync.terminating;
       if (going && replaced_late && index >= 0) sync.taken.insert(index);
-      if (going && judged) continue;
-      bad.insert(uid);
-      if (!counted.contains(uid) && !(told && going)) count_failure(sync, *pod, index);
-      if (sync.by_index() && index >= 0) count_index_failure(sync, *pod, index);
+      const bool settled = sync.counted.contains(uid);
+      const bool excused = sync.forgiven.contains(uid) || (!settled && told && going);
+      if (going && judged && !settled) continue;
+      (excused ? good : bad).insert(uid);
+      if (excused) continue;
+      if (!settled) count_failure(sync, *pod, index);
+      if (sync.by_index() && index >= 0 && !sync.beyond(index)) count_index_failure(sync, *pod, index);
     } else {
       ++sync.active;
       sync.ready += is_ready(*pod);
@@ -119,19 +135,51 @@ void count(Sync& sync) {
   sync.status.as_object()["uncountedTerminatedPods"] = std::move(ledger);
 }
 
+/// Who goes first when there are too many: indexes that the Job lost, then who has no node, does not run, is not ready, and the
+/// newest of the rest.
+Objects by_least_loss(const Sync& sync) {
+  Objects active;
+  for (const auto* pod : sync.pods) {
+    if (is_active(*pod)) active.push_back(pod);
+  }
+  const auto loss = [&](const json::Value& pod) {
+    return std::tuple(!sync.beyond(index_of(pod)), !json::as_string(json::at(pod, "spec", "nodeName")).empty(), phase_of(pod) == "Running", is_ready(pod));
+  };
+  std::stable_sort(active.begin(), active.end(), [&](const json::Value* a, const json::Value* b) {
+    const auto left = loss(*a), right = loss(*b);
+    if (left != right) return left < right;
+    const auto older = time_at(json::at(*a, "metadata", "creationTimestamp")), other = time_at(json::at(*b, "metadata", "creationTimestamp"));
+    return older != other ? older > other : index_of(*a) > index_of(*b);
+  });
+  return active;
+}
+
 void delete_active(Sync& sync, std::int64_t most) {
-  for (auto it = sync.pods.rbegin(); it != sync.pods.rend() && most > 0; ++it) {
-    if (!is_active(**it)) continue;
-    auto action = remove(kinds::kPod, **it);
-    action.events.push_back({false, "SuccessfulDelete", "Deleted pod: " + name_of(**it)});
+  for (const auto* pod : by_least_loss(sync)) {
+    if (most-- <= 0) return;
+    auto action = remove(kinds::kPod, *pod);
+    action.events.push_back({false, "SuccessfulDelete", "Deleted pod: " + name_of(*pod)});
     sync.plan.actions.push_back(std::move(action));
-    --most;
   }
 }
 
-void end(Sync& sync, bool complete, const std::string& reason, const std::string& message) {
-  delete_active(sync, sync.active);
-  set_workload_condition(sync.status, complete ? "SuccessCriteriaMet" : "FailureTarget", true, reason, message, sync.now);
+/// The same of pods that have done nothing wrong: that they end is no failure, however they do it.
+void send_away(Sync& sync, std::int64_t most) {
+  if (most <= 0) return;
+  delete_active(sync, most);
+  auto& forgiven = array_of(json::make(sync.status, {"uncountedTerminatedPods"}), "succeeded");
+  for (const auto* pod : by_least_loss(sync)) {
+    if (most-- <= 0) return;
+    forgiven.push_back(json::Value(uid_of(*pod)));
+  }
+}
+
+/// What was decided is said for good when the last pod has ended, so that whoever waits for a finished Job finds its room free.
+void finish(Sync& sync) {
+  const bool complete = sync.has("SuccessCriteriaMet");
+  if (sync.active + sync.terminating > 0) return;
+  const auto& target = sync.condition(complete ? "SuccessCriteriaMet" : "FailureTarget");
+  const auto reason = json::text(json::at(target, "reason")), message = json::text(json::at(target, "message"));
   set_workload_condition(sync.status, complete ? "Complete" : "Failed", true, reason, message, sync.now);
   if (complete) {
     sync.status.as_object()["completionTime"] = time_value(sync.now);
@@ -139,8 +187,19 @@ void end(Sync& sync, bool complete, const std::string& reason, const std::string
   } else {
     sync.event(true, reason, message);
   }
-  sync.active = 0;
+}
+
+/// Pods that still work are told to end.
+void wind_up(Sync& sync) {
+  delete_active(sync, sync.active);
+  sync.terminating += std::exchange(sync.active, 0);
   sync.ready = 0;
+  finish(sync);
+}
+
+void end(Sync& sync, bool complete, const std::string& reason, const std::string& message) {
+  set_workload_condition(sync.status, complete ? "SuccessCriteriaMet" : "FailureTarget", true, reason, message, sync.now);
+  wind_up(sync);
 }
 
 /// Restarts of containers count against the limit when the pods themselves are never replaced.
@@ -250,7 +309,7 @@ void manage_pods(Sync& sync) {
   const auto left = sync.completions ? *sync.completions - sync.succeeded - static_cast<std::int64_t>(sync.given_up.size()) : 0;
   const auto remaining = sync.completions ? left : sync.succeeded > 0 ? sync.active : sync.parallelism;
   const auto wanted = std::max<std::int64_t>(0, std::min(sync.parallelism, remaining));
-  if (sync.active > wanted) return delete_active(sync, sync.active - wanted);
+  if (sync.active > wanted) return send_away(sync, sync.active - wanted);
   const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed" || sync.spec("podFailurePolicy").is_object();
   auto missing = wanted - sync.active - (wait_for_end ? sync.terminating : 0);
   if (missing <= 0 || (!sync.by_index() && backs_off(sync))) return;
@@ -296,7 +355,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   Plan plan;
   const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
   if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller")) return plan;
-  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}, {}};
+  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}, {}, {}, {}};
   sync.parallelism = json::as_int(sync.spec("parallelism"), 1);
   if (sync.spec("completions").is_number()) sync.completions = json::as_int(sync.spec("completions"));
   if (!sync.completions && !sync.spec("parallelism").is_number()) sync.completions = 1;
@@ -313,8 +372,12 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   if (over) {
     delete_active(sync, sync.active);
     apply_ttl(sync);
+  } else if (sync.has("SuccessCriteriaMet") || sync.has("FailureTarget")) {
+    force_delete_stuck(plan, sync.pods, settings, now);
+    wind_up(sync);
+    if (sync.has("Complete") || sync.has("Failed")) apply_ttl(sync);
   } else if (json::as_bool(sync.spec("suspend"))) {
-    delete_active(sync, sync.active);
+    send_away(sync, sync.active);
     if (!sync.has("Suspended")) {
       set_workload_condition(sync.status, "Suspended", true, "JobSuspended", "Job suspended", now);
       sync.event(false, "Suspended", "Job suspended");

@@ -18,6 +18,14 @@ TestWorld make(std::string_view spec) {
   return world;
 }
 
+std::string pod_of(const TestWorld& world, std::string_view index, bool at_work = true) {
+  for (const auto* pod : world.all("Pod")) {
+    const bool ended = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
+    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") == index && ended != at_work) return name_of(*pod);
+  }
+  return "(none)";
+}
+
 int pods(const TestWorld& world) { return static_cast<int>(world.all("Pod").size()); }
 
 // conforms: Job | spec.completions, spec.parallelism | Complete when so many pods have succeeded | same
@@ -158,6 +166,60 @@ TEST(BatchJob, AnOwnedJobUsesItsParentsTemplate) {
   EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), name_of(group));
 }
 
+// conforms: Job | spec.parallelism lowered | the pods too many go, those that run least first, and are no failures | same
+TEST(BatchJob, FewerAtATimeIsNoFailure) {
+  auto world = make("{completions: 3, parallelism: 3, backoffLimit: 0, podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: NotIn, values: [0]}}]}}");
+  world.settle(plan);
+  world.all_run();
+  for (const auto* pod : world.all("Pod")) json::make(world.objects["Pod"].at(name_of(*pod)), {"spec", "nodeName"}) = "n";
+  const auto least = name_of(*world.all("Pod")[1]);
+  json::make(world.objects["Pod"].at(least), {"spec", "nodeName"}) = "";
+  json::make(world.job, {"spec", "parallelism"}) = 2;
+  world.settle(plan);
+  ASSERT_TRUE(is_terminating(world.pod(least)));
+  world.phase(least, "Failed");
+  world.settle(plan);
+  world.vanish_terminating();
+  world.settle(plan);
+  EXPECT_EQ(pods(world), 2);
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0);
+  EXPECT_EQ(world.conditions(), "");
+}
+
+// conforms: Job | completions and parallelism of an Indexed Job lowered together | the highest indexes go | same
+TEST(BatchJob, AnElasticJobLosesItsHighestIndexes) {
+  auto world = make("{completionMode: Indexed, completions: 11, parallelism: 11, backoffLimitPerIndex: 0, backoffLimit: 1000}");
+  world.settle(plan);
+  world.all_run();
+  world.settle(plan);
+  json::make(world.job, {"spec", "parallelism"}) = 9;
+  json::make(world.job, {"spec", "completions"}) = 9;
+  world.settle(plan);
+  EXPECT_TRUE(is_terminating(world.pod(pod_of(world, "10"))));
+  EXPECT_TRUE(is_terminating(world.pod(pod_of(world, "9"))));
+  world.vanish_terminating();
+  for (const auto* pod : world.all("Pod")) world.phase(name_of(*pod), "Succeeded");
+  world.settle(plan);
+  EXPECT_EQ(json::as_string(json::at(world.job, "status", "completedIndexes")), "0-8");
+  EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
+}
+
+// conforms: Job | Failed, Complete | said when the last pod has ended; what was decided stands in FailureTarget, SuccessCriteriaMet | same
+TEST(BatchJob, AJobIsOverWhenItsLastPodHasEnded) {
+  auto world = make("{completions: 2, parallelism: 2, backoffLimit: 0}");
+  world.settle(plan);
+  world.all_run();
+  world.phase(name_of(*world.all("Pod")[0]), "Failed");
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "FailureTarget=True");
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "terminating")), 1);
+  world.vanish_terminating();
+  world.settle(plan);
+  EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 2);
+  EXPECT_TRUE(world.recorded("BackoffLimitExceeded"));
+}
+
 // conforms: Job | spec.activeDeadlineSeconds, spec.ttlSecondsAfterFinished | DeadlineExceeded; deleted after the TTL | same
 TEST(BatchJob, DeadlineAndTtl) {
   auto world = make("{completions: 1, parallelism: 1, activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 5}");
@@ -168,14 +230,6 @@ TEST(BatchJob, DeadlineAndTtl) {
   world.now = world.now + std::chrono::seconds(5);
   world.pass(plan);
   EXPECT_TRUE(world.last.delete_job);
-}
-
-std::string pod_of(const TestWorld& world, std::string_view index, bool at_work = true) {
-  for (const auto* pod : world.all("Pod")) {
-    const bool ended = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
-    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") == index && ended != at_work) return name_of(*pod);
-  }
-  return "(none)";
 }
 
 void fail_with(TestWorld& world, const std::string& pod, int code) {

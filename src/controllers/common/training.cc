@@ -9,6 +9,7 @@
 namespace muster::controllers {
 namespace {
 
+constexpr auto kBetweenStarts = std::chrono::seconds(10);  // of the pods of one replica that keep failing
 constexpr int kMissingExitCode = 0xbeef;  // counts as retryable, as upstream has it
 constexpr std::size_t kAbnormalPodsPerPass = 10;
 
@@ -73,6 +74,18 @@ int exit_code(const Pass& pass, const json::Value& pod, std::vector<Event>* exit
     }
   }
   return code;
+}
+
+/// When a failed pod may be replaced. One that ended as soon as it had begun would otherwise be made again many times a second, for
+/// ever: a node starts it at once here. Nothing is waited for a pod that was taken away, which says no such times.
+Time replaceable_at(const Pass& pass, const json::Value& pod) {
+  Time due;
+  for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
+    const auto& terminated = json::at(container, "state", "terminated");
+    if (json::as_string(json::at(container, "name")) != pass.traits.container || !time_at(json::at(terminated, "finishedAt"))) continue;
+    due = std::max(time_at(json::at(terminated, "startedAt")), time_at(json::at(pod, "status", "startTime"))) + kBetweenStarts;
+  }
+  return due;
 }
 
 void count(Counts& counts, const json::Value& pod) {
@@ -591,7 +604,8 @@ void TrainingKind::one_pod(Pass& pass, const ReplicaSpec& replica, int index, co
   if (phase == "Failed") {
     const bool by_code = replica.restart_policy == "ExitCode";
     if (replica.restart_policy == "OnFailure" || replica.restart_policy == "Always" || (by_code && code >= 128)) {
-      delete_pod(pass.plan, pod);
+      const auto due = replaceable_at(pass, pod);
+      pass.now < due ? wake_after(pass.plan, due - pass.now) : delete_pod(pass.plan, pod);
       pass.restart(fmt::format("job {} is restarting because {} replica(s) failed.", pass.name(), replica.type));
     } else if (by_code) {
       const auto message = fmt::format("job \"{}\" is failing because \"{}\" replica(s) failed.", pass.name(), replica.type);

@@ -98,6 +98,26 @@ TEST(PyTorchJob, APermanentExitCodeEndsTheJobWithATimeSoThatItsTtlWorks) {
   EXPECT_TRUE(world.last.delete_job);
 }
 
+TEST(PyTorchJob, AReplicaThatFailsAtOnceIsNotMadeAgainManyTimesASecond) {
+  TestWorld world(kJob);
+  json::remove(world.job, {"metadata", "annotations"});
+  json::make(world.job, {"spec", "pytorchReplicaSpecs", "Worker", "restartPolicy"}) = "ExitCode";
+  world.settle(plan);
+  world.all_run();
+  world.phase("j-worker-0", "Failed");
+  const auto now = format_time(world.now);
+  json::make_object(world.objects["Pod"]["j-worker-0"], {"status"})["containerStatuses"] =
+      json::Array{json::Object{{"name", "pytorch"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 137}, {"startedAt", now}, {"finishedAt", now}}}}}}};
+  world.settle(plan);
+  EXPECT_EQ(phase_of(world.pod("j-worker-0")), "Failed");
+  EXPECT_TRUE(world.recorded("PyTorchJobRestarting"));
+  ASSERT_TRUE(world.last.requeue_after);
+  EXPECT_EQ(*world.last.requeue_after, std::chrono::seconds(10));
+  world.now = world.now + *world.last.requeue_after;
+  world.settle(plan);
+  EXPECT_EQ(phase_of(world.pod("j-worker-0")), "Pending") << "made anew";
+}
+
 TEST(PyTorchJob, ElasticEnvironment) {
   TestWorld world(R"(
 apiVersion: kubeflow.org/v1
