@@ -283,6 +283,17 @@ bool has_group(const Job& job, const json::Value& group) {
   return name == job.name || name == job.trainer->type + "-" + job.name || kube::controller_of(group).uid == job.uid;
 }
 
+/// What the pods of a job are called between its name and their number: "master", "ps", the name of a Volcano task.
+std::vector<std::string> roles_of(const json::Value& job) {
+  std::vector<std::string> roles{"launcher", "worker"};
+  for (const auto& [field, value] : json::as_object(at(job, "spec"))) {
+    if (!field.ends_with("ReplicaSpecs")) continue;
+    for (const auto& [role, spec] : json::as_object(value)) roles.push_back(to_lower(role));
+  }
+  for (const json::Value& task : json::as_array(at(job, "spec", "tasks"))) roles.emplace_back(json::as_string(at(task, "name")));
+  return roles;
+}
+
 }  // namespace
 
 std::string explain_text(const ExplainSources& sources, Time now) {
@@ -337,6 +348,7 @@ Task<int> run_explain(Invocation& call) {
   if (queue) sources.queue = &*queue;
   for (const Instance& instance : job.instances) uids.emplace_back(kube::uid_of(*instance.pod));
   // Pods that are gone left events too; they are known by their names.
+  const std::vector<std::string> roles = roles_of(*job.object);
   auto listed = co_await session.cluster().list(client::resources::kEvents, here);
   std::vector<json::Value> events;
   if (listed) {
@@ -344,8 +356,8 @@ Task<int> run_explain(Invocation& call) {
       const std::string_view kind = json::as_string(at(event, "involvedObject", "kind"));
       const std::string_view name = json::as_string(at(event, "involvedObject", "name"));
       const bool of_job = std::find(uids.begin(), uids.end(), json::text(at(event, "involvedObject", "uid"))) != uids.end();
-      const bool of_gone_pod = kind == "Pod" && (name.starts_with(job.name + "-worker-") || name.starts_with(job.name + "-master-") || name.starts_with(job.name + "-launcher")) &&
-                               event_time(event) >= job.created;
+      const bool of_gone_pod = kind == "Pod" && event_time(event) >= job.created &&
+                               std::any_of(roles.begin(), roles.end(), [&](const std::string& role) { return name.starts_with(fmt::format("{}-{}-", job.name, role)); });
       if (of_job || of_gone_pod) events.push_back(std::move(event));
     }
   }

@@ -41,11 +41,14 @@ std::string job_text(Session& session, const Values& values, const Job& job, con
   return session.console.paint_table(text);
 }
 
+/// The job itself and what belongs to it; a snapshot holds every pod of the namespace.
 std::vector<std::string> uids_of(const Snapshot& snapshot) {
-  std::vector<std::string> uids;
-  for (const Snapshot::Found& found : snapshot.objects) uids.emplace_back(kube::uid_of(found.object));
-  for (const json::Value& pod : snapshot.pods) uids.emplace_back(kube::uid_of(pod));
-  for (const json::Value& job : snapshot.launcher_jobs) uids.emplace_back(kube::uid_of(job));
+  const Job& job = snapshot.jobs[0];
+  std::vector<std::string> uids{job.uid};
+  for (const Instance& instance : job.instances) uids.emplace_back(kube::uid_of(*instance.pod));
+  for (const json::Value& launcher : snapshot.launcher_jobs) {
+    if (kube::controller_of(launcher).uid == job.uid) uids.emplace_back(kube::uid_of(launcher));
+  }
   return uids;
 }
 

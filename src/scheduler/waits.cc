@@ -1,6 +1,7 @@
 #include "scheduler/waits.h"
 
 #include <utility>
+#include <vector>
 
 #include "kube/meta.h"
 #include "kube/pod.h"
@@ -49,6 +50,10 @@ void Waits::report() {
       if (!told_otherwise_.contains(wait.pod)) tell(wait.pod, wait.refusal, wait_message(wait.refusal, false));
       continue;
     }
+    std::vector<std::string> waiting = groups_.unbound_members(wait.group);
+    std::erase_if(waiting, [this](const std::string& pod) { return hands_.binds(pod); });
+    // Everyone was placed since: the wait is not told any more, or the group would seem to wait for ever.
+    if (waiting.empty() && groups_.member_count(wait.group) > 0) continue;
     std::string message = groups_.disagreement(wait.group);
     if (message.empty()) {
       message = groups_.story(wait.group, wait.refusal, wait_message(wait.refusal, true));
@@ -56,8 +61,8 @@ void Waits::report() {
       wait.refusal.reason = engine::Reason::kInvalidGroup;
     }
     groups_.waits(wait.group, wait.refusal, message);
-    for (const std::string& pod : groups_.unbound_members(wait.group)) {
-      if (!hands_.binds(pod) && !told_otherwise_.contains(pod)) tell(pod, wait.refusal, message);
+    for (const std::string& pod : waiting) {
+      if (!told_otherwise_.contains(pod)) tell(pod, wait.refusal, message);
     }
   }
 }
