@@ -164,6 +164,16 @@ void State::on(const NamespaceRemove& e) { namespaces_.erase(e.name); }
 void State::on(const ConfigChange& e) {
   // The device resource is part of every stored vector; it can only be chosen at the start.
   const std::string device = config_.device_resource;
+  // Indexes keep nodes in the order of the placement rule; they learn of a new one as of any other change of a node.
+  if (e.config.placement != config_.placement) {
+    for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
+      if (nodes_[n].live) touch(NodeId(n));
+    }
+  }
+  // Whether and where a gang stands in its queue may follow from what has changed.
+  for (std::uint32_t g = 0; g < gangs_.size(); ++g) {
+    if (gangs_[g].live && gangs_[g].pending > 0) mark(GangId(g));
+  }
   config_ = e.config;
   config_.device_resource = device;
   config_changed_ = true;

@@ -29,7 +29,7 @@ struct ComponentContext {
   std::uint16_t api_port = 0;
   std::string ca_pem;
   bool hollow = false;                       // pods are only said to run
-  std::string scheduler_config;              // file with Volcano's scheduler configuration; empty: our own policy
+  std::string scheduler_config;              // file with Volcano's configuration or a policy of Muster's own; empty: its defaults
   std::string hived_config;                  // file with HiveD's cells; empty: none
   std::string images;                        // file that maps image names to roots; empty: none
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent

@@ -6,8 +6,8 @@
 #include "hived/config.h"
 #include "main/hived_live.h"
 #include "main/identity.h"
+#include "main/scheduler_config.h"
 #include "main/scheduler_config_live.h"
-#include "scheduler/config.h"
 
 namespace muster {
 namespace {
@@ -75,13 +75,13 @@ Result<void> read_scheduler_files(const SchedulerFiles& files, scheduler::Option
   if (!files.scheduler_config.empty()) {
     const auto text = read_file(files.scheduler_config);
     if (!text) return fail(text.error());
-    auto config = scheduler::parse_volcano_config(*text);
+    auto config = parse_scheduler_config(*text);
     if (!config) return in_file(files.scheduler_config, config.error());
-    for (const std::string& idle : scheduler::without_effect(*config)) {
+    for (const std::string& idle : config->without_effect) {
       log::warn("scheduler", "{}: {} is accepted and has no effect", files.scheduler_config, idle);
     }
-    options.engine.policy = engine::Policy::kVolcano;
-    options.engine.volcano = std::move(*config);
+    options.engine = std::move(config->engine);
+    options.backfill = config->backfill;
   }
   if (!files.hived_config.empty()) {
     const auto text = read_file(files.hived_config);

@@ -11,7 +11,7 @@ namespace muster {
 
 /// Files named by flags; empty: not given.
 struct SchedulerFiles {
-  std::string scheduler_config;  // Volcano's configuration
+  std::string scheduler_config;  // Volcano's configuration, or a policy of Muster's own
   std::string hived_config;      // HiveD's configuration
 };
 /// Adds what the files say. Errors name the file and the line.

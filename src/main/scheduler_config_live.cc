@@ -4,25 +4,24 @@
 
 #include "base/log.h"
 #include "main/identity.h"
-#include "scheduler/config.h"
 
 namespace muster {
 
-std::optional<Result<engine::VolcanoConfig>> SchedulerConfigFile::look() {
+std::optional<Result<SchedulerConfig>> SchedulerConfigFile::look() {
   auto text = read_file(path_);
   if (seen_) {
     const bool same = text && *seen_ ? *text == **seen_ : !text && !*seen_;
     if (same) return std::nullopt;
   }
   seen_ = text;
-  if (!text) return Result<engine::VolcanoConfig>(fail(text.error()));
-  return scheduler::parse_volcano_config(*text);
+  if (!text) return Result<SchedulerConfig>(fail(text.error()));
+  return parse_scheduler_config(*text);
 }
 
 void SchedulerConfigLive::start() {
   // The scheduler was made a moment ago; whatever was written since counts.
   const auto first = file_.look();
-  if (first && *first) scheduler_.reconfigure(**first);
+  if (first && *first) (void)scheduler_.reconfigure((*first)->engine, (*first)->backfill);
   wait();
 }
 
@@ -40,8 +39,16 @@ void SchedulerConfigLive::look() {
     log::warn("scheduler", "{}: {}; the configuration stays as it was", file_.path(), found->error().message);
     return;
   }
-  for (const std::string& idle : scheduler::without_effect(**found)) log::warn("scheduler", "{}: {} is accepted and has no effect", file_.path(), idle);
-  scheduler_.reconfigure(**found);
+  take(**found);
+}
+
+void SchedulerConfigLive::take(const SchedulerConfig& config) {
+  const auto taken = scheduler_.reconfigure(config.engine, config.backfill);
+  if (!taken) {
+    log::warn("scheduler", "{}: {}", file_.path(), taken.error().message);
+    return;
+  }
+  for (const std::string& idle : config.without_effect) log::warn("scheduler", "{}: {} is accepted and has no effect", file_.path(), idle);
   log::info("scheduler", "{}: the new configuration is in force", file_.path());
 }
 

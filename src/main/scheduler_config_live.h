@@ -8,7 +8,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
-#include "engine/config.h"
+#include "main/scheduler_config.h"
 #include "scheduler/scheduler.h"
 
 namespace muster {
@@ -17,7 +17,7 @@ class SchedulerConfigFile {
  public:
   explicit SchedulerConfigFile(std::string path) : path_(std::move(path)) {}
   /// What the file says or what is wrong with it; nothing when that is what it was at the last look.
-  std::optional<Result<engine::VolcanoConfig>> look();
+  std::optional<Result<SchedulerConfig>> look();
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -36,6 +36,7 @@ class SchedulerConfigLive {
  private:
   void wait();
   void look();
+  void take(const SchedulerConfig& config);
 
   Env& env_;
   SchedulerConfigFile file_;

@@ -39,13 +39,13 @@ TEST(SchedulerConfigFile, SaysWhatIsNewAndNothingTwice) {
   SchedulerConfigFile file(on_disk.path());
   const auto first = file.look();
   ASSERT_TRUE(first && *first);
-  EXPECT_EQ((*first)->actions, (std::vector<std::string>{"enqueue", "allocate"}));
+  EXPECT_EQ((*first)->engine.volcano.actions, (std::vector<std::string>{"enqueue", "allocate"}));
   EXPECT_FALSE(file.look());
 
   on_disk.write("actions: \"enqueue, allocate, backfill\"\n" + kTiers);
   const auto second = file.look();
   ASSERT_TRUE(second && *second);
-  EXPECT_EQ((*second)->actions.size(), 3U);
+  EXPECT_EQ((*second)->engine.volcano.actions.size(), 3U);
   EXPECT_FALSE(file.look());
 }
 
@@ -73,6 +73,38 @@ TEST(SchedulerConfigFile, SaysOnceWhatIsWrongAndThenTakesTheNextGoodOne) {
   const auto again = file.look();
   ASSERT_TRUE(again);
   EXPECT_TRUE(*again);
+}
+
+TEST(SchedulerConfig, IsVolcanosOrAPolicyOfOurOwn) {
+  const auto volcano = parse_scheduler_config("actions: allocate\n" + kTiers);
+  ASSERT_TRUE(volcano) << volcano.error().message;
+  EXPECT_EQ(volcano->engine.policy, engine::Policy::kVolcano);
+  const auto own = parse_scheduler_config("placement: spread\nbackfill: fifo\nreservations: 3\npatience: 1m\ndrf: true\npreemptAcrossQueues: false\n");
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->engine.policy, engine::Policy::kMuster);
+  EXPECT_EQ(own->engine.placement, engine::PlacementRule::kSpread);
+  EXPECT_EQ(own->backfill, engine::BackfillMode::kFifo);
+  EXPECT_EQ(own->engine.reservations, 3);
+  EXPECT_EQ(own->engine.patience, std::chrono::minutes(1));
+  EXPECT_TRUE(own->engine.drf);
+  EXPECT_FALSE(own->engine.preempt_across_queues);
+  const auto one_of_a_list = parse_scheduler_config("policies:\n- name: spread-out\n  placement: spread\n");
+  ASSERT_TRUE(one_of_a_list) << one_of_a_list.error().message;
+  EXPECT_EQ(one_of_a_list->engine.placement, engine::PlacementRule::kSpread);
+}
+
+TEST(SchedulerConfig, SaysWhatACallerCanDoAboutIt) {
+  const auto message = [](const std::string& text) {
+    const auto parsed = parse_scheduler_config(text);
+    return parsed ? "" : parsed.error().message;
+  };
+  EXPECT_EQ(message("plcement: spread\n"), "policy: unknown key \"plcement\" (did you mean \"placement\"?)");
+  EXPECT_EQ(message("placement: random\n"), "policy.placement: want one of pack, spread, fragmentation, found \"random\"");
+  EXPECT_EQ(message("placement: pack\nresume: true\n"), "policy.resume: means something to `muster sim` alone; remove it");
+  EXPECT_EQ(message("queues: [{name: a}]\n"), "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
+  EXPECT_EQ(message("policies: [{name: a}, {name: b}]\n"), "policies: a cluster has one policy, found 2; keep the one to run");
+  EXPECT_EQ(message("just words\n"), "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+  EXPECT_EQ(message(""), "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
 }
 
 }  // namespace

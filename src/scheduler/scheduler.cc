@@ -60,6 +60,7 @@ class SchedulerImpl final : public Scheduler {
     events_->hold_while([this] { return !quick_.idle(); });
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
+    translate_.backfill = options_.backfill;
     translate_.topology_of = [this](const json::Value& wanted) { return hypernodes_.levels(wanted); };
     translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
   }
@@ -117,7 +118,7 @@ class SchedulerImpl final : public Scheduler {
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
     std::set<std::string> names{options_.engine.default_queue};
     for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) names.insert(name);
-    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) names.insert(translate_t9k_queue(*queue).name);
+    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) names.insert(translate_t9k_queue(*queue, translate_).name);
     std::vector<engine::QueueView> all;
     for (const std::string& name : names) {
       if (auto view = engine_.queue(name)) all.push_back(std::move(*view));
@@ -133,8 +134,8 @@ class SchedulerImpl final : public Scheduler {
         const engine::Node translated = translate_node(*node, translate_);
         cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
       }
-      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) cells_->queue_seen(translate_queue(*queue));
-      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects()) cells_->queue_seen(translate_t9k_queue(*queue));
+      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) cells_->queue_seen(translate_queue(*queue, translate_));
+      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects()) cells_->queue_seen(translate_t9k_queue(*queue, translate_));
       for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
     } else {
       auto changed = cells_->reconfigure(config, env_.now());
@@ -144,11 +145,22 @@ class SchedulerImpl final : public Scheduler {
     wake();
     return {};
   }
-  void reconfigure(const engine::VolcanoConfig& config) override {
-    options_.engine.policy = engine::Policy::kVolcano;
-    options_.engine.volcano = config;
+  Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) override {
+    if (policy.policy != options_.engine.policy) {
+      return fail(Code::kInvalid, "a change between Volcano's actions and plugins and Muster's own policy takes effect at the next start");
+    }
+    engine::Config next = policy;
+    next.scheduler_name = options_.engine.scheduler_name;
+    next.default_queue = options_.engine.default_queue;
+    next.device_resource = options_.engine.device_resource;
+    options_.engine = std::move(next);
     engine_.apply(engine::ConfigChange{options_.engine});
+    if (translate_.backfill != backfill) {
+      translate_.backfill = backfill;
+      apply_queues();
+    }
     wake();
+    return {};
   }
   [[nodiscard]] bool idle() const override {
     return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.idle() && groups_.idle();
@@ -204,21 +216,16 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void watch_queues() {
-    // The default queue is always there, whether or not the cluster knows the kind.
-    engine::Queue fallback;
-    fallback.name = options_.engine.default_queue;
-    engine_.apply(engine::QueueUpsert{fallback});
+    engine_.apply(engine::QueueUpsert{fallback_queue()});
     client::Informer& queues = informers_.get(resources::kQueues);
     track(queues);
-    queues.add_handlers({[this, fallback](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                           // Muster's own rules need no root; Volcano's tree hangs from it.
-                           const bool volcano = options_.engine.policy == engine::Policy::kVolcano;
-                           if (new_object && kube::name_of(*new_object) == "root" && !volcano) return;
+    queues.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+                           if (new_object && is_idle_root(*new_object)) return;
                            if (new_object) {
-                             apply_queue(translate_queue(*new_object));
+                             apply_queue(translate_queue(*new_object, translate_));
                              groups_.queue_changed(std::string(kube::name_of(*new_object)));
-                           } else if (kube::name_of(*old_object) == fallback.name) {
-                             apply(engine::QueueUpsert{fallback});
+                           } else if (kube::name_of(*old_object) == options_.engine.default_queue) {
+                             apply(engine::QueueUpsert{fallback_queue()});
                            } else {
                              remove_queue(std::string(kube::name_of(*old_object)));
                            }
@@ -227,10 +234,31 @@ class SchedulerImpl final : public Scheduler {
     client::Informer& t9k = informers_.get(kT9kQueues);
     track(t9k);
     t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                        if (new_object) apply_queue(translate_t9k_queue(*new_object));
-                        else remove_queue(translate_t9k_queue(*old_object).name);
+                        if (new_object) apply_queue(translate_t9k_queue(*new_object, translate_));
+                        else remove_queue(translate_t9k_queue(*old_object, translate_).name);
                       },
                       [this] { wake(); }});
+  }
+
+  /// The default queue is always there, whether or not the cluster knows the kind.
+  [[nodiscard]] engine::Queue fallback_queue() const {
+    engine::Queue queue;
+    queue.name = options_.engine.default_queue;
+    queue.backfill = translate_.backfill;
+    return queue;
+  }
+
+  /// Muster's own rules need no root; Volcano's tree hangs from it.
+  [[nodiscard]] bool is_idle_root(const json::Value& queue) const {
+    return kube::name_of(queue) == "root" && options_.engine.policy != engine::Policy::kVolcano;
+  }
+
+  void apply_queues() {
+    apply(engine::QueueUpsert{fallback_queue()});
+    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) {
+      if (!is_idle_root(*queue)) apply_queue(translate_queue(*queue, translate_));
+    }
+    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) apply_queue(translate_t9k_queue(*queue, translate_));
   }
 
   void apply_queue(const engine::Queue& queue) {

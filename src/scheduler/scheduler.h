@@ -23,6 +23,8 @@ namespace muster::scheduler {
 
 struct Options {
   engine::Config engine;
+  /// Of queues that do not say it themselves.
+  engine::BackfillMode backfill = engine::BackfillMode::kReservation;
   /// Pods with these schedulerNames are ours. Empty: every pod (the embedded cluster).
   std::set<std::string, std::less<>> scheduler_names;
   /// What events and conditions name as their source.
@@ -50,8 +52,9 @@ class Scheduler {
   [[nodiscard]] virtual bool ready() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
-  /// Decides as Volcano does with this configuration from now on.
-  virtual void reconfigure(const engine::VolcanoConfig& config) = 0;
+  /// Decides by this policy from now on; `backfill` is for queues that do not say it themselves. Names and the device resource stay.
+  /// Fails when it is of the other kind: Volcano's instead of Muster's own, or the other way round.
+  virtual Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) = 0;
   /// Nothing to decide, bind, evict or report.
   [[nodiscard]] virtual bool idle() const = 0;
 };

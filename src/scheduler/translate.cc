@@ -370,8 +370,9 @@ engine::Group translate_group(GroupKind kind, const json::Value& group, const Tr
   return out;
 }
 
-engine::Queue translate_queue(const json::Value& queue) {
+engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& options) {
   engine::Queue out;
+  out.backfill = options.backfill;
   const json::Value& spec = at(queue, "spec");
   out.name = std::string(kube::name_of(queue));
   out.parent = text(at(spec, "parent"));
@@ -388,14 +389,16 @@ engine::Queue translate_queue(const json::Value& queue) {
   out.hierarchy_weights = std::string(kube::annotation(queue, "volcano.sh/hierarchy-weights"));
   // Volcano names a strategy that its scheduler never honoured; here fifo means it. muster.dev/backfill asks for the rest.
   const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
+  if (mode == "reservation") out.backfill = engine::BackfillMode::kReservation;
   if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;
   if (mode == "fifo" || as_string(at(spec, "dequeueStrategy")) == "fifo") out.backfill = engine::BackfillMode::kFifo;
   out.virtual_cluster = std::string(kube::annotation(queue, "muster.dev/virtual-cluster"));
   return out;
 }
 
-engine::Queue translate_t9k_queue(const json::Value& queue) {
+engine::Queue translate_t9k_queue(const json::Value& queue, const TranslateOptions& options) {
   engine::Queue out;
+  out.backfill = options.backfill;
   const json::Value& spec = at(queue, "spec");
   out.name = t9k_queue(kube::name_of(queue));
   out.t9k = true;

@@ -28,6 +28,8 @@ struct TranslateOptions {
   std::function<std::pair<std::int32_t, bool>(std::string_view)> priority_of;
   /// spec.networkTopology of a Volcano group as levels; absent: the cluster has no HyperNodes.
   std::function<std::vector<engine::TopologyLevel>(const json::Value&)> topology_of;
+  /// Of queues that do not say it themselves.
+  engine::BackfillMode backfill = engine::BackfillMode::kReservation;
 };
 
 /// Keys of gangs tell the kinds of group apart: a Volcano and a native PodGroup may share a name.
@@ -40,8 +42,8 @@ bool is_ours(const json::Value& pod, const TranslateOptions& options);
 engine::Node translate_node(const json::Value& node, const TranslateOptions& options);
 engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& options);
 engine::Group translate_group(GroupKind kind, const json::Value& group, const TranslateOptions& options);
-engine::Queue translate_queue(const json::Value& queue);
-engine::Queue translate_t9k_queue(const json::Value& queue);
+engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& options);
+engine::Queue translate_t9k_queue(const json::Value& queue, const TranslateOptions& options);
 engine::DisruptionBudget translate_budget(const json::Value& budget);
 engine::Namespace translate_namespace(const json::Value& ns);
 /// nodeSelectorTerms, as pods and volumes carry them: any one of them must hold. Empty: any node.

@@ -146,9 +146,20 @@ TEST(VolcanoConfig, SaysWhatIsUnknown) {
 TEST(Queues, CarryTheirPlaceInTheHierarchy) {
   const engine::Queue queue = translate_queue(yaml(R"(
 metadata: {name: dev, annotations: {volcano.sh/hierarchy: root/eng/dev, volcano.sh/hierarchy-weights: 1/4/2}}
-)"));
+)"), {});
   EXPECT_EQ(queue.hierarchy, "root/eng/dev");
   EXPECT_EQ(queue.hierarchy_weights, "1/4/2");
+}
+
+TEST(Translate, AQueueMayChooseItsBackfillAndOtherwiseHasThePolicys) {
+  TranslateOptions options;
+  options.backfill = engine::BackfillMode::kFifo;
+  EXPECT_EQ(translate_queue(yaml("metadata: {name: q}"), options).backfill, engine::BackfillMode::kFifo);
+  EXPECT_EQ(translate_t9k_queue(yaml("metadata: {name: q}"), options).backfill, engine::BackfillMode::kFifo);
+  const auto asking = [&](const std::string& mode) { return translate_queue(yaml("metadata: {name: q, annotations: {muster.dev/backfill: " + mode + "}}"), options).backfill; };
+  EXPECT_EQ(asking("skip"), engine::BackfillMode::kSkip);
+  EXPECT_EQ(asking("reservation"), engine::BackfillMode::kReservation);
+  EXPECT_EQ(asking("anything"), engine::BackfillMode::kFifo);
 }
 
 /// Eight nodes, four leaves of two, two above, as in Volcano's own e2e cases.

@@ -140,6 +140,8 @@ Result<Policy> parse_policy(const json::Value& value, const std::string& where) 
   keys.flag("preempt", policy.engine.preempt);
   keys.flag("reclaim", policy.engine.reclaim);
   keys.flag("drf", policy.engine.drf);
+  keys.flag("admission", policy.engine.admission);
+  keys.flag("preemptAcrossQueues", policy.engine.preempt_across_queues);
   keys.flag("resume", policy.resume);
   keys.flag("tenants", policy.tenants);
   const json::Value& queues = keys.get("queues");
@@ -194,6 +196,27 @@ Result<std::vector<Policy>> parse_policies(std::string_view yaml) {
     policies.push_back(std::move(*policy));
   }
   return policies;
+}
+
+Result<Policy> parse_cluster_policy(std::string_view yaml) {
+  auto parsed = json::parse_yaml_one(yaml);
+  if (!parsed) return fail(parsed.error());
+  if (!parsed->is_object()) return fail(Code::kInvalid, "want keys and values such as placement: spread");
+  const json::Value& list = json::at(*parsed, "policies");
+  if (list.is_array() && list.as_array().size() != 1) {
+    return fail(Code::kInvalid, fmt::format("policies: a cluster has one policy, found {}; keep the one to run", list.as_array().size()));
+  }
+  json::Value only = list.is_array() ? list.as_array()[0] : *parsed;
+  for (const std::string_view key : {"durations", "resume", "tenants", "quota"}) {
+    if (json::as_object(only).contains(key)) {
+      return fail(Code::kInvalid, fmt::format("policy.{}: means something to `muster sim` alone; remove it", key));
+    }
+  }
+  if (json::as_object(only).contains("queues")) {
+    return fail(Code::kInvalid, "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
+  }
+  if (only.is_object() && !only.as_object().contains("name")) only.as_object()["name"] = "cluster";
+  return parse_policy(only, "policy");
 }
 
 }  // namespace muster::sim

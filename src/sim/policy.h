@@ -38,4 +38,7 @@ std::vector<std::string> policy_names();
 /// The policies of a file: `policies:` with a list, or one policy's keys at the top. Errors name the policy and the key.
 Result<std::vector<Policy>> parse_policies(std::string_view yaml);
 
+/// The same for a cluster that runs: one policy, without what only a simulation can be told. Its name may be left out.
+Result<Policy> parse_cluster_policy(std::string_view yaml);
+
 }  // namespace muster::sim

@@ -49,6 +49,8 @@ std::string text_of(const Event& event) {
           return "node gone " + e.name;
         } else if constexpr (std::is_same_v<T, QueueUpsert>) {
           return fmt::format("queue {} capability {}", e.queue.name, e.queue.capability.empty() ? -1 : e.queue.capability[0].value);
+        } else if constexpr (std::is_same_v<T, ConfigChange>) {
+          return fmt::format("policy placement {}", static_cast<int>(e.config.placement));
         } else if constexpr (std::is_same_v<T, BindResult>) {
           return "bind failed " + e.pod;
         } else {
@@ -162,6 +164,7 @@ void World::act(Random& r) {
   if (what < 86 && model_.nodes.size() < kNodesMost) return add_node(r);
   if (what < 90) return resize_queue(r);
   if (what < 94) return toggle_gate(r);
+  if (what < 95) return change_policy(r);
   // The rest: only time passes, and those told to go leave.
   leavers_go();
 }
@@ -219,6 +222,14 @@ void World::toggle_gate(Random& r) {
   p->spec.gated = !p->spec.gated;
   disturb(model_.root_of(p->spec));
   send(PodUpsert{p->spec});
+}
+
+/// Where pods go is nothing that an invariant may depend on.
+void World::change_policy(Random& r) {
+  Config config = config_of(run_.seed);
+  config.placement = std::array{PlacementRule::kPack, PlacementRule::kSpread, PlacementRule::kFragmentation}[r.below(3)];
+  disturb_all();
+  send(ConfigChange{config});
 }
 
 Pod World::make_pod(Random& r, const std::string& key) {

@@ -60,6 +60,7 @@ class World {
   void lose_node(Random& r);
   void resize_queue(Random& r);
   void toggle_gate(Random& r);
+  void change_policy(Random& r);
 
   engine::Pod make_pod(Random& r, const std::string& key);
   SimPod* random_pod(Random& r, Life life);
