@@ -54,7 +54,7 @@ demo: build ## A first minute: two jobs, one GPU, what happened and why
 	@tools/demo.sh
 
 bench: ## List the benchmarks
-	@for dir in bench/*/; do [ -f $$dir/run ] && echo "  $$dir""run"; done; true
+	@for run in bench/*/run; do printf '  %-22s %s\n' $$run "$$(sed -n '2{s/^# //;s/^"""//;p;q}' $$run)"; done
 
 format: ## Format the sources
 	@git ls-files '*.h' '*.cc' '*.cpp' | xargs clang-format-19 -i
