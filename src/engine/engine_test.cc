@@ -121,6 +121,21 @@ TEST(Engine, FailedBindGivesTheRoomBack) {
   EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
 }
 
+TEST(Engine, FailedBindGivesTheRoomBackAlsoWhenThePodChangedMeanwhile) {
+  Engine e({});
+  e.apply(NodeUpsert{node("a", 1)});
+  Pod x = pod("d/x", 1);
+  e.apply(PodUpsert{x});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 1U);
+  Pod changed = x;
+  changed.labels = {{"some", "label"}};
+  changed.node = "a";  // where it is being bound
+  e.apply(PodUpsert{changed});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(BindResult{"d/x", false});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
+}
+
 TEST(Engine, BackfillsOnlyWhatCannotDelayTheReservation) {
   Config c;
   c.preempt = false;

@@ -45,7 +45,8 @@ struct NamespaceUpsert {
 struct NamespaceRemove {
   std::string name;
 };
-/// The engine counts a Bind of its own plan as done. Tell it only failures (or both, if easier).
+/// The engine counts a Bind of its own plan as done. Tell it only failures (or both, if easier). A failure says that the pod has no node, also
+/// when a PodUpsert has named the planned one meanwhile.
 struct BindResult {
   std::string pod;
   bool ok = true;

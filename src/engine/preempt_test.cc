@@ -190,6 +190,28 @@ TEST(Preempt, RoomHeldForALowerGangThatIsFreeAlreadyIsBoundAtOnce) {
   EXPECT_EQ(plan.binds[0].node, "a");
 }
 
+TEST(Preempt, WhoMayBeEvictedFromNowOnIsEvictedForOneThatWaits) {
+  struct Case {
+    const char* name;
+    void (*protect)(Pod&);
+  };
+  for (const auto& c : {Case{"was not to be evicted", [](Pod& p) { p.preemptable = false; }}, Case{"had the same rank", [](Pod& p) { p.priority = 10; }}}) {
+    SCOPED_TRACE(c.name);
+    Engine e({});
+    e.apply(NodeUpsert{node("a", 4)});
+    const Pod low = running(pod("d/low", 4), "a");
+    Pod kept = low;
+    c.protect(kept);
+    e.apply(PodUpsert{kept});
+    e.apply(PodUpsert{pod("d/urgent", 4, 10)});
+    EXPECT_TRUE(e.decide(kNow).evicts.empty());
+    e.apply(PodUpsert{low});
+    const Plan plan = e.decide(kNow);
+    ASSERT_EQ(plan.evicts.size(), 1U);
+    EXPECT_EQ(plan.evicts[0].pod, "d/low");
+  }
+}
+
 TEST(Waiting, AttemptsThatAreUndoneWakeNobody) {
   Engine e({});
   e.apply(NodeUpsert{node("a", 8)});

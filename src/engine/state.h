@@ -146,7 +146,6 @@ struct PodState {
   bool gated = false;
   bool ours = true;
   bool succeeded = false;
-  bool assumed = false;   ///< Bound by our plan, not yet seen bound.
   bool evicting = false;  ///< Evicted by our plan, still there.
   NodeId nominated;       ///< Its room is part of that node's `held`.
   std::string nominated_hint;

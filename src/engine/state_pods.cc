@@ -297,6 +297,8 @@ void State::on(const PodUpsert& e) {
   if (pod.node.valid() && (pod.priority != spec.priority || pod.preemptable != spec.preemptable || pod.critical != spec.critical ||
                            pod.ours != spec.ours || pod.labels != spec.labels)) {
     touch(pod.node);  // As a victim it is another one now.
+    // Who waits for room is woken by room; that somebody may be evicted from now on is seen by looking at all of them again.
+    if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority) config_changed_ = true;
   }
   pod.ns = spec.ns;
   pod.labels = spec.labels;
@@ -340,7 +342,6 @@ void State::on(const PodUpsert& e) {
                                         : devices_at(there, spec.device_indexes));
       set_phase(id, PodPhase::kBound);
     }
-    pod.assumed = false;
   }
   if (pod.node.valid()) {
     if (pod.ends != expected_end(pod)) {
@@ -392,7 +393,6 @@ void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
   MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
   pod.started = now;
   place(id, node, std::move(devices));
-  pod.assumed = true;
   pod.bound_epoch = epoch;
   set_phase(id, PodPhase::kBound);
   ++binds;
@@ -400,10 +400,9 @@ void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
 
 void State::unbind(PodId id) {
   PodState& pod = pods_[id.index()];
-  if (!pod.assumed || !pod.node.valid()) return;
+  if (!pod.node.valid()) return;
   set_phase(id, PodPhase::kPending);
   lift(id);
-  pod.assumed = false;
   pod.evicting = false;
 }
 
@@ -445,12 +444,7 @@ void State::give_up_nomination(PodId id) {
 
 void State::on(const BindResult& e) {
   const PodId id = find_pod(e.pod);
-  if (!id.valid()) return;
-  if (e.ok) {
-    pods_[id.index()].assumed = false;
-  } else {
-    unbind(id);
-  }
+  if (id.valid() && !e.ok) unbind(id);
 }
 
 void State::on(const EvictResult& e) {
