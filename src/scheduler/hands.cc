@@ -17,8 +17,12 @@ namespace resources = client::resources;
 
 namespace {
 
-constexpr Duration kBindBackoffFirst = std::chrono::milliseconds(100);
-constexpr Duration kBindBackoffMax = std::chrono::seconds(30);
+constexpr Duration kBackoffFirst = std::chrono::milliseconds(100);
+constexpr Duration kBackoffMax = std::chrono::seconds(30);
+/// So many failed bindings of a pod in a row are told.
+constexpr int kToldFailures = 3;
+
+Duration backoff(int failures) { return std::min<Duration>(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10))); }
 
 /// Whether the pod changed by its binding alone: it has `node` now, and the devices that were posted with it.
 bool only_bound(const json::Value& before, const json::Value& after, const std::string& node, std::string_view devices) {
@@ -65,13 +69,23 @@ void Hands::bind(const engine::Bind& bind, json::Object annotations) {
 }
 
 Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod, std::function<void()> ended) {
-  const auto prepared = co_await options_.volumes->prepare(pod, order->bind.node);
-  if (prepared) {
+  const auto open = co_await options_.volumes->choose(pod, order->bind.node);
+  if (open && open->empty()) {
     post(std::move(order), std::move(ended));
     co_return;
   }
-  bind_ended(*order, prepared);
+  if (!open) {
+    bind_ended(*order, fail(open.error()));
+    ended();
+    co_return;
+  }
+  ++awaiting_volumes_;
   ended();
+  const auto bound = co_await options_.volumes->bound(split_key(order->bind.pod).first, *open, order->bind.node, [this, order] { return !stopped_ && stands(order->bind); });
+  --awaiting_volumes_;
+  if (stopped_) co_return;
+  if (bound) context_.quick.add_call([this, order](std::function<void()> posted) { post(order, std::move(posted)); });
+  else bind_ended(*order, bound);
 }
 
 void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
@@ -102,16 +116,31 @@ void Hands::bind_ended(const Order& order, const Result<void>& done) {
   }
   if (stopped_) return;
   ++options_.counters->bind_failures;
+  if (!stands(bind)) {
+    // The pod is gone, or has got a node otherwise, and the watch has said so. One that was made anew under its name has nothing to do with it.
+    log::debug("scheduler", "bind too late pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
+    return;
+  }
   log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
   assumed_.erase(bind.pod);
   // A pod whose binding fails again and again must not win every round from those that could run.
   const int failures = ++bind_failures_[bind.pod];
-  const Duration delay = std::min<Duration>(kBindBackoffMax, kBindBackoffFirst * (1 << std::min(failures - 1, 10)));
-  held_[bind.pod] = context_.env.after(delay, [this, pod = bind.pod] {
+  auto timer = context_.env.after(backoff(failures), [this, pod = bind.pod] {
     held_.erase(pod);
     options_.answers.may_try_again(pod);
   });
+  held_[bind.pod] = {std::move(timer), failures < kToldFailures ? "" : fmt::format("binding to node {} failed: {}", bind.node, done.error().message)};
   options_.answers.bind_failed(bind.pod);
+}
+
+bool Hands::stands(const engine::Bind& bind) const {
+  const auto found = assumed_.find(bind.pod);
+  return found != assumed_.end() && found->second.uid == bind.uid;
+}
+
+void Hands::stop() {
+  stopped_ = true;
+  if (options_.volumes != nullptr) options_.volumes->look_again();
 }
 
 // ------------------------------------------------------------------------------------------- evictions and nominations
@@ -139,8 +168,15 @@ Task<void> Hands::do_evict(engine::Evict evict) {
     co_return;
   }
   ++options_.counters->evict_failures;
+  // Gone meanwhile, and perhaps made anew under its name.
+  if (const auto found = evicting_.find(evict.pod); found == evicting_.end() || found->second != evict.uid) co_return;
   log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
   evicting_.erase(evict.pod);
+  // A pod that somebody protects must not be asked for again and again, as fast as the server says no.
+  spared_[evict.pod] = context_.env.after(backoff(++evict_failures_[evict.pod]), [this, pod = evict.pod] {
+    spared_.erase(pod);
+    options_.answers.may_evict_again(pod);
+  });
   options_.answers.evict_failed(evict.pod);
 }
 
@@ -176,7 +212,9 @@ void Hands::gone(const std::string& pod) {
   assumed_.erase(pod);
   evicting_.erase(pod);
   bind_failures_.erase(pod);
+  evict_failures_.erase(pod);
   held_.erase(pod);
+  spared_.erase(pod);
 }
 
 void Hands::complete(engine::Pod& pod) const {
@@ -186,6 +224,12 @@ void Hands::complete(engine::Pod& pod) const {
   }
   if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
   if (held_.contains(pod.key)) pod.gated = true;
+  if (spared_.contains(pod.key)) pod.preemptable = false;
+}
+
+const std::string* Hands::held_because(const std::string& pod) const {
+  const auto found = held_.find(pod);
+  return found == held_.end() ? nullptr : &found->second.why;
 }
 
 }  // namespace muster::scheduler

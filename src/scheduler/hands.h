@@ -25,7 +25,7 @@ class Hands {
   /// What is done about a pod when the API server has answered.
   struct Answers {
     std::function<void(const std::string& pod)> bound, bind_failed, evict_failed;
-    std::function<void(const std::string& pod)> may_try_again;  // some time after a failed binding
+    std::function<void(const std::string& pod)> may_try_again, may_evict_again;  // some time after a failure
   };
   struct Options {
     std::string scheduler;        // as victims' conditions name it
@@ -49,8 +49,12 @@ class Hands {
   void gone(const std::string& pod);
   /// Adds to the picture of a pod what was done and is not in it yet.
   void complete(engine::Pod& pod) const;
+  /// Why the pod is held back after a failed binding; empty while that may be a trifle. Null: it is not held back.
+  [[nodiscard]] const std::string* held_because(const std::string& pod) const;
 
-  void stop() { stopped_ = true; }
+  void stop();
+  /// Pods whose bindings wait for volumes. They hold no place in a lane: a slow provisioner keeps nobody else waiting.
+  [[nodiscard]] int awaiting_volumes() const { return awaiting_volumes_; }
 
  private:
   struct Order {
@@ -61,11 +65,14 @@ class Hands {
   Task<void> bind_with_volumes(std::shared_ptr<Order> order, client::ObjectPtr pod, std::function<void()> ended);
   void post(std::shared_ptr<Order> order, std::function<void()> ended);
   void bind_ended(const Order& order, const Result<void>& done);
+  /// Whether this very pod, and not another one of its name, still stands where the order puts it.
+  [[nodiscard]] bool stands(const engine::Bind& bind) const;
   Task<void> do_evict(engine::Evict evict);
 
   Context context_;
   Options options_;
   bool stopped_ = false;
+  int awaiting_volumes_ = 0;
 
   struct Assumed {
     std::string uid;
@@ -75,8 +82,13 @@ class Hands {
   /// An entry lives until the watch shows the binding or the binding failed.
   std::map<std::string, Assumed> assumed_;
   std::map<std::string, std::string> evicting_;  // pod -> uid
-  std::map<std::string, int> bind_failures_;
-  std::map<std::string, std::unique_ptr<Timer>> held_;  // after a failed binding
+  std::map<std::string, int> bind_failures_, evict_failures_;
+  struct Held {
+    std::unique_ptr<Timer> timer;
+    std::string why;
+  };
+  std::map<std::string, Held> held_;                      // after a failed binding
+  std::map<std::string, std::unique_ptr<Timer>> spared_;  // after a failed eviction: others are taken instead, if there are any
 };
 
 }  // namespace muster::scheduler

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "client/events.h"
 #include "hived/annotations.h"
 #include "kube/meta.h"
@@ -30,6 +31,7 @@ const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queue
 
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
+constexpr Duration kComplaint = std::chrono::seconds(30);
 
 /// Most pod updates are status details of running pods; the engine need not hear of them.
 bool same_for_engine(const json::Value& a, const json::Value& b) {
@@ -90,31 +92,42 @@ class SchedulerImpl final : public Scheduler {
     watch_groups(resources::kSchedulerPluginsPodGroups, GroupKind::kPlugins);
     watch_groups(kT9kGroups, GroupKind::kT9k);
     client::Informer& classes = informers_.get(resources::kPriorityClasses);
-    track(classes);
+    track(classes, resources::kPriorityClasses);
     classes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
     if (volumes_) {
-      for (client::Informer* informer : volumes_->informers()) track(*informer);
+      for (const client::Resource& kind : Volumes::kinds()) track(informers_.get(kind), kind);
     }
+    complain_later();
     informers_.start_all();
   }
 
+  Task<void> finish(Duration most) override {
+    decide_no_more();
+    const Duration end = env_.monotonic() + most;
+    while (!quick_.idle() && env_.monotonic() < end) co_await env_.sleep(std::chrono::milliseconds(5));
+  }
+
   Task<void> stop() override {
-    stopped_ = true;
-    gather_.reset();
-    wake_timer_.reset();
-    cell_timer_.reset();
+    decide_no_more();
     hands_.stop();
     waits_.stop();
     quick_.stop();
     slow_.stop();
     groups_.stop();
-    while (quick_.in_flight() + slow_.in_flight() > 0) co_await env_.sleep(std::chrono::milliseconds(5));
+    while (quick_.in_flight() + slow_.in_flight() + hands_.awaiting_volumes() > 0) co_await env_.sleep(std::chrono::milliseconds(5));
     co_await events_->flush();
   }
 
   [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
   [[nodiscard]] const Counters& counters() const override { return counters_; }
   [[nodiscard]] bool ready() const override { return started_; }
+  [[nodiscard]] std::vector<std::string> unknown() const override {
+    std::vector<std::string> names;
+    for (const auto& [informer, kind] : followed_) {
+      if (!informer->synced()) names.push_back(kind.group.empty() ? kind.plural : kind.plural + "." + kind.group);
+    }
+    return names;
+  }
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
     std::set<std::string> names{options_.engine.default_queue};
     for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) names.insert(name);
@@ -163,18 +176,36 @@ class SchedulerImpl final : public Scheduler {
     return {};
   }
   [[nodiscard]] bool idle() const override {
-    return started_ && !gather_ && quick_.idle() && slow_.idle() && waits_.idle() && groups_.idle();
+    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes() == 0 && slow_.idle() && waits_.idle() && groups_.idle();
   }
 
  private:
   // ---------------------------------------------------------------------------------------------- what is seen
 
-  void track(client::Informer& informer) { followed_.push_back(&informer); }
+  void decide_no_more() {
+    stopped_ = true;
+    gather_.reset();
+    wake_timer_.reset();
+    cell_timer_.reset();
+    complaint_timer_.reset();
+  }
+
+  /// Its kind is to be known before the first decision.
+  void track(client::Informer& informer, const client::Resource& kind) { followed_.emplace_back(&informer, kind); }
+
+  /// A kind that we may not see keeps everything waiting; whoever looks for the reason finds it at the end of the log.
+  void complain_later() {
+    complaint_timer_ = env_.after(kComplaint, [this] {
+      if (started_) return;
+      log::warn("scheduler", "nothing is decided before these kinds are known: {}", join(unknown(), ", "));
+      complain_later();
+    });
+  }
 
   template <typename Upsert, typename Remove>
   void watch(const client::Resource& resource, Upsert upsert, Remove remove) {
     client::Informer& informer = informers_.get(resource);
-    track(informer);
+    track(informer, resource);
     informer.add_handlers({[this, upsert, remove](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                              apply(new_object ? upsert(*new_object) : remove(*old_object));
                            },
@@ -184,7 +215,7 @@ class SchedulerImpl final : public Scheduler {
   /// HyperNodes become labels of the nodes below them.
   void watch_hypernodes() {
     client::Informer& hypernodes = informers_.get(kHyperNodes);
-    track(hypernodes);
+    track(hypernodes, kHyperNodes);
     hypernodes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
   }
 
@@ -218,7 +249,7 @@ class SchedulerImpl final : public Scheduler {
   void watch_queues() {
     engine_.apply(engine::QueueUpsert{fallback_queue()});
     client::Informer& queues = informers_.get(resources::kQueues);
-    track(queues);
+    track(queues, resources::kQueues);
     queues.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                            if (new_object && is_idle_root(*new_object)) return;
                            if (new_object) {
@@ -232,7 +263,7 @@ class SchedulerImpl final : public Scheduler {
                          },
                          [this] { wake(); }});
     client::Informer& t9k = informers_.get(kT9kQueues);
-    track(t9k);
+    track(t9k, kT9kQueues);
     t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                         if (new_object) apply_queue(translate_t9k_queue(*new_object, translate_));
                         else remove_queue(translate_t9k_queue(*old_object, translate_).name);
@@ -277,7 +308,7 @@ class SchedulerImpl final : public Scheduler {
 
   void watch_groups(const client::Resource& resource, GroupKind kind) {
     client::Informer& informer = informers_.get(resource);
-    track(informer);
+    track(informer, resource);
     informer.add_handlers({[this, kind, resource](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                              const json::Value& object = new_object ? *new_object : *old_object;
                              const std::string key = group_key(kind, kube::namespace_of(object), kube::name_of(object));
@@ -298,7 +329,7 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void watch_pods() {
-    track(pods_);
+    track(pods_, resources::kPods);
     pods_.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                          if (!new_object) pod_gone(*old_object);
                          else if (old_object && own_binding_seen(*old_object, *new_object)) return;
@@ -434,6 +465,10 @@ class SchedulerImpl final : public Scheduler {
       if (!why.empty()) {
         pod.gated = true;
         waits_.tell_otherwise(object, why);
+      } else if (const std::string* failure = hands_.held_because(pod.key)) {
+        // The engine sees a gate, which is not what keeps it.
+        if (failure->empty()) waits_.told_by_others(pod.key);
+        else waits_.tell_otherwise(object, *failure);
       }
     }
   }
@@ -488,7 +523,7 @@ class SchedulerImpl final : public Scheduler {
     gather_ = env_.after(kGather, [this] {
       gather_.reset();
       if (!started_) {
-        if (!std::all_of(followed_.begin(), followed_.end(), [](const client::Informer* informer) { return informer->synced(); })) return;
+        if (!std::all_of(followed_.begin(), followed_.end(), [](const auto& followed) { return followed.first->synced(); })) return;
         started_ = true;
         if (cells_) {
           for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
@@ -572,7 +607,12 @@ class SchedulerImpl final : public Scheduler {
     };
     out.evict_failed = [this](const std::string& pod) {
       engine_.apply(engine::EvictResult{pod, false});
+      reapply_pod(pod);
+      wake();
+    };
+    out.may_evict_again = [this](const std::string& pod) {
       if (cells_) cells_->evict_failed(pod);
+      reapply_pod(pod);
       wake();
     };
     out.may_try_again = [this](const std::string& pod) { reapply_pod(pod); };
@@ -606,9 +646,9 @@ class SchedulerImpl final : public Scheduler {
   Hands hands_;
   Waits waits_;
   std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
-  std::vector<client::Informer*> followed_;
+  std::vector<std::pair<client::Informer*, client::Resource>> followed_;
 
-  std::unique_ptr<Timer> gather_, wake_timer_, cell_timer_;
+  std::unique_ptr<Timer> gather_, wake_timer_, cell_timer_, complaint_timer_;
   bool started_ = false, stopped_ = false;
 };
 

@@ -42,6 +42,8 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual void start() = 0;
+  /// Before stop(), by one who leaves in good order: decides nothing more and lets what was decided be bound, so that no gang is left in part.
+  virtual Task<void> finish(Duration most) = 0;
   virtual Task<void> stop() = 0;
   /// For `explain`, metrics and tests. Valid between start and stop.
   [[nodiscard]] virtual const engine::Engine& engine() const = 0;
@@ -50,6 +52,8 @@ class Scheduler {
   [[nodiscard]] virtual std::vector<engine::QueueView> queues() const = 0;
   /// The first picture of the cluster is complete.
   [[nodiscard]] virtual bool ready() const = 0;
+  /// The kinds that it misses, "plural.group".
+  [[nodiscard]] virtual std::vector<std::string> unknown() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
   /// Decides by this policy from now on; `backfill` is for queues that do not say it themselves. Names and the device resource stay.

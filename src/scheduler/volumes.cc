@@ -92,7 +92,7 @@ Volumes::Volumes(Env& env, client::Client& client, client::Informers& informers,
       classes_(&informers.get(resources::kStorageClasses)),
       nodes_(&informers.get(resources::kNodes)),
       moved_(env.make_signal()) {
-  for (client::Informer* informer : this->informers()) {
+  for (client::Informer* informer : {claims_, volumes_, classes_}) {
     const auto on_change = [this, changed](const ObjectPtr&, const ObjectPtr&) {
       moved_->notify();
       if (!pods_.empty()) changed(std::set<std::string>(pods_));
@@ -100,6 +100,8 @@ Volumes::Volumes(Env& env, client::Client& client, client::Informers& informers,
     informer->add_handlers({on_change, [this, changed] { changed(std::set<std::string>(pods_)); }});
   }
 }
+
+std::vector<client::Resource> Volumes::kinds() { return {resources::kPersistentVolumeClaims, resources::kPersistentVolumes, resources::kStorageClasses}; }
 
 std::vector<Volumes::Claim> Volumes::claims_of(const json::Value& pod) {
   std::vector<Claim> claims;
@@ -180,7 +182,7 @@ std::vector<ObjectPtr> Volumes::candidates(const json::Value& claim) const {
   return found;
 }
 
-Task<Result<void>> Volumes::choose(const json::Value& claim, const std::string& node) {
+Task<Result<void>> Volumes::choose_for(const json::Value& claim, const std::string& node) {
   const std::string ns(kube::namespace_of(claim)), name(kube::name_of(claim));
   const ObjectPtr storage_class = classes_->find(json::text(at(claim, "spec", "storageClassName")));
   if (storage_class && as_string(at(*storage_class, "provisioner")) != kNoProvisioner) {
@@ -207,30 +209,42 @@ Task<Result<void>> Volumes::choose(const json::Value& claim, const std::string& 
   co_return fail(Code::kConflict, fmt::format("no volume of node {} is left for persistentvolumeclaim \"{}\"", node, name));
 }
 
-Task<Result<void>> Volumes::prepare(ObjectPtr pod, std::string node) {
-  const std::string ns(kube::namespace_of(*pod));
+Task<Result<std::vector<std::string>>> Volumes::choose(ObjectPtr pod, std::string node) {
   std::vector<std::string> open;
   for (const auto& claim : claims_of(*pod)) {
-    const ObjectPtr object = claims_->find(fmt::format("{}/{}", ns, claim.name));
+    const ObjectPtr object = claims_->find(fmt::format("{}/{}", kube::namespace_of(*pod), claim.name));
     if (!object) co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", claim.name));
     if (is_bound(*object)) continue;
-    const auto chosen = co_await choose(*object, node);
-    if (!chosen) co_return chosen;
+    const auto chosen = co_await choose_for(*object, node);
+    if (!chosen) co_return fail(chosen.error());
     open.push_back(claim.name);
   }
+  co_return open;
+}
+
+Task<Result<void>> Volumes::bound(std::string ns, std::vector<std::string> claims, std::string node, std::function<bool()> wanted) {
   const auto moved = moved_;
   const Duration end = env_.monotonic() + kBindTimeout;
-  while (!open.empty()) {
-    std::erase_if(open, [&](const std::string& name) {
-      const ObjectPtr claim = claims_->find(fmt::format("{}/{}", ns, name));
-      return claim && is_bound(*claim);
-    });
-    if (open.empty()) break;
+  std::set<std::string> told;  // whose node we have seen in the claim: only such a one can be given back
+  while (wanted()) {
+    for (auto at = claims.begin(); at != claims.end();) {
+      const ObjectPtr claim = claims_->find(fmt::format("{}/{}", ns, *at));
+      if (!claim) co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" is gone", *at));
+      const bool here = kube::annotation(*claim, kSelectedNode) == node;
+      if (here) told.insert(*at);
+      if (is_bound(*claim)) {
+        at = claims.erase(at);
+        continue;
+      }
+      if (!here && told.contains(*at)) co_return fail(Code::kConflict, fmt::format("persistentvolumeclaim \"{}\" cannot be provisioned for node {}", *at, node));
+      ++at;
+    }
+    if (claims.empty()) co_return Result<void>{};
     const Duration left = end - env_.monotonic();
-    if (left <= Duration::zero()) co_return fail(Code::kTimeout, fmt::format("persistentvolumeclaim \"{}\" was not bound in time", open.front()));
+    if (left <= Duration::zero()) co_return fail(Code::kTimeout, fmt::format("persistentvolumeclaim \"{}\" was not bound in time", claims.front()));
     co_await moved->wait(std::min<Duration>(left, std::chrono::seconds(1)));
   }
-  co_return Result<void>{};
+  co_return fail(Code::kNotFound, "nobody waits for it any more");
 }
 
 }  // namespace muster::scheduler

@@ -22,14 +22,19 @@ class Volumes {
   Volumes(Env& env, client::Client& client, client::Informers& informers, std::function<void(const std::set<std::string>& pods)> changed);
 
   /// Kinds to be in step before the first decision.
-  [[nodiscard]] std::vector<client::Informer*> informers() const { return {claims_, volumes_, classes_}; }
+  static std::vector<client::Resource> kinds();
   /// Narrows the pod to where its volumes are. Not empty: why it cannot be placed yet, in kube-scheduler's words.
   std::string constrain(engine::Pod& pod, const json::Value& object);
   /// Whether the pod uses any claim at all.
   static bool concern(const json::Value& pod) { return !claims_of(pod).empty(); }
   void forget(const std::string& pod) { pods_.erase(pod); }
-  /// Sees to it that every claim of the pod is bound, for a pod that goes to `node`. At once when it has none.
-  Task<Result<void>> prepare(client::ObjectPtr pod, std::string node);
+  /// The claims of a pod that goes to `node` are told so, or are given volumes of that node. Answers with the names of those that are not bound yet.
+  Task<Result<std::vector<std::string>>> choose(client::ObjectPtr pod, std::string node);
+  /// Until these claims are bound, which takes a provisioner minutes at times, or `wanted` says no. Fails when one of them is gone, when the
+  /// provisioner gives the node back, and after kube-scheduler's ten minutes.
+  Task<Result<void>> bound(std::string ns, std::vector<std::string> claims, std::string node, std::function<bool()> wanted);
+  /// Those who wait in bound() ask again at once whether they are wanted.
+  void look_again() { moved_->notify(); }
 
  private:
   struct Claim {
@@ -40,7 +45,7 @@ class Volumes {
   static bool is_bound(const json::Value& claim);
   [[nodiscard]] std::string constrain_delayed(engine::Pod& pod, const json::Value& claim, const json::Value& storage_class) const;
   [[nodiscard]] std::vector<client::ObjectPtr> candidates(const json::Value& claim) const;
-  Task<Result<void>> choose(const json::Value& claim, const std::string& node);
+  Task<Result<void>> choose_for(const json::Value& claim, const std::string& node);
 
   Env& env_;
   client::Client& client_;
