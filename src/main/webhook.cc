@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "json/json.h"
@@ -60,22 +61,72 @@ net::Response answer(const net::Request& request) {
   return response;
 }
 
+struct Pair {
+  std::string certificate, key;
+  bool operator==(const Pair&) const = default;
+};
+
+Result<Pair> read_pair(const WebhookOptions& options) {
+  auto certificate = read_file(options.certificate_file);
+  if (!certificate) return fail(Code::kBadRequest, fmt::format("--webhook-certificate: {}", certificate.error().message));
+  auto key = read_file(options.key_file);
+  if (!key) return fail(Code::kBadRequest, fmt::format("--webhook-key: {}", key.error().message));
+  return Pair{std::move(*certificate), std::move(*key)};
+}
+
+/// The server, and the look at its files.
+class Webhook final : public net::Server {
+ public:
+  Webhook(Env& env, WebhookOptions options, Pair shown, std::unique_ptr<net::Server> server)
+      : env_(env), options_(std::move(options)), seen_(std::move(shown)), server_(std::move(server)) {
+    wait();
+  }
+  [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
+  Task<void> stop() override {
+    timer_.reset();
+    return server_->stop();
+  }
+
+ private:
+  void wait() {
+    timer_ = env_.after(std::chrono::seconds(1), [this] {
+      look();
+      wait();
+    });
+  }
+  void look() {
+    auto found = read_pair(options_);
+    // Missing for a moment while they are replaced.
+    if (!found || *found == seen_) return;
+    seen_ = *found;
+    const auto taken = net::set_certificate(*server_, std::move(found->certificate), std::move(found->key));
+    if (taken) log::info("main", "the webhook shows the new certificate");
+    else log::warn("main", "{}: {}; the webhook keeps the certificate it had", options_.certificate_file, taken.error().message);
+  }
+
+  Env& env_;
+  WebhookOptions options_;
+  Pair seen_;
+  std::unique_ptr<net::Server> server_;
+  std::unique_ptr<Timer> timer_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options) {
   auto where = parse_listen("--webhook-listen", options.listen);
   if (!where) return fail(where.error());
-  auto certificate = read_file(options.certificate_file);
-  if (!certificate) return fail(Code::kBadRequest, fmt::format("--webhook-certificate: {}", certificate.error().message));
-  auto key = read_file(options.key_file);
-  if (!key) return fail(Code::kBadRequest, fmt::format("--webhook-key: {}", key.error().message));
-  where->certificate_pem = std::move(*certificate);
-  where->key_pem = std::move(*key);
-  return net::listen(loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+  auto pair = read_pair(options);
+  if (!pair) return fail(pair.error());
+  where->certificate_pem = pair->certificate;
+  where->key_pem = pair->key;
+  auto server = net::listen(loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
     auto response = answer(request);
     const auto sent = co_await writer.send(std::move(response));
     (void)sent;
   });
+  if (!server) return server;
+  return std::unique_ptr<net::Server>(std::make_unique<Webhook>(loop, options, std::move(*pair), std::move(*server)));
 }
 
 }  // namespace muster

@@ -15,7 +15,8 @@ struct WebhookOptions {
   std::string key_file;
 };
 
-/// Bound and listening when it returns.
+/// Bound and listening when it returns. The files are looked at every second, since the kubelet replaces those of a Secret that changed: what is
+/// right in them is shown to new connections.
 Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options);
 
 }  // namespace muster

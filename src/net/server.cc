@@ -562,6 +562,14 @@ Task<Result<std::unique_ptr<ByteStream>>> Connection::upgrade_raw(Headers header
   co_return std::unique_ptr<ByteStream>(std::make_unique<RawStream>(stream_, shared_from_this()));
 }
 
+Result<std::shared_ptr<TlsContext>> tls_of(const ServerOptions& options) {
+  TlsServerOptions tls;
+  tls.certificate_pem = options.certificate_pem;
+  tls.key_pem = options.key_pem;
+  tls.client_ca_pem = options.client_ca_pem;
+  return make_tls_server(tls);
+}
+
 class SocketServer final : public Server {
  public:
   SocketServer(std::shared_ptr<Shared> shared, tcp::acceptor acceptor)
@@ -576,6 +584,17 @@ class SocketServer final : public Server {
   }
 
   [[nodiscard]] std::uint16_t port() const override { return port_; }
+
+  Result<void> set_certificate(std::string certificate_pem, std::string key_pem) {
+    MUSTER_CHECK(shared_->tls, "a certificate for a server without TLS");
+    ServerOptions changed = shared_->options;
+    changed.certificate_pem = std::move(certificate_pem);
+    changed.key_pem = std::move(key_pem);
+    auto made = tls_of(changed);
+    if (!made) return tl::unexpected(std::move(made.error()));
+    shared_->tls = std::move(*made);
+    return {};
+  }
 
   Task<void> stop() override {
     const auto shared = shared_;
@@ -657,11 +676,7 @@ Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handle
   if (error) return fail(Code::kInvalid, fmt::format("listen address \"{}\" is not an IP address", options.address));
   auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(handler));
   if (!shared->options.certificate_pem.empty()) {
-    TlsServerOptions tls;
-    tls.certificate_pem = shared->options.certificate_pem;
-    tls.key_pem = shared->options.key_pem;
-    tls.client_ca_pem = shared->options.client_ca_pem;
-    auto made = make_tls_server(tls);
+    auto made = tls_of(shared->options);
     if (!made) return tl::unexpected(std::move(made.error()));
     shared->tls = std::move(*made);
   }
@@ -673,6 +688,10 @@ Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handle
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return fail(Code::kUnavailable, fmt::format("cannot listen on {}: {}", place, error.message()));
   return std::unique_ptr<Server>(std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
+}
+
+Result<void> set_certificate(Server& server, std::string certificate_pem, std::string key_pem) {
+  return dynamic_cast<SocketServer&>(server).set_certificate(std::move(certificate_pem), std::move(key_pem));
 }
 
 }  // namespace muster::net

@@ -38,4 +38,8 @@ class Server {
 /// Bound and listening when it returns.
 Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handler handler);
 
+/// For a server that listen() made with a certificate: connections from now on are shown this one, those that are open stay. A pair that is
+/// wrong changes nothing.
+Result<void> set_certificate(Server& server, std::string certificate_pem, std::string key_pem);
+
 }  // namespace muster::net
