@@ -24,7 +24,19 @@ struct State {
   std::string seen_version;
   Duration seen_at = Duration::zero();
   Duration renewed_at = Duration::zero();
+  std::string complaint;  // what was logged last and has not been mended since
 };
+
+/// Every two seconds the same line would bury all others. That somebody else was quicker is nothing to complain of.
+void complain(State& state, std::string_view what, const Error& error) {
+  const auto text = fmt::format("{} name={}/{} error=\"{}\"", what, state.options.ns, state.options.name, error.message);
+  if (error.code == Code::kConflict || error.code == Code::kAlreadyExists) {
+    log::debug("client", "{}", text);
+  } else if (text != state.complaint) {
+    log::warn("client", "{}", text);
+    state.complaint = text;
+  }
+}
 
 std::string make_identity() {
   char host[256] = "localhost";
@@ -65,14 +77,15 @@ Task<bool> try_once(State& state) {
                                      {"spec", lease_spec(state, json::null_value())}};
     const auto created = co_await state.client.create(resources::kLeases, options.ns, std::move(fresh));
     if (!created) {
-      log::debug("client", "lease not created error=\"{}\"", created.error().message);
+      complain(state, "lease not created", created.error());
       co_return false;
     }
+    state.complaint.clear();
     state.holder = options.identity;
     co_return true;
   }
   if (!lease) {
-    log::warn("client", "lease not read name={}/{} error=\"{}\"", options.ns, options.name, lease.error().message);
+    complain(state, "lease not read", lease.error());
     co_return false;
   }
   const auto version = std::string(kube::resource_version_of(*lease));
@@ -89,9 +102,10 @@ Task<bool> try_once(State& state) {
   json::make(*lease, {"spec"}) = lease_spec(state, *lease);
   const auto updated = co_await state.client.update(resources::kLeases, std::move(*lease));
   if (!updated) {
-    log::debug("client", "lease not updated error=\"{}\"", updated.error().message);
+    complain(state, "lease not updated", updated.error());
     co_return false;
   }
+  state.complaint.clear();
   state.holder = options.identity;
   state.seen_version = kube::resource_version_of(*updated);
   state.seen_at = now;

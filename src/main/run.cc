@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -36,7 +37,7 @@ constexpr const char* kHelp =
     "Flags:\n"
     "  --kubeconfig FILE        the cluster (default $KUBECONFIG, ~/.kube/config, or the pod's own account)\n"
     "  --context NAME           a context of that file\n"
-    "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster)\n"
+    "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster); jobs' pods get the first\n"
     "  --scheduler-config FILE  how to decide: a policy as in muster sim, or Volcano's scheduler configuration;\n"
     "                           read again when it changes (default: Muster's own policy)\n"
     "  --hived-config FILE      virtual clusters and cells, in HiveD's own format (default: what ConfigMap\n"
@@ -54,7 +55,31 @@ struct RunOptions {
   std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns, metrics, without, gang_scheduler;
   WebhookOptions webhook;
   bool leader_elect = false, help = false;
+  // What the lists say.
+  std::vector<std::string> scheduler_names, left_out;
 };
+
+std::vector<std::string> words_of(std::string_view list) {
+  std::vector<std::string> words;
+  for (const std::string& word : split_nonempty(list, ',')) {
+    if (const auto bare = trim(word); !bare.empty()) words.emplace_back(bare);
+  }
+  return words;
+}
+
+/// A slip here would place pods of others, or make a second operator of jobs that have one.
+Result<void> read_lists(RunOptions& options) {
+  options.scheduler_names = words_of(options.scheduler_name);
+  if (options.scheduler_names.empty()) return fail(Code::kBadRequest, "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
+  options.left_out = words_of(options.without);
+  for (const std::string& part : options.left_out) {
+    if (part != "scheduler" && part != "controllers") return fail(Code::kBadRequest, fmt::format("--without {}: there are scheduler and controllers", part));
+  }
+  return {};
+}
+
+/// Well below the 30 s that a pod has to end.
+constexpr Duration kFinishMax = std::chrono::seconds(10);
 
 /// The parts that work while this process leads.
 class Operator {
@@ -68,8 +93,8 @@ class Operator {
     auto connected = client::connect(loop_, std::move(where));
     if (!connected) return fail(connected.error());
     client_ = std::move(*connected);
-    for (const std::string& name : split_nonempty(options_.scheduler_name, ',')) scheduling_.scheduler_names.insert(std::string(trim(name)));
-    scheduling_.name = scheduling_.scheduler_names.empty() ? "muster" : *scheduling_.scheduler_names.begin();
+    scheduling_.name = options_.scheduler_names.front();
+    scheduling_.scheduler_names.insert(options_.scheduler_names.begin(), options_.scheduler_names.end());
     scheduling_.engine.scheduler_name = scheduling_.name;
     scheduling_.volumes = true;
     // Enough that etcd writes many in one go: with half as many the server itself pays a fifth more a pod. More bring nothing, and a server's
@@ -113,8 +138,10 @@ class Operator {
     co_return Result<void>();
   }
 
-  Task<void> end() {
+  /// `in_order`: we still lead, and what was begun is finished.
+  Task<void> end(bool in_order) {
     if (controllers_) co_await controllers_->stop();
+    if (scheduler_ && in_order) co_await scheduler_->finish(kFinishMax);
     if (config_live_) config_live_->stop();
     if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
@@ -128,15 +155,13 @@ class Operator {
   /// Leading with the whole picture, or standing by: either way this replica is as it should be.
   [[nodiscard]] bool ready() const { return !working() || !scheduler_ || scheduler_->ready(); }
 
+  /// What it waits for if it is not.
+  [[nodiscard]] std::string not_ready_because() const { return fmt::format("kinds that are not known yet: {}\n", join(scheduler_->unknown(), ", ")); }
+
   [[nodiscard]] std::string metrics() const { return format_metrics({working(), scheduler_.get()}); }
 
  private:
-  [[nodiscard]] bool without(std::string_view part) const {
-    for (const std::string& name : split_nonempty(options_.without, ',')) {
-      if (name == part) return true;
-    }
-    return false;
-  }
+  [[nodiscard]] bool without(std::string_view part) const { return std::find(options_.left_out.begin(), options_.left_out.end(), part) != options_.left_out.end(); }
 
   net::Loop& loop_;
   const RunOptions& options_;
@@ -164,8 +189,11 @@ Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOpt
       response.body = worker.idle() ? "idle\n" : "busy\n";
     } else if (healthy) {
       response.body = "ok";
+    } else if (path == "/readyz") {
+      response.status = 503;
+      response.body = worker.not_ready_because();
     } else {
-      response.status = path == "/readyz" ? 503 : 404;
+      response.status = 404;
     }
     const auto sent = co_await writer.send(std::move(response));
     (void)sent;
@@ -229,7 +257,7 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   co_await stop.wait(Duration::zero());
   log::info("main", "stopping{}", lost ? ": the lease was lost" : "");
   code = lost || refused ? 1 : 0;
-  co_await worker.end();
+  co_await worker.end(!lost && !refused);
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();
   // What this process knew of the cluster goes with it: to free it object by object would keep a successor waiting.
@@ -257,6 +285,10 @@ int run_run(int argc, char** argv) {
   if (options.help) {
     fmt::print("{}", kHelp);
     return 0;
+  }
+  if (const auto read = read_lists(options); !read) {
+    fmt::print(stderr, "muster run: {}\n", read.error().message);
+    return 2;
   }
   sigset_t signals;
   sigemptyset(&signals);

@@ -48,7 +48,7 @@ def dry_run(cluster, what, manifests):
 def manifests(cluster):
     cluster.create(SERVICE_MONITORS)
     until(lambda: cluster.real.api("GET", "/apis/monitoring.coreos.com/v1/servicemonitors"))
-    for folder in ("kustomize", "overlays/monitoring", "overlays/webhook"):
+    for folder in ("kustomize", "overlays/monitoring", "overlays/webhook", "migrate/beside", "migrate/volcano", "migrate/jobs"):
         built = cluster.real.kubectl("kustomize", str(ROOT / "deploy" / folder), check=False)
         check(f"kustomize builds deploy/{folder}", built.returncode == 0, built.stderr)
         dry_run(cluster, f"deploy/{folder}", [m for m in yaml.safe_load_all(built.stdout) if m])
@@ -71,6 +71,22 @@ def arguments_are_known(cluster):
     texts = [p.read_text() for p in (ROOT / "deploy").rglob("*.yaml")]
     used = {flag for text in texts for flag in re.findall(r"--[a-z][a-z-]+", text)} - {"--server-side"}
     check("deploy/ passes only flags that exist", used and all(flag in known for flag in used), [flag for flag in used if flag not in known])
+    run = lambda *flags: subprocess.run([muster_fixture.binary(), "run", "--kubeconfig", str(cluster.real.kubeconfig), *flags], text=True, capture_output=True, timeout=20)  # noqa: E731
+    for flags in (["--without=controler"], ["--scheduler-name="], ["--scheduler-name", " , "]):
+        refused = run(*flags)
+        check(f"{' '.join(flags)} is refused", refused.returncode == 2 and flags[0].split("=")[0] in refused.stderr, refused)
+
+
+def nobody_leads(cluster):
+    """No right to make the lease: nobody will ever lead, and the log says why."""
+    api, place = cluster.real.api, "/apis/rbac.authorization.k8s.io/v1/namespaces/muster-system/roles/muster-leader"
+    role = api("GET", place)
+    api("PATCH", place, {"rules": [rule for rule in role["rules"] if "create" not in rule["verbs"]]})
+    process = cluster.start("--leader-elect")
+    check("a lease that cannot be made is complained of", until(lambda: "lease not created name=muster-system/muster" in cluster.log(), 20), lambda: cluster.log()[-500:])
+    api("PATCH", place, {"rules": role["rules"]})
+    check("and made once it can be", until(lambda: api("GET", "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases/muster", check=False), 20), lambda: cluster.log()[-500:])
+    cluster.stop(process)
 
 
 JOB = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "hooked"},
@@ -88,14 +104,22 @@ def webhook(cluster):
             hook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"}
             hook["failurePolicy"] = "Fail"
         cluster.create(item)
-    done = subprocess.run([script, "muster-system", "127.0.0.1"], env=environment, text=True, capture_output=True)
-    check("a certificate is made", done.returncode == 0, done.stderr)
-    secret = real.api("GET", "/api/v1/namespaces/muster-system/secrets/muster-webhook")["data"]
-    for name in ("tls.crt", "tls.key"):
-        (real.dir / name).write_bytes(base64.b64decode(secret[name]))
+
+    def certificate():
+        done = subprocess.run([script, "muster-system", "127.0.0.1"], env=environment, text=True, capture_output=True)
+        check("a certificate is there", done.returncode == 0, done.stderr)
+        return real.api("GET", "/api/v1/namespaces/muster-system/secrets/muster-webhook")["data"]
+
+    def mount(secret):
+        for name in ("tls.crt", "tls.key"):
+            (real.dir / name).write_bytes(base64.b64decode(secret[name]))
+
+    first = certificate()
+    check("one that fits is kept, for it is shown already", certificate() == first)
+    mount(first)
     cluster.start("--without", "scheduler,controllers", "--webhook-listen", f"127.0.0.1:{port}", "--webhook-certificate", str(real.dir / "tls.crt"), "--webhook-key", str(real.dir / "tls.key"))
     jobs = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
-    create = lambda: real.api("POST", jobs, JOB, check=False)  # noqa: E731
+    create = lambda: real.api("POST", jobs, JOB)  # noqa: E731
     check("a good job is accepted", until(create), lambda: cluster.log()[-500:])
     spec = real.api("GET", f"{jobs}/hooked")["spec"]["pytorchReplicaSpecs"]["Master"]
     check("with its defaults filled in", spec.get("replicas") == 1 and spec.get("restartPolicy"), spec)
@@ -104,6 +128,12 @@ def webhook(cluster):
     bad["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = "other"
     refused = real.kubectl("create", "-f", "-", input=json.dumps(bad), check=False)
     check("a wrong one is refused with the reason", refused.returncode != 0 and "at least one container with name pytorch" in refused.stderr, refused.stderr)
+    real.api("DELETE", "/api/v1/namespaces/muster-system/secrets/muster-webhook")
+    mount(certificate())
+    real.kubectl("delete", "pytorchjob", "hooked")
+    check("a new certificate is taken over", until(create, 20), lambda: cluster.log()[-500:])
+    (real.dir / "tls.crt").write_text("broken")
+    check("a broken one is not", until(lambda: "keeps the certificate it had" in cluster.log(), 20), lambda: cluster.log()[-500:])
     moved = real.kubectl("patch", "pytorchjob", "hooked", "--type=merge", "-p", '{"spec":{"runPolicy":{"schedulingPolicy":{"queue":"b"}}}}', check=False)
     check("its queue cannot be changed", moved.returncode != 0 and "immutable" in moved.stderr, moved.stderr)
     real.kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "muster")
@@ -163,14 +193,16 @@ def pages(cluster):
     environment = {**os.environ, "KUBECONFIG": str(cluster.real.kubeconfig), "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}"}
     for page in ("kubernetes.md", "migrate.md"):
         commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", (ROOT / "docs" / page).read_text(), re.M)
+        commands += re.findall(r"`(kubectl apply [^`]*src/kube/crds)`", (ROOT / "docs" / page).read_text())
         commands += re.findall(r"^Back: .*?`(kubectl [^`]*)`", (ROOT / "docs" / page).read_text(), re.M)
         check(f"docs/{page} shows commands", len(commands) > 2, commands)
         for command in commands:
-            done = subprocess.run(["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True)
-            check(f"docs/{page}: {command[:90]}", done.returncode == 0, done.stderr)
+            for when in ("", " once more") if " apply " in command else ("",):
+                done = subprocess.run(["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True)
+                check(f"docs/{page}: {command[:90]}{when}", done.returncode == 0, done.stderr)
     deployment = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"]["template"]["spec"]["containers"][0]
-    check("and Muster is as it was installed", "--without=controllers" not in deployment["args"] and len(deployment["args"]) == 4, deployment)
-    check("with the scheduler names of the last command", {"name": "SCHEDULER_NAMES", "value": "muster"} in deployment["env"], deployment)
+    check("and Muster is beside the others again", deployment["args"][2:] == ["--scheduler-name=$(SCHEDULER_NAMES)", "--metrics=0.0.0.0:9090", "--without=controllers"], deployment)
+    check("with the scheduler names of its configuration", deployment["env"][0]["valueFrom"]["configMapKeyRef"]["key"] == "scheduler-names", deployment)
 
 
 def main():
@@ -183,6 +215,7 @@ def main():
         cluster.add_node("n0")
         manifests(cluster)
         arguments_are_known(cluster)
+        nobody_leads(cluster)
         webhook(cluster)
         in_cluster(cluster)
         migrate(cluster)
