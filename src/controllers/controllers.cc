@@ -70,7 +70,7 @@ std::vector<Kind> all_kinds(bool workloads) {
   result.push_back({"mpijob-controller", r::kT9kMPIJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup}, t9k::plan, {}});
   if (workloads) {
     // Where Volcano is installed its own controller runs these.
-    result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
+    result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
     result.push_back({"job-controller", r::kJobs, {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup}, batchjob::plan, {}});
     result.push_back({"cronjob-controller", kCronJobs, {kinds::kJob}, cronjob::plan, {}});
     result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim, kinds::kControllerRevision}, statefulset::plan, {}});

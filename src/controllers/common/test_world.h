@@ -144,4 +144,12 @@ class TestWorld : public View {
   int serial_ = 0;
 };
 
+/// A variable of the first container.
+inline std::string env_of(const json::Value& pod, std::string_view name) {
+  for (const auto& item : json::as_array(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "env"))) {
+    if (json::as_string(json::at(item, "name")) == name) return json::text(json::at(item, "value"));
+  }
+  return "(none)";
+}
+
 }  // namespace muster::controllers::testing

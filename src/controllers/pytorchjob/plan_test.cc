@@ -8,6 +8,7 @@
 namespace muster::controllers::pytorchjob {
 namespace {
 
+using testing::env_of;
 using testing::TestWorld;
 
 constexpr std::string_view kJob = R"(
@@ -19,13 +20,6 @@ spec:
     Master: {replicas: 1, restartPolicy: Never, template: {spec: {containers: [{name: pytorch, image: i}]}}}
     Worker: {replicas: 2, restartPolicy: Never, template: {spec: {containers: [{name: pytorch, image: i}]}}}
 )";
-
-std::string env_of(const json::Value& pod, std::string_view name) {
-  for (const auto& item : json::as_array(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "env"))) {
-    if (json::as_string(json::at(item, "name")) == name) return json::text(json::at(item, "value"));
-  }
-  return "(none)";
-}
 
 // conforms: PyTorchJob | annotation muster.dev/on-preempt: requeue | not known | a preempted job goes and comes back as a whole with its submission time
 TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {

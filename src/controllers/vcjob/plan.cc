@@ -54,6 +54,12 @@ void count(Counts& counts, const json::Value& pod) {
 
 std::string task_of_pod(const json::Value& pod) { return label_of(pod, "volcano.sh/task-spec"); }
 
+/// A pod that the job, made smaller, has no use for: that it goes is nobody's failure.
+bool too_many(const JobSpec& spec, const json::Value& pod) {
+  const TaskSpec* task = spec.find(task_of_pod(pod));
+  return task == nullptr || index_label(pod, "volcano.sh/task-index") >= task->replicas;
+}
+
 bool is_final(std::string_view phase) { return phase == "Completed" || phase == "Terminated" || phase == "Failed"; }
 bool is_ending(std::string_view phase) {
   return phase == "Restarting" || phase == "Aborting" || phase == "Completing" || phase == "Terminating";
@@ -92,8 +98,8 @@ struct Reaction {
 
 Reaction react(const Look& look) {
   for (const json::Value* pod : look.pods) {
+    if (too_many(look.spec, *pod)) continue;
     const TaskSpec* task = look.spec.find(task_of_pod(*pod));
-    if (task == nullptr) continue;
     const bool finished = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
     const bool evicted = is_terminating(*pod) && !finished;
     const bool failed = !is_terminating(*pod) && phase_of(*pod) == "Failed";
@@ -292,6 +298,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   const JobSpec spec = spec_of(job);
   Look look{job, spec, view, now, plan, view.controlled_by(kinds::kPod, uid_of(job)), {}, {}, "", 0};
   for (const json::Value* pod : look.pods) {
+    if (too_many(spec, *pod)) continue;
     count(look.counts, *pod);
     count(look.by_task[task_of_pod(*pod)], *pod);
   }

@@ -167,6 +167,52 @@ TEST(VcJob, ALostPodIsMadeAgain) {
   EXPECT_EQ(world.state(), "Pending");
 }
 
+TEST(VcJob, HostsAreInFilesThatFollowTheJob) {
+  World world;
+  world.start();
+  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")), "train-worker-0.train\ntrain-worker-1.train");
+  const json::Value& mount = json::as_array(json::at(json::as_array(json::at(world.pod("train-ps-0"), "spec", "containers"))[0], "volumeMounts"))[0];
+  EXPECT_EQ(json::as_string(json::at(mount, "mountPath")), "/etc/volcano");
+  world.job.at("spec").at("tasks").at(1).as_object()["replicas"] = 3;
+  world.settle_all();
+  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")), "train-worker-0.train\ntrain-worker-1.train\ntrain-worker-2.train");
+}
+
+TEST(VcJob, MadeSmallerItGoesOn) {
+  World world;
+  world.job.at("spec").as_object()["minAvailable"] = 2;
+  world.job.at("spec").at("tasks").at(1).as_object()["minAvailable"] = 1;
+  world.job.at("spec").as_object()["policies"] = json::Array{json::Object{{"event", "*"}, {"action", "RestartJob"}}};
+  world.start();
+  world.job.at("spec").at("tasks").at(1).as_object()["replicas"] = 1;
+  world.settle_all();
+  EXPECT_EQ(world.names("Pod"), "train-ps-0 train-worker-0 train-worker-1(going)");
+  EXPECT_EQ(world.state(), "Running");
+  world.phase("train-worker-1", "Failed");
+  world.reap();
+  EXPECT_EQ(world.names("Pod"), "train-ps-0 train-worker-0");
+  EXPECT_EQ(world.state(), "Running");
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "retryCount")), 0);
+}
+
+TEST(VcJob, FrameworksAreToldWhoTakesPart) {
+  World world(R"(
+metadata: {name: j}
+spec:
+  plugins: {mpi: [--master=head], tensorflow: [--port=3333]}
+  tasks:
+  - {name: head, replicas: 1, template: {spec: {containers: [{name: c, image: x}]}}}
+  - {name: worker, replicas: 2, template: {spec: {containers: [{name: c, image: x}]}}}
+)");
+  const JobSpec spec = spec_of(world.job);
+  EXPECT_EQ(problem_of(spec), "");
+  const json::Value head = pod_of(world.job, spec, spec.tasks[0], 0), worker = pod_of(world.job, spec, spec.tasks[1], 1);
+  EXPECT_EQ(testing::env_of(head, "MPI_HOST"), "j-worker-0.j,j-worker-1.j");
+  EXPECT_EQ(testing::env_of(worker, "MPI_HOST"), "(none)");
+  EXPECT_EQ(testing::env_of(worker, "TF_CONFIG"), R"({"cluster":{"worker":["j-worker-0.j:3333","j-worker-1.j:3333"]},"task":{"type":"worker","index":1}})");
+  EXPECT_TRUE(spec.has_plugin("svc") && spec.has_plugin("ssh")) << "which mpi needs";
+}
+
 TEST(VcJob, SaysWhatIsWrongWithIt) {
   const auto problem = [](std::string_view spec) {
     const auto job = json::parse_yaml_one(spec);

@@ -10,8 +10,11 @@ namespace muster::controllers::vcjob {
 namespace {
 
 constexpr int kPytorchPort = 23456;
+constexpr int kTensorflowPort = 2222;
+constexpr int kSshPort = 22;
 
 std::string ssh_secret(const json::Value& job) { return name_of(job) + "-ssh"; }
+std::string hosts_map(const json::Value& job) { return name_of(job) + "-svc"; }
 
 std::string host_of(const json::Value& job, const TaskSpec& task, int index) {
   return fmt::format("{}.{}", pod_name(job, task, index), name_of(job));
@@ -26,16 +29,63 @@ std::string argument(const JobSpec& spec, const std::string& plugin, std::string
   return otherwise;
 }
 
+std::vector<std::string> hosts_of(const json::Value& job, const TaskSpec& task) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < task.replicas; ++i) hosts.push_back(host_of(job, task, i));
+  return hosts;
+}
+
 /// VC_WORKER_HOSTS and VC_WORKER_NUM for each task.
 void add_hosts(const json::Value& job, const JobSpec& spec, json::Array& added) {
   for (const TaskSpec& task : spec.tasks) {
-    std::vector<std::string> hosts;
-    for (int i = 0; i < task.replicas; ++i) hosts.push_back(host_of(job, task, i));
     std::string word;
     for (const char c : task.name) word += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    added.push_back(env(fmt::format("VC_{}_HOSTS", word), join(hosts, ",")));
+    added.push_back(env(fmt::format("VC_{}_HOSTS", word), join(hosts_of(job, task), ",")));
     added.push_back(env(fmt::format("VC_{}_NUM", word), std::to_string(task.replicas)));
   }
+}
+
+void mount_everywhere(json::Value& pod, json::Object volume, const std::string& path) {
+  for (const char* list : {"containers", "initContainers"}) {
+    if (!json::at(pod, "spec", list).is_array()) continue;
+    for (json::Value& container : array_at(pod, {"spec", list})) {
+      array_of(container, "volumeMounts").push_back(json::Object{{"name", volume["name"]}, {"mountPath", path}});
+    }
+  }
+  array_at(pod, {"spec", "volumes"}).push_back(std::move(volume));
+}
+
+/// The hosts as they are now, also for pods that started when there were more or fewer.
+void mount_hosts(const json::Value& job, json::Value& pod) {
+  mount_everywhere(pod, json::Object{{"name", hosts_map(job)}, {"configMap", json::Object{{"name", hosts_map(job)}}}}, "/etc/volcano");
+}
+
+/// MPI_HOST tells the master its workers.
+void add_mpi(const json::Value& job, const JobSpec& spec, const TaskSpec& task, json::Value& pod, json::Array& added) {
+  const TaskSpec* worker = spec.find(argument(spec, "mpi", "worker", "worker"));
+  if (task.name == argument(spec, "mpi", "master", "master") && worker != nullptr) added.push_back(env("MPI_HOST", join(hosts_of(job, *worker), ",")));
+  const auto port = parse_int(argument(spec, "mpi", "port", "")).value_or(kSshPort);
+  for (json::Value& container : array_at(pod, {"spec", "containers"})) {
+    array_of(container, "ports").push_back(json::Object{{"name", "mpijob-port"}, {"containerPort", port}});
+  }
+}
+
+/// TF_CONFIG: who takes part, and who of them this pod is. A job of one pod needs none.
+void add_tensorflow(const json::Value& job, const JobSpec& spec, const TaskSpec& task, int index, json::Array& added) {
+  if (spec.tasks.size() == 1 && task.replicas == 1) return;
+  const std::string port = argument(spec, "tensorflow", "port", std::to_string(kTensorflowPort));
+  json::Object cluster;
+  std::string own;
+  for (const char* role : {"ps", "worker", "chief", "evaluator"}) {
+    const TaskSpec* found = spec.find(argument(spec, "tensorflow", role, role));
+    if (found == nullptr) continue;
+    if (found == &task) own = role;
+    json::Array hosts;
+    for (const std::string& host : hosts_of(job, *found)) hosts.push_back(json::Value(fmt::format("{}:{}", host, port)));
+    cluster[role] = std::move(hosts);
+  }
+  if (own.empty()) return;
+  added.push_back(env("TF_CONFIG", json::dump(json::Object{{"cluster", std::move(cluster)}, {"task", json::Object{{"type", own}, {"index", index}}}})));
 }
 
 void add_pytorch(const json::Value& job, const JobSpec& spec, const TaskSpec& task, int index, json::Array& added) {
@@ -56,15 +106,13 @@ void mount_ssh_key(const json::Value& job, const JobSpec& spec, json::Value& pod
   const auto item = [](const char* key, const char* file) {
     return json::Object{{"key", key}, {"path", file}, {"mode", 0600}};
   };
-  array_at(pod, {"spec", "volumes"})
-      .push_back(json::Object{{"name", "ssh-key"},
-                              {"secret", json::Object{{"secretName", ssh_secret(job)},
-                                                      {"items", json::Array{item("ssh-privatekey", "id_rsa"),
-                                                                            item("ssh-publickey", "id_rsa.pub"),
-                                                                            item("ssh-publickey", "authorized_keys")}}}}});
-  for (json::Value& container : array_at(pod, {"spec", "containers"})) {
-    array_of(container, "volumeMounts").push_back(json::Object{{"name", "ssh-key"}, {"mountPath", path}});
-  }
+  mount_everywhere(pod,
+                   json::Object{{"name", "ssh-key"},
+                                {"secret", json::Object{{"secretName", ssh_secret(job)},
+                                                        {"items", json::Array{item("ssh-privatekey", "id_rsa"),
+                                                                              item("ssh-publickey", "id_rsa.pub"),
+                                                                              item("ssh-publickey", "authorized_keys")}}}}},
+                   path);
 }
 
 }  // namespace
@@ -110,8 +158,11 @@ json::Value pod_of(const json::Value& job, const JobSpec& spec, const TaskSpec& 
     pod_spec["hostname"] = pod_name(job, task, index);
     pod_spec["subdomain"] = name_of(job);
     add_hosts(job, spec, added);
+    mount_hosts(job, pod);
   }
   if (spec.has_plugin("pytorch")) add_pytorch(job, spec, task, index, added);
+  if (spec.has_plugin("tensorflow")) add_tensorflow(job, spec, task, index, added);
+  if (spec.has_plugin("mpi")) add_mpi(job, spec, task, pod, added);
   if (!added.empty()) add_env(pod, added);
   if (spec.has_plugin("ssh")) mount_ssh_key(job, spec, pod);
   return pod;
@@ -125,6 +176,18 @@ void add_plugin_objects(Plan& plan, const json::Value& job, const JobSpec& spec,
                                                {"selector", json::Object{{"volcano.sh/job-name", name_of(job)},
                                                                          {"volcano.sh/job-namespace", namespace_of(job)}}}};
     plan.actions.push_back(create(kinds::kService, std::move(service)));
+  }
+  if (spec.has_plugin("svc")) {
+    json::Object files;
+    for (const TaskSpec& task : spec.tasks) files[task.name + ".host"] = join(hosts_of(job, task), "\n");
+    const json::Value* known = view.find(kinds::kConfigMap, hosts_map(job));
+    if (known == nullptr) {
+      json::Value map = make_child(job, "v1", "ConfigMap", hosts_map(job));
+      map.as_object()["data"] = std::move(files);
+      plan.actions.push_back(create(kinds::kConfigMap, std::move(map)));
+    } else if (is_controlled_by(*known, job) && !contains(json::at(*known, "data"), json::Value(files))) {
+      plan.actions.push_back(patch(kinds::kConfigMap, hosts_map(job), json::Object{{"data", std::move(files)}}));
+    }
   }
   if (spec.has_plugin("ssh") && view.find(kinds::kSecret, ssh_secret(job)) == nullptr) {
     json::Value secret = make_child(job, "v1", "Secret", ssh_secret(job));

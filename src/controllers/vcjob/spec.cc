@@ -75,7 +75,10 @@ JobSpec spec_of(const json::Value& job) {
     std::vector<std::string>& arguments = spec.plugins[std::string(member.key())];
     for (const json::Value& argument : json::as_array(member.value())) arguments.push_back(json::text(argument));
   }
-  if (spec.has_plugin("pytorch")) spec.plugins.try_emplace("svc");
+  for (const char* plugin : {"pytorch", "tensorflow", "mpi"}) {
+    if (spec.has_plugin(plugin)) spec.plugins.try_emplace("svc");
+  }
+  if (spec.has_plugin("mpi")) spec.plugins.try_emplace("ssh");
   return spec;
 }
 
@@ -95,8 +98,9 @@ std::string problem_of(const JobSpec& spec) {
   if (spec.min_available > spec.replicas) {
     return fmt::format("minAvailable {} is more than the {} replicas of all tasks", spec.min_available, spec.replicas);
   }
+  static const std::set<std::string> kPlugins{"env", "mpi", "pytorch", "ssh", "svc", "tensorflow"};
   for (const auto& [name, arguments] : spec.plugins) {
-    if (name != "env" && name != "svc" && name != "ssh" && name != "pytorch") return fmt::format("plugin \"{}\" is not known here", name);
+    if (!kPlugins.contains(name)) return fmt::format("plugin \"{}\" is not known here", name);
   }
   return "";
 }
