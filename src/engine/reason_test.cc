@@ -62,6 +62,27 @@ TEST(Reasons, MissingGroupsAndQueues) {
   EXPECT_EQ(why(e, "d/q"), "queue \"ghost\" does not exist");
 }
 
+TEST(Reasons, AQueueThatClosesOrGoesStartsNothingOfWhatWaitsInIt) {
+  for (const bool deleted : {false, true}) {
+    Engine e = one_node();
+    Queue q = queue("team");
+    q.capability = {{"nvidia.com/gpu", 2}};
+    e.apply(QueueUpsert{q});
+    e.apply(PodUpsert{running(in_queue(pod("d/runs", 2), "team"), "a")});
+    e.apply(PodUpsert{in_queue(pod("d/waits", 2), "team")});
+    (void)e.decide(kNow);
+    EXPECT_EQ(why(e, "d/waits"), "queue \"team\" is at its limit; nvidia.com/gpu: wants 2, 0 left of 2");
+    q.state = QueueState::kClosed;
+    deleted ? e.apply(QueueRemove{"team"}) : e.apply(QueueUpsert{q});
+    e.apply(PodRemove{"d/runs"});
+    EXPECT_TRUE(e.decide(kNow).binds.empty()) << (deleted ? "deleted" : "closed");
+    EXPECT_EQ(why(e, "d/waits"), deleted ? "queue \"team\" does not exist" : "queue \"team\" is closed: it takes no new work");
+    q.state = QueueState::kOpen;
+    e.apply(QueueUpsert{q});
+    EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
+  }
+}
+
 TEST(Reasons, LimitsSayHowMuchIsLeftOfWhat) {
   Engine e = one_node();
   Queue q = queue("team");

@@ -324,6 +324,7 @@ class State {
   void touch_gang(GangId id);
   void leave_family(GangId id);
   void mark(GangId id);
+  void mark_gangs_of(TenantId id);
 
   void join_gang(PodId id, GangId gang);
   void leave_gang(PodId id);

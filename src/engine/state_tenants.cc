@@ -105,6 +105,13 @@ void State::relink_tenant(TenantId id, const std::string& parent) {
   move(true);
 }
 
+/// What waits in a queue that was open is held by its limits alone: it is looked at anew when the queue closes or goes.
+void State::mark_gangs_of(TenantId id) {
+  for (std::uint32_t g = 0; g < gangs_.size(); ++g) {
+    if (gangs_[g].live && gangs_[g].tenant == id && gangs_[g].pending > 0) mark(GangId(g));
+  }
+}
+
 void State::on(const QueueUpsert& e) {
   const TenantId id = intern_tenant(e.queue.name);
   relink_tenant(id, e.queue.parent);
@@ -119,6 +126,7 @@ void State::on(const QueueUpsert& e) {
     ++victims_version_;
   }
   const bool ages_changed = old.max_duration != e.queue.max_duration;
+  if (tenant.live && old.state != e.queue.state) mark_gangs_of(id);
   tenant.live = true;
   tenant.spec = e.queue;
   tenant.capability = capability;
@@ -138,6 +146,7 @@ void State::on(const QueueRemove& e) {
   const TenantId id = find_tenant(e.name);
   if (!id.valid()) return;
   relink_tenant(id, "");
+  mark_gangs_of(id);
   ++victims_version_;
   TenantState& tenant = tenants_[id.index()];
   tenant.live = false;
