@@ -61,6 +61,18 @@ Result<std::vector<std::string>> drop_unknown(const Resource& resource, json::Va
   return std::move(*checked);
 }
 
+/// An applied configuration is compared field by field with the schema, so it cannot have others, whatever fieldValidation says.
+Error undeclared(const Call& call, const json::Value& object, const std::vector<std::string>& fields) {
+  std::vector<std::string> lines;
+  for (const std::string& field : fields) lines.push_back(fmt::format(".{}: field not declared in schema", field));
+  const kube::ResourceInfo& info = call.resource->info;
+  Error error;
+  error.code = Code::kInvalid;
+  error.message = fmt::format("failed to create typed patch object ({}/{}; {}/{}, Kind={}): {}{}", kube::namespace_of(object), kube::name_of(object), info.group, info.version, info.kind,
+                              lines.size() > 1 ? "errors:\n  " : "", join(lines, "\n  "));
+  return error;
+}
+
 }  // namespace
 
 Result<json::Value> decode_object(Call& call, std::string_view action) {
@@ -120,6 +132,7 @@ Result<void> check_patched(Call& call, json::Value& object, const std::vector<st
   std::vector<std::string> problems;
   for (const std::string& field : duplicates) problems.push_back(fmt::format("duplicate field {}", quoted(field)));
   if (unknown->empty() && problems.empty()) return {};
+  if (media_type(call.request) == "application/apply-patch+yaml") return fail(undeclared(call, object, *unknown));
   for (const std::string& field : *unknown) problems.push_back(fmt::format("unknown field {}", quoted(field)));
   if (validation == "Strict") return refuse("strict decoding error: " + join(problems, ", "));
   if (validation == "Warn") call.warnings.insert(call.warnings.end(), problems.begin(), problems.end());

@@ -63,14 +63,17 @@ Result<kube::ObjectPtr> patch_body(const Call& call, PatchType type, std::vector
   return std::make_shared<const json::Value>(std::move(*value));
 }
 
+Error nameless(const Call& call) { return bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)); }
+
 /// Name and namespace are the URL's; who it is never changes.
 Result<void> check_identity(const Call& call, const json::Value& next, const json::Value& live) {
   const std::string_view name = kube::name_of(next);
-  if (name.empty()) return fail(bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)));
+  if (name.empty()) return fail(nameless(call));
   if (name != kube::name_of(live)) {
     return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
   }
-  if (call.resource->info.namespaced && kube::namespace_of(next) != call.ns) {
+  const std::string_view ns = kube::namespace_of(next);
+  if (call.resource->info.namespaced && !ns.empty() && ns != call.ns) {
     return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
   }
   const std::string_view uid = kube::uid_of(next);
@@ -104,6 +107,10 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
       auto merged = kube::strategic_merged(*call.resource->type, live, patch);
       if (!merged) return fail(merged.error());
       next = std::move(*merged);
+      // Directives may take these two away; what the object is does not depend on them.
+      for (const std::string_view key : {"kind", "apiVersion"}) {
+        if (next.is_object() && json::at(next, key).is_null()) next.get_object()[key] = json::at(live, key);
+      }
       break;
     }
     case PatchType::kApply:
@@ -142,7 +149,7 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
   return applied;
 }
 
-Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value applied, WriteOptions options, bool force, bool* created) {
+Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value applied, WriteOptions options, bool force, bool named, bool* created) {
   kube::ApplyRequest request;
   request.manager = options.manager;
   request.api_version = call.resource->api_version();
@@ -152,10 +159,11 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
   options.apply = true;
   const kube::Shape* shape = call.resource->shape();
   // "cpu: 1" is the stored "1", not a change of it.
-  if (!call.resource->custom() && call.resource->type != nullptr) kube::canonicalise(*call.resource->type, applied);
+  if (!call.resource->custom() && call.resource->type != nullptr) kube::canonicalise_values(*call.resource->type, applied);
   // An object that goes or comes between the look and the write is met by looking again.
   for (int attempt = 0;; ++attempt) {
     if (core.find(*call.resource, call.ns, call.name) == nullptr && call.subresource.empty()) {
+      if (!named) co_return fail(nameless(call));
       auto fresh = kube::apply(shape, std::nullopt, applied, request);
       if (!fresh) co_return fail(fresh.error());
       apply_defaults(*call.resource, *fresh);
@@ -269,9 +277,10 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
   Result<StoredPtr> stored;
   bool created = false;
   if (*type == PatchType::kApply) {
+    const bool named = !kube::name_of(**patch).empty();
     auto applied = check_applied(call, **patch);
     if (!applied) co_return fail(applied.error());
-    stored = co_await server_side_apply(core, call, std::move(*applied), *options, force, &created);
+    stored = co_await server_side_apply(core, call, std::move(*applied), *options, force, named, &created);
   } else {
     stored = co_await core.writer->update(
         call.resource, call.ns, call.name,

@@ -247,8 +247,11 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
   }
   auto response = co_await dispatch(call, *accepted);
   first.reset();
-  if (!response && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
-  (void)co_await send(call, writer, response ? std::move(*response) : error_response(response.error()));
+  // A refusal comes with the warnings of what was read before it.
+  const bool refused = !response;
+  if (refused && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
+  else if (refused) response = error_response(response.error());
+  (void)co_await send(call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
 }
 
 Task<net::Response> Router::read_one(const Call& outer, std::string target) {

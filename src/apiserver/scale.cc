@@ -92,7 +92,6 @@ Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted)
 Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "UpdateOptions");
   if (!options) co_return fail(options.error());
-  options->subresource = "";  // an ordinary update of the replicas: it bumps the generation
   const std::string type = media_type(call.request);
   const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value);
   auto body = given != nullptr ? kube::settled(**given) : json::parse(call.request.body);

@@ -96,7 +96,11 @@ std::vector<Cause> check_create(const Resource& resource, const json::Value& obj
 
 std::vector<Cause> check_update(const Resource& resource, const json::Value& updated, const json::Value& live) {
   if (!resource.custom()) return kube::validate_update(resource.rules, resource.info.namespaced, updated, live);
-  return check_create(resource, updated);
+  std::vector<Cause> causes = kube::validate_update(resource.info.gvk(), resource.info.namespaced, updated, live);
+  if (resource.version->schema) {
+    for (Cause& cause : resource.version->schema->validate(updated)) causes.push_back(std::move(cause));
+  }
+  return causes;
 }
 
 bool same_content(const json::Value& a, const json::Value& b) {

@@ -24,7 +24,8 @@ bool creates_on_update(const Resource& resource) {
 
 /// Kinds that refuse an update without a resourceVersion.
 bool needs_version(const Resource& resource) {
-  return resource.custom() || resource.info.group == "scheduling.k8s.io" || resource.info.group == "resource.k8s.io" || resource.info.group == "apiextensions.k8s.io";
+  return resource.custom() || resource.info.group == "scheduling.k8s.io" || resource.info.group == "resource.k8s.io" || resource.info.group == "apiextensions.k8s.io" ||
+         resource.info.group == "policy";
 }
 
 /// Kinds whose DELETE answers with the object itself.
@@ -65,7 +66,7 @@ Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accep
   if (exists && needs_version(*call.resource) && kube::resource_version_of(*object).empty()) {
     kube::Gvk gvk = call.resource->info.gvk();
     gvk.kind = call.resource->info.plural;
-    Cause cause{"FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"};
+    Cause cause{"FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"};
     co_return fail(kube::invalid(gvk, call.name, {std::move(cause)}));
   }
   const auto stored = co_await core.writer->update(

@@ -40,6 +40,9 @@ void keep_metadata(json::Value& next, const json::Value& live) {
   for (const std::string_view key : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName",
                                      "generation", "resourceVersion"}) {
     const json::Value& value = json::at(live, "metadata", key);
+    // Nobody sets these two by an update; what tries to is refused when the update is checked.
+    const bool sets = !json::at(next, "metadata", key).is_null();
+    if (sets && ((key == "deletionTimestamp" && value.is_null()) || key == "deletionGracePeriodSeconds")) continue;
     if (value.is_null()) {
       if (const auto found = metadata.find(key); found != metadata.end()) metadata.stable_erase(found);
     } else if (json::Value& kept = metadata[key]; !json::equal(kept, value)) {
@@ -64,6 +67,18 @@ Result<void> check_new_finalizers(const Resource& resource, const json::Value& n
   cause.field = "metadata.finalizers";
   cause.message = fmt::format("Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}", join(added, ", "));
   return fail(kube::invalid(resource.info.gvk(), kube::name_of(live), {std::move(cause)}));
+}
+
+/// `sent`: what the fields are taken from where the server has generated some of the object's; its status is not.
+void track_create(const Resource& resource, const json::Value* sent, json::Value& object, const kube::ApplyRequest& request) {
+  if (sent == nullptr) {
+    kube::track_update(resource.shape(), nullptr, object, request);
+    return;
+  }
+  json::Value tracked = *sent;
+  json::remove(tracked, {"status"});
+  kube::track_update(resource.shape(), nullptr, tracked, request);
+  json::make(object, {"metadata", "managedFields"}) = json::at(tracked, "metadata", "managedFields");
 }
 
 }  // namespace
@@ -114,9 +129,11 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource, std::string ns, jso
   if (!entered) co_return fail(entered.error());
   metadata["uid"] = net::random_uuid();
   metadata["creationTimestamp"] = format_time(now);
+  // Fields belong to the writer as it sent them; what the server and admission add belongs to nobody.
+  const bool generates = resource->storage == "jobs.batch";
+  const json::Value sent = generates ? object : json::Value();
   prepare_create(*resource, object, now);
-  // Fields belong to the writer as it sent them; what admission adds belongs to nobody.
-  if (!options.manager.empty() && !options.apply) kube::track_update(resource->shape(), nullptr, object, apply_request(*resource, options, now));
+  if (!options.manager.empty() && !options.apply) track_create(*resource, generates ? &sent : nullptr, object, apply_request(*resource, options, now));
   if (core_.admission->awaits_account(*resource, ns, object)) co_await core_.namespaces->ensure_contents(ns);
   const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
@@ -179,18 +196,20 @@ Result<Writer::Next> Writer::finish_update(const Resource& resource, json::Value
   } else {
     keep_metadata(next, live);
     apply_defaults(resource, next);
+    // Before the update is compared with what is stored: what admission puts back is no change.
+    if (resource.storage == "pods" && options.subresource.empty()) core_.admission->update_pod(next);
     if (options.subresource == "status") {
       prepare_status_update(resource, next, live);
     } else {
       prepare_update(resource, next, live);
     }
-    if (resource.storage == "pods" && options.subresource.empty()) core_.admission->update_pod(next);
     const auto addressed = core_.services->allocate(resource, next, live);
     if (!addressed) return fail(addressed.error());
     changed = !same_content(next, live);
     if (changed) {
       auto causes = check_update(resource, next, live);
-      if (causes.empty() && options.subresource.empty() && core_.options.custom_rules) causes = core_.options.custom_rules(next, &live, nullptr);
+      const bool whole = options.subresource.empty() || options.subresource == "scale";
+      if (causes.empty() && whole && core_.options.custom_rules) causes = core_.options.custom_rules(next, &live, nullptr);
       if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
     }
   }

@@ -67,10 +67,11 @@ void collect(const Shape* shape, const Value& value, FieldSet& set, int depth) {
   if (granular_map(shape, value)) {
     for (const auto& member : value.get_object()) {
       const std::string_view key = member.key();
-      FieldSet& child = set.children["f:" + std::string(key)];
       const Shape* inner = member_of(shape, key);
       const Value& is = member.value();
-      const bool empty_container = (is.is_object() && is.get_object().empty()) || (is.is_array() && is.get_array().empty());
+      if (granular_list(inner, is) && is.get_array().empty()) continue;  // its items are owned, and there are none
+      FieldSet& child = set.children["f:" + std::string(key)];
+      const bool empty_container = is.is_object() && is.get_object().empty();
       if (granular_map(inner, is) || granular_list(inner, is)) collect(inner, is, child, depth + 1);
       else child.member = true;
       if (empty_container || shape == nullptr || !shape->declares(key)) child.member = true;
@@ -634,9 +635,9 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
   const Difference change = difference(shape, live ? *live : json::null_value(), result, request.subresource);
   const auto conflicts = settle(managers, request, "Apply", change);
   if (!conflicts.empty()) return fail(conflict_error(conflicts));
-  const bool changed = !change.empty() || !(last == wanted_set);
   Manager& mine = manager_for(managers, request, "Apply");
-  if (changed || mine.time.empty()) mine.time = format_time(request.now);
+  // A manager who only joins the owners of what is there already has no time, as with Kubernetes.
+  if (!change.empty()) mine.time = format_time(request.now);
   write_managers(result, std::move(managers));
   return result;
 }

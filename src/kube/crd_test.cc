@@ -172,6 +172,9 @@ TEST(Crd, DefaultsReachIntoWhatTheyMake) {
   json::Value with_n = json::Object{{"spec", json::Object{{"n", json::Object()}, {"a", nullptr}}}};
   crd.versions[0].schema->set_defaults(with_n);
   EXPECT_EQ(json::dump(with_n), R"({"spec":{"n":{"b":3},"a":"x"}})");
+  json::Value nulls = json::Object{{"spec", json::Object{{"n", nullptr}}}};
+  crd.versions[0].schema->set_defaults(nulls);
+  EXPECT_EQ(json::dump(nulls), R"({"spec":{"a":"x"}})") << "a null without a default is as good as nothing";
 }
 
 TEST(Crd, InvalidOnesSayWhy) {

@@ -225,6 +225,22 @@ void default_endpoint_slice(Object& object) {
   });
 }
 
+/// A node that says nothing of what it can hand out hands out all it has.
+void default_node(Object& object) {
+  Object& status = object_at(object, "status");
+  if (Object* capacity = find(status, "capacity"); capacity != nullptr && !capacity->empty() && find(status, "allocatable") == nullptr) {
+    Value all = *capacity;
+    status["allocatable"] = std::move(all);
+  }
+  // Plain structs of Go, printed whether they say something or not.
+  put(object_at(object_at(status, "daemonEndpoints"), "kubeletEndpoint"), "Port", 0);
+  Object& info = object_at(status, "nodeInfo");
+  for (const std::string_view key :
+       {"machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture"}) {
+    put(info, key, "");
+  }
+}
+
 void default_persistent_volume(Object& object) {
   Object& spec = object_at(object, "spec");
   put_text(spec, "persistentVolumeReclaimPolicy", "Retain");
@@ -265,6 +281,7 @@ Defaulter defaulter_of(const Gvk& gvk) {
       {"/Secret", default_secret},
       {"/Namespace", default_namespace},
       {"/LimitRange", default_limit_range},
+      {"/Node", default_node},
       {"/Endpoints", default_endpoints},
       {"/PersistentVolumeClaim", default_claim_spec},
       {"/PersistentVolume", default_persistent_volume},

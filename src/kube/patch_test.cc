@@ -105,6 +105,15 @@ TEST(Apply, RemovedWhenNoLongerApplied) {
   EXPECT_EQ(apply_map.owners(), "a:{\"f:data\":{\"f:x\":{}}}\n");
 }
 
+TEST(Apply, WhoOnlyJoinsTheOwnersHasNoTime) {
+  Applier configure{&shape_of(type_of("", "ConfigMap")), std::nullopt};
+  ASSERT_TRUE(configure("one", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
+  ASSERT_TRUE(configure("two", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
+  const json::Array& entries = json::as_array(json::at(*configure.live, "metadata", "managedFields"));
+  ASSERT_EQ(entries.size(), 2U);
+  for (const json::Value& entry : entries) EXPECT_EQ(json::at(entry, "time").is_null(), json::text(json::at(entry, "manager")) == "two");
+}
+
 TEST(Apply, ConflictWithAnUpdateNamesItsVersion) {
   Applier map{&shape_of(type_of("", "ConfigMap")), {}};
   map.update("kubectl-edit", "{data: {x: '1', z: '2'}}");

@@ -170,7 +170,11 @@ void prepare_create(const Gvk& gvk, json::Value& object, Time now) {
 void prepare_update(const Gvk& gvk, json::Value& updated, const json::Value& live) {
   if (!updated.is_object()) return;
   json::make_object(updated, {"metadata"});
-  for (const std::string_view key : {"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"}) keep(updated, live, key);
+  for (const std::string_view key : {"uid", "creationTimestamp", "generation"}) keep(updated, live, key);
+  // Nobody takes these away; who would set them is refused by validate_update().
+  for (const std::string_view key : {"deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    if (json::at(updated, "metadata", key).is_null()) keep(updated, live, key);
+  }
   json::remove(updated, {"metadata", "selfLink"});
   if (has_status_subresource(gvk)) keep_top(updated, live, "status");
   if (gvk.group.empty() && gvk.kind == "Namespace") keep_top(updated, live, "spec");

@@ -149,8 +149,9 @@ void SchemaNode::set_defaults(Value& value) const {
   for (const auto& [name, property] : properties_) {
     Value* have = object.if_contains(name);
     if (have == nullptr || (have->is_null() && !property->nullable_)) {
+      // A null where none may be is as good as nothing.
       if (property->default_) object[name] = *property->default_;
-      else if (have != nullptr) continue;
+      else if (have != nullptr) object.stable_erase(object.find(name));
       have = object.if_contains(name);
     }
     if (have != nullptr) property->set_defaults(*have);

@@ -73,7 +73,8 @@ void validate_owner_references(const Value& references, Causes& causes) {
   }
 }
 
-void validate_finalizers(const Value& finalizers, Causes& causes) {
+/// `qualified`: Kubernetes' own kinds want a domain before the name.
+void validate_finalizers(const Value& finalizers, bool qualified, Causes& causes) {
   const json::Array& list = json::as_array(finalizers);
   bool orphan = false, foreground = false;
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -83,7 +84,7 @@ void validate_finalizers(const Value& finalizers, Causes& causes) {
     foreground = foreground || name == "foregroundDeletion";
     if (!check_label_key(name).empty()) {
       for (const std::string& problem : qualified_name_problems(name)) causes.invalid("metadata.finalizers", quoted(name), problem);
-    } else if (name.find('/') == std::string_view::npos && name != "orphan" && name != "foregroundDeletion" && name != "kubernetes") {
+    } else if (qualified && name.find('/') == std::string_view::npos && name != "orphan" && name != "foregroundDeletion" && name != "kubernetes") {
       causes.invalid(field, quoted(name), "name is neither a standard finalizer name nor is it fully qualified");
     }
   }
@@ -92,7 +93,7 @@ void validate_finalizers(const Value& finalizers, Causes& causes) {
   }
 }
 
-void metadata_rules(bool namespaced, const Value& object, std::string_view name_rule, Causes& causes) {
+void metadata_rules(bool namespaced, const Value& object, std::string_view name_rule, bool custom, Causes& causes) {
   const Value& metadata = json::at(object, "metadata");
   const std::string_view generate_name = json::as_string(json::at(metadata, "generateName"));
   const std::string_view name = json::as_string(json::at(metadata, "name"));
@@ -117,14 +118,15 @@ void metadata_rules(bool namespaced, const Value& object, std::string_view name_
   validate_labels(json::at(metadata, "labels"), "metadata.labels", causes);
   validate_annotations(json::at(metadata, "annotations"), causes);
   validate_owner_references(json::at(metadata, "ownerReferences"), causes);
-  validate_finalizers(json::at(metadata, "finalizers"), causes);
+  validate_finalizers(json::at(metadata, "finalizers"), !custom, causes);
 }
 
 void metadata_update_rules(const Value& updated, const Value& live, Causes& causes) {
   const Value& now = json::at(updated, "metadata");
   const Value& before = json::at(live, "metadata");
   for (const std::string_view key : {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"}) {
-    if (!json::equal(json::at(now, key), json::at(before, key)) && !(json::is_empty(json::at(now, key)) && json::is_empty(json::at(before, key)))) {
+    const bool nothing = key != "deletionGracePeriodSeconds" && json::is_empty(json::at(now, key)) && json::is_empty(json::at(before, key));
+    if (!json::equal(json::at(now, key), json::at(before, key)) && !nothing) {
       causes.invalid(fmt::format("metadata.{}", key), shown(json::at(now, key)), "field is immutable");
     }
   }
@@ -259,14 +261,14 @@ void immutable(const Value& updated, const Value& live, std::string field, Cause
 
 std::vector<Cause> validate_create(const Gvk& gvk, bool namespaced, const json::Value& object) {
   Causes causes;
-  metadata_rules(namespaced, object, name_rule_of(gvk), causes);
+  metadata_rules(namespaced, object, name_rule_of(gvk), false, causes);
   kind_rules(gvk, object, nullptr, causes);
   return causes.take();
 }
 
 std::vector<Cause> validate_update(const Gvk& gvk, bool namespaced, const json::Value& updated, const json::Value& live) {
   Causes causes;
-  metadata_rules(namespaced, updated, name_rule_of(gvk), causes);
+  metadata_rules(namespaced, updated, name_rule_of(gvk), Schema::builtin().find_type(gvk) == nullptr, causes);
   metadata_update_rules(updated, live, causes);
   kind_rules(gvk, updated, &live, causes);
   return causes.take();
@@ -274,7 +276,7 @@ std::vector<Cause> validate_update(const Gvk& gvk, bool namespaced, const json::
 
 std::vector<Cause> validate_metadata(bool namespaced, const json::Value& object, std::string_view name_rule) {
   Causes causes;
-  metadata_rules(namespaced, object, name_rule, causes);
+  metadata_rules(namespaced, object, name_rule, true, causes);
   return causes.take();
 }
 

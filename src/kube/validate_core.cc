@@ -101,6 +101,10 @@ void validate_service(const Value& service, const Value* live, Causes& causes) {
   validate_enum(json::at(spec, "ipFamilyPolicy"), "spec.ipFamilyPolicy", {"PreferDualStack", "RequireDualStack", "SingleStack"}, causes, false);
   validate_enum(json::at(spec, "internalTrafficPolicy"), "spec.internalTrafficPolicy", {"Cluster", "Local"}, causes, false);
   validate_enum(json::at(spec, "externalTrafficPolicy"), "spec.externalTrafficPolicy", {"Cluster", "Local"}, causes, false);
+  const Value& policy = json::at(spec, "externalTrafficPolicy");
+  if (live == nullptr && !json::is_empty(policy) && type != "NodePort" && type != "LoadBalancer" && external.empty()) {
+    causes.invalid("spec.externalTrafficPolicy", shown(policy), "may only be set for externally-accessible services");
+  }
   const json::Array& sources = json::as_array(json::at(spec, "loadBalancerSourceRanges"));
   if (!sources.empty() && type != "LoadBalancer") causes.forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'");
   for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -117,6 +117,16 @@ void validate_resource_requirements(const json::Value& resources, const std::str
 
 void validate_quota(const json::Value& object, Causes& causes) {
   validate_resource_list(json::at(object, "spec", "hard"), "spec.hard", false, causes);
+  static const std::set<std::string_view> kStandard = {
+      "cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage", "requests.ephemeral-storage", "limits.cpu", "limits.memory",
+      "limits.ephemeral-storage", "pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "persistentvolumeclaims", "configmaps",
+      "services.nodeports", "services.loadbalancers"};
+  for (const auto& member : json::as_object(json::at(object, "spec", "hard"))) {
+    const std::string_view name = member.key();
+    if (name.find('/') != std::string_view::npos || kStandard.contains(name) || name.starts_with("hugepages-") || name.starts_with("requests.hugepages-")) continue;
+    if (!check_label_key(name).empty()) continue;  // said already
+    causes.invalid(fmt::format("spec.hard[{}]", name), quoted(name), "must be a standard resource for quota");
+  }
   const json::Value& scopes = json::at(object, "spec", "scopes");
   std::set<std::string_view> seen;
   for (const json::Value& scope : json::as_array(scopes)) {

@@ -139,6 +139,14 @@ TEST(Defaults, WhatUsersSee) {
       {"work queue", {"batch", "v1", "Job"}, "{spec: {parallelism: 3}}", "/spec/completions", "none"},
       {"limit range", {"", "v1", "LimitRange"}, "{spec: {limits: [{type: Container, max: {cpu: 2}}]}}", "/spec/limits/0/defaultRequest", R"({"cpu":"2"})"},
       {"times", {"coordination.k8s.io", "v1", "Lease"}, "{spec: {renewTime: '2026-01-01T01:00:00+01:00'}}", "/spec/renewTime", "\"2026-01-01T00:00:00.000000Z\""},
+      {"plain zeros say nothing", kPod, "{spec: {hostNetwork: false, hostPID: false, containers: [{name: a, image: 'i:1', tty: false, ports: [{containerPort: 80, hostPort: 0}], volumeMounts: [{name: v, mountPath: /v, readOnly: false}]}]}}", "/spec",
+       R"({"containers":[{"name":"a","image":"i:1","ports":[{"containerPort":80,"protocol":"TCP"}],"volumeMounts":[{"name":"v","mountPath":"/v"}],"resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"IfNotPresent"}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","securityContext":{},"schedulerName":"default-scheduler","enableServiceLinks":true})"},
+      {"a probe's zeros are its defaults", kPod, "{spec: {containers: [{name: a, image: 'i:1', livenessProbe: {periodSeconds: 0, timeoutSeconds: 0, initialDelaySeconds: 0, tcpSocket: {port: 80}}}]}}", "/spec/containers/0/livenessProbe",
+       R"({"tcpSocket":{"port":80},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3})"},
+      {"pointers keep their zeros", {"apps", "v1", "Deployment"}, "{spec: {replicas: 0, revisionHistoryLimit: 0}}", "/spec/replicas", "0"},
+      {"a node hands out all it has", {"", "v1", "Node"}, "{status: {capacity: {cpu: 4, memory: 8Gi}}}", "/status/allocatable", R"({"cpu":"4","memory":"8Gi"})"},
+      {"a node that keeps some", {"", "v1", "Node"}, "{status: {capacity: {cpu: 4}, allocatable: {cpu: 3}}}", "/status/allocatable", R"({"cpu":"3"})"},
+      {"a null label", kPod, "{metadata: {labels: {a: null}}}", "/metadata/labels", R"({"a":""})"},
       {"role binding", {"rbac.authorization.k8s.io", "v1", "RoleBinding"}, "{roleRef: {kind: Role, name: r}, subjects: [{kind: User, name: u}]}", "/subjects/0/apiGroup", "\"rbac.authorization.k8s.io\""},
   };
   for (const auto& one : cases) {

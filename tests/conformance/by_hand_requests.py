@@ -300,6 +300,8 @@ call("apply: create", "PATCH", SSA + "?fieldManager=one", BASE, APPLY)
 call("apply: again", "PATCH", SSA + "?fieldManager=one", BASE, APPLY)
 call("apply: conflict", "PATCH", SSA + "?fieldManager=two", {**BASE, "data": {"a": "2", "b": "3"}}, APPLY)
 call("apply: force", "PATCH", SSA + "?fieldManager=two&force=true", {**BASE, "data": {"a": "2", "b": "3"}}, APPLY)
+call("apply: nameless", "PATCH", CORE + "/configmaps/ssa-new?fieldManager=one", {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}, APPLY)
+call("apply: undeclared field", "PATCH", SSA + "?fieldManager=one", {**BASE, "foo": 1}, APPLY)
 call("apply: give up", "PATCH", SSA + "?fieldManager=two", {**BASE, "data": {"b": "3"}}, APPLY)
 call("apply: version", "PATCH", SSA + "?fieldManager=two", {**BASE, "metadata": {"name": "ssa", "resourceVersion": "1"}}, APPLY)
 call("apply: force bad", "PATCH", SSA + "?fieldManager=two&force=x", BASE, APPLY)
@@ -459,3 +461,23 @@ for group, plurals in [("/api/v1", "pods services endpoints configmaps secrets s
                        ("/apis/autoscaling/v2", "horizontalpodautoscalers"), ("/apis/networking.k8s.io/v1", "ingresses networkpolicies"), ("/apis/resource.k8s.io/v1", "resourceclaims resourceclaimtemplates"), ("/apis/storage.k8s.io/v1", "csistoragecapacities")]:
     for plural in plurals.split():
         call(f"columns {plural}.{group}", "GET", f"{group}/namespaces/{{ns}}/{plural}?limit=1&fieldSelector=metadata.name%3Dnosuch", None, TABLE)
+
+# Found by random_beside.py
+DEPLOYED = "/apis/apps/v1/namespaces/{ns}/deployments/found"
+post("make found", "/apis/apps/v1/namespaces/{ns}/deployments", workload("Deployment", "found"))
+post("warning beside a refusal", DEPLOYMENTS, {**workload("Deployment", "bad", replicas=-1), "foo": 1})
+call("warning beside a refused patch", "PATCH", DEPLOYED, {"spec": {"replicas": -1, "foo": 1}}, MERGE)
+for label, meta in [("deletion time", {"deletionTimestamp": "2031-05-05T05:05:05Z"}), ("grace", {"deletionGracePeriodSeconds": 600}), ("grace zero", {"deletionGracePeriodSeconds": 0}), ("no namespace", {"namespace": ""})]:
+    call(f"metadata by update: {label}", "PATCH", DEPLOYED + "?dryRun=All", {"metadata": meta}, MERGE)
+call("apply empty list", "PATCH", DEPLOYED + "?fieldManager=one&force=true", {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "found"}, "spec": {"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}}}, APPLY)
+call("apply empty list: none left", "PATCH", DEPLOYED + "?fieldManager=two&force=true", {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "found"}, "spec": {"template": {"spec": {"tolerations": []}}}}, APPLY)
+call("retain keys without the kind", "PATCH", DEPLOYED + "?dryRun=All", {"$retainKeys": ["metadata", "spec"], "metadata": {"labels": {"a": "b"}}}, STRATEGIC)
+post("make found pod", CORE + "/pods", pod("found", {"tolerations": [{"key": "k", "operator": "Exists"}], "hostIPC": False}, {"tty": False}))
+call("the pod's tolerations again", "PATCH", CORE + "/pods/found?fieldManager=one&force=true", {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "found"}, "spec": {"tolerations": [{"key": "k", "operator": "Exists"}]}}, APPLY)
+post("node with capacity alone", "/api/v1/nodes", {"metadata": {"name": "found"}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}})
+post("quota: unknown resource", CORE + "/resourcequotas", {"metadata": {"name": "found"}, "spec": {"hard": {"gpus": "1"}}})
+post("service: traffic policy of an inner service", SERVICES, service("found", externalTrafficPolicy="Local"))
+post("role: null verb", RBAC + "/roles", {"metadata": {"name": "found"}, "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", None]}]})
+BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
+post("make found budget", BUDGETS, {"metadata": {"name": "found"}, "spec": {"selector": {}}})
+call("budget: update without a version", "PUT", BUDGETS + "/found", {"metadata": {"name": "found"}, "spec": {"selector": {}}})

@@ -31,6 +31,7 @@ MEANT = [
     (r".*", r"metadata\.ownerReferences\.", "1.37 names each owner by its index"),
     (r".*", r"found new finalizers", "the same cause is not listed twice"),
     (r".*", r"does not match the ResourceVersion in record", "the version itself differs"),
+    (r".*", r"Invalid value: 0x0: must be specified", "1.37 prints the missing version as 0 (compared by conformance.random_beside)"),
     (r".*", r"Unsupported value: \[\]string", "1.37 prints the list as JSON"),
     (r".*", r"patch: Invalid value", "the quoted document differs in order and managedFields"),
     (r".*", r"unknown patch type", "400 instead of an accidental 500"),
