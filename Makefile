@@ -2,7 +2,7 @@
 MUSTER := build/muster
 JOBS ?= $(shell nproc)
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile format check clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -21,6 +21,7 @@ build: packages-build ## Build build/muster
 test: packages-test ## Install, build and run every test
 	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 	@tools/check_rooms
+	@tools/check_format
 	@echo "==> building Muster and its tests"
 	@ninja -C build -j$(JOBS) --quiet
 	@tools/kubernetes

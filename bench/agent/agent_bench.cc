@@ -1,7 +1,8 @@
 /// What starting a pod costs, from the bare system calls up to the API.
 ///
 ///   agent_bench bare N             fork + unshare(all namespaces) + exec /bin/true, one by one
-///   agent_bench bare-veth N        the same with a veth on a bridge and an address: what any runtime
+///   agent_bench bare-veth N        the same with a veth on a bridge and an address: what any
+///   runtime
 ///                                  with a network for each pod has to pay
 ///   agent_bench runtime N [WIDTH]  sandbox + /bin/true container through the process runtime,
 ///                                  WIDTH at once
@@ -63,8 +64,10 @@ struct BareNetwork {
 [[noreturn]] void bare_child(const BareNetwork* network, int number) {
   namespace process = agent::process;
   const auto netlink = process::open_netlink();
-  const int index = network == nullptr ? 0 : static_cast<int>(if_nametoindex(network->bridge.c_str()));
-  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0) _exit(1);
+  const int index =
+      network == nullptr ? 0 : static_cast<int>(if_nametoindex(network->bridge.c_str()));
+  if (unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0)
+    _exit(1);
   if (network != nullptr) {
     process::PodLink link;
     link.host_name = fmt::format("mb{:x}", getpid());
@@ -98,9 +101,10 @@ void bare(net::Loop& loop, int count, const BareNetwork* network) {
     waitpid(pid, &status, 0);
     times.push_back(ms_of(loop.monotonic() - start));
   }
-  print_row(network == nullptr ? "bare fork+unshare+exec, serial" : "the same with a veth on a bridge",
-            times,
-            static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
+  print_row(
+      network == nullptr ? "bare fork+unshare+exec, serial" : "the same with a veth on a bridge",
+      times,
+      static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
 }
 
 int bare_with_veth(net::Loop& loop, int count) {

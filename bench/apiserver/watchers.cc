@@ -20,7 +20,9 @@ namespace {
 
 constexpr int kReadWaitMs = 2000;
 
-std::int64_t nanoseconds(const timespec& time) { return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec; }
+std::int64_t nanoseconds(const timespec& time) {
+  return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
 
 /// When the kernel received what is to be read next; now, if it does not say.
 std::int64_t arrival_of(int fd) {
@@ -33,7 +35,8 @@ std::int64_t arrival_of(int fd) {
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   if (::recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) > 0) {
-    for (auto* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
+    for (auto* each = CMSG_FIRSTHDR(&message); each != nullptr;
+         each = CMSG_NXTHDR(&message, each)) {
       if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SO_TIMESTAMPING) continue;
       timespec times[3];
       std::memcpy(times, CMSG_DATA(each), sizeof times);
@@ -80,9 +83,11 @@ std::map<std::string, std::vector<std::int64_t>> Watchers::finish() {
 bool Watchers::open(Connection& connection) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
-  if (::getaddrinfo(options_.host.c_str(), options_.port.c_str(), &hints, &found) != 0) return false;
+  if (::getaddrinfo(options_.host.c_str(), options_.port.c_str(), &hints, &found) != 0)
+    return false;
   connection.fd = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool reached = connection.fd >= 0 && ::connect(connection.fd, found->ai_addr, found->ai_addrlen) == 0;
+  const bool reached =
+      connection.fd >= 0 && ::connect(connection.fd, found->ai_addr, found->ai_addrlen) == 0;
   ::freeaddrinfo(found);
   if (!reached) return false;
   const int stamps = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
@@ -91,23 +96,28 @@ bool Watchers::open(Connection& connection) {
   connection.ssl = SSL_new(context);
   SSL_set_fd(connection.ssl, connection.fd);
   if (SSL_connect(connection.ssl) != 1) return false;
-  const std::string request = "GET " + options_.target + " HTTP/1.1\r\nHost: " + options_.host + "\r\nAuthorization: Bearer " + options_.token +
-                              "\r\nAccept: application/json\r\nUser-Agent: apiserver-load/1\r\n\r\n";
-  if (SSL_write(connection.ssl, request.data(), static_cast<int>(request.size())) <= 0) return false;
+  const std::string request =
+      "GET " + options_.target + " HTTP/1.1\r\nHost: " + options_.host +
+      "\r\nAuthorization: Bearer " + options_.token +
+      "\r\nAccept: application/json\r\nUser-Agent: apiserver-load/1\r\n\r\n";
+  if (SSL_write(connection.ssl, request.data(), static_cast<int>(request.size())) <= 0)
+    return false;
   return ::fcntl(connection.fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
 void Watchers::read(Connection& connection) {
   const std::int64_t arrival = arrival_of(connection.fd);
   char bytes[16 * 1024];
-  for (int got = SSL_read(connection.ssl, bytes, sizeof bytes); got > 0; got = SSL_read(connection.ssl, bytes, sizeof bytes)) {
+  for (int got = SSL_read(connection.ssl, bytes, sizeof bytes); got > 0;
+       got = SSL_read(connection.ssl, bytes, sizeof bytes)) {
     connection.text.append(bytes, static_cast<std::size_t>(got));
   }
   if (!connection.answered && connection.text.find("\r\n\r\n") != std::string::npos) {
     connection.answered = true;
     if (connection.text.starts_with("HTTP/1.1 200")) ++connected_;
   }
-  for (auto end = connection.text.find('\n'); end != std::string::npos; end = connection.text.find('\n')) {
+  for (auto end = connection.text.find('\n'); end != std::string::npos;
+       end = connection.text.find('\n')) {
     constexpr std::string_view kTick = "\"tick\":\"";
     const std::string_view line = std::string_view(connection.text).substr(0, end);
     if (const auto at = line.find(kTick); at != std::string_view::npos) {
@@ -123,7 +133,8 @@ void Watchers::read(Connection& connection) {
 void Watchers::read_one() {
   const int all = ++wanted_ * connected_;
   wanted_.notify_one();
-  for (int waited = 0; waited < kReadWaitMs && read_ < all; waited += 5) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  for (int waited = 0; waited < kReadWaitMs && read_ < all; waited += 5)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 void Watchers::run() {
@@ -179,7 +190,10 @@ struct Pairs {
   Pairs(const Pairs&) = delete;
 };
 
-void encrypt_and_send(const std::vector<int>& sockets, std::size_t from, std::size_t step, std::size_t bytes) {
+void encrypt_and_send(const std::vector<int>& sockets,
+                      std::size_t from,
+                      std::size_t step,
+                      std::size_t bytes) {
   const std::string plain(bytes, 'x');
   std::string record(bytes + 64, '\0');
   const unsigned char key[16] = {1}, nonce[12] = {2};
@@ -188,7 +202,11 @@ void encrypt_and_send(const std::vector<int>& sockets, std::size_t from, std::si
     int written = 0;
     auto* out = reinterpret_cast<unsigned char*>(record.data());
     EVP_EncryptInit_ex(context, EVP_aes_128_gcm(), nullptr, key, nonce);
-    EVP_EncryptUpdate(context, out, &written, reinterpret_cast<const unsigned char*>(plain.data()), static_cast<int>(bytes));
+    EVP_EncryptUpdate(context,
+                      out,
+                      &written,
+                      reinterpret_cast<const unsigned char*>(plain.data()),
+                      static_cast<int>(bytes));
     (void)::send(sockets[i], record.data(), bytes + 22, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   EVP_CIPHER_CTX_free(context);
@@ -203,10 +221,14 @@ double fanout_floor_ms(int watchers, std::size_t bytes) {
   for (int round = 0; round < 20; ++round) {
     const auto begun = std::chrono::steady_clock::now();
     std::vector<std::thread> others;
-    for (std::size_t i = 1; i < cores; ++i) others.emplace_back([&, i] { encrypt_and_send(pairs.near, i, cores, bytes); });
+    for (std::size_t i = 1; i < cores; ++i)
+      others.emplace_back([&, i] { encrypt_and_send(pairs.near, i, cores, bytes); });
     encrypt_and_send(pairs.near, 0, cores, bytes);
     for (std::thread& each : others) each.join();
-    best = std::min(best, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count());
+    best =
+        std::min(best,
+                 std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun)
+                     .count());
   }
   return best;
 }

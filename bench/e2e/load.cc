@@ -2,8 +2,11 @@
 ///
 ///   e2e_load --kubeconfig FILE --gangs N --size N [--clients N]
 ///
-/// Creates the groups, then their pods, as fast as the server takes them, and prints one JSON object. The clock of a pod starts
-/// when its create is sent and ends when the watcher reads its binding.
+/// Creates the groups, then their pods, as fast as the server takes them, and prints one JSON
+/// object. The clock of a pod starts when its create is sent and ends when the watcher reads its
+/// binding.
+#include "load.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,7 +17,6 @@
 #include <thread>
 
 #include "json/json.h"
-#include "load.h"
 
 namespace {
 
@@ -35,7 +37,8 @@ struct Gang {
 
 struct Load {
   net::Loop loop;
-  net::Loop watch_loop;  // on a thread of its own, so that creating does not delay what the watcher sees
+  net::Loop
+      watch_loop;  // on a thread of its own, so that creating does not delay what the watcher sees
   std::unique_ptr<net::Client> http, watch_http;
   std::unique_ptr<Signal> done;
   bench::Target target;
@@ -49,7 +52,10 @@ struct Load {
   [[nodiscard]] int total() const { return gangs * size; }
 };
 
-net::Request request(const Load& load, std::string method, std::string path, std::string body = "") {
+net::Request request(const Load& load,
+                     std::string method,
+                     std::string path,
+                     std::string body = "") {
   return bench::request(load.target, std::move(method), std::move(path), std::move(body));
 }
 
@@ -62,8 +68,10 @@ std::string group_body(const Load& load, int gang) {
 }
 
 std::string pod_body(const Load& load, int pod) {
-  const std::string group = load.size == 1 ? "" : fmt::format(
-      R"(,"annotations":{{"scheduling.k8s.io/group-name":"g{}"}})", pod / load.size);
+  const std::string group =
+      load.size == 1 ? ""
+                     : fmt::format(R"(,"annotations":{{"scheduling.k8s.io/group-name":"g{}"}})",
+                                   pod / load.size);
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","labels":{{"app":"e2e"}}{}}},)"
       R"("spec":{{"restartPolicy":"Never","containers":[{{"name":"main","image":"train:1",)"
@@ -87,7 +95,10 @@ Task<void> creator(Load& load, int total, std::string path, std::string (*body)(
   }
 }
 
-Task<void> create_all(Load& load, int total, std::string path, std::string (*body)(const Load&, int)) {
+Task<void> create_all(Load& load,
+                      int total,
+                      std::string path,
+                      std::string (*body)(const Load&, int)) {
   load.next = load.acknowledged = 0;
   for (int i = 0; i < load.clients; ++i) load.loop.spawn(creator(load, total, path, body));
   while (load.acknowledged < total) co_await load.done->wait(kPatience);
@@ -96,9 +107,11 @@ Task<void> create_all(Load& load, int total, std::string path, std::string (*bod
 /// The value of the first member called `key` in a line of JSON that a server wrote.
 std::string_view member(std::string_view line, std::string_view key) {
   // memmem: find() stops at every quotation mark, and what the load spends the cluster lacks.
-  const auto* at = static_cast<const char*>(::memmem(line.data(), line.size(), key.data(), key.size()));
+  const auto* at =
+      static_cast<const char*>(::memmem(line.data(), line.size(), key.data(), key.size()));
   if (at == nullptr) return {};
-  const std::string_view rest = line.substr(static_cast<std::size_t>(at - line.data()) + key.size());
+  const std::string_view rest =
+      line.substr(static_cast<std::size_t>(at - line.data()) + key.size());
   return rest.substr(0, rest.find('"'));
 }
 
@@ -154,7 +167,10 @@ void report(const Load& load) {
     spread = std::max(spread, seconds(gang.last - gang.first) * 1000);
   }
   const auto at = [&](std::size_t percent) {
-    return waits.empty() ? 0 : std::round(waits[std::min(waits.size() - 1, waits.size() * percent / 100)] * 10) / 10;
+    return waits.empty()
+               ? 0
+               : std::round(waits[std::min(waits.size() - 1, waits.size() * percent / 100)] * 10) /
+                     10;
   };
   const double whole = seconds(load.last_bind - load.begun);
   json::Object out;
@@ -174,9 +190,13 @@ void report(const Load& load) {
 Task<void> run(Load& load) {
   load.done = load.loop.make_signal();
   const std::string ns = fmt::format("e2e-{}x{}", load.gangs, load.size);
-  (void)co_await load.http->request(request(load, "POST", "/api/v1/namespaces", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns)));
+  (void)co_await load.http->request(request(
+      load, "POST", "/api/v1/namespaces", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", ns)));
   if (load.size > 1) {
-    co_await create_all(load, load.gangs, "/apis/scheduling.volcano.sh/v1beta1/namespaces/" + ns + "/podgroups", group_body);
+    co_await create_all(load,
+                        load.gangs,
+                        "/apis/scheduling.volcano.sh/v1beta1/namespaces/" + ns + "/podgroups",
+                        group_body);
   }
   const std::string pods = "/api/v1/namespaces/" + ns + "/pods";
   load.pods.resize(static_cast<std::size_t>(load.total()));

@@ -1,10 +1,10 @@
 /// Shared by the engine's benchmarks: clocks, world builders, output.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/random.h"
 #include "engine/engine.h"
@@ -14,8 +14,14 @@ namespace muster::bench {
 /// CPU seconds of this process so far (getrusage).
 double cpu_seconds();
 
-engine::Node gpu_node(const std::string& name, std::int64_t gpus, std::int64_t cpu_milli = 96'000, std::int64_t memory_gib = 1024);
-engine::Pod gpu_pod(const std::string& key, std::int64_t gpus, std::int64_t cpu_milli = 4'000, std::int64_t memory_gib = 16);
+engine::Node gpu_node(const std::string& name,
+                      std::int64_t gpus,
+                      std::int64_t cpu_milli = 96'000,
+                      std::int64_t memory_gib = 1024);
+engine::Pod gpu_pod(const std::string& key,
+                    std::int64_t gpus,
+                    std::int64_t cpu_milli = 4'000,
+                    std::int64_t memory_gib = 16);
 
 /// ../shared/data/traces relative to the repository; empty when absent.
 std::string traces_folder();

@@ -16,18 +16,27 @@ namespace muster::bench {
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto s = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  const auto s = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return s(usage.ru_utime) + s(usage.ru_stime);
 }
 
-engine::Node gpu_node(const std::string& name, std::int64_t gpus, std::int64_t cpu_milli, std::int64_t memory_gib) {
+engine::Node gpu_node(const std::string& name,
+                      std::int64_t gpus,
+                      std::int64_t cpu_milli,
+                      std::int64_t memory_gib) {
   engine::Node n;
   n.name = name;
-  n.allocatable = {{"cpu", cpu_milli}, {"memory", memory_gib << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
+  n.allocatable = {
+      {"cpu", cpu_milli}, {"memory", memory_gib << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
   return n;
 }
 
-engine::Pod gpu_pod(const std::string& key, std::int64_t gpus, std::int64_t cpu_milli, std::int64_t memory_gib) {
+engine::Pod gpu_pod(const std::string& key,
+                    std::int64_t gpus,
+                    std::int64_t cpu_milli,
+                    std::int64_t memory_gib) {
   engine::Pod p;
   p.key = key;
   p.uid = key;
@@ -38,7 +47,8 @@ engine::Pod gpu_pod(const std::string& key, std::int64_t gpus, std::int64_t cpu_
 }
 
 std::string traces_folder() {
-  for (const char* base : {"../shared/data/traces", "../../shared/data/traces", "../../../shared/data/traces"}) {
+  for (const char* base :
+       {"../shared/data/traces", "../../shared/data/traces", "../../../shared/data/traces"}) {
     if (std::filesystem::exists(base)) return base;
   }
   return "";
@@ -50,7 +60,8 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   if (file == nullptr) return rows;
   std::string text;
   std::array<char, 65536> buffer{};
-  for (int n = gzread(file, buffer.data(), buffer.size()); n > 0; n = gzread(file, buffer.data(), buffer.size())) {
+  for (int n = gzread(file, buffer.data(), buffer.size()); n > 0;
+       n = gzread(file, buffer.data(), buffer.size())) {
     text.append(buffer.data(), static_cast<std::size_t>(n));
   }
   gzclose(file);
@@ -66,9 +77,12 @@ std::vector<std::vector<std::string>> read_csv(const std::string& path) {
 
 int main(int argc, char** argv) {
   using namespace muster::bench;
-  const std::pair<const char*, void (*)()> all[] = {
-      {"decisions", decisions},           {"gang", gang},                 {"fgd-openb", fgd_openb},
-      {"backfill-philly", backfill_philly}, {"deep-backlog", deep_backlog}, {"preempt-min", preempt_min}};
+  const std::pair<const char*, void (*)()> all[] = {{"decisions", decisions},
+                                                    {"gang", gang},
+                                                    {"fgd-openb", fgd_openb},
+                                                    {"backfill-philly", backfill_philly},
+                                                    {"deep-backlog", deep_backlog},
+                                                    {"preempt-min", preempt_min}};
   for (const auto& [name, run] : all) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; ++i) wanted |= std::strcmp(argv[i], name) == 0;

@@ -46,7 +46,8 @@ double plain_scan(std::size_t nodes, std::size_t requests) {
     const std::int64_t gpus = 1LL << r.below(4);
     std::size_t best = nodes;
     for (std::size_t n = 0; n < nodes; ++n) {
-      if (t.gpu[n] < gpus || t.cpu[n] < 4000 || t.memory[n] < (16LL << 30) || t.pods[n] < 1) continue;
+      if (t.gpu[n] < gpus || t.cpu[n] < 4000 || t.memory[n] < (16LL << 30) || t.pods[n] < 1)
+        continue;
       if (best == nodes || t.gpu[n] < t.gpu[best]) best = n;
     }
     if (best < nodes) {
@@ -67,14 +68,17 @@ double plain_scan(std::size_t nodes, std::size_t requests) {
 /// Pods arrive and leave in a steady state; every arrival is an event and a decision of its own.
 double engine_rate(std::size_t nodes, std::size_t requests) {
   Engine e(plain());
-  for (std::size_t i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
+  for (std::size_t i = 0; i < nodes; ++i)
+    e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
   (void)e.decide(Time::from_seconds(1));
   Random r(1);
   std::deque<std::string> running;
   std::size_t bound = 0;
   std::vector<Event> arrivals;
   for (std::size_t i = 0; i < requests; ++i) {
-    Pod p = gpu_pod(fmt::format("bench/p-{}", i), 1LL << r.below(4), 2000 + 1000 * static_cast<std::int64_t>(r.below(4)));
+    Pod p = gpu_pod(fmt::format("bench/p-{}", i),
+                    1LL << r.below(4),
+                    2000 + 1000 * static_cast<std::int64_t>(r.below(4)));
     arrivals.emplace_back(PodUpsert{p});
   }
   const auto start = thread_seconds();
@@ -100,9 +104,13 @@ void decisions() {
   fmt::print("{:>8} {:>16} {:>20}\n", "nodes", "engine /s", "plain scan /s");
   for (const std::size_t nodes : {1000, 5000, 15000}) {
     (void)engine_rate(nodes, 20'000);
-    fmt::print("{:>8} {:>16.0f} {:>20.0f}\n", nodes, engine_rate(nodes, 100'000), plain_scan(nodes, 20'000));
+    fmt::print("{:>8} {:>16.0f} {:>20.0f}\n",
+               nodes,
+               engine_rate(nodes, 100'000),
+               plain_scan(nodes, 20'000));
   }
-  fmt::print("peers (whole process): kube-scheduler 680-790 pods/s at 5,000 nodes; HiveD about 2,000 calls/s at 352 nodes\n\n");
+  fmt::print(
+      "peers (whole process): kube-scheduler 680-790 pods/s at 5,000 nodes; HiveD about 2,000 calls/s at 352 nodes\n\n");
 }
 
 void gang() {
@@ -111,7 +119,8 @@ void gang() {
     double best = 1e9;
     for (int round = 0; round < 3; ++round) {
       Engine e(plain());
-      for (std::size_t i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 16)});
+      for (std::size_t i = 0; i < nodes; ++i)
+        e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 16)});
       Group g;
       g.key = "bench/g";
       g.min_member = 10'000;
@@ -132,7 +141,8 @@ void gang() {
 }
 
 void deep_backlog() {
-  fmt::print("deep-backlog: 10,000 nodes full, N pending in 1,000 queues; one release to the decision it enables\n");
+  fmt::print(
+      "deep-backlog: 10,000 nodes full, N pending in 1,000 queues; one release to the decision it enables\n");
   double small = 0;
   for (const int pending : {1000, 100'000}) {
     Engine e(plain());
@@ -166,19 +176,25 @@ void deep_backlog() {
       for (const auto& b : plan.binds) running.push_back(b.pod);
       submit(i);  // the backlog stays as deep as it was
       (void)e.decide(Time{3'000'000 + i});
-      if (plan.binds.size() != 1) fmt::print("  release {} enabled {} binds\n", i, plan.binds.size());
+      if (plan.binds.size() != 1)
+        fmt::print("  release {} enabled {} binds\n", i, plan.binds.size());
     }
     std::sort(times.begin(), times.end());
     const double p50 = times[times.size() / 2];
-    fmt::print("  {:>7} pending: p50 {:.0f} us, p99 {:.0f} us\n", pending, p50, times[times.size() * 99 / 100]);
+    fmt::print("  {:>7} pending: p50 {:.0f} us, p99 {:.0f} us\n",
+               pending,
+               p50,
+               times[times.size() * 99 / 100]);
     if (pending == 1000) small = p50;
     if (pending != 1000) fmt::print("  ratio 100k : 1k = {:.2f}\n", p50 / small);
   }
-  fmt::print("peers: Kueue 9.6 admissions a minute from one deep queue (p50 wait 64 min at depth 536)\n\n");
+  fmt::print(
+      "peers: Kueue 9.6 admissions a minute from one deep queue (p50 wait 64 min at depth 536)\n\n");
 }
 
 void preempt_min() {
-  fmt::print("preempt-min: 5,000 nodes full of low-priority pods; high-priority pods of 1-8 GPUs arrive one by one\n");
+  fmt::print(
+      "preempt-min: 5,000 nodes full of low-priority pods; high-priority pods of 1-8 GPUs arrive one by one\n");
   Config c = plain();
   c.preempt = true;
   Engine e(c);
@@ -213,7 +229,8 @@ void preempt_min() {
     const std::int64_t g = 1LL << r.below(4);
     Pod p = gpu_pod(fmt::format("bench/high-{}", i), g, 1000, 4);
     p.priority = 100;
-    // The least possible for one pod: over all nodes, the fewest pods whose sizes add up to the request.
+    // The least possible for one pod: over all nodes, the fewest pods whose sizes add up to the
+    // request.
     std::int64_t fewest = 1000;
     for (const auto& node : sizes) {
       std::int64_t sum = 0;
@@ -243,9 +260,15 @@ void preempt_min() {
     least += plan.evicts.empty() ? 0 : fewest;
     bound += static_cast<std::int64_t>(plan.binds.size() + after.binds.size());
   }
-  fmt::print("  {:.0f} preemptions/s (event, victims, their removal, bind); {} of {} bound; {} evicted, least possible {} ({:.3f}x); {} evicted twice\n",
-             preemptors / in_engine, bound, preemptors, evicted, least, least > 0 ? static_cast<double>(evicted) / static_cast<double>(least) : 0.0,
-             repeats);
+  fmt::print(
+      "  {:.0f} preemptions/s (event, victims, their removal, bind); {} of {} bound; {} evicted, least possible {} ({:.3f}x); {} evicted twice\n",
+      preemptors / in_engine,
+      bound,
+      preemptors,
+      evicted,
+      least,
+      least > 0 ? static_cast<double>(evicted) / static_cast<double>(least) : 0.0,
+      repeats);
   fmt::print("peers: kube-scheduler 570 pods/s (PreemptionAsync, 5,000 nodes)\n\n");
 }
 

@@ -27,7 +27,10 @@ struct Packing {
   double cpu_s = 0;
 };
 
-Packing replay(const std::vector<std::vector<std::string>>& nodes, const std::vector<Task>& tasks, std::uint64_t seed, PlacementRule rule) {
+Packing replay(const std::vector<std::vector<std::string>>& nodes,
+               const std::vector<Task>& tasks,
+               std::uint64_t seed,
+               PlacementRule rule) {
   Config c;
   c.reservations = 0;
   c.preempt = false;
@@ -36,7 +39,8 @@ Packing replay(const std::vector<std::vector<std::string>>& nodes, const std::ve
   Engine e(c);
   std::int64_t capacity = 0;
   for (const auto& row : nodes) {
-    e.apply(NodeUpsert{gpu_node(row[0], std::stoll(row[3]), std::stoll(row[1]), std::stoll(row[2]) / 1024)});
+    e.apply(NodeUpsert{
+        gpu_node(row[0], std::stoll(row[3]), std::stoll(row[1]), std::stoll(row[2]) / 1024)});
     capacity += std::stoll(row[3]) * 1000;
   }
   // Inflation: copies drawn at random until the requests reach 130 % of the GPUs, then shuffled.
@@ -70,7 +74,8 @@ Packing replay(const std::vector<std::vector<std::string>>& nodes, const std::ve
     if (plan.binds.empty()) e.apply(PodRemove{p.key});  // the study drops what does not fit
     arrived += t.milli;
     if (!plan.binds.empty()) allocated += t.milli;
-    const double left = 100.0 * (1.0 - static_cast<double>(allocated) / static_cast<double>(capacity));
+    const double left =
+        100.0 * (1.0 - static_cast<double>(allocated) / static_cast<double>(capacity));
     if (arrived <= capacity) result.at_100 = left;
     result.at_130 = left;
   }
@@ -78,7 +83,8 @@ Packing replay(const std::vector<std::vector<std::string>>& nodes, const std::ve
   return result;
 }
 
-// ---------------------------------------------------------------------------------------------------- Philly
+// ----------------------------------------------------------------------------------------------------
+// Philly
 
 struct Job {
   std::int64_t submit = 0;
@@ -94,7 +100,9 @@ struct Queueing {
   std::size_t started = 0;
 };
 
-Queueing summarise(const std::vector<Job>& jobs, const std::vector<std::int64_t>& starts, double cpu_s) {
+Queueing summarise(const std::vector<Job>& jobs,
+                   const std::vector<std::int64_t>& starts,
+                   double cpu_s) {
   Queueing q;
   std::vector<double> waits;
   double large = 0;
@@ -129,7 +137,10 @@ Queueing run_engine(const std::vector<Job>& jobs, int nodes, std::int32_t reserv
   for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("n{}", i), 8)});
   std::vector<std::int64_t> starts(jobs.size(), -1);
   std::vector<std::vector<std::string>> pods(jobs.size());
-  std::priority_queue<std::pair<std::int64_t, std::size_t>, std::vector<std::pair<std::int64_t, std::size_t>>, std::greater<>> ends;
+  std::priority_queue<std::pair<std::int64_t, std::size_t>,
+                      std::vector<std::pair<std::int64_t, std::size_t>>,
+                      std::greater<>>
+      ends;
   std::size_t next = 0;
   const auto second = [](std::int64_t s) { return Time{1'000'000'000'000 + s * 1'000'000}; };
   while (next < jobs.size() || !ends.empty()) {
@@ -176,7 +187,8 @@ enum class Reference { kFifo, kEasy, kSjf };
 /// Straightforward node-level simulators: best fit for up to 8 GPUs, whole nodes above.
 class ReferenceRun {
  public:
-  ReferenceRun(const std::vector<Job>& jobs, int nodes, Reference kind) : jobs_(jobs), kind_(kind), free_(static_cast<std::size_t>(nodes), 8) {}
+  ReferenceRun(const std::vector<Job>& jobs, int nodes, Reference kind)
+      : jobs_(jobs), kind_(kind), free_(static_cast<std::size_t>(nodes), 8) {}
 
   Queueing run() {
     const double cpu = cpu_seconds();
@@ -199,7 +211,9 @@ class ReferenceRun {
   }
 
  private:
-  std::vector<std::size_t> fit(const Job& job, const std::vector<std::int64_t>& free, const std::set<std::size_t>* avoid) const {
+  std::vector<std::size_t> fit(const Job& job,
+                               const std::vector<std::int64_t>& free,
+                               const std::set<std::size_t>* avoid) const {
     std::vector<std::size_t> nodes;
     if (job.gpus <= 8) {
       std::size_t best = free.size();
@@ -284,7 +298,13 @@ class ReferenceRun {
 };
 
 void print(const char* name, const Queueing& q) {
-  fmt::print("  {:<22} {:>12.0f} {:>12.0f} {:>14.0f} {:>9.2f} s {:>8}\n", name, q.mean_wait, q.p99_wait, q.mean_large, q.cpu_s, q.started);
+  fmt::print("  {:<22} {:>12.0f} {:>12.0f} {:>14.0f} {:>9.2f} s {:>8}\n",
+             name,
+             q.mean_wait,
+             q.p99_wait,
+             q.mean_large,
+             q.cpu_s,
+             q.started);
 }
 
 }  // namespace
@@ -305,9 +325,13 @@ void fgd_openb() {
     t.milli = t.gpus == 1 ? std::stoll(row[4]) : t.gpus * 1000;
     tasks.push_back(t);
   }
-  fmt::print("fgd-openb: {} nodes, 130 % inflation, mean of ten seeds; GPU capacity left unallocated, percent\n", nodes.size());
-  for (const auto& [name, rule] : {std::pair("pack", PlacementRule::kPack), std::pair("fragmentation", PlacementRule::kFragmentation)}) {
-    // The rule's constants were chosen on seeds 42-51; the second ten are there to see what that is worth.
+  fmt::print(
+      "fgd-openb: {} nodes, 130 % inflation, mean of ten seeds; GPU capacity left unallocated, percent\n",
+      nodes.size());
+  for (const auto& [name, rule] : {std::pair("pack", PlacementRule::kPack),
+                                   std::pair("fragmentation", PlacementRule::kFragmentation)}) {
+    // The rule's constants were chosen on seeds 42-51; the second ten are there to see what that is
+    // worth.
     for (const std::uint64_t first : {42, 142}) {
       double at_100 = 0;
       double at_130 = 0;
@@ -318,10 +342,17 @@ void fgd_openb() {
         at_130 += p.at_130 / 10;
         slowest = std::max(slowest, p.cpu_s);
       }
-      fmt::print("  {:<14} seeds {:>3}-{}: {:.2f} / {:.2f}, slowest replay {:.2f} s CPU\n", name, first, first + 9, at_100, at_130, slowest);
+      fmt::print("  {:<14} seeds {:>3}-{}: {:.2f} / {:.2f}, slowest replay {:.2f} s CPU\n",
+                 name,
+                 first,
+                 first + 9,
+                 at_100,
+                 at_130,
+                 slowest);
     }
   }
-  fmt::print("peers: FGD 4.77 / 4.61, BestFit 7.14 / 6.92, Random 13.70 / 12.53; FGD's simulator about 10 minutes a replay\n\n");
+  fmt::print(
+      "peers: FGD 4.77 / 4.61, BestFit 7.14 / 6.92, Random 13.70 / 12.53; FGD's simulator about 10 minutes a replay\n\n");
 }
 
 void backfill_philly() {
@@ -339,17 +370,25 @@ void backfill_philly() {
   }
   const auto table = [](const char* title, const std::vector<Job>& jobs, int nodes) {
     fmt::print("backfill-philly: {}, {} jobs, {} nodes of 8 GPUs\n", title, jobs.size(), nodes);
-    fmt::print("  {:<22} {:>12} {:>12} {:>14} {:>11} {:>8}\n", "policy", "mean wait s", "p99 wait s", "mean > 8 GPUs", "CPU", "jobs");
+    fmt::print("  {:<22} {:>12} {:>12} {:>14} {:>11} {:>8}\n",
+               "policy",
+               "mean wait s",
+               "p99 wait s",
+               "mean > 8 GPUs",
+               "CPU",
+               "jobs");
     print("FIFO (reference)", ReferenceRun(jobs, nodes, Reference::kFifo).run());
     print("EASY (reference)", ReferenceRun(jobs, nodes, Reference::kEasy).run());
     print("SJF (reference)", ReferenceRun(jobs, nodes, Reference::kSjf).run());
     print("muster", run_engine(jobs, nodes, Config{}.reservations));
-    for (const int n : {1, 2, 4, 8}) print(fmt::format("muster, {} reservations", n).c_str(), run_engine(jobs, nodes, n));
+    for (const int n : {1, 2, 4, 8})
+      print(fmt::format("muster, {} reservations", n).c_str(), run_engine(jobs, nodes, n));
   };
   table("2017-10-16..30", window, 86);
   table("2017-10-16..30", window, 64);
   table("whole trace", all, 64);
-  fmt::print("published: EASY 607 / 37,344 at 86 nodes, 6,134 / 213,473 at 64 (window); 212,433 / 486,291 (whole, 64)\n\n");
+  fmt::print(
+      "published: EASY 607 / 37,344 at 86 nodes, 6,134 / 213,473 at 64 (window); 212,433 / 486,291 (whole, 64)\n\n");
 }
 
 }  // namespace muster::bench

@@ -1,8 +1,10 @@
-// hived_replay [--yaml] [--only TEXT] FOLDER: replays philly_jobs.csv.gz of FOLDER in the 11 virtual clusters of philly_vc_nodes.csv.
+// hived_replay [--yaml] [--only TEXT] FOLDER: replays philly_jobs.csv.gz of FOLDER in the 11
+// virtual clusters of philly_vc_nodes.csv.
 //
-// The method is that of the figures for HiveD v0.3.4 in the table: schedule + add + delete, FIFO in each virtual cluster,
-// cells GPU - switch(2) - socket(4) - node(8) - rack(16 nodes), every virtual cluster owns node cells. CPU is that of the process
-// during the replay, this driver included. With --yaml every pod's annotations are also written and read as text, as the product does.
+// The method is that of the figures for HiveD v0.3.4 in the table: schedule + add + delete, FIFO in
+// each virtual cluster, cells GPU - switch(2) - socket(4) - node(8) - rack(16 nodes), every virtual
+// cluster owns node cells. CPU is that of the process during the replay, this driver included. With
+// --yaml every pod's annotations are also written and read as text, as the product does.
 
 #include <fmt/core.h>
 #include <sys/resource.h>
@@ -36,7 +38,9 @@ struct Job {
 double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -49,7 +53,11 @@ std::vector<Job> read_jobs(const std::string& path, const std::map<std::string, 
     const std::vector<std::string> f = split(trim(line), ',');
     if (f.size() != 5 || !parse_int(f[1]) || !vcs.contains(f[2])) continue;
     const auto vc_number = static_cast<std::size_t>(std::distance(vcs.begin(), vcs.find(f[2])));
-    jobs.push_back({*parse_int(f[1]), f[2], vc_number, static_cast<std::int32_t>(*parse_int(f[3])), *parse_int(f[4])});
+    jobs.push_back({*parse_int(f[1]),
+                    f[2],
+                    vc_number,
+                    static_cast<std::int32_t>(*parse_int(f[3])),
+                    *parse_int(f[4])});
   }
   gzclose(file);
   return jobs;
@@ -66,7 +74,11 @@ std::string config_text(const std::map<std::string, int>& vcs, int factor) {
     out += fmt::format("    - cellAddress: node-{}\n", n);
   }
   out += "virtualClusters:\n";
-  for (const auto& [vc, count] : vcs) out += fmt::format("  \"{}\":\n    virtualCells:\n    - {{cellType: RACK.NODE, cellNumber: {}}}\n", vc, count * factor);
+  for (const auto& [vc, count] : vcs)
+    out +=
+        fmt::format("  \"{}\":\n    virtualCells:\n    - {{cellType: RACK.NODE, cellNumber: {}}}\n",
+                    vc,
+                    count * factor);
   return out;
 }
 
@@ -93,7 +105,8 @@ class Replay {
       if (end <= arrival) {
         const std::size_t job = ends_.top().job;
         ends_.pop();
-        for (const Running& pod : running_[job]) (void)allocator_.delete_allocated(pod.ref, pod.spec, pod.bind);
+        for (const Running& pod : running_[job])
+          (void)allocator_.delete_allocated(pod.ref, pod.spec, pod.bind);
         running_[job] = {};
         try_queue(jobs, jobs[job].vc_number, end);
       } else {
@@ -111,7 +124,9 @@ class Replay {
   struct End {
     std::int64_t time;
     std::size_t job;
-    bool operator<(const End& other) const { return time != other.time ? time > other.time : job > other.job; }
+    bool operator<(const End& other) const {
+      return time != other.time ? time > other.time : job > other.job;
+    }
   };
   struct Running {
     PodRef ref;
@@ -153,14 +168,22 @@ class Replay {
   bool call(Running& pod, std::int64_t now) {
     ++out_->calls;
     const auto begin = std::chrono::steady_clock::now();
-    if (yaml_) pod.spec = *hived::parse_scheduling_spec(hived::format_scheduling_spec(pod.spec), "default", pod.ref.uid);
-    const Decision decision = allocator_.schedule({pod.ref, pod.spec, Phase::kFiltering, nullptr, Time::from_seconds(now)});
+    if (yaml_)
+      pod.spec = *hived::parse_scheduling_spec(
+          hived::format_scheduling_spec(pod.spec), "default", pod.ref.uid);
+    const Decision decision = allocator_.schedule(
+        {pod.ref, pod.spec, Phase::kFiltering, nullptr, Time::from_seconds(now)});
     const bool bound = decision.kind == Decision::Kind::kBind;
     if (bound) {
-      pod.bind = yaml_ ? *hived::parse_bind_info(hived::format_bind_info(decision.bind)) : decision.bind;
-      if (!allocator_.add_allocated(pod.ref, pod.spec, pod.bind, Time::from_seconds(now))) ++out_->violations;
+      pod.bind =
+          yaml_ ? *hived::parse_bind_info(hived::format_bind_info(decision.bind)) : decision.bind;
+      if (!allocator_.add_allocated(pod.ref, pod.spec, pod.bind, Time::from_seconds(now)))
+        ++out_->violations;
     }
-    out_->schedule_ns.push_back(static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count()));
+    out_->schedule_ns.push_back(
+        static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                       std::chrono::steady_clock::now() - begin)
+                                       .count()));
     ++(bound ? out_->bound : out_->waits);
     if (out_->calls % 5000 == 0) check();
     return bound;
@@ -182,10 +205,16 @@ class Replay {
   double checking_ = 0;
   std::vector<std::deque<std::size_t>> queues_;  // by virtual cluster
   std::priority_queue<End> ends_;
-  std::vector<std::vector<Running>> running_;    // by job
+  std::vector<std::vector<Running>> running_;  // by job
 };
 
-void row(const std::string& name, const std::vector<Job>& jobs, const std::map<std::string, int>& vcs, int factor, std::int64_t speed, bool yaml, const char* theirs) {
+void row(const std::string& name,
+         const std::vector<Job>& jobs,
+         const std::map<std::string, int>& vcs,
+         int factor,
+         std::int64_t speed,
+         bool yaml,
+         const char* theirs) {
   const std::string text = config_text(vcs, factor);
   const double begin = cpu_s();
   const auto config = hived::parse_config(text);
@@ -203,9 +232,27 @@ void row(const std::string& name, const std::vector<Job>& jobs, const std::map<s
   replay.run(jobs, speed, figures);
   auto& ns = figures.schedule_ns;
   std::sort(ns.begin(), ns.end());
-  const auto at = [&](double q) { return static_cast<double>(ns[static_cast<std::size_t>(q * static_cast<double>(ns.size() - 1))]) / 1000.0; };
-  fmt::print("| {} | {} | {} ({}) | {} | {:.2f} | {:.2f} us | {:.2f} / {:.2f} / {:.1f} us | {:.3f} s (cells {:.3f}) | {} | {} |\n", name, figures.jobs, figures.calls, figures.waits, figures.bound,
-             figures.cpu, figures.cpu * 1e6 / static_cast<double>(figures.calls), at(0.5), at(0.99), at(1.0), figures.startup, build, figures.violations, theirs);
+  const auto at = [&](double q) {
+    return static_cast<double>(
+               ns[static_cast<std::size_t>(q * static_cast<double>(ns.size() - 1))]) /
+           1000.0;
+  };
+  fmt::print(
+      "| {} | {} | {} ({}) | {} | {:.2f} | {:.2f} us | {:.2f} / {:.2f} / {:.1f} us | {:.3f} s (cells {:.3f}) | {} | {} |\n",
+      name,
+      figures.jobs,
+      figures.calls,
+      figures.waits,
+      figures.bound,
+      figures.cpu,
+      figures.cpu * 1e6 / static_cast<double>(figures.calls),
+      at(0.5),
+      at(0.99),
+      at(1.0),
+      figures.startup,
+      build,
+      figures.violations,
+      theirs);
 }
 
 int main_with(int argc, char** argv) {
@@ -213,9 +260,12 @@ int main_with(int argc, char** argv) {
   std::string only;  // rows whose name has this
   std::string folder = "../shared/data/traces";
   for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--yaml") yaml = true;
-    else if (std::string(argv[i]) == "--only" && i + 1 < argc) only = argv[++i];
-    else folder = argv[i];
+    if (std::string(argv[i]) == "--yaml")
+      yaml = true;
+    else if (std::string(argv[i]) == "--only" && i + 1 < argc)
+      only = argv[++i];
+    else
+      folder = argv[i];
   }
   std::map<std::string, int> vcs;
   std::ifstream list(folder + "/philly_vc_nodes.csv");
@@ -225,16 +275,22 @@ int main_with(int argc, char** argv) {
   }
   const std::vector<Job> jobs = read_jobs(folder + "/philly_jobs.csv.gz", vcs);
   if (jobs.empty()) {
-    fmt::print(stderr, "no jobs in \"{}\"; want a folder with philly_jobs.csv.gz and philly_vc_nodes.csv\n", folder);
+    fmt::print(stderr,
+               "no jobs in \"{}\"; want a folder with philly_jobs.csv.gz and philly_vc_nodes.csv\n",
+               folder);
     return 2;
   }
-  const std::vector<Job> first(jobs.begin(), jobs.begin() + std::min<std::ptrdiff_t>(20'000, static_cast<std::ptrdiff_t>(jobs.size())));
-  fmt::print("| cluster | jobs | calls (waits) | pods bound | CPU s | CPU a call, add and delete included | call p50 / p99 / max | start-up | violations | HiveD v0.3.4 a call, start-up |\n");
+  const std::vector<Job> first(
+      jobs.begin(),
+      jobs.begin() + std::min<std::ptrdiff_t>(20'000, static_cast<std::ptrdiff_t>(jobs.size())));
+  fmt::print(
+      "| cluster | jobs | calls (waits) | pods bound | CPU s | CPU a call, add and delete included | call p50 / p99 / max | start-up | violations | HiveD v0.3.4 a call, start-up |\n");
   fmt::print("|---|---|---|---|---|---|---|---|---|---|\n");
   const auto wanted = [&](const std::string& name) { return name.find(only) != std::string::npos; };
   if (wanted("352 nodes, x4")) row("352 nodes, x4", first, vcs, 1, 4, yaml, "469 us, 0.14-0.22 s");
   if (wanted("352 nodes, x6")) row("352 nodes, x6", jobs, vcs, 1, 6, yaml, "597 us");
-  if (wanted("2,816 nodes, x48")) row("2,816 nodes, x48", first, vcs, 8, 48, yaml, "3,975 us, 10.6 s");
+  if (wanted("2,816 nodes, x48"))
+    row("2,816 nodes, x48", first, vcs, 8, 48, yaml, "3,975 us, 10.6 s");
   return 0;
 }
 

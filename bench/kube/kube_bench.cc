@@ -1,4 +1,5 @@
-/// What one pod costs on its way through the API server's pure parts, and what the table of kinds costs to load.
+/// What one pod costs on its way through the API server's pure parts, and what the table of kinds
+/// costs to load.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -61,11 +62,15 @@ int main() {
   const long before_kb = resident_kb();
   const double start = cpu_us();
   const kube::Schema& schema = kube::Schema::builtin();
-  fmt::print("table of kinds: {:.2f} ms, {} kB resident\n", (cpu_us() - start) / 1000, resident_kb() - before_kb);
+  fmt::print("table of kinds: {:.2f} ms, {} kB resident\n",
+             (cpu_us() - start) / 1000,
+             resident_kb() - before_kb);
   const double crds_start = cpu_us();
   std::vector<kube::Crd> crds;
   for (const json::Value& object : kube::bundled_crds()) crds.push_back(*kube::parse_crd(object));
-  fmt::print("bundled CRDs: {:.2f} ms, {} kB resident in all\n", (cpu_us() - crds_start) / 1000, resident_kb() - before_kb);
+  fmt::print("bundled CRDs: {:.2f} ms, {} kB resident in all\n",
+             (cpu_us() - crds_start) / 1000,
+             resident_kb() - before_kb);
 
   const kube::Gvk gvk{"", "v1", "Pod"};
   const kube::Type& type = *schema.find_type(gvk);
@@ -79,37 +84,57 @@ int main() {
   request.now = Time::from_seconds(1);
   json::Value changed = made;
   changed.at("metadata").as_object()["labels"] = json::Object{{"a", "b"}};
-  const json::Value patch = *json::parse(R"({"status":{"conditions":[{"type":"PodScheduled","status":"True"}]}})");
-  const auto* pods = &*std::find_if(schema.resources().begin(), schema.resources().end(), [](const auto& info) { return info.plural == "pods"; });
+  const json::Value patch =
+      *json::parse(R"({"status":{"conditions":[{"type":"PodScheduled","status":"True"}]}})");
+  const auto* pods = &*std::find_if(schema.resources().begin(),
+                                    schema.resources().end(),
+                                    [](const auto& info) { return info.plural == "pods"; });
 
-  const auto print = [](const char* name, double us) { fmt::print("{:34} {:8.2f} us\n", name, us); };
+  const auto print = [](const char* name, double us) {
+    fmt::print("{:34} {:8.2f} us\n", name, us);
+  };
   print("parse", measure([&] { (void)json::parse(kPod); }, 2000));
   print("check fields", measure([&] { (void)kube::check_fields(type, parsed); }, 2000));
   print("copy", measure([&] { json::Value copy = parsed; }, 2000));
-  print("copy + defaults + prepare", measure([&] {
-          json::Value copy = parsed;
-          kube::set_defaults(gvk, copy);
-          kube::prepare_create(gvk, copy, Time::from_seconds(1));
-        }, 2000));
+  print("copy + defaults + prepare",
+        measure(
+            [&] {
+              json::Value copy = parsed;
+              kube::set_defaults(gvk, copy);
+              kube::prepare_create(gvk, copy, Time::from_seconds(1));
+            },
+            2000));
   print("validate create", measure([&] { (void)kube::validate_create(gvk, true, made); }, 2000));
-  print("validate update", measure([&] { (void)kube::validate_update(gvk, true, changed, made); }, 2000));
-  print("track create", measure([&] {
-          json::Value copy = made;
-          kube::track_update(&kube::shape_of(type), nullptr, copy, request);
-        }, 500));
+  print("validate update",
+        measure([&] { (void)kube::validate_update(gvk, true, changed, made); }, 2000));
+  print("track create",
+        measure(
+            [&] {
+              json::Value copy = made;
+              kube::track_update(&kube::shape_of(type), nullptr, copy, request);
+            },
+            500));
   json::Value tracked = made;
   kube::track_update(&kube::shape_of(type), nullptr, tracked, request);
-  print("track update of labels", measure([&] {
-          json::Value copy = tracked;
-          copy.at("metadata").as_object()["labels"] = json::Object{{"a", "b"}};
-          kube::track_update(&kube::shape_of(type), &tracked, copy, request);
-        }, 500));
-  print("strategic patch of a condition", measure([&] {
-          json::Value copy = made;
-          (void)kube::strategic_merge(type, copy, patch);
-        }, 1000));
-  print("table row", measure([&] { (void)kube::table_row(*pods, made, Time::from_seconds(2)); }, 2000));
+  print("track update of labels",
+        measure(
+            [&] {
+              json::Value copy = tracked;
+              copy.at("metadata").as_object()["labels"] = json::Object{{"a", "b"}};
+              kube::track_update(&kube::shape_of(type), &tracked, copy, request);
+            },
+            500));
+  print("strategic patch of a condition",
+        measure(
+            [&] {
+              json::Value copy = made;
+              (void)kube::strategic_merge(type, copy, patch);
+            },
+            1000));
+  print("table row",
+        measure([&] { (void)kube::table_row(*pods, made, Time::from_seconds(2)); }, 2000));
   print("write", measure([&] { (void)json::dump(made); }, 2000));
-  print("OpenAPI document of v1", measure([&] { (void)kube::openapi_v3(schema, "", "v1", crds); }, 3));
+  print("OpenAPI document of v1",
+        measure([&] { (void)kube::openapi_v3(schema, "", "v1", crds); }, 3));
   return 0;
 }

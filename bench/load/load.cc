@@ -29,7 +29,10 @@ Result<Target> read_target(const std::string& kubeconfig) {
   std::ostringstream text;
   text << in.rdbuf();
   const auto config = json::parse_yaml_one(text.str());
-  const auto unreadable = [&] { return fail(Code::kInvalid, fmt::format("--kubeconfig {}: want one with a cluster and a user", kubeconfig)); };
+  const auto unreadable = [&] {
+    return fail(Code::kInvalid,
+                fmt::format("--kubeconfig {}: want one with a cluster and a user", kubeconfig));
+  };
   if (!config) return unreadable();
   const json::Array& clusters = json::as_array(json::at(*config, "clusters"));
   const json::Array& users = json::as_array(json::at(*config, "users"));
@@ -45,7 +48,9 @@ Result<Target> read_target(const std::string& kubeconfig) {
   return target;
 }
 
-Result<std::unique_ptr<net::Client>> connect(net::Loop& loop, const Target& target, Connections connections) {
+Result<std::unique_ptr<net::Client>> connect(net::Loop& loop,
+                                             const Target& target,
+                                             Connections connections) {
   net::ClientOptions options;
   options.url = target.url;
   options.insecure = true;

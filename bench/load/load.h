@@ -1,4 +1,5 @@
-/// What the load generators share: their command line, the server of a kubeconfig, and requests to it.
+/// What the load generators share: their command line, the server of a kubeconfig, and requests to
+/// it.
 #pragma once
 
 #include <map>
@@ -23,7 +24,8 @@ class Flags {
   std::map<std::string, std::string, std::less<>> values_;
 };
 
-/// The first cluster and the first user of a kubeconfig, as `muster up` and the fixtures of the tests write it.
+/// The first cluster and the first user of a kubeconfig, as `muster up` and the fixtures of the
+/// tests write it.
 struct Target {
   std::string url, host, port, token;
 };
@@ -33,9 +35,14 @@ struct Connections {
   std::size_t most = 256;
   Duration patience = std::chrono::seconds(60);
 };
-Result<std::unique_ptr<net::Client>> connect(net::Loop& loop, const Target& target, Connections connections);
+Result<std::unique_ptr<net::Client>> connect(net::Loop& loop,
+                                             const Target& target,
+                                             Connections connections);
 
-net::Request request(const Target& target, std::string method, std::string path, std::string body = "");
+net::Request request(const Target& target,
+                     std::string method,
+                     std::string path,
+                     std::string body = "");
 
 double seconds(Duration duration);
 

@@ -1,5 +1,5 @@
-/// How fast net/ moves requests and streams. Server and client each have a loop on a thread of their own, over
-/// loopback; the in-process rows use one loop.
+/// How fast net/ moves requests and streams. Server and client each have a loop on a thread of
+/// their own, over loopback; the in-process rows use one loop.
 ///
 ///   net_bench [seconds per row]
 #include <fmt/core.h>
@@ -20,12 +20,13 @@ using namespace muster;
 using namespace muster::net;
 
 constexpr int kConcurrent = 32;
-constexpr std::size_t kBodyBytes = 2048;   // a pod
-constexpr std::size_t kLineBytes = 1024;   // a watch event
+constexpr std::size_t kBodyBytes = 2048;  // a pod
+constexpr std::size_t kLineBytes = 1024;  // a watch event
 
 Task<void> handle(Request request, ResponseWriter& writer) {
   static const std::string body(kBodyBytes, 'p');
-  static const auto line = std::make_shared<const std::string>(std::string(kLineBytes - 1, 'w') + "\n");
+  static const auto line =
+      std::make_shared<const std::string>(std::string(kLineBytes - 1, 'w') + "\n");
   Response response;
   response.headers.set("Content-Type", "application/json");
   if (request.target != "/watch") {
@@ -78,7 +79,8 @@ Task<void> follow(Client& client, Count& count) {
 
 using Worker = Task<void> (*)(Client&, Count&);
 
-void measure(const char* name, Loop& loop, Client& client, Worker worker, int concurrent, int seconds) {
+void measure(
+    const char* name, Loop& loop, Client& client, Worker worker, int concurrent, int seconds) {
   Count count;
   const auto begun = loop.monotonic();
   loop.run_until_done([](Loop& l, Client& c, Count& n, Worker w, int many, int s) -> Task<void> {
@@ -90,7 +92,11 @@ void measure(const char* name, Loop& loop, Client& client, Worker worker, int co
   const double took = static_cast<double>((loop.monotonic() - begun).count()) / 1e6;
   const bool lines = count.done == 0;
   const double each = static_cast<double>(lines ? count.bytes / kLineBytes : count.done);
-  fmt::print("{:34} {:>10.0f} {}/s {:>8.1f} MB/s\n", name, each / took, lines ? "events  " : "requests", static_cast<double>(count.bytes) / took / 1e6);
+  fmt::print("{:34} {:>10.0f} {}/s {:>8.1f} MB/s\n",
+             name,
+             each / took,
+             lines ? "events  " : "requests",
+             static_cast<double>(count.bytes) / took / 1e6);
 }
 
 void over_sockets(const char* kind, ServerOptions options, const std::string& ca, int seconds) {
@@ -104,9 +110,15 @@ void over_sockets(const char* kind, ServerOptions options, const std::string& ca
   client_options.ca_pem = ca;
   auto client = make_client(client_loop, std::move(client_options));
   if (!client) std::exit(1);
-  measure(fmt::format("{}, {} connections", kind, kConcurrent).c_str(), client_loop, **client, ask, kConcurrent, seconds);
+  measure(fmt::format("{}, {} connections", kind, kConcurrent).c_str(),
+          client_loop,
+          **client,
+          ask,
+          kConcurrent,
+          seconds);
   measure(fmt::format("{}, 1 watch", kind).c_str(), client_loop, **client, follow, 1, seconds);
-  measure(fmt::format("{}, 100 watches", kind).c_str(), client_loop, **client, follow, 100, seconds);
+  measure(
+      fmt::format("{}, 100 watches", kind).c_str(), client_loop, **client, follow, 100, seconds);
   client->reset();
   server_loop.stop();
   thread.join();
@@ -132,20 +144,26 @@ int main(int argc, char** argv) {
   over_sockets("HTTPS", options, ca->certificate_pem, seconds);
 
   const auto local = make_local_client(loop, handle, "bench");
-  measure("in-process", loop, *local, [](Client& client, Count& count) -> Task<void> {
-    // Never suspends by itself, so it must look at the clock.
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-    ++count.running;
-    while (std::chrono::steady_clock::now() < end) {
-      Request get;
-      get.method = "GET";
-      get.target = "/api/v1/namespaces/default/pods/web-0";
-      const auto response = co_await client.request(std::move(get));
-      ++count.done;
-      count.bytes += response->body.size();
-    }
-    --count.running;
-  }, 1, 1);
+  measure(
+      "in-process",
+      loop,
+      *local,
+      [](Client& client, Count& count) -> Task<void> {
+        // Never suspends by itself, so it must look at the clock.
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+        ++count.running;
+        while (std::chrono::steady_clock::now() < end) {
+          Request get;
+          get.method = "GET";
+          get.target = "/api/v1/namespaces/default/pods/web-0";
+          const auto response = co_await client.request(std::move(get));
+          ++count.done;
+          count.bytes += response->body.size();
+        }
+        --count.running;
+      },
+      1,
+      1);
   measure("in-process, 1 watch", loop, *local, follow, 1, seconds);
   return 0;
 }

@@ -1,5 +1,5 @@
-/// Durable writes per second of the store, by how many wait for their acknowledgement at once, and the time to
-/// load what was written.
+/// Durable writes per second of the store, by how many wait for their acknowledgement at once, and
+/// the time to load what was written.
 ///
 ///   store_bench [folder for the database]
 #include <fmt/core.h>
@@ -37,7 +37,8 @@ void write_next(Run& run, int writer) {
   }
   static const auto value = std::make_shared<const std::string>(2048, 'v');
   const auto begun = run.loop.monotonic();
-  const auto key = fmt::format("/registry/pods/default/pod-{}", (run.done * 7919 + static_cast<std::uint64_t>(writer)) % kKeys);
+  const auto key = fmt::format("/registry/pods/default/pod-{}",
+                               (run.done * 7919 + static_cast<std::uint64_t>(writer)) % kKeys);
   run.store.write(key, value, false, [&run, writer, begun](Result<void> result) {
     if (!result) {
       fmt::print(stderr, "store_bench: {}\n", result.error().message);
@@ -63,14 +64,18 @@ void measure(net::Loop& loop, store::Store& store, int writers) {
   }(run, writers));
   const auto took = static_cast<double>((loop.monotonic() - begun).count()) / 1e6;
   std::sort(run.waits.begin(), run.waits.end());
-  fmt::print("{:>5} writers  {:>8.0f} writes/s   p50 {:>7} us   p99 {:>7} us\n", writers, static_cast<double>(run.done) / took,
-             run.waits[run.waits.size() / 2].count(), run.waits[run.waits.size() * 99 / 100].count());
+  fmt::print("{:>5} writers  {:>8.0f} writes/s   p50 {:>7} us   p99 {:>7} us\n",
+             writers,
+             static_cast<double>(run.done) / took,
+             run.waits[run.waits.size() / 2].count(),
+             run.waits[run.waits.size() * 99 / 100].count());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto base = argc > 1 ? std::filesystem::path(argv[1]) : std::filesystem::temp_directory_path();
+  const auto base =
+      argc > 1 ? std::filesystem::path(argv[1]) : std::filesystem::temp_directory_path();
   std::string pattern = (base / "muster-store-bench-XXXXXX").string();
   const std::string folder = ::mkdtemp(pattern.data());
   net::Loop loop;

@@ -63,13 +63,13 @@ std::string non_root_refusal(const json::Value& pod,
   const auto& own = at(container, "securityContext", "runAsNonRoot");
   const auto& wanted = own.is_null() ? at(pod, "spec", "securityContext", "runAsNonRoot") : own;
   if (!json::as_bool(wanted) || (user && *user != 0)) return "";
-  return fmt::format("container{} (pod: \"{}_{}({})\", container: {})",
-                     user ? "'s runAsUser breaks non-root policy"
-                          : " has runAsNonRoot and image will run as root",
-                     kube::name_of(pod),
-                     kube::namespace_of(pod),
-                     kube::uid_of(pod),
-                     text(at(container, "name")));
+  return fmt::format(
+      "container{} (pod: \"{}_{}({})\", container: {})",
+      user ? "'s runAsUser breaks non-root policy" : " has runAsNonRoot and image will run as root",
+      kube::name_of(pod),
+      kube::namespace_of(pod),
+      kube::uid_of(pod),
+      text(at(container, "name")));
 }
 
 std::string termination_file(const PodDirectories& places, const std::string& name) {
@@ -105,9 +105,7 @@ SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& place
   return config;
 }
 
-EnvList default_env(const Context& context,
-                    const json::Value& pod,
-                    const json::Value& container) {
+EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container) {
   EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
               {"HOSTNAME", pod_hostname(pod)},
               {"HOME", home_of(number(pod, container, "runAsUser").value_or(0))}};
@@ -135,7 +133,8 @@ Result<std::vector<int>> gpu_share(GpuLedger& ledger,
   total = std::max(total, own);  // an init container may ask for more than all others
   const auto chosen = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
   std::vector<int> share;
-  // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that one.
+  // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that
+  // one.
   if (total == 0) {
     for (const auto& word : split_nonempty(chosen, ','))
       share.push_back(static_cast<int>(parse_int(trim(word)).value_or(0)));

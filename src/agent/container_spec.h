@@ -9,8 +9,8 @@
 
 namespace muster::agent {
 
-/// A pod's places on this machine: what is large or kept after its end (logs, emptyDir) on disk, small
-/// files of a running pod in memory (see run_directory.h).
+/// A pod's places on this machine: what is large or kept after its end (logs, emptyDir) on disk,
+/// small files of a running pod in memory (see run_directory.h).
 struct PodDirectories {
   std::string disk;
   std::string run;
@@ -20,9 +20,7 @@ PodDirectories pod_directories(const std::string& agent_directory, std::string_v
 SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places);
 
 /// PATH, HOSTNAME, HOME and how to reach the API.
-EnvList default_env(const Context& context,
-                    const json::Value& pod,
-                    const json::Value& container);
+EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container);
 /// The container's share of the pod's GPUs, as indices of the node.
 Result<std::vector<int>> gpu_share(GpuLedger& ledger,
                                    const json::Value& pod,

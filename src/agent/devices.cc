@@ -37,8 +37,7 @@ std::vector<Gpu> find_gpus() {
   const auto uuid_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetUUID");
   const auto memory_of =
       symbol<int (*)(NvmlDevice, NvmlMemory*)>(library, "nvmlDeviceGetMemoryInfo");
-  const auto minor_of =
-      symbol<int (*)(NvmlDevice, unsigned*)>(library, "nvmlDeviceGetMinorNumber");
+  const auto minor_of = symbol<int (*)(NvmlDevice, unsigned*)>(library, "nvmlDeviceGetMinorNumber");
   unsigned count = 0;
   if (init == nullptr || shutdown == nullptr || count_of == nullptr || handle_of == nullptr ||
       name_of == nullptr || uuid_of == nullptr || memory_of == nullptr || init() != 0) {

@@ -187,8 +187,10 @@ std::string resolv_conf(const json::Value& pod,
     searches = {fmt::format("{}.svc.cluster.local", ns), "svc.cluster.local", "cluster.local"};
     options = {"ndots:5"};
   }
-  for (const auto& one : json::as_array(at(config, "nameservers"))) servers.push_back(json::text(one));
-  for (const auto& one : json::as_array(at(config, "searches"))) searches.push_back(json::text(one));
+  for (const auto& one : json::as_array(at(config, "nameservers")))
+    servers.push_back(json::text(one));
+  for (const auto& one : json::as_array(at(config, "searches")))
+    searches.push_back(json::text(one));
   for (const auto& one : json::as_array(at(config, "options"))) {
     const auto name = json::text(at(one, "name"));
     const auto value = json::text(at(one, "value"));

@@ -39,8 +39,8 @@ std::optional<std::vector<std::string>> resolve_cluster_name(Context& context,
                                                              const std::string& api_address);
 
 /// Passes queries on to another server and its answers back. At most 65,536 are under way; the
-/// oldest is forgotten for the next. A server that has been silent for two seconds is still asked, but
-/// not waited for: a resolver's own patience is ten seconds a name.
+/// oldest is forgotten for the next. A server that has been silent for two seconds is still asked,
+/// but not waited for: a resolver's own patience is ten seconds a name.
 class DnsForwarder {
  public:
   DnsForwarder(net::Loop& loop, int reply_socket) : loop_(loop), reply_socket_(reply_socket) {}

@@ -13,8 +13,7 @@ std::vector<std::string> log_files(const std::string& path) {
   std::vector<std::string> out;
   std::error_code error;
   const auto start = fs::path(path).filename().string() + ".";
-  for (fs::directory_iterator item(fs::path(path).parent_path(), error), end;
-       !error && item != end;
+  for (fs::directory_iterator item(fs::path(path).parent_path(), error), end; !error && item != end;
        item.increment(error)) {
     if (item->path().filename().string().starts_with(start)) out.push_back(item->path().string());
   }

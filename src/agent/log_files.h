@@ -1,4 +1,5 @@
-/// The files of one container attempt's log: those rotated away, oldest first, then the current one.
+/// The files of one container attempt's log: those rotated away, oldest first, then the current
+/// one.
 #pragma once
 
 #include <string>

@@ -11,7 +11,9 @@ namespace muster::agent {
 inline std::string node_address(const json::Value& node, const std::string& host_ip) {
   for (const auto& address : json::as_array(json::at(node, "status", "addresses"))) {
     const auto ip = json::as_string(json::at(address, "address"));
-    if (json::as_string(json::at(address, "type")) == "InternalIP" && !ip.empty() && ip != "127.0.0.1") return std::string(ip);
+    if (json::as_string(json::at(address, "type")) == "InternalIP" && !ip.empty() &&
+        ip != "127.0.0.1")
+      return std::string(ip);
   }
   return host_ip;
 }

@@ -176,7 +176,8 @@ Task<void> NodeKeeper::report(std::string node) {
   json::Object status{
       {"conditions", std::move(conditions)},
       {"addresses",
-       json::Array{json::Object{{"type", "InternalIP"}, {"address", node_address(*known, context_.host_ip)}},
+       json::Array{json::Object{{"type", "InternalIP"},
+                                {"address", node_address(*known, context_.host_ip)}},
                    json::Object{{"type", "Hostname"}, {"address", node}}}},
       {"nodeInfo", node_info(context_.runtime.version())}};
   // Real GPUs that have failed are no longer handed out.

@@ -1,4 +1,5 @@
-/// PodWorker: what its containers share. Objects of the API, volumes, the sandbox, names, ports, limits.
+/// PodWorker: what its containers share. Objects of the API, volumes, the sandbox, names, ports,
+/// limits.
 #include <fmt/core.h>
 
 #include <filesystem>

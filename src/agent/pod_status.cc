@@ -30,8 +30,7 @@ json::Value waiting(const std::string& reason, const std::string& message) {
 }
 
 const json::Value& spec_of(const json::Value& pod, const ContainerRecord& record) {
-  for (const auto& container :
-       json::as_array(at(pod, "spec", record.list()))) {
+  for (const auto& container : json::as_array(at(pod, "spec", record.list()))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
@@ -265,7 +264,8 @@ json::Value status_patch(const json::Value& pod,
     if (!json::equal(at(before, key), value)) changed[key] = value;
   }
   if (changed.empty()) return nullptr;
-  // Conditions are merged by type: what an older one said and this one does not must be taken away by name.
+  // Conditions are merged by type: what an older one said and this one does not must be taken away
+  // by name.
   if (changed.contains("conditions")) {
     for (auto& item : changed["conditions"].as_array()) {
       for (const auto* field : {"reason", "message"}) {

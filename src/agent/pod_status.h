@@ -14,7 +14,7 @@ struct ContainerRecord {
   std::string name;
   bool init = false;
   bool ephemeral = false;  // added to a running pod for a person to look around; starts once
-  bool sidecar = false;  // an init container with restartPolicy Always
+  bool sidecar = false;    // an init container with restartPolicy Always
   int restarts = 0;
   std::optional<ContainerStatus> current;   // the attempt that runs or ended last
   std::optional<ContainerStatus> previous;  // the one before

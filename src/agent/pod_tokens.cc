@@ -25,8 +25,8 @@ std::map<std::string, std::int64_t> wanted_lifetimes(const json::Value& pod) {
     for (const auto& source : json::as_array(at(volume, "projected", "sources"))) {
       const auto& wanted = at(source, "serviceAccountToken");
       if (wanted.is_null()) continue;
-      const auto lifetime = std::max(
-          kLifetimeLeast_s, json::as_int(at(wanted, "expirationSeconds"), kLifetime_s));
+      const auto lifetime =
+          std::max(kLifetimeLeast_s, json::as_int(at(wanted, "expirationSeconds"), kLifetime_s));
       const auto [known, fresh] = out.emplace(text(at(wanted, "audience")), lifetime);
       if (!fresh) known->second = std::min(known->second, lifetime);
     }
@@ -38,7 +38,9 @@ Duration renewal_after(std::int64_t lifetime_s) {
   return std::min<Duration>(seconds(lifetime_s) * 8 / 10, seconds(kRenewMax_s));
 }
 
-json::Value token_request(const json::Value& pod, const std::string& audience, std::int64_t lifetime) {
+json::Value token_request(const json::Value& pod,
+                          const std::string& audience,
+                          std::int64_t lifetime) {
   json::Object bound{{"apiVersion", "v1"},
                      {"kind", "Pod"},
                      {"name", kube::name_of(pod)},

@@ -1,5 +1,5 @@
-/// The tokens a pod's volumes ask for: of its service account, for an audience, bound to the pod (the
-/// server refuses them once it is gone), renewed while it runs.
+/// The tokens a pod's volumes ask for: of its service account, for an audience, bound to the pod
+/// (the server refuses them once it is gone), renewed while it runs.
 #pragma once
 
 #include <map>

@@ -194,8 +194,7 @@ ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
 }
 
 const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
-  for (const auto& container :
-       json::as_array(at(*pod_, "spec", record.list()))) {
+  for (const auto& container : json::as_array(at(*pod_, "spec", record.list()))) {
     if (json::as_string(at(container, "name")) == record.name) return container;
   }
   return json::null_value();
@@ -221,11 +220,7 @@ void PodWorker::record_event(const ContainerRecord* record,
     events.record(*pod_, type, reason, message);
   } else {
     events.record_field(
-        *pod_,
-        fmt::format("spec.{}{{{}}}", record->list(), record->name),
-        type,
-        reason,
-        message);
+        *pod_, fmt::format("spec.{}{{{}}}", record->list(), record->name), type, reason, message);
   }
 }
 

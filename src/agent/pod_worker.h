@@ -119,7 +119,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   PreparedVolumes volumes_;
   Objects objects_;
   PodTokens tokens_;
-  std::map<std::string, Duration> stopping_;   // container name -> grace it was given
+  std::map<std::string, Duration> stopping_;  // container name -> grace it was given
 
   HostPorts host_ports_;
 

@@ -67,8 +67,8 @@ Task<void> forward(Context& context,
     const auto written = co_await pod->write(std::move(*bytes));
     if (!written) break;
   }
-  // The client has no more to say; a server that answers only at the end still gets to, however long
-  // that takes: the session's end closes the connection.
+  // The client has no more to say; a server that answers only at the end still gets to, however
+  // long that takes: the session's end closes the connection.
   net::end_writing(*pod);
   while (!*answered) co_await done->wait(Duration::zero());
   pod->close();

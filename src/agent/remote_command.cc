@@ -45,8 +45,8 @@ struct Relay {
   std::unique_ptr<Session> session;
   std::shared_ptr<net::WebSocket> socket;
   std::unique_ptr<Signal> changed;
-  int pumping = 0;       // output streams not yet at their end
-  int sending = 0;       // of those, the ones that wait for the client to take what was read
+  int pumping = 0;  // output streams not yet at their end
+  int sending = 0;  // of those, the ones that wait for the client to take what was read
   Duration last_output = Duration::zero();
   bool writing = false;  // one write at a time on a WebSocket
   bool broken = false;   // the client is gone

@@ -1,8 +1,8 @@
 /// The small files of running pods (state, names, tokens, secrets) live in memory, as kubelet keeps
 /// them: secrets never reach a disk, and a pod's two dozen files cost next to nothing to make.
 ///
-/// As root the directory is a tmpfs of its own, which outlives the agent as its pods do; else a plain
-/// directory. Blocking.
+/// As root the directory is a tmpfs of its own, which outlives the agent as its pods do; else a
+/// plain directory. Blocking.
 #pragma once
 
 #include <string>

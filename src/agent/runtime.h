@@ -48,7 +48,8 @@ struct HostPort {
   std::string protocol;  // TCP or UDP
 };
 
-/// An address and port that only exist in pods' eyes: a connection to it ends at one of the targets.
+/// An address and port that only exist in pods' eyes: a connection to it ends at one of the
+/// targets.
 struct VirtualPort {
   struct Target {
     std::string address;
@@ -101,7 +102,7 @@ struct ContainerConfig {
   std::optional<std::int64_t> user;
   std::optional<std::int64_t> group;
   std::vector<std::int64_t> groups;
-  bool privileged = false;  // every capability and device
+  bool privileged = false;                     // every capability and device
   std::vector<std::string> add_capabilities;   // to the usual set; without "CAP_"; "ALL"
   std::vector<std::string> drop_capabilities;  // from it
   std::vector<int> gpus;                       // the only ones it may see

@@ -1,5 +1,5 @@
-/// Services as the runtime's virtual addresses: what kube-proxy is to a node. Pure, but for Services,
-/// which tells the runtime whenever something changed.
+/// Services as the runtime's virtual addresses: what kube-proxy is to a node. Pure, but for
+/// Services, which tells the runtime whenever something changed.
 #pragma once
 
 #include <functional>

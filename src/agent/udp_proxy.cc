@@ -12,7 +12,8 @@
 namespace muster::agent {
 namespace {
 
-constexpr std::size_t kSendersMax = 1024;  // datagrams of further ones are dropped, as a full queue does
+constexpr std::size_t kSendersMax =
+    1024;  // datagrams of further ones are dropped, as a full queue does
 constexpr Duration kSilenceMax = std::chrono::seconds(60);
 constexpr std::size_t kDatagramMax = 65536;
 
@@ -48,7 +49,8 @@ struct UdpProxy::State {
     fresh = known == senders.end();
     if (!fresh) return &known->second;
     sockaddr_in target{};
-    if (senders.size() >= kSendersMax || !make_address(ports.target_address, ports.target_port, target))
+    if (senders.size() >= kSendersMax ||
+        !make_address(ports.target_address, ports.target_port, target))
       return nullptr;
     const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) return nullptr;
@@ -109,14 +111,16 @@ Task<void> UdpProxy::from_senders(std::shared_ptr<State> state) {
     bool fresh = false;
     auto* sender = state->find_or_make(peer, fresh);
     if (sender == nullptr) continue;
-    sender->silence = state->loop.after(kSilenceMax, [weak = std::weak_ptr(state), key = key_of(peer)] {
-      if (const auto alive = weak.lock()) {
-        const auto found = alive->senders.find(key);
-        if (found == alive->senders.end()) return;
-        found->second.socket->close();
-        alive->loop.post([alive, key] { alive->senders.erase(key); });  // not from its own timer
-      }
-    });
+    sender->silence =
+        state->loop.after(kSilenceMax, [weak = std::weak_ptr(state), key = key_of(peer)] {
+          if (const auto alive = weak.lock()) {
+            const auto found = alive->senders.find(key);
+            if (found == alive->senders.end()) return;
+            found->second.socket->close();
+            alive->loop.post(
+                [alive, key] { alive->senders.erase(key); });  // not from its own timer
+          }
+        });
     (void)send(sender->socket->fd(), buffer.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL);
     if (fresh) state->loop.spawn(from_target(state, key_of(peer)));
   }

@@ -1,7 +1,7 @@
 /// A UDP port of this machine that leads to another: hostPort with protocol UDP.
 ///
-/// Each sender gets a socket of its own towards the target, so that answers find their way back; it is
-/// forgotten after a minute of silence. On the loop.
+/// Each sender gets a socket of its own towards the target, so that answers find their way back; it
+/// is forgotten after a minute of silence. On the loop.
 #pragma once
 
 #include <memory>

@@ -25,9 +25,16 @@ json::Value token_volume(const std::string& name) {
        {{"sources",
          json::Array{
              json::Value{{"serviceAccountToken", {{"expirationSeconds", 3607}, {"path", "token"}}}},
-             json::Value{{"configMap", {{"name", "kube-root-ca.crt"}, {"items", json::Array{json::Value{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}},
+             json::Value{
+                 {"configMap",
+                  {{"name", "kube-root-ca.crt"},
+                   {"items", json::Array{json::Value{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}},
              json::Value{{"downwardAPI",
-                          {{"items", json::Array{json::Value{{"path", "namespace"}, {"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", "metadata.namespace"}}}}}}}}}}},
+                          {{"items",
+                            json::Array{json::Value{{"path", "namespace"},
+                                                    {"fieldRef",
+                                                     {{"apiVersion", "v1"},
+                                                      {"fieldPath", "metadata.namespace"}}}}}}}}}}},
         {"defaultMode", 420}}}};
   json::Value volume = kVolume;
   volume.get_object()["name"] = name;
@@ -41,9 +48,13 @@ void mount_token(json::Value& pod, const std::string& volume) {
       if (!container.is_object()) continue;
       json::Value& mounts = container.get_object()["volumeMounts"];
       if (!mounts.is_array()) mounts = json::Array();
-      const bool mounted = std::any_of(mounts.get_array().begin(), mounts.get_array().end(),
-                                       [](const json::Value& mount) { return json::as_string(json::at(mount, "mountPath")) == kTokenPath; });
-      if (!mounted) mounts.get_array().push_back(json::Value{{"name", volume}, {"readOnly", true}, {"mountPath", kTokenPath}});
+      const bool mounted = std::any_of(
+          mounts.get_array().begin(), mounts.get_array().end(), [](const json::Value& mount) {
+            return json::as_string(json::at(mount, "mountPath")) == kTokenPath;
+          });
+      if (!mounted)
+        mounts.get_array().push_back(
+            json::Value{{"name", volume}, {"readOnly", true}, {"mountPath", kTokenPath}});
     }
   }
 }
@@ -58,7 +69,8 @@ bool tolerates(const json::Value& pod, std::string_view key) {
   for (const json::Value& each : json::as_array(json::at(pod, "spec", "tolerations"))) {
     const std::string_view effect = json::as_string(json::at(each, "effect"));
     const std::string_view its_key = json::as_string(json::at(each, "key"));
-    if ((its_key == key || its_key.empty()) && (effect.empty() || effect == "NoExecute")) return true;
+    if ((its_key == key || its_key.empty()) && (effect.empty() || effect == "NoExecute"))
+      return true;
   }
   return false;
 }
@@ -66,14 +78,20 @@ bool tolerates(const json::Value& pod, std::string_view key) {
 /// Kubernetes' struct prints these always; nobody owns them.
 void complete_event(json::Value& event) {
   json::Object& members = event.get_object();
-  for (const std::string_view key : {"eventTime", "firstTimestamp", "lastTimestamp"}) members.emplace(key, nullptr);
-  for (const std::string_view key : {"reportingComponent", "reportingInstance"}) members.emplace(key, "");
+  for (const std::string_view key : {"eventTime", "firstTimestamp", "lastTimestamp"})
+    members.emplace(key, nullptr);
+  for (const std::string_view key : {"reportingComponent", "reportingInstance"})
+    members.emplace(key, "");
   members.emplace("source", json::Object());
 }
 
 }  // namespace
 
-Result<void> Admission::create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings) {
+Result<void> Admission::create(const Resource& resource,
+                               const std::string& ns,
+                               json::Value& object,
+                               const User& user,
+                               std::vector<std::string>* warnings) {
   (void)user;
   (void)warnings;
   if (resource.storage == "pods") {
@@ -87,29 +105,43 @@ Result<void> Admission::create(const Resource& resource, const std::string& ns, 
     return limit_ranges(resource, ns, object);
   }
   if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
-  if (resource.storage == "podgroups.scheduling.k8s.io" || resource.storage == "compositepodgroups.scheduling.k8s.io") return group_priority(resource, object);
+  if (resource.storage == "podgroups.scheduling.k8s.io" ||
+      resource.storage == "compositepodgroups.scheduling.k8s.io")
+    return group_priority(resource, object);
   if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
-  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io") return core_.crds->admit(object);
+  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io")
+    return core_.crds->admit(object);
   return {};
 }
 
-bool Admission::awaits_account(const Resource& resource, const std::string& ns, const json::Value& object) const {
+bool Admission::awaits_account(const Resource& resource,
+                               const std::string& ns,
+                               const json::Value& object) const {
   if (resource.storage != "pods" || account_of(object) != "default") return false;
   return !core_.image.collection("serviceaccounts").find(ns + "/default");
 }
 
-Result<void> Admission::service_account(const Resource& resource, const std::string& ns, json::Value& pod) {
+Result<void> Admission::service_account(const Resource& resource,
+                                        const std::string& ns,
+                                        json::Value& pod) {
   json::Object& spec = json::make_object(pod, {"spec"});
   const std::string account = account_of(pod);
   spec["serviceAccountName"] = account;
   spec["serviceAccount"] = account;
   const StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
   if (!found) {
-    return fail(forbidden(resource, kube::name_of(pod),
-                             fmt::format("error looking up service account {}/{}: serviceaccount {} not found", ns, account, quoted(account))));
+    return fail(
+        forbidden(resource,
+                  kube::name_of(pod),
+                  fmt::format("error looking up service account {}/{}: serviceaccount {} not found",
+                              ns,
+                              account,
+                              quoted(account))));
   }
   const json::Value& wish = json::at(pod, "spec", "automountServiceAccountToken");
-  const bool automount = wish.is_bool() ? wish.get_bool() : json::as_bool(json::at(found->object, "automountServiceAccountToken"), true);
+  const bool automount =
+      wish.is_bool() ? wish.get_bool()
+                     : json::as_bool(json::at(found->object, "automountServiceAccountToken"), true);
   if (automount) {
     const std::string volume = generate_name(core_.env, "kube-api-access-");
     json::Value& volumes = json::make(pod, {"spec", "volumes"});
@@ -118,7 +150,8 @@ Result<void> Admission::service_account(const Resource& resource, const std::str
     mount_token(pod, volume);
   }
   const json::Value& secrets = json::at(found->object, "imagePullSecrets");
-  if (json::as_array(json::at(pod, "spec", "imagePullSecrets")).empty() && !json::as_array(secrets).empty()) {
+  if (json::as_array(json::at(pod, "spec", "imagePullSecrets")).empty() &&
+      !json::as_array(secrets).empty()) {
     json::make(pod, {"spec", "imagePullSecrets"}) = secrets;
   }
   return {};
@@ -131,7 +164,9 @@ StoredPtr Admission::priority_class(std::string_view name) const {
   for (const auto& [key, stored] : classes.objects()) {
     if (!json::as_bool(json::at(stored->object, "globalDefault"))) continue;
     // Of several defaults the lowest counts.
-    if (!chosen || json::as_int(json::at(stored->object, "value")) < json::as_int(json::at(chosen->object, "value"))) chosen = stored;
+    if (!chosen || json::as_int(json::at(stored->object, "value")) <
+                       json::as_int(json::at(chosen->object, "value")))
+      chosen = stored;
   }
   return chosen;
 }
@@ -140,20 +175,34 @@ Result<void> Admission::pod_priority(const Resource& resource, json::Value& pod)
   json::Object& spec = json::make_object(pod, {"spec"});
   const std::string name = json::text(json::at(pod, "spec", "priorityClassName"));
   const StoredPtr found = priority_class(name);
-  if (!name.empty() && !found) return fail(forbidden(resource, kube::name_of(pod), fmt::format("no PriorityClass with name {} was found", name)));
+  if (!name.empty() && !found)
+    return fail(forbidden(resource,
+                          kube::name_of(pod),
+                          fmt::format("no PriorityClass with name {} was found", name)));
   const std::int64_t value = found ? json::as_int(json::at(found->object, "value")) : 0;
-  const std::string policy = found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"), "PreemptLowerPriority")) : "PreemptLowerPriority";
+  const std::string policy =
+      found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"),
+                                          "PreemptLowerPriority"))
+            : "PreemptLowerPriority";
   const json::Value& given = json::at(pod, "spec", "priority");
   if (given.is_number() && json::as_int(given) != value) {
-    return fail(forbidden(resource, kube::name_of(pod),
-                          fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
-                                      json::as_int(given), value)));
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        fmt::format(
+            "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            json::as_int(given),
+            value)));
   }
   const std::string_view given_policy = json::as_string(json::at(pod, "spec", "preemptionPolicy"));
   if (!given_policy.empty() && given_policy != policy) {
-    return fail(forbidden(resource, kube::name_of(pod),
-                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
-                                      given_policy, policy)));
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        fmt::format(
+            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            given_policy,
+            policy)));
   }
   if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
   spec["priority"] = value;
@@ -165,19 +214,35 @@ Result<void> Admission::group_priority(const Resource& resource, json::Value& gr
   json::Object& spec = json::make_object(group, {"spec"});
   const std::string name = json::text(json::at(group, "spec", "priorityClassName"));
   const StoredPtr found = priority_class(name);
-  if (!name.empty() && !found) return fail(forbidden(resource, kube::name_of(group), fmt::format("no PriorityClass with name {} was found", name)));
+  if (!name.empty() && !found)
+    return fail(forbidden(resource,
+                          kube::name_of(group),
+                          fmt::format("no PriorityClass with name {} was found", name)));
   const std::int64_t value = found ? json::as_int(json::at(found->object, "value")) : 0;
   const json::Value& given = json::at(group, "spec", "priority");
   if (given.is_number() && json::as_int(given) != value) {
-    return fail(forbidden(resource, kube::name_of(group),
-                          fmt::format("priority set in the pod group ({}) must match the priority computed ({}) based on the priority class set in the spec", json::as_int(given), value)));
+    return fail(forbidden(
+        resource,
+        kube::name_of(group),
+        fmt::format(
+            "priority set in the pod group ({}) must match the priority computed ({}) based on the priority class set in the spec",
+            json::as_int(given),
+            value)));
   }
-  const std::string policy = found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"), "PreemptLowerPriority")) : "PreemptLowerPriority";
-  const std::string_view given_policy = json::as_string(json::at(group, "spec", "preemptionPolicy"));
+  const std::string policy =
+      found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"),
+                                          "PreemptLowerPriority"))
+            : "PreemptLowerPriority";
+  const std::string_view given_policy =
+      json::as_string(json::at(group, "spec", "preemptionPolicy"));
   if (!given_policy.empty() && given_policy != policy) {
-    return fail(forbidden(resource, kube::name_of(group),
-                          fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod group spec; priority admission controller computed {} from the given PriorityClass name",
-                                      given_policy, policy)));
+    return fail(forbidden(
+        resource,
+        kube::name_of(group),
+        fmt::format(
+            "the string value of PreemptionPolicy ({}) must not be provided in pod group spec; priority admission controller computed {} from the given PriorityClass name",
+            given_policy,
+            policy)));
   }
   if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
   spec["priority"] = value;
@@ -193,22 +258,31 @@ Result<void> Admission::runtime_class(const Resource& resource, const json::Valu
   const bool overhead = !json::as_object(json::at(pod, "spec", "overhead")).empty();
   if (name.empty()) {
     if (!overhead) return {};
-    return fail(forbidden(resource, kube::name_of(pod), "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
   }
   if (core_.image.collection("runtimeclasses.node.k8s.io").find(name)) return {};
-  return fail(forbidden(resource, kube::name_of(pod), fmt::format("pod rejected: RuntimeClass {} not found", quoted(name))));
+  return fail(forbidden(resource,
+                        kube::name_of(pod),
+                        fmt::format("pod rejected: RuntimeClass {} not found", quoted(name))));
 }
 
 void Admission::tolerations(json::Value& pod) {
-  for (const std::string_view key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+  for (const std::string_view key :
+       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
     if (tolerates(pod, key)) continue;
     json::Value& list = json::make(pod, {"spec", "tolerations"});
     if (!list.is_array()) list = json::Array();
-    list.get_array().push_back(json::Value{{"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
+    list.get_array().push_back(json::Value{
+        {"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
   }
 }
 
-Result<void> Admission::limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod) {
+Result<void> Admission::limit_ranges(const Resource& resource,
+                                     const std::string& ns,
+                                     json::Value& pod) {
   Result<void> outcome;
   bool any = false;
   core_.image.collection("limitranges").each_in(ns, [&](const StoredPtr& range) {
@@ -232,14 +306,24 @@ Result<void> Admission::limit_ranges(const Resource& resource, const std::string
             const json::Value& given = json::at(container, "resources", which, member.key());
             if (!bound || !outcome) continue;
             const std::string what(member.key());
-            const std::string prefix = fmt::format("{} {} usage per Container is {}", maximum ? "maximum" : "minimum", what, bound->text());
+            const std::string prefix = fmt::format("{} {} usage per Container is {}",
+                                                   maximum ? "maximum" : "minimum",
+                                                   what,
+                                                   bound->text());
             if (given.is_null()) {
-              outcome = fail(forbidden(resource, kube::name_of(pod), fmt::format("{}.  No {} is specified", prefix, maximum ? "limit" : "request")));
+              outcome = fail(forbidden(
+                  resource,
+                  kube::name_of(pod),
+                  fmt::format("{}.  No {} is specified", prefix, maximum ? "limit" : "request")));
               continue;
             }
             const auto value = parse_quantity(json::as_string(given));
             if (value && (maximum ? *value > *bound : *value < *bound)) {
-              outcome = fail(forbidden(resource, kube::name_of(pod), fmt::format("{}, but {} is {}", prefix, maximum ? "limit" : "request", value->text())));
+              outcome = fail(forbidden(
+                  resource,
+                  kube::name_of(pod),
+                  fmt::format(
+                      "{}, but {} is {}", prefix, maximum ? "limit" : "request", value->text())));
             }
           }
         };
@@ -248,15 +332,19 @@ Result<void> Admission::limit_ranges(const Resource& resource, const std::string
       }
     }
   });
-  if (any) json::make(pod, {"status", "qosClass"}) = kube::qos_class(pod);  // requests may have been filled in
+  if (any)
+    json::make(pod, {"status", "qosClass"}) =
+        kube::qos_class(pod);  // requests may have been filled in
   return outcome;
 }
 
 Result<void> Admission::claim(const Resource& resource, json::Value& claim) {
   (void)resource;
   if (!json::at(claim, "spec", "storageClassName").is_null()) return {};
-  for (const auto& [key, stored] : core_.image.collection("storageclasses.storage.k8s.io").objects()) {
-    if (kube::annotation(stored->object, "storageclass.kubernetes.io/is-default-class") != "true") continue;
+  for (const auto& [key, stored] :
+       core_.image.collection("storageclasses.storage.k8s.io").objects()) {
+    if (kube::annotation(stored->object, "storageclass.kubernetes.io/is-default-class") != "true")
+      continue;
     json::make(claim, {"spec", "storageClassName"}) = std::string(stored->name());
     return {};
   }

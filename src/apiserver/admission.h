@@ -1,5 +1,5 @@
-/// What Kubernetes' default admission plugins do to new objects: service accounts, priorities, tolerations, limit
-/// ranges, default storage class, and the checks that go with them.
+/// What Kubernetes' default admission plugins do to new objects: service accounts, priorities,
+/// tolerations, limit ranges, default storage class, and the checks that go with them.
 #pragma once
 
 #include "apiserver/core.h"
@@ -9,9 +9,16 @@ namespace muster::apiserver {
 class Admission {
  public:
   explicit Admission(Core& core) : core_(core) {}
-  /// True for a pod whose service account "default" is still to be made: Namespaces::ensure_contents() first.
-  [[nodiscard]] bool awaits_account(const Resource& resource, const std::string& ns, const json::Value& object) const;
-  Result<void> create(const Resource& resource, const std::string& ns, json::Value& object, const User& user, std::vector<std::string>* warnings);
+  /// True for a pod whose service account "default" is still to be made:
+  /// Namespaces::ensure_contents() first.
+  [[nodiscard]] bool awaits_account(const Resource& resource,
+                                    const std::string& ns,
+                                    const json::Value& object) const;
+  Result<void> create(const Resource& resource,
+                      const std::string& ns,
+                      json::Value& object,
+                      const User& user,
+                      std::vector<std::string>* warnings);
   /// What an update of a pod must keep: tolerations that every pod has.
   void update_pod(json::Value& pod) { tolerations(pod); }
 

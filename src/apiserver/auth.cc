@@ -24,19 +24,25 @@ Error unauthorized() {
 bool same_secret(std::string_view a, std::string_view b) {
   if (a.size() != b.size()) return false;
   unsigned char difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    difference = static_cast<unsigned char>(difference | (a[i] ^ b[i]));
   return difference == 0;
 }
 
 }  // namespace
 
-bool User::in_group(std::string_view group) const { return std::find(groups.begin(), groups.end(), group) != groups.end(); }
+bool User::in_group(std::string_view group) const {
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
+}
 
 Result<User> Authenticator::authenticate(const net::Request& request) {
-  if (request.peer.trusted_user) return User{.name = *request.peer.trusted_user, .groups = {"system:masters", "system:authenticated"}};
+  if (request.peer.trusted_user)
+    return User{.name = *request.peer.trusted_user,
+                .groups = {"system:masters", "system:authenticated"}};
   const std::string_view header = request.headers.get("Authorization");
   if (!header.empty()) {
-    if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ") return fail(unauthorized());
+    if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ")
+      return fail(unauthorized());
     return user_of_token(std::string(trim(header.substr(7))), nullptr);
   }
   if (request.peer.cert_user) {
@@ -47,7 +53,8 @@ Result<User> Authenticator::authenticate(const net::Request& request) {
   return fail(unauthorized());
 }
 
-Result<User> Authenticator::user_of_token(const std::string& token, std::vector<std::string>* audiences) {
+Result<User> Authenticator::user_of_token(const std::string& token,
+                                          std::vector<std::string>* audiences) {
   if (!core_.options.admin_token.empty() && same_secret(token, core_.options.admin_token)) {
     if (audiences != nullptr) *audiences = {core_.options.issuer};
     return User{.name = "muster-admin", .groups = {"system:masters", "system:authenticated"}};
@@ -58,7 +65,8 @@ Result<User> Authenticator::user_of_token(const std::string& token, std::vector<
     const auto payload = net::verify_token(core_.options.token_key_pem, token);
     if (!payload) return fail(unauthorized());
     const auto claims = json::parse(*payload);
-    if (!claims || json::as_string(json::at(*claims, "iss")) != core_.options.issuer) return fail(unauthorized());
+    if (!claims || json::as_string(json::at(*claims, "iss")) != core_.options.issuer)
+      return fail(unauthorized());
     const json::Value& bound = json::at(*claims, "kubernetes.io");
     const std::string ns = json::text(json::at(bound, "namespace"));
     const std::string account = json::text(json::at(bound, "serviceaccount", "name"));
@@ -68,27 +76,36 @@ Result<User> Authenticator::user_of_token(const std::string& token, std::vector<
     known.account_uid = json::text(json::at(bound, "serviceaccount", "uid"));
     known.user.name = "system:serviceaccount:" + ns + ":" + account;
     known.user.uid = known.account_uid;
-    known.user.groups = {"system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"};
+    known.user.groups = {
+        "system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"};
     if (json::at(bound, "pod").is_object()) {
-      known.user.extra["authentication.kubernetes.io/pod-name"] = {json::text(json::at(bound, "pod", "name"))};
-      known.user.extra["authentication.kubernetes.io/pod-uid"] = {json::text(json::at(bound, "pod", "uid"))};
+      known.user.extra["authentication.kubernetes.io/pod-name"] = {
+          json::text(json::at(bound, "pod", "name"))};
+      known.user.extra["authentication.kubernetes.io/pod-uid"] = {
+          json::text(json::at(bound, "pod", "uid"))};
     }
-    for (const json::Value& audience : json::as_array(json::at(*claims, "aud"))) known.audiences.push_back(json::text(audience));
+    for (const json::Value& audience : json::as_array(json::at(*claims, "aud")))
+      known.audiences.push_back(json::text(audience));
     if (known_.size() >= kKnownMax) known_.clear();
     found = known_.emplace(token, std::move(known)).first;
   }
   const Known& known = found->second;
   const StoredPtr account = core_.image.collection("serviceaccounts").find(known.account_key);
-  if (known.expires_s <= now_s || !account || kube::uid_of(account->object) != known.account_uid) return fail(unauthorized());
-  if (const auto pod_name = known.user.extra.find("authentication.kubernetes.io/pod-name"); pod_name != known.user.extra.end()) {
+  if (known.expires_s <= now_s || !account || kube::uid_of(account->object) != known.account_uid)
+    return fail(unauthorized());
+  if (const auto pod_name = known.user.extra.find("authentication.kubernetes.io/pod-name");
+      pod_name != known.user.extra.end()) {
     // Bound to a pod: good for as long as that very pod is there.
     const std::string ns = known.account_key.substr(0, known.account_key.find('/'));
     const StoredPtr pod = core_.image.collection("pods").find(ns + "/" + pod_name->second.front());
-    if (!pod || known.user.extra.at("authentication.kubernetes.io/pod-uid").front() != kube::uid_of(pod->object)) return fail(unauthorized());
+    if (!pod || known.user.extra.at("authentication.kubernetes.io/pod-uid").front() !=
+                    kube::uid_of(pod->object))
+      return fail(unauthorized());
   }
   if (audiences != nullptr) {
     *audiences = known.audiences;
-  } else if (std::find(known.audiences.begin(), known.audiences.end(), core_.options.issuer) == known.audiences.end()) {
+  } else if (std::find(known.audiences.begin(), known.audiences.end(), core_.options.issuer) ==
+             known.audiences.end()) {
     return fail(unauthorized());  // meant for somebody else
   }
   return known.user;
@@ -99,17 +116,21 @@ Result<std::string> Authenticator::issue(const TokenSubject& subject, Time* expi
   json::Array audiences;
   for (const std::string& audience : subject.audiences) audiences.push_back(json::Value(audience));
   if (audiences.empty()) audiences.push_back(json::Value(core_.options.issuer));
-  json::Object bound = {{"namespace", subject.ns}, {"serviceaccount", {{"name", subject.account}, {"uid", subject.account_uid}}}};
-  if (!subject.pod.empty()) bound["pod"] = json::Value{{"name", subject.pod}, {"uid", subject.pod_uid}};
+  json::Object bound = {
+      {"namespace", subject.ns},
+      {"serviceaccount", {{"name", subject.account}, {"uid", subject.account_uid}}}};
+  if (!subject.pod.empty())
+    bound["pod"] = json::Value{{"name", subject.pod}, {"uid", subject.pod_uid}};
   const std::int64_t end_s = now_s + subject.lifetime_s;
-  const json::Value claims = {{"aud", std::move(audiences)},
-                              {"exp", end_s},
-                              {"iat", now_s},
-                              {"iss", core_.options.issuer},
-                              {"jti", net::random_uuid()},
-                              {"kubernetes.io", std::move(bound)},
-                              {"nbf", now_s},
-                              {"sub", "system:serviceaccount:" + subject.ns + ":" + subject.account}};
+  const json::Value claims = {
+      {"aud", std::move(audiences)},
+      {"exp", end_s},
+      {"iat", now_s},
+      {"iss", core_.options.issuer},
+      {"jti", net::random_uuid()},
+      {"kubernetes.io", std::move(bound)},
+      {"nbf", now_s},
+      {"sub", "system:serviceaccount:" + subject.ns + ":" + subject.account}};
   *expires = Time::from_seconds(end_s);
   return net::sign_token(core_.options.token_key_pem, json::dump(claims));
 }

@@ -1,4 +1,5 @@
-/// Who is asking: client certificate, the kubeconfig's token, service-account tokens, or Muster's own components.
+/// Who is asking: client certificate, the kubeconfig's token, service-account tokens, or Muster's
+/// own components.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace muster::apiserver {
 
 struct TokenSubject {
   std::string ns, account, account_uid;
-  std::string pod, pod_uid;             // bound to a pod, when set
+  std::string pod, pod_uid;  // bound to a pod, when set
   std::vector<std::string> audiences;
   std::int64_t lifetime_s = 3600;
 };

@@ -15,12 +15,16 @@ struct Progress {
   std::unique_ptr<Signal> done;
 };
 
-Task<void> work(Core& core, ResourcePtr resource, DeleteRequest request, std::shared_ptr<Progress> progress) {
+Task<void> work(Core& core,
+                ResourcePtr resource,
+                DeleteRequest request,
+                std::shared_ptr<Progress> progress) {
   const TaskGuard guard(core);
   while (progress->next < progress->objects.size()) {
     const std::size_t index = progress->next++;
     const StoredPtr& stored = progress->objects[index];
-    const auto deleted = co_await core.writer->remove(resource, std::string(stored->ns()), std::string(stored->name()), request);
+    const auto deleted = co_await core.writer->remove(
+        resource, std::string(stored->ns()), std::string(stored->name()), request);
     if (deleted) {
       progress->result.objects[index] = deleted->object;
       if (!deleted->gone) ++progress->result.remaining;
@@ -34,7 +38,10 @@ Task<void> work(Core& core, ResourcePtr resource, DeleteRequest request, std::sh
 
 }  // namespace
 
-Task<BatchResult> remove_all(Core& core, ResourcePtr resource, std::vector<StoredPtr> objects, DeleteRequest request) {
+Task<BatchResult> remove_all(Core& core,
+                             ResourcePtr resource,
+                             std::vector<StoredPtr> objects,
+                             DeleteRequest request) {
   const auto progress = std::make_shared<Progress>();
   progress->result.objects.resize(objects.size());
   progress->running = std::min(kConcurrent, objects.size());

@@ -8,12 +8,16 @@
 namespace muster::apiserver {
 
 struct BatchResult {
-  std::vector<StoredPtr> objects;  // last state of each, in the order asked; null where it was not there
-  std::size_t remaining = 0;       // how many wait for a grace period or finalizers
-  std::optional<Error> failure;    // the last one that was not NotFound
+  std::vector<StoredPtr>
+      objects;                // last state of each, in the order asked; null where it was not there
+  std::size_t remaining = 0;  // how many wait for a grace period or finalizers
+  std::optional<Error> failure;  // the last one that was not NotFound
 };
 
 /// Deletes the objects; returns when each is gone or marked.
-Task<BatchResult> remove_all(Core& core, ResourcePtr resource, std::vector<StoredPtr> objects, DeleteRequest request);
+Task<BatchResult> remove_all(Core& core,
+                             ResourcePtr resource,
+                             std::vector<StoredPtr> objects,
+                             DeleteRequest request);
 
 }  // namespace muster::apiserver

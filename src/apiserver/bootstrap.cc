@@ -16,16 +16,22 @@ struct Pending {
   std::unique_ptr<Signal> done;
 };
 
-Task<void> create_one(Core& core, ResourcePtr resource, std::string ns, json::Value object, std::shared_ptr<Pending> pending) {
+Task<void> create_one(Core& core,
+                      ResourcePtr resource,
+                      std::string ns,
+                      json::Value object,
+                      std::shared_ptr<Pending> pending) {
   const TaskGuard guard(core);
   const User self{.name = "system:apiserver", .groups = {"system:masters"}};
   WriteOptions options;
   options.manager = "kube-apiserver";
   apply_defaults(*resource, object);
   const std::string name(kube::name_of(object));
-  const auto made = co_await core.writer->create(resource, ns, std::move(object), options, self, nullptr);
+  const auto made =
+      co_await core.writer->create(resource, ns, std::move(object), options, self, nullptr);
   if (!made && made.error().code != Code::kAlreadyExists) {
-    log::error("apiserver", "cannot create {} {}: {}", resource->info.plural, name, made.error().message);
+    log::error(
+        "apiserver", "cannot create {} {}: {}", resource->info.plural, name, made.error().message);
     pending->failure = made.error();
   }
   if (--pending->left == 0) pending->done->notify();
@@ -50,16 +56,28 @@ Task<Result<void>> ensure(Core& core, std::vector<std::pair<std::string, json::V
   co_return Result<void>();
 }
 
-json::Value priority_class(std::string_view name, std::int64_t value, std::string_view description) {
-  return json::Value{{"kind", "PriorityClass"}, {"apiVersion", "scheduling.k8s.io/v1"}, {"metadata", {{"name", name}}}, {"value", value}, {"description", description}};
+json::Value priority_class(std::string_view name,
+                           std::int64_t value,
+                           std::string_view description) {
+  return json::Value{{"kind", "PriorityClass"},
+                     {"apiVersion", "scheduling.k8s.io/v1"},
+                     {"metadata", {{"name", name}}},
+                     {"value", value},
+                     {"description", description}};
 }
 
 json::Value kubernetes_service() {
   return json::Value{
       {"kind", "Service"},
       {"apiVersion", "v1"},
-      {"metadata", {{"name", "kubernetes"}, {"labels", {{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
-      {"spec", {{"clusterIP", "10.96.0.1"}, {"ports", json::Array{json::Value{{"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", 6443}}}}}}};
+      {"metadata",
+       {{"name", "kubernetes"},
+        {"labels", {{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
+      {"spec",
+       {{"clusterIP", "10.96.0.1"},
+        {"ports",
+         json::Array{json::Value{
+             {"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", 6443}}}}}}};
 }
 
 }  // namespace
@@ -67,14 +85,25 @@ json::Value kubernetes_service() {
 Task<Result<void>> bootstrap(Core& core) {
   std::vector<std::pair<std::string, json::Value>> objects;
   for (const std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
-    objects.emplace_back("", json::Value{{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", name}}}});
+    objects.emplace_back(
+        "",
+        json::Value{{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", name}}}});
   }
   for (json::Value& role : default_roles()) objects.emplace_back("", std::move(role));
-  objects.emplace_back("", priority_class("system-node-critical", 2000001000,
-                                          "Used for system critical pods that must not be moved from their current node."));
-  objects.emplace_back("", priority_class("system-cluster-critical", 2000000000,
-                                          "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
-  if (core.store.revision() == 0 || core.image.collection("customresourcedefinitions.apiextensions.k8s.io").objects().empty()) {
+  objects.emplace_back(
+      "",
+      priority_class(
+          "system-node-critical",
+          2000001000,
+          "Used for system critical pods that must not be moved from their current node."));
+  objects.emplace_back(
+      "",
+      priority_class(
+          "system-cluster-critical",
+          2000000000,
+          "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
+  if (core.store.revision() == 0 ||
+      core.image.collection("customresourcedefinitions.apiextensions.k8s.io").objects().empty()) {
     for (json::Value& crd : kube::bundled_crds()) objects.emplace_back("", std::move(crd));
   }
   const auto made = co_await ensure(core, std::move(objects));
@@ -85,19 +114,32 @@ Task<Result<void>> bootstrap(Core& core) {
 }
 
 Task<void> publish_endpoint(Core& core) {
-  const std::string address = core.options.address == "0.0.0.0" || core.options.address == "::" ? "127.0.0.1" : core.options.address;
-  json::Value subset = {{"addresses", json::Array{json::Value{{"ip", address}}}},
-                        {"ports", json::Array{json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
-  json::Value endpoints = {{"kind", "Endpoints"},
-                           {"apiVersion", "v1"},
-                           {"metadata", {{"name", "kubernetes"}, {"labels", {{"endpointslice.kubernetes.io/skip-mirror", "true"}}}}},
-                           {"subsets", json::Array{subset}}};
-  json::Value slice = {{"kind", "EndpointSlice"},
-                       {"apiVersion", "discovery.k8s.io/v1"},
-                       {"metadata", {{"name", "kubernetes"}, {"labels", {{"kubernetes.io/service-name", "kubernetes"}}}}},
-                       {"addressType", "IPv4"},
-                       {"endpoints", json::Array{json::Value{{"addresses", json::Array{json::Value(address)}}, {"conditions", {{"ready", true}}}}}},
-                       {"ports", json::Array{json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
+  const std::string address = core.options.address == "0.0.0.0" || core.options.address == "::"
+                                  ? "127.0.0.1"
+                                  : core.options.address;
+  json::Value subset = {
+      {"addresses", json::Array{json::Value{{"ip", address}}}},
+      {"ports",
+       json::Array{
+           json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
+  json::Value endpoints = {
+      {"kind", "Endpoints"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       {{"name", "kubernetes"}, {"labels", {{"endpointslice.kubernetes.io/skip-mirror", "true"}}}}},
+      {"subsets", json::Array{subset}}};
+  json::Value slice = {
+      {"kind", "EndpointSlice"},
+      {"apiVersion", "discovery.k8s.io/v1"},
+      {"metadata",
+       {{"name", "kubernetes"}, {"labels", {{"kubernetes.io/service-name", "kubernetes"}}}}},
+      {"addressType", "IPv4"},
+      {"endpoints",
+       json::Array{json::Value{{"addresses", json::Array{json::Value(address)}},
+                               {"conditions", {{"ready", true}}}}}},
+      {"ports",
+       json::Array{
+           json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
   for (json::Value* object : {&endpoints, &slice}) {
     const ResourcePtr resource = core.resources.find_kind(kube::gvk_of(*object));
     if (core.find(*resource, "default", "kubernetes")) {
@@ -105,20 +147,24 @@ Task<void> publish_endpoint(Core& core) {
       options.subresource = "internal";
       const std::string_view member = object == &endpoints ? "subsets" : "ports";
       const auto updated = co_await core.writer->update(
-          resource, "default", "kubernetes",
+          resource,
+          "default",
+          "kubernetes",
           [&](const json::Value& live) -> Result<json::Value> {
             json::Value next = live;
             next.get_object()[member] = json::at(*object, member);
             return next;
           },
           options);
-      if (!updated) log::warn("apiserver", "endpoints of the kubernetes service: {}", updated.error().message);
+      if (!updated)
+        log::warn("apiserver", "endpoints of the kubernetes service: {}", updated.error().message);
       continue;
     }
     std::vector<std::pair<std::string, json::Value>> one;
     one.emplace_back("default", std::move(*object));
     const auto made = co_await ensure(core, std::move(one));
-    if (!made) log::warn("apiserver", "endpoints of the kubernetes service: {}", made.error().message);
+    if (!made)
+      log::warn("apiserver", "endpoints of the kubernetes service: {}", made.error().message);
   }
 }
 

@@ -1,4 +1,5 @@
-/// What every cluster has from its first start: namespaces, roles, priority classes, the kubernetes service, CRDs.
+/// What every cluster has from its first start: namespaces, roles, priority classes, the kubernetes
+/// service, CRDs.
 #pragma once
 
 #include "apiserver/core.h"

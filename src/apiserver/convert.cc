@@ -38,8 +38,10 @@ json::Value rename_event(const json::Value& event, bool to_core) {
 void hpa_to_v1(json::Value& object) {
   const json::Array metrics = json::as_array(json::at(object, "spec", "metrics"));
   if (metrics.size() == 1 && json::as_string(json::at(metrics[0], "resource", "name")) == "cpu") {
-    const json::Value utilization = json::at(metrics[0], "resource", "target", "averageUtilization");
-    if (utilization.is_number()) json::make(object, {"spec", "targetCPUUtilizationPercentage"}) = utilization;
+    const json::Value utilization =
+        json::at(metrics[0], "resource", "target", "averageUtilization");
+    if (utilization.is_number())
+      json::make(object, {"spec", "targetCPUUtilizationPercentage"}) = utilization;
   }
   json::remove(object, {"spec", "metrics"});
   json::remove(object, {"spec", "behavior"});
@@ -50,7 +52,11 @@ void hpa_to_v1(json::Value& object) {
 void hpa_to_v2(json::Value& object) {
   const json::Value percent = json::at(object, "spec", "targetCPUUtilizationPercentage");
   if (percent.is_number()) {
-    json::Value metric = {{"type", "Resource"}, {"resource", {{"name", "cpu"}, {"target", {{"type", "Utilization"}, {"averageUtilization", percent}}}}}};
+    json::Value metric = {
+        {"type", "Resource"},
+        {"resource",
+         {{"name", "cpu"},
+          {"target", {{"type", "Utilization"}, {"averageUtilization", percent}}}}}};
     json::make(object, {"spec", "metrics"}) = json::Array{std::move(metric)};
     json::remove(object, {"spec", "targetCPUUtilizationPercentage"});
   }
@@ -63,14 +69,16 @@ std::size_t head_length(std::string_view bytes) {
 }
 
 bool stored_as_served(const Resource& resource, const Stored& stored) {
-  return resource.same_as_storage() && json::as_string(json::at(stored.object, "apiVersion")) == resource.storage_api_version;
+  return resource.same_as_storage() &&
+         json::as_string(json::at(stored.object, "apiVersion")) == resource.storage_api_version;
 }
 
 }  // namespace
 
 json::Value to_served(const Resource& resource, const json::Value& stored) {
   if (resource.same_as_storage()) return stored;
-  json::Value result = resource.info.group == "events.k8s.io" ? rename_event(stored, false) : stored;
+  json::Value result =
+      resource.info.group == "events.k8s.io" ? rename_event(stored, false) : stored;
   result.get_object()["apiVersion"] = resource.api_version();
   if (resource.info.group == "autoscaling") hpa_to_v1(result);
   return result;
@@ -78,7 +86,8 @@ json::Value to_served(const Resource& resource, const json::Value& stored) {
 
 json::Value to_stored(const Resource& resource, json::Value served) {
   if (resource.same_as_storage()) return served;
-  json::Value result = resource.info.group == "events.k8s.io" ? rename_event(served, true) : std::move(served);
+  json::Value result =
+      resource.info.group == "events.k8s.io" ? rename_event(served, true) : std::move(served);
   result.get_object()["apiVersion"] = resource.storage_api_version;
   if (resource.info.group == "autoscaling") hpa_to_v2(result);
   return result;
@@ -110,7 +119,8 @@ void append_list_item(const Resource& resource, const Stored& stored, std::strin
 }
 
 std::string partial_metadata(const json::Value& object) {
-  return R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":)" + kube::metadata_text(json::at(object, "metadata")) + "}";
+  return R"({"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":)" +
+         kube::metadata_text(json::at(object, "metadata")) + "}";
 }
 
 }  // namespace muster::apiserver

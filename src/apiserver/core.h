@@ -1,4 +1,5 @@
-/// What the parts of the server share. Each part is a class in its own file that holds a reference to this.
+/// What the parts of the server share. Each part is a class in its own file that holds a reference
+/// to this.
 #pragma once
 
 #include <map>
@@ -28,17 +29,18 @@ struct User {
 
 /// How a write is made.
 struct WriteOptions {
-  std::string manager;       // empty: managedFields are left alone
-  std::string subresource;   // "", "status", "scale", "resize", "ephemeralcontainers", "binding", "finalize"
+  std::string manager;  // empty: managedFields are left alone
+  std::string
+      subresource;  // "", "status", "scale", "resize", "ephemeralcontainers", "binding", "finalize"
   bool dry_run = false;
-  bool apply = false;        // server-side apply: the new object carries its managedFields already
-  std::string uid;           // preconditions, when set
+  bool apply = false;  // server-side apply: the new object carries its managedFields already
+  std::string uid;     // preconditions, when set
   std::string resource_version;
 };
 
 struct DeleteRequest {
   std::optional<std::int64_t> grace_s;
-  std::string propagation;   // "", Background, Foreground, Orphan
+  std::string propagation;  // "", Background, Foreground, Orphan
   std::string uid, resource_version;
   bool dry_run = false;
   /// Set by eviction: runs on the live object under its lock and may refuse.
@@ -46,8 +48,8 @@ struct DeleteRequest {
 };
 
 struct Deleted {
-  StoredPtr object;          // its last state
-  bool gone = false;         // false: it waits for its grace period or finalizers
+  StoredPtr object;   // its last state
+  bool gone = false;  // false: it waits for its grace period or finalizers
 };
 
 /// One request on its way through the server.
@@ -55,7 +57,7 @@ struct Call {
   net::Request request;
   net::Target target;
   User user;
-  std::string verb;          // get list watch create update patch delete deletecollection
+  std::string verb;  // get list watch create update patch delete deletecollection
   ResourcePtr resource;
   std::string ns, name, subresource;
   std::vector<std::string> warnings;
@@ -112,10 +114,14 @@ struct Core {
   std::unique_ptr<Discovery> discovery;
   std::unique_ptr<Router> router;
 
-  [[nodiscard]] StoredPtr find(const Resource& resource, std::string_view ns, std::string_view name) {
+  [[nodiscard]] StoredPtr find(const Resource& resource,
+                               std::string_view ns,
+                               std::string_view name) {
     return image.collection(resource.storage).find(resource.key(ns, name));
   }
-  [[nodiscard]] Collection& collection(const Resource& resource) { return image.collection(resource.storage); }
+  [[nodiscard]] Collection& collection(const Resource& resource) {
+    return image.collection(resource.storage);
+  }
 };
 
 /// Counts a housekeeping coroutine so that stop() can wait for it.

@@ -28,7 +28,8 @@ Result<void> Crds::admit(json::Value& crd) {
     if (!names.contains("listKind")) names["listKind"] = kind + "List";
     if (!names.contains("singular")) names["singular"] = to_lower(kind);
   }
-  if (!json::at(crd, "spec", "conversion").is_object()) json::make(crd, {"spec", "conversion"}) = json::Value{{"strategy", "None"}};
+  if (!json::at(crd, "spec", "conversion").is_object())
+    json::make(crd, {"spec", "conversion"}) = json::Value{{"strategy", "None"}};
   const auto parsed = kube::parse_crd(crd);
   if (!parsed) return fail(parsed.error());
   return {};
@@ -37,16 +38,23 @@ Result<void> Crds::admit(json::Value& crd) {
 void Crds::start() {
   for (const auto& [name, stored] : core_.image.collection(kStorage).objects()) {
     serve(stored);
-    if (kube::is_deleting(stored->object) && cleaning_.insert(name).second) core_.env.spawn(clean_up(name));
+    if (kube::is_deleting(stored->object) && cleaning_.insert(name).second)
+      core_.env.spawn(clean_up(name));
   }
 }
 
 void Crds::serve(const StoredPtr& crd) {
-  const auto generation = static_cast<Revision>(json::as_int(json::at(crd->object, "metadata", "generation"), 1));
-  if (const auto found = served_.find(crd->key); found != served_.end() && found->second == generation) return;
+  const auto generation =
+      static_cast<Revision>(json::as_int(json::at(crd->object, "metadata", "generation"), 1));
+  if (const auto found = served_.find(crd->key);
+      found != served_.end() && found->second == generation)
+    return;
   auto parsed = kube::parse_crd(crd->object);
   if (!parsed) {
-    log::warn("apiserver", "CustomResourceDefinition {} is not served: {}", crd->key, parsed.error().message);
+    log::warn("apiserver",
+              "CustomResourceDefinition {} is not served: {}",
+              crd->key,
+              parsed.error().message);
     return;
   }
   served_[crd->key] = generation;
@@ -75,32 +83,42 @@ void Crds::observe(Collection& collection, const Change& change) {
 
 Task<void> Crds::establish(std::string name) {
   const TaskGuard guard(core_);
-  const ResourcePtr resource = core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  const ResourcePtr resource =
+      core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   const Time now = core_.env.now();
   WriteOptions options;
   options.subresource = "internal";
   const auto written = co_await core_.writer->update(
-      resource, "", name,
+      resource,
+      "",
+      name,
       [&](const json::Value& live) -> Result<json::Value> {
         json::Value next = live;
         json::make(next, {"status", "acceptedNames"}) = accepted_names(live);
         json::Array stored_versions;
         for (const json::Value& version : json::as_array(json::at(live, "spec", "versions"))) {
-          if (json::as_bool(json::at(version, "storage"))) stored_versions.push_back(json::at(version, "name"));
+          if (json::as_bool(json::at(version, "storage")))
+            stored_versions.push_back(json::at(version, "name"));
         }
         json::make(next, {"status", "storedVersions"}) = std::move(stored_versions);
-        kube::set_condition(next, {"NamesAccepted", "True", "NoConflicts", "no conflicts found"}, now);
-        kube::set_condition(next, {"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}, now);
+        kube::set_condition(
+            next, {"NamesAccepted", "True", "NoConflicts", "no conflicts found"}, now);
+        kube::set_condition(
+            next,
+            {"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"},
+            now);
         // Deleting the definition deletes its objects first.
         json::Value& finalizers = json::make(next, {"metadata", "finalizers"});
         if (!finalizers.is_array()) finalizers = json::Array();
         bool held = false;
-        for (const json::Value& each : finalizers.get_array()) held = held || json::as_string(each) == kFinalizer;
+        for (const json::Value& each : finalizers.get_array())
+          held = held || json::as_string(each) == kFinalizer;
         if (!held) finalizers.get_array().push_back(json::Value(kFinalizer));
         return next;
       },
       options);
-  if (!written && written.error().code != Code::kNotFound) log::warn("apiserver", "CustomResourceDefinition {}: {}", name, written.error().message);
+  if (!written && written.error().code != Code::kNotFound)
+    log::warn("apiserver", "CustomResourceDefinition {}: {}", name, written.error().message);
 }
 
 Task<void> Crds::clean_up(std::string name) {
@@ -116,17 +134,21 @@ Task<void> Crds::clean_up(std::string name) {
       if (!kube::is_deleting(stored->object)) all.push_back(stored);
     }
     const BatchResult removed = co_await remove_all(core_, kind, std::move(all), DeleteRequest());
-    if (removed.failure) log::debug("apiserver", "CustomResourceDefinition {}: {}", name, removed.failure->message);
+    if (removed.failure)
+      log::debug("apiserver", "CustomResourceDefinition {}: {}", name, removed.failure->message);
     if (!objects.objects().empty()) co_await signal->wait(std::chrono::milliseconds(500));
   }
   core_.sleepers.erase(signal.get());
   cleaning_.erase(name);
   if (core_.stopping) co_return;
-  const ResourcePtr resource = core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+  const ResourcePtr resource =
+      core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   WriteOptions options;
   options.subresource = "internal";
   const auto done = co_await core_.writer->update(
-      resource, "", name,
+      resource,
+      "",
+      name,
       [](const json::Value& live) -> Result<json::Value> {
         json::Value next = live;
         json::Array left;
@@ -141,7 +163,8 @@ Task<void> Crds::clean_up(std::string name) {
         return next;
       },
       options);
-  if (!done && done.error().code != Code::kNotFound) log::warn("apiserver", "CustomResourceDefinition {}: {}", name, done.error().message);
+  if (!done && done.error().code != Code::kNotFound)
+    log::warn("apiserver", "CustomResourceDefinition {}: {}", name, done.error().message);
 }
 
 }  // namespace muster::apiserver

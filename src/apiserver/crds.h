@@ -1,4 +1,5 @@
-/// CustomResourceDefinitions: served as soon as they are stored, gone with all their objects when deleted.
+/// CustomResourceDefinitions: served as soon as they are stored, gone with all their objects when
+/// deleted.
 #pragma once
 
 #include <map>

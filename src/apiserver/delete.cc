@@ -1,4 +1,5 @@
-/// Deletion: preconditions, grace periods of pods, finalizers for the chosen propagation, then removal.
+/// Deletion: preconditions, grace periods of pods, finalizers for the chosen propagation, then
+/// removal.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,26 +15,39 @@ namespace {
 
 /// Seconds the pod has to stop; zero when nothing runs.
 std::int64_t pod_grace(const json::Value& pod, const DeleteRequest& request) {
-  if (json::as_string(json::at(pod, "spec", "nodeName")).empty() || kube::pod_finished(pod)) return 0;
-  std::int64_t grace = request.grace_s ? *request.grace_s : json::as_int(json::at(pod, "spec", "terminationGracePeriodSeconds"), 30);
+  if (json::as_string(json::at(pod, "spec", "nodeName")).empty() || kube::pod_finished(pod))
+    return 0;
+  std::int64_t grace =
+      request.grace_s ? *request.grace_s
+                      : json::as_int(json::at(pod, "spec", "terminationGracePeriodSeconds"), 30);
   return grace < 0 ? 1 : grace;
 }
 
-Result<void> check_preconditions(const Resource& served, const Stored& live, const DeleteRequest& request) {
+Result<void> check_preconditions(const Resource& served,
+                                 const Stored& live,
+                                 const DeleteRequest& request) {
   if (request.uid.empty() && request.resource_version.empty()) return {};
   Resource resource = served;  // these two messages name the kind, not the plural
   resource.info.plural = served.info.kind;
   const std::string_view uid = kube::uid_of(live.object);
   if (!request.uid.empty() && request.uid != uid) {
-    return fail(conflict(resource, live.name(),
-                         fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
-                                     request.uid, uid)));
+    return fail(conflict(
+        resource,
+        live.name(),
+        fmt::format(
+            "the UID in the precondition ({}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            request.uid,
+            uid)));
   }
   const std::string revision = std::to_string(live.revision);
   if (!request.resource_version.empty() && request.resource_version != revision) {
-    return fail(conflict(resource, live.name(),
-                         fmt::format("the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). The object might have been modified",
-                                     request.resource_version, revision)));
+    return fail(conflict(
+        resource,
+        live.name(),
+        fmt::format(
+            "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record ({}). The object might have been modified",
+            request.resource_version,
+            revision)));
   }
   return {};
 }
@@ -41,7 +55,8 @@ Result<void> check_preconditions(const Resource& served, const Stored& live, con
 /// Default propagation of kinds that predate the collector.
 std::string propagation_of(const Resource& resource, const DeleteRequest& request) {
   if (!request.propagation.empty()) return request.propagation;
-  if (resource.storage == "jobs.batch" || resource.storage == "replicationcontrollers") return "Orphan";
+  if (resource.storage == "jobs.batch" || resource.storage == "replicationcontrollers")
+    return "Orphan";
   return "Background";
 }
 
@@ -52,7 +67,10 @@ void bump_generation(json::Value& object) {
 
 }  // namespace
 
-Task<Result<Deleted>> Writer::remove(ResourcePtr resource, std::string ns, std::string name, DeleteRequest request) {
+Task<Result<Deleted>> Writer::remove(ResourcePtr resource,
+                                     std::string ns,
+                                     std::string name,
+                                     DeleteRequest request) {
   Collection& collection = core_.collection(*resource);
   const std::string key = resource->key(ns, name);
   KeyLock lock = core_.image.try_lock(collection, key);
@@ -76,22 +94,26 @@ Task<Result<Deleted>> Writer::remove(ResourcePtr resource, std::string ns, std::
   if (!is_namespace) {
     // Naming another policy later changes the finalizers; naming none leaves them.
     if (!already || !request.propagation.empty()) {
-      set_finalizer(next, "orphan", propagation == "Orphan" && (!request.propagation.empty() || !already));
+      set_finalizer(
+          next, "orphan", propagation == "Orphan" && (!request.propagation.empty() || !already));
       set_finalizer(next, "foregroundDeletion", propagation == "Foreground");
     }
   }
 
   if (!already) {
-    json::make(next, {"metadata", "deletionTimestamp"}) = format_time(now + std::chrono::seconds(grace));
+    json::make(next, {"metadata", "deletionTimestamp"}) =
+        format_time(now + std::chrono::seconds(grace));
     if (!is_namespace) json::make(next, {"metadata", "deletionGracePeriodSeconds"}) = grace;
     bump_generation(next);
     if (is_namespace) json::make(next, {"status", "phase"}) = "Terminating";
   } else if (is_pod) {
     // A second delete can only shorten the wait.
-    const std::int64_t left = json::as_int(json::at(next, "metadata", "deletionGracePeriodSeconds"));
+    const std::int64_t left =
+        json::as_int(json::at(next, "metadata", "deletionGracePeriodSeconds"));
     if (grace < left && (request.grace_s || grace == 0)) {
       const Time set = kube::deletion_time(next) - std::chrono::seconds(left);
-      json::make(next, {"metadata", "deletionTimestamp"}) = format_time(set + std::chrono::seconds(grace));
+      json::make(next, {"metadata", "deletionTimestamp"}) =
+          format_time(set + std::chrono::seconds(grace));
       json::make(next, {"metadata", "deletionGracePeriodSeconds"}) = grace;
     }
   }
@@ -102,7 +124,9 @@ Task<Result<Deleted>> Writer::remove(ResourcePtr resource, std::string ns, std::
     // It goes at once, as it is: only pods know a last state that says so.
     json::remove(next, {"metadata", "deletionTimestamp"});
     json::remove(next, {"metadata", "deletionGracePeriodSeconds"});
-    if (const json::Value& generation = json::at(current->object, "metadata", "generation"); !generation.is_null()) json::make(next, {"metadata", "generation"}) = generation;
+    if (const json::Value& generation = json::at(current->object, "metadata", "generation");
+        !generation.is_null())
+      json::make(next, {"metadata", "generation"}) = generation;
   }
   if (request.dry_run) {
     result.object = current;

@@ -33,17 +33,22 @@ std::vector<kube::Subresource> subresources_of(const Resource& resource) {
   std::vector<kube::Subresource> list = resource.info.subresources;
   if (!resource.custom()) return list;
   const auto listed = [&](std::string_view name) {
-    return std::any_of(list.begin(), list.end(), [&](const kube::Subresource& each) { return each.name == name; });
+    return std::any_of(
+        list.begin(), list.end(), [&](const kube::Subresource& each) { return each.name == name; });
   };
-  if (resource.version->status_subresource && !listed("status")) list.push_back({"status", "", "", resource.info.kind, {"get", "patch", "update"}});
-  if (resource.version->scale && !listed("scale")) list.push_back({"scale", "autoscaling", "v1", "Scale", {"get", "patch", "update"}});
+  if (resource.version->status_subresource && !listed("status"))
+    list.push_back({"status", "", "", resource.info.kind, {"get", "patch", "update"}});
+  if (resource.version->scale && !listed("scale"))
+    list.push_back({"scale", "autoscaling", "v1", "Scale", {"get", "patch", "update"}});
   return list;
 }
 
 json::Value aggregated_resource(const Resource& resource) {
   json::Object entry;
   entry["resource"] = resource.info.plural;
-  entry["responseKind"] = response_kind(resource.custom() ? resource.info.group : "", resource.custom() ? resource.info.version : "", resource.info.kind);
+  entry["responseKind"] = response_kind(resource.custom() ? resource.info.group : "",
+                                        resource.custom() ? resource.info.version : "",
+                                        resource.info.kind);
   entry["scope"] = resource.info.namespaced ? "Namespaced" : "Cluster";
   entry["singularResource"] = resource.info.singular;
   entry["verbs"] = strings(resource.info.verbs);
@@ -67,17 +72,29 @@ json::Value legacy_resource(const Resource& resource) {
   entry["singularName"] = resource.info.singular;
   entry["namespaced"] = resource.info.namespaced;
   entry["kind"] = resource.info.kind;
-  entry["verbs"] = resource.custom() ? json::Array{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"} : strings(resource.info.verbs);
+  entry["verbs"] = resource.custom() ? json::Array{"delete",
+                                                   "deletecollection",
+                                                   "get",
+                                                   "list",
+                                                   "patch",
+                                                   "create",
+                                                   "update",
+                                                   "watch"}
+                                     : strings(resource.info.verbs);
   if (!resource.info.short_names.empty()) entry["shortNames"] = strings(resource.info.short_names);
   if (!resource.info.categories.empty()) entry["categories"] = strings(resource.info.categories);
-  if (resource.stored) entry["storageVersionHash"] = base64_encode(net::sha256(resource.storage_api_version + "/" + resource.info.kind).substr(0, 8));
+  if (resource.stored)
+    entry["storageVersionHash"] = base64_encode(
+        net::sha256(resource.storage_api_version + "/" + resource.info.kind).substr(0, 8));
   return json::Value(std::move(entry));
 }
 
 json::Value group_entry(const std::vector<GroupVersion>& all, const std::string& name) {
   json::Array versions;
   for (const GroupVersion& each : all) {
-    if (each.group == name) versions.push_back(json::Value{{"groupVersion", name + "/" + each.version}, {"version", each.version}});
+    if (each.group == name)
+      versions.push_back(
+          json::Value{{"groupVersion", name + "/" + each.version}, {"version", each.version}});
   }
   json::Object entry;
   entry["name"] = name;
@@ -119,11 +136,16 @@ const Discovery::Document& Discovery::aggregated(bool core_group) {
       last = each.group;
     }
     json::Array resources;
-    for (const ResourcePtr& resource : each.resources) resources.push_back(aggregated_resource(*resource));
-    json::Value version = {{"version", each.version}, {"resources", std::move(resources)}, {"freshness", "Current"}};
+    for (const ResourcePtr& resource : each.resources)
+      resources.push_back(aggregated_resource(*resource));
+    json::Value version = {
+        {"version", each.version}, {"resources", std::move(resources)}, {"freshness", "Current"}};
     items.back().get_object()["versions"].get_array().push_back(std::move(version));
   }
-  const json::Value list = {{"kind", "APIGroupDiscoveryList"}, {"apiVersion", "apidiscovery.k8s.io/v2"}, {"metadata", json::Object()}, {"items", std::move(items)}};
+  const json::Value list = {{"kind", "APIGroupDiscoveryList"},
+                            {"apiVersion", "apidiscovery.k8s.io/v2"},
+                            {"metadata", json::Object()},
+                            {"items", std::move(items)}};
   document.body = json::dump(list) + "\n";
   document.etag = "\"" + hex(net::sha256(document.body)) + "\"";
   return document;
@@ -138,7 +160,8 @@ net::Response Discovery::groups(const net::Request& request, bool core_group) {
     if (not_modified(request, document.etag)) {
       response.status = 304;
     } else {
-      response.headers.set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+      response.headers.set("Content-Type",
+                           "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
       response.body = document.body;
     }
     response.headers.set("ETag", document.etag);
@@ -148,17 +171,23 @@ net::Response Discovery::groups(const net::Request& request, bool core_group) {
   }
   if (core_group) {
     const std::string address = fmt::format("{}:{}", core_.options.address, core_.options.port);
-    const json::Value versions = {{"kind", "APIVersions"},
-                                  {"versions", json::Array{"v1"}},
-                                  {"serverAddressByClientCIDRs", json::Array{json::Value{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", address}}}}};
+    const json::Value versions = {
+        {"kind", "APIVersions"},
+        {"versions", json::Array{"v1"}},
+        {"serverAddressByClientCIDRs",
+         json::Array{json::Value{{"clientCIDR", "0.0.0.0/0"}, {"serverAddress", address}}}}};
     return encode(*accepted, 200, versions);
   }
   json::Array list;
   std::set<std::string> seen;
   for (const GroupVersion& each : core_.resources.group_versions()) {
-    if (!each.group.empty() && seen.insert(each.group).second) list.push_back(group_entry(core_.resources.group_versions(), each.group));
+    if (!each.group.empty() && seen.insert(each.group).second)
+      list.push_back(group_entry(core_.resources.group_versions(), each.group));
   }
-  return encode(*accepted, 200, json::Value{{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(list)}});
+  return encode(
+      *accepted,
+      200,
+      json::Value{{"kind", "APIGroupList"}, {"apiVersion", "v1"}, {"groups", std::move(list)}});
 }
 
 net::Response Discovery::group(const std::string& name) const {
@@ -186,17 +215,25 @@ net::Response Discovery::resources(const GroupVersion& group_version) const {
   }
   json::Object result = {{"kind", "APIResourceList"}};
   if (!group_version.group.empty()) result["apiVersion"] = "v1";
-  result["groupVersion"] = group_version.group.empty() ? group_version.version : group_version.group + "/" + group_version.version;
+  result["groupVersion"] = group_version.group.empty()
+                               ? group_version.version
+                               : group_version.group + "/" + group_version.version;
   result["resources"] = std::move(list);
   return json_response(200, json::Value(std::move(result)));
 }
 
 std::string Discovery::hash_of(const GroupVersion& group_version) const {
-  std::string text = fmt::format("{} {}/{}", kServedVersion, group_version.group, group_version.version);
+  std::string text =
+      fmt::format("{} {}/{}", kServedVersion, group_version.group, group_version.version);
   for (const ResourcePtr& resource : group_version.resources) {
     if (!resource->custom()) continue;
-    const StoredPtr crd = core_.image.collection("customresourcedefinitions.apiextensions.k8s.io").find(resource->crd_name);
-    if (crd) text += fmt::format(" {} {}", resource->crd_name, json::dump(json::at(crd->object, "metadata", "generation")) + json::text(json::at(crd->object, "metadata", "uid")));
+    const StoredPtr crd = core_.image.collection("customresourcedefinitions.apiextensions.k8s.io")
+                              .find(resource->crd_name);
+    if (crd)
+      text += fmt::format(" {} {}",
+                          resource->crd_name,
+                          json::dump(json::at(crd->object, "metadata", "generation")) +
+                              json::text(json::at(crd->object, "metadata", "uid")));
   }
   return hex(net::sha256(text));
 }
@@ -206,8 +243,10 @@ net::Response Discovery::openapi_index(const net::Request& request) {
   if (document.body.empty()) {
     json::Object paths;
     for (const GroupVersion& each : core_.resources.group_versions()) {
-      const std::string path = each.group.empty() ? "api/" + each.version : "apis/" + each.group + "/" + each.version;
-      paths[path] = json::Value{{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", path, hash_of(each))}};
+      const std::string path =
+          each.group.empty() ? "api/" + each.version : "apis/" + each.group + "/" + each.version;
+      paths[path] = json::Value{
+          {"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={}", path, hash_of(each))}};
     }
     document.body = json::dump(json::Value{{"paths", std::move(paths)}}) + "\n";
     document.etag = "\"" + hex(net::sha256(document.body)) + "\"";
@@ -241,12 +280,14 @@ net::Response Discovery::openapi_v2(const net::Request& request) {
     return response;
   }
   // Not as it was asked for: "@" is no character of a media type, and old clients stumble over it.
-  response.headers.set("Content-Type", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+  response.headers.set("Content-Type",
+                       "application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
   response.body = kube::openapi_v2(kube::Schema::builtin(), crds);
   return response;
 }
 
-std::optional<net::Response> Discovery::openapi_document(const net::Request& request, const net::Target& target) {
+std::optional<net::Response> Discovery::openapi_document(const net::Request& request,
+                                                         const net::Target& target) {
   const auto& parts = target.segments;  // openapi v3 api v1 | openapi v3 apis G V
   const bool core_group = parts.size() == 4 && parts[2] == "api";
   const bool named = parts.size() == 5 && parts[2] == "apis";
@@ -264,45 +305,72 @@ std::optional<net::Response> Discovery::openapi_document(const net::Request& req
     return response;
   }
   response.headers.set("Content-Type", "application/json");
-  response.body = json::dump(kube::openapi_v3(kube::Schema::builtin(), group, version, core_.resources.crds_of(group)));
+  response.body = json::dump(
+      kube::openapi_v3(kube::Schema::builtin(), group, version, core_.resources.crds_of(group)));
   return response;
 }
 
 net::Response Discovery::metrics() const {
   std::string text;
-  text += "# HELP apiserver_request_total Requests by verb and code.\n# TYPE apiserver_request_total counter\n";
+  text +=
+      "# HELP apiserver_request_total Requests by verb and code.\n# TYPE apiserver_request_total counter\n";
   for (const auto& [key, count] : core_.request_counts) {
     const auto space = key.find(' ');
-    text += fmt::format("apiserver_request_total{{verb=\"{}\",code=\"{}\"}} {}\n", key.substr(0, space), key.substr(space + 1), count);
+    text += fmt::format("apiserver_request_total{{verb=\"{}\",code=\"{}\"}} {}\n",
+                        key.substr(0, space),
+                        key.substr(space + 1),
+                        count);
   }
   text += "# HELP apiserver_watches Watches open now.\n# TYPE apiserver_watches gauge\n";
   text += fmt::format("apiserver_watches {}\n", core_.watches);
-  text += "# HELP apiserver_storage_objects Objects stored, by resource.\n# TYPE apiserver_storage_objects gauge\n";
+  text +=
+      "# HELP apiserver_storage_objects Objects stored, by resource.\n# TYPE apiserver_storage_objects gauge\n";
   for (const auto& [storage, collection] : core_.image.collections()) {
-    text += fmt::format("apiserver_storage_objects{{resource=\"{}\"}} {}\n", storage, collection->objects().size());
+    text += fmt::format(
+        "apiserver_storage_objects{{resource=\"{}\"}} {}\n", storage, collection->objects().size());
   }
-  text += "# HELP apiserver_revision The newest resourceVersion.\n# TYPE apiserver_revision counter\n";
+  text +=
+      "# HELP apiserver_revision The newest resourceVersion.\n# TYPE apiserver_revision counter\n";
   text += fmt::format("apiserver_revision {}\n", core_.image.revision());
   return text_response(200, std::move(text));
 }
 
-std::optional<net::Response> Discovery::answer(const net::Request& request, const net::Target& target) {
+std::optional<net::Response> Discovery::answer(const net::Request& request,
+                                               const net::Target& target) {
   const auto& parts = target.segments;
   // Nearly every request is about a resource: say so before comparing with the few other paths.
-  if ((parts.size() > 2 && parts[0] == "api") || (parts.size() > 3 && parts[0] == "apis")) return std::nullopt;
+  if ((parts.size() > 2 && parts[0] == "api") || (parts.size() > 3 && parts[0] == "apis"))
+    return std::nullopt;
   refresh();
-  const auto is = [&](std::string_view path) { return target.path == path || target.path == std::string(path) + "/"; };
+  const auto is = [&](std::string_view path) {
+    return target.path == path || target.path == std::string(path) + "/";
+  };
   if (is("/healthz") || is("/livez") || is("/readyz")) {
-    if (is("/readyz") && (!core_.ready || core_.stopping)) return text_response(500, "[-]started failed: not ready\n");
+    if (is("/readyz") && (!core_.ready || core_.stopping))
+      return text_response(500, "[-]started failed: not ready\n");
     if (!target.has("verbose")) return text_response(200, "ok");
     const std::string name = parts.front();
-    return text_response(200, fmt::format("[+]ping ok\n[+]log ok\n[+]store ok\n[+]image ok\n[+]namespaces ok\n{} check passed\n", name));
+    return text_response(
+        200,
+        fmt::format(
+            "[+]ping ok\n[+]log ok\n[+]store ok\n[+]image ok\n[+]namespaces ok\n{} check passed\n",
+            name));
   }
   if (is("/version")) {
     net::Response response = json_response(200, json::Object());
-    response.body = json::dump_pretty(json::Value{{"major", "1"}, {"minor", "37"}, {"emulationMajor", "1"}, {"emulationMinor", "37"}, {"minCompatibilityMajor", "1"},
-                                                  {"minCompatibilityMinor", "36"}, {"gitVersion", kServedVersion}, {"gitCommit", "muster"}, {"gitTreeState", "clean"},
-                                          {"buildDate", "2026-08-26T00:00:00Z"}, {"goVersion", "none"}, {"compiler", "clang"}, {"platform", "linux/amd64"}});
+    response.body = json::dump_pretty(json::Value{{"major", "1"},
+                                                  {"minor", "37"},
+                                                  {"emulationMajor", "1"},
+                                                  {"emulationMinor", "37"},
+                                                  {"minCompatibilityMajor", "1"},
+                                                  {"minCompatibilityMinor", "36"},
+                                                  {"gitVersion", kServedVersion},
+                                                  {"gitCommit", "muster"},
+                                                  {"gitTreeState", "clean"},
+                                                  {"buildDate", "2026-08-26T00:00:00Z"},
+                                                  {"goVersion", "none"},
+                                                  {"compiler", "clang"},
+                                                  {"platform", "linux/amd64"}});
     return response;
   }
   if (is("/metrics")) return metrics();
@@ -319,12 +387,14 @@ std::optional<net::Response> Discovery::answer(const net::Request& request, cons
     return found != nullptr ? resources(*found) : error_response(no_such_path());
   }
   if (parts.size() == 2 && parts[0] == "apis") {
-    return core_.resources.has_group(parts[1]) ? group(parts[1]) : text_response(404, "404 page not found\n");
+    return core_.resources.has_group(parts[1]) ? group(parts[1])
+                                               : text_response(404, "404 page not found\n");
   }
   if (parts.size() == 3 && parts[0] == "apis") {
     const GroupVersion* found = core_.resources.find_group_version(parts[1], parts[2]);
     if (found != nullptr) return resources(*found);
-    return core_.resources.has_group(parts[1]) ? error_response(no_such_path()) : text_response(404, "404 page not found\n");
+    return core_.resources.has_group(parts[1]) ? error_response(no_such_path())
+                                               : text_response(404, "404 page not found\n");
   }
   if (parts.empty()) {
     json::Array paths = {"/api", "/api/v1", "/apis"};
@@ -335,7 +405,9 @@ std::optional<net::Response> Discovery::answer(const net::Request& request, cons
       last = each.group;
       paths.push_back(json::Value("/apis/" + each.group + "/" + each.version));
     }
-    for (const std::string_view path : {"/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}) paths.push_back(json::Value(path));
+    for (const std::string_view path :
+         {"/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"})
+      paths.push_back(json::Value(path));
     return json_response(200, json::Value{{"paths", std::move(paths)}});
   }
   if (parts[0] != "api" && parts[0] != "apis") return text_response(404, "404 page not found\n");

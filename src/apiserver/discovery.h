@@ -28,13 +28,15 @@ class Discovery {
   const Document& aggregated(bool core_group);
   net::Response openapi_index(const net::Request& request);
   net::Response openapi_v2(const net::Request& request);
-  std::optional<net::Response> openapi_document(const net::Request& request, const net::Target& target);
+  std::optional<net::Response> openapi_document(const net::Request& request,
+                                                const net::Target& target);
   std::string hash_of(const GroupVersion& group_version) const;
   net::Response metrics() const;
 
   Core& core_;
   std::uint64_t generation_ = 0;
-  std::map<std::string, Document> documents_;  // made on first use, forgotten when discovery changes
+  std::map<std::string, Document>
+      documents_;  // made on first use, forgotten when discovery changes
 };
 
 }  // namespace muster::apiserver

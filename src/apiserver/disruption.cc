@@ -27,16 +27,23 @@ std::int64_t scaled(const json::Value& value, std::int64_t total) {
 
 Disruption::Counts Disruption::count(const Stored& budget) const {
   Counts counts;
-  const auto selector = kube::LabelSelector::from_object(json::at(budget.object, "spec", "selector"));
+  const auto selector =
+      kube::LabelSelector::from_object(json::at(budget.object, "spec", "selector"));
   if (!selector) return counts;
   std::set<std::string> controllers;
   std::int64_t bare = 0, replicas = 0;
   core_.image.collection("pods").each_in(budget.ns(), [&](const StoredPtr& pod) {
     if (!selector->matches_object(pod->object) || kube::pod_finished(pod->object)) return;
-    if (!kube::is_deleting(pod->object) && kube::condition_true(pod->object, "Ready")) ++counts.healthy;
+    if (!kube::is_deleting(pod->object) && kube::condition_true(pod->object, "Ready"))
+      ++counts.healthy;
     const kube::OwnerReference owner = kube::controller_of(pod->object);
-    const std::string storage = owner.kind == "ReplicaSet" ? "replicasets.apps" : owner.kind == "StatefulSet" ? "statefulsets.apps" : "";
-    const StoredPtr controller = storage.empty() ? nullptr : core_.image.collection(storage).find(std::string(budget.ns()) + "/" + owner.name);
+    const std::string storage = owner.kind == "ReplicaSet"    ? "replicasets.apps"
+                                : owner.kind == "StatefulSet" ? "statefulsets.apps"
+                                                              : "";
+    const StoredPtr controller =
+        storage.empty()
+            ? nullptr
+            : core_.image.collection(storage).find(std::string(budget.ns()) + "/" + owner.name);
     if (!controller) {
       ++bare;
     } else if (controllers.insert(owner.uid).second) {
@@ -54,30 +61,43 @@ Disruption::Counts Disruption::count(const Stored& budget) const {
 }
 
 Result<void> Disruption::check(const json::Value& pod) const {
-  if (kube::pod_finished(pod) || json::as_string(json::at(pod, "status", "phase")) == "Pending" || kube::is_deleting(pod)) return {};
+  if (kube::pod_finished(pod) || json::as_string(json::at(pod, "status", "phase")) == "Pending" ||
+      kube::is_deleting(pod))
+    return {};
   std::vector<StoredPtr> budgets;
   core_.image.collection(kBudgets).each_in(kube::namespace_of(pod), [&](const StoredPtr& budget) {
-    const auto selector = kube::LabelSelector::from_object(json::at(budget->object, "spec", "selector"));
+    const auto selector =
+        kube::LabelSelector::from_object(json::at(budget->object, "spec", "selector"));
     if (selector && selector->matches_object(pod)) budgets.push_back(budget);
   });
-  if (budgets.size() > 1) return fail(Code::kInternal, "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+  if (budgets.size() > 1)
+    return fail(
+        Code::kInternal,
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
   if (budgets.empty()) return {};
   const Counts counts = count(*budgets.front());
   if (counts.allowed() > 0) return {};
   // An unhealthy pod holds nothing up when enough others are healthy.
-  if (!kube::condition_true(pod, "Ready") && counts.healthy >= counts.desired && counts.desired > 0) return {};
+  if (!kube::condition_true(pod, "Ready") && counts.healthy >= counts.desired && counts.desired > 0)
+    return {};
   Error error;
   error.code = Code::kTooManyRequests;
   error.message = "Cannot evict pod as it would violate the pod's disruption budget.";
-  error.causes.push_back({"DisruptionBudget",
-                          fmt::format("The disruption budget {} needs {} healthy pods and has {} currently", budgets.front()->name(), counts.desired, counts.healthy), ""});
+  error.causes.push_back(
+      {"DisruptionBudget",
+       fmt::format("The disruption budget {} needs {} healthy pods and has {} currently",
+                   budgets.front()->name(),
+                   counts.desired,
+                   counts.healthy),
+       ""});
   return fail(std::move(error));
 }
 
 void Disruption::start() {
   wake_ = core_.env.make_signal();
   core_.sleepers.insert(wake_.get());
-  for (const auto& [key, budget] : core_.image.collection(kBudgets).objects()) dirty_.emplace(budget->ns());
+  for (const auto& [key, budget] : core_.image.collection(kBudgets).objects())
+    dirty_.emplace(budget->ns());
   core_.env.spawn(write_status());
 }
 
@@ -99,7 +119,9 @@ Task<void> Disruption::write_status() {
     }
     const std::set<std::string> dirty = std::exchange(dirty_, {});
     std::vector<StoredPtr> budgets;
-    for (const std::string& ns : dirty) core_.image.collection(kBudgets).each_in(ns, [&](const StoredPtr& each) { budgets.push_back(each); });
+    for (const std::string& ns : dirty)
+      core_.image.collection(kBudgets).each_in(
+          ns, [&](const StoredPtr& each) { budgets.push_back(each); });
     for (const StoredPtr& budget : budgets) {
       const Counts counts = count(*budget);
       const Time now = core_.env.now();
@@ -107,7 +129,9 @@ Task<void> Disruption::write_status() {
       options.subresource = "internal";
       options.uid = std::string(kube::uid_of(budget->object));
       const auto written = co_await core_.writer->update(
-          resource, std::string(budget->ns()), std::string(budget->name()),
+          resource,
+          std::string(budget->ns()),
+          std::string(budget->name()),
           [&](const json::Value& live) -> Result<json::Value> {
             json::Value next = live;
             json::Object& status = json::make_object(next, {"status"});
@@ -117,15 +141,22 @@ Task<void> Disruption::write_status() {
             status["desiredHealthy"] = counts.desired;
             status["expectedPods"] = counts.expected;
             const bool enough = counts.allowed() > 0;
-            kube::set_condition(next, {"DisruptionAllowed", enough ? "True" : "False", enough ? "SufficientPods" : "InsufficientPods", ""}, now);
+            kube::set_condition(next,
+                                {"DisruptionAllowed",
+                                 enough ? "True" : "False",
+                                 enough ? "SufficientPods" : "InsufficientPods",
+                                 ""},
+                                now);
             for (json::Value& condition : json::make(next, {"status", "conditions"}).get_array()) {
               condition.get_object()["message"] = "";
-              condition.get_object()["observedGeneration"] = json::at(live, "metadata", "generation");
+              condition.get_object()["observedGeneration"] =
+                  json::at(live, "metadata", "generation");
             }
             return next;
           },
           options);
-      if (!written && written.error().code != Code::kNotFound && written.error().code != Code::kConflict) {
+      if (!written && written.error().code != Code::kNotFound &&
+          written.error().code != Code::kConflict) {
         log::warn("apiserver", "budget {}: {}", budget->key, written.error().message);
       }
     }

@@ -20,24 +20,41 @@ Error about(Code code, const Resource& resource, std::string_view name, std::str
 }  // namespace
 
 Error not_found(const Resource& resource, std::string_view name) {
-  return about(Code::kNotFound, resource, name, fmt::format("{} {} not found", resource.group_resource(), quoted(name)));
+  return about(Code::kNotFound,
+               resource,
+               name,
+               fmt::format("{} {} not found", resource.group_resource(), quoted(name)));
 }
 
 Error already_exists(const Resource& resource, std::string_view name) {
-  return about(Code::kAlreadyExists, resource, name, fmt::format("{} {} already exists", resource.group_resource(), quoted(name)));
+  return about(Code::kAlreadyExists,
+               resource,
+               name,
+               fmt::format("{} {} already exists", resource.group_resource(), quoted(name)));
 }
 
 Error conflict(const Resource& resource, std::string_view name, std::string_view why) {
-  return about(Code::kConflict, resource, name, fmt::format("Operation cannot be fulfilled on {} {}: {}", resource.group_resource(), quoted(name), why));
+  return about(Code::kConflict,
+               resource,
+               name,
+               fmt::format("Operation cannot be fulfilled on {} {}: {}",
+                           resource.group_resource(),
+                           quoted(name),
+                           why));
 }
 
 Error forbidden(const Resource& resource, std::string_view name, std::string_view why) {
-  const std::string what = name.empty() ? resource.group_resource() : fmt::format("{} {}", resource.group_resource(), quoted(name));
+  const std::string what = name.empty()
+                               ? resource.group_resource()
+                               : fmt::format("{} {}", resource.group_resource(), quoted(name));
   return about(Code::kForbidden, resource, name, fmt::format("{} is forbidden: {}", what, why));
 }
 
 Error modified(const Resource& resource, std::string_view name) {
-  return conflict(resource, name, "the object has been modified; please apply your changes to the latest version and try again");
+  return conflict(
+      resource,
+      name,
+      "the object has been modified; please apply your changes to the latest version and try again");
 }
 
 Error bad_request(std::string message) {
@@ -61,10 +78,14 @@ Error method_not_allowed() {
   return error;
 }
 
-Error invalid_option(std::string_view options_kind, std::string_view field, std::string_view reason, std::string message) {
+Error invalid_option(std::string_view options_kind,
+                     std::string_view field,
+                     std::string_view reason,
+                     std::string message) {
   Error error;
   error.code = Code::kInvalid;
-  error.message = fmt::format("{}.meta.k8s.io \"\" is invalid: {}: {}", options_kind, field, message);
+  error.message =
+      fmt::format("{}.meta.k8s.io \"\" is invalid: {}: {}", options_kind, field, message);
   error.subject.group = "meta.k8s.io";
   error.subject.kind = std::string(options_kind);
   error.causes.push_back({std::string(reason), std::move(message), std::string(field)});
@@ -105,9 +126,13 @@ json::Value status_of(const Error& error) {
     details["causes"] = std::move(causes);
   }
   if (error.retry_after_s > 0) details["retryAfterSeconds"] = error.retry_after_s;
-  // A refusal to talk at all has no details either, unless it comes from before the handlers ("415: …").
-  const bool about_media = error.code == Code::kUnsupportedMediaType || error.code == Code::kNotAcceptable;
-  const bool plain = (about_media && !error.message.starts_with('4')) || error.code == Code::kBadRequest || error.code == Code::kUnauthorized || error.code == Code::kExpired || error.code == Code::kInternal;
+  // A refusal to talk at all has no details either, unless it comes from before the handlers ("415:
+  // …").
+  const bool about_media =
+      error.code == Code::kUnsupportedMediaType || error.code == Code::kNotAcceptable;
+  const bool plain = (about_media && !error.message.starts_with('4')) ||
+                     error.code == Code::kBadRequest || error.code == Code::kUnauthorized ||
+                     error.code == Code::kExpired || error.code == Code::kInternal;
   if (!details.empty() || !plain) status["details"] = std::move(details);
   status["code"] = http_status_of(error.code);
   return json::Value(std::move(status));
@@ -124,8 +149,10 @@ net::Response json_response(int status, const json::Value& value) {
 
 net::Response error_response(const Error& error) {
   net::Response response = json_response(http_status_of(error.code), status_of(error));
-  if (error.retry_after_s > 0 && error.code != Code::kTooManyRequests) response.headers.set("Retry-After", std::to_string(error.retry_after_s));
-  if (error.code == Code::kUnauthorized) response.headers.set("WWW-Authenticate", "Bearer realm=\"muster\"");
+  if (error.retry_after_s > 0 && error.code != Code::kTooManyRequests)
+    response.headers.set("Retry-After", std::to_string(error.retry_after_s));
+  if (error.code == Code::kUnauthorized)
+    response.headers.set("WWW-Authenticate", "Bearer realm=\"muster\"");
   return response;
 }
 

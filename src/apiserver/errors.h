@@ -18,10 +18,13 @@ Error conflict(const Resource& resource, std::string_view name, std::string_view
 Error forbidden(const Resource& resource, std::string_view name, std::string_view why);
 Error modified(const Resource& resource, std::string_view name);
 Error bad_request(std::string message);
-Error no_such_path();        // "the server could not find the requested resource"
+Error no_such_path();  // "the server could not find the requested resource"
 Error method_not_allowed();
 /// The 422 of a list or delete option: `ListOptions.meta.k8s.io "" is invalid: …`.
-Error invalid_option(std::string_view options_kind, std::string_view field, std::string_view reason, std::string message);
+Error invalid_option(std::string_view options_kind,
+                     std::string_view field,
+                     std::string_view reason,
+                     std::string message);
 /// 504 with cause ResourceVersionTooLarge.
 Error version_too_large(std::uint64_t wanted, std::uint64_t current);
 

@@ -13,7 +13,9 @@ constexpr auto kHistoryKept = std::chrono::minutes(5);
 
 Time last_seen(const json::Value& event) {
   Time latest = kube::creation_time(event);
-  for (const json::Value* value : {&json::at(event, "lastTimestamp"), &json::at(event, "eventTime"), &json::at(event, "series", "lastObservedTime")}) {
+  for (const json::Value* value : {&json::at(event, "lastTimestamp"),
+                                   &json::at(event, "eventTime"),
+                                   &json::at(event, "series", "lastObservedTime")}) {
     const auto time = parse_time(json::as_string(*value));
     if (time && *time > latest) latest = *time;
   }
@@ -43,7 +45,9 @@ Task<void> Events::expire() {
       if (!gone || core_.stopping) break;
     }
     marks.emplace_back(now, core_.image.revision());
-    const auto keep = std::find_if(marks.begin(), marks.end(), [&](const auto& mark) { return now - mark.first <= kHistoryKept; });
+    const auto keep = std::find_if(marks.begin(), marks.end(), [&](const auto& mark) {
+      return now - mark.first <= kHistoryKept;
+    });
     if (keep != marks.begin()) {
       core_.store.compact(std::prev(keep)->second);
       marks.erase(marks.begin(), keep);

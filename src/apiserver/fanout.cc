@@ -7,7 +7,8 @@ namespace {
 
 /// Fewer are sent sooner by the loop alone than workers wake up.
 constexpr std::size_t kSpreadFrom = 32;
-/// Sent by one thread in one go. A connection that waited for news is in no cache; those of a group are fetched together.
+/// Sent by one thread in one go. A connection that waited for news is in no cache; those of a group
+/// are fetched together.
 constexpr std::size_t kGroup = 8;
 /// What is kept between sendings.
 constexpr std::size_t kRoomMax = 1024 * 1024;
@@ -47,7 +48,10 @@ void Fanout::flush() {
   posted_ = false;
   auto targets = std::move(targets_);
   targets_.clear();
-  const auto aside = std::stable_partition(targets.begin(), targets.end(), [](const Target* target) { return !target->writer_.writes_aside(); });
+  const auto aside =
+      std::stable_partition(targets.begin(), targets.end(), [](const Target* target) {
+        return !target->writer_.writes_aside();
+      });
   for (auto it = targets.begin(); it != aside; ++it) {
     std::shared_ptr<std::string> room;  // these writers keep what they are given
     (*it)->send(room);
@@ -56,7 +60,8 @@ void Fanout::flush() {
   const auto send = [&](std::size_t group, std::shared_ptr<std::string>& room) {
     const auto from = aside + static_cast<std::ptrdiff_t>(group * kGroup);
     const auto upto = aside + static_cast<std::ptrdiff_t>(std::min(count, (group + 1) * kGroup));
-    for (auto it = from; it != upto; ++it) (void)(*it)->writer_.writes_aside();  // asks for their memory
+    for (auto it = from; it != upto; ++it)
+      (void)(*it)->writer_.writes_aside();  // asks for their memory
     for (auto it = from; it != upto; ++it) (*it)->send(room);
   };
   const std::size_t groups = (count + kGroup - 1) / kGroup;

@@ -1,8 +1,9 @@
 /// Sends one change to many watchers.
 ///
-/// A watch that waits for nothing but news leaves its lines here while changes are published; once the loop's turn is over
-/// they all go out together, spread over the loop's thread and the workers, because encrypting and sending
-/// costs several microseconds a watcher. In-process watchers are served first. Everything is called on the loop.
+/// A watch that waits for nothing but news leaves its lines here while changes are published; once
+/// the loop's turn is over they all go out together, spread over the loop's thread and the workers,
+/// because encrypting and sending costs several microseconds a watcher. In-process watchers are
+/// served first. Everything is called on the loop.
 #pragma once
 
 #include <vector>
@@ -29,7 +30,8 @@ class Fanout {
 
    private:
     friend class Fanout;
-    /// `room` is where several lines are put together; it is used again as long as no writer keeps it.
+    /// `room` is where several lines are put together; it is used again as long as no writer keeps
+    /// it.
     void send(std::shared_ptr<std::string>& room);
     net::ResponseWriter& writer_;
     net::ResponseWriter::Now result_ = net::ResponseWriter::Now::kBusy;

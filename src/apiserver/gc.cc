@@ -36,10 +36,15 @@ void GarbageCollector::enqueue(Ref ref) {
 void GarbageCollector::observe(Collection& collection, const Change& change) {
   if (collection.storage() == "events") return;  // they own nothing and nothing owns them
   const json::Value& after = change.after->object;
-  const auto owners = [](const json::Value& object) -> const json::Value& { return json::at(object, "metadata", "ownerReferences"); };
-  const bool owners_changed = !change.before || !json::equal(owners(change.before->object), owners(after));
+  const auto owners = [](const json::Value& object) -> const json::Value& {
+    return json::at(object, "metadata", "ownerReferences");
+  };
+  const bool owners_changed =
+      !change.before || !json::equal(owners(change.before->object), owners(after));
   // Nearly every change: the same object with the same owners, and here to stay.
-  if (!owners_changed && !change.deleted && !kube::is_deleting(after) && kube::uid_of(change.before->object) == kube::uid_of(after)) return;
+  if (!owners_changed && !change.deleted && !kube::is_deleting(after) &&
+      kube::uid_of(change.before->object) == kube::uid_of(after))
+    return;
   const Ref ref{collection.storage(), change.after->key};
   if (change.before) index(ref, change.before->object, false);
   if (change.deleted) {
@@ -57,7 +62,8 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
   index(ref, after, true);
   const bool deleting = kube::is_deleting(after);
   const bool owned = !json::as_array(owners(after)).empty();
-  const bool ours = deleting && (has_finalizer(after, "foregroundDeletion") || has_finalizer(after, "orphan"));
+  const bool ours =
+      deleting && (has_finalizer(after, "foregroundDeletion") || has_finalizer(after, "orphan"));
   if (ours || (owned && owners_changed)) enqueue(ref);
 }
 
@@ -67,7 +73,8 @@ void GarbageCollector::start() {
     for (const auto& [key, stored] : collection->objects()) {
       const Ref ref{storage, key};
       index(ref, stored->object, true);
-      const bool owned = !json::as_array(json::at(stored->object, "metadata", "ownerReferences")).empty();
+      const bool owned =
+          !json::as_array(json::at(stored->object, "metadata", "ownerReferences")).empty();
       if (owned || kube::is_deleting(stored->object)) enqueue(ref);
     }
   }
@@ -76,7 +83,9 @@ void GarbageCollector::start() {
   core_.env.spawn(work());
 }
 
-StoredPtr GarbageCollector::find(const Ref& ref) { return core_.image.collection(ref.storage).find(ref.key); }
+StoredPtr GarbageCollector::find(const Ref& ref) {
+  return core_.image.collection(ref.storage).find(ref.key);
+}
 
 Task<void> GarbageCollector::work() {
   const TaskGuard guard(core_);
@@ -100,7 +109,10 @@ Task<void> GarbageCollector::work() {
     const auto left = std::make_shared<std::size_t>(batch.size());
     const std::shared_ptr<Signal> done = core_.env.make_signal();
     for (const Ref& ref : batch) {
-      core_.env.spawn([](GarbageCollector* self, Ref each, std::shared_ptr<std::size_t> count, std::shared_ptr<Signal> signal) -> Task<void> {
+      core_.env.spawn([](GarbageCollector* self,
+                         Ref each,
+                         std::shared_ptr<std::size_t> count,
+                         std::shared_ptr<Signal> signal) -> Task<void> {
         const TaskGuard inner(self->core_);
         co_await self->visit(std::move(each));
         if (--*count == 0) signal->notify();
@@ -116,14 +128,17 @@ Task<void> GarbageCollector::visit(Ref ref) {
   const ResourcePtr resource = core_.resources.by_storage(ref.storage);
   if (!resource) co_return;
   if (kube::is_deleting(stored->object)) {
-    if (has_finalizer(stored->object, "foregroundDeletion")) co_await foreground(ref, stored, resource);
+    if (has_finalizer(stored->object, "foregroundDeletion"))
+      co_await foreground(ref, stored, resource);
     if (has_finalizer(stored->object, "orphan")) co_await orphan(ref, stored, resource);
     co_return;
   }
   co_await collect_absent_owners(ref, stored, resource);
 }
 
-Task<void> GarbageCollector::collect_absent_owners(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource) {
+Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
+                                                   const StoredPtr& stored,
+                                                   const ResourcePtr& resource) {
   const auto owners = kube::owners_of(stored->object);
   if (owners.empty()) co_return;
   std::vector<std::string> absent;
@@ -135,7 +150,8 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref, const StoredP
     const bool reachable = live && (live->ns().empty() || live->ns() == stored->ns());
     if (!reachable) {
       absent.push_back(owner.uid);
-    } else if (kube::is_deleting(live->object) && has_finalizer(live->object, "foregroundDeletion")) {
+    } else if (kube::is_deleting(live->object) &&
+               has_finalizer(live->object, "foregroundDeletion")) {
       ++waiting;
     }
   }
@@ -145,35 +161,46 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref, const StoredP
     WriteOptions options;
     options.subresource = "internal";
     const auto trimmed = co_await core_.writer->update(
-        resource, std::string(stored->ns()), std::string(stored->name()),
+        resource,
+        std::string(stored->ns()),
+        std::string(stored->name()),
         [&absent](const json::Value& live) -> Result<json::Value> {
           json::Value next = live;
           json::Array kept;
-          for (const json::Value& owner : json::as_array(json::at(live, "metadata", "ownerReferences"))) {
-            if (std::find(absent.begin(), absent.end(), json::as_string(json::at(owner, "uid"))) == absent.end()) kept.push_back(owner);
+          for (const json::Value& owner :
+               json::as_array(json::at(live, "metadata", "ownerReferences"))) {
+            if (std::find(absent.begin(), absent.end(), json::as_string(json::at(owner, "uid"))) ==
+                absent.end())
+              kept.push_back(owner);
           }
           json::make(next, {"metadata", "ownerReferences"}) = std::move(kept);
           return next;
         },
         options);
-    if (!trimmed) log::debug("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, trimmed.error().message);
+    if (!trimmed)
+      log::debug("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, trimmed.error().message);
     co_return;
   }
   DeleteRequest request;
   request.uid = std::string(kube::uid_of(stored->object));
   const bool has_dependents = dependents_.contains(request.uid);
   request.propagation = waiting > 0 && has_dependents ? "Foreground" : "Background";
-  const auto removed = co_await core_.writer->remove(resource, std::string(stored->ns()), std::string(stored->name()), request);
-  if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict) {
+  const auto removed = co_await core_.writer->remove(
+      resource, std::string(stored->ns()), std::string(stored->name()), request);
+  if (!removed && removed.error().code != Code::kNotFound &&
+      removed.error().code != Code::kConflict) {
     log::warn("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, removed.error().message);
   }
 }
 
-Task<void> GarbageCollector::foreground(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource) {
+Task<void> GarbageCollector::foreground(const Ref& ref,
+                                        const StoredPtr& stored,
+                                        const ResourcePtr& resource) {
   (void)ref;
   const std::string uid(kube::uid_of(stored->object));
   std::set<Ref> dependents;
-  if (const auto found = dependents_.find(uid); found != dependents_.end()) dependents = found->second;
+  if (const auto found = dependents_.find(uid); found != dependents_.end())
+    dependents = found->second;
   bool blocked = false;
   for (const Ref& dependent : dependents) {
     const StoredPtr live = find(dependent);
@@ -186,11 +213,14 @@ Task<void> GarbageCollector::foreground(const Ref& ref, const StoredPtr& stored,
   if (!blocked) co_await drop_finalizer(core_, resource, stored, "foregroundDeletion");
 }
 
-Task<void> GarbageCollector::orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource) {
+Task<void> GarbageCollector::orphan(const Ref& ref,
+                                    const StoredPtr& stored,
+                                    const ResourcePtr& resource) {
   (void)ref;
   const std::string uid(kube::uid_of(stored->object));
   std::set<Ref> dependents;
-  if (const auto found = dependents_.find(uid); found != dependents_.end()) dependents = found->second;
+  if (const auto found = dependents_.find(uid); found != dependents_.end())
+    dependents = found->second;
   for (const Ref& dependent : dependents) {
     const StoredPtr live = find(dependent);
     const ResourcePtr kind = core_.resources.by_storage(dependent.storage);
@@ -198,11 +228,14 @@ Task<void> GarbageCollector::orphan(const Ref& ref, const StoredPtr& stored, con
     WriteOptions options;
     options.subresource = "internal";
     const auto stripped = co_await core_.writer->update(
-        kind, std::string(live->ns()), std::string(live->name()),
+        kind,
+        std::string(live->ns()),
+        std::string(live->name()),
         [&uid](const json::Value& object) -> Result<json::Value> {
           json::Value next = object;
           json::Array kept;
-          for (const json::Value& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
+          for (const json::Value& owner :
+               json::as_array(json::at(object, "metadata", "ownerReferences"))) {
             if (json::as_string(json::at(owner, "uid")) != uid) kept.push_back(owner);
           }
           if (kept.empty()) {
@@ -213,7 +246,8 @@ Task<void> GarbageCollector::orphan(const Ref& ref, const StoredPtr& stored, con
           return next;
         },
         options);
-    if (!stripped && stripped.error().code != Code::kNotFound) log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
+    if (!stripped && stripped.error().code != Code::kNotFound)
+      log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
   }
   co_await drop_finalizer(core_, resource, stored, "orphan");
 }

@@ -1,8 +1,8 @@
-/// The garbage collector: objects whose owners are gone go too, owners deleted in the foreground wait for their
-/// dependents, and orphaning strips owner references.
+/// The garbage collector: objects whose owners are gone go too, owners deleted in the foreground
+/// wait for their dependents, and orphaning strips owner references.
 ///
-/// It works from two indexes kept up to date with each published change, uid -> object and owner uid ->
-/// dependents, so a deletion costs work in proportion to its dependents.
+/// It works from two indexes kept up to date with each published change, uid -> object and owner
+/// uid -> dependents, so a deletion costs work in proportion to its dependents.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,9 @@ class GarbageCollector {
   void enqueue(Ref ref);
   Task<void> work();
   Task<void> visit(Ref ref);
-  Task<void> collect_absent_owners(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
+  Task<void> collect_absent_owners(const Ref& ref,
+                                   const StoredPtr& stored,
+                                   const ResourcePtr& resource);
   Task<void> foreground(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
   Task<void> orphan(const Ref& ref, const StoredPtr& stored, const ResourcePtr& resource);
   [[nodiscard]] StoredPtr find(const Ref& ref);

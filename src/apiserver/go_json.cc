@@ -24,7 +24,9 @@ class Scanner {
 
  private:
   void space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r'))
+      ++at_;
   }
   void bad(std::string_view context) {
     if (!error_.empty()) return;
@@ -39,12 +41,14 @@ class Scanner {
     if (c == '"') shown = "'\"'";
     if (c == '\n') shown = "'\\n'";
     if (c == '\t') shown = "'\\t'";
-    if (c == '\0' || (byte < 0x20 && c != '\n' && c != '\t')) shown = fmt::format("'\\x{:02x}'", byte);
+    if (c == '\0' || (byte < 0x20 && c != '\n' && c != '\t'))
+      shown = fmt::format("'\\x{:02x}'", byte);
     if ((byte >= 0x80 && byte < 0xA0) || byte == 0xAD) {
       shown = fmt::format("'\\u{:04x}'", byte);
     } else if (byte >= 0x80) {
       // Go shows the byte as the Latin-1 character of that number.
-      shown = fmt::format("'{}{}'", static_cast<char>(0xC0 | (byte >> 6)), static_cast<char>(0x80 | (byte & 0x3F)));
+      shown = fmt::format(
+          "'{}{}'", static_cast<char>(0xC0 | (byte >> 6)), static_cast<char>(0x80 | (byte & 0x3F)));
     }
     error_ = fmt::format("invalid character {} {}", shown, context);
   }
@@ -100,11 +104,14 @@ class Scanner {
       if (static_cast<unsigned char>(text_[at_]) < 0x20) return bad("in string literal");
       if (text_[at_] == '\\') {
         ++at_;
-        if (at_ >= text_.size() || std::string_view("\"\\/bfnrtu").find(text_[at_]) == std::string_view::npos) return bad("in string escape code");
+        if (at_ >= text_.size() ||
+            std::string_view("\"\\/bfnrtu").find(text_[at_]) == std::string_view::npos)
+          return bad("in string escape code");
         if (text_[at_] == 'u') {
           for (int i = 0; i < 4; ++i) {
             ++at_;
-            if (at_ >= text_.size() || std::isxdigit(static_cast<unsigned char>(text_[at_])) == 0) return bad("in \\u hexadecimal character escape");
+            if (at_ >= text_.size() || std::isxdigit(static_cast<unsigned char>(text_[at_])) == 0)
+              return bad("in \\u hexadecimal character escape");
           }
         }
       }
@@ -122,7 +129,8 @@ class Scanner {
     }
     while (error_.empty()) {
       space();
-      if (at_ >= text_.size() || text_[at_] != '"') return bad("looking for beginning of object key string");
+      if (at_ >= text_.size() || text_[at_] != '"')
+        return bad("looking for beginning of object key string");
       string();
       if (!error_.empty()) return;
       space();

@@ -15,9 +15,20 @@ constexpr std::size_t kHistoryBytesMax = 64 * 1024 * 1024;
 constexpr std::size_t kHistoryChangesMin = 500;
 constexpr std::size_t kResumeChangesMax = 20'000;
 
-constexpr std::array<std::string_view, 14> kMetadataOrder = {
-    "name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-    "deletionGracePeriodSeconds", "labels", "annotations", "ownerReferences", "finalizers", "managedFields"};
+constexpr std::array<std::string_view, 14> kMetadataOrder = {"name",
+                                                             "generateName",
+                                                             "namespace",
+                                                             "uid",
+                                                             "resourceVersion",
+                                                             "generation",
+                                                             "creationTimestamp",
+                                                             "deletionTimestamp",
+                                                             "deletionGracePeriodSeconds",
+                                                             "labels",
+                                                             "annotations",
+                                                             "ownerReferences",
+                                                             "finalizers",
+                                                             "managedFields"};
 
 /// Rebuilds `object` with the named members first.
 template <std::size_t N>
@@ -59,7 +70,8 @@ void order_members(json::Value& object) {
   if (!object.is_object()) return;
   constexpr std::array<std::string_view, 3> kTop = {"kind", "apiVersion", "metadata"};
   reorder(object.get_object(), kTop);
-  if (json::Value* metadata = object.get_object().if_contains("metadata"); metadata != nullptr && metadata->is_object()) {
+  if (json::Value* metadata = object.get_object().if_contains("metadata");
+      metadata != nullptr && metadata->is_object()) {
     reorder(metadata->get_object(), kMetadataOrder);
   }
 }
@@ -71,7 +83,8 @@ std::string_view Stored::ns() const {
 
 std::string_view Stored::name() const {
   const auto slash = key.find('/');
-  return slash == std::string::npos ? std::string_view(key) : std::string_view(key).substr(slash + 1);
+  return slash == std::string::npos ? std::string_view(key)
+                                    : std::string_view(key).substr(slash + 1);
 }
 
 StoredPtr Collection::find(std::string_view key) const {
@@ -84,19 +97,26 @@ std::size_t Collection::count(std::string_view ns) const {
   return found == counts_.end() ? 0 : found->second;
 }
 
-void Collection::each_in(std::string_view ns, const std::function<void(const StoredPtr&)>& visit) const {
+void Collection::each_in(std::string_view ns,
+                         const std::function<void(const StoredPtr&)>& visit) const {
   const std::string prefix = std::string(ns) + "/";
-  for (auto it = objects_.lower_bound(prefix); it != objects_.end() && it->first.starts_with(prefix); ++it) visit(it->second);
+  for (auto it = objects_.lower_bound(prefix);
+       it != objects_.end() && it->first.starts_with(prefix);
+       ++it)
+    visit(it->second);
 }
 
 std::uint64_t Collection::sequence_after(Revision revision) const {
-  const auto found = std::upper_bound(history_.begin(), history_.end(), revision,
-                                      [](Revision wanted, const ChangePtr& change) { return wanted < change->revision; });
+  const auto found = std::upper_bound(
+      history_.begin(), history_.end(), revision, [](Revision wanted, const ChangePtr& change) {
+        return wanted < change->revision;
+      });
   return first_sequence_ + static_cast<std::uint64_t>(found - history_.begin());
 }
 
 Result<std::map<std::string, StoredPtr, std::less<>>> Collection::at(Revision revision) const {
-  if (revision < floor_) return fail(Code::kExpired, "The resourceVersion for the provided list is too old.");
+  if (revision < floor_)
+    return fail(Code::kExpired, "The resourceVersion for the provided list is too old.");
   auto objects = objects_;
   for (auto it = history_.rbegin(); it != history_.rend() && (*it)->revision > revision; ++it) {
     const Change& change = **it;
@@ -109,7 +129,9 @@ Result<std::map<std::string, StoredPtr, std::less<>>> Collection::at(Revision re
   return objects;
 }
 
-void Collection::unsubscribe(Subscription* subscription) { std::erase(subscriptions_, subscription); }
+void Collection::unsubscribe(Subscription* subscription) {
+  std::erase(subscriptions_, subscription);
+}
 
 void Collection::wake_all() {
   const auto subscriptions = subscriptions_;
@@ -121,7 +143,9 @@ void Collection::publish(ChangePtr change) {
   const std::string_view ns = change->after->ns();
   if (change->deleted) {
     objects_.erase(key);
-    if (const auto found = counts_.find(std::string(ns)); found != counts_.end() && --found->second == 0) counts_.erase(found);
+    if (const auto found = counts_.find(std::string(ns));
+        found != counts_.end() && --found->second == 0)
+      counts_.erase(found);
   } else {
     const auto [it, inserted] = objects_.insert_or_assign(key, change->after);
     if (inserted) ++counts_[std::string(ns)];
@@ -139,7 +163,8 @@ void Collection::publish(ChangePtr change) {
 }
 
 void Collection::trim() {
-  while (history_.size() > kHistoryChangesMax || (history_bytes_ > kHistoryBytesMax && history_.size() > kHistoryChangesMin)) {
+  while (history_.size() > kHistoryChangesMax ||
+         (history_bytes_ > kHistoryBytesMax && history_.size() > kHistoryChangesMin)) {
     floor_ = history_.front()->revision;
     history_bytes_ -= history_.front()->after->bytes->size();
     history_.pop_front();
@@ -201,7 +226,10 @@ Result<void> Image::load() {
     target.objects_.emplace(stored->key, std::move(stored));
   });
   if (!loaded) return loaded;
-  if (!broken.empty()) return fail(Code::kInternal, "the stored object \"" + broken + "\" cannot be read; restore the data folder from a copy");
+  if (!broken.empty())
+    return fail(
+        Code::kInternal,
+        "the stored object \"" + broken + "\" cannot be read; restore the data folder from a copy");
   revision_ = store_.revision();
   loaded_ = revision_;
   for (auto& [name, target] : collections_) target->floor_ = loaded_;
@@ -258,7 +286,10 @@ Task<Result<StoredPtr>> Image::erase(Collection& collection, std::string key, js
   return write(collection, std::move(key), std::move(last), true);
 }
 
-Task<Result<StoredPtr>> Image::write(Collection& collection, std::string key, json::Value object, bool deleted) {
+Task<Result<StoredPtr>> Image::write(Collection& collection,
+                                     std::string key,
+                                     json::Value object,
+                                     bool deleted) {
   auto stored = std::make_shared<Stored>();
   stored->key = std::move(key);
   stored->revision = store_.next_revision();
@@ -280,25 +311,35 @@ Task<Result<StoredPtr>> Image::write(Collection& collection, std::string key, js
   outcome->signal = env_.make_signal();
   ++writes_in_flight_;
   // Nobody else knows the object until it is durable: so long its text is the store's to make.
-  const auto make_text = [stored] { return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object)); };
-  store_.write("/" + collection.storage() + "/" + stored->key, make_text, deleted, [this, &collection, change, outcome](Result<void> result) {
-    --writes_in_flight_;
-    if (result) {
-      revision_ = change->revision;
-      collection.publish(change);
-      for (const auto& observer : observers_) observer(collection, *change);
-    } else {
-      log::error("apiserver", "write of {}/{} failed: {}", collection.storage(), change->after->key, result.error().message);
-    }
-    outcome->result = std::move(result);
-    outcome->signal->notify();
-  });
+  const auto make_text = [stored] {
+    return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+  };
+  store_.write("/" + collection.storage() + "/" + stored->key,
+               make_text,
+               deleted,
+               [this, &collection, change, outcome](Result<void> result) {
+                 --writes_in_flight_;
+                 if (result) {
+                   revision_ = change->revision;
+                   collection.publish(change);
+                   for (const auto& observer : observers_) observer(collection, *change);
+                 } else {
+                   log::error("apiserver",
+                              "write of {}/{} failed: {}",
+                              collection.storage(),
+                              change->after->key,
+                              result.error().message);
+                 }
+                 outcome->result = std::move(result);
+                 outcome->signal->notify();
+               });
   co_await outcome->signal->wait(Duration::zero());
   if (!outcome->result) co_return fail(outcome->result.error());
   co_return StoredPtr(stored);
 }
 
-Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection, Revision revision) {
+Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection,
+                                                    Revision revision) {
   const auto changes = store_.changes_after(revision, kResumeChangesMax);
   if (!changes) return fail(changes.error());
   if (changes->size() >= kResumeChangesMax) return fail(Code::kExpired, "too many changes since");

@@ -1,10 +1,10 @@
 /// The in-memory image of every object: what reads and watches are served from.
 ///
-/// It shows durable state only. A write takes the lock of its key, reads the live object, computes the next one,
-/// and hands it to the store under the next revision; when the store says it is durable the image publishes it and
-/// wakes the watchers. Writers of one key wait for each other, writers of different keys share commits. Changes are
-/// published in revision order across all collections, so `revision()` is a consistent snapshot position.
-/// Everything runs on the loop.
+/// It shows durable state only. A write takes the lock of its key, reads the live object, computes
+/// the next one, and hands it to the store under the next revision; when the store says it is
+/// durable the image publishes it and wakes the watchers. Writers of one key wait for each other,
+/// writers of different keys share commits. Changes are published in revision order across all
+/// collections, so `revision()` is a consistent snapshot position. Everything runs on the loop.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct Stored {
   Revision revision = 0;
   json::Value object;
   Bytes bytes;  // the object as JSON, kind and apiVersion first
-  /// Its text with only the members that the `fields` of lists named last: the same lists are asked for again and again,
-  /// and picking costs more than sending. On the loop only.
+  /// Its text with only the members that the `fields` of lists named last: the same lists are asked
+  /// for again and again, and picking costs more than sending. On the loop only.
   struct Picked {
     std::shared_ptr<const std::string> fields;
     std::string text;
@@ -52,16 +52,17 @@ struct Change {
   StoredPtr before;  // null: created (or, right after a restart, not known)
   StoredPtr after;   // for a deletion the last state, with the deletion's revision inside
   bool deleted = false;
-  /// One watch line for each event type, form and served resource, made on first use and shared by all watchers.
+  /// One watch line for each event type, form and served resource, made on first use and shared by
+  /// all watchers.
   struct Line {
-    char type;             // its first letter
+    char type;  // its first letter
     bool partial;
     std::shared_ptr<const void> resource;
     Bytes bytes;
   };
   mutable std::vector<Line> lines;
-  /// Those who follow are being told of it; afterwards the lines are dropped, as a history of them would be as large as that of
-  /// the objects.
+  /// Those who follow are being told of it; afterwards the lines are dropped, as a history of them
+  /// would be as large as that of the objects.
   mutable bool publishing = false;
 };
 using ChangePtr = std::shared_ptr<const Change>;
@@ -79,23 +80,31 @@ class Collection {
   explicit Collection(std::string storage) : storage_(std::move(storage)) {}
 
   [[nodiscard]] const std::string& storage() const { return storage_; }
-  [[nodiscard]] const std::map<std::string, StoredPtr, std::less<>>& objects() const { return objects_; }
+  [[nodiscard]] const std::map<std::string, StoredPtr, std::less<>>& objects() const {
+    return objects_;
+  }
   [[nodiscard]] StoredPtr find(std::string_view key) const;
   [[nodiscard]] std::size_t count(std::string_view ns) const;
   /// The range of one namespace.
   void each_in(std::string_view ns, const std::function<void(const StoredPtr&)>& visit) const;
 
-  /// History: changes [first_sequence, next_sequence), oldest first. All changes after `floor()` are there.
+  /// History: changes [first_sequence, next_sequence), oldest first. All changes after `floor()`
+  /// are there.
   [[nodiscard]] std::uint64_t first_sequence() const { return first_sequence_; }
   [[nodiscard]] std::uint64_t next_sequence() const { return first_sequence_ + history_.size(); }
-  [[nodiscard]] const ChangePtr& change(std::uint64_t sequence) const { return history_[sequence - first_sequence_]; }
+  [[nodiscard]] const ChangePtr& change(std::uint64_t sequence) const {
+    return history_[sequence - first_sequence_];
+  }
   [[nodiscard]] Revision floor() const { return floor_; }
   /// The sequence of the first change after `revision`, which must not be below the floor.
   [[nodiscard]] std::uint64_t sequence_after(Revision revision) const;
   /// The newest change's revision (or the floor).
-  [[nodiscard]] Revision newest() const { return history_.empty() ? floor_ : history_.back()->revision; }
+  [[nodiscard]] Revision newest() const {
+    return history_.empty() ? floor_ : history_.back()->revision;
+  }
 
-  /// The objects as they were at `revision`, from `start` on; Expired when history does not reach back.
+  /// The objects as they were at `revision`, from `start` on; Expired when history does not reach
+  /// back.
   Result<std::map<std::string, StoredPtr, std::less<>>> at(Revision revision) const;
 
   void subscribe(Subscription* subscription) { subscriptions_.push_back(subscription); }
@@ -125,7 +134,8 @@ class KeyLock {
  public:
   KeyLock() = default;
   KeyLock(Image* image, std::string key) : image_(image), key_(std::move(key)) {}
-  KeyLock(KeyLock&& other) noexcept : image_(std::exchange(other.image_, nullptr)), key_(std::move(other.key_)) {}
+  KeyLock(KeyLock&& other) noexcept
+      : image_(std::exchange(other.image_, nullptr)), key_(std::move(other.key_)) {}
   KeyLock& operator=(KeyLock&& other) noexcept;
   ~KeyLock() { release(); }
   void release();
@@ -145,7 +155,10 @@ class Image {
 
   /// Made on first use; never removed, so references stay good.
   Collection& collection(std::string_view storage);
-  [[nodiscard]] const std::map<std::string, std::unique_ptr<Collection>, std::less<>>& collections() const { return collections_; }
+  [[nodiscard]] const std::map<std::string, std::unique_ptr<Collection>, std::less<>>& collections()
+      const {
+    return collections_;
+  }
   [[nodiscard]] Revision revision() const { return revision_; }
   [[nodiscard]] std::size_t object_count() const;
 
@@ -158,9 +171,12 @@ class Image {
   Task<Result<StoredPtr>> erase(Collection& collection, std::string key, json::Value last);
 
   /// Called for each published change, after the collection shows it.
-  void observe(std::function<void(Collection&, const Change&)> observer) { observers_.push_back(std::move(observer)); }
+  void observe(std::function<void(Collection&, const Change&)> observer) {
+    observers_.push_back(std::move(observer));
+  }
 
-  /// Changes of a collection after `revision` up to its floor, from disk, for watches that resume across a restart.
+  /// Changes of a collection after `revision` up to its floor, from disk, for watches that resume
+  /// across a restart.
   Result<std::vector<ChangePtr>> older_changes(const Collection& collection, Revision revision);
 
   /// Waits until no write is under way.
@@ -171,7 +187,10 @@ class Image {
   struct Waiting {
     std::list<Signal*> queue;
   };
-  Task<Result<StoredPtr>> write(Collection& collection, std::string key, json::Value object, bool deleted);
+  Task<Result<StoredPtr>> write(Collection& collection,
+                                std::string key,
+                                json::Value object,
+                                bool deleted);
 
   Env& env_;
   store::Store& store_;

@@ -1,4 +1,5 @@
-/// get and list: objects, Tables, metadata only; selectors; pages that stay at the first page's revision.
+/// get and list: objects, Tables, metadata only; selectors; pages that stay at the first page's
+/// revision.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,15 +42,20 @@ struct ContinueToken {
 
 Result<ContinueToken> parse_continue(std::string_view text) {
   const auto decoded = base64url_decode(text);
-  const auto bad = [](std::string_view why) { return fail(bad_request(fmt::format("invalid continue token: continue key is not valid: {}", why))); };
+  const auto bad = [](std::string_view why) {
+    return fail(
+        bad_request(fmt::format("invalid continue token: continue key is not valid: {}", why)));
+  };
   if (!decoded) return bad("illegal base64 data");
   const auto value = json::parse(*decoded);
   if (!value) return bad(go_json_error(*decoded));
-  if (json::as_string(json::at(*value, "v")) != "meta.k8s.io/v1") return bad("server does not recognize this encoded version");
+  if (json::as_string(json::at(*value, "v")) != "meta.k8s.io/v1")
+    return bad("server does not recognize this encoded version");
   ContinueToken token;
   token.revision = json::as_int(json::at(*value, "rv"));
   token.start = json::text(json::at(*value, "start"));
-  if (token.start.empty() || token.revision == 0) return bad("incorrect encoded start resourceVersion");
+  if (token.start.empty() || token.revision == 0)
+    return bad("incorrect encoded start resourceVersion");
   if (token.start.back() == '\0') token.start.pop_back();
   return token;
 }
@@ -67,13 +73,19 @@ Error expired_continue(Revision current, const std::string& start) {
 }
 
 /// The objects of the selection in [after, …), at most `limit` of them (0: all).
-Page take(const Resource& resource, const Objects& objects, const Selection& selection, const std::string& after, std::size_t limit) {
+Page take(const Resource& resource,
+          const Objects& objects,
+          const Selection& selection,
+          const std::string& after,
+          std::size_t limit) {
   Page page;
-  const std::string prefix = resource.info.namespaced && !selection.ns.empty() ? selection.ns + "/" : "";
+  const std::string prefix =
+      resource.info.namespaced && !selection.ns.empty() ? selection.ns + "/" : "";
   const auto name = selection.fields.required_name();
   if (!name.empty() && (!resource.info.namespaced || !prefix.empty())) {
     const auto found = objects.find(prefix + std::string(name));
-    if (found != objects.end() && selection.matches(resource, *found->second)) page.objects.push_back(found->second);
+    if (found != objects.end() && selection.matches(resource, *found->second))
+      page.objects.push_back(found->second);
     return page;
   }
   auto it = after.empty() ? objects.lower_bound(prefix) : objects.upper_bound(after);
@@ -118,45 +130,68 @@ Result<Page> find_page(Core& core, const Call& call, const Selection& selection)
   Page page;
   if (exact && collection.newest() > revision) {
     const auto past = collection.at(revision);
-    if (!past) return fail(token_text.empty() ? past.error() : expired_continue(core.image.revision(), after));
+    if (!past)
+      return fail(token_text.empty() ? past.error()
+                                     : expired_continue(core.image.revision(), after));
     page = take(*call.resource, *past, selection, after, limit);
   } else {
     page = take(*call.resource, collection.objects(), selection, after, limit);
   }
   page.revision = revision;
-  if (!page.continue_token.empty()) page.continue_token = make_continue(static_cast<std::int64_t>(revision), page.continue_token);
+  if (!page.continue_token.empty())
+    page.continue_token = make_continue(static_cast<std::int64_t>(revision), page.continue_token);
   return page;
 }
 
 Result<void> check_list_options(const Call& call) {
   for (const std::string_view key : {"limit", "timeoutSeconds"}) {
     const std::string_view text = call.target.get(key);
-    if (!text.empty() && !parse_int(text)) return fail(bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", quoted(text))));
+    if (!text.empty() && !parse_int(text))
+      return fail(
+          bad_request(fmt::format("strconv.ParseInt: parsing {}: invalid syntax", quoted(text))));
   }
   const std::string_view version = call.target.get("resourceVersion");
   const std::string_view match = call.target.get("resourceVersionMatch");
   const std::string_view token = call.target.get("continue");
   if (call.target.has("sendInitialEvents")) {
-    return fail(invalid_option("ListOptions", "sendInitialEvents", "FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list"));
+    return fail(invalid_option("ListOptions",
+                               "sendInitialEvents",
+                               "FieldValueForbidden",
+                               "Forbidden: sendInitialEvents is forbidden for list"));
   }
   if (!match.empty()) {
     if (match != "Exact" && match != "NotOlderThan") {
-      return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueNotSupported",
-                                 fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\", \"\"", quoted(match))));
+      return fail(invalid_option(
+          "ListOptions",
+          "resourceVersionMatch",
+          "FieldValueNotSupported",
+          fmt::format("Unsupported value: {}: supported values: \"Exact\", \"NotOlderThan\", \"\"",
+                      quoted(match))));
     }
     if (version.empty()) {
-      return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
-                                 "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"));
+      return fail(invalid_option(
+          "ListOptions",
+          "resourceVersionMatch",
+          "FieldValueForbidden",
+          "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"));
     }
     if (!token.empty()) {
-      return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden", "Forbidden: resourceVersionMatch is forbidden when continue is provided"));
+      return fail(
+          invalid_option("ListOptions",
+                         "resourceVersionMatch",
+                         "FieldValueForbidden",
+                         "Forbidden: resourceVersionMatch is forbidden when continue is provided"));
     }
     if (match == "Exact" && version == "0") {
-      return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
-                                 "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
+      return fail(invalid_option(
+          "ListOptions",
+          "resourceVersionMatch",
+          "FieldValueForbidden",
+          "Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""));
     }
   }
-  if (!token.empty() && !version.empty() && version != "0" && parse_continue(token)) return fail(bad_request("specifying resource version is not allowed when using continue"));
+  if (!token.empty() && !version.empty() && version != "0" && parse_continue(token))
+    return fail(bad_request("specifying resource version is not allowed when using continue"));
   return {};
 }
 
@@ -180,8 +215,8 @@ constexpr std::size_t kPickedMax = 3;
 /// What is left of an object, roughly.
 constexpr std::size_t kPickedBytes = 640;
 
-/// The same text is the same pointer as long as it is among the last ones asked for, so that thousands of objects need not
-/// compare it.
+/// The same text is the same pointer as long as it is among the last ones asked for, so that
+/// thousands of objects need not compare it.
 std::shared_ptr<const std::string> shared_name(std::string name) {
   constexpr std::size_t kNames = 32;
   thread_local std::deque<std::shared_ptr<const std::string>> names;
@@ -192,7 +227,9 @@ std::shared_ptr<const std::string> shared_name(std::string name) {
   return names.emplace_back(std::make_shared<const std::string>(std::move(name)));
 }
 
-const std::string& picked_text(const Resource& resource, const Stored& stored, const Fields& fields) {
+const std::string& picked_text(const Resource& resource,
+                               const Stored& stored,
+                               const Fields& fields) {
   for (const Stored::Picked& each : stored.picked) {
     if (each.fields == fields.name || *each.fields == *fields.name) return each.text;
   }
@@ -225,8 +262,13 @@ std::string list_text(const Resource& resource, const Page& page, const Fields& 
   if (resource.custom()) {
     body += fmt::format("{{\"apiVersion\":\"{}\",\"items\":[", resource.api_version());
   } else {
-    body += fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"", resource.list_kind(), resource.api_version(), page.revision);
-    if (!page.continue_token.empty()) body += fmt::format(",\"continue\":\"{}\"", page.continue_token);
+    body += fmt::format(
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"",
+        resource.list_kind(),
+        resource.api_version(),
+        page.revision);
+    if (!page.continue_token.empty())
+      body += fmt::format(",\"continue\":\"{}\"", page.continue_token);
     if (page.remaining > 0) body += fmt::format(",\"remainingItemCount\":{}", page.remaining);
     body += "},\"items\":[";
   }
@@ -242,7 +284,9 @@ std::string list_text(const Resource& resource, const Page& page, const Fields& 
   }
   body += ']';
   if (resource.custom()) {
-    body += fmt::format(",\"kind\":\"{}\",\"metadata\":{{\"continue\":\"{}\"", resource.list_kind(), page.continue_token);
+    body += fmt::format(",\"kind\":\"{}\",\"metadata\":{{\"continue\":\"{}\"",
+                        resource.list_kind(),
+                        page.continue_token);
     if (page.remaining > 0) body += fmt::format(",\"remainingItemCount\":{}", page.remaining);
     body += fmt::format(",\"resourceVersion\":\"{}\"}}", page.revision);
   }
@@ -250,19 +294,23 @@ std::string list_text(const Resource& resource, const Page& page, const Fields& 
   return body;
 }
 
-/// `fields=metadata(name),status(phase)`: the members of the items that the caller reads. Other servers do not know
-/// the parameter and answer with whole objects.
+/// `fields=metadata(name),status(phase)`: the members of the items that the caller reads. Other
+/// servers do not know the parameter and answer with whole objects.
 Result<Fields> list_fields(const Call& call) {
   const std::string_view text = call.target.get("fields");
   if (text.empty()) return Fields{};
   auto picks = json::parse_picks(text);
   if (!picks) return fail(bad_request(picks.error().message));
-  return Fields{std::move(*picks), shared_name(fmt::format("{} {}", call.resource->api_version(), text))};
+  return Fields{std::move(*picks),
+                shared_name(fmt::format("{} {}", call.resource->api_version(), text))};
 }
 
 std::string partial_list_text(const Page& page) {
-  std::string body = fmt::format("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{}\"", page.revision);
-  if (!page.continue_token.empty()) body += fmt::format(",\"continue\":\"{}\"", page.continue_token);
+  std::string body = fmt::format(
+      "{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{}\"",
+      page.revision);
+  if (!page.continue_token.empty())
+    body += fmt::format(",\"continue\":\"{}\"", page.continue_token);
   if (page.remaining > 0) body += fmt::format(",\"remainingItemCount\":{}", page.remaining);
   body += "},\"items\":[";
   bool first = true;
@@ -296,7 +344,8 @@ bool Selection::matches(const Resource& resource, const Stored& stored) const {
   if (everything) return true;
   if (!labels.matches_object(stored.object)) return false;
   if (fields.empty()) return true;
-  return resource.same_as_storage() ? fields.matches(stored.object) : fields.matches(to_served(resource, stored.object));
+  return resource.same_as_storage() ? fields.matches(stored.object)
+                                    : fields.matches(to_served(resource, stored.object));
 }
 
 Result<Selection> parse_selection(const Call& call) {
@@ -308,7 +357,8 @@ Result<Selection> parse_selection(const Call& call) {
   if (!fields) return fail(fields.error());
   if (call.resource->custom()) {
     for (const kube::FieldSelector::Term& term : fields->terms()) {
-      if (term.field != "metadata.name" && term.field != "metadata.namespace") return fail(bad_request("field label not supported: " + term.field));
+      if (term.field != "metadata.name" && term.field != "metadata.namespace")
+        return fail(bad_request("field label not supported: " + term.field));
     }
   } else {
     const auto known = fields->check(call.resource->info.group, call.resource->info.kind);
@@ -323,20 +373,34 @@ Result<Selection> parse_selection(const Call& call) {
 Result<Revision> parse_version(std::string_view text) {
   if (text.empty()) return Revision{0};
   const auto number = parse_int(text);
-  if (!number || *number < 0) return fail(bad_request(fmt::format("invalid resource version: resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax", quoted(text), quoted(text))));
+  if (!number || *number < 0)
+    return fail(bad_request(fmt::format(
+        "invalid resource version: resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax",
+        quoted(text),
+        quoted(text))));
   return static_cast<Revision>(*number);
 }
 
 Task<bool> wait_for_version(Core& core, Revision revision) {
-  for (int i = 0; i < 60 && core.image.revision() < revision && !core.stopping; ++i) co_await core.env.sleep(std::chrono::milliseconds(50));
+  for (int i = 0; i < 60 && core.image.revision() < revision && !core.stopping; ++i)
+    co_await core.env.sleep(std::chrono::milliseconds(50));
   co_return core.image.revision() >= revision;
 }
 
-std::string table_text(Core& core, const Call& call, const Accepted& accepted, const std::vector<StoredPtr>& objects, const TableParts& parts, bool columns) {
+std::string table_text(Core& core,
+                       const Call& call,
+                       const Accepted& accepted,
+                       const std::vector<StoredPtr>& objects,
+                       const TableParts& parts,
+                       bool columns) {
   const Resource& resource = *call.resource;
   const std::string_view include = call.target.get("includeObject");
-  std::string body = fmt::format("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{{\"resourceVersion\":\"{}\"", accepted.table_version, parts.resource_version);
-  if (!parts.continue_token.empty()) body += fmt::format(",\"continue\":\"{}\"", parts.continue_token);
+  std::string body = fmt::format(
+      "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{{\"resourceVersion\":\"{}\"",
+      accepted.table_version,
+      parts.resource_version);
+  if (!parts.continue_token.empty())
+    body += fmt::format(",\"continue\":\"{}\"", parts.continue_token);
   if (parts.remaining > 0) body += fmt::format(",\"remainingItemCount\":{}", parts.remaining);
   body += "},\"columnDefinitions\":";
   body += columns ? json::dump(kube::column_definitions(resource.info)) : "null";
@@ -346,8 +410,10 @@ std::string table_text(Core& core, const Call& call, const Accepted& accepted, c
   for (const StoredPtr& stored : objects) {
     if (!first) body += ',';
     first = false;
-    json::Value row = resource.same_as_storage() ? kube::table_row(resource.info, stored->object, now)
-                                                 : kube::table_row(resource.info, to_served(resource, stored->object), now);
+    json::Value row =
+        resource.same_as_storage()
+            ? kube::table_row(resource.info, stored->object, now)
+            : kube::table_row(resource.info, to_served(resource, stored->object), now);
     std::string text = json::dump(row);
     text.pop_back();
     body += text;
@@ -367,29 +433,45 @@ namespace {
 
 Result<void> check_include(const Call& call) {
   const std::string_view include = call.target.get("includeObject");
-  if (include.empty() || include == "Metadata" || include == "Object" || include == "None") return {};
-  return fail(bad_request(fmt::format("Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty", quoted(include))));
+  if (include.empty() || include == "Metadata" || include == "Object" || include == "None")
+    return {};
+  return fail(bad_request(fmt::format(
+      "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', 'Object', 'None', or empty",
+      quoted(include))));
 }
 
 Error not_acceptable(const Resource& resource, bool list) {
   Error error;
   error.code = Code::kNotAcceptable;
-  const std::string internal = (resource.info.group.empty() ? std::string("core") : resource.info.group.substr(0, resource.info.group.find('.'))) + ".";
-  error.message = list ? fmt::format("you requested PartialObjectMetadata, but the requested object is a list (*{}{})", internal, resource.list_kind())
-                       : fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list (*{}{})", internal, resource.info.kind);
+  const std::string internal =
+      (resource.info.group.empty() ? std::string("core")
+                                   : resource.info.group.substr(0, resource.info.group.find('.'))) +
+      ".";
+  error.message =
+      list
+          ? fmt::format(
+                "you requested PartialObjectMetadata, but the requested object is a list (*{}{})",
+                internal,
+                resource.list_kind())
+          : fmt::format(
+                "you requested PartialObjectMetadataList, but the requested object is not a list (*{}{})",
+                internal,
+                resource.info.kind);
   return error;
 }
 
 }  // namespace
 
-Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored) {
+Result<net::Response> object_response(
+    Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored) {
   switch (accepted.form) {
     case Form::kTable: {
       const auto included = check_include(call);
       if (!included) return fail(included.error());
       TableParts parts;
       parts.resource_version = std::to_string(stored->revision);
-      return as_negotiated(accepted, status, table_text(core, call, accepted, {stored}, parts, true) + "\n");
+      return as_negotiated(
+          accepted, status, table_text(core, call, accepted, {stored}, parts, true) + "\n");
     }
     case Form::kPartialObject:
       return as_negotiated(accepted, status, partial_metadata(stored->object) + "\n");
@@ -452,9 +534,11 @@ Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accept
     parts.resource_version = std::to_string(page->revision);
     parts.continue_token = page->continue_token;
     parts.remaining = page->remaining;
-    co_return as_negotiated(accepted, 200, table_text(core, call, accepted, page->objects, parts, true) + "\n");
+    co_return as_negotiated(
+        accepted, 200, table_text(core, call, accepted, page->objects, parts, true) + "\n");
   }
-  if (accepted.form == Form::kPartialObjectList) co_return as_negotiated(accepted, 200, partial_list_text(*page));
+  if (accepted.form == Form::kPartialObjectList)
+    co_return as_negotiated(accepted, 200, partial_list_text(*page));
   auto response = as_negotiated(accepted, 200, list_text(*call.resource, *page, *fields));
   if (response && !fields->picks.empty()) response->headers.set("Preference-Applied", "fields");
   co_return response;

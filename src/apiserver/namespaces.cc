@@ -9,7 +9,9 @@
 
 namespace muster::apiserver {
 
-Result<Namespaces::Entry> Namespaces::enter(const Resource& resource, const std::string& ns, std::string_view name) {
+Result<Namespaces::Entry> Namespaces::enter(const Resource& resource,
+                                            const std::string& ns,
+                                            std::string_view name) {
   if (!resource.info.namespaced) return Entry();
   const StoredPtr found = core_.image.collection("namespaces").find(ns);
   if (!found) {
@@ -17,8 +19,14 @@ Result<Namespaces::Entry> Namespaces::enter(const Resource& resource, const std:
     return fail(not_found(*namespaces, ns));
   }
   if (kube::is_deleting(found->object)) {
-    Error error = forbidden(resource, name, fmt::format("unable to create new content in namespace {} because it is being terminated", ns));
-    error.causes.push_back({"NamespaceTerminating", fmt::format("namespace {} is being terminated", ns), "metadata.namespace"});
+    Error error = forbidden(
+        resource,
+        name,
+        fmt::format("unable to create new content in namespace {} because it is being terminated",
+                    ns));
+    error.causes.push_back({"NamespaceTerminating",
+                            fmt::format("namespace {} is being terminated", ns),
+                            "metadata.namespace"});
     return fail(std::move(error));
   }
   return Entry(this, ns);
@@ -29,11 +37,15 @@ Task<void> Namespaces::ensure_contents(std::string ns) {
   WriteOptions options;
   options.manager = std::string(kOwnManager);
   if (!core_.image.collection("serviceaccounts").find(ns + "/default")) {
-    json::Value account = {{"kind", "ServiceAccount"}, {"apiVersion", "v1"}, {"metadata", {{"name", "default"}}}};
+    json::Value account = {
+        {"kind", "ServiceAccount"}, {"apiVersion", "v1"}, {"metadata", {{"name", "default"}}}};
     const ResourcePtr resource = core_.resources.get("", "v1", "serviceaccounts");
-    const auto made = co_await core_.writer->create(resource, ns, std::move(account), options, self, nullptr);
-    if (!made && made.error().code != Code::kAlreadyExists && made.error().code != Code::kForbidden) {
-      log::warn("apiserver", "namespace {}: no default ServiceAccount: {}", ns, made.error().message);
+    const auto made =
+        co_await core_.writer->create(resource, ns, std::move(account), options, self, nullptr);
+    if (!made && made.error().code != Code::kAlreadyExists &&
+        made.error().code != Code::kForbidden) {
+      log::warn(
+          "apiserver", "namespace {}: no default ServiceAccount: {}", ns, made.error().message);
     }
   }
   if (!core_.image.collection("configmaps").find(ns + "/kube-root-ca.crt")) {
@@ -48,8 +60,10 @@ Task<void> Namespaces::ensure_contents(std::string ns) {
              "kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}}}}},
         {"data", {{"ca.crt", core_.options.ca_pem}}}};
     const ResourcePtr resource = core_.resources.get("", "v1", "configmaps");
-    const auto made = co_await core_.writer->create(resource, ns, std::move(map), options, self, nullptr);
-    if (!made && made.error().code != Code::kAlreadyExists && made.error().code != Code::kForbidden) {
+    const auto made =
+        co_await core_.writer->create(resource, ns, std::move(map), options, self, nullptr);
+    if (!made && made.error().code != Code::kAlreadyExists &&
+        made.error().code != Code::kForbidden) {
       log::warn("apiserver", "namespace {}: no kube-root-ca.crt: {}", ns, made.error().message);
     }
   }
@@ -75,8 +89,9 @@ void Namespaces::observe(Collection& collection, const Change& change) {
     const std::string_view ns = change.after->ns();
     if (ns.empty()) return;
     // A provisioned object that somebody deleted comes back, as long as the namespace lives.
-    const bool provisioned = (collection.storage() == "serviceaccounts" && change.after->name() == "default") ||
-                             (collection.storage() == "configmaps" && change.after->name() == "kube-root-ca.crt");
+    const bool provisioned =
+        (collection.storage() == "serviceaccounts" && change.after->name() == "default") ||
+        (collection.storage() == "configmaps" && change.after->name() == "kube-root-ca.crt");
     const std::string name(ns);
     if (const auto waiting = waiting_.find(name); waiting != waiting_.end()) {
       waiting->second->notify();
@@ -128,40 +143,84 @@ Task<void> Namespaces::report(const std::string& ns, std::size_t remaining) {
     core_.collection(*each).each_in(ns, [&](const StoredPtr& stored) {
       auto& entry = held[each->group_resource() + "."];
       ++entry.first;
-      for (const json::Value& finalizer : json::as_array(json::at(stored->object, "metadata", "finalizers"))) entry.second.insert(json::text(finalizer));
+      for (const json::Value& finalizer :
+           json::as_array(json::at(stored->object, "metadata", "finalizers")))
+        entry.second.insert(json::text(finalizer));
     });
   }
   std::string content, finalizers;
   std::map<std::string, std::size_t> by_finalizer;
   for (const auto& [what, entry] : held) {
-    content += fmt::format("{}{} has {} resource instances", content.empty() ? "" : ", ", what, entry.first);
+    content += fmt::format(
+        "{}{} has {} resource instances", content.empty() ? "" : ", ", what, entry.first);
     for (const std::string& finalizer : entry.second) by_finalizer[finalizer] += entry.first;
   }
-  for (const auto& [finalizer, count] : by_finalizer) finalizers += fmt::format("{}{} in {} resource instances", finalizers.empty() ? "" : ", ", finalizer, count);
+  for (const auto& [finalizer, count] : by_finalizer)
+    finalizers += fmt::format(
+        "{}{} in {} resource instances", finalizers.empty() ? "" : ", ", finalizer, count);
   WriteOptions options;
   options.manager = std::string(kOwnManager);
   options.subresource = "internal";
   const auto written = co_await core_.writer->update(
-      resource, "", ns,
+      resource,
+      "",
+      ns,
       [&](const json::Value& live) -> Result<json::Value> {
         json::Value next = live;
-        kube::set_condition(next, {"NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"}, now);
-        kube::set_condition(next, {"NamespaceDeletionGroupVersionParsingFailure", "False", "ParsedGroupVersions", "All legacy kube types successfully parsed"}, now);
-        kube::set_condition(next, {"NamespaceDeletionContentFailure", "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"}, now);
+        kube::set_condition(next,
+                            {"NamespaceDeletionDiscoveryFailure",
+                             "False",
+                             "ResourcesDiscovered",
+                             "All resources successfully discovered"},
+                            now);
+        kube::set_condition(next,
+                            {"NamespaceDeletionGroupVersionParsingFailure",
+                             "False",
+                             "ParsedGroupVersions",
+                             "All legacy kube types successfully parsed"},
+                            now);
+        kube::set_condition(next,
+                            {"NamespaceDeletionContentFailure",
+                             "False",
+                             "ContentDeleted",
+                             "All content successfully deleted, may be waiting on finalization"},
+                            now);
         if (remaining > 0) {
-          kube::set_condition(next, {"NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: " + content}, now);
+          kube::set_condition(next,
+                              {"NamespaceContentRemaining",
+                               "True",
+                               "SomeResourcesRemain",
+                               "Some resources are remaining: " + content},
+                              now);
         } else {
-          kube::set_condition(next, {"NamespaceContentRemaining", "False", "ContentRemoved", "All content successfully removed"}, now);
+          kube::set_condition(next,
+                              {"NamespaceContentRemaining",
+                               "False",
+                               "ContentRemoved",
+                               "All content successfully removed"},
+                              now);
         }
         if (!finalizers.empty()) {
-          kube::set_condition(next, {"NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", "Some content in the namespace has finalizers remaining: " + finalizers}, now);
+          kube::set_condition(
+              next,
+              {"NamespaceFinalizersRemaining",
+               "True",
+               "SomeFinalizersRemain",
+               "Some content in the namespace has finalizers remaining: " + finalizers},
+              now);
         } else {
-          kube::set_condition(next, {"NamespaceFinalizersRemaining", "False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"}, now);
+          kube::set_condition(next,
+                              {"NamespaceFinalizersRemaining",
+                               "False",
+                               "ContentHasNoFinalizers",
+                               "All content-preserving finalizers finished"},
+                              now);
         }
         return next;
       },
       options);
-  if (!written) log::warn("apiserver", "namespace {}: conditions not written: {}", ns, written.error().message);
+  if (!written)
+    log::warn("apiserver", "namespace {}: conditions not written: {}", ns, written.error().message);
 }
 
 Task<void> Namespaces::terminate(std::string ns) {
@@ -188,7 +247,9 @@ Task<void> Namespaces::terminate(std::string ns) {
   options.subresource = "finalize";
   const ResourcePtr resource = core_.resources.get("", "v1", "namespaces");
   const auto done = co_await core_.writer->update(
-      resource, "", ns,
+      resource,
+      "",
+      ns,
       [](const json::Value& live) -> Result<json::Value> {
         json::Value next = live;
         json::Array left;
@@ -199,7 +260,8 @@ Task<void> Namespaces::terminate(std::string ns) {
         return next;
       },
       options);
-  if (!done && done.error().code != Code::kNotFound) log::warn("apiserver", "namespace {} not finalized: {}", ns, done.error().message);
+  if (!done && done.error().code != Code::kNotFound)
+    log::warn("apiserver", "namespace {} not finalized: {}", ns, done.error().message);
 }
 
 }  // namespace muster::apiserver

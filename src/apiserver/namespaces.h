@@ -1,5 +1,5 @@
-/// Namespaces: the check that new objects have a living one, what each gets (its default ServiceAccount and the CA
-/// bundle), and their deletion with everything in them.
+/// Namespaces: the check that new objects have a living one, what each gets (its default
+/// ServiceAccount and the CA bundle), and their deletion with everything in them.
 #pragma once
 
 #include <map>
@@ -15,12 +15,16 @@ class Namespaces {
  public:
   explicit Namespaces(Core& core) : core_(core) {}
 
-  /// Held while an object is being created in a namespace, so that the namespace does not vanish under it.
+  /// Held while an object is being created in a namespace, so that the namespace does not vanish
+  /// under it.
   class Entry {
    public:
     Entry() = default;
-    Entry(Namespaces* owner, std::string ns) : owner_(owner), ns_(std::move(ns)) { ++owner_->creating_[ns_]; }
-    Entry(Entry&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)), ns_(std::move(other.ns_)) {}
+    Entry(Namespaces* owner, std::string ns) : owner_(owner), ns_(std::move(ns)) {
+      ++owner_->creating_[ns_];
+    }
+    Entry(Entry&& other) noexcept
+        : owner_(std::exchange(other.owner_, nullptr)), ns_(std::move(other.ns_)) {}
     Entry& operator=(Entry&&) = delete;
     ~Entry() {
       if (owner_ != nullptr && --owner_->creating_[ns_] == 0) owner_->creating_.erase(ns_);
@@ -50,7 +54,8 @@ class Namespaces {
   Core& core_;
   std::map<std::string, std::size_t> creating_;
   std::set<std::string> terminating_;
-  std::map<std::string, Signal*> waiting_;  // terminate() of a namespace waits for its contents to go
+  std::map<std::string, Signal*>
+      waiting_;  // terminate() of a namespace waits for its contents to go
 };
 
 }  // namespace muster::apiserver

@@ -39,7 +39,8 @@ Clause parse_clause(std::string_view text) {
 
 /// True when the clause can be served; fills `accepted`.
 bool serve(const Clause& clause, bool discovery, Accepted* accepted) {
-  const bool json = clause.type == "application/json" || clause.type == "*/*" || clause.type == "application/*";
+  const bool json =
+      clause.type == "application/json" || clause.type == "*/*" || clause.type == "application/*";
   const bool yaml = clause.type == "application/yaml";
   if (!json && !yaml) return false;
   accepted->yaml = yaml;
@@ -48,11 +49,14 @@ bool serve(const Clause& clause, bool discovery, Accepted* accepted) {
     return true;
   }
   if (discovery) {
-    if (clause.as != "APIGroupDiscoveryList" || clause.group != "apidiscovery.k8s.io" || clause.version != "v2" || yaml) return false;
+    if (clause.as != "APIGroupDiscoveryList" || clause.group != "apidiscovery.k8s.io" ||
+        clause.version != "v2" || yaml)
+      return false;
     accepted->form = Form::kDiscovery;
     return true;
   }
-  if (clause.group != "meta.k8s.io" || (clause.version != "v1" && clause.version != "v1beta1")) return false;
+  if (clause.group != "meta.k8s.io" || (clause.version != "v1" && clause.version != "v1beta1"))
+    return false;
   if (clause.as == "Table") {
     accepted->form = Form::kTable;
     accepted->table_version = clause.version;
@@ -84,26 +88,48 @@ std::string summary(std::string_view body) {
 }
 
 Error unrecognized(std::string_view kind, std::string_view why, std::string_view body) {
-  return bad_request(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})", kind, why, summary(body)));
+  return bad_request(
+      fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
+                  kind,
+                  why,
+                  summary(body)));
 }
 
 /// kind and apiVersion are read before anything else.
-Result<void> check_type_meta(const json::Value& value, std::string_view kind, std::string_view body) {
-  const auto go = [](const json::Value& is) { return is.is_array() ? "array" : is.is_string() ? "string" : is.is_object() ? "object" : is.is_bool() ? "bool" : "number"; };
+Result<void> check_type_meta(const json::Value& value,
+                             std::string_view kind,
+                             std::string_view body) {
+  const auto go = [](const json::Value& is) {
+    return is.is_array()    ? "array"
+           : is.is_string() ? "string"
+           : is.is_object() ? "object"
+           : is.is_bool()   ? "bool"
+                            : "number";
+  };
   if (!value.is_object()) {
-    return fail(unrecognized(kind,
-                             fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
-                                         "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                                         go(value)),
-                             body));
+    return fail(unrecognized(
+        kind,
+        fmt::format(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct {{ APIVersion string "
+            "\"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            go(value)),
+        body));
   }
   for (const std::string_view key : {"kind", "apiVersion"}) {
     const json::Value& is = json::at(value, key);
     if (is.is_null() || is.is_string()) continue;
-    return fail(unrecognized(kind, fmt::format("couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{} of type string", go(is), key), body));
+    return fail(unrecognized(
+        kind,
+        fmt::format(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field .{} of type string",
+            go(is),
+            key),
+        body));
   }
   const std::string_view version = json::as_string(json::at(value, "apiVersion"));
-  if (split(version, '/').size() > 2) return fail(unrecognized(kind, fmt::format("unexpected GroupVersion string: {}", version), body));
+  if (split(version, '/').size() > 2)
+    return fail(
+        unrecognized(kind, fmt::format("unexpected GroupVersion string: {}", version), body));
   return {};
 }
 
@@ -118,7 +144,6 @@ Error unsupported_body() {
 
 }  // namespace
 
-
 Result<Accepted> negotiate(const net::Request& request, bool discovery, bool collection) {
   Accepted accepted;
   const std::string_view header = request.headers.get("Accept");
@@ -127,14 +152,20 @@ Result<Accepted> negotiate(const net::Request& request, bool discovery, bool col
   for (const std::string& part : split(header, ',')) {
     const Clause clause = parse_clause(part);
     if (serve(clause, discovery, &accepted)) return accepted;
-    known_type = known_type || clause.type == "application/json" || clause.type == "application/yaml" || clause.type == "application/vnd.kubernetes.protobuf";
+    known_type = known_type || clause.type == "application/json" ||
+                 clause.type == "application/yaml" ||
+                 clause.type == "application/vnd.kubernetes.protobuf";
   }
   Error error;
   error.code = Code::kNotAcceptable;
   // Protobuf stands in the list because bodies may be protobuf; answers are JSON or YAML.
-  error.message = known_type ? "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
-                             : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
-  if (!known_type && collection) error.message += ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+  error.message =
+      known_type
+          ? "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+          : "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf";
+  if (!known_type && collection)
+    error.message +=
+        ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
   return fail(std::move(error));
 }
 
@@ -143,7 +174,10 @@ std::string media_type(const net::Request& request) {
   return to_lower(trim(header.substr(0, header.find(';'))));
 }
 
-Result<Body> decode_body(const net::Request& request, const Resource& resource, std::string_view kind, bool want_duplicates) {
+Result<Body> decode_body(const net::Request& request,
+                         const Resource& resource,
+                         std::string_view kind,
+                         bool want_duplicates) {
   const std::string type = media_type(request);
   Body body;
   if (const auto* given = std::any_cast<kube::ObjectPtr>(&request.value)) {
@@ -151,11 +185,13 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
     if (!value) return fail(bad_request(value.error().message));
     body.value = std::move(*value);
   } else if (type.empty() || type == "application/json") {
-    auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields) : json::parse(request.body);
+    auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields)
+                                 : json::parse(request.body);
     if (!value) {
       std::string why = go_json_error(request.body);
       if (why.empty()) why = value.error().message;
-      return fail(unrecognized(kind, "couldn't get version/kind; json parse error: " + why, request.body));
+      return fail(
+          unrecognized(kind, "couldn't get version/kind; json parse error: " + why, request.body));
     }
     body.value = std::move(*value);
   } else if (type == "application/yaml" || type == "application/x-yaml") {
@@ -177,7 +213,9 @@ Result<Body> decode_body(const net::Request& request, const Resource& resource, 
   return body;
 }
 
-Result<kube::ObjectPtr> read_body(const net::Request& request, const Resource& resource, std::string_view kind) {
+Result<kube::ObjectPtr> read_body(const net::Request& request,
+                                  const Resource& resource,
+                                  std::string_view kind) {
   const auto* given = std::any_cast<kube::ObjectPtr>(&request.value);
   if (given == nullptr || (*given)->is_null()) {
     auto body = decode_body(request, resource, kind, false);

@@ -39,7 +39,9 @@ Result<PatchType> patch_type(const Call& call) {
   return fail(std::move(error));
 }
 
-Result<kube::ObjectPtr> patch_body(const Call& call, PatchType type, std::vector<std::string>* duplicates) {
+Result<kube::ObjectPtr> patch_body(const Call& call,
+                                   PatchType type,
+                                   std::vector<std::string>* duplicates) {
   if (const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value)) {
     auto value = kube::settled(*given);
     if (!value) return fail(bad_request(value.error().message));
@@ -47,44 +49,65 @@ Result<kube::ObjectPtr> patch_body(const Call& call, PatchType type, std::vector
   }
   if (type == PatchType::kApply) {
     auto value = json::parse_yaml_one(call.request.body);
-    if (!value) return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
-    if (!value->is_object()) return fail(bad_request("error decoding YAML: the apply patch must be an object"));
+    if (!value)
+      return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
+    if (!value->is_object())
+      return fail(bad_request("error decoding YAML: the apply patch must be an object"));
     return std::make_shared<const json::Value>(std::move(*value));
   }
   auto value = json::parse(call.request.body, duplicates);
   if (!value) return fail(bad_request("invalid JSON patch"));
   if (type == PatchType::kJson && !value->is_array()) {
-    return fail(bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
+    return fail(bad_request(
+        "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"));
   }
   if (type != PatchType::kJson && !value->is_object()) {
-    const std::string_view kind = value->is_array() ? "array" : value->is_string() ? "string" : value->is_bool() ? "bool" : "number";
-    return fail(bad_request(fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}", type == PatchType::kMerge ? "error decoding patch: " : "", kind)));
+    const std::string_view kind = value->is_array()    ? "array"
+                                  : value->is_string() ? "string"
+                                  : value->is_bool()   ? "bool"
+                                                       : "number";
+    return fail(bad_request(
+        fmt::format("{}json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    type == PatchType::kMerge ? "error decoding patch: " : "",
+                    kind)));
   }
   return std::make_shared<const json::Value>(std::move(*value));
 }
 
-Error nameless(const Call& call) { return bad_request(fmt::format("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)); }
+Error nameless(const Call& call) {
+  return bad_request(fmt::format(
+      "the name of the object ({} based on URL) was undeterminable: name must be provided",
+      call.name));
+}
 
 /// Name and namespace are the URL's; who it is never changes.
 Result<void> check_identity(const Call& call, const json::Value& next, const json::Value& live) {
   const std::string_view name = kube::name_of(next);
   if (name.empty()) return fail(nameless(call));
   if (name != kube::name_of(live)) {
-    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+    return fail(bad_request(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
   }
   const std::string_view ns = kube::namespace_of(next);
   if (call.resource->info.namespaced && !ns.empty() && ns != call.ns) {
-    return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    return fail(bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request"));
   }
   const std::string_view uid = kube::uid_of(next);
   if (!uid.empty() && uid != kube::uid_of(live)) {
-    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: {}: field is immutable", quoted(uid)), "metadata.uid"};
+    Cause cause{"FieldValueInvalid",
+                fmt::format("Invalid value: {}: field is immutable", quoted(uid)),
+                "metadata.uid"};
     return fail(kube::invalid(call.resource->info.gvk(), call.name, {std::move(cause)}));
   }
   return {};
 }
 
-Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& patch, const std::vector<std::string>& duplicates, const json::Value& live) {
+Result<json::Value> apply_patch(Call& call,
+                                PatchType type,
+                                const json::Value& patch,
+                                const std::vector<std::string>& duplicates,
+                                const json::Value& live) {
   json::Value next;
   switch (type) {
     case PatchType::kJson: {
@@ -103,13 +126,15 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
       json::merge_patch(next, patch);
       break;
     case PatchType::kStrategic: {
-      if (call.resource->type == nullptr) return fail(bad_request("strategic merge patch is not supported for this kind"));
+      if (call.resource->type == nullptr)
+        return fail(bad_request("strategic merge patch is not supported for this kind"));
       auto merged = kube::strategic_merged(*call.resource->type, live, patch);
       if (!merged) return fail(merged.error());
       next = std::move(*merged);
       // Directives may take these two away; what the object is does not depend on them.
       for (const std::string_view key : {"kind", "apiVersion"}) {
-        if (next.is_object() && json::at(next, key).is_null()) next.get_object()[key] = json::at(live, key);
+        if (next.is_object() && json::at(next, key).is_null())
+          next.get_object()[key] = json::at(live, key);
       }
       break;
     }
@@ -126,22 +151,33 @@ Result<json::Value> apply_patch(Call& call, PatchType type, const json::Value& p
 
 Result<json::Value> check_applied(Call& call, json::Value applied) {
   const Resource& resource = *call.resource;
-  if (json::as_string(json::at(applied, "kind")).empty() || json::as_string(json::at(applied, "apiVersion")).empty()) {
-    return fail(bad_request(fmt::format("invalid object type: {}, Kind={}", json::as_string(json::at(applied, "apiVersion"), "/"), json::as_string(json::at(applied, "kind")))));
+  if (json::as_string(json::at(applied, "kind")).empty() ||
+      json::as_string(json::at(applied, "apiVersion")).empty()) {
+    return fail(bad_request(fmt::format("invalid object type: {}, Kind={}",
+                                        json::as_string(json::at(applied, "apiVersion"), "/"),
+                                        json::as_string(json::at(applied, "kind")))));
   }
-  if (json::as_string(json::at(applied, "kind")) != resource.info.kind || json::as_string(json::at(applied, "apiVersion")) != resource.api_version()) {
+  if (json::as_string(json::at(applied, "kind")) != resource.info.kind ||
+      json::as_string(json::at(applied, "apiVersion")) != resource.api_version()) {
     const std::string_view version = json::as_string(json::at(applied, "apiVersion"));
-    return fail(bad_request(fmt::format("invalid object type: {}{}, Kind={}", version.find('/') == std::string_view::npos ? "/" : "", version, json::as_string(json::at(applied, "kind")))));
+    return fail(bad_request(fmt::format("invalid object type: {}{}, Kind={}",
+                                        version.find('/') == std::string_view::npos ? "/" : "",
+                                        version,
+                                        json::as_string(json::at(applied, "kind")))));
   }
-  if (!json::at(applied, "metadata", "managedFields").is_null()) return fail(bad_request("metadata.managedFields must be nil"));
+  if (!json::at(applied, "metadata", "managedFields").is_null())
+    return fail(bad_request("metadata.managedFields must be nil"));
   const std::string_view name = kube::name_of(applied);
   if (!name.empty() && name != call.name) {
-    return fail(bad_request(fmt::format("the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+    return fail(bad_request(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
   }
   json::make(applied, {"metadata", "name"}) = call.name;
   if (resource.info.namespaced) {
     const std::string_view ns = kube::namespace_of(applied);
-    if (!ns.empty() && ns != call.ns) return fail(bad_request("the namespace of the provided object does not match the namespace sent on the request"));
+    if (!ns.empty() && ns != call.ns)
+      return fail(bad_request(
+          "the namespace of the provided object does not match the namespace sent on the request"));
     json::make(applied, {"metadata", "namespace"}) = call.ns;
   }
   const auto checked = check_patched(call, applied, {});
@@ -149,7 +185,13 @@ Result<json::Value> check_applied(Call& call, json::Value applied) {
   return applied;
 }
 
-Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value applied, WriteOptions options, bool force, bool named, bool* created) {
+Task<Result<StoredPtr>> server_side_apply(Core& core,
+                                          Call& call,
+                                          json::Value applied,
+                                          WriteOptions options,
+                                          bool force,
+                                          bool named,
+                                          bool* created) {
   kube::ApplyRequest request;
   request.manager = options.manager;
   request.api_version = call.resource->api_version();
@@ -159,7 +201,8 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
   options.apply = true;
   const kube::Shape* shape = call.resource->shape();
   // "cpu: 1" is the stored "1", not a change of it.
-  if (!call.resource->custom() && call.resource->type != nullptr) kube::canonicalise_values(*call.resource->type, applied);
+  if (!call.resource->custom() && call.resource->type != nullptr)
+    kube::canonicalise_values(*call.resource->type, applied);
   // An object that goes or comes between the look and the write is met by looking again.
   for (int attempt = 0;; ++attempt) {
     if (core.find(*call.resource, call.ns, call.name) == nullptr && call.subresource.empty()) {
@@ -169,20 +212,26 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
       apply_defaults(*call.resource, *fresh);
       json::remove(*fresh, {"metadata", "resourceVersion"});
       *created = true;
-      auto made = co_await core.writer->create(call.resource, call.ns, std::move(*fresh), options, call.user, &call.warnings);
+      auto made = co_await core.writer->create(
+          call.resource, call.ns, std::move(*fresh), options, call.user, &call.warnings);
       if (!made && made.error().code == Code::kAlreadyExists && attempt < 3) continue;
       co_return made;
     }
     *created = false;
     auto updated = co_await core.writer->update(
-        call.resource, call.ns, call.name,
+        call.resource,
+        call.ns,
+        call.name,
         [&](const json::Value& live) -> Result<json::Value> {
           const std::string_view version = kube::resource_version_of(applied);
-          if (!version.empty() && version != kube::resource_version_of(live)) return fail(modified(*call.resource, call.name));
+          if (!version.empty() && version != kube::resource_version_of(live))
+            return fail(modified(*call.resource, call.name));
           return kube::apply(shape, live, applied, request);
         },
         options);
-    if (!updated && updated.error().code == Code::kNotFound && attempt < 3 && call.subresource.empty()) continue;
+    if (!updated && updated.error().code == Code::kNotFound && attempt < 3 &&
+        call.subresource.empty())
+      continue;
     co_return updated;
   }
 }
@@ -191,7 +240,9 @@ Task<Result<StoredPtr>> server_side_apply(Core& core, Call& call, json::Value ap
 Result<json::Value> resized(const Call& call, const json::Value& next, const json::Value& live) {
   json::Value result = live;
   const auto forbid = [&](std::string message, std::string reason) {
-    return fail(kube::invalid(call.resource->info.gvk(), call.name, {Cause{std::move(reason), std::move(message), "spec"}}));
+    return fail(kube::invalid(call.resource->info.gvk(),
+                              call.name,
+                              {Cause{std::move(reason), std::move(message), "spec"}}));
   };
   bool changed = false;
   for (const std::string_view list : {"containers", "initContainers"}) {
@@ -208,27 +259,36 @@ Result<json::Value> resized(const Call& call, const json::Value& next, const jso
             before.erase(mutable_name);
             after.erase(mutable_name);
           }
-          if (!json::equal(json::Value(before), json::Value(after))) return forbid("Forbidden: only cpu and memory resources are mutable", "FieldValueForbidden");
+          if (!json::equal(json::Value(before), json::Value(after)))
+            return forbid("Forbidden: only cpu and memory resources are mutable",
+                          "FieldValueForbidden");
         }
         if (!json::equal(json::at(container, "resources"), resources)) {
           container.get_object()["resources"] = resources;
           changed = true;
         }
-        if (const json::Value& policy = json::at(other, "resizePolicy"); !policy.is_null()) container.get_object()["resizePolicy"] = policy;
+        if (const json::Value& policy = json::at(other, "resizePolicy"); !policy.is_null())
+          container.get_object()["resizePolicy"] = policy;
       }
     }
   }
   if (!changed) return result;
   const std::string quality = kube::qos_class(result);
   if (quality != json::as_string(json::at(live, "status", "qosClass"))) {
-    return forbid(fmt::format("Invalid value: {}: Pod QOS Class may not change as a result of resizing", quoted(json::as_string(json::at(live, "status", "qosClass")))), "FieldValueInvalid");
+    return forbid(
+        fmt::format("Invalid value: {}: Pod QOS Class may not change as a result of resizing",
+                    quoted(json::as_string(json::at(live, "status", "qosClass")))),
+        "FieldValueInvalid");
   }
   for (const json::Value& status : json::as_array(json::at(live, "status", "containerStatuses"))) {
-    if (json::at(status, "state", "running").is_object() && json::at(status, "resources").is_null()) {
-      return forbid("Forbidden: Pod running on node without support for resize", "FieldValueForbidden");
+    if (json::at(status, "state", "running").is_object() &&
+        json::at(status, "resources").is_null()) {
+      return forbid("Forbidden: Pod running on node without support for resize",
+                    "FieldValueForbidden");
     }
   }
-  json::make(result, {"metadata", "generation"}) = json::as_int(json::at(live, "metadata", "generation")) + 1;
+  json::make(result, {"metadata", "generation"}) =
+      json::as_int(json::at(live, "metadata", "generation")) + 1;
   return result;
 }
 
@@ -239,20 +299,28 @@ Result<json::Value> with_ephemeral(const Call& call, json::Value next, const jso
   if (json::equal(containers, json::at(live, "spec", "ephemeralContainers"))) return result;
   std::set<std::string_view> names;
   for (const std::string_view list : {"containers", "initContainers"}) {
-    for (const json::Value& each : json::as_array(json::at(live, "spec", list))) names.insert(json::as_string(json::at(each, "name")));
+    for (const json::Value& each : json::as_array(json::at(live, "spec", list)))
+      names.insert(json::as_string(json::at(each, "name")));
   }
   std::vector<Cause> causes;
   const json::Array& given = json::as_array(containers);
   for (std::size_t i = 0; i < given.size(); ++i) {
     const std::string_view name = json::as_string(json::at(given[i], "name"));
     const std::string field = fmt::format("spec.ephemeralContainers[{}]", i);
-    if (name.empty()) causes.push_back({"FieldValueRequired", "Required value", field + ".name"});
-    else if (!names.insert(name).second) causes.push_back({"FieldValueDuplicate", fmt::format("Duplicate value: {}", quoted(name)), field + ".name"});
-    if (json::as_string(json::at(given[i], "image")).empty()) causes.push_back({"FieldValueRequired", "Required value", field + ".image"});
+    if (name.empty())
+      causes.push_back({"FieldValueRequired", "Required value", field + ".name"});
+    else if (!names.insert(name).second)
+      causes.push_back({"FieldValueDuplicate",
+                        fmt::format("Duplicate value: {}", quoted(name)),
+                        field + ".name"});
+    if (json::as_string(json::at(given[i], "image")).empty())
+      causes.push_back({"FieldValueRequired", "Required value", field + ".image"});
   }
-  if (!causes.empty()) return fail(kube::invalid(call.resource->info.gvk(), call.name, std::move(causes)));
+  if (!causes.empty())
+    return fail(kube::invalid(call.resource->info.gvk(), call.name, std::move(causes)));
   json::make(result, {"spec", "ephemeralContainers"}) = containers;
-  json::make(result, {"metadata", "generation"}) = json::as_int(json::at(live, "metadata", "generation")) + 1;
+  json::make(result, {"metadata", "generation"}) =
+      json::as_int(json::at(live, "metadata", "generation")) + 1;
   return result;
 }
 
@@ -265,10 +333,16 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
   if (!options) co_return fail(options.error());
   const bool force = net::on(call.target, "force");
   if (*type == PatchType::kApply && call.target.get("fieldManager").empty()) {
-    co_return fail(invalid_option("PatchOptions", "fieldManager", "FieldValueRequired", "Required value: is required for apply patch"));
+    co_return fail(invalid_option("PatchOptions",
+                                  "fieldManager",
+                                  "FieldValueRequired",
+                                  "Required value: is required for apply patch"));
   }
   if (*type != PatchType::kApply && call.target.has("force")) {
-    co_return fail(invalid_option("PatchOptions", "force", "FieldValueForbidden", "Forbidden: may not be specified for non-apply patch"));
+    co_return fail(invalid_option("PatchOptions",
+                                  "force",
+                                  "FieldValueForbidden",
+                                  "Forbidden: may not be specified for non-apply patch"));
   }
   std::vector<std::string> duplicates;
   auto patch = patch_body(call, *type, &duplicates);
@@ -280,15 +354,19 @@ Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accept
     const bool named = !kube::name_of(**patch).empty();
     auto applied = check_applied(call, **patch);
     if (!applied) co_return fail(applied.error());
-    stored = co_await server_side_apply(core, call, std::move(*applied), *options, force, named, &created);
+    stored = co_await server_side_apply(
+        core, call, std::move(*applied), *options, force, named, &created);
   } else {
     stored = co_await core.writer->update(
-        call.resource, call.ns, call.name,
+        call.resource,
+        call.ns,
+        call.name,
         [&](const json::Value& live) -> Result<json::Value> {
           auto next = apply_patch(call, *type, **patch, duplicates, live);
           if (!next) return next;
           if (call.subresource == "resize") return resized(call, *next, live);
-          if (call.subresource == "ephemeralcontainers") return with_ephemeral(call, std::move(*next), live);
+          if (call.subresource == "ephemeralcontainers")
+            return with_ephemeral(call, std::move(*next), live);
           return next;
         },
         *options);

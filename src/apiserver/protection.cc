@@ -30,7 +30,8 @@ void GroupProtection::observe(Collection& collection, const Change& change) {
   }
   if (deleting_.empty() || collection.storage() != "pods") return;
   if (!change.deleted && !kube::pod_finished(change.after->object)) return;
-  const std::string_view group = json::as_string(json::at(change.after->object, "spec", "schedulingGroup", "podGroupName"));
+  const std::string_view group =
+      json::as_string(json::at(change.after->object, "spec", "schedulingGroup", "podGroupName"));
   const std::string key = std::string(change.after->ns()) + "/" + std::string(group);
   if (deleting_.contains(key)) consider(key);
 }
@@ -41,7 +42,9 @@ void GroupProtection::consider(std::string key) {
   const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
   bool used = false;
   core_.image.collection("pods").each_in(ns, [&](const StoredPtr& pod) {
-    used = used || (json::as_string(json::at(pod->object, "spec", "schedulingGroup", "podGroupName")) == name && !kube::pod_finished(pod->object));
+    used = used || (json::as_string(
+                        json::at(pod->object, "spec", "schedulingGroup", "podGroupName")) == name &&
+                    !kube::pod_finished(pod->object));
   });
   if (!used) core_.env.spawn(release(key));
 }
@@ -50,7 +53,10 @@ Task<void> GroupProtection::release(std::string key) {
   const TaskGuard guard(core_);
   const StoredPtr group = core_.image.collection(kGroups).find(key);
   if (!group) co_return;
-  co_await drop_finalizer(core_, core_.resources.get("scheduling.k8s.io", "v1beta1", "podgroups"), group, std::string(kGroupFinalizer));
+  co_await drop_finalizer(core_,
+                          core_.resources.get("scheduling.k8s.io", "v1beta1", "podgroups"),
+                          group,
+                          std::string(kGroupFinalizer));
 }
 
 }  // namespace muster::apiserver

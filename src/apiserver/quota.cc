@@ -15,17 +15,21 @@ namespace {
 
 Quantity amount(std::string_view resource, std::int64_t value) {
   if (resource == "cpu") return Quantity::from_milli(value);
-  const bool bytes = resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
-  return Quantity::from_units(value, bytes ? QuantityFormat::kBinarySi : QuantityFormat::kDecimalSi);
+  const bool bytes =
+      resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
+  return Quantity::from_units(value,
+                              bytes ? QuantityFormat::kBinarySi : QuantityFormat::kDecimalSi);
 }
 
 void pod_usage(const json::Value& pod, Quota::Amounts& used) {
   used["pods"] = Quantity::from_units(1);
   for (const auto& [name, value] : kube::pod_requests(pod)) {
     used["requests." + name] = amount(name, value);
-    if (name == "cpu" || name == "memory" || name == "ephemeral-storage") used[name] = amount(name, value);
+    if (name == "cpu" || name == "memory" || name == "ephemeral-storage")
+      used[name] = amount(name, value);
   }
-  for (const auto& [name, value] : kube::pod_limits(pod)) used["limits." + name] = amount(name, value);
+  for (const auto& [name, value] : kube::pod_limits(pod))
+    used["limits." + name] = amount(name, value);
 }
 
 void service_usage(const json::Value& service, Quota::Amounts& used) {
@@ -33,7 +37,8 @@ void service_usage(const json::Value& service, Quota::Amounts& used) {
   used["services"] = Quantity::from_units(1);
   if (type == "LoadBalancer") used["services.loadbalancers"] = Quantity::from_units(1);
   if (type == "LoadBalancer" || type == "NodePort") {
-    used["services.nodeports"] = Quantity::from_units(static_cast<std::int64_t>(json::as_array(json::at(service, "spec", "ports")).size()));
+    used["services.nodeports"] = Quantity::from_units(
+        static_cast<std::int64_t>(json::as_array(json::at(service, "spec", "ports")).size()));
   }
 }
 
@@ -48,10 +53,15 @@ Quota::Amounts usage_of(const std::string& storage, const json::Value& object) {
   if (storage == "pods") pod_usage(object, used);
   if (storage == "services") service_usage(object, used);
   if (storage == "persistentvolumeclaims") {
-    const auto storage_size = parse_quantity(json::as_string(json::at(object, "spec", "resources", "requests", "storage")));
+    const auto storage_size = parse_quantity(
+        json::as_string(json::at(object, "spec", "resources", "requests", "storage")));
     if (storage_size) used["requests.storage"] = *storage_size;
   }
-  for (const std::string_view plain : {"configmaps", "secrets", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas"}) {
+  for (const std::string_view plain : {"configmaps",
+                                       "secrets",
+                                       "persistentvolumeclaims",
+                                       "replicationcontrollers",
+                                       "resourcequotas"}) {
     if (storage == plain) used[std::string(plain)] = Quantity::from_units(1);
   }
   return used;
@@ -67,7 +77,9 @@ bool in_scope(const json::Value& quota, const std::string& storage, const json::
     if (scope == "NotBestEffort") return !best_effort;
     if (scope == "PriorityClass") {
       const json::Value& name = json::at(object, "spec", "priorityClassName");
-      const bool listed = std::any_of(values.begin(), values.end(), [&](const json::Value& each) { return json::equal(each, name); });
+      const bool listed = std::any_of(values.begin(), values.end(), [&](const json::Value& each) {
+        return json::equal(each, name);
+      });
       if (op == "In") return listed;
       if (op == "NotIn") return !listed;
       return op == "Exists" ? !json::as_string(name).empty() : json::as_string(name).empty();
@@ -75,14 +87,17 @@ bool in_scope(const json::Value& quota, const std::string& storage, const json::
     return false;
   };
   const json::Array& scopes = json::as_array(json::at(quota, "spec", "scopes"));
-  const json::Array& expressions = json::as_array(json::at(quota, "spec", "scopeSelector", "matchExpressions"));
+  const json::Array& expressions =
+      json::as_array(json::at(quota, "spec", "scopeSelector", "matchExpressions"));
   if (scopes.empty() && expressions.empty()) return true;
   if (storage != "pods") return false;
   for (const json::Value& scope : scopes) {
     if (!matches(json::as_string(scope), "Exists", {})) return false;
   }
   for (const json::Value& expression : expressions) {
-    if (!matches(json::as_string(json::at(expression, "scopeName")), json::as_string(json::at(expression, "operator")), json::as_array(json::at(expression, "values")))) {
+    if (!matches(json::as_string(json::at(expression, "scopeName")),
+                 json::as_string(json::at(expression, "operator")),
+                 json::as_array(json::at(expression, "values")))) {
       return false;
     }
   }
@@ -101,11 +116,14 @@ std::string unspecified(const json::Value& pod, const json::Object& hard) {
   for (const auto& member : hard) {
     const std::string name = std::string(member.key());
     const bool limits = name.starts_with("limits.");
-    std::string resource = limits ? name.substr(7) : name.starts_with("requests.") ? name.substr(9) : name;
+    std::string resource = limits                          ? name.substr(7)
+                           : name.starts_with("requests.") ? name.substr(9)
+                                                           : name;
     if (resource != "cpu" && resource != "memory") continue;
     std::vector<std::string> containers;
     for (const json::Value& container : json::as_array(json::at(pod, "spec", "containers"))) {
-      if (json::at(container, "resources", limits ? "limits" : "requests", resource).is_null()) containers.push_back(json::text(json::at(container, "name")));
+      if (json::at(container, "resources", limits ? "limits" : "requests", resource).is_null())
+        containers.push_back(json::text(json::at(container, "name")));
     }
     if (!containers.empty()) missing.push_back(name + " for: " + join(containers, ","));
   }
@@ -116,7 +134,8 @@ std::string unspecified(const json::Value& pod, const json::Object& hard) {
 }  // namespace
 
 void Quota::start() {
-  for (const auto& [key, stored] : core_.image.collection("resourcequotas").objects()) rebuild(stored);
+  for (const auto& [key, stored] : core_.image.collection("resourcequotas").objects())
+    rebuild(stored);
   wake_ = core_.env.make_signal();
   core_.sleepers.insert(wake_.get());
   core_.env.spawn(write_status());
@@ -133,16 +152,21 @@ void Quota::rebuild(const StoredPtr& quota) {
     core_.collection(*resource).each_in(quota->ns(), [&](const StoredPtr& stored) {
       if (!in_scope(quota->object, resource->storage, stored->object)) return;
       for (const auto& [name, value] : usage_of(resource->storage, stored->object)) {
-        if (const auto found = usage.used.find(name); found != usage.used.end()) found->second = value + found->second;
+        if (const auto found = usage.used.find(name); found != usage.used.end())
+          found->second = value + found->second;
       }
     });
   }
   mark_dirty(quota->key);
 }
 
-void Quota::account(Collection& collection, const json::Value& object, std::string_view ns, bool add) {
+void Quota::account(Collection& collection,
+                    const json::Value& object,
+                    std::string_view ns,
+                    bool add) {
   const std::string prefix = std::string(ns) + "/";
-  for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix);
+       ++it) {
     if (!in_scope(it->second.quota->object, collection.storage(), object)) continue;
     for (const auto& [name, value] : usage_of(collection.storage(), object)) {
       const auto found = it->second.used.find(name);
@@ -161,7 +185,8 @@ void Quota::observe(Collection& collection, const Change& change) {
       usage_.erase(change.after->key);
       return;
     }
-    if (!change.before || !json::equal(json::at(change.before->object, "spec"), json::at(change.after->object, "spec"))) {
+    if (!change.before || !json::equal(json::at(change.before->object, "spec"),
+                                       json::at(change.after->object, "spec"))) {
       rebuild(change.after);
     } else {
       usage_[change.after->key].quota = change.after;
@@ -172,19 +197,27 @@ void Quota::observe(Collection& collection, const Change& change) {
   if (!change.deleted) account(collection, change.after->object, ns, true);
 }
 
-Result<Quota::Charge> Quota::charge(const Resource& resource, const std::string& ns, const json::Value& object, bool dry_run) {
+Result<Quota::Charge> Quota::charge(const Resource& resource,
+                                    const std::string& ns,
+                                    const json::Value& object,
+                                    bool dry_run) {
   Charge charge;
   if (usage_.empty() || !resource.info.namespaced || resource.storage == "events") return charge;
   const std::string prefix = ns + "/";
   const Amounts wanted = usage_of(resource.storage, object);
   const std::string_view name = kube::name_of(object);
-  for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix); ++it) {
+  for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix);
+       ++it) {
     Usage& usage = it->second;
     if (!in_scope(usage.quota->object, resource.storage, object)) continue;
     const json::Object& hard = json::as_object(json::at(usage.quota->object, "spec", "hard"));
     if (resource.storage == "pods") {
       const std::string missing = unspecified(object, hard);
-      if (!missing.empty()) return fail(forbidden(resource, name, fmt::format("failed quota: {}: must specify {}", usage.quota->name(), missing)));
+      if (!missing.empty())
+        return fail(forbidden(
+            resource,
+            name,
+            fmt::format("failed quota: {}: must specify {}", usage.quota->name(), missing)));
     }
     Amounts asked, used, limited, taken;
     for (const auto& member : hard) {
@@ -202,13 +235,20 @@ Result<Quota::Charge> Quota::charge(const Resource& resource, const std::string&
       }
     }
     if (!asked.empty()) {
-      return fail(forbidden(resource, name, fmt::format("exceeded quota: {}, requested: {}, used: {}, limited: {}", usage.quota->name(), show(asked), show(used), show(limited))));
+      return fail(forbidden(resource,
+                            name,
+                            fmt::format("exceeded quota: {}, requested: {}, used: {}, limited: {}",
+                                        usage.quota->name(),
+                                        show(asked),
+                                        show(used),
+                                        show(limited))));
     }
     if (!taken.empty()) charge.pending.emplace_back(it->first, std::move(taken));
   }
   if (dry_run) charge.pending.clear();
   for (const auto& [key, taken] : charge.pending) {
-    for (const auto& [what, value] : taken) usage_[key].pending[what] = usage_[key].pending[what] + value;
+    for (const auto& [what, value] : taken)
+      usage_[key].pending[what] = usage_[key].pending[what] + value;
   }
   return charge;
 }
@@ -217,7 +257,8 @@ void Quota::settle(const Charge& charge) {
   for (const auto& [key, taken] : charge.pending) {
     const auto found = usage_.find(key);
     if (found == usage_.end()) continue;
-    for (const auto& [what, value] : taken) found->second.pending[what] = found->second.pending[what] - value;
+    for (const auto& [what, value] : taken)
+      found->second.pending[what] = found->second.pending[what] - value;
   }
 }
 
@@ -244,7 +285,9 @@ Task<void> Quota::write_status() {
       options.subresource = "internal";
       options.uid = std::string(kube::uid_of(quota->object));
       const auto written = co_await core_.writer->update(
-          resource, std::string(quota->ns()), std::string(quota->name()),
+          resource,
+          std::string(quota->ns()),
+          std::string(quota->name()),
           [&used](const json::Value& live) -> Result<json::Value> {
             json::Value next = live;
             json::make(next, {"status", "hard"}) = json::at(live, "spec", "hard");
@@ -257,7 +300,8 @@ Task<void> Quota::write_status() {
             return next;
           },
           options);
-      if (!written && written.error().code != Code::kNotFound && written.error().code != Code::kConflict) {
+      if (!written && written.error().code != Code::kNotFound &&
+          written.error().code != Code::kConflict) {
         log::warn("apiserver", "quota {}: {}", key, written.error().message);
       }
     }

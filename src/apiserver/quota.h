@@ -1,7 +1,7 @@
 /// ResourceQuota: what a namespace may hold at once.
 ///
-/// Usage is kept per quota and follows each published change; what is being written now is counted as well, so
-/// concurrent creates cannot pass a limit together. status.used follows shortly after.
+/// Usage is kept per quota and follows each published change; what is being written now is counted
+/// as well, so concurrent creates cannot pass a limit together. status.used follows shortly after.
 #pragma once
 
 #include <map>
@@ -26,7 +26,10 @@ class Quota {
   void observe(Collection& collection, const Change& change);
 
   /// Forbidden with Kubernetes' text when a quota of the namespace would be exceeded.
-  Result<Charge> charge(const Resource& resource, const std::string& ns, const json::Value& object, bool dry_run);
+  Result<Charge> charge(const Resource& resource,
+                        const std::string& ns,
+                        const json::Value& object,
+                        bool dry_run);
   /// The write has ended, one way or the other.
   void settle(const Charge& charge);
 

@@ -22,11 +22,16 @@ class Authorizer {
   [[nodiscard]] bool allowed(const User& user, const Attributes& attributes) const;
   /// Forbidden with Kubernetes' text.
   Result<void> check(const User& user, const Attributes& attributes) const;
-  /// Each rule that applies to the user in the namespace (and cluster-wide); `visit` returns false to stop.
-  void each_rule(const User& user, std::string_view ns, const std::function<bool(const json::Value& rule)>& visit) const;
+  /// Each rule that applies to the user in the namespace (and cluster-wide); `visit` returns false
+  /// to stop.
+  void each_rule(const User& user,
+                 std::string_view ns,
+                 const std::function<bool(const json::Value& rule)>& visit) const;
 
  private:
-  bool each_rule_of(const json::Value& role_ref, std::string_view ns, const std::function<bool(const json::Value& rule)>& visit) const;
+  bool each_rule_of(const json::Value& role_ref,
+                    std::string_view ns,
+                    const std::function<bool(const json::Value& rule)>& visit) const;
   Core& core_;
 };
 

@@ -170,7 +170,8 @@ std::vector<json::Value> default_roles() {
   for (json::Value& role : *roles) {
     role.get_object()["apiVersion"] = "rbac.authorization.k8s.io/v1";
     json::make(role, {"metadata", "labels", "kubernetes.io/bootstrapping"}) = "rbac-defaults";
-    json::make(role, {"metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"}) = "true";
+    json::make(role, {"metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"}) =
+        "true";
   }
   auto of_users = json::parse_yaml(kube::embedded_user_roles());
   MUSTER_CHECK(of_users.has_value(), of_users ? "" : of_users.error().message);

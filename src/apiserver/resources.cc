@@ -10,7 +10,9 @@ std::string path_key(std::string_view group, std::string_view version, std::stri
   return std::string(group) + "/" + std::string(version) + "/" + std::string(plural);
 }
 
-bool contains(const std::vector<std::string>& list, std::string_view wanted) { return std::find(list.begin(), list.end(), wanted) != list.end(); }
+bool contains(const std::vector<std::string>& list, std::string_view wanted) {
+  return std::find(list.begin(), list.end(), wanted) != list.end();
+}
 
 /// Kinds served in two groups or versions share one collection, stored in the first form.
 std::shared_ptr<Resource> make_builtin(const kube::ResourceInfo& info) {
@@ -26,13 +28,16 @@ std::shared_ptr<Resource> make_builtin(const kube::ResourceInfo& info) {
     resource->storage_api_version = "v1";
   } else if (info.group == "autoscaling") {
     resource->storage_api_version = "autoscaling/v2";
-  } else if (info.group == "scheduling.k8s.io" && info.version == "v1alpha3" && info.plural != "compositepodgroups") {
+  } else if (info.group == "scheduling.k8s.io" && info.version == "v1alpha3" &&
+             info.plural != "compositepodgroups") {
     resource->storage_api_version = "scheduling.k8s.io/v1beta1";
   }
   return resource;
 }
 
-std::shared_ptr<Resource> make_metrics(const std::string& plural, const std::string& kind, bool namespaced) {
+std::shared_ptr<Resource> make_metrics(const std::string& plural,
+                                       const std::string& kind,
+                                       bool namespaced) {
   auto resource = std::make_shared<Resource>();
   resource->info.group = std::string(kMetricsGroup);
   resource->info.version = "v1beta1";
@@ -55,7 +60,8 @@ bool Resource::has_verb(std::string_view verb) const { return contains(info.verb
 bool Resource::has_subresource(std::string_view name) const {
   if (info.find_subresource(name) != nullptr) return true;
   if (!custom()) return false;
-  return (name == "status" && version->status_subresource) || (name == "scale" && version->scale.has_value());
+  return (name == "status" && version->status_subresource) ||
+         (name == "scale" && version->scale.has_value());
 }
 
 const kube::Shape* Resource::shape() const {
@@ -71,7 +77,8 @@ std::string Resource::list_kind() const {
 Resources::Resources() {
   for (const kube::ResourceInfo& info : kube::Schema::builtin().resources()) {
     auto resource = make_builtin(info);
-    const bool priority_class = info.group == "scheduling.k8s.io" && info.plural == "priorityclasses";
+    const bool priority_class =
+        info.group == "scheduling.k8s.io" && info.plural == "priorityclasses";
     builtin_.push_back(resource);
     if (priority_class) {
       // The removed v1beta1 is still what some clients of training clusters send.
@@ -85,7 +92,9 @@ Resources::Resources() {
   rebuild();
 }
 
-ResourcePtr Resources::find(std::string_view group, std::string_view version, std::string_view plural) const {
+ResourcePtr Resources::find(std::string_view group,
+                            std::string_view version,
+                            std::string_view plural) const {
   const auto found = by_path_.find(path_key(group, version, plural));
   return found == by_path_.end() ? nullptr : found->second;
 }
@@ -100,10 +109,13 @@ ResourcePtr Resources::find_kind(const kube::Gvk& gvk) const {
 }
 
 bool Resources::has_group(std::string_view group) const {
-  return std::any_of(group_versions_.begin(), group_versions_.end(), [&](const GroupVersion& each) { return each.group == group; });
+  return std::any_of(group_versions_.begin(), group_versions_.end(), [&](const GroupVersion& each) {
+    return each.group == group;
+  });
 }
 
-const GroupVersion* Resources::find_group_version(std::string_view group, std::string_view version) const {
+const GroupVersion* Resources::find_group_version(std::string_view group,
+                                                  std::string_view version) const {
   for (const GroupVersion& each : group_versions_) {
     if (each.group == group && each.version == version) return &each;
   }
@@ -121,7 +133,9 @@ ResourcePtr Resources::by_storage(std::string_view storage) const {
   return found == by_storage_.end() ? nullptr : found->second;
 }
 
-ResourcePtr Resources::get(std::string_view group, std::string_view version, std::string_view plural) const {
+ResourcePtr Resources::get(std::string_view group,
+                           std::string_view version,
+                           std::string_view plural) const {
   ResourcePtr found = find(group, version, plural);
   MUSTER_CHECK(found != nullptr, path_key(group, version, plural));
   return found;
@@ -156,15 +170,17 @@ void Resources::remove_crd(const std::string& crd_name) {
 std::vector<kube::Crd> Resources::crds_of(std::string_view group) const {
   std::vector<kube::Crd> result;
   for (const auto& [name, versions] : custom_) {
-    if (!versions.empty() && versions.front()->info.group == group) result.push_back(*versions.front()->crd);
+    if (!versions.empty() && versions.front()->info.group == group)
+      result.push_back(*versions.front()->crd);
   }
   return result;
 }
 
 void Resources::add(std::shared_ptr<Resource> resource) { builtin_.push_back(std::move(resource)); }
 
-/// A name that several groups have means the kind of the first group listed. Where people type `kubectl get podgroup` or
-/// `queue` they mean Volcano's, as on clusters that have Volcano; T9k's kinds are asked for by their full names.
+/// A name that several groups have means the kind of the first group listed. Where people type
+/// `kubectl get podgroup` or `queue` they mean Volcano's, as on clusters that have Volcano; T9k's
+/// kinds are asked for by their full names.
 static int group_rank(const std::string& group) {
   if (group.empty()) return 0;
   if (group == "scheduling.volcano.sh") return 1;
@@ -177,27 +193,38 @@ void Resources::rebuild() {
   by_path_.clear();
   by_storage_.clear();
   const auto insert = [&](const ResourcePtr& resource) {
-    auto found = std::find_if(group_versions_.begin(), group_versions_.end(), [&](const GroupVersion& each) {
-      return each.group == resource->info.group && each.version == resource->info.version;
-    });
+    auto found =
+        std::find_if(group_versions_.begin(), group_versions_.end(), [&](const GroupVersion& each) {
+          return each.group == resource->info.group && each.version == resource->info.version;
+        });
     if (found == group_versions_.end()) {
       // Versions of a group stand together, in the order they were met.
-      auto after = std::find_if(group_versions_.rbegin(), group_versions_.rend(), [&](const GroupVersion& each) { return each.group == resource->info.group; });
+      auto after = std::find_if(
+          group_versions_.rbegin(), group_versions_.rend(), [&](const GroupVersion& each) {
+            return each.group == resource->info.group;
+          });
       GroupVersion made;
       made.group = resource->info.group;
       made.version = resource->info.version;
-      found = group_versions_.insert(after == group_versions_.rend() ? group_versions_.end() : after.base(), std::move(made));
+      found = group_versions_.insert(
+          after == group_versions_.rend() ? group_versions_.end() : after.base(), std::move(made));
     }
     found->resources.push_back(resource);
-    by_path_[path_key(resource->info.group, resource->info.version, resource->info.plural)] = resource;
-    if (resource->stored && (resource->same_as_storage() || !by_storage_.contains(resource->storage))) by_storage_[resource->storage] = resource;
+    by_path_[path_key(resource->info.group, resource->info.version, resource->info.plural)] =
+        resource;
+    if (resource->stored &&
+        (resource->same_as_storage() || !by_storage_.contains(resource->storage)))
+      by_storage_[resource->storage] = resource;
   };
   for (const ResourcePtr& resource : builtin_) insert(resource);
   for (const auto& [name, versions] : custom_) {
     for (const ResourcePtr& resource : versions) insert(resource);
   }
-  std::stable_sort(group_versions_.begin(), group_versions_.end(),
-                   [](const GroupVersion& a, const GroupVersion& b) { return group_rank(a.group) < group_rank(b.group); });
+  std::stable_sort(group_versions_.begin(),
+                   group_versions_.end(),
+                   [](const GroupVersion& a, const GroupVersion& b) {
+                     return group_rank(a.group) < group_rank(b.group);
+                   });
 }
 
 }  // namespace muster::apiserver

@@ -42,18 +42,27 @@ Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accep
 Task<Result<net::Response>> read_usage(Core& core, Call& call);
 
 /// One object in the negotiated form; Tables need `now`.
-Result<net::Response> object_response(Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
+Result<net::Response> object_response(
+    Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
 /// The Table of some objects, as text.
 struct TableParts {
   std::string resource_version, continue_token;
   std::int64_t remaining = 0;
 };
-std::string table_text(Core& core, const Call& call, const Accepted& accepted, const std::vector<StoredPtr>& objects, const TableParts& parts, bool columns);
+std::string table_text(Core& core,
+                       const Call& call,
+                       const Accepted& accepted,
+                       const std::vector<StoredPtr>& objects,
+                       const TableParts& parts,
+                       bool columns);
 
-/// The body of a create or update: decoded, checked against fieldValidation, unknown fields dropped, defaults filled in.
+/// The body of a create or update: decoded, checked against fieldValidation, unknown fields
+/// dropped, defaults filled in.
 Result<json::Value> decode_object(Call& call, std::string_view action);
 /// After a patch: the same checks on the result, reported as Kubernetes reports them for patches.
-Result<void> check_patched(Call& call, json::Value& object, const std::vector<std::string>& duplicates);
+Result<void> check_patched(Call& call,
+                           json::Value& object,
+                           const std::vector<std::string>& duplicates);
 /// Options of writes from the query.
 Result<WriteOptions> write_options(const Call& call, std::string_view options_kind);
 Result<DeleteRequest> delete_request(const Call& call);

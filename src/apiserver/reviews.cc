@@ -49,7 +49,8 @@ User subject_of(const json::Value& spec) {
   User user;
   user.name = json::text(json::at(spec, "user"));
   user.uid = json::text(json::at(spec, "uid"));
-  for (const json::Value& group : json::as_array(json::at(spec, "groups"))) user.groups.push_back(json::text(group));
+  for (const json::Value& group : json::as_array(json::at(spec, "groups")))
+    user.groups.push_back(json::text(group));
   return user;
 }
 
@@ -63,11 +64,15 @@ json::Value rules_status(const Core& core, const User& user, const std::string& 
     return json::Value(std::move(result));
   };
   core.authorizer->each_rule(user, ns, [&](const json::Value& rule) {
-    if (!json::at(rule, "resources").is_null()) resources.push_back(copy(rule, {"verbs", "apiGroups", "resources", "resourceNames"}));
-    if (!json::at(rule, "nonResourceURLs").is_null()) paths.push_back(copy(rule, {"verbs", "nonResourceURLs"}));
+    if (!json::at(rule, "resources").is_null())
+      resources.push_back(copy(rule, {"verbs", "apiGroups", "resources", "resourceNames"}));
+    if (!json::at(rule, "nonResourceURLs").is_null())
+      paths.push_back(copy(rule, {"verbs", "nonResourceURLs"}));
     return true;
   });
-  return json::Value{{"resourceRules", std::move(resources)}, {"nonResourceRules", std::move(paths)}, {"incomplete", false}};
+  return json::Value{{"resourceRules", std::move(resources)},
+                     {"nonResourceRules", std::move(paths)},
+                     {"incomplete", false}};
 }
 
 json::Value token_status(Core& core, const json::Value& spec) {
@@ -77,12 +82,18 @@ json::Value token_status(Core& core, const json::Value& spec) {
   const json::Array& asked = json::as_array(json::at(spec, "audiences"));
   json::Array audiences;
   for (const std::string& audience : held) {
-    const bool wanted = asked.empty() ? audience == core.options.issuer
-                                      : std::any_of(asked.begin(), asked.end(), [&](const json::Value& each) { return json::as_string(each) == audience; });
+    const bool wanted = asked.empty()
+                            ? audience == core.options.issuer
+                            : std::any_of(asked.begin(), asked.end(), [&](const json::Value& each) {
+                                return json::as_string(each) == audience;
+                              });
     if (wanted) audiences.push_back(json::Value(audience));
   }
-  if (audiences.empty()) return json::Value{{"user", json::Object()}, {"error", "[invalid bearer token, token audiences do not match]"}};
-  return json::Value{{"authenticated", true}, {"user", user_info(*user)}, {"audiences", std::move(audiences)}};
+  if (audiences.empty())
+    return json::Value{{"user", json::Object()},
+                       {"error", "[invalid bearer token, token audiences do not match]"}};
+  return json::Value{
+      {"authenticated", true}, {"user", user_info(*user)}, {"audiences", std::move(audiences)}};
 }
 
 /// One question at a time, about somebody.
@@ -91,16 +102,29 @@ Result<void> check_question(const Call& call, const json::Value& review, bool se
   const json::Value& path = json::at(spec, "nonResourceAttributes");
   std::vector<Cause> causes;
   if (path.is_object() == json::at(spec, "resourceAttributes").is_object()) {
-    causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: exactly one of nonResourceAttributes or resourceAttributes must be specified", json::dump(path)), "spec"});
+    causes.push_back(
+        {"FieldValueInvalid",
+         fmt::format(
+             "Invalid value: {}: exactly one of nonResourceAttributes or resourceAttributes must be specified",
+             json::dump(path)),
+         "spec"});
   }
-  if (!self && json::as_string(json::at(spec, "user")).empty() && json::as_array(json::at(spec, "groups")).empty()) {
-    causes.push_back({"FieldValueInvalid", "Invalid value: \"\": at least one of user or group must be specified", "spec.user"});
+  if (!self && json::as_string(json::at(spec, "user")).empty() &&
+      json::as_array(json::at(spec, "groups")).empty()) {
+    causes.push_back({"FieldValueInvalid",
+                      "Invalid value: \"\": at least one of user or group must be specified",
+                      "spec.user"});
   }
   if (!json::as_string(json::at(review, "metadata", "name")).empty()) {
-    causes.push_back({"FieldValueInvalid", fmt::format("Invalid value: {}: must be empty", json::dump(json::at(review, "metadata"))), "metadata"});
+    causes.push_back(
+        {"FieldValueInvalid",
+         fmt::format("Invalid value: {}: must be empty", json::dump(json::at(review, "metadata"))),
+         "metadata"});
   }
   if (causes.empty()) return {};
-  return fail(kube::invalid(call.resource->info.gvk(), json::as_string(json::at(review, "metadata", "name")), std::move(causes)));
+  return fail(kube::invalid(call.resource->info.gvk(),
+                            json::as_string(json::at(review, "metadata", "name")),
+                            std::move(causes)));
 }
 
 }  // namespace
@@ -115,7 +139,8 @@ Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accep
     status = json::Value{{"userInfo", user_info(call.user)}};
     json::make(*object, {"metadata", "creationTimestamp"}) = format_time(core.env.now());
   } else if (kind == "TokenReview") {
-    if (json::as_string(json::at(spec, "token")).empty()) co_return fail(bad_request("token is required for TokenReview in authentication"));
+    if (json::as_string(json::at(spec, "token")).empty())
+      co_return fail(bad_request("token is required for TokenReview in authentication"));
     status = token_status(core, spec);
   } else if (kind == "SelfSubjectRulesReview") {
     const std::string ns = json::text(json::at(spec, "namespace"));

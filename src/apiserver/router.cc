@@ -24,11 +24,13 @@ bool is_public(std::string_view path) {
 }
 
 bool is_stream(std::string_view subresource) {
-  return subresource == "log" || subresource == "exec" || subresource == "attach" || subresource == "portforward";
+  return subresource == "log" || subresource == "exec" || subresource == "attach" ||
+         subresource == "portforward";
 }
 
 std::string verb_of(const net::Request& request, bool named, bool watching) {
-  if (request.method == "GET" || request.method == "HEAD") return named ? "get" : watching ? "watch" : "list";
+  if (request.method == "GET" || request.method == "HEAD")
+    return named ? "get" : watching ? "watch" : "list";
   if (request.method == "POST") return "create";
   if (request.method == "PUT") return "update";
   if (request.method == "PATCH") return "patch";
@@ -42,10 +44,12 @@ std::string manager_of(const net::Request& request) {
   return name.empty() ? "unknown" : std::string(name.substr(0, 128));
 }
 
-/// Writes that keep book of what has happened already. Only this process's own wait: what others send is theirs to pace.
+/// Writes that keep book of what has happened already. Only this process's own wait: what others
+/// send is theirs to pace.
 bool can_wait(const Call& call) {
   if (!call.request.peer.trusted_user) return false;
-  return call.resource->storage == "events" || (call.resource->storage == "pods" && call.subresource == "status");
+  return call.resource->storage == "events" ||
+         (call.resource->storage == "pods" && call.subresource == "status");
 }
 
 bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
@@ -55,9 +59,12 @@ Task<Result<net::Response>> ready(Result<net::Response> answer) { co_return answ
 
 }  // namespace
 
-Task<Result<void>> Router::send(const Call& call, net::ResponseWriter& writer, net::Response response) {
+Task<Result<void>> Router::send(const Call& call,
+                                net::ResponseWriter& writer,
+                                net::Response response) {
   ++core_.request_counts[call.request.method + ' ' + std::to_string(response.status)];
-  if (!response.headers.has("Cache-Control")) response.headers.set("Cache-Control", "no-cache, private");
+  if (!response.headers.has("Cache-Control"))
+    response.headers.set("Cache-Control", "no-cache, private");
   return writer.send(std::move(response));
 }
 
@@ -80,7 +87,10 @@ Result<void> Router::identify(Call& call) const {
 Result<User> Router::impersonated(const net::Request& request, User user) const {
   const std::string name(request.headers.get("Impersonate-User"));
   if (name.empty()) return user;
-  const auto ask = [&](std::string_view group, std::string_view resource, std::string_view which, std::string_view ns) {
+  const auto ask = [&](std::string_view group,
+                       std::string_view resource,
+                       std::string_view which,
+                       std::string_view ns) {
     Attributes attributes;
     attributes.verb = "impersonate";
     attributes.group = std::string(group);
@@ -134,7 +144,8 @@ Result<void> Router::route(Call& call) const {
     ++at;
   }
   if (core_.resources.find_group_version(group, version) == nullptr) return fail(no_such_path());
-  if (parts[at] == "namespaces" && parts.size() > at + 2 && group.empty() && (parts[at + 2] == "status" || parts[at + 2] == "finalize") && parts.size() == at + 3) {
+  if (parts[at] == "namespaces" && parts.size() > at + 2 && group.empty() &&
+      (parts[at + 2] == "status" || parts[at + 2] == "finalize") && parts.size() == at + 3) {
     call.resource = core_.resources.find(group, version, "namespaces");
     call.name = parts[at + 1];
     call.subresource = parts[at + 2];
@@ -151,8 +162,10 @@ Result<void> Router::route(Call& call) const {
     if (parts.size() > at + 1) call.name = parts[at + 1];
     if (parts.size() > at + 2) call.subresource = parts[at + 2];
     if (parts.size() > at + 3) return fail(no_such_path());
-    if (call.resource && call.resource->info.namespaced && !call.name.empty()) return fail(no_such_path());
-    if (call.resource && call.resource->info.plural == "namespaces" && call.name.empty() == false) call.ns = "";
+    if (call.resource && call.resource->info.namespaced && !call.name.empty())
+      return fail(no_such_path());
+    if (call.resource && call.resource->info.plural == "namespaces" && call.name.empty() == false)
+      call.ns = "";
   }
   if (!call.resource) return fail(no_such_path());
   if (old_watch && !call.name.empty()) {
@@ -175,13 +188,16 @@ Result<void> Router::authorize(const Call& call) const {
   attributes.resource = call.resource->info.plural;
   attributes.subresource = call.subresource;
   attributes.name = call.name;
-  attributes.ns = call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
+  attributes.ns =
+      call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
   const auto allowed = core_.authorizer->check(call.user, attributes);
   if (!allowed) return allowed;
-  const bool upgrade = call.subresource == "exec" || call.subresource == "attach" || call.subresource == "portforward";
+  const bool upgrade = call.subresource == "exec" || call.subresource == "attach" ||
+                       call.subresource == "portforward";
   if (upgrade && call.verb == "get") {
     attributes.verb = "create";
-    if (!core_.authorizer->allowed(call.user, attributes)) return fail(forbidden(*call.resource, call.name, ""));
+    if (!core_.authorizer->allowed(call.user, attributes))
+      return fail(forbidden(*call.resource, call.name, ""));
   }
   return {};
 }
@@ -205,18 +221,27 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
     Attributes attributes;
     attributes.verb = "get";
     attributes.path = call.target.path;
-    const auto allowed = is_public(call.target.path) ? Result<void>() : core_.authorizer->check(call.user, attributes);
+    const auto allowed = is_public(call.target.path)
+                             ? Result<void>()
+                             : core_.authorizer->check(call.user, attributes);
     if (allowed && call.request.method != "GET") {
       (void)co_await send(call, writer, error_response(method_not_allowed()));
       co_return;
     }
-    (void)co_await send(call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
+    (void)co_await send(
+        call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
     co_return;
   }
   const auto routed = route(call);
   if (!routed) {
-    const bool known = call.target.segments[0] == "api" || (call.target.segments.size() > 2 && core_.resources.has_group(call.target.segments[1]));
-    (void)co_await send(call, writer, known || routed.error().code != Code::kNotFound ? error_response(routed.error()) : text_response(404, "404 page not found\n"));
+    const bool known =
+        call.target.segments[0] == "api" ||
+        (call.target.segments.size() > 2 && core_.resources.has_group(call.target.segments[1]));
+    (void)co_await send(call,
+                        writer,
+                        known || routed.error().code != Code::kNotFound
+                            ? error_response(routed.error())
+                            : text_response(404, "404 page not found\n"));
     co_return;
   }
   const auto allowed = authorize(call);
@@ -249,9 +274,13 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
   first.reset();
   // A refusal comes with the warnings of what was read before it.
   const bool refused = !response;
-  if (refused && accepted->yaml) response = encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
-  else if (refused) response = error_response(response.error());
-  (void)co_await send(call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
+  if (refused && accepted->yaml)
+    response =
+        encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
+  else if (refused)
+    response = error_response(response.error());
+  (void)co_await send(
+      call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
 }
 
 Task<net::Response> Router::read_one(const Call& outer, std::string target) {
@@ -267,7 +296,8 @@ Task<net::Response> Router::read_one(const Call& outer, std::string target) {
   if (!routed) co_return error_response(routed.error());
   const auto allowed = authorize(call);
   if (!allowed) co_return error_response(allowed.error());
-  if (call.verb == "watch" || is_stream(call.subresource)) co_return error_response(bad_request("a stream cannot be one of several reads"));
+  if (call.verb == "watch" || is_stream(call.subresource))
+    co_return error_response(bad_request("a stream cannot be one of several reads"));
   auto response = co_await dispatch(call, Accepted{});
   co_return response ? std::move(*response) : error_response(response.error());
 }
@@ -276,7 +306,8 @@ Task<net::Response> Router::read_many(const Call& call) {
   if (call.request.method != "POST") co_return error_response(method_not_allowed());
   const auto wanted = json::parse(call.request.body);
   if (!wanted || !wanted->is_array() || wanted->get_array().size() > kReadsMax) {
-    co_return error_response(bad_request(fmt::format("want a JSON array of at most {} targets", kReadsMax)));
+    co_return error_response(
+        bad_request(fmt::format("want a JSON array of at most {} targets", kReadsMax)));
   }
   net::Response response;
   response.headers.set("Content-Type", "application/json");
@@ -284,7 +315,9 @@ Task<net::Response> Router::read_many(const Call& call) {
   for (const json::Value& target : wanted->get_array()) {
     const net::Response one = co_await read_one(call, json::text(target));
     if (body.size() > 1) body += ',';
-    body += fmt::format("{{\"status\":{},\"fields\":{},\"body\":", one.status, one.headers.has("Preference-Applied"));
+    body += fmt::format("{{\"status\":{},\"fields\":{},\"body\":",
+                        one.status,
+                        one.headers.has("Preference-Applied"));
     body += one.body.empty() ? "null" : one.body;
     body += '}';
   }
@@ -302,7 +335,8 @@ Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
     return ready(fail(method_not_allowed()));
   }
   if (call.verb == "create") {
-    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty())) return bind_pod(core_, call, accepted);
+    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty()))
+      return bind_pod(core_, call, accepted);
     if (sub == "eviction") return evict_pod(core_, call, accepted);
     if (sub == "token") return create_token(core_, call, accepted);
     if (!sub.empty() || !call.name.empty()) return ready(fail(method_not_allowed()));
@@ -311,18 +345,25 @@ Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
     if (!resource.stored) return create_review(core_, call, accepted);
     return create_object(core_, call, accepted);
   }
-  const bool view = sub.empty() || sub == "status" || sub == "resize" || sub == "ephemeralcontainers" || sub == "finalize" || sub == "approval";
+  const bool view = sub.empty() || sub == "status" || sub == "resize" ||
+                    sub == "ephemeralcontainers" || sub == "finalize" || sub == "approval";
   if (!view || !resource.stored) {
     if (resource.info.plural == "componentstatuses" && call.verb == "list") {
-      return ready(json_response(200, json::Value{{"kind", "ComponentStatusList"}, {"apiVersion", "v1"}, {"metadata", json::Object()}, {"items", json::Array()}}));
+      return ready(json_response(200,
+                                 json::Value{{"kind", "ComponentStatusList"},
+                                             {"apiVersion", "v1"},
+                                             {"metadata", json::Object()},
+                                             {"items", json::Array()}}));
     }
     return ready(fail(method_not_allowed()));
   }
-  if (!sub.empty() && sub == "finalize" && call.verb != "update") return ready(fail(method_not_allowed()));
+  if (!sub.empty() && sub == "finalize" && call.verb != "update")
+    return ready(fail(method_not_allowed()));
   if (sub.empty() && !resource.has_verb(call.verb)) return ready(fail(method_not_allowed()));
   if (call.verb == "get") return get_object(core_, call, accepted);
   if (call.verb == "list") return list_objects(core_, call, accepted);
-  if ((call.verb == "update" || call.verb == "patch") && call.name.empty()) return ready(fail(method_not_allowed()));
+  if ((call.verb == "update" || call.verb == "patch") && call.name.empty())
+    return ready(fail(method_not_allowed()));
   if (call.verb == "update") return update_object(core_, call, accepted);
   if (call.verb == "patch") return patch_object(core_, call, accepted);
   if (!sub.empty()) return ready(fail(method_not_allowed()));

@@ -15,7 +15,8 @@ class Router {
   Result<void> identify(Call& call) const;
   /// No coroutine of its own: every request passes here, and frames cost.
   Task<Result<net::Response>> dispatch(Call& call, Accepted accepted);
-  /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had come alone.
+  /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had
+  /// come alone.
   Task<net::Response> read_many(const Call& call);
   Task<net::Response> read_one(const Call& outer, std::string target);
   Result<void> route(Call& call) const;

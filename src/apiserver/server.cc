@@ -20,7 +20,12 @@
 namespace muster::apiserver {
 
 Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
-    : env(env_in), store(store_in), options(std::move(options_in)), image(env_in, store_in), fanout(env_in), turns(env_in) {
+    : env(env_in),
+      store(store_in),
+      options(std::move(options_in)),
+      image(env_in, store_in),
+      fanout(env_in),
+      turns(env_in) {
   authenticator = std::make_unique<Authenticator>(*this);
   authorizer = std::make_unique<Authorizer>(*this);
   quota = std::make_unique<Quota>(*this);
@@ -39,7 +44,8 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
 
 Core::~Core() = default;
 
-Server::Server(Env& env, store::Store& store, ServerOptions options) : core_(std::make_unique<Core>(env, store, std::move(options))) {}
+Server::Server(Env& env, store::Store& store, ServerOptions options)
+    : core_(std::make_unique<Core>(env, store, std::move(options))) {}
 Server::~Server() = default;
 
 Task<Result<void>> Server::start() {
@@ -77,7 +83,8 @@ Task<void> Server::set_endpoint(std::string address, std::uint16_t port) {
 Task<void> Server::stop() {
   Core& core = *core_;
   core.stopping = true;
-  // Waking may end a task that removes itself from the set. Streams to pods have their own ends, so this is bounded.
+  // Waking may end a task that removes itself from the set. Streams to pods have their own ends, so
+  // this is bounded.
   for (int rounds = 0; core.tasks > 0 && rounds < 1000; ++rounds) {
     const auto sleepers = core.sleepers;
     for (Signal* sleeper : sleepers) {
@@ -89,7 +96,9 @@ Task<void> Server::stop() {
 }
 
 net::Handler Server::handler() {
-  return [router = core_->router.get()](net::Request request, net::ResponseWriter& writer) { return router->handle(std::move(request), writer); };
+  return [router = core_->router.get()](net::Request request, net::ResponseWriter& writer) {
+    return router->handle(std::move(request), writer);
+  };
 }
 
 void Server::set_pod_streams(PodStreams* streams) { core_->pod_streams = streams; }

@@ -1,7 +1,7 @@
 /// The embedded Kubernetes API server: a handler for requests over a store.
 ///
-/// main/ opens the store, makes a Server, starts it, and gives its handler to net::listen and to the in-process
-/// clients of the other rooms. Everything runs on the loop.
+/// main/ opens the store, makes a Server, starts it, and gives its handler to net::listen and to
+/// the in-process clients of the other rooms. Everything runs on the loop.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,20 @@
 namespace muster::apiserver {
 
 struct ServerOptions {
-  std::string ca_pem;              // published as kube-root-ca.crt
-  std::string token_key_pem;       // signs service-account tokens
-  std::string admin_token;         // bearer token of the kubeconfig's user; empty: none
+  std::string ca_pem;         // published as kube-root-ca.crt
+  std::string token_key_pem;  // signs service-account tokens
+  std::string admin_token;    // bearer token of the kubeconfig's user; empty: none
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
-  std::int64_t token_lifetime_s_max = 0;  // service-account tokens that are asked to live longer live so long; 0: as asked
+  std::int64_t token_lifetime_s_max =
+      0;  // service-account tokens that are asked to live longer live so long; 0: as asked
   std::string address = "127.0.0.1";
-  std::uint16_t port = 0;          // for the kubernetes service's endpoints; set_endpoint() when known later
-  /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks. `old_object` is null on create.
-  std::function<std::vector<Cause>(const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings)> custom_rules;
+  std::uint16_t port =
+      0;  // for the kubernetes service's endpoints; set_endpoint() when known later
+  /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks.
+  /// `old_object` is null on create.
+  std::function<std::vector<Cause>(
+      const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings)>
+      custom_rules;
 };
 
 struct Core;

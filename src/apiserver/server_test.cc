@@ -33,19 +33,24 @@ class ServerTest : public ::testing::Test {
 
   /// Starts the server, runs the test's coroutine, stops it.
   void run(const std::function<Task<void>(ServerTest&)>& body) {
-    loop_.run_until_done([](ServerTest& test, const std::function<Task<void>(ServerTest&)>& steps) -> Task<void> {
-      const auto started = co_await test.server_->start();
-      EXPECT_TRUE(started.has_value());
-      test.client_ = net::make_local_client(test.loop_, test.server_->handler(), "tester");
-      co_await steps(test);
-      test.client_.reset();
-      co_await test.server_->stop();
-      co_await test.store_->close();
-    }(*this, body));
+    loop_.run_until_done(
+        [](ServerTest& test, const std::function<Task<void>(ServerTest&)>& steps) -> Task<void> {
+          const auto started = co_await test.server_->start();
+          EXPECT_TRUE(started.has_value());
+          test.client_ = net::make_local_client(test.loop_, test.server_->handler(), "tester");
+          co_await steps(test);
+          test.client_.reset();
+          co_await test.server_->stop();
+          co_await test.store_->close();
+        }(*this, body));
   }
 
  public:
-  Task<Answer> call(std::string method, std::string target, std::string body = "", std::string type = "application/json", std::string as = "") {
+  Task<Answer> call(std::string method,
+                    std::string target,
+                    std::string body = "",
+                    std::string type = "application/json",
+                    std::string as = "") {
     net::Request request;
     request.method = std::move(method);
     request.target = std::move(target);
@@ -86,14 +91,21 @@ const std::string kMaps = "/api/v1/namespaces/default/configmaps";
 
 TEST_F(ServerTest, AStaleUpdateIsAConflictAndANoOpKeepsTheVersion) {
   run([](ServerTest& test) -> Task<void> {
-    const Answer made = co_await test.call("POST", kMaps, R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
+    const Answer made =
+        co_await test.call("POST", kMaps, R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
     EXPECT_EQ(made.status, 201);
     const std::string version = json::text(json::at(made.body, "metadata", "resourceVersion"));
-    const Answer same = co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
+    const Answer same =
+        co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
     EXPECT_EQ(json::text(json::at(same.body, "metadata", "resourceVersion")), version);
-    const Answer changed = co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"2"}})");
+    const Answer changed =
+        co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"2"}})");
     EXPECT_EQ(changed.status, 200);
-    const Answer stale = co_await test.call("PUT", kMaps + "/a", fmt::format(R"({{"metadata":{{"name":"a","resourceVersion":"{}"}},"data":{{}}}})", version));
+    const Answer stale = co_await test.call(
+        "PUT",
+        kMaps + "/a",
+        fmt::format(R"({{"metadata":{{"name":"a","resourceVersion":"{}"}},"data":{{}}}})",
+                    version));
     EXPECT_EQ(stale.status, 409);
     EXPECT_EQ(json::text(json::at(stale.body, "reason")), "Conflict");
     const Answer again = co_await test.call("POST", kMaps, R"({"metadata":{"name":"a"}})");
@@ -107,12 +119,14 @@ TEST_F(ServerTest, AWatchSeesTheVersionsThatWritesAnswered) {
     const std::string from = json::text(json::at(listed.body, "metadata", "resourceVersion"));
     std::vector<std::string> versions;
     for (int i = 0; i < 3; ++i) {
-      const Answer made = co_await test.call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"w{}"}}}})", i));
+      const Answer made =
+          co_await test.call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"w{}"}}}})", i));
       versions.push_back(json::text(json::at(made.body, "metadata", "resourceVersion")));
     }
     const Answer gone = co_await test.call("DELETE", kMaps + "/w0");
     EXPECT_EQ(gone.status, 200);
-    const Answer watched = co_await test.call("GET", kMaps + "?watch=true&timeoutSeconds=1&resourceVersion=" + from);
+    const Answer watched =
+        co_await test.call("GET", kMaps + "?watch=true&timeoutSeconds=1&resourceVersion=" + from);
     std::vector<std::string> seen, types;
     std::size_t at = 0;
     while (at < watched.text.size()) {
@@ -134,7 +148,9 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
   run([](ServerTest& test) -> Task<void> {
     const Answer owner = co_await test.call("POST", kMaps, R"({"metadata":{"name":"owner"}})");
     const std::string uid = json::text(json::at(owner.body, "metadata", "uid"));
-    const std::string child = fmt::format(R"({{"metadata":{{"name":"child","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"{}"}}]}}}})", uid);
+    const std::string child = fmt::format(
+        R"({{"metadata":{{"name":"child","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"{}"}}]}}}})",
+        uid);
     const Answer made = co_await test.call("POST", kMaps, child);
     EXPECT_EQ(made.status, 201);
     const Answer gone = co_await test.call("DELETE", kMaps + "/owner");
@@ -142,7 +158,10 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
     const bool collected = co_await test.eventually(kMaps + "/child", 404);
     EXPECT_TRUE(collected);
     // One whose owner never was goes as well.
-    const Answer stray = co_await test.call("POST", kMaps, R"({"metadata":{"name":"stray","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"nobody"}]}})");
+    const Answer stray = co_await test.call(
+        "POST",
+        kMaps,
+        R"({"metadata":{"name":"stray","ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"nobody"}]}})");
     EXPECT_EQ(stray.status, 201);
     const bool stray_gone = co_await test.eventually(kMaps + "/stray", 404);
     EXPECT_TRUE(stray_gone);
@@ -151,15 +170,22 @@ TEST_F(ServerTest, DependentsGoWithTheirOwner) {
 
 TEST_F(ServerTest, ANamespaceTakesItsContentsAndLeavesNothing) {
   run([](ServerTest& test) -> Task<void> {
-    const Answer made = co_await test.call("POST", "/api/v1/namespaces", R"({"metadata":{"name":"team"}})");
+    const Answer made =
+        co_await test.call("POST", "/api/v1/namespaces", R"({"metadata":{"name":"team"}})");
     EXPECT_EQ(made.status, 201);
     for (int i = 0; i < 20; ++i) {
-      const Answer pod = co_await test.call("POST", "/api/v1/namespaces/team/pods", fmt::format(R"({{"metadata":{{"name":"p{}"}},"spec":{{"containers":[{{"name":"c","image":"x"}}]}}}})", i));
+      const Answer pod = co_await test.call(
+          "POST",
+          "/api/v1/namespaces/team/pods",
+          fmt::format(
+              R"({{"metadata":{{"name":"p{}"}},"spec":{{"containers":[{{"name":"c","image":"x"}}]}}}})",
+              i));
       EXPECT_EQ(pod.status, 201) << pod.text;
     }
     const Answer deleted = co_await test.call("DELETE", "/api/v1/namespaces/team");
     EXPECT_EQ(json::text(json::at(deleted.body, "status", "phase")), "Terminating");
-    const Answer late = co_await test.call("POST", "/api/v1/namespaces/team/configmaps", R"({"metadata":{"name":"late"}})");
+    const Answer late = co_await test.call(
+        "POST", "/api/v1/namespaces/team/configmaps", R"({"metadata":{"name":"late"}})");
     EXPECT_TRUE(late.status == 403 || late.status == 404) << late.text;
     const bool gone = co_await test.eventually("/api/v1/namespaces/team", 404);
     EXPECT_TRUE(gone);
@@ -170,7 +196,10 @@ TEST_F(ServerTest, ANamespaceTakesItsContentsAndLeavesNothing) {
 
 TEST_F(ServerTest, AQuotaHoldsAgainstConcurrentCreates) {
   run([](ServerTest& test) -> Task<void> {
-    const Answer quota = co_await test.call("POST", "/api/v1/namespaces/default/resourcequotas", R"({"metadata":{"name":"q"},"spec":{"hard":{"pods":"3"}}})");
+    const Answer quota =
+        co_await test.call("POST",
+                           "/api/v1/namespaces/default/resourcequotas",
+                           R"({"metadata":{"name":"q"},"spec":{"hard":{"pods":"3"}}})");
     EXPECT_EQ(quota.status, 201);
     struct Shared {
       int made = 0, refused = 0, left = 10;
@@ -180,7 +209,12 @@ TEST_F(ServerTest, AQuotaHoldsAgainstConcurrentCreates) {
     shared->done = test.loop_.make_signal();
     for (int i = 0; i < 10; ++i) {
       test.loop_.spawn([](ServerTest& it, int index, std::shared_ptr<Shared> counts) -> Task<void> {
-        const Answer pod = co_await it.call("POST", "/api/v1/namespaces/default/pods", fmt::format(R"({{"metadata":{{"name":"p{}"}},"spec":{{"containers":[{{"name":"c","image":"x"}}]}}}})", index));
+        const Answer pod = co_await it.call(
+            "POST",
+            "/api/v1/namespaces/default/pods",
+            fmt::format(
+                R"({{"metadata":{{"name":"p{}"}},"spec":{{"containers":[{{"name":"c","image":"x"}}]}}}})",
+                index));
         ++(pod.status == 201 ? counts->made : counts->refused);
         if (--counts->left == 0) counts->done->notify();
       }(test, i, shared));
@@ -188,31 +222,46 @@ TEST_F(ServerTest, AQuotaHoldsAgainstConcurrentCreates) {
     co_await shared->done->wait(std::chrono::seconds(5));
     EXPECT_EQ(shared->made, 3);
     EXPECT_EQ(shared->refused, 7);
-    const Answer refused = co_await test.call("POST", "/api/v1/namespaces/default/pods", R"({"metadata":{"name":"more"},"spec":{"containers":[{"name":"c","image":"x"}]}})");
-    EXPECT_EQ(json::text(json::at(refused.body, "message")), "pods \"more\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3");
+    const Answer refused = co_await test.call(
+        "POST",
+        "/api/v1/namespaces/default/pods",
+        R"({"metadata":{"name":"more"},"spec":{"containers":[{"name":"c","image":"x"}]}})");
+    EXPECT_EQ(
+        json::text(json::at(refused.body, "message")),
+        "pods \"more\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3");
   });
 }
 
 TEST_F(ServerTest, OthersMayDoWhatTheirRolesSay) {
   run([](ServerTest& test) -> Task<void> {
-    const Answer refused = co_await test.call("GET", "/api/v1/namespaces/default/pods", "", "application/json", "alice");
+    const Answer refused = co_await test.call(
+        "GET", "/api/v1/namespaces/default/pods", "", "application/json", "alice");
     EXPECT_EQ(refused.status, 403);
-    EXPECT_EQ(json::text(json::at(refused.body, "message")), "pods is forbidden: User \"alice\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"");
-    const Answer bound = co_await test.call("POST", "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
-                                            R"({"metadata":{"name":"v"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"User","name":"alice","apiGroup":"rbac.authorization.k8s.io"}]})");
+    EXPECT_EQ(
+        json::text(json::at(refused.body, "message")),
+        "pods is forbidden: User \"alice\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"");
+    const Answer bound = co_await test.call(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+        R"({"metadata":{"name":"v"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"},"subjects":[{"kind":"User","name":"alice","apiGroup":"rbac.authorization.k8s.io"}]})");
     EXPECT_EQ(bound.status, 201) << bound.text;
-    const Answer allowed = co_await test.call("GET", "/api/v1/namespaces/default/pods", "", "application/json", "alice");
+    const Answer allowed = co_await test.call(
+        "GET", "/api/v1/namespaces/default/pods", "", "application/json", "alice");
     EXPECT_EQ(allowed.status, 200);
-    const Answer elsewhere = co_await test.call("GET", "/api/v1/namespaces/kube-system/pods", "", "application/json", "alice");
+    const Answer elsewhere = co_await test.call(
+        "GET", "/api/v1/namespaces/kube-system/pods", "", "application/json", "alice");
     EXPECT_EQ(elsewhere.status, 403);
-    const Answer writing = co_await test.call("DELETE", "/api/v1/namespaces/default/pods/x", "", "application/json", "alice");
+    const Answer writing = co_await test.call(
+        "DELETE", "/api/v1/namespaces/default/pods/x", "", "application/json", "alice");
     EXPECT_EQ(writing.status, 403);
   });
 }
 
 TEST_F(ServerTest, PagesStayAtTheFirstPagesVersion) {
   run([](ServerTest& test) -> Task<void> {
-    for (int i = 0; i < 5; ++i) co_await test.call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"p{}","labels":{{"l":"1"}}}}}})", i));
+    for (int i = 0; i < 5; ++i)
+      co_await test.call(
+          "POST", kMaps, fmt::format(R"({{"metadata":{{"name":"p{}","labels":{{"l":"1"}}}}}})", i));
     const Answer first = co_await test.call("GET", kMaps + "?limit=2&labelSelector=l%3D1");
     const std::string version = json::text(json::at(first.body, "metadata", "resourceVersion"));
     const std::string token = json::text(json::at(first.body, "metadata", "continue"));
@@ -222,23 +271,34 @@ TEST_F(ServerTest, PagesStayAtTheFirstPagesVersion) {
     const Answer rest = co_await test.call("GET", kMaps + "?labelSelector=l%3D1&continue=" + token);
     EXPECT_EQ(json::text(json::at(rest.body, "metadata", "resourceVersion")), version);
     std::vector<std::string> names;
-    for (const json::Value& item : json::as_array(json::at(rest.body, "items"))) names.push_back(json::text(json::at(item, "metadata", "name")));
+    for (const json::Value& item : json::as_array(json::at(rest.body, "items")))
+      names.push_back(json::text(json::at(item, "metadata", "name")));
     EXPECT_EQ(names, (std::vector<std::string>{"p2", "p3", "p4"}));
   });
 }
 
 TEST_F(ServerTest, ADefinitionServesAtOnceAndTakesItsObjectsAlong) {
   run([](ServerTest& test) -> Task<void> {
-    const Answer made = co_await test.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-                                           R"({"metadata":{"name":"widgets.ex.io"},"spec":{"group":"ex.io","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}})");
+    const Answer made = co_await test.call(
+        "POST",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        R"({"metadata":{"name":"widgets.ex.io"},"spec":{"group":"ex.io","scope":"Namespaced","names":{"plural":"widgets","kind":"Widget"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}})");
     EXPECT_EQ(made.status, 201) << made.text;
-    const Answer widget = co_await test.call("POST", "/apis/ex.io/v1/namespaces/default/widgets", R"({"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1}})");
+    const Answer widget = co_await test.call(
+        "POST",
+        "/apis/ex.io/v1/namespaces/default/widgets",
+        R"({"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1}})");
     EXPECT_EQ(widget.status, 201) << widget.text;
-    const Answer wrong = co_await test.call("POST", "/apis/ex.io/v1/namespaces/default/widgets", R"({"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"size":"x"}})");
+    const Answer wrong = co_await test.call(
+        "POST",
+        "/apis/ex.io/v1/namespaces/default/widgets",
+        R"({"apiVersion":"ex.io/v1","kind":"Widget","metadata":{"name":"b"},"spec":{"size":"x"}})");
     EXPECT_EQ(wrong.status, 422);
-    const Answer deleted = co_await test.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.ex.io");
+    const Answer deleted = co_await test.call(
+        "DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.ex.io");
     EXPECT_EQ(deleted.status, 200);
-    const bool gone = co_await test.eventually("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.ex.io", 404);
+    const bool gone = co_await test.eventually(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.ex.io", 404);
     EXPECT_TRUE(gone);
     const Answer absent = co_await test.call("GET", "/apis/ex.io/v1/namespaces/default/widgets/a");
     EXPECT_EQ(absent.status, 404);
@@ -249,7 +309,8 @@ TEST(GoJson, NamesTheErrorAsGoDoes) {
   EXPECT_EQ(go_json_error("{\"a\":[1,2.5e3,null,true,\"x\\u00e9\"]}"), "");
   EXPECT_EQ(go_json_error(""), "unexpected end of JSON input");
   EXPECT_EQ(go_json_error("{"), "unexpected end of JSON input");
-  EXPECT_EQ(go_json_error("{bad"), "invalid character 'b' looking for beginning of object key string");
+  EXPECT_EQ(go_json_error("{bad"),
+            "invalid character 'b' looking for beginning of object key string");
   EXPECT_EQ(go_json_error("{\"a\" 1}"), "invalid character '1' after object key");
   EXPECT_EQ(go_json_error("{\"a\":1 2}"), "invalid character '2' after object key:value pair");
   EXPECT_EQ(go_json_error("nope"), "invalid character 'o' in literal null (expecting 'u')");

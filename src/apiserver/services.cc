@@ -11,7 +11,9 @@ namespace {
 constexpr std::uint32_t kAddressCount = 65534;  // 10.96.0.1 … 10.96.255.254
 constexpr std::int64_t kPortFirst = 30000, kPortLast = 32767;
 
-std::string address_at(std::uint32_t index) { return fmt::format("10.96.{}.{}", index >> 8, index & 255); }
+std::string address_at(std::uint32_t index) {
+  return fmt::format("10.96.{}.{}", index >> 8, index & 255);
+}
 
 bool is_service(const Resource& resource) { return resource.storage == "services"; }
 
@@ -19,17 +21,23 @@ bool is_service(const Resource& resource) { return resource.storage == "services
 
 void Services::start() {
   for (const auto& [key, stored] : core_.image.collection("services").objects()) {
-    for (const json::Value& address : json::as_array(json::at(stored->object, "spec", "clusterIPs"))) addresses_.insert(json::text(address));
+    for (const json::Value& address :
+         json::as_array(json::at(stored->object, "spec", "clusterIPs")))
+      addresses_.insert(json::text(address));
     for (const json::Value& port : json::as_array(json::at(stored->object, "spec", "ports"))) {
-      if (const std::int64_t number = json::as_int(json::at(port, "nodePort")); number > 0) ports_.insert(number);
+      if (const std::int64_t number = json::as_int(json::at(port, "nodePort")); number > 0)
+        ports_.insert(number);
     }
   }
 }
 
-Result<void> Services::allocate(const Resource& resource, json::Value& object, const json::Value& live) {
+Result<void> Services::allocate(const Resource& resource,
+                                json::Value& object,
+                                const json::Value& live) {
   if (!is_service(resource)) return {};
   if (live.is_object() && json::equal(json::at(object, "spec"), json::at(live, "spec"))) return {};
-  const std::string type{json::as_string(json::at(object, "spec", "type"), "ClusterIP")};  // a copy: the spec grows below
+  const std::string type{json::as_string(json::at(object, "spec", "type"),
+                                         "ClusterIP")};  // a copy: the spec grows below
   if (type == "ExternalName") return {};
   const auto addressed = allocate_address(resource, object, live);
   if (!addressed) return addressed;
@@ -38,7 +46,9 @@ Result<void> Services::allocate(const Resource& resource, json::Value& object, c
   return {};
 }
 
-Result<void> Services::allocate_address(const Resource& resource, json::Value& object, const json::Value& live) {
+Result<void> Services::allocate_address(const Resource& resource,
+                                        json::Value& object,
+                                        const json::Value& live) {
   json::Object& spec = json::make_object(object, {"spec"});
   std::string wanted = json::text(json::at(object, "spec", "clusterIP"));
   const std::string before = json::text(json::at(live, "spec", "clusterIP"));
@@ -53,13 +63,26 @@ Result<void> Services::allocate_address(const Resource& resource, json::Value& o
         break;
       }
     }
-    if (wanted.empty()) return fail(Code::kInternal, "failed to allocate a serviceIP: range is full");
+    if (wanted.empty())
+      return fail(Code::kInternal, "failed to allocate a serviceIP: range is full");
   } else if (wanted != "None" && wanted != before && !wanted.starts_with("10.96.")) {
-    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: [\"{}\"]: failed to allocate IP {}: the provided IP ({}) is not in the valid range. The range of valid IPs is 10.96.0.0/16", wanted, wanted, wanted),
-                "spec.clusterIPs"};
+    Cause cause{
+        "FieldValueInvalid",
+        fmt::format(
+            "Invalid value: [\"{}\"]: failed to allocate IP {}: the provided IP ({}) is not in the valid range. The range of valid IPs is 10.96.0.0/16",
+            wanted,
+            wanted,
+            wanted),
+        "spec.clusterIPs"};
     return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {std::move(cause)}));
   } else if (wanted != "None" && wanted != before && !addresses_.insert(wanted).second) {
-    Cause cause{"FieldValueInvalid", fmt::format("Invalid value: \"{}\": failed to allocate IP {}: provided IP is already allocated", wanted, wanted), "spec.clusterIPs"};
+    Cause cause{
+        "FieldValueInvalid",
+        fmt::format(
+            "Invalid value: \"{}\": failed to allocate IP {}: provided IP is already allocated",
+            wanted,
+            wanted),
+        "spec.clusterIPs"};
     return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {std::move(cause)}));
   }
   spec["clusterIP"] = wanted;
@@ -77,9 +100,16 @@ Result<void> Services::allocate_ports(const Resource& resource, json::Value& obj
     if (!port.is_object()) continue;
     std::int64_t number = json::as_int(json::at(port, "nodePort"));
     if (number > 0 && (number < kPortFirst || number > kPortLast)) {
-      const std::string message = fmt::format("Invalid value: {}: provided port is not in the valid range. The range of valid ports is {}-{}", number, kPortFirst, kPortLast);
+      const std::string message = fmt::format(
+          "Invalid value: {}: provided port is not in the valid range. The range of valid ports is {}-{}",
+          number,
+          kPortFirst,
+          kPortLast);
       const auto index = static_cast<std::size_t>(&port - ports.get_array().data());
-      return fail(kube::invalid(resource.info.gvk(), kube::name_of(object), {Cause{"FieldValueInvalid", message, fmt::format("spec.ports[{}].nodePort", index)}}));
+      return fail(kube::invalid(
+          resource.info.gvk(),
+          kube::name_of(object),
+          {Cause{"FieldValueInvalid", message, fmt::format("spec.ports[{}].nodePort", index)}}));
     }
     if (number > 0) {
       ports_.insert(number);
@@ -94,8 +124,10 @@ Result<void> Services::allocate_ports(const Resource& resource, json::Value& obj
 
 void Services::release(const Resource& resource, const json::Value& object) {
   if (!is_service(resource)) return;
-  for (const json::Value& address : json::as_array(json::at(object, "spec", "clusterIPs"))) addresses_.erase(json::text(address));
-  for (const json::Value& port : json::as_array(json::at(object, "spec", "ports"))) ports_.erase(json::as_int(json::at(port, "nodePort")));
+  for (const json::Value& address : json::as_array(json::at(object, "spec", "clusterIPs")))
+    addresses_.erase(json::text(address));
+  for (const json::Value& port : json::as_array(json::at(object, "spec", "ports")))
+    ports_.erase(json::as_int(json::at(port, "nodePort")));
 }
 
 }  // namespace muster::apiserver

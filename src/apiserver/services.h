@@ -18,7 +18,9 @@ class Services {
   void release(const Resource& resource, const json::Value& object);
 
  private:
-  Result<void> allocate_address(const Resource& resource, json::Value& object, const json::Value& live);
+  Result<void> allocate_address(const Resource& resource,
+                                json::Value& object,
+                                const json::Value& live);
   Result<void> allocate_ports(const Resource& resource, json::Value& object);
 
   Core& core_;

@@ -10,7 +10,9 @@ bool differs_outside(const json::Value& a, const json::Value& b, bool status_cou
     std::size_t count = 0;
     for (const auto& member : json::as_object(object)) {
       const std::string_view key = member.key();
-      if (key == "metadata" || key == "apiVersion" || key == "kind" || (key == "status" && !status_counts)) continue;
+      if (key == "metadata" || key == "apiVersion" || key == "kind" ||
+          (key == "status" && !status_counts))
+        continue;
       ++count;
     }
     return count;
@@ -18,7 +20,9 @@ bool differs_outside(const json::Value& a, const json::Value& b, bool status_cou
   if (spec_members(a) != spec_members(b)) return true;
   for (const auto& member : json::as_object(a)) {
     const std::string_view key = member.key();
-    if (key == "metadata" || key == "apiVersion" || key == "kind" || (key == "status" && !status_counts)) continue;
+    if (key == "metadata" || key == "apiVersion" || key == "kind" ||
+        (key == "status" && !status_counts))
+      continue;
     if (!json::equal(member.value(), json::at(b, key))) return true;
   }
   return false;
@@ -49,7 +53,8 @@ void prepare_create(const Resource& resource, json::Value& object, Time now) {
     // Kubernetes' structs always print these two.
     for (const std::string_view part : {"spec", "status"}) {
       const kube::Field* field = resource.type != nullptr ? resource.type->find(part) : nullptr;
-      if (field != nullptr && field->type.type != nullptr && json::at(object, part).is_null()) object.get_object()[part] = json::Object();
+      if (field != nullptr && field->type.type != nullptr && json::at(object, part).is_null())
+        object.get_object()[part] = json::Object();
     }
     return;
   }
@@ -69,7 +74,9 @@ void prepare_update(const Resource& resource, json::Value& updated, const json::
   json::make(updated, {"metadata", "generation"}) = generation;
 }
 
-void prepare_status_update(const Resource& resource, json::Value& updated, const json::Value& live) {
+void prepare_status_update(const Resource& resource,
+                           json::Value& updated,
+                           const json::Value& live) {
   if (!resource.custom()) {
     kube::prepare_status_update(resource.rules, updated, live);
     return;
@@ -86,19 +93,27 @@ void prepare_status_update(const Resource& resource, json::Value& updated, const
 }
 
 std::vector<Cause> check_create(const Resource& resource, const json::Value& object) {
-  if (!resource.custom()) return kube::validate_create(resource.rules, resource.info.namespaced, object);
-  std::vector<Cause> causes = kube::validate_metadata(resource.info.namespaced, object, "subdomain");
+  if (!resource.custom())
+    return kube::validate_create(resource.rules, resource.info.namespaced, object);
+  std::vector<Cause> causes =
+      kube::validate_metadata(resource.info.namespaced, object, "subdomain");
   if (resource.version->schema) {
-    for (Cause& cause : resource.version->schema->validate(object)) causes.push_back(std::move(cause));
+    for (Cause& cause : resource.version->schema->validate(object))
+      causes.push_back(std::move(cause));
   }
   return causes;
 }
 
-std::vector<Cause> check_update(const Resource& resource, const json::Value& updated, const json::Value& live) {
-  if (!resource.custom()) return kube::validate_update(resource.rules, resource.info.namespaced, updated, live);
-  std::vector<Cause> causes = kube::validate_update(resource.info.gvk(), resource.info.namespaced, updated, live);
+std::vector<Cause> check_update(const Resource& resource,
+                                const json::Value& updated,
+                                const json::Value& live) {
+  if (!resource.custom())
+    return kube::validate_update(resource.rules, resource.info.namespaced, updated, live);
+  std::vector<Cause> causes =
+      kube::validate_update(resource.info.gvk(), resource.info.namespaced, updated, live);
   if (resource.version->schema) {
-    for (Cause& cause : resource.version->schema->validate(updated)) causes.push_back(std::move(cause));
+    for (Cause& cause : resource.version->schema->validate(updated))
+      causes.push_back(std::move(cause));
   }
   return causes;
 }
@@ -135,7 +150,8 @@ bool same_managers(const json::Value& a, const json::Value& b) {
   const json::Array& right = json::as_array(json::at(b, "metadata", "managedFields"));
   if (left.size() != right.size()) return false;
   for (std::size_t i = 0; i < left.size(); ++i) {
-    for (const std::string_view key : {"manager", "operation", "apiVersion", "subresource", "fieldsV1"}) {
+    for (const std::string_view key :
+         {"manager", "operation", "apiVersion", "subresource", "fieldsV1"}) {
       if (!json::equal(json::at(left[i], key), json::at(right[i], key))) return false;
     }
   }

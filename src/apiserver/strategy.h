@@ -1,5 +1,5 @@
-/// What create and update do to an object of a kind: defaults, fields only the server writes, rules. Built-in kinds
-/// take it from kube/validate.h, custom resources from their CRD's schema.
+/// What create and update do to an object of a kind: defaults, fields only the server writes,
+/// rules. Built-in kinds take it from kube/validate.h, custom resources from their CRD's schema.
 #pragma once
 
 #include <vector>
@@ -15,7 +15,9 @@ void prepare_create(const Resource& resource, json::Value& object, Time now);
 void prepare_update(const Resource& resource, json::Value& updated, const json::Value& live);
 void prepare_status_update(const Resource& resource, json::Value& updated, const json::Value& live);
 std::vector<Cause> check_create(const Resource& resource, const json::Value& object);
-std::vector<Cause> check_update(const Resource& resource, const json::Value& updated, const json::Value& live);
+std::vector<Cause> check_update(const Resource& resource,
+                                const json::Value& updated,
+                                const json::Value& live);
 
 /// Equal but for managedFields and resourceVersion.
 bool same_content(const json::Value& a, const json::Value& b);

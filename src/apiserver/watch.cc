@@ -1,9 +1,9 @@
 /// Watches: a cursor over the collection's history.
 ///
-/// A watcher keeps no queue of its own. It reads on from its position when it is woken; one whose position has
-/// fallen out of the bounded history is told 410 and cut off. Lines are serialised once per change and shared. One that
-/// is up to date and waits (almost all of them, almost always) is not even woken: its line goes out with those of
-/// the others (fanout.h).
+/// A watcher keeps no queue of its own. It reads on from its position when it is woken; one whose
+/// position has fallen out of the bounded history is told 410 and cut off. Lines are serialised
+/// once per change and shared. One that is up to date and waits (almost all of them, almost always)
+/// is not even woken: its line goes out with those of the others (fanout.h).
 #include <fmt/core.h>
 
 #include "apiserver/convert.h"
@@ -31,10 +31,10 @@ std::string line_of(std::string_view type, std::string_view object) {
 }
 
 struct Wanted {
-  bool initial = false;         // ADDED for what exists
+  bool initial = false;  // ADDED for what exists
   bool mark_initial_end = false;
   bool bookmarks = false;
-  Revision from = 0;            // events after this one
+  Revision from = 0;  // events after this one
 };
 
 Result<Wanted> parse_wanted(const Call& call) {
@@ -47,17 +47,24 @@ Result<Wanted> parse_wanted(const Call& call) {
   const std::string_view match = call.target.get("resourceVersionMatch");
   if (!call.target.has("sendInitialEvents")) {
     if (!match.empty()) {
-      return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
-                                 "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+      return fail(invalid_option(
+          "ListOptions",
+          "resourceVersionMatch",
+          "FieldValueForbidden",
+          "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
     }
-    // Since WatchList such a watch counts as one that asked for initial events, so their end is marked too.
+    // Since WatchList such a watch counts as one that asked for initial events, so their end is
+    // marked too.
     wanted.initial = version_text.empty() || version_text == "0";
     wanted.mark_initial_end = wanted.initial && wanted.bookmarks;
     return wanted;
   }
   if (match != "NotOlderThan") {
-    return fail(invalid_option("ListOptions", "resourceVersionMatch", "FieldValueForbidden",
-                               "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+    return fail(invalid_option(
+        "ListOptions",
+        "resourceVersionMatch",
+        "FieldValueForbidden",
+        "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
   }
   wanted.initial = net::on(call.target, "sendInitialEvents");
   wanted.mark_initial_end = wanted.initial && wanted.bookmarks;
@@ -67,9 +74,21 @@ Result<Wanted> parse_wanted(const Call& call) {
 /// One watch from its first byte to its last.
 class Watch final : public Fanout::Target {
  public:
-  Watch(Core& core, Call& call, Accepted accepted, Selection selection, Wanted wanted, net::ResponseWriter& writer)
-      : Target(writer), core_(core), call_(call), accepted_(std::move(accepted)), selection_(std::move(selection)), wanted_(wanted), writer_(writer),
-        collection_(core.collection(*call.resource)), signal_(core.env.make_signal()) {
+  Watch(Core& core,
+        Call& call,
+        Accepted accepted,
+        Selection selection,
+        Wanted wanted,
+        net::ResponseWriter& writer)
+      : Target(writer),
+        core_(core),
+        call_(call),
+        accepted_(std::move(accepted)),
+        selection_(std::move(selection)),
+        wanted_(wanted),
+        writer_(writer),
+        collection_(core.collection(*call.resource)),
+        signal_(core.env.make_signal()) {
     subscription_.ns = selection_.ns;
     subscription_.tell = [this](const Change* change) {
       if (change == nullptr || !take(*change)) signal_->notify();
@@ -134,7 +153,9 @@ class Watch final : public Fanout::Target {
     cursor_ = collection_.next_sequence();
     std::vector<StoredPtr> objects;
     const std::string prefix = selection_.ns.empty() ? "" : selection_.ns + "/";
-    for (auto it = collection_.objects().lower_bound(prefix); it != collection_.objects().end() && it->first.starts_with(prefix); ++it) {
+    for (auto it = collection_.objects().lower_bound(prefix);
+         it != collection_.objects().end() && it->first.starts_with(prefix);
+         ++it) {
       if (selection_.matches(*call_.resource, *it->second)) objects.push_back(it->second);
     }
     told_ = snapshot;
@@ -196,16 +217,20 @@ class Watch final : public Fanout::Target {
         }
       }
       Duration wait = limit - (now - started);
-      if (wanted_.bookmarks) wait = std::min<Duration>(wait, kBookmarkEvery - (now - last_bookmark));
+      if (wanted_.bookmarks)
+        wait = std::min<Duration>(wait, kBookmarkEvery - (now - last_bookmark));
       idle_ = true;
       co_await signal_->wait(std::max<Duration>(wait, std::chrono::milliseconds(1)));
       idle_ = false;
     }
   }
 
-  /// While nothing else is to be done, takes the newest change along for the fan-out. False: run() must look.
+  /// While nothing else is to be done, takes the newest change along for the fan-out. False: run()
+  /// must look.
   bool take(const Change& change) {
-    if (values_ || !idle_ || cursor_ + 1 != collection_.next_sequence() || line_bytes_ > kChunkBytes) return false;
+    if (values_ || !idle_ || cursor_ + 1 != collection_.next_sequence() ||
+        line_bytes_ > kChunkBytes)
+      return false;
     ++cursor_;
     if (change.revision <= wanted_.from) return true;
     Bytes line = shared_line(change);
@@ -272,7 +297,8 @@ class Watch final : public Fanout::Target {
   Task<bool> flush_values() {
     if (batch_.empty()) co_return true;
     auto batch = std::make_shared<const std::vector<kube::Watched>>(std::exchange(batch_, {}));
-    const auto written = co_await writer_.write_value(kube::WatchBatch(std::move(batch)), std::exchange(batch_bytes_, 0));
+    const auto written = co_await writer_.write_value(kube::WatchBatch(std::move(batch)),
+                                                      std::exchange(batch_bytes_, 0));
     co_return written.has_value();
   }
 
@@ -285,7 +311,8 @@ class Watch final : public Fanout::Target {
   Error too_old(Revision revision) const {
     Error error;
     error.code = Code::kExpired;
-    error.message = fmt::format("too old resource version: {} ({})", revision, core_.image.revision());
+    error.message =
+        fmt::format("too old resource version: {} ({})", revision, core_.image.revision());
     return error;
   }
 
@@ -293,26 +320,32 @@ class Watch final : public Fanout::Target {
   std::string_view type_of(const Change& change) const {
     if (!in_namespace(*change.after)) return "";
     const bool was = change.before && selection_.matches(*call_.resource, *change.before);
-    if (change.deleted) return (change.before ? was : selection_.matches(*call_.resource, *change.after)) ? "DELETED" : "";
+    if (change.deleted)
+      return (change.before ? was : selection_.matches(*call_.resource, *change.after)) ? "DELETED"
+                                                                                        : "";
     const bool is = selection_.matches(*call_.resource, *change.after);
     if (is) return was ? "MODIFIED" : "ADDED";
     return was ? "DELETED" : "";
   }
 
-  bool in_namespace(const Stored& stored) const { return selection_.ns.empty() || stored.ns() == selection_.ns; }
+  bool in_namespace(const Stored& stored) const {
+    return selection_.ns.empty() || stored.ns() == selection_.ns;
+  }
 
-  /// The line of the common case: whole objects, no transition out of the selection. While the change is being published it is
-  /// one for all who want the same.
+  /// The line of the common case: whole objects, no transition out of the selection. While the
+  /// change is being published it is one for all who want the same.
   Bytes shared_line(const Change& change) const {
     if (accepted_.form == Form::kTable) return nullptr;
     const std::string_view type = type_of(change);
     if (type.empty() || (type == "DELETED" && !change.deleted)) return nullptr;
     const bool partial = accepted_.form != Form::kObject;
     for (const Change::Line& line : change.lines) {
-      if (line.type == type[0] && line.partial == partial && line.resource == call_.resource) return line.bytes;
+      if (line.type == type[0] && line.partial == partial && line.resource == call_.resource)
+        return line.bytes;
     }
     const Bytes whole = partial ? nullptr : served_bytes(*call_.resource, *change.after);
-    auto line = std::make_shared<const std::string>(whole ? line_of(type, *whole) : line_of(type, object_text(*change.after)));
+    auto line = std::make_shared<const std::string>(
+        whole ? line_of(type, *whole) : line_of(type, object_text(*change.after)));
     if (change.publishing) change.lines.push_back({type[0], partial, call_.resource, line});
     return line;
   }
@@ -355,8 +388,11 @@ class Watch final : public Fanout::Target {
       pending_ += bookmark(revision, initial_end);
       return;
     }
-    json::Value object = {{"kind", call_.resource->info.kind}, {"apiVersion", call_.resource->api_version()}, {"metadata", {{"resourceVersion", std::to_string(revision)}}}};
-    if (initial_end) json::make(object, {"metadata", "annotations", "k8s.io/initial-events-end"}) = "true";
+    json::Value object = {{"kind", call_.resource->info.kind},
+                          {"apiVersion", call_.resource->api_version()},
+                          {"metadata", {{"resourceVersion", std::to_string(revision)}}}};
+    if (initial_end)
+      json::make(object, {"metadata", "annotations", "k8s.io/initial-events-end"}) = "true";
     batch_.push_back({"BOOKMARK", std::make_shared<const json::Value>(std::move(object))});
   }
 
@@ -367,24 +403,40 @@ class Watch final : public Fanout::Target {
     parts.resource_version = std::to_string(stored.revision);
     const bool columns = !columns_sent_;
     columns_sent_ = true;
-    return table_text(core_, call_, accepted_, {std::make_shared<const Stored>(stored)}, parts, columns);
+    return table_text(
+        core_, call_, accepted_, {std::make_shared<const Stored>(stored)}, parts, columns);
   }
 
   std::string bookmark(Revision revision, bool initial_end) const {
-    const std::string metadata = fmt::format("{{\"resourceVersion\":\"{}\"{}}}", revision, initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+    const std::string metadata =
+        fmt::format("{{\"resourceVersion\":\"{}\"{}}}",
+                    revision,
+                    initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
     const Resource& resource = *call_.resource;
     if (accepted_.form == Form::kTable) {
       std::string cells;
-      for (std::size_t i = 0; i < resource.info.columns.size(); ++i) cells += i == 0 ? "\"\"" : ",\"\"";
-      const std::string columns = columns_sent_ ? "null" : json::dump(kube::column_definitions(resource.info));
+      for (std::size_t i = 0; i < resource.info.columns.size(); ++i)
+        cells += i == 0 ? "\"\"" : ",\"\"";
+      const std::string columns =
+          columns_sent_ ? "null" : json::dump(kube::column_definitions(resource.info));
       columns_sent_ = true;
-      return line_of("BOOKMARK", fmt::format("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"columnDefinitions\":{},\"rows\":[{{\"cells\":[{}],"
-                                             "\"object\":{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{}}}}}]}}",
-                                             accepted_.table_version, revision, columns, cells, metadata));
+      return line_of(
+          "BOOKMARK",
+          fmt::format(
+              "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/{}\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"columnDefinitions\":{},\"rows\":[{{\"cells\":[{}],"
+              "\"object\":{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{}}}}}]}}",
+              accepted_.table_version,
+              revision,
+              columns,
+              cells,
+              metadata));
     }
     const bool whole = accepted_.form == Form::kObject;
-    return line_of("BOOKMARK", fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{}}}", whole ? resource.info.kind : "PartialObjectMetadata",
-                                           whole ? resource.api_version() : "meta.k8s.io/v1", metadata));
+    return line_of("BOOKMARK",
+                   fmt::format("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{}}}",
+                               whole ? resource.info.kind : "PartialObjectMetadata",
+                               whole ? resource.api_version() : "meta.k8s.io/v1",
+                               metadata));
   }
 
   Duration timeout() {

@@ -11,29 +11,58 @@ namespace muster {
 namespace {
 
 TEST(Quantity, CanonicalText) {
-  struct Case { const char *in, *out; };
-  for (const Case& c : {Case{"0.5", "500m"}, Case{"1.5Gi", "1536Mi"}, Case{"2", "2"}, Case{"1000m", "1"}, Case{"1024Mi", "1Gi"},
-                        Case{"1000", "1k"}, Case{"1e3", "1e3"}, Case{"100Mi", "100Mi"}, Case{"0", "0"}, Case{"-5", "-5"},
-                        Case{"1.5", "1500m"}, Case{"1n", "1m"}, Case{"12e6", "12e6"}, Case{"1Ki", "1Ki"}, Case{"1023", "1023"},
-                        Case{"9999.9999999999999Gi", "10000Gi"}, Case{"9999999999999999999", "9223372036854775807"}}) {
+  struct Case {
+    const char *in, *out;
+  };
+  for (const Case& c : {Case{"0.5", "500m"},
+                        Case{"1.5Gi", "1536Mi"},
+                        Case{"2", "2"},
+                        Case{"1000m", "1"},
+                        Case{"1024Mi", "1Gi"},
+                        Case{"1000", "1k"},
+                        Case{"1e3", "1e3"},
+                        Case{"100Mi", "100Mi"},
+                        Case{"0", "0"},
+                        Case{"-5", "-5"},
+                        Case{"1.5", "1500m"},
+                        Case{"1n", "1m"},
+                        Case{"12e6", "12e6"},
+                        Case{"1Ki", "1Ki"},
+                        Case{"1023", "1023"},
+                        Case{"9999.9999999999999Gi", "10000Gi"},
+                        Case{"9999999999999999999", "9223372036854775807"}}) {
     const auto q = parse_quantity(c.in);
     ASSERT_TRUE(q) << c.in;
     EXPECT_EQ(q->text(), c.out) << c.in;
   }
-  for (const char* bad : {"", "x", "1x", "1.2.3", "1 Gi", "e3", "1e", "--1", "0x10"}) EXPECT_FALSE(parse_quantity(bad)) << bad;
+  for (const char* bad : {"", "x", "1x", "1.2.3", "1 Gi", "e3", "1e", "--1", "0x10"})
+    EXPECT_FALSE(parse_quantity(bad)) << bad;
 }
 
 TEST(Time, ReadsAndWritesRfc3339) {
   EXPECT_EQ(format_time(*parse_time("2026-11-15T05:40:00Z")), "2026-11-15T05:40:00Z");
-  EXPECT_EQ(format_micro_time(*parse_time("2026-11-15T05:40:00.1234567+02:00")), "2026-11-15T03:40:00.123456Z");
+  EXPECT_EQ(format_micro_time(*parse_time("2026-11-15T05:40:00.1234567+02:00")),
+            "2026-11-15T03:40:00.123456Z");
   EXPECT_FALSE(parse_time("2026-11-15"));
   EXPECT_FALSE(parse_time("2026-13-15T05:40:00Z"));
 }
 
 TEST(Time, HumanDurations) {
-  struct Case { std::int64_t s; const char* want; };
-  for (const Case& c : {Case{58, "58s"}, Case{119, "119s"}, Case{152, "2m32s"}, Case{180, "3m"}, Case{600, "10m"}, Case{10799, "179m"},
-                        Case{11100, "3h5m"}, Case{28800, "8h"}, Case{172799, "47h"}, Case{176400, "2d1h"}, Case{691200, "8d"}}) {
+  struct Case {
+    std::int64_t s;
+    const char* want;
+  };
+  for (const Case& c : {Case{58, "58s"},
+                        Case{119, "119s"},
+                        Case{152, "2m32s"},
+                        Case{180, "3m"},
+                        Case{600, "10m"},
+                        Case{10799, "179m"},
+                        Case{11100, "3h5m"},
+                        Case{28800, "8h"},
+                        Case{172799, "47h"},
+                        Case{176400, "2d1h"},
+                        Case{691200, "8d"}}) {
     EXPECT_EQ(human_duration(std::chrono::seconds(c.s)), c.want);
   }
 }
@@ -46,7 +75,8 @@ TEST(Strings, Base64AndPercent) {
   EXPECT_EQ(*nearest("sumbit", {"submit", "list"}), "submit");
 }
 
-// ---- Time zones ----------------------------------------------------------------------------------------------
+// ---- Time zones
+// ----------------------------------------------------------------------------------------------
 
 TEST(TimeZone, KnowsItsOffsets) {
   struct Case {
@@ -73,7 +103,13 @@ TEST(TimeZone, KnowsItsOffsets) {
 }
 
 TEST(TimeZone, RefusesWhatIsNone) {
-  for (const std::string_view name : {"", "Nope/Nope", "../../../etc/passwd", "/etc/passwd", "Europe", "Europe/Berlin ", "zone.tab"}) {
+  for (const std::string_view name : {"",
+                                      "Nope/Nope",
+                                      "../../../etc/passwd",
+                                      "/etc/passwd",
+                                      "Europe",
+                                      "Europe/Berlin ",
+                                      "zone.tab"}) {
     const auto zone = TimeZone::find(name);
     ASSERT_FALSE(zone) << name;
     EXPECT_EQ(zone.error().message, "unknown time zone " + std::string(name));
@@ -81,7 +117,8 @@ TEST(TimeZone, RefusesWhatIsNone) {
   std::ifstream file("/usr/share/zoneinfo/Europe/Berlin", std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_TRUE(TimeZone::parse(whole));
-  for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_FALSE(TimeZone::parse(whole.substr(0, size))) << size;
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(TimeZone::parse(whole.substr(0, size))) << size;
 }
 
 }  // namespace

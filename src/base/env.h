@@ -1,8 +1,8 @@
 /// Env: the outside world as the loop's rooms see it: clock, timers, random numbers, workers.
 ///
-/// One thread, the loop, owns every mutable state. All callbacks and coroutines run on it; only `offload`'s
-/// work runs elsewhere, and it receives values and gives values back. Production's Env is net::Loop (Asio and
-/// the kernel); a simulation's is a heap of timers.
+/// One thread, the loop, owns every mutable state. All callbacks and coroutines run on it; only
+/// `offload`'s work runs elsewhere, and it receives values and gives values back. Production's Env
+/// is net::Loop (Asio and the kernel); a simulation's is a heap of timers.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class Timer {
   virtual ~Timer() = default;
 };
 
-/// A wake-up call between coroutines of the loop: wait() returns at once if notify() came since the last wait.
-/// Several may wait; all are woken. Not thread-safe.
+/// A wake-up call between coroutines of the loop: wait() returns at once if notify() came since the
+/// last wait. Several may wait; all are woken. Not thread-safe.
 class Signal {
  public:
   virtual ~Signal() = default;
@@ -48,8 +48,9 @@ class Env {
   /// Starts a coroutine on the loop. An exception that leaves it is a bug and aborts.
   virtual void spawn(Task<void> task) = 0;
 
-  /// Calls each(0) … each(count - 1), on this thread and on idle workers together, and returns when all are done. For many
-  /// short calls that touch nothing in common. By default this thread does it alone.
+  /// Calls each(0) … each(count - 1), on this thread and on idle workers together, and returns when
+  /// all are done. For many short calls that touch nothing in common. By default this thread does
+  /// it alone.
   virtual void spread(std::size_t count, const std::function<void(std::size_t)>& each) {
     for (std::size_t i = 0; i < count; ++i) each(i);
   }

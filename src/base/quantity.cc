@@ -10,8 +10,10 @@ namespace {
 constexpr __int128 kMax = static_cast<__int128>(std::numeric_limits<std::int64_t>::max()) * 1000;
 
 std::int64_t clamp(__int128 value) {
-  if (value > std::numeric_limits<std::int64_t>::max()) return std::numeric_limits<std::int64_t>::max();
-  if (value < std::numeric_limits<std::int64_t>::min()) return std::numeric_limits<std::int64_t>::min();
+  if (value > std::numeric_limits<std::int64_t>::max())
+    return std::numeric_limits<std::int64_t>::max();
+  if (value < std::numeric_limits<std::int64_t>::min())
+    return std::numeric_limits<std::int64_t>::min();
   return static_cast<std::int64_t>(value);
 }
 
@@ -56,7 +58,8 @@ std::string Quantity::text() const {
     ++thousands;
   }
   if (format_ == QuantityFormat::kDecimalExponent) {
-    return thousands == 0 ? decimal_text(value) : fmt::format("{}e{}", decimal_text(value), thousands * 3);
+    return thousands == 0 ? decimal_text(value)
+                          : fmt::format("{}e{}", decimal_text(value), thousands * 3);
   }
   static constexpr std::string_view kSuffix[] = {"", "k", "M", "G", "T", "P", "E"};
   return decimal_text(value) + std::string(kSuffix[thousands]);
@@ -64,7 +67,9 @@ std::string Quantity::text() const {
 
 Result<Quantity> parse_quantity(std::string_view text) {
   const auto bad = [] {
-    return fail(Code::kInvalid, "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+    return fail(
+        Code::kInvalid,
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
   };
   std::string_view rest = text;
   bool negative = false;
@@ -72,7 +77,8 @@ Result<Quantity> parse_quantity(std::string_view text) {
     negative = rest[0] == '-';
     rest.remove_prefix(1);
   }
-  // The number as value * 10^-scale; digits past what 128 bits hold exactly are beyond any real quantity.
+  // The number as value * 10^-scale; digits past what 128 bits hold exactly are beyond any real
+  // quantity.
   __int128 value = 0;
   int scale = 0;
   bool point = false, any = false, overflow = false;
@@ -97,18 +103,28 @@ Result<Quantity> parse_quantity(std::string_view text) {
   int power10 = 3;  // to milli
   int power2 = 0;
   if (rest.empty()) {
-  } else if (rest == "Ki" || rest == "Mi" || rest == "Gi" || rest == "Ti" || rest == "Pi" || rest == "Ei") {
+  } else if (rest == "Ki" || rest == "Mi" || rest == "Gi" || rest == "Ti" || rest == "Pi" ||
+             rest == "Ei") {
     format = QuantityFormat::kBinarySi;
     power2 = 10 * static_cast<int>(std::string_view("KMGTPE").find(rest[0]) + 1);
-  } else if (rest == "n") power10 -= 9;
-  else if (rest == "u") power10 -= 6;
-  else if (rest == "m") power10 -= 3;
-  else if (rest == "k") power10 += 3;
-  else if (rest == "M") power10 += 6;
-  else if (rest == "G") power10 += 9;
-  else if (rest == "T") power10 += 12;
-  else if (rest == "P") power10 += 15;
-  else if (rest == "E") power10 += 18;
+  } else if (rest == "n")
+    power10 -= 9;
+  else if (rest == "u")
+    power10 -= 6;
+  else if (rest == "m")
+    power10 -= 3;
+  else if (rest == "k")
+    power10 += 3;
+  else if (rest == "M")
+    power10 += 6;
+  else if (rest == "G")
+    power10 += 9;
+  else if (rest == "T")
+    power10 += 12;
+  else if (rest == "P")
+    power10 += 15;
+  else if (rest == "E")
+    power10 += 18;
   else if (rest[0] == 'e' || rest[0] == 'E') {
     format = QuantityFormat::kDecimalExponent;
     rest.remove_prefix(1);
@@ -132,12 +148,15 @@ Result<Quantity> parse_quantity(std::string_view text) {
     value /= 10;
     ++power10;
   };
-  // Grown past what fits only if it is that large for good, not while a fraction is still to be divided away.
+  // Grown past what fits only if it is that large for good, not while a fraction is still to be
+  // divided away.
   constexpr __int128 kRoom = static_cast<__int128>(1) << 120;
   const auto grow = [&](int factor) {
     while (value > kRoom && power10 < 0) shrink();
-    if (value > kRoom) overflow = true;
-    else value *= factor;
+    if (value > kRoom)
+      overflow = true;
+    else
+      value *= factor;
   };
   for (; power2 > 0; --power2) grow(2);
   for (; power10 > 0 && value != 0; --power10) grow(10);

@@ -1,7 +1,7 @@
 /// Kubernetes quantities ("500m", "1.5Gi", "2e3") as exact integers in milli-units.
 ///
-/// A decision never sees a double: cpu is compared in milli-cores, memory in bytes, devices in whole units,
-/// and all of them are exact in milli-units of 128 bits.
+/// A decision never sees a double: cpu is compared in milli-cores, memory in bytes, devices in
+/// whole units, and all of them are exact in milli-units of 128 bits.
 #pragma once
 
 #include <compare>
@@ -18,10 +18,13 @@ enum class QuantityFormat : std::uint8_t { kDecimalSi, kBinarySi, kDecimalExpone
 class Quantity {
  public:
   Quantity() = default;
-  static Quantity from_units(std::int64_t units, QuantityFormat format = QuantityFormat::kDecimalSi) {
+  static Quantity from_units(std::int64_t units,
+                             QuantityFormat format = QuantityFormat::kDecimalSi) {
     return Quantity(static_cast<__int128>(units) * 1000, format);
   }
-  static Quantity from_milli(std::int64_t milli) { return Quantity(milli, QuantityFormat::kDecimalSi); }
+  static Quantity from_milli(std::int64_t milli) {
+    return Quantity(milli, QuantityFormat::kDecimalSi);
+  }
 
   /// Rounded up, as Kubernetes' Value() and MilliValue() do; clamped to 64 bits.
   [[nodiscard]] std::int64_t units() const;
@@ -32,8 +35,12 @@ class Quantity {
   [[nodiscard]] bool is_whole() const { return milli_ % 1000 == 0; }
   [[nodiscard]] QuantityFormat format() const { return format_; }
 
-  Quantity operator+(const Quantity& other) const { return Quantity(milli_ + other.milli_, format_); }
-  Quantity operator-(const Quantity& other) const { return Quantity(milli_ - other.milli_, format_); }
+  Quantity operator+(const Quantity& other) const {
+    return Quantity(milli_ + other.milli_, format_);
+  }
+  Quantity operator-(const Quantity& other) const {
+    return Quantity(milli_ - other.milli_, format_);
+  }
   std::strong_ordering operator<=>(const Quantity& other) const { return milli_ <=> other.milli_; }
   bool operator==(const Quantity& other) const { return milli_ == other.milli_; }
 

@@ -47,7 +47,8 @@ Code code_of(std::string_view reason, int http_status) {
       return row.code;
     }
   }
-  // 409 and 410 have two reasons each; without one, Conflict and Expired are what clients handle best.
+  // 409 and 410 have two reasons each; without one, Conflict and Expired are what clients handle
+  // best.
   if (http_status == 409) return Code::kConflict;
   if (http_status == 410) return Code::kExpired;
   for (const Row& row : kRows) {

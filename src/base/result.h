@@ -1,9 +1,10 @@
-/// Result<T>: a value or an Error. Failing is ordinary here (conflicts, expired watches, dead peers), so
-/// errors are values. An Error's code is one of Kubernetes' own status reasons, so an error made deep in
-/// the store becomes the right HTTP answer, CLI exit code and event text with no translation table.
+/// Result<T>: a value or an Error. Failing is ordinary here (conflicts, expired watches, dead
+/// peers), so errors are values. An Error's code is one of Kubernetes' own status reasons, so an
+/// error made deep in the store becomes the right HTTP answer, CLI exit code and event text with no
+/// translation table.
 ///
-/// Third kind: bugs. MUSTER_CHECK stays on in release, prints and aborts; it must not be reachable from a
-/// request, a file or a peer.
+/// Third kind: bugs. MUSTER_CHECK stays on in release, prints and aborts; it must not be reachable
+/// from a request, a file or a peer.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +40,12 @@ enum class Code : std::uint8_t {
 std::string_view reason_of(Code code);
 /// The HTTP status that goes with it.
 int http_status_of(Code code);
-/// The code for a Status object's reason; when the reason is unknown, the nearest for the HTTP status.
+/// The code for a Status object's reason; when the reason is unknown, the nearest for the HTTP
+/// status.
 Code code_of(std::string_view reason, int http_status);
 
-/// One cause of an Invalid error: {"reason":"FieldValueRequired","message":"Required value","field":"spec.x"}.
+/// One cause of an Invalid error: {"reason":"FieldValueRequired","message":"Required
+/// value","field":"spec.x"}.
 struct Cause {
   std::string reason;
   std::string message;
@@ -89,14 +92,17 @@ inline tl::unexpected<Error> fail(Code code, std::string message) {
   return tl::unexpected<Error>(std::move(error));
 }
 
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, const std::string& message);
+[[noreturn]] void check_failed(const char* file,
+                               int line,
+                               const char* condition,
+                               const std::string& message);
 
 }  // namespace muster
 
 /// A bug detector: aborts with the place and the message.
-#define MUSTER_CHECK(condition, message)                                      \
-  do {                                                                        \
-    if (!(condition)) [[unlikely]] {                                          \
-      ::muster::check_failed(__FILE__, __LINE__, #condition, (message));      \
-    }                                                                         \
+#define MUSTER_CHECK(condition, message)                                 \
+  do {                                                                   \
+    if (!(condition)) [[unlikely]] {                                     \
+      ::muster::check_failed(__FILE__, __LINE__, #condition, (message)); \
+    }                                                                    \
   } while (false)

@@ -8,8 +8,10 @@
 namespace muster {
 namespace {
 
-constexpr std::string_view kStandard = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-constexpr std::string_view kUrl = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+constexpr std::string_view kStandard =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kUrl =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 std::string encode64(std::string_view bytes, std::string_view alphabet, bool pad) {
   std::string out;
@@ -21,8 +23,10 @@ std::string encode64(std::string_view bytes, std::string_view alphabet, bool pad
     const std::uint32_t group = byte(0) << 16 | byte(1) << 8 | byte(2);
     const std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
     for (std::size_t k = 0; k < 4; ++k) {
-      if (k <= have) out += alphabet[group >> (18 - 6 * k) & 63];
-      else if (pad) out += '=';
+      if (k <= have)
+        out += alphabet[group >> (18 - 6 * k) & 63];
+      else if (pad)
+        out += '=';
     }
   }
   return out;
@@ -32,7 +36,8 @@ std::optional<std::string> decode64(std::string_view text, std::string_view alph
   while (!text.empty() && text.back() == '=') text.remove_suffix(1);
   std::array<int, 256> value{};
   value.fill(-1);
-  for (std::size_t i = 0; i < alphabet.size(); ++i) value[static_cast<unsigned char>(alphabet[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < alphabet.size(); ++i)
+    value[static_cast<unsigned char>(alphabet[i])] = static_cast<int>(i);
   std::string out;
   out.reserve(text.size() * 3 / 4);
   std::uint32_t bits = 0;
@@ -123,7 +128,9 @@ std::optional<std::int64_t> parse_int(std::string_view text) {
 }
 
 std::string base64_encode(std::string_view bytes) { return encode64(bytes, kStandard, true); }
-std::optional<std::string> base64_decode(std::string_view text) { return decode64(text, kStandard); }
+std::optional<std::string> base64_decode(std::string_view text) {
+  return decode64(text, kStandard);
+}
 std::string base64url_encode(std::string_view bytes) { return encode64(bytes, kUrl, false); }
 std::optional<std::string> base64url_decode(std::string_view text) { return decode64(text, kUrl); }
 
@@ -134,7 +141,9 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
   };
-  if (text.find('%') == std::string_view::npos && (!plus_is_space || text.find('+') == std::string_view::npos)) return std::string(text);
+  if (text.find('%') == std::string_view::npos &&
+      (!plus_is_space || text.find('+') == std::string_view::npos))
+    return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -154,10 +163,12 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
 std::string percent_encode(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-                       c == '.' || c == '~';
-    if (plain) out += c;
-    else out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.' || c == '~';
+    if (plain)
+      out += c;
+    else
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return out;
 }
@@ -166,20 +177,33 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        else out += c;
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+          out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else
+          out += c;
     }
   }
   return out + "\"";
 }
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   std::size_t best_distance = 3;
   for (const std::string& candidate : candidates) {

@@ -28,6 +28,7 @@ std::string percent_encode(std::string_view text);
 /// Go's %q: a double-quoted string with escapes.
 std::string quoted(std::string_view text);
 /// The candidate nearest to `word` (edit distance at most 2), for "did you mean".
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> nearest(std::string_view word,
+                                   const std::vector<std::string>& candidates);
 
 }  // namespace muster

@@ -42,7 +42,12 @@ Civil civil_of(Time time) {
   const int day = static_cast<int>(doy - (153 * mp + 2) / 5 + 1);
   const int month = static_cast<int>(mp < 10 ? mp + 3 : mp - 9);
   const std::int64_t year = yoe + era * 400 + (month <= 2);
-  return {year, month, day, static_cast<int>(rest / 3600), static_cast<int>(rest / 60 % 60), static_cast<int>(rest % 60),
+  return {year,
+          month,
+          day,
+          static_cast<int>(rest / 3600),
+          static_cast<int>(rest / 60 % 60),
+          static_cast<int>(rest % 60),
           static_cast<int>(micro)};
 }
 
@@ -50,7 +55,9 @@ Civil civil_of(Time time) {
 
 std::string format_time(Time time) {
   const Civil c = civil_of(time);
-  if (c.year < 0 || c.year > 9999) return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", c.year, c.month, c.day, c.hour, c.minute, c.second);
+  if (c.year < 0 || c.year > 9999)
+    return fmt::format(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", c.year, c.month, c.day, c.hour, c.minute, c.second);
   // By hand: every write of an object makes several of these.
   std::string text = "0000-00-00T00:00:00Z";
   const auto put = [&text](std::size_t at, auto value) {
@@ -69,13 +76,25 @@ std::string format_time(Time time) {
 
 std::string format_micro_time(Time time) {
   const Civil c = civil_of(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", c.year, c.month, c.day, c.hour, c.minute, c.second,
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
+                     c.year,
+                     c.month,
+                     c.day,
+                     c.hour,
+                     c.minute,
+                     c.second,
                      c.micro);
 }
 
 std::string format_nano_time(Time time) {
   const Civil c = civil_of(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}000Z", c.year, c.month, c.day, c.hour, c.minute, c.second,
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}000Z",
+                     c.year,
+                     c.month,
+                     c.day,
+                     c.hour,
+                     c.minute,
+                     c.second,
                      c.micro);
 }
 
@@ -92,14 +111,14 @@ Result<Time> parse_time(std::string_view text) {
     }
     return value;
   };
-  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || (text[10] != 'T' && text[10] != 't') || text[13] != ':' ||
-      text[16] != ':') {
+  if (text.size() < 20 || text[4] != '-' || text[7] != '-' ||
+      (text[10] != 'T' && text[10] != 't') || text[13] != ':' || text[16] != ':') {
     return bad();
   }
   const int year = digits(0, 4), month = digits(5, 2), day = digits(8, 2);
   const int hour = digits(11, 2), minute = digits(14, 2), second = digits(17, 2);
-  if (year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
-      second < 0 || second > 60) {
+  if (year < 0 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 ||
+      minute < 0 || minute > 59 || second < 0 || second > 60) {
     return bad();
   }
   std::size_t at = 19;
@@ -127,13 +146,16 @@ Result<Time> parse_time(std::string_view text) {
     return bad();
   }
   if (at != text.size()) return bad();
-  const std::int64_t s = days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s;
+  const std::int64_t s =
+      days_from_civil(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset_s;
   return Time{s * 1'000'000 + micro};
 }
 
 Result<Duration> parse_duration(std::string_view text) {
   const auto bad = [&] {
-    return fail(Code::kInvalid, fmt::format("duration \"{}\": want a number and a unit, such as 90s, 5m or 1h30m", text));
+    return fail(
+        Code::kInvalid,
+        fmt::format("duration \"{}\": want a number and a unit, such as 90s, 5m or 1h30m", text));
   };
   std::string_view rest = text;
   const bool negative = !rest.empty() && rest[0] == '-';
@@ -160,17 +182,25 @@ Result<Duration> parse_duration(std::string_view text) {
     }
     if (!any) return bad();
     std::size_t unit = 0;
-    while (unit < rest.size() && !(rest[unit] >= '0' && rest[unit] <= '9') && rest[unit] != '.') ++unit;
+    while (unit < rest.size() && !(rest[unit] >= '0' && rest[unit] <= '9') && rest[unit] != '.')
+      ++unit;
     const std::string_view name = rest.substr(0, unit);
     rest.remove_prefix(unit);
     double factor = 0;
-    if (name == "ns") factor = 1e-3;
-    else if (name == "us" || name == "µs") factor = 1;
-    else if (name == "ms") factor = 1e3;
-    else if (name == "s") factor = 1e6;
-    else if (name == "m") factor = 60e6;
-    else if (name == "h") factor = 3600e6;
-    else return bad();
+    if (name == "ns")
+      factor = 1e-3;
+    else if (name == "us" || name == "µs")
+      factor = 1;
+    else if (name == "ms")
+      factor = 1e3;
+    else if (name == "s")
+      factor = 1e6;
+    else if (name == "m")
+      factor = 60e6;
+    else if (name == "h")
+      factor = 3600e6;
+    else
+      return bad();
     total += value * factor;
   }
   if (total > 9e18) return bad();
@@ -189,7 +219,8 @@ std::string human_duration(Duration duration) {
   const std::int64_t h = s / 3600;
   if (h < 8) return m % 60 == 0 ? fmt::format("{}h", h) : fmt::format("{}h{}m", h, m % 60);
   if (h < 48) return fmt::format("{}h", h);
-  if (h < 24 * 8) return h % 24 == 0 ? fmt::format("{}d", h / 24) : fmt::format("{}d{}h", h / 24, h % 24);
+  if (h < 24 * 8)
+    return h % 24 == 0 ? fmt::format("{}d", h / 24) : fmt::format("{}d{}h", h / 24, h % 24);
   if (h < 24 * 365 * 2) return fmt::format("{}d", h / 24);
   if (h < 24 * 365 * 8) {
     const std::int64_t d = h / 24 % 365;

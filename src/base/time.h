@@ -1,4 +1,5 @@
-/// Time as a value. Nothing below main/ asks the kernel what time it is: it comes from Env, or as an argument.
+/// Time as a value. Nothing below main/ asks the kernel what time it is: it comes from Env, or as
+/// an argument.
 #pragma once
 
 #include <chrono>
@@ -31,7 +32,8 @@ struct Time {
 std::string format_time(Time time);
 /// "2026-11-15T05:40:00.000000Z", metav1.MicroTime.
 std::string format_micro_time(Time time);
-/// "2026-11-15T05:40:00.123456789Z"-like with a nanosecond field, as `kubectl logs --timestamps` shows.
+/// "2026-11-15T05:40:00.123456789Z"-like with a nanosecond field, as `kubectl logs --timestamps`
+/// shows.
 std::string format_nano_time(Time time);
 /// RFC 3339 with any fraction and offset.
 Result<Time> parse_time(std::string_view text);

@@ -1,4 +1,5 @@
-/// The system's time zones, from the files below /usr/share/zoneinfo (RFC 8536). Immutable once read; read once a zone.
+/// The system's time zones, from the files below /usr/share/zoneinfo (RFC 8536). Immutable once
+/// read; read once a zone.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ namespace muster {
 
 class TimeZone {
  public:
-  /// "Europe/Berlin", "UTC". The words of the error are Go's, which users of Kubernetes know: unknown time zone X.
+  /// "Europe/Berlin", "UTC". The words of the error are Go's, which users of Kubernetes know:
+  /// unknown time zone X.
   static Result<std::shared_ptr<const TimeZone>> find(std::string_view name);
   /// The bytes of one file. For tests.
   static Result<TimeZone> parse(std::string_view bytes);
@@ -23,7 +25,8 @@ class TimeZone {
   [[nodiscard]] std::int64_t offset_s(Time at) const;
 
  private:
-  /// The day and second at which a year's summer or winter time begins, such as M3.5.0/2: the last Sunday of March, at two.
+  /// The day and second at which a year's summer or winter time begins, such as M3.5.0/2: the last
+  /// Sunday of March, at two.
   struct Change {
     int month = 0, week = 0, weekday = 0;
     std::int64_t time_s = 0;

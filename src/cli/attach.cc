@@ -18,7 +18,8 @@ namespace muster::cli {
 namespace {
 
 // Channels of the remote command protocol.
-constexpr char kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4, kClose = static_cast<char>(0xFF);
+constexpr char kStdin = 0, kStdout = 1, kStderr = 2, kError = 3, kResize = 4,
+               kClose = static_cast<char>(0xFF);
 
 /// Raw mode while it lives, when stdin is a terminal.
 class RawTerminal {
@@ -40,7 +41,8 @@ class RawTerminal {
   bool raw_ = false;
 };
 
-/// Shared with the thread that reads stdin and with the sizes that follow the terminal: each may outlive the command.
+/// Shared with the thread that reads stdin and with the sizes that follow the terminal: each may
+/// outlive the command.
 struct Exec {
   Session& session;
   std::unique_ptr<net::WebSocket> socket;
@@ -63,7 +65,8 @@ Task<void> send(ExecPtr exec, std::string bytes) {
   if (!written) exec->closed = true;
 }
 
-/// Reads stdin on a thread of its own, since a terminal cannot be polled away; the thread ends with the process.
+/// Reads stdin on a thread of its own, since a terminal cannot be polled away; the thread ends with
+/// the process.
 void pump_stdin(Env& env, const ExecPtr& exec) {
   std::thread([&env, exec] {
     char buffer[4096];
@@ -120,7 +123,13 @@ Task<int> read_answers(Exec& exec) {
 }
 
 std::string exec_target(const ExecOptions& options) {
-  std::string target = fmt::format("/api/v1/namespaces/{}/pods/{}/exec?stdout=true&stderr={}&stdin={}&tty={}", options.ns, options.pod, !options.terminal, options.with_stdin, options.terminal);
+  std::string target =
+      fmt::format("/api/v1/namespaces/{}/pods/{}/exec?stdout=true&stderr={}&stdin={}&tty={}",
+                  options.ns,
+                  options.pod,
+                  !options.terminal,
+                  options.with_stdin,
+                  options.terminal);
   if (!options.container.empty()) target += "&container=" + percent_encode(options.container);
   for (const std::string& word : options.command) target += "&command=" + percent_encode(word);
   return target;
@@ -129,7 +138,8 @@ std::string exec_target(const ExecOptions& options) {
 }  // namespace
 
 Task<int> exec_in_pod(Session& session, ExecOptions options) {
-  auto socket = co_await session.cluster().http().websocket(session.request("GET", exec_target(options)), "v5.channel.k8s.io");
+  auto socket = co_await session.cluster().http().websocket(
+      session.request("GET", exec_target(options)), "v5.channel.k8s.io");
   if (!socket) co_return session.failed(socket.error());
   const auto exec = std::make_shared<Exec>(session, std::move(*socket));
   const RawTerminal raw(options.terminal);
@@ -145,10 +155,16 @@ Task<int> run_attach(Invocation& call) {
   if (!chosen) co_return 1;
   const Instance& instance = *chosen->instance;
   if (instance.phase == "SUCCEEDED" || instance.phase == "FAILED") {
-    co_return session.failed(fmt::format("cannot exec into a completed instance; {} is {}", instance.name, instance.phase));
+    co_return session.failed(fmt::format(
+        "cannot exec into a completed instance; {} is {}", instance.name, instance.phase));
   }
   if (instance.phase == "PENDING") {
-    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", instance.name, instance.status, session.program, chosen->job->name));
+    co_return session.failed(
+        fmt::format("instance {} is not running, it is {}; see '{} explain {}'",
+                    instance.name,
+                    instance.status,
+                    session.program,
+                    chosen->job->name));
   }
   ExecOptions options;
   options.ns = chosen->job->ns;
@@ -158,7 +174,9 @@ Task<int> run_attach(Invocation& call) {
   if (options.command.empty()) options.command.emplace_back("sh");
   options.with_stdin = true;
   options.terminal = ::isatty(STDIN_FILENO) != 0;
-  session.console.err(fmt::format("Hello! You are attached to container {} of instance {}\n", options.container, instance.name));
+  session.console.err(fmt::format("Hello! You are attached to container {} of instance {}\n",
+                                  options.container,
+                                  instance.name));
   const int code = co_await exec_in_pod(session, std::move(options));
   co_return code;
 }

@@ -71,10 +71,13 @@ Task<Words> names_of(Session& session, const client::Resource& resource, std::st
 Task<Words> candidates(Session& session, Completes what, const Words& fixed, std::string job) {
   Words words;
   switch (what) {
-    case Completes::kWords: words = fixed; break;
+    case Completes::kWords:
+      words = fixed;
+      break;
     case Completes::kTypes:
       for (const Trainer& trainer : trainers()) {
-        if (std::find(words.begin(), words.end(), trainer.type) == words.end()) words.push_back(trainer.type);
+        if (std::find(words.begin(), words.end(), trainer.type) == words.end())
+          words.push_back(trainer.type);
       }
       break;
     case Completes::kJobs: {
@@ -91,12 +94,21 @@ Task<Words> candidates(Session& session, Completes what, const Words& fixed, std
       for (const Instance& instance : (*found)->jobs[0].instances) words.push_back(instance.name);
       break;
     }
-    case Completes::kNodes: words = co_await names_of(session, client::resources::kNodes, ""); break;
-    case Completes::kPriorities: words = co_await names_of(session, client::resources::kPriorityClasses, ""); break;
-    case Completes::kQueues: words = co_await names_of(session, client::resources::kQueues, ""); break;
-    case Completes::kNamespaces: words = co_await names_of(session, client::resources::kNamespaces, ""); break;
+    case Completes::kNodes:
+      words = co_await names_of(session, client::resources::kNodes, "");
+      break;
+    case Completes::kPriorities:
+      words = co_await names_of(session, client::resources::kPriorityClasses, "");
+      break;
+    case Completes::kQueues:
+      words = co_await names_of(session, client::resources::kQueues, "");
+      break;
+    case Completes::kNamespaces:
+      words = co_await names_of(session, client::resources::kNamespaces, "");
+      break;
     case Completes::kFiles:
-    case Completes::kNothing: break;
+    case Completes::kNothing:
+      break;
   }
   co_return words;
 }
@@ -112,7 +124,9 @@ struct Place {
 const Flag* find_flag(const Command* command, const std::string& word) {
   const auto in = [&](const std::vector<Flag>& flags) -> const Flag* {
     for (const Flag& flag : flags) {
-      if (word == "--" + flag.name || (flag.shorthand != 0 && word == fmt::format("-{}", flag.shorthand))) return &flag;
+      if (word == "--" + flag.name ||
+          (flag.shorthand != 0 && word == fmt::format("-{}", flag.shorthand)))
+        return &flag;
     }
     return nullptr;
   };
@@ -131,7 +145,8 @@ Place place_of(const Words& words) {
       place.wants_value = nullptr;
     } else if (word.starts_with("-")) {
       const Flag* flag = find_flag(place.command, word);
-      if (flag != nullptr && flag->type != FlagType::kBool && flag->bare.empty()) place.wants_value = flag;
+      if (flag != nullptr && flag->type != FlagType::kBool && flag->bare.empty())
+        place.wants_value = flag;
       if (word.starts_with("--namespace=")) place.ns = word.substr(12);
     } else if (const Command* child = level == nullptr ? nullptr : find_child(*level, word)) {
       place.command = child;
@@ -143,7 +158,8 @@ Place place_of(const Words& words) {
   return place;
 }
 
-/// Bash breaks words at '=': "--priority", "=", "me" is one word. True when the last word was such a one.
+/// Bash breaks words at '=': "--priority", "=", "me" is one word. True when the last word was such
+/// a one.
 bool join_broken_words(Words& words) {
   Words joined;
   bool last_broken = false;
@@ -164,7 +180,9 @@ Words flag_words(const Command* command) {
   Words words;
   const auto add = [&](const std::vector<Flag>& flags) {
     for (const Flag& flag : flags) {
-      if (!flag.hidden) words.push_back("--" + flag.name + (flag.type == FlagType::kBool || !flag.bare.empty() ? "" : "="));
+      if (!flag.hidden)
+        words.push_back("--" + flag.name +
+                        (flag.type == FlagType::kBool || !flag.bare.empty() ? "" : "="));
     }
   };
   if (command != nullptr) add(command->flags);
@@ -197,8 +215,10 @@ Task<int> run_complete(Invocation& call) {
   Words found;
   std::string prefix = last, head;
   if (place.wants_value != nullptr) {
-    found = co_await candidates(session, place.wants_value->completes, place.wants_value->words, job);
-  } else if (const std::size_t equals = last.find('='); last.starts_with("--") && equals != std::string::npos) {
+    found =
+        co_await candidates(session, place.wants_value->completes, place.wants_value->words, job);
+  } else if (const std::size_t equals = last.find('=');
+             last.starts_with("--") && equals != std::string::npos) {
     const Flag* flag = find_flag(place.command, last.substr(0, equals));
     if (flag != nullptr) found = co_await candidates(session, flag->completes, flag->words, job);
     head = value_only ? "" : last.substr(0, equals + 1);
@@ -223,7 +243,9 @@ Task<int> run_complete(Invocation& call) {
 
 Task<int> run_completion(Invocation& call) {
   const std::string script = completion_script(call.values.args[0], call.session.program);
-  if (script.empty()) co_return call.session.failed(fmt::format("no completions for {}: want bash, zsh or fish", call.values.args[0]));
+  if (script.empty())
+    co_return call.session.failed(
+        fmt::format("no completions for {}: want bash, zsh or fish", call.values.args[0]));
   call.session.console.out(script);
   co_return 0;
 }

@@ -25,27 +25,46 @@ struct LevelName {
   std::string_view shown;
   int rank;
 };
-constexpr std::array kLevels{LevelName{"debug", "DEBU", 0}, LevelName{"info", "INFO", 1}, LevelName{"warn", "WARN", 2},
-                             LevelName{"warning", "WARN", 2}, LevelName{"error", "ERRO", 3}, LevelName{"fatal", "FATA", 4}};
+constexpr std::array kLevels{LevelName{"debug", "DEBU", 0},
+                             LevelName{"info", "INFO", 1},
+                             LevelName{"warn", "WARN", 2},
+                             LevelName{"warning", "WARN", 2},
+                             LevelName{"error", "ERRO", 3},
+                             LevelName{"fatal", "FATA", 4}};
 
 std::string_view escape_of(Colour colour) {
   switch (colour) {
-    case Colour::kNone: return "";
-    case Colour::kRed: return "\x1b[31m";
-    case Colour::kGreen: return "\x1b[32m";
-    case Colour::kYellow: return "\x1b[33m";
-    case Colour::kBlue: return "\x1b[34m";
-    case Colour::kCyan: return "\x1b[36m";
-    case Colour::kGrey: return "\x1b[90m";
-    case Colour::kBold: return "\x1b[1m";
+    case Colour::kNone:
+      return "";
+    case Colour::kRed:
+      return "\x1b[31m";
+    case Colour::kGreen:
+      return "\x1b[32m";
+    case Colour::kYellow:
+      return "\x1b[33m";
+    case Colour::kBlue:
+      return "\x1b[34m";
+    case Colour::kCyan:
+      return "\x1b[36m";
+    case Colour::kGrey:
+      return "\x1b[90m";
+    case Colour::kBold:
+      return "\x1b[1m";
   }
   return "";
 }
 
 constexpr std::array<std::pair<std::string_view, Colour>, 10> kStatusColours{{
-    {"RUNNING", Colour::kGreen}, {"SUCCEEDED", Colour::kCyan}, {"FAILED", Colour::kRed}, {"PENDING", Colour::kYellow},
-    {"QUEUING", Colour::kYellow}, {"SUSPENDED", Colour::kGrey}, {"ready", Colour::kGreen}, {"notReady", Colour::kRed},
-    {"Open", Colour::kGreen}, {"Closed", Colour::kRed},
+    {"RUNNING", Colour::kGreen},
+    {"SUCCEEDED", Colour::kCyan},
+    {"FAILED", Colour::kRed},
+    {"PENDING", Colour::kYellow},
+    {"QUEUING", Colour::kYellow},
+    {"SUSPENDED", Colour::kGrey},
+    {"ready", Colour::kGreen},
+    {"notReady", Colour::kRed},
+    {"Open", Colour::kGreen},
+    {"Closed", Colour::kRed},
 }};
 
 /// write(2) until all is gone; a closed pipe ends the program quietly, as SIGPIPE would.
@@ -103,7 +122,10 @@ void Console::log(std::string_view level, std::string_view text) {
     const std::int64_t seconds = elapsed == nullptr ? 0 : elapsed().count() / 1'000'000;
     std::string word(name.shown);
     if (colours_ && err_terminal_) {
-      word = paint(name.rank >= 3 ? Colour::kRed : name.rank == 2 ? Colour::kYellow : Colour::kCyan, word);
+      word = paint(name.rank >= 3   ? Colour::kRed
+                   : name.rank == 2 ? Colour::kYellow
+                                    : Colour::kCyan,
+                   word);
     }
     err(fmt::format("{}[{:04}] {}\n", word, seconds, text));
     return;

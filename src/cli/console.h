@@ -1,7 +1,7 @@
 /// Where a command writes: standard output and error, or strings in a test.
 ///
-/// Log lines have logrus' terminal form, `INFO[0000] text`, on standard error. Standard output is flushed
-/// before each of them, so that `2>&1` keeps the order in which things happened.
+/// Log lines have logrus' terminal form, `INFO[0000] text`, on standard error. Standard output is
+/// flushed before each of them, so that `2>&1` keeps the order in which things happened.
 #pragma once
 
 #include <string>

@@ -12,7 +12,8 @@ Task<int> run_data_list(Invocation& call) {
   const bool all = call.values.yes("all-namespaces");
   client::ListOptions options;
   options.ns = all ? "" : session.ns;
-  const auto claims = co_await session.cluster().list(client::resources::kPersistentVolumeClaims, options);
+  const auto claims =
+      co_await session.cluster().list(client::resources::kPersistentVolumeClaims, options);
   if (!claims) co_return session.failed(claims.error());
   Rows rows;
   std::vector<std::string> head{"NAME", "ACCESSMODE", "DESCRIPTION", "OWNER", "AGE"};
@@ -21,9 +22,13 @@ Task<int> run_data_list(Invocation& call) {
   for (const json::Value& claim : claims->items) {
     if (json::as_string(json::at(claim, "status", "phase")) != "Bound") continue;
     std::vector<std::string> modes;
-    for (const json::Value& mode : json::as_array(json::at(claim, "spec", "accessModes"))) modes.push_back(json::text(mode));
-    std::vector<std::string> row{std::string(kube::name_of(claim)), join(modes, ","), std::string(kube::annotation(claim, "description")),
-                                 std::string(kube::annotation(claim, "owner")), short_human_duration(session.now() - kube::creation_time(claim))};
+    for (const json::Value& mode : json::as_array(json::at(claim, "spec", "accessModes")))
+      modes.push_back(json::text(mode));
+    std::vector<std::string> row{std::string(kube::name_of(claim)),
+                                 join(modes, ","),
+                                 std::string(kube::annotation(claim, "description")),
+                                 std::string(kube::annotation(claim, "owner")),
+                                 short_human_duration(session.now() - kube::creation_time(claim))};
     if (all) row.insert(row.begin() + 1, std::string(kube::namespace_of(claim)));
     rows.add(std::move(row));
   }

@@ -1,4 +1,5 @@
-/// From words to a command and its values, apart from running it, so that tests can take the same way.
+/// From words to a command and its values, apart from running it, so that tests can take the same
+/// way.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,13 @@ struct Located {
 Located locate(const std::vector<std::string>& words);
 
 /// Help pages and unknown commands; the exit code when that was the answer.
-std::optional<int> answer_without_running(Console& console, const std::string& program, const Located& found);
+std::optional<int> answer_without_running(Console& console,
+                                          const std::string& program,
+                                          const Located& found);
 /// Flag errors, --help, missing arguments; the exit code when that was the answer.
-std::optional<int> check_call(Console& console, const std::string& program, const Located& found, Result<Values>& values);
+std::optional<int> check_call(Console& console,
+                              const std::string& program,
+                              const Located& found,
+                              Result<Values>& values);
 
 }  // namespace muster::cli

@@ -32,7 +32,8 @@ std::vector<std::vector<const Trainer*>> kinds_of_type(const std::string& type) 
   for (const Trainer& trainer : trainers()) {
     if (!type.empty() && trainer.type != type) continue;
     const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& versions) {
-      return versions[0]->resource.group == trainer.resource.group && versions[0]->resource.plural == trainer.resource.plural;
+      return versions[0]->resource.group == trainer.resource.group &&
+             versions[0]->resource.plural == trainer.resource.plural;
     });
     if (same == kinds.end()) {
       kinds.push_back({&trainer});
@@ -43,7 +44,8 @@ std::vector<std::vector<const Trainer*>> kinds_of_type(const std::string& type) 
   return kinds;
 }
 
-/// A kind that is being looked for: its versions share their objects, so the first that the server has is enough.
+/// A kind that is being looked for: its versions share their objects, so the first that the server
+/// has is enough.
 struct Kind {
   std::vector<const Trainer*> versions;
   std::size_t next = 0;
@@ -53,7 +55,8 @@ struct Kind {
 /// What is read, and where each answer goes.
 class Fetch {
  public:
-  Fetch(Session& session, Snapshot& into, const std::string& type) : session_(session), into_(into) {
+  Fetch(Session& session, Snapshot& into, const std::string& type)
+      : session_(session), into_(into) {
     for (auto& versions : kinds_of_type(type)) kinds_.push_back({std::move(versions)});
   }
 
@@ -75,7 +78,8 @@ class Fetch {
       for (std::size_t i = 0; i < open.size(); ++i) {
         if (!take_jobs(*open[i], (*answers)[i])) missing.push_back(open[i]);
       }
-      for (std::size_t i = 0; i < lists_.size(); ++i) take_list(*lists_[i].second, (*answers)[open.size() + i]);
+      for (std::size_t i = 0; i < lists_.size(); ++i)
+        take_list(*lists_[i].second, (*answers)[open.size() + i]);
       lists_.clear();
       open = std::move(missing);
     } while (!open.empty());
@@ -86,16 +90,24 @@ class Fetch {
     return run([](const Trainer&) { return Read{}; });
   }
 
-  void add(Read read, std::vector<json::Value>& into) { lists_.emplace_back(std::move(read), &into); }
+  void add(Read read, std::vector<json::Value>& into) {
+    lists_.emplace_back(std::move(read), &into);
+  }
   void add_pods(const std::string& ns, std::string selector, Detail detail) {
-    add(read_list(client::resources::kPods, options_of(ns, std::move(selector)), pod_members(detail)), into_.pods);
+    add(read_list(
+            client::resources::kPods, options_of(ns, std::move(selector)), pod_members(detail)),
+        into_.pods);
   }
   /// `boards`: tensorboards too, which rows do not show.
   void add_helpers(const std::string& ns, const std::string& job, bool boards) {
     const std::string mpi = job.empty() ? "mpi_job_name" : "mpi_job_name=" + job;
-    const std::string board = job.empty() ? "release,role=tensorboard" : fmt::format("release={},role=tensorboard", job);
-    add(read_list(client::resources::kJobs, options_of(ns, mpi), launcher_job_members()), into_.launcher_jobs);
-    if (boards) add(read_list(client::resources::kServices, options_of(ns, board), service_members()), into_.services);
+    const std::string board =
+        job.empty() ? "release,role=tensorboard" : fmt::format("release={},role=tensorboard", job);
+    add(read_list(client::resources::kJobs, options_of(ns, mpi), launcher_job_members()),
+        into_.launcher_jobs);
+    if (boards)
+      add(read_list(client::resources::kServices, options_of(ns, board), service_members()),
+          into_.services);
   }
   std::optional<Error> failure;
 
@@ -109,7 +121,8 @@ class Fetch {
     const Trainer* trainer = kind.trainer();
     if (answer) {
       if (json::at(*answer, "items").is_array()) {
-        for (json::Value& object : take_items(*answer)) into_.objects.push_back({trainer, std::move(object)});
+        for (json::Value& object : take_items(*answer))
+          into_.objects.push_back({trainer, std::move(object)});
       } else {
         into_.objects.push_back({trainer, std::move(*answer)});
       }
@@ -121,11 +134,16 @@ class Fetch {
       return !error.subject.name.empty() || ++kind.next == kind.versions.size();
     }
     if (error.code == Code::kForbidden) {
-      fail_with(Error{.code = Code::kForbidden, .message = fmt::format("no privileges to read jobs of type {}: {}", trainer->type, error.message)});
-    } else if (error.code == Code::kUnavailable || error.code == Code::kTimeout || error.code == Code::kUnauthorized) {
+      fail_with(
+          Error{.code = Code::kForbidden,
+                .message = fmt::format(
+                    "no privileges to read jobs of type {}: {}", trainer->type, error.message)});
+    } else if (error.code == Code::kUnavailable || error.code == Code::kTimeout ||
+               error.code == Code::kUnauthorized) {
       fail_with(error);
     } else {
-      session_.console.debug(fmt::format("reading {} failed: {}", trainer->kind_group(), error.message));
+      session_.console.debug(
+          fmt::format("reading {} failed: {}", trainer->kind_group(), error.message));
     }
     return true;
   }
@@ -146,10 +164,13 @@ class Fetch {
 
 /// What is asked only when the first answers call for it.
 Task<void> add_details(Fetch& fetch, Snapshot& all, JobsQuery query) {
-  // A failed v1alpha1 MPIJob has run until its launcher's conditions last changed, which rows leave out.
-  const bool failed = query.detail == Detail::kRow && std::any_of(all.objects.begin(), all.objects.end(), [](const Snapshot::Found& found) {
-    return json::as_string(json::at(found.object, "status", "launcherStatus")) == "Failed";
-  });
+  // A failed v1alpha1 MPIJob has run until its launcher's conditions last changed, which rows leave
+  // out.
+  const bool failed =
+      query.detail == Detail::kRow &&
+      std::any_of(all.objects.begin(), all.objects.end(), [](const Snapshot::Found& found) {
+        return json::as_string(json::at(found.object, "status", "launcherStatus")) == "Failed";
+      });
   std::vector<json::Value> others;
   if (failed) {
     for (json::Value& pod : all.pods) {
@@ -157,13 +178,15 @@ Task<void> add_details(Fetch& fetch, Snapshot& all, JobsQuery query) {
     }
     fetch.add_pods(query.ns, "mpi_role_type=launcher", Detail::kWhole);
   }
-  if (!all.services.empty()) fetch.add(read_list(client::resources::kNodes, ListOptions{}, node_members()), all.nodes);
+  if (!all.services.empty())
+    fetch.add(read_list(client::resources::kNodes, ListOptions{}, node_members()), all.nodes);
   if (!failed && all.services.empty()) co_return;
   co_await fetch.run();
   for (json::Value& pod : others) all.pods.push_back(std::move(pod));
 }
 
-/// Which pods have which key: long lists are joined by sorting numbers, and texts are compared only where these are equal.
+/// Which pods have which key: long lists are joined by sorting numbers, and texts are compared only
+/// where these are equal.
 class PodIndex {
  public:
   explicit PodIndex(const std::vector<const json::Value*>& pods) {
@@ -174,13 +197,18 @@ class PodIndex {
         entries_.push_back({hash, std::move(key), pod});
       }
     }
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) { return a.hash != b.hash ? a.hash < b.hash : a.pod < b.pod; });
+    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+      return a.hash != b.hash ? a.hash < b.hash : a.pod < b.pod;
+    });
   }
 
   [[nodiscard]] bool empty() const { return entries_.empty(); }
   void find(const std::string& key, std::vector<const json::Value*>& into) const {
     const std::size_t hash = std::hash<std::string>()(key);
-    auto at = std::lower_bound(entries_.begin(), entries_.end(), hash, [](const Entry& entry, std::size_t wanted) { return entry.hash < wanted; });
+    auto at = std::lower_bound(
+        entries_.begin(), entries_.end(), hash, [](const Entry& entry, std::size_t wanted) {
+          return entry.hash < wanted;
+        });
     for (; at != entries_.end() && at->hash == hash; ++at) {
       if (at->key == key) into.push_back(at->pod);
     }
@@ -205,7 +233,10 @@ std::vector<const Snapshot::Found*> newest_first(const std::vector<Snapshot::Fou
   keys.reserve(objects.size());
   for (const Snapshot::Found& found : objects) {
     const json::Value& metadata = json::at(found.object, "metadata");
-    keys.push_back({json::as_string(json::at(metadata, "creationTimestamp")), json::as_string(json::at(metadata, "namespace")), json::as_string(json::at(metadata, "name")), &found});
+    keys.push_back({json::as_string(json::at(metadata, "creationTimestamp")),
+                    json::as_string(json::at(metadata, "namespace")),
+                    json::as_string(json::at(metadata, "name")),
+                    &found});
   }
   std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
     if (a.created != b.created) return a.created > b.created;
@@ -238,15 +269,22 @@ void compute_jobs(Snapshot& snapshot, Time now) {
   const PodIndex pods(others);
   std::unordered_map<std::string, const json::Value*> launchers, boards;
   for (const json::Value& job : snapshot.launcher_jobs) {
-    launchers[fmt::format("{} {}", kube::namespace_of(job), kube::label(job, "mpi_job_name"))] = &job;
+    launchers[fmt::format("{} {}", kube::namespace_of(job), kube::label(job, "mpi_job_name"))] =
+        &job;
   }
   for (const json::Value& service : snapshot.services) {
-    boards[fmt::format("{} {} {}", kube::namespace_of(service), kube::label(service, "app"), kube::label(service, "release"))] = &service;
+    boards[fmt::format("{} {} {}",
+                       kube::namespace_of(service),
+                       kube::label(service, "app"),
+                       kube::label(service, "release"))] = &service;
   }
   std::unordered_map<std::string, const json::Value*> board_pods;
   for (const json::Value& pod : snapshot.pods) {
     if (!boards.empty() && kube::label(pod, "role") == "tensorboard") {
-      board_pods[fmt::format("{} {} {}", kube::namespace_of(pod), kube::label(pod, "app"), kube::label(pod, "release"))] = &pod;
+      board_pods[fmt::format("{} {} {}",
+                             kube::namespace_of(pod),
+                             kube::label(pod, "app"),
+                             kube::label(pod, "release"))] = &pod;
     }
   }
   snapshot.jobs.reserve(snapshot.objects.size());
@@ -257,18 +295,23 @@ void compute_jobs(Snapshot& snapshot, Time now) {
     parts.object = &found.object;
     parts.pods = std::move(owned[i]);
     if (!pods.empty()) {
-      for (const std::string& key : keys_of_job(found.object, found.trainer->type)) pods.find(key, parts.pods);
+      for (const std::string& key : keys_of_job(found.object, found.trainer->type))
+        pods.find(key, parts.pods);
     }
     std::sort(parts.pods.begin(), parts.pods.end());
     parts.pods.erase(std::unique(parts.pods.begin(), parts.pods.end()), parts.pods.end());
-    const std::string_view ns = kube::namespace_of(found.object), name = kube::name_of(found.object);
+    const std::string_view ns = kube::namespace_of(found.object),
+                           name = kube::name_of(found.object);
     if (!launchers.empty()) {
-      if (const auto job = launchers.find(fmt::format("{} {}", ns, name)); job != launchers.end()) parts.launcher_job = job->second;
+      if (const auto job = launchers.find(fmt::format("{} {}", ns, name)); job != launchers.end())
+        parts.launcher_job = job->second;
     }
     if (!boards.empty()) {
       const auto board = boards.find(fmt::format("{} {} {}", ns, found.trainer->type, name));
       if (board != boards.end()) parts.tensorboard_service = board->second;
-      if (const auto pod = board_pods.find(fmt::format("{} {} {}", ns, found.trainer->type, name)); pod != board_pods.end()) parts.tensorboard_pod = pod->second;
+      if (const auto pod = board_pods.find(fmt::format("{} {} {}", ns, found.trainer->type, name));
+          pod != board_pods.end())
+        parts.tensorboard_pod = pod->second;
     }
     if (!snapshot.nodes.empty()) parts.first_node = &snapshot.nodes[0];
     snapshot.jobs.push_back(make_job(parts, now));
@@ -278,11 +321,23 @@ void compute_jobs(Snapshot& snapshot, Time now) {
 Result<void> check_one(Session& session, const Snapshot& snapshot, const std::string& name) {
   if (snapshot.objects.size() == 1) return {};
   if (snapshot.objects.empty()) {
-    return fail(Code::kNotFound, fmt::format("not found training job {} in namespace {}, please use '{} submit' to create it", name, session.ns, session.program));
+    return fail(
+        Code::kNotFound,
+        fmt::format(
+            "not found training job {} in namespace {}, please use '{} submit' to create it",
+            name,
+            session.ns,
+            session.program));
   }
   std::vector<std::string> types;
   for (const Snapshot::Found& found : snapshot.objects) types.push_back(found.trainer->type);
-  return fail(Code::kConflict, fmt::format("there are several training jobs named {} ({}), see '{} list' and choose one with --type", name, join(types, ", "), session.program));
+  return fail(
+      Code::kConflict,
+      fmt::format(
+          "there are several training jobs named {} ({}), see '{} list' and choose one with --type",
+          name,
+          join(types, ", "),
+          session.program));
 }
 
 }  // namespace
@@ -292,7 +347,10 @@ Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query) {
   Fetch fetch(session, *snapshot, query.type);
   fetch.add_pods(query.ns, "", query.detail);
   fetch.add_helpers(query.ns, "", query.detail == Detail::kWhole);
-  co_await fetch.run([&](const Trainer& trainer) { return read_list(trainer.resource, options_of(query.ns), job_members(query.detail, trainer.type)); });
+  co_await fetch.run([&](const Trainer& trainer) {
+    return read_list(
+        trainer.resource, options_of(query.ns), job_members(query.detail, trainer.type));
+  });
   if (!fetch.failure) co_await add_details(fetch, *snapshot, query);
   if (fetch.failure) co_return fail(*fetch.failure);
   compute_jobs(*snapshot, session.now());
@@ -304,7 +362,8 @@ Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::str
   Fetch fetch(session, *snapshot, type);
   fetch.add_pods(session.ns, "release=" + name, Detail::kWhole);
   fetch.add_helpers(session.ns, name, true);
-  co_await fetch.run([&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
+  co_await fetch.run(
+      [&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
   if (fetch.failure) co_return fail(*fetch.failure);
   if (const auto one = check_one(session, *snapshot, name); !one) co_return fail(one.error());
   // Pods of a job that was not made by submit are known by their operator's labels or their owner.
@@ -320,31 +379,44 @@ Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::str
   co_return std::move(snapshot);
 }
 
-Task<Result<Snapshot::Found>> fetch_job_object(Session& session, std::string name, std::string type) {
+Task<Result<Snapshot::Found>> fetch_job_object(Session& session,
+                                               std::string name,
+                                               std::string type) {
   Snapshot snapshot;
   Fetch fetch(session, snapshot, type);
-  co_await fetch.run([&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
+  co_await fetch.run(
+      [&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
   if (fetch.failure) co_return fail(*fetch.failure);
   if (const auto one = check_one(session, snapshot, name); !one) co_return fail(one.error());
   // A copy: the snapshot's memory goes with it.
-  co_return Snapshot::Found{snapshot.objects[0].trainer, json::Value(snapshot.objects[0].object, boost::json::storage_ptr())};
+  co_return Snapshot::Found{snapshot.objects[0].trainer,
+                            json::Value(snapshot.objects[0].object, boost::json::storage_ptr())};
 }
 
 Result<std::string> type_flag(const Session& session, const Values& values) {
   const std::string word = values.text("type");
   if (word.empty()) return std::string();
   const std::string type = training_type(word);
-  if (type.empty()) return fail(Code::kInvalid, fmt::format("unsupported training job type: {}, {} only supports: [{}]", word, session.program, supported_types()));
+  if (type.empty())
+    return fail(Code::kInvalid,
+                fmt::format("unsupported training job type: {}, {} only supports: [{}]",
+                            word,
+                            session.program,
+                            supported_types()));
   return type == "horovodjob" ? std::string("mpijob") : type;
 }
 
-Task<Result<std::vector<json::Value>>> fetch_events(Session& session, std::string ns, std::vector<std::string> uids) {
+Task<Result<std::vector<json::Value>>> fetch_events(Session& session,
+                                                    std::string ns,
+                                                    std::vector<std::string> uids) {
   const std::set<std::string> wanted(uids.begin(), uids.end());
-  auto list = co_await session.cluster().list(client::resources::kEvents, options_of(std::move(ns)));
+  auto list =
+      co_await session.cluster().list(client::resources::kEvents, options_of(std::move(ns)));
   if (!list) co_return fail(list.error());
   std::vector<json::Value> events;
   for (json::Value& event : list->items) {
-    if (wanted.contains(json::text(json::at(event, "involvedObject", "uid")))) events.push_back(std::move(event));
+    if (wanted.contains(json::text(json::at(event, "involvedObject", "uid"))))
+      events.push_back(std::move(event));
   }
   const auto when = [](const json::Value& event) {
     for (const char* key : {"lastTimestamp", "eventTime"}) {

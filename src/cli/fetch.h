@@ -41,12 +41,17 @@ Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query);
 /// Exactly one job; NotFound when there is none, Conflict when several types have it.
 Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::string type);
 /// The job's object alone, with its trainer.
-Task<Result<Snapshot::Found>> fetch_job_object(Session& session, std::string name, std::string type);
+Task<Result<Snapshot::Found>> fetch_job_object(Session& session,
+                                               std::string name,
+                                               std::string type);
 
-/// The type of a --type flag: canonical, empty when not given, or an error that names the supported ones.
+/// The type of a --type flag: canonical, empty when not given, or an error that names the supported
+/// ones.
 Result<std::string> type_flag(const Session& session, const Values& values);
 
 /// Events of the namespace about these objects (by uid), oldest first.
-Task<Result<std::vector<json::Value>>> fetch_events(Session& session, std::string ns, std::vector<std::string> uids);
+Task<Result<std::vector<json::Value>>> fetch_events(Session& session,
+                                                    std::string ns,
+                                                    std::vector<std::string> uids);
 
 }  // namespace muster::cli

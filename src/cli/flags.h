@@ -1,8 +1,9 @@
 /// Flags as data, read the way pflag reads them, and commands as a tree of them.
 ///
-/// `--f=v` and `--f v`; booleans take a value only with `=`; flags and positionals mix; `--` ends flags; lists
-/// are one value per occurrence, commas not split. A deprecated spelling works and says so. Error texts are
-/// pflag's. The same data make the help pages, the man page and the completions.
+/// `--f=v` and `--f v`; booleans take a value only with `=`; flags and positionals mix; `--` ends
+/// flags; lists are one value per occurrence, commas not split. A deprecated spelling works and
+/// says so. Error texts are pflag's. The same data make the help pages, the man page and the
+/// completions.
 #pragma once
 
 #include <functional>
@@ -21,7 +22,18 @@ namespace muster::cli {
 enum class FlagType { kString, kBool, kInt, kList, kDuration };
 
 /// What the shell can offer for a value or a positional.
-enum class Completes { kNothing, kJobs, kTypes, kNodes, kPriorities, kQueues, kNamespaces, kInstances, kFiles, kWords };
+enum class Completes {
+  kNothing,
+  kJobs,
+  kTypes,
+  kNodes,
+  kPriorities,
+  kQueues,
+  kNamespaces,
+  kInstances,
+  kFiles,
+  kWords
+};
 
 struct Flag {
   std::string name;
@@ -41,7 +53,9 @@ struct Flag {
 /// What a command line gave.
 class Values {
  public:
-  [[nodiscard]] bool given(std::string_view flag) const { return given_.contains(std::string(flag)); }
+  [[nodiscard]] bool given(std::string_view flag) const {
+    return given_.contains(std::string(flag));
+  }
   [[nodiscard]] std::string text(std::string_view flag) const;
   [[nodiscard]] bool yes(std::string_view flag) const { return text(flag) == "true"; }
   [[nodiscard]] int number(std::string_view flag) const;
@@ -87,9 +101,12 @@ struct Command {
   std::vector<std::string> words = {};        // for kWords
 };
 
-/// Parses `words` with the command's flags and the global ones. Missing required flags are an error unless
+/// Parses `words` with the command's flags and the global ones. Missing required flags are an error
+/// unless
 /// --help was given.
-Result<Values> parse_flags(const Command& command, const std::vector<Flag>& global, const std::vector<std::string>& words);
+Result<Values> parse_flags(const Command& command,
+                           const std::vector<Flag>& global,
+                           const std::vector<std::string>& words);
 
 /// "  -o, --output string   text (default "wide")", aligned, without hidden ones.
 std::string flag_usages(const std::vector<Flag>& flags);

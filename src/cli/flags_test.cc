@@ -8,18 +8,35 @@ namespace {
 Command sample() {
   Command command;
   command.name = "submit";
-  command.flags = {{.name = "name", .help = "the name"},
-                   {.name = "gpus", .type = FlagType::kInt, .value = "0", .help = "GPUs"},
-                   {.name = "env", .shorthand = 'e', .type = FlagType::kList, .help = "environment"},
-                   {.name = "rdma", .shorthand = 'r', .type = FlagType::kBool, .value = "false", .help = "rdma"},
-                   {.name = "working-dir", .value = "/root", .help = "directory", .deprecated = {"workingDir"}},
-                   {.name = "wait", .help = "wait", .bare = "finished"},
-                   {.name = "since", .shorthand = 's', .type = FlagType::kDuration, .value = "0s", .help = "age"}};
+  command.flags = {
+      {.name = "name", .help = "the name"},
+      {.name = "gpus", .type = FlagType::kInt, .value = "0", .help = "GPUs"},
+      {.name = "env", .shorthand = 'e', .type = FlagType::kList, .help = "environment"},
+      {.name = "rdma", .shorthand = 'r', .type = FlagType::kBool, .value = "false", .help = "rdma"},
+      {.name = "working-dir", .value = "/root", .help = "directory", .deprecated = {"workingDir"}},
+      {.name = "wait", .help = "wait", .bare = "finished"},
+      {.name = "since",
+       .shorthand = 's',
+       .type = FlagType::kDuration,
+       .value = "0s",
+       .help = "age"}};
   return command;
 }
 
 TEST(Flags, ReadsAsPflagDoes) {
-  const auto values = parse_flags(sample(), {}, {"--name=a", "--gpus", "2", "-ea=b", "-e", "c=d,e", "cmd", "-r", "--wait", "--", "--not-a-flag"});
+  const auto values = parse_flags(sample(),
+                                  {},
+                                  {"--name=a",
+                                   "--gpus",
+                                   "2",
+                                   "-ea=b",
+                                   "-e",
+                                   "c=d,e",
+                                   "cmd",
+                                   "-r",
+                                   "--wait",
+                                   "--",
+                                   "--not-a-flag"});
   ASSERT_TRUE(values) << values.error().message;
   EXPECT_EQ(values->text("name"), "a");
   EXPECT_EQ(values->number("gpus"), 2);
@@ -41,7 +58,9 @@ TEST(Flags, DeprecatedSpellingWorksAndSaysSo) {
   const auto values = parse_flags(sample(), {}, {"--workingDir=/w"});
   ASSERT_TRUE(values);
   EXPECT_EQ(values->text("working-dir"), "/w");
-  EXPECT_EQ(values->warnings, (std::vector<std::string>{"Flag --workingDir has been deprecated, please use --working-dir instead"}));
+  EXPECT_EQ(values->warnings,
+            (std::vector<std::string>{
+                "Flag --workingDir has been deprecated, please use --working-dir instead"}));
 }
 
 TEST(Flags, ErrorsHavePflagsTexts) {
@@ -51,9 +70,12 @@ TEST(Flags, ErrorsHavePflagsTexts) {
       {{"--name"}, "flag needs an argument: --name"},
       {{"-e"}, "flag needs an argument: 'e' in -e"},
       {{"-x"}, "unknown shorthand flag: 'x' in -x"},
-      {{"--gpus=1.5"}, "invalid argument \"1.5\" for \"--gpus\" flag: strconv.ParseInt: parsing \"1.5\": invalid syntax"},
-      {{"--rdma=maybe"}, "invalid argument \"maybe\" for \"--rdma\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax"},
-      {{"-s", "5"}, "invalid argument \"5\" for \"-s, --since\" flag: duration \"5\": want a number and a unit, such as 90s, 5m or 1h30m"},
+      {{"--gpus=1.5"},
+       "invalid argument \"1.5\" for \"--gpus\" flag: strconv.ParseInt: parsing \"1.5\": invalid syntax"},
+      {{"--rdma=maybe"},
+       "invalid argument \"maybe\" for \"--rdma\" flag: strconv.ParseBool: parsing \"maybe\": invalid syntax"},
+      {{"-s", "5"},
+       "invalid argument \"5\" for \"-s, --since\" flag: duration \"5\": want a number and a unit, such as 90s, 5m or 1h30m"},
   };
   for (const auto& [words, want] : cases) {
     const auto values = parse_flags(sample(), {}, words);

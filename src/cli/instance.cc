@@ -16,11 +16,13 @@ std::string listing(const Job& job) {
   for (const Instance& instance : job.instances) {
     rows.add({instance.name, instance.status, short_human_duration(instance.age), instance.node});
   }
-  return fmt::format("There are several instances of {}, please choose one with -i:\n\n{}", job.name, rows.text());
+  return fmt::format(
+      "There are several instances of {}, please choose one with -i:\n\n{}", job.name, rows.text());
 }
 
 std::string no_instances(const Session& session, const Job& job) {
-  std::string text = fmt::format("not found instances of the job {}, it is {}", job.name, job.status);
+  std::string text =
+      fmt::format("not found instances of the job {}, it is {}", job.name, job.status);
   if (!job.finished()) text += fmt::format("; see '{} explain {}'", session.program, job.name);
   return text;
 }
@@ -28,7 +30,8 @@ std::string no_instances(const Session& session, const Job& job) {
 std::string unknown_instance(const Job& job, const std::string& name) {
   std::vector<std::string> names;
   for (const Instance& instance : job.instances) names.push_back(instance.name);
-  return fmt::format("invalid instance name {} of the job {}, it has: {}", name, job.name, join(names, ", "));
+  return fmt::format(
+      "invalid instance name {} of the job {}, it has: {}", name, job.name, join(names, ", "));
 }
 
 }  // namespace
@@ -73,7 +76,8 @@ Task<std::optional<Chosen>> choose_instance(Invocation& call) {
 
 std::string container_or_first(const Chosen& chosen) {
   if (!chosen.container.empty()) return chosen.container;
-  const json::Array& containers = json::as_array(json::at(*chosen.instance->pod, "spec", "containers"));
+  const json::Array& containers =
+      json::as_array(json::at(*chosen.instance->pod, "spec", "containers"));
   return containers.empty() ? "" : json::text(json::at(containers[0], "name"));
 }
 

@@ -13,8 +13,8 @@ struct Chosen {
   std::string container;  // empty when the caller named none
 };
 
-/// The named instance, else the chief, else the only one. Otherwise the reason is printed, or the instances to
-/// choose from, and the answer is empty: the command ends with exit code 1.
+/// The named instance, else the chief, else the only one. Otherwise the reason is printed, or the
+/// instances to choose from, and the answer is empty: the command ends with exit code 1.
 Task<std::optional<Chosen>> choose_instance(Invocation& call);
 
 /// The container's name, or the pod's first.

@@ -36,12 +36,15 @@ bool is_v1alpha1(const json::Value& job) { return at(job, "spec", "template").is
 
 bool is_chief(const json::Value& pod, const std::string& job) {
   const json::Value& labels = at(pod, "metadata", "labels");
-  if (const std::string_view role = as_string(at(labels, "training.kubeflow.org/job-role")); !role.empty()) return role == "master" || role == "launcher";
+  if (const std::string_view role = as_string(at(labels, "training.kubeflow.org/job-role"));
+      !role.empty())
+    return role == "master" || role == "launcher";
   if (as_string(at(labels, "mpi_role_type")) == "launcher") return true;
   if (as_string(at(labels, "training.kubeflow.org/replica-type")) == "launcher") return true;
   if (as_string(at(labels, "pytorch-replica-type")) == "master") return true;
   const std::string_view name = kube::name_of(pod);
-  if (name.size() == job.size() + 9 && name.starts_with(job) && name.ends_with("-launcher")) return true;
+  if (name.size() == job.size() + 9 && name.starts_with(job) && name.ends_with("-launcher"))
+    return true;
   return as_string(at(labels, "tensorstack.dev/mpijob-replica")) == "launcher";
 }
 
@@ -75,7 +78,8 @@ std::string v1alpha1_status(const JobParts& parts, const json::Value* chief) {
   const std::string_view launcher = as_string(at(*parts.object, "status", "launcherStatus"));
   if (launcher == "Succeeded") return "SUCCEEDED";
   if (launcher == "Failed") return "FAILED";
-  const bool runs = parts.launcher_job != nullptr && chief != nullptr && as_string(at(*chief, "status", "phase")) != "Pending";
+  const bool runs = parts.launcher_job != nullptr && chief != nullptr &&
+                    as_string(at(*chief, "status", "phase")) != "Pending";
   return runs ? "RUNNING" : "PENDING";
 }
 
@@ -90,8 +94,10 @@ std::string phase_status(std::string_view phase) {
 }
 
 std::string condition_status(const json::Value& job) {
-  for (const auto& [type, word] : {std::pair{"Succeeded", "SUCCEEDED"}, std::pair{"Failed", "FAILED"},
-                                   std::pair{"Running", "RUNNING"}, std::pair{"Queuing", "QUEUING"}}) {
+  for (const auto& [type, word] : {std::pair{"Succeeded", "SUCCEEDED"},
+                                   std::pair{"Failed", "FAILED"},
+                                   std::pair{"Running", "RUNNING"},
+                                   std::pair{"Queuing", "QUEUING"}}) {
     if (kube::condition_true(job, type)) return word;
   }
   return "PENDING";
@@ -99,7 +105,8 @@ std::string condition_status(const json::Value& job) {
 
 bool is_suspended(const json::Value& job) {
   return as_bool(at(job, "spec", "runPolicy", "suspend")) || as_bool(at(job, "spec", "suspend")) ||
-         as_bool(at(job, "spec", "runMode", "pause", "enabled")) || kube::condition_true(job, "Suspended") ||
+         as_bool(at(job, "spec", "runMode", "pause", "enabled")) ||
+         kube::condition_true(job, "Suspended") ||
          kube::annotation(job, "muster.dev/suspend") == "true";
 }
 
@@ -117,9 +124,10 @@ std::string status_of(const JobParts& parts, const json::Value* chief) {
   }
   if (status == "RUNNING") {
     // Arena calls a job that lacks an instance pending, whatever its controller says.
-    const bool pending = std::any_of(parts.pods.begin(), parts.pods.end(), [](const json::Value* pod) {
-      return as_string(at(*pod, "status", "phase")) == "Pending" && !kube::is_deleting(*pod);
-    });
+    const bool pending =
+        std::any_of(parts.pods.begin(), parts.pods.end(), [](const json::Value* pod) {
+          return as_string(at(*pod, "status", "phase")) == "Pending" && !kube::is_deleting(*pod);
+        });
     if (pending) status = "PENDING";
   }
   if ((status == "PENDING" || status == "RUNNING") && is_suspended(job)) status = "SUSPENDED";
@@ -127,7 +135,10 @@ std::string status_of(const JobParts& parts, const json::Value* chief) {
   return status;
 }
 
-Duration duration_of(const JobParts& parts, const std::string& status, const json::Value* chief, Time now) {
+Duration duration_of(const JobParts& parts,
+                     const std::string& status,
+                     const json::Value* chief,
+                     Time now) {
   const json::Value& job = *parts.object;
   const Time created = kube::creation_time(job);
   const auto failed_for = [&]() -> std::optional<Duration> {
@@ -137,7 +148,9 @@ Duration duration_of(const JobParts& parts, const std::string& status, const jso
   };
   if (is_v1alpha1(job)) {
     if (!created) return Duration{0};
-    Time completed = parts.launcher_job != nullptr ? time_at(at(*parts.launcher_job, "status", "completionTime")) : Time{};
+    Time completed = parts.launcher_job != nullptr
+                         ? time_at(at(*parts.launcher_job, "status", "completionTime"))
+                         : Time{};
     if (!completed) completed = time_at(at(job, "status", "completionTime"));
     if (completed) return completed - created;
     if (const auto failed = failed_for()) return *failed;
@@ -148,10 +161,13 @@ Duration duration_of(const JobParts& parts, const std::string& status, const jso
   if (const json::Value& state = at(job, "status", "state"); state.is_object()) {
     // Volcano keeps a list of the phases a job went through.
     for (const json::Value& phase : as_array(at(job, "status", "conditions"))) {
-      if (!started && as_string(at(phase, "status")) == "Running") started = time_at(at(phase, "lastTransitionTime"));
+      if (!started && as_string(at(phase, "status")) == "Running")
+        started = time_at(at(phase, "lastTransitionTime"));
     }
-    if (!started && as_string(at(state, "phase")) == "Running") started = time_at(at(state, "lastTransitionTime"));
-    if (status == "SUCCEEDED" || status == "FAILED") completed = time_at(at(state, "lastTransitionTime"));
+    if (!started && as_string(at(state, "phase")) == "Running")
+      started = time_at(at(state, "lastTransitionTime"));
+    if (status == "SUCCEEDED" || status == "FAILED")
+      completed = time_at(at(state, "lastTransitionTime"));
   }
   if (!started) return Duration{0};
   if (completed) return completed - started;
@@ -175,7 +191,8 @@ std::string priority_of(const json::Value& job) {
   for (const auto& member : as_object(replica_specs(job))) {
     if (priority.empty()) priority = of_template(at(member.value(), "template"));
   }
-  if (priority.empty()) priority = json::text(at(job, "spec", "runPolicy", "schedulingPolicy", "priorityClass"));
+  if (priority.empty())
+    priority = json::text(at(job, "spec", "runPolicy", "schedulingPolicy", "priorityClass"));
   for (const char* role : {"launcher", "worker"}) {
     if (priority.empty()) priority = of_template(at(job, "spec", role, "template"));
   }
@@ -220,12 +237,16 @@ Instance make_instance(const json::Value& pod, const std::string& chief, Time no
 
 void count_gpus(Job& job, const std::vector<const json::Value*>& pods) {
   // The job says it too, which counts when its pods are gone.
-  std::int64_t announced = parse_int(kube::annotation(*job.object, "requestGPUsOfJobOwner")).value_or(0), limits = 0;
+  std::int64_t announced =
+                   parse_int(kube::annotation(*job.object, "requestGPUsOfJobOwner")).value_or(0),
+               limits = 0;
   for (const json::Value* pod : pods) {
-    if (announced <= 0) announced = parse_int(kube::annotation(*pod, "requestGPUsOfJobOwner")).value_or(0);
+    if (announced <= 0)
+      announced = parse_int(kube::annotation(*pod, "requestGPUsOfJobOwner")).value_or(0);
     const std::int64_t gpus = pod_gpus(*pod);
     limits += gpus;
-    const bool holds = at(*pod, "status", "startTime").is_string() && !kube::pod_finished(*pod) && !kube::is_deleting(*pod);
+    const bool holds = at(*pod, "status", "startTime").is_string() && !kube::pod_finished(*pod) &&
+                       !kube::is_deleting(*pod);
     if (holds) job.allocated_gpus += gpus;
   }
   job.requested_gpus = announced > 0 ? announced : limits;
@@ -248,15 +269,18 @@ std::string tensorboard_url(const json::Value& service, const json::Value* node)
   return address.empty() || address == "None" ? "" : fmt::format("http://{}:{}", address, port);
 }
 
-/// Empty for a pod whose containers run; else its state, with what its first container said about it.
+/// Empty for a pod whose containers run; else its state, with what its first container said about
+/// it.
 std::string problem_of_pod(const json::Value& pod) {
   const std::string state = pod_status_text(pod);
   if (state == "Running") return "";
   for (const json::Value& container : as_array(at(pod, "status", "containerStatuses"))) {
     // How the last try ended says more than that the next one waits.
     for (const char* part : {"terminated", "waiting"}) {
-      for (const json::Value* from : {&at(container, "state", part), &at(container, "lastState", part)}) {
-        if (const std::string_view message = as_string(at(*from, "message")); !message.empty()) return fmt::format("{}: {}", state, message);
+      for (const json::Value* from :
+           {&at(container, "state", part), &at(container, "lastState", part)}) {
+        if (const std::string_view message = as_string(at(*from, "message")); !message.empty())
+          return fmt::format("{}: {}", state, message);
       }
     }
   }
@@ -297,10 +321,11 @@ std::string pod_status_text(const json::Value& pod) {
     if (terminated.is_object()) {
       const std::string_view why = as_string(at(terminated, "reason"));
       const std::int64_t signal = as_int(at(terminated, "signal"));
-      reason = !why.empty() ? fmt::format("Init:{}", why)
+      reason = !why.empty()  ? fmt::format("Init:{}", why)
                : signal != 0 ? fmt::format("Init:Signal:{}", signal)
                              : fmt::format("Init:ExitCode:{}", as_int(at(terminated, "exitCode")));
-    } else if (const std::string_view why = as_string(at(waiting, "reason")); !why.empty() && why != "PodInitializing") {
+    } else if (const std::string_view why = as_string(at(waiting, "reason"));
+               !why.empty() && why != "PodInitializing") {
       reason = fmt::format("Init:{}", why);
     } else {
       reason = fmt::format("Init:{}/{}", i, as_array(at(pod, "spec", "initContainers")).size());
@@ -327,7 +352,8 @@ std::string pod_status_text(const json::Value& pod) {
     }
     if (reason == "Completed" && running) reason = "Running";
   }
-  if (kube::is_deleting(pod)) return as_string(at(status, "reason")) == "NodeLost" ? "Unknown" : "Terminating";
+  if (kube::is_deleting(pod))
+    return as_string(at(status, "reason")) == "NodeLost" ? "Unknown" : "Terminating";
   return reason;
 }
 
@@ -362,16 +388,21 @@ std::vector<std::string> keys_of_pod(const json::Value& pod) {
   const std::string_view ns = as_string(at(metadata, "namespace"));
   if (as_string(at(labels, "role")) == "tensorboard") return keys;
   keys.reserve(4);
-  const std::string_view app = as_string(at(labels, "app")), release = as_string(at(labels, "release"));
+  const std::string_view app = as_string(at(labels, "app")),
+                         release = as_string(at(labels, "release"));
   if (!app.empty() && !release.empty()) keys.push_back(key_of({"a", ns, app, release}));
-  if (const std::string_view name = as_string(at(labels, "training.kubeflow.org/job-name")); !name.empty()) {
-    const std::string_view operator_name = as_string(at(labels, "training.kubeflow.org/operator-name"));
+  if (const std::string_view name = as_string(at(labels, "training.kubeflow.org/job-name"));
+      !name.empty()) {
+    const std::string_view operator_name =
+        as_string(at(labels, "training.kubeflow.org/operator-name"));
     std::string_view type = operator_name == "mpi-operator" ? "mpijob" : operator_name;
     if (type.ends_with("-controller")) type.remove_suffix(11);
     keys.push_back(key_of({"k", ns, type, name}));
   }
-  if (const std::string_view mpi = as_string(at(labels, "mpi_job_name")); !mpi.empty()) keys.push_back(key_of({"k", ns, "mpijob", mpi}));
-  for (const json::Value& owner : as_array(at(metadata, "ownerReferences"))) keys.push_back(key_of({"u", as_string(at(owner, "uid"))}));
+  if (const std::string_view mpi = as_string(at(labels, "mpi_job_name")); !mpi.empty())
+    keys.push_back(key_of({"k", ns, "mpijob", mpi}));
+  for (const json::Value& owner : as_array(at(metadata, "ownerReferences")))
+    keys.push_back(key_of({"u", as_string(at(owner, "uid"))}));
   return keys;
 }
 
@@ -400,7 +431,9 @@ Job make_job(const JobParts& parts, Time now) {
     if (is_v1alpha1(object)) chief = nullptr;
     // Volcano's tasks have no roles: the first pod of a task speaks for the job.
     for (const json::Value* pod : parts.pods) {
-      if (chief == nullptr && parts.trainer->type == "volcanojob" && kube::name_of(*pod).ends_with("-0")) chief = pod;
+      if (chief == nullptr && parts.trainer->type == "volcanojob" &&
+          kube::name_of(*pod).ends_with("-0"))
+        chief = pod;
     }
   }
   job.chief = chief == nullptr ? "" : std::string(kube::name_of(*chief));
@@ -413,10 +446,15 @@ Job make_job(const JobParts& parts, Time now) {
   job.duration = duration_of(parts, job.status, chief, now);
   if (job.finished()) job.ended = job.created + job.duration;
   count_gpus(job, parts.pods);
-  for (const json::Value* pod : parts.pods) job.instances.push_back(make_instance(*pod, job.chief, now));
-  std::sort(job.instances.begin(), job.instances.end(), [](const Instance& a, const Instance& b) { return a.name < b.name; });
-  if (parts.tensorboard_service != nullptr) job.tensorboard = tensorboard_url(*parts.tensorboard_service, parts.first_node);
-  if (parts.tensorboard_pod != nullptr) job.tensorboard_problem = problem_of_pod(*parts.tensorboard_pod);
+  for (const json::Value* pod : parts.pods)
+    job.instances.push_back(make_instance(*pod, job.chief, now));
+  std::sort(job.instances.begin(), job.instances.end(), [](const Instance& a, const Instance& b) {
+    return a.name < b.name;
+  });
+  if (parts.tensorboard_service != nullptr)
+    job.tensorboard = tensorboard_url(*parts.tensorboard_service, parts.first_node);
+  if (parts.tensorboard_pod != nullptr)
+    job.tensorboard_problem = problem_of_pod(*parts.tensorboard_pod);
   job.model_name = kube::label(object, "modelName");
   job.model_version = kube::label(object, "modelVersion");
   return job;

@@ -1,7 +1,7 @@
 /// A training job as arena shows it: computed from the job's object, its pods and its launcher Job.
 ///
-/// Pure: objects and a clock value in, values out. The rules (status words, durations, GPU counts) are
-/// arena's; QUEUING and SUSPENDED are shown for what arena has no word for.
+/// Pure: objects and a clock value in, values out. The rules (status words, durations, GPU counts)
+/// are arena's; QUEUING and SUSPENDED are shown for what arena has no word for.
 #pragma once
 
 #include <optional>
@@ -36,7 +36,7 @@ struct Job {
   std::string status;    // SUCCEEDED FAILED RUNNING QUEUING SUSPENDED PENDING
   std::string priority;  // class name or "N/A"
   std::string queue;
-  std::string reason;    // why it failed or waits, from its conditions; may be empty
+  std::string reason;  // why it failed or waits, from its conditions; may be empty
   Time created;
   Duration age{};
   Duration duration{};
@@ -57,11 +57,11 @@ struct Job {
 struct JobParts {
   const Trainer* trainer = nullptr;
   const json::Value* object = nullptr;
-  std::vector<const json::Value*> pods;             // of this job, by name
-  const json::Value* launcher_job = nullptr;        // batch/v1 Job of an MPIJob, if any
+  std::vector<const json::Value*> pods;       // of this job, by name
+  const json::Value* launcher_job = nullptr;  // batch/v1 Job of an MPIJob, if any
   const json::Value* tensorboard_service = nullptr;
   const json::Value* tensorboard_pod = nullptr;
-  const json::Value* first_node = nullptr;          // for the tensorboard's address
+  const json::Value* first_node = nullptr;  // for the tensorboard's address
 };
 
 Job make_job(const JobParts& parts, Time now);
@@ -70,7 +70,8 @@ Job job_of_pod(const json::Value& pod, Time now);
 
 /// True when the pod belongs to the job: arena's labels, the operators' labels, or ownership.
 bool belongs(const json::Value& pod, const json::Value& job, std::string_view type);
-/// "app/release", "name" …: pods and jobs with a common key belong together; for joining long lists.
+/// "app/release", "name" …: pods and jobs with a common key belong together; for joining long
+/// lists.
 std::vector<std::string> keys_of_pod(const json::Value& pod);
 std::vector<std::string> keys_of_job(const json::Value& job, std::string_view type);
 /// Kubectl's STATUS column for the pod.

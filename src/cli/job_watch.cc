@@ -8,10 +8,11 @@ Task<void> notify_on_change(Session& session,
                             client::ListOptions options,
                             std::shared_ptr<Signal> changed) {
   for (;;) {
-    const auto watched = co_await session.cluster().watch(resource, options, [&](const client::WatchEvent&) {
-      changed->notify();
-      return true;
-    });
+    const auto watched =
+        co_await session.cluster().watch(resource, options, [&](const client::WatchEvent&) {
+          changed->notify();
+          return true;
+        });
     (void)watched;
     co_await session.env.sleep(std::chrono::seconds(1));
   }

@@ -21,18 +21,26 @@ Result<std::int64_t> since_seconds(const std::string& text) {
       continue;
     }
     const std::int64_t unit = c == 'h' ? 3600 : c == 'm' ? 60 : c == 's' ? 1 : 0;
-    if (unit == 0 || !digits) return fail(Code::kInvalid, fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+    if (unit == 0 || !digits)
+      return fail(
+          Code::kInvalid,
+          fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
     seconds += number * unit;
     number = 0;
     digits = false;
   }
-  if (digits || seconds == 0) return fail(Code::kInvalid, fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
+  if (digits || seconds == 0)
+    return fail(
+        Code::kInvalid,
+        fmt::format("--since {}: want whole hours, minutes and seconds, such as 1h30m", text));
   return seconds;
 }
 
 Result<std::string> log_query(const Values& values, const std::string& container) {
   std::string query;
-  const auto add = [&](std::string_view key, std::string_view value) { query += fmt::format("{}{}={}", query.empty() ? "?" : "&", key, percent_encode(value)); };
+  const auto add = [&](std::string_view key, std::string_view value) {
+    query += fmt::format("{}{}={}", query.empty() ? "?" : "&", key, percent_encode(value));
+  };
   if (!container.empty()) add("container", container);
   if (values.yes("follow")) add("follow", "true");
   if (values.yes("timestamps")) add("timestamps", "true");
@@ -43,14 +51,18 @@ Result<std::string> log_query(const Values& values, const std::string& container
     add("sinceSeconds", std::to_string(*seconds));
   }
   if (const std::string since = values.text("since-time"); !since.empty()) {
-    if (!parse_time(since)) return fail(Code::kInvalid, fmt::format("--since-time {}: want RFC 3339, such as 2026-11-15T05:40:00Z", since));
+    if (!parse_time(since))
+      return fail(
+          Code::kInvalid,
+          fmt::format("--since-time {}: want RFC 3339, such as 2026-11-15T05:40:00Z", since));
     add("sinceTime", since);
   }
   return query;
 }
 
 bool initialising(const json::Value& pod) {
-  return json::as_string(json::at(pod, "status", "phase")) == "Pending" && !json::as_array(json::at(pod, "spec", "initContainers")).empty() &&
+  return json::as_string(json::at(pod, "status", "phase")) == "Pending" &&
+         !json::as_array(json::at(pod, "spec", "initContainers")).empty() &&
          !json::as_array(json::at(pod, "status", "initContainerStatuses")).empty();
 }
 
@@ -72,7 +84,8 @@ Task<int> copy_stream(Session& session, std::string target) {
   }
   if (good) co_return 0;
   const auto status = json::parse(answer);
-  co_return session.failed(status ? json::text(json::at(*status, "message")) : fmt::format("the server answered {}", (*stream)->status()));
+  co_return session.failed(status ? json::text(json::at(*status, "message"))
+                                  : fmt::format("the server answered {}", (*stream)->status()));
 }
 
 }  // namespace
@@ -85,13 +98,22 @@ Task<int> run_logs(Invocation& call) {
   const json::Value& pod = *instance.pod;
   const bool starting = initialising(pod);
   if (instance.phase == "PENDING" && !starting) {
-    co_return session.failed(fmt::format("instance {} is not running, it is {}; see '{} explain {}'", instance.name, instance.status, session.program, chosen->job->name));
+    co_return session.failed(
+        fmt::format("instance {} is not running, it is {}; see '{} explain {}'",
+                    instance.name,
+                    instance.status,
+                    session.program,
+                    chosen->job->name));
   }
   std::string container = container_or_first(*chosen);
-  if (chosen->container.empty() && starting) container = json::text(json::at(json::as_array(json::at(pod, "spec", "initContainers"))[0], "name"));
+  if (chosen->container.empty() && starting)
+    container =
+        json::text(json::at(json::as_array(json::at(pod, "spec", "initContainers"))[0], "name"));
   const auto query = log_query(call.values, container);
   if (!query) co_return session.failed(query.error());
-  const int code = co_await copy_stream(session, fmt::format("/api/v1/namespaces/{}/pods/{}/log{}", chosen->job->ns, instance.name, *query));
+  const int code = co_await copy_stream(
+      session,
+      fmt::format("/api/v1/namespaces/{}/pods/{}/log{}", chosen->job->ns, instance.name, *query));
   co_return code;
 }
 

@@ -23,11 +23,14 @@ const Pick& pod_labels() {
   return kLabels;
 }
 
-/// Without the replica type, which says no more than the role, and what `submit` writes on the job as well.
+/// Without the replica type, which says no more than the role, and what `submit` writes on the job
+/// as well.
 const Pick& row_labels() {
   static const Pick kLabels = [] {
     Pick labels = pod_labels();
-    std::erase_if(labels.children, [](const Pick& label) { return label.name == "training.kubeflow.org/replica-type"; });
+    std::erase_if(labels.children, [](const Pick& label) {
+      return label.name == "training.kubeflow.org/replica-type";
+    });
     return labels;
   }();
   return kLabels;
@@ -69,22 +72,29 @@ const Picks& state_members() {
 const Picks& job_members(Detail detail, std::string_view type) {
   static const Picks kPriority{{"spec", {{"priorityClassName"}}}};
   static const Picks kReplicas{{"*", {{"template", kPriority}}}};
-  static const Pick kMetadata{
-      "metadata",
-      {{"name"},
-       {"namespace"},
-       {"uid"},
-       {"creationTimestamp"},
-       {"labels", {{"app"}, {"release"}, {"modelName"}, {"modelVersion"}}},
-       {"annotations", {{"requestGPUsOfJobOwner"}, {"scheduling.volcano.sh/queue-name"}, {"muster.dev/suspend"}}}}};
-  static const Picks kSpec{{"runPolicy", {{"suspend"}, {"schedulingPolicy", {{"queue"}, {"priorityClass"}}}}},
-                           {"suspend"},
-                           {"queue"},
-                           {"priorityClassName"},
-                           {"scheduler"},
-                           {"runMode"},
-                           {"template", kPriority}};
-  static const Picks kStatus{{"launcherStatus"}, {"phase"}, {"state", {{"phase"}, {"lastTransitionTime"}}}, {"startTime"}, {"completionTime"}};
+  static const Pick kMetadata{"metadata",
+                              {{"name"},
+                               {"namespace"},
+                               {"uid"},
+                               {"creationTimestamp"},
+                               {"labels", {{"app"}, {"release"}, {"modelName"}, {"modelVersion"}}},
+                               {"annotations",
+                                {{"requestGPUsOfJobOwner"},
+                                 {"scheduling.volcano.sh/queue-name"},
+                                 {"muster.dev/suspend"}}}}};
+  static const Picks kSpec{
+      {"runPolicy", {{"suspend"}, {"schedulingPolicy", {{"queue"}, {"priorityClass"}}}}},
+      {"suspend"},
+      {"queue"},
+      {"priorityClassName"},
+      {"scheduler"},
+      {"runMode"},
+      {"template", kPriority}};
+  static const Picks kStatus{{"launcherStatus"},
+                             {"phase"},
+                             {"state", {{"phase"}, {"lastTransitionTime"}}},
+                             {"startTime"},
+                             {"completionTime"}};
   static const Picks kRow = [] {
     Picks status = kStatus;
     status.push_back({"conditions", {{"type"}, {"status"}}});
@@ -92,7 +102,8 @@ const Picks& job_members(Detail detail, std::string_view type) {
   }();
   static const Picks kWhole = [] {
     Picks spec = kSpec, status = kStatus;
-    for (const char* role : {"launcher", "worker"}) spec.push_back({role, {{"template", kPriority}}});
+    for (const char* role : {"launcher", "worker"})
+      spec.push_back({role, {{"template", kPriority}}});
     for (const char* kind : {"pytorch", "tf", "mpi", "xgb", "paddle", "jax"}) {
       spec.push_back({std::string(kind) + "ReplicaSpecs", kReplicas});
     }
@@ -114,18 +125,21 @@ const Picks& pod_members(Detail detail) {
                           {"status", {{"phase"}, {"hostIP"}, {"startTime"}}}};
   static const Picks kWhole = [] {
     Picks status = state_members();
-    for (const char* name : {"hostIP", "podIP", "startTime", "conditions"}) status.push_back({name});
-    return Picks{{"metadata",
-                  {{"name"},
-                   {"namespace"},
-                   {"uid"},
-                   {"creationTimestamp"},
-                   {"deletionTimestamp"},
-                   pod_labels(),
-                   pod_annotations(),
-                   {"ownerReferences", {{"uid"}}}}},
-                 {"spec", {{"nodeName"}, {"containers", {{"name"}, pod_limits()}}, {"initContainers", {{"name"}}}}},
-                 {"status", status}};
+    for (const char* name : {"hostIP", "podIP", "startTime", "conditions"})
+      status.push_back({name});
+    return Picks{
+        {"metadata",
+         {{"name"},
+          {"namespace"},
+          {"uid"},
+          {"creationTimestamp"},
+          {"deletionTimestamp"},
+          pod_labels(),
+          pod_annotations(),
+          {"ownerReferences", {{"uid"}}}}},
+        {"spec",
+         {{"nodeName"}, {"containers", {{"name"}, pod_limits()}}, {"initContainers", {{"name"}}}}},
+        {"status", status}};
   }();
   return detail == Detail::kRow ? kRow : kWhole;
 }
@@ -139,12 +153,16 @@ const Picks& node_pod_members() {
 }
 
 const Picks& launcher_job_members() {
-  static const Picks kMembers{{"metadata", {{"name"}, {"namespace"}, {"labels", {{"mpi_job_name"}}}}}, {"status", {{"completionTime"}}}};
+  static const Picks kMembers{
+      {"metadata", {{"name"}, {"namespace"}, {"labels", {{"mpi_job_name"}}}}},
+      {"status", {{"completionTime"}}}};
   return kMembers;
 }
 
 const Picks& service_members() {
-  static const Picks kMembers{{"metadata", {{"name"}, {"namespace"}, {"labels", {{"app"}, {"release"}}}}}, {"spec", {{"clusterIP"}, {"ports"}}}};
+  static const Picks kMembers{
+      {"metadata", {{"name"}, {"namespace"}, {"labels", {{"app"}, {"release"}}}}},
+      {"spec", {{"clusterIP"}, {"ports"}}}};
   return kMembers;
 }
 
@@ -158,10 +176,7 @@ const Picks& node_members() {
       {"metadata", {{"name"}, {"labels"}}},
       {"spec", {{"unschedulable"}}},
       {"status",
-       {{"capacity"},
-        {"allocatable"},
-        {"addresses"},
-        {"conditions", {{"type"}, {"status"}}}}}};
+       {{"capacity"}, {"allocatable"}, {"addresses"}, {"conditions", {{"type"}, {"status"}}}}}};
   return kMembers;
 }
 

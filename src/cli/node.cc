@@ -31,8 +31,10 @@ std::string role_of(const json::Value& node) {
   constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
   for (const auto& label : as_object(at(node, "metadata", "labels"))) {
     const std::string_view key = label.key();
-    if (key.starts_with(kPrefix) && key.size() > kPrefix.size()) roles.emplace(key.substr(kPrefix.size()));
-    if (key == "kubernetes.io/role" && !as_string(label.value()).empty()) roles.emplace(as_string(label.value()));
+    if (key.starts_with(kPrefix) && key.size() > kPrefix.size())
+      roles.emplace(key.substr(kPrefix.size()));
+    if (key == "kubernetes.io/role" && !as_string(label.value()).empty())
+      roles.emplace(as_string(label.value()));
   }
   return roles.empty() ? "<none>" : join({roles.begin(), roles.end()}, ",");
 }
@@ -46,7 +48,9 @@ std::string ip_of(const json::Value& node) {
 
 std::string node_status(const json::Value& node) {
   const json::Value& ready = kube::condition(node, "Ready");
-  std::string status = !ready.is_object() ? "Unknown" : as_string(at(ready, "status")) == "True" ? "ready" : "notReady";
+  std::string status = !ready.is_object()                         ? "Unknown"
+                       : as_string(at(ready, "status")) == "True" ? "ready"
+                                                                  : "notReady";
   if (json::as_bool(at(node, "spec", "unschedulable"))) status += ",SchedulingDisabled";
   return status;
 }
@@ -58,12 +62,14 @@ std::vector<std::vector<std::string>> matrix_of(std::string_view text) {
   if (parsed && parsed->is_array()) {
     for (const json::Value& row : parsed->get_array()) {
       std::vector<std::string> words;
-      for (const json::Value& cell : as_array(row)) words.push_back(cell.is_string() ? json::text(cell) : json::dump(cell));
+      for (const json::Value& cell : as_array(row))
+        words.push_back(cell.is_string() ? json::text(cell) : json::dump(cell));
       matrix.push_back(std::move(words));
     }
     return matrix;
   }
-  for (const std::string& line : split_nonempty(text, '\n')) matrix.push_back(split_nonempty(line, ' '));
+  for (const std::string& line : split_nonempty(text, '\n'))
+    matrix.push_back(split_nonempty(line, ' '));
   return matrix;
 }
 
@@ -76,19 +82,22 @@ void share_of_pod(NodePod& held, const json::Value& pod) {
     const auto allocation = json::parse(kube::annotation(pod, key));
     if (!allocation) return;
     for (const auto& container : as_object(*allocation)) {
-      for (const auto& device : as_object(container.value())) into[std::string(device.key())] += json::as_int(device.value());
+      for (const auto& device : as_object(container.value()))
+        into[std::string(device.key())] += json::as_int(device.value());
     }
   };
   add_allocation("scheduler.framework.gpushare.allocation", held.memory_by_device);
   add_allocation("scheduler.framework.gpushare.core.allocation", held.core_by_device);
   const std::string_view index = kube::annotation(pod, "ALIYUN_COM_GPU_MEM_IDX");
-  if (held.memory_by_device.empty() && !index.empty()) held.memory_by_device[std::string(index)] = held.memory_gib;
+  if (held.memory_by_device.empty() && !index.empty())
+    held.memory_by_device[std::string(index)] = held.memory_gib;
 }
 
 GpuMode mode_of(const json::Value& node, bool has_topology_map) {
   const json::Value& allocatable = at(node, "status", "allocatable");
   if (amount(allocatable, "aliyun.com/gpu-mem") > 0) return GpuMode::kShare;
-  if (kube::label(node, "ack.node.gpu.schedule") == "topology" && has_topology_map) return GpuMode::kTopology;
+  if (kube::label(node, "ack.node.gpu.schedule") == "topology" && has_topology_map)
+    return GpuMode::kTopology;
   const std::int64_t gpus = amount(allocatable, "nvidia.com/gpu");
   const std::int64_t capacity = amount(at(node, "status", "capacity"), "nvidia.com/gpu");
   // A node whose GPUs are all unhealthy still is a GPU node.
@@ -105,7 +114,9 @@ NodeInfo make_node(const json::Value& node, const json::Value* topology_map) {
   info.simulated = kube::label(node, "muster.dev/gpu-simulated") == "true";
   const json::Value& capacity = at(node, "status", "capacity");
   const json::Value& allocatable = at(node, "status", "allocatable");
-  const char* name = info.mode == GpuMode::kShare ? "aliyun.com/gpu-count" : info.mode == GpuMode::kTopology ? "aliyun.com/gpu" : "nvidia.com/gpu";
+  const char* name = info.mode == GpuMode::kShare      ? "aliyun.com/gpu-count"
+                     : info.mode == GpuMode::kTopology ? "aliyun.com/gpu"
+                                                       : "nvidia.com/gpu";
   info.total = amount(capacity, name);
   info.unhealthy = std::max<std::int64_t>(0, info.total - amount(allocatable, name));
   info.memory_total_gib = amount(capacity, "aliyun.com/gpu-mem");
@@ -145,17 +156,22 @@ std::int64_t NodeInfo::allocated_tenths() const {
 
 std::string_view mode_word(GpuMode mode) {
   switch (mode) {
-    case GpuMode::kNone: return "none";
-    case GpuMode::kExclusive: return "exclusive";
-    case GpuMode::kTopology: return "topology";
-    case GpuMode::kShare: return "share";
+    case GpuMode::kNone:
+      return "none";
+    case GpuMode::kExclusive:
+      return "exclusive";
+    case GpuMode::kTopology:
+      return "topology";
+    case GpuMode::kShare:
+      return "share";
   }
   return "none";
 }
 
 std::vector<NodeInfo> make_nodes(const NodeSources& sources) {
   std::map<std::string, const json::Value*> maps;
-  for (const json::Value* map : sources.topology_maps) maps[std::string(kube::label(*map, "nodename"))] = map;
+  for (const json::Value* map : sources.topology_maps)
+    maps[std::string(kube::label(*map, "nodename"))] = map;
   std::vector<NodeInfo> nodes;
   std::map<std::string, std::size_t> by_name;
   for (const json::Value* node : sources.nodes) {
@@ -170,7 +186,9 @@ std::vector<NodeInfo> make_nodes(const NodeSources& sources) {
     add_pod(nodes[node->second], *pod);
   }
   for (NodeInfo& node : nodes) {
-    std::sort(node.pods.begin(), node.pods.end(), [](const NodePod& a, const NodePod& b) { return std::tie(a.ns, a.name) < std::tie(b.ns, b.name); });
+    std::sort(node.pods.begin(), node.pods.end(), [](const NodePod& a, const NodePod& b) {
+      return std::tie(a.ns, a.name) < std::tie(b.ns, b.name);
+    });
   }
   return nodes;
 }

@@ -22,12 +22,13 @@ struct NodePod {
 };
 
 struct NodeInfo {
-  std::string name, ip, role, status;  // status: ready, notReady, Unknown, with ",SchedulingDisabled"
+  std::string name, ip, role,
+      status;  // status: ready, notReady, Unknown, with ",SchedulingDisabled"
   GpuMode mode = GpuMode::kNone;
   std::int64_t total = 0, allocated = 0, unhealthy = 0;
   std::int64_t memory_total_gib = 0, memory_allocated_gib = 0, core_total = 0, core_allocated = 0;
-  bool simulated = false;  // its GPUs are made up
-  std::vector<NodePod> pods;  // those that hold GPUs
+  bool simulated = false;                                  // its GPUs are made up
+  std::vector<NodePod> pods;                               // those that hold GPUs
   std::vector<std::vector<std::string>> links, bandwidth;  // topology matrices
 
   /// Share nodes count parts of a device: tenths of a GPU. Others whole ones.
@@ -36,8 +37,9 @@ struct NodeInfo {
 
 struct NodeSources {
   std::vector<const json::Value*> nodes;
-  std::vector<const json::Value*> pods;          // of all namespaces, finished ones may be among them
-  std::vector<const json::Value*> topology_maps;  // kube-system ConfigMaps labelled ack.node.gpu.schedule=topology
+  std::vector<const json::Value*> pods;  // of all namespaces, finished ones may be among them
+  std::vector<const json::Value*>
+      topology_maps;  // kube-system ConfigMaps labelled ack.node.gpu.schedule=topology
 };
 std::vector<NodeInfo> make_nodes(const NodeSources& sources);
 

@@ -66,22 +66,32 @@ TEST(Pai, RolesBecomeTasksOfAGang) {
   ASSERT_EQ(tasks.size(), 2U);
   EXPECT_EQ(json::text(at(tasks[0], "name")), "worker");
   EXPECT_EQ(json::text(at(tasks[1], "name")), "psserver");
-  EXPECT_EQ(json::dump(at(tasks[0], "policies")),
-            R"([{"event":"PodFailed","action":"RestartJob"},{"event":"TaskCompleted","action":"CompleteJob"}])");
+  EXPECT_EQ(
+      json::dump(at(tasks[0], "policies")),
+      R"([{"event":"PodFailed","action":"RestartJob"},{"event":"TaskCompleted","action":"CompleteJob"}])");
   EXPECT_TRUE(at(tasks[1], "policies").is_null());
   const json::Value& container = json::as_array(at(tasks[0], "template", "spec", "containers"))[0];
   EXPECT_EQ(json::text(at(container, "image")), "tf:1.4");
-  EXPECT_EQ(json::dump(at(container, "resources", "limits")), R"({"cpu":"4","memory":"8192Mi","nvidia.com/gpu":"2"})");
+  EXPECT_EQ(json::dump(at(container, "resources", "limits")),
+            R"({"cpu":"4","memory":"8192Mi","nvidia.com/gpu":"2"})");
   const std::string command = json::text(json::as_array(at(container, "command"))[2]);
-  EXPECT_TRUE(command.ends_with("echo before\npython train.py --batch=64 --rate=0.1\necho /data/mnist <% $unknown.x %>\necho after")) << command;
-  EXPECT_NE(command.find("getent hosts mnist-dist-psserver-0.mnist-dist"), std::string::npos) << command;
+  EXPECT_TRUE(command.ends_with(
+      "echo before\npython train.py --batch=64 --rate=0.1\necho /data/mnist <% $unknown.x %>\necho after"))
+      << command;
+  EXPECT_NE(command.find("getent hosts mnist-dist-psserver-0.mnist-dist"), std::string::npos)
+      << command;
 }
 
 TEST(Pai, HivedSeesOneGroupOfAllRoles) {
   const auto job = translated(read(kJob));
   ASSERT_TRUE(job);
   const json::Value& worker = json::as_array(at(job->job, "spec", "tasks"))[0];
-  const auto cells = json::parse_yaml_one(json::as_string(at(worker, "template", "metadata", "annotations", "hivedscheduler.microsoft.com/pod-scheduling-spec")));
+  const auto cells =
+      json::parse_yaml_one(json::as_string(at(worker,
+                                              "template",
+                                              "metadata",
+                                              "annotations",
+                                              "hivedscheduler.microsoft.com/pod-scheduling-spec")));
   ASSERT_TRUE(cells);
   EXPECT_EQ(json::text(at(*cells, "virtualCluster")), "vc1");
   EXPECT_EQ(json::as_int(at(*cells, "priority")), 100);
@@ -91,21 +101,32 @@ TEST(Pai, HivedSeesOneGroupOfAllRoles) {
 }
 
 TEST(Pai, RefusesInTheProtocolsWords) {
-  const auto with = [](std::string_view from, std::string_view to) { return translated(read(replace_all(kJob, from, to))); };
+  const auto with = [](std::string_view from, std::string_view to) {
+    return translated(read(replace_all(kJob, from, to)));
+  };
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"protocolVersion: 2\nname", "protocolVersion: 1\nname", "protocolVersion 1: want 2"},
       {"type: job\n", "type: task\n", "type \"task\": want job"},
       {"jobRetryCount", "retries", "job: unknown key \"retries\""},
       {"    instances: 2", "    count: 2", "taskRoles.Worker: unknown key \"count\""},
-      {"dockerImage: image\n    data", "dockerImage: nothing\n    data", "Prerequisite nothing does not exist."},
-      {"name: digits, type: data", "name: image, type: dockerimage", "Duplicate dockerimage prerequisites image."},
+      {"dockerImage: image\n    data",
+       "dockerImage: nothing\n    data",
+       "Prerequisite nothing does not exist."},
+      {"name: digits, type: data",
+       "name: image, type: dockerimage",
+       "Duplicate dockerimage prerequisites image."},
       {"deployment: prod}", "deployment: test}", "Default deployment test does not exist."},
       {"{Worker: {skuType: V100}}", "{Nobody: {skuType: V100}}", "Taskrole Nobody does not exist."},
-      {"{skuType: V100}", "{skuType: V100, pinnedCellId: x}", "Taskrole Worker has both skuType and pinnedCellId, only one is allowed."},
+      {"{skuType: V100}",
+       "{skuType: V100, pinnedCellId: x}",
+       "Taskrole Worker has both skuType and pinnedCellId, only one is allowed."},
       {"gpu: 2,", "", "taskRoles.Worker.resourcePerInstance.gpu: want a number"},
-      {"jobPriorityClass: prod", "jobPriorityClass: high", "extras.hivedScheduler.jobPriorityClass high: want oppo, test, prod or crit"},
+      {"jobPriorityClass: prod",
+       "jobPriorityClass: high",
+       "extras.hivedScheduler.jobPriorityClass high: want oppo, test, prod or crit"},
       {"[python ps.py]", "[]", "taskRoles.ps_server.commands: want at least one"},
-      {"[python ps.py]", "[\"run <% $secrets.key %>\"]",
+      {"[python ps.py]",
+       "[\"run <% $secrets.key %>\"]",
        "taskRoles.ps_server.commands use $secrets, which would end up in the job's object: mount a Secret of the cluster instead"},
   };
   for (const auto& [from, to, message] : cases) {
@@ -123,7 +144,12 @@ TEST(Pai, WithoutAGangEachInstanceStartsByItself) {
   EXPECT_EQ(json::as_int(at(job->job, "spec", "minAvailable")), 1);
   const json::Value& worker = json::as_array(at(job->job, "spec", "tasks"))[0];
   EXPECT_EQ(json::as_int(at(worker, "minAvailable")), 0);
-  EXPECT_TRUE(json::as_string(at(worker, "template", "metadata", "annotations", "hivedscheduler.microsoft.com/pod-scheduling-spec")).find("affinityGroup") == std::string_view::npos);
+  EXPECT_TRUE(json::as_string(at(worker,
+                                 "template",
+                                 "metadata",
+                                 "annotations",
+                                 "hivedscheduler.microsoft.com/pod-scheduling-spec"))
+                  .find("affinityGroup") == std::string_view::npos);
 }
 
 }  // namespace

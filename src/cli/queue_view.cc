@@ -22,7 +22,8 @@ std::string gpus(const json::Value& resources) { return word(at(resources, "nvid
 
 }  // namespace
 
-std::vector<QueueRow> make_queues(const std::vector<const json::Value*>& queues, const std::vector<const json::Value*>& groups) {
+std::vector<QueueRow> make_queues(const std::vector<const json::Value*>& queues,
+                                  const std::vector<const json::Value*>& groups) {
   std::map<std::string, std::map<std::string, int>> counts;
   for (const json::Value* group : groups) {
     const std::string queue(json::as_string(at(*group, "spec", "queue"), "default"));
@@ -52,19 +53,49 @@ std::vector<QueueRow> make_queues(const std::vector<const json::Value*>& queues,
 
 std::string view_queues(const std::vector<QueueRow>& rows) {
   Rows table;
-  table.add({"NAME", "PARENT", "WEIGHT", "STATE", "GPU(Allocated)", "GPU(Guarantee)", "GPU(Deserved)", "GPU(Capability)", "PENDING", "INQUEUE", "RUNNING"});
+  table.add({"NAME",
+             "PARENT",
+             "WEIGHT",
+             "STATE",
+             "GPU(Allocated)",
+             "GPU(Guarantee)",
+             "GPU(Deserved)",
+             "GPU(Capability)",
+             "PENDING",
+             "INQUEUE",
+             "RUNNING"});
   for (const QueueRow& row : rows) {
-    table.add({row.name, row.parent, std::to_string(row.weight), row.state, row.allocated, row.guarantee, row.deserved, row.capability,
-               std::to_string(row.pending), std::to_string(row.inqueue), std::to_string(row.running)});
+    table.add({row.name,
+               row.parent,
+               std::to_string(row.weight),
+               row.state,
+               row.allocated,
+               row.guarantee,
+               row.deserved,
+               row.capability,
+               std::to_string(row.pending),
+               std::to_string(row.inqueue),
+               std::to_string(row.running)});
   }
   return table.text();
 }
 
 std::string view_queue(const QueueRow& row, const json::Value& queue) {
-  std::string out = tabulate(fmt::format("Name:\t{}\nParent:\t{}\nState:\t{}\nWeight:\t{}\nPriority:\t{}\nReclaimable:\t{}\nJobs:\t{} pending, {} in queue, {} running\n", row.name, row.parent, row.state,
-                                         row.weight, row.priority, json::as_bool(at(queue, "spec", "reclaimable"), true), row.pending, row.inqueue, row.running));
+  std::string out = tabulate(fmt::format(
+      "Name:\t{}\nParent:\t{}\nState:\t{}\nWeight:\t{}\nPriority:\t{}\nReclaimable:\t{}\nJobs:\t{} pending, {} in queue, {} running\n",
+      row.name,
+      row.parent,
+      row.state,
+      row.weight,
+      row.priority,
+      json::as_bool(at(queue, "spec", "reclaimable"), true),
+      row.pending,
+      row.inqueue,
+      row.running));
   std::set<std::string> names;
-  const std::vector<const json::Value*> maps{&at(queue, "status", "allocated"), &at(queue, "spec", "guarantee", "resource"), &at(queue, "spec", "deserved"),
+  const std::vector<const json::Value*> maps{&at(queue, "status", "allocated"),
+                                             &at(queue, "spec", "guarantee", "resource"),
+                                             &at(queue, "spec", "deserved"),
                                              &at(queue, "spec", "capability")};
   for (const json::Value* map : maps) {
     for (const auto& member : json::as_object(*map)) names.emplace(member.key());

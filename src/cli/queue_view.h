@@ -15,7 +15,8 @@ struct QueueRow {
   int pending = 0, inqueue = 0, running = 0;               // PodGroups
 };
 
-std::vector<QueueRow> make_queues(const std::vector<const json::Value*>& queues, const std::vector<const json::Value*>& groups);
+std::vector<QueueRow> make_queues(const std::vector<const json::Value*>& queues,
+                                  const std::vector<const json::Value*>& groups);
 std::string view_queues(const std::vector<QueueRow>& rows);
 /// One queue with all its resources.
 std::string view_queue(const QueueRow& row, const json::Value& queue);

@@ -22,7 +22,9 @@ Error error_of(const json::Value& status, int code) {
 bool lacks_reads(int status) { return status == 404 || status == 405 || status == 403; }
 
 /// Without a value: the server cannot do it.
-Task<Result<std::optional<Answers>>> read_together(Session& session, json::Block& block, const std::vector<Read>& reads) {
+Task<Result<std::optional<Answers>>> read_together(Session& session,
+                                                   json::Block& block,
+                                                   const std::vector<Read>& reads) {
   json::Array targets;
   for (const Read& read : reads) targets.emplace_back(read.target);
   net::Request request = session.request("POST", "/muster/v1/reads");
@@ -45,11 +47,16 @@ Task<Result<std::optional<Answers>>> read_together(Session& session, json::Block
       }
     }
   }
-  if (answers.size() != reads.size()) co_return fail(Code::kInternal, fmt::format("the server answered {} of {} reads", answers.size(), reads.size()));
+  if (answers.size() != reads.size())
+    co_return fail(Code::kInternal,
+                   fmt::format("the server answered {} of {} reads", answers.size(), reads.size()));
   co_return std::optional<Answers>(std::move(answers));
 }
 
-Task<void> read_alone(Session& session, json::Block& block, const Read& read, Result<json::Value>& into) {
+Task<void> read_alone(Session& session,
+                      json::Block& block,
+                      const Read& read,
+                      Result<json::Value>& into) {
   net::Request request = session.request("GET", read.target);
   request.headers.set("Accept", "application/json");
   const auto answer = co_await session.cluster().http().request(std::move(request));
@@ -62,16 +69,25 @@ Task<void> read_alone(Session& session, json::Block& block, const Read& read, Re
     into = fail(error_of(status ? *status : json::null_value(), answer->status));
     co_return;
   }
-  const bool whole = read.members == nullptr || answer->headers.get("Preference-Applied") == "fields";
-  into = whole ? block.parse(answer->body) : block.parse(json::pick_from_text(answer->body, {{"items", *read.members}}));
+  const bool whole =
+      read.members == nullptr || answer->headers.get("Preference-Applied") == "fields";
+  into = whole ? block.parse(answer->body)
+               : block.parse(json::pick_from_text(answer->body, {{"items", *read.members}}));
 }
 
 }  // namespace
 
-Read read_list(const client::Resource& resource, const client::ListOptions& options, const json::Picks& members) {
-  Read read{fmt::format("{}?fields={}", resource.path(options.ns), percent_encode(json::picks_text(members))), &members};
-  if (!options.label_selector.empty()) read.target += "&labelSelector=" + percent_encode(options.label_selector);
-  if (!options.field_selector.empty()) read.target += "&fieldSelector=" + percent_encode(options.field_selector);
+Read read_list(const client::Resource& resource,
+               const client::ListOptions& options,
+               const json::Picks& members) {
+  Read read{
+      fmt::format(
+          "{}?fields={}", resource.path(options.ns), percent_encode(json::picks_text(members))),
+      &members};
+  if (!options.label_selector.empty())
+    read.target += "&labelSelector=" + percent_encode(options.label_selector);
+  if (!options.field_selector.empty())
+    read.target += "&fieldSelector=" + percent_encode(options.field_selector);
   return read;
 }
 
@@ -88,7 +104,8 @@ Task<Result<Answers>> read_all(Session& session, json::Block& block, std::vector
   }
   Answers answers(reads.size(), json::Value());
   std::vector<Task<void>> tasks;
-  for (std::size_t i = 0; i < reads.size(); ++i) tasks.push_back(read_alone(session, block, reads[i], answers[i]));
+  for (std::size_t i = 0; i < reads.size(); ++i)
+    tasks.push_back(read_alone(session, block, reads[i], answers[i]));
   co_await run_all(session.env, std::move(tasks));
   co_return answers;
 }

@@ -31,9 +31,12 @@ Task<void> count_down(Task<void> task, int* left, Signal* done) {
 
 Task<std::string> Session::user() {
   if (!user_.empty()) co_return user_;
-  json::Value review = json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}};
+  json::Value review =
+      json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}};
   Result<json::Value> answer = fail(Code::kUnavailable, "no cluster");
-  if (client_) answer = co_await client_->raw("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", std::move(review));
+  if (client_)
+    answer = co_await client_->raw(
+        "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", std::move(review));
   if (answer) user_ = json::text(json::at(*answer, "status", "userInfo", "username"));
   if (user_.empty()) {
     const std::string name = env_or_empty("USER");
@@ -59,11 +62,17 @@ int Session::failed(const Error& error) {
   const std::string file = kubeconfig.empty() ? "its account" : kubeconfig;
   if (error.code == Code::kUnavailable || error.code == Code::kTimeout) {
     const bool own = kubeconfig == own_kubeconfig();
-    return failed(fmt::format("the cluster at {} cannot be reached: {}; {}", server, error.message,
-                              own ? "start it with 'muster up'" : fmt::format("is it running? Its address is from {}", file)));
+    return failed(fmt::format("the cluster at {} cannot be reached: {}; {}",
+                              server,
+                              error.message,
+                              own ? "start it with 'muster up'"
+                                  : fmt::format("is it running? Its address is from {}", file)));
   }
   if (error.code == Code::kUnauthorized) {
-    return failed(fmt::format("the cluster at {} does not accept the credentials of {}: they are wrong or have expired", server, file));
+    return failed(fmt::format(
+        "the cluster at {} does not accept the credentials of {}: they are wrong or have expired",
+        server,
+        file));
   }
   return failed(error.message);
 }
@@ -75,7 +84,8 @@ std::string own_kubeconfig() {
 
 std::string find_kubeconfig(const std::string& flag) {
   if (!flag.empty()) return flag;
-  if (const std::string named = env_or_empty("KUBECONFIG"); !named.empty()) return named.find(':') == std::string::npos ? named : "";
+  if (const std::string named = env_or_empty("KUBECONFIG"); !named.empty())
+    return named.find(':') == std::string::npos ? named : "";
   if (const std::string own = own_kubeconfig(); exists(own)) return own;
   if (const std::string usual = env_or_empty("HOME") + "/.kube/config"; exists(usual)) return usual;
   return "";
@@ -91,7 +101,8 @@ std::map<std::string, std::string> read_arena_config() {
     const std::string_view entry = trim(line);
     const std::size_t equals = entry.find('=');
     if (entry.empty() || entry[0] == '#' || equals == std::string_view::npos) continue;
-    config[std::string(trim(entry.substr(0, equals)))] = std::string(trim(entry.substr(equals + 1)));
+    config[std::string(trim(entry.substr(0, equals)))] =
+        std::string(trim(entry.substr(equals + 1)));
   }
   return config;
 }

@@ -19,13 +19,14 @@ constexpr int kExitNotInTime = 4;
 
 class Session {
  public:
-  Session(Env& session_env, Console& session_console) : env(session_env), console(session_console) {}
+  Session(Env& session_env, Console& session_console)
+      : env(session_env), console(session_console) {}
 
   Env& env;
   Console& console;
-  std::string program = "muster";  // or "arena": how texts name the program
-  std::string ns = "default";      // of the jobs
-  bool ns_given = false;           // by the flag
+  std::string program = "muster";             // or "arena": how texts name the program
+  std::string ns = "default";                 // of the jobs
+  bool ns_given = false;                      // by the flag
   std::map<std::string, std::string> config;  // ~/.arena/config
 
   [[nodiscard]] client::Client& cluster() { return *client_; }
@@ -36,7 +37,8 @@ class Session {
   /// A request for cluster().http(), which adds no credential of its own.
   [[nodiscard]] net::Request request(std::string method, std::string target) const;
   std::string bearer;  // token; empty when a certificate does
-  /// The server may be Muster's, which answers several reads in one round trip; cleared once it is known not to.
+  /// The server may be Muster's, which answers several reads in one round trip; cleared once it is
+  /// known not to.
   bool reads_together = false;
 
   /// The name the cluster knows the caller by; asked once.
@@ -47,7 +49,8 @@ class Session {
   /// The same, in the user's words when the cluster cannot be reached or refuses the credentials.
   int failed(const Error& error);
 
-  /// Holds it until the session ends. The program's session never does, so what it read is not freed one by one.
+  /// Holds it until the session ends. The program's session never does, so what it read is not
+  /// freed one by one.
   void keep(std::shared_ptr<void> what) { kept_.push_back(std::move(what)); }
 
   std::string server;      // its address, for messages
@@ -59,8 +62,8 @@ class Session {
   std::string user_;
 };
 
-/// The kubeconfig to use: the flag, $KUBECONFIG, then that of `muster up`, then ~/.kube/config; empty: in-cluster.
-/// $KUBECONFIG may list several files, which the client reads as one.
+/// The kubeconfig to use: the flag, $KUBECONFIG, then that of `muster up`, then ~/.kube/config;
+/// empty: in-cluster. $KUBECONFIG may list several files, which the client reads as one.
 std::string find_kubeconfig(const std::string& flag);
 /// The kubeconfig of `muster up` ($MUSTER_HOME/kubeconfig or ~/.muster/kubeconfig).
 std::string own_kubeconfig();

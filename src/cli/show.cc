@@ -9,8 +9,8 @@
 #include "cli/fetch.h"
 #include "cli/job_watch.h"
 #include "cli/members.h"
-#include "cli/reads.h"
 #include "cli/node.h"
+#include "cli/reads.h"
 #include "cli/view_job.h"
 #include "kube/meta.h"
 
@@ -19,19 +19,28 @@ namespace {
 
 Result<void> check_output(const std::string& output, const std::set<std::string>& known) {
   if (output.empty() || known.contains(output)) return {};
-  return fail(Code::kInvalid, fmt::format("unsupported output format: {}, want one of {}", output, join({known.begin(), known.end()}, ", ")));
+  return fail(Code::kInvalid,
+              fmt::format("unsupported output format: {}, want one of {}",
+                          output,
+                          join({known.begin(), known.end()}, ", ")));
 }
 
 /// Arena's JSON ends without a line break; on a terminal the prompt would stand behind it.
-std::string json_text(const Session& session, const json::Value& value) { return dump_arena_json(value) + (session.console.terminal() ? "\n" : ""); }
+std::string json_text(const Session& session, const json::Value& value) {
+  return dump_arena_json(value) + (session.console.terminal() ? "\n" : "");
+}
 
 /// The text of one job in the asked-for form.
-std::string job_text(Session& session, const Values& values, const Job& job, const std::vector<json::Value>& events) {
+std::string job_text(Session& session,
+                     const Values& values,
+                     const Job& job,
+                     const std::vector<json::Value>& events) {
   const std::string output = values.text("output");
   if (output == "json") return json_text(session, job_as_json(job));
   if (output == "yaml") return dump_ordered_yaml(job_as_yaml(job));
   if (output == "name") return fmt::format("{}/{}\n", job.trainer->kind_group(), job.name);
-  std::string text = output == "wide" ? view_job_wide(job) : view_job(job, session.console.columns());
+  std::string text =
+      output == "wide" ? view_job_wide(job) : view_job(job, session.console.columns());
   if (values.yes("gpus")) text += view_job_gpus(job);
   if (values.yes("events")) {
     std::vector<const json::Value*> shown;
@@ -55,7 +64,8 @@ std::vector<std::string> uids_of(const Snapshot& snapshot) {
 /// What a watcher looks for: anything but the passing of time.
 std::string shape_of(const Job& job) {
   std::string shape = job.status;
-  for (const Instance& instance : job.instances) shape += fmt::format(" {} {} {}", instance.name, instance.status, instance.node);
+  for (const Instance& instance : job.instances)
+    shape += fmt::format(" {} {} {}", instance.name, instance.status, instance.node);
   return shape;
 }
 
@@ -66,7 +76,8 @@ Task<int> watch_job(Invocation& call, std::string name, std::string type) {
   bool watching = false;
   for (;;) {
     const auto fetched = co_await fetch_job(session, name, type);
-    if (!fetched && watching && fetched.error().code == Code::kNotFound) co_return session.failed(fmt::format("the training job {} has been deleted", name));
+    if (!fetched && watching && fetched.error().code == Code::kNotFound)
+      co_return session.failed(fmt::format("the training job {} has been deleted", name));
     if (!fetched) co_return session.failed(fetched.error());
     const Job& job = (*fetched)->jobs[0];
     if (!watching) {
@@ -111,42 +122,61 @@ Task<Result<std::vector<NodeInfo>>> fetch_nodes(Session& session) {
   NodeSources sources;
   const auto add = [&](std::size_t which, std::vector<const json::Value*>& into) {
     if (!(*answers)[which]) return;
-    for (const json::Value& item : json::as_array(json::at(*(*answers)[which], "items"))) into.push_back(&item);
+    for (const json::Value& item : json::as_array(json::at(*(*answers)[which], "items")))
+      into.push_back(&item);
   };
   add(0, sources.nodes);
   add(1, sources.pods);
   add(2, sources.topology_maps);
   for (std::size_t i = 0; i < answers->size(); ++i) {
     const auto& answer = (*answers)[i];
-    // The maps of GPU topology are shown where there are any and this user may see them; without them a node is shown all the same.
+    // The maps of GPU topology are shown where there are any and this user may see them; without
+    // them a node is shown all the same.
     const bool map = i == 2 && !answer && answer.error().code == Code::kForbidden;
     if (!answer && !map && answer.error().code != Code::kNotFound) co_return fail(answer.error());
   }
   co_return make_nodes(sources);
 }
 
-std::string nodes_text(Session& session, const Values& values, std::vector<NodeInfo> nodes, bool named) {
+std::string nodes_text(Session& session,
+                       const Values& values,
+                       std::vector<NodeInfo> nodes,
+                       bool named) {
   const std::string output = values.text("output");
   if (!output.empty()) use_newer_words(nodes);
   if (output == "json") return json_text(session, nodes_as_json(nodes));
   if (output == "yaml") return dump_ordered_yaml(nodes_as_json(nodes));
-  if (values.yes("details")) return output == "wide" ? view_nodes_wide(nodes) : view_nodes_details(nodes, !named);
-  const bool all_share = !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [](const NodeInfo& node) { return node.mode == GpuMode::kShare; });
+  if (values.yes("details"))
+    return output == "wide" ? view_nodes_wide(nodes) : view_nodes_details(nodes, !named);
+  const bool all_share =
+      !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [](const NodeInfo& node) {
+        return node.mode == GpuMode::kShare;
+      });
   if (all_share) return session.console.paint_table(view_share_nodes(nodes));
   const int columns = session.console.columns();
-  return session.console.paint_table(output == "wide" ? view_nodes_grouped(std::move(nodes), columns) : view_nodes(nodes, columns));
+  return session.console.paint_table(output == "wide"
+                                         ? view_nodes_grouped(std::move(nodes), columns)
+                                         : view_nodes(nodes, columns));
 }
 
-std::string rule_with_time(Session& session) { return fmt::format("------------------------------------------- {} -------------------------------------------\n", local_time(session.now())); }
+std::string rule_with_time(Session& session) {
+  return fmt::format(
+      "------------------------------------------- {} -------------------------------------------\n",
+      local_time(session.now()));
+}
 
 }  // namespace
 
 Task<int> run_get(Invocation& call) {
   Session& session = call.session;
-  if (call.values.args.size() > 1) co_return session.failed(fmt::format("accepts 1 job name, received {}", call.values.args.size()));
+  if (call.values.args.size() > 1)
+    co_return session.failed(
+        fmt::format("accepts 1 job name, received {}", call.values.args.size()));
   const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
-  if (const auto known = check_output(call.values.text("output"), {"wide", "json", "yaml", "name"}); !known) co_return session.failed(known.error());
+  if (const auto known = check_output(call.values.text("output"), {"wide", "json", "yaml", "name"});
+      !known)
+    co_return session.failed(known.error());
   const std::string name = call.values.args[0];
   if (call.values.yes("watch")) {
     const int code = co_await watch_job(call, name, *type);
@@ -169,7 +199,8 @@ Task<int> run_list(Invocation& call) {
   const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
   const std::string output = call.values.text("output");
-  if (const auto known = check_output(output, {"wide", "json", "yaml", "name"}); !known) co_return session.failed(known.error());
+  if (const auto known = check_output(output, {"wide", "json", "yaml", "name"}); !known)
+    co_return session.failed(known.error());
   JobsQuery query;
   query.ns = call.values.yes("all-namespaces") ? "" : session.ns;
   query.type = *type;
@@ -180,13 +211,16 @@ Task<int> run_list(Invocation& call) {
   if (const std::string status = call.values.text("status"); !status.empty()) {
     std::erase_if(jobs, [&](const Job& job) { return to_lower(job.status) != to_lower(status); });
   }
-  if (const std::string queue = call.values.text("queue"); !queue.empty()) std::erase_if(jobs, [&](const Job& job) { return job.queue != queue; });
+  if (const std::string queue = call.values.text("queue"); !queue.empty())
+    std::erase_if(jobs, [&](const Job& job) { return job.queue != queue; });
   std::string text;
   if (call.values.yes("quiet") || output == "name") {
-    for (const Job& job : jobs) text += (output == "name" ? job.trainer->kind_group() + "/" : "") + job.name + "\n";
+    for (const Job& job : jobs)
+      text += (output == "name" ? job.trainer->kind_group() + "/" : "") + job.name + "\n";
   } else if (output == "json" || output == "yaml") {
     json::Array array;
-    for (const Job& job : jobs) array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
+    for (const Job& job : jobs)
+      array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
     text = output == "json" ? json_text(session, array) : dump_ordered_yaml(array);
   } else {
     ListView view;
@@ -202,12 +236,14 @@ Task<int> run_list(Invocation& call) {
 Task<int> run_top_node(Invocation& call) {
   Session& session = call.session;
   const Values& values = call.values;
-  if (const auto known = check_output(values.text("output"), {"wide", "json", "yaml"}); !known) co_return session.failed(known.error());
+  if (const auto known = check_output(values.text("output"), {"wide", "json", "yaml"}); !known)
+    co_return session.failed(known.error());
   const std::string mode_flag = values.yes("share") ? "s" : values.text("gpu-mode");
   bool known_mode = true;
   const GpuMode mode = mode_of_word(mode_flag, &known_mode);
   if (!mode_flag.empty() && !known_mode) {
-    co_return session.failed(fmt::format("unknown gpu mode {}, want n(none), e(exclusive), t(topology) or s(share)", mode_flag));
+    co_return session.failed(fmt::format(
+        "unknown gpu mode {}, want n(none), e(exclusive), t(topology) or s(share)", mode_flag));
   }
   const std::set<std::string> names(values.args.begin(), values.args.end());
   const bool repeat = values.yes("refresh");
@@ -218,10 +254,13 @@ Task<int> run_top_node(Invocation& call) {
       if (!names.empty() && !names.contains(node.name)) return true;
       if (!mode_flag.empty()) return node.mode != mode;
       // Details are about GPUs: nodes without any show nothing unless they are asked for.
-      return values.yes("details") && names.empty() && node.mode == GpuMode::kNone && values.text("output").empty();
+      return values.yes("details") && names.empty() && node.mode == GpuMode::kNone &&
+             values.text("output").empty();
     });
     for (const std::string& name : names) {
-      if (std::none_of(nodes->begin(), nodes->end(), [&](const NodeInfo& node) { return node.name == name; })) {
+      if (std::none_of(nodes->begin(), nodes->end(), [&](const NodeInfo& node) {
+            return node.name == name;
+          })) {
         co_return session.failed(fmt::format("not found nodes: {}", name));
       }
     }
@@ -239,9 +278,11 @@ Task<int> run_top_job(Invocation& call) {
   const auto type = type_flag(session, values);
   if (!type) co_return session.failed(type.error());
   const std::string output = values.text("output");
-  if (const auto known = check_output(output, {"wide", "json", "yaml"}); !known) co_return session.failed(known.error());
+  if (const auto known = check_output(output, {"wide", "json", "yaml"}); !known)
+    co_return session.failed(known.error());
   const std::string name = values.args.empty() ? "" : values.args[0];
-  if (name.empty() && values.yes("refresh")) co_return session.failed("--refresh needs the name of a job");
+  if (name.empty() && values.yes("refresh"))
+    co_return session.failed("--refresh needs the name of a job");
   for (;;) {
     JobsQuery query;
     query.ns = values.yes("all-namespaces") ? "" : session.ns;
@@ -258,7 +299,8 @@ Task<int> run_top_job(Invocation& call) {
     std::string text;
     if (output == "json" || output == "yaml") {
       json::Array array;
-      for (const Job& job : jobs) array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
+      for (const Job& job : jobs)
+        array.push_back(output == "json" ? job_as_json(job) : job_as_yaml(job));
       json::Value whole = name.empty() ? json::Value(std::move(array)) : array[0];
       text = output == "json" ? json_text(session, whole) : dump_ordered_yaml(whole);
     } else if (name.empty()) {

@@ -1,5 +1,5 @@
-/// `submit`: from flags to the objects that arena's charts would render. Pure apart from reading the files
-/// that --config-file names.
+/// `submit`: from flags to the objects that arena's charts would render. Pure apart from reading
+/// the files that --config-file names.
 #pragma once
 
 #include <string>
@@ -26,11 +26,11 @@ struct SubmitContext {
 struct SubmitPlan {
   std::string name;
   const Trainer* trainer = nullptr;
-  json::Value record;                // ConfigMap <name>-<type>
-  std::vector<json::Value> before;   // needed by the job's pods: --config-file's ConfigMaps
+  json::Value record;               // ConfigMap <name>-<type>
+  std::vector<json::Value> before;  // needed by the job's pods: --config-file's ConfigMaps
   json::Value job;
-  std::vector<json::Value> after;    // tensorboard's Service and Deployment
-  std::vector<std::string> notes;    // for people: what a flag could not do
+  std::vector<json::Value> after;  // tensorboard's Service and Deployment
+  std::vector<std::string> notes;  // for people: what a flag could not do
 };
 
 /// Errors are what is wrong with the flags, without the prefix "failed to validate command args: ".

@@ -20,10 +20,13 @@ constexpr std::size_t kNameMax = 49;  // leaves room for "-launcher-xxxxx" in 63
 bool lower_alnum(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool alnum(char c) { return lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
 
-tl::unexpected<Error> wrong(std::string message) { return fail(Code::kInvalid, std::move(message)); }
+tl::unexpected<Error> wrong(std::string message) {
+  return fail(Code::kInvalid, std::move(message));
+}
 
 Result<void> check_mount_path(std::string_view path, std::string_view entry) {
-  if (path.empty() || path[0] != '/') return wrong(fmt::format("the path of \"{}\" must be absolute", entry));
+  if (path.empty() || path[0] != '/')
+    return wrong(fmt::format("the path of \"{}\" must be absolute", entry));
   if (path == "/") return wrong(fmt::format("the path of \"{}\" must not be /", entry));
   return {};
 }
@@ -32,19 +35,26 @@ Result<void> read_claims(const Values& values, SubmitValues& out) {
   std::set<std::string> seen;
   for (const std::string& entry : values.list("data")) {
     const std::vector<std::string> parts = split(entry, ':');
-    if (parts.size() != 2) return wrong(fmt::format("--data \"{}\": want <persistent volume claim>:<mount point>", entry));
+    if (parts.size() != 2)
+      return wrong(
+          fmt::format("--data \"{}\": want <persistent volume claim>:<mount point>", entry));
     const std::string& claim = parts[0];
-    const bool good = claim.size() >= 2 && alnum(claim[0]) &&
-                      std::all_of(claim.begin(), claim.end(), [](char c) { return alnum(c) || c == '_' || c == '.' || c == '-'; });
-    if (!good) return wrong(fmt::format("--data \"{}\": \"{}\" is not the name of a claim", entry, claim));
-    if (!seen.insert(claim).second) return wrong(fmt::format("--data: claim \"{}\" is given twice", claim));
+    const bool good =
+        claim.size() >= 2 && alnum(claim[0]) && std::all_of(claim.begin(), claim.end(), [](char c) {
+          return alnum(c) || c == '_' || c == '.' || c == '-';
+        });
+    if (!good)
+      return wrong(fmt::format("--data \"{}\": \"{}\" is not the name of a claim", entry, claim));
+    if (!seen.insert(claim).second)
+      return wrong(fmt::format("--data: claim \"{}\" is given twice", claim));
     if (const auto path = check_mount_path(parts[1], entry); !path) return path;
     out.claims.push_back({claim, claim, parts[1]});
   }
   int index = 0;
   for (const std::string& entry : values.list("data-dir")) {
     const std::vector<std::string> parts = split(entry, ':');
-    if (parts.size() > 2) return wrong(fmt::format("--data-dir \"{}\": want <host path>[:<container path>]", entry));
+    if (parts.size() > 2)
+      return wrong(fmt::format("--data-dir \"{}\": want <host path>[:<container path>]", entry));
     for (const std::string& part : parts) {
       if (const auto path = check_mount_path(part, entry); !path) return path;
     }
@@ -69,12 +79,17 @@ Result<void> read_tolerations(const Values& values, SubmitValues& out) {
     const std::size_t equals = taint.find('=');
     const std::string key = taint.substr(0, equals);
     if (how.empty()) how = equals == std::string::npos ? "Exists" : "Equal";
-    const bool good_effect = effect.empty() || effect == "NoSchedule" || effect == "PreferNoSchedule" || effect == "NoExecute";
-    if (key.empty() || key.find(':') != std::string::npos || !good_effect || (how != "Equal" && how != "Exists")) {
-      return wrong(fmt::format("--toleration \"{}\": want key=value:effect,operator (effect NoSchedule, PreferNoSchedule or NoExecute; operator Equal or Exists) or all", entry));
+    const bool good_effect = effect.empty() || effect == "NoSchedule" ||
+                             effect == "PreferNoSchedule" || effect == "NoExecute";
+    if (key.empty() || key.find(':') != std::string::npos || !good_effect ||
+        (how != "Equal" && how != "Exists")) {
+      return wrong(fmt::format(
+          "--toleration \"{}\": want key=value:effect,operator (effect NoSchedule, PreferNoSchedule or NoExecute; operator Equal or Exists) or all",
+          entry));
     }
     json::Object toleration{{"key", key}, {"operator", how}};
-    if (equals != std::string::npos && how == "Equal") toleration["value"] = taint.substr(equals + 1);
+    if (equals != std::string::npos && how == "Equal")
+      toleration["value"] = taint.substr(equals + 1);
     if (!effect.empty()) toleration["effect"] = effect;
     out.tolerations.push_back(std::move(toleration));
   }
@@ -86,19 +101,24 @@ Result<void> read_config_files(const Values& values, SubmitValues& out) {
   for (const std::string& entry : values.list("config-file")) {
     if (!seen.insert(entry).second) continue;
     const std::vector<std::string> parts = split(entry, ':');
-    if (parts.size() > 2) return wrong(fmt::format("--config-file \"{}\": want <host file>[:<container file>]", entry));
+    if (parts.size() > 2)
+      return wrong(fmt::format("--config-file \"{}\": want <host file>[:<container file>]", entry));
     std::string host = parts[0];
     if (host.starts_with("~/")) {
       const char* home = std::getenv("HOME");
       host = std::string(home == nullptr ? "" : home) + host.substr(1);
     }
     std::error_code failure;
-    const std::filesystem::path absolute = std::filesystem::absolute(host, failure).lexically_normal();
-    const std::filesystem::path target = parts.size() == 2 ? std::filesystem::path(parts[1]) : absolute;
-    if (!target.is_absolute()) return wrong(fmt::format("--config-file \"{}\": the container path must be absolute", entry));
+    const std::filesystem::path absolute =
+        std::filesystem::absolute(host, failure).lexically_normal();
+    const std::filesystem::path target =
+        parts.size() == 2 ? std::filesystem::path(parts[1]) : absolute;
+    if (!target.is_absolute())
+      return wrong(fmt::format("--config-file \"{}\": the container path must be absolute", entry));
     std::ifstream file(absolute, std::ios::binary);
     if (!std::filesystem::is_regular_file(absolute, failure) || !file) {
-      return wrong(fmt::format("--config-file \"{}\": no readable file {}", entry, absolute.string()));
+      return wrong(
+          fmt::format("--config-file \"{}\": no readable file {}", entry, absolute.string()));
     }
     std::ostringstream content;
     content << file.rdbuf();
@@ -113,7 +133,8 @@ Result<void> read_devices(const Values& values, SubmitValues& out) {
     const std::string name = entry.substr(0, equals);
     const std::string amount = equals == std::string::npos ? "" : entry.substr(equals + 1);
     if (name.find('/') == std::string::npos || amount.empty() || !parse_quantity(amount)) {
-      return wrong(fmt::format("--device \"{}\": want <vendor>/<resource>=<quantity>, such as amd.com/gpu=1", entry));
+      return wrong(fmt::format(
+          "--device \"{}\": want <vendor>/<resource>=<quantity>, such as amd.com/gpu=1", entry));
     }
     if (name == "nvidia.com/gpu") return wrong("--device nvidia.com/gpu: use --gpus");
     out.devices.emplace_back(name, amount);
@@ -128,7 +149,8 @@ Result<void> read_sync(const Values& values, SubmitValues& out) {
   if (!out.sync_mode.empty() && out.sync_mode != "git" && out.sync_mode != "rsync") {
     return wrong(fmt::format("unknown sync mode: {}, want git or rsync", out.sync_mode));
   }
-  if (!out.sync_mode.empty() && out.sync_source.empty()) return wrong("--sync-source must be set when --sync-mode is set");
+  if (!out.sync_mode.empty() && out.sync_source.empty())
+    return wrong("--sync-source must be set when --sync-mode is set");
   return {};
 }
 
@@ -145,7 +167,8 @@ Result<void> read_placement(const Values& values, SubmitValues& out) {
   if (!out.on_preempt.empty() && out.on_preempt != "fail" && out.on_preempt != "requeue") {
     return wrong(fmt::format("--on-preempt {}: want fail or requeue", out.on_preempt));
   }
-  if (values.duration("expected-duration").count() > 0) out.annotations.emplace_back("muster.dev/expected-duration", values.text("expected-duration"));
+  if (values.duration("expected-duration").count() > 0)
+    out.annotations.emplace_back("muster.dev/expected-duration", values.text("expected-duration"));
   const auto selectors = read_pairs(values, "selector");
   if (!selectors) return fail(selectors.error());
   out.selectors = *selectors;
@@ -160,17 +183,21 @@ Result<void> read_type_values(const Values& values, SubmitValues& out) {
   out.memory = values.text("memory");
   out.share_memory = values.text("share-memory");
   out.clean_policy = values.text("clean-task-policy");
-  if (!out.clean_policy.empty() && out.clean_policy != "None" && out.clean_policy != "Running" && out.clean_policy != "All") {
-    return wrong(fmt::format("unsupported clean task policy: {}, want None, Running or All", out.clean_policy));
+  if (!out.clean_policy.empty() && out.clean_policy != "None" && out.clean_policy != "Running" &&
+      out.clean_policy != "All") {
+    return wrong(fmt::format("unsupported clean task policy: {}, want None, Running or All",
+                             out.clean_policy));
   }
   for (const char* flag : {"running-timeout", "ttl-after-finished", "starting-timeout"}) {
-    if (values.duration(flag).count() < 0) return wrong(fmt::format("--{} must not be negative", flag));
+    if (values.duration(flag).count() < 0)
+      return wrong(fmt::format("--{} must not be negative", flag));
   }
   out.running_timeout_s = seconds_of(values, "running-timeout");
   out.starting_timeout_s = seconds_of(values, "starting-timeout");
   out.ttl_s = seconds_of(values, "ttl-after-finished");
   out.nproc_per_node = values.text("nproc-per-node");
-  if (const std::string& n = out.nproc_per_node; !n.empty() && n != "auto" && n != "cpu" && n != "gpu" && !parse_int(n)) {
+  if (const std::string& n = out.nproc_per_node;
+      !n.empty() && n != "auto" && n != "cpu" && n != "gpu" && !parse_int(n)) {
     return wrong(fmt::format("--nproc-per-node {}: want auto, cpu, gpu or a number", n));
   }
   out.gpu_topology = values.yes("gputopology");
@@ -179,12 +206,15 @@ Result<void> read_type_values(const Values& values, SubmitValues& out) {
 }
 
 Result<void> read_names(const Values& values, SubmitValues& out) {
-  for (const auto& [flag, into] : {std::pair{"env", &out.env}, std::pair{"annotation", &out.annotations}, std::pair{"label", &out.labels}}) {
+  for (const auto& [flag, into] : {std::pair{"env", &out.env},
+                                   std::pair{"annotation", &out.annotations},
+                                   std::pair{"label", &out.labels}}) {
     const auto pairs = read_pairs(values, flag);
     if (!pairs) return fail(pairs.error());
     *into = *pairs;
   }
-  for (const auto& [key, value] : out.annotations) out.eni = out.eni || (key == "k8s.aliyun.com/eni" && value == "true");
+  for (const auto& [key, value] : out.annotations)
+    out.eni = out.eni || (key == "k8s.aliyun.com/eni" && value == "true");
   return {};
 }
 
@@ -192,19 +222,27 @@ Result<void> read_names(const Values& values, SubmitValues& out) {
 
 Result<void> check_name(const std::string& name) {
   if (name.size() > kNameMax) {
-    return wrong(fmt::format("the job name \"{}\" is too long: it has {} characters, the most is {}", name, name.size(), kNameMax));
+    return wrong(
+        fmt::format("the job name \"{}\" is too long: it has {} characters, the most is {}",
+                    name,
+                    name.size(),
+                    kNameMax));
   }
-  const bool good = !name.empty() && lower_alnum(name.front()) && lower_alnum(name.back()) &&
-                    std::all_of(name.begin(), name.end(), [](char c) { return lower_alnum(c) || c == '-'; });
+  const bool good =
+      !name.empty() && lower_alnum(name.front()) && lower_alnum(name.back()) &&
+      std::all_of(name.begin(), name.end(), [](char c) { return lower_alnum(c) || c == '-'; });
   if (good) return {};
-  return wrong(fmt::format("the job name \"{}\" must consist of lower case letters, digits and '-', and start and end with a letter or digit", name));
+  return wrong(fmt::format(
+      "the job name \"{}\" must consist of lower case letters, digits and '-', and start and end with a letter or digit",
+      name));
 }
 
 Result<Pairs> read_pairs(const Values& values, std::string_view flag) {
   Pairs pairs;
   for (const std::string& entry : values.list(flag)) {
     const std::size_t equals = entry.find('=');
-    if (equals == std::string::npos || equals == 0) return wrong(fmt::format("--{} \"{}\": want key=value", flag, entry));
+    if (equals == std::string::npos || equals == 0)
+      return wrong(fmt::format("--{} \"{}\": want key=value", flag, entry));
     pairs.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return pairs;
@@ -213,7 +251,8 @@ Result<Pairs> read_pairs(const Values& values, std::string_view flag) {
 Result<void> check_quantity(const Values& values, std::string_view flag) {
   const std::string text = values.text(flag);
   if (text.empty() || parse_quantity(text)) return {};
-  return wrong(fmt::format("--{} is invalid: {} is not a quantity, such as 2 or 500m or 1Gi", flag, text));
+  return wrong(
+      fmt::format("--{} is invalid: {} is not a quantity, such as 2 or 500m or 1Gi", flag, text));
 }
 
 Result<SubmitValues> read_submit_values(const SubmitContext& context, const Values& values) {
@@ -223,14 +262,16 @@ Result<SubmitValues> read_submit_values(const SubmitContext& context, const Valu
   if (const auto read = read_claims(values, out); !read) return fail(read.error());
   out.model_name = values.text("model-name");
   out.model_source = values.text("model-source");
-  if (!out.model_name.empty() && out.model_source.empty()) return wrong("--model-source must be set when --model-name is set");
+  if (!out.model_name.empty() && out.model_source.empty())
+    return wrong("--model-source must be set when --model-name is set");
   out.image = values.text("image");
   const bool role_images = !values.text("worker-image").empty();
   if (out.image.empty() && !role_images) return wrong("--image must be set");
   out.gpus = values.number("gpus");
   if (out.gpus < 0) return wrong("--gpus is invalid: it must not be negative");
   out.workers = values.number("workers");
-  if (out.workers < 1 && context.type != "tfjob") return wrong(fmt::format("--workers is invalid: want at least 1, found {}", out.workers));
+  if (out.workers < 1 && context.type != "tfjob")
+    return wrong(fmt::format("--workers is invalid: want at least 1, found {}", out.workers));
   out.retry = values.number("retry");
   if (out.retry < 0) return wrong("--retry is invalid: it must not be negative");
   out.command = context.command;
@@ -247,9 +288,14 @@ Result<SubmitValues> read_submit_values(const SubmitContext& context, const Valu
   out.tensorboard = values.yes("tensorboard");
   out.tensorboard_image = values.text("tensorboard-image");
   out.logdir = values.text("logdir");
-  out.pull_secrets = values.list("image-pull-secret").empty() ? context.image_pull_secrets : values.list("image-pull-secret");
-  for (const auto& read : {read_devices(values, out), read_names(values, out), read_placement(values, out), read_sync(values, out),
-                           read_config_files(values, out), read_type_values(values, out)}) {
+  out.pull_secrets = values.list("image-pull-secret").empty() ? context.image_pull_secrets
+                                                              : values.list("image-pull-secret");
+  for (const auto& read : {read_devices(values, out),
+                           read_names(values, out),
+                           read_placement(values, out),
+                           read_sync(values, out),
+                           read_config_files(values, out),
+                           read_type_values(values, out)}) {
     if (!read) return fail(read.error());
   }
   return out;

@@ -31,7 +31,8 @@ struct SubmitValues {
   std::vector<ConfigFile> files;
   std::vector<std::string> pull_secrets;
   std::string working_dir, pull_policy, priority, scheduler, queue, on_preempt;
-  bool queued = false, gang = false, rdma = false, host_network = false, host_ipc = false, host_pid = false;
+  bool queued = false, gang = false, rdma = false, host_network = false, host_ipc = false,
+       host_pid = false;
   bool gpu_topology = false, mounts_on_launcher = false;
   std::string sync_mode, sync_source, sync_image;
   bool tensorboard = false;

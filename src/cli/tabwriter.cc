@@ -96,7 +96,10 @@ namespace {
 
 /// Headings that say the same in fewer letters, for narrow terminals.
 constexpr std::pair<std::string_view, std::string_view> kShortHeadings[] = {
-    {"GPU(Requested)", "GPU(Req)"}, {"GPU(Allocated)", "GPU(Alloc)"}, {"DURATION", "TIME"}, {"NAMESPACE", "NS"}};
+    {"GPU(Requested)", "GPU(Req)"},
+    {"GPU(Allocated)", "GPU(Alloc)"},
+    {"DURATION", "TIME"},
+    {"NAMESPACE", "NS"}};
 
 std::vector<int> widths_of(const std::vector<std::vector<std::string>>& cells) {
   std::vector<int> widths;
@@ -130,7 +133,8 @@ void Rows::fit(int columns) {
   for (int total = line_width(widths); total > columns; --total) {
     int* widest = nullptr;
     for (const std::size_t column : shrinkable) {
-      if (column < widths.size() && (widest == nullptr || widths[column] > *widest)) widest = &widths[column];
+      if (column < widths.size() && (widest == nullptr || widths[column] > *widest))
+        widest = &widths[column];
     }
     if (widest == nullptr || *widest <= kNarrowest) break;
     --*widest;

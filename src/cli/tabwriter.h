@@ -1,8 +1,9 @@
-/// Go's text/tabwriter with minimum width 0 and blank fill: the layout of every table that arena prints.
+/// Go's text/tabwriter with minimum width 0 and blank fill: the layout of every table that arena
+/// prints.
 ///
-/// Cells end with a tab; what follows the last tab of a line belongs to no column. A column is as wide as its
-/// widest cell within a run of consecutive lines that have the column, plus the padding, so a line without
-/// tabs ends every run:
+/// Cells end with a tab; what follows the last tab of a line belongs to no column. A column is as
+/// wide as its widest cell within a run of consecutive lines that have the column, plus the
+/// padding, so a line without tabs ends every run:
 ///
 ///   NAME\tSTATUS        NAME    STATUS
 ///   medium\tRUNNING     medium  RUNNING
@@ -23,8 +24,9 @@ std::string tabulate(std::string_view text, int padding = 2);
 /// Characters of `text` on a terminal, colour escapes aside.
 int display_width(std::string_view text);
 
-/// Rows of cells; tabulate() joins them. `fit` shortens long headings of the first row, then the cells of shrinkable
-/// columns, widest first, until the lines are no longer than `columns` (0: no limit). A shortened cell ends in "…".
+/// Rows of cells; tabulate() joins them. `fit` shortens long headings of the first row, then the
+/// cells of shrinkable columns, widest first, until the lines are no longer than `columns` (0: no
+/// limit). A shortened cell ends in "…".
 struct Rows {
   std::vector<std::vector<std::string>> cells;
   std::vector<std::size_t> shrinkable;

@@ -9,7 +9,10 @@
 namespace muster::cli {
 namespace {
 
-client::Resource resource(std::string group, std::string version, std::string plural, std::string kind) {
+client::Resource resource(std::string group,
+                          std::string version,
+                          std::string plural,
+                          std::string kind) {
   client::Resource made;
   made.group = std::move(group);
   made.version = std::move(version);
@@ -22,10 +25,18 @@ struct Words {
   std::string_view type, alias, short_word;
 };
 constexpr Words kWords[] = {
-    {"tfjob", "Tensorflow", "tf"},     {"pytorchjob", "Pytorch", "py"},  {"mpijob", "MPI", "mpi"},
-    {"horovodjob", "Horovod", "horovod"}, {"volcanojob", "Volcano", "volcano"}, {"etjob", "ElasticTraining", "et"},
-    {"sparkjob", "Spark", "spark"},    {"deepspeedjob", "DeepSpeed", "dp"}, {"rayjob", "RayJob", "rj"},
-    {"xgboostjob", "XGBoost", "xgb"},  {"paddlejob", "Paddle", "paddle"}, {"jaxjob", "JAX", "jax"},
+    {"tfjob", "Tensorflow", "tf"},
+    {"pytorchjob", "Pytorch", "py"},
+    {"mpijob", "MPI", "mpi"},
+    {"horovodjob", "Horovod", "horovod"},
+    {"volcanojob", "Volcano", "volcano"},
+    {"etjob", "ElasticTraining", "et"},
+    {"sparkjob", "Spark", "spark"},
+    {"deepspeedjob", "DeepSpeed", "dp"},
+    {"rayjob", "RayJob", "rj"},
+    {"xgboostjob", "XGBoost", "xgb"},
+    {"paddlejob", "Paddle", "paddle"},
+    {"jaxjob", "JAX", "jax"},
 };
 
 }  // namespace
@@ -36,12 +47,18 @@ std::string Trainer::shown() const {
   return upper;
 }
 
-std::string Trainer::kind_group() const { return fmt::format("{}.{}", to_lower(resource.kind), resource.group); }
+std::string Trainer::kind_group() const {
+  return fmt::format("{}.{}", to_lower(resource.kind), resource.group);
+}
 
 const std::vector<Trainer>& trainers() {
   static const std::vector<Trainer> kTrainers{
       {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v1alpha1", "mpijobs", "MPIJob"), true},
-      {"pytorchjob", "Pytorch", "py", resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"), true},
+      {"pytorchjob",
+       "Pytorch",
+       "py",
+       resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"),
+       true},
       {"tfjob", "Tensorflow", "tf", resource("kubeflow.org", "v1", "tfjobs", "TFJob"), true},
       {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")},
       {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v1", "mpijobs", "MPIJob")},
@@ -49,7 +66,11 @@ const std::vector<Trainer>& trainers() {
       {"paddlejob", "Paddle", "paddle", resource("kubeflow.org", "v1", "paddlejobs", "PaddleJob")},
       {"jaxjob", "JAX", "jax", resource("kubeflow.org", "v1", "jaxjobs", "JAXJob")},
       {"mpijob", "MPI", "mpi", resource("batch.tensorstack.dev", "v1beta1", "mpijobs", "MPIJob")},
-      {"volcanojob", "Volcano", "volcano", resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"), true},
+      {"volcanojob",
+       "Volcano",
+       "volcano",
+       resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
+       true},
   };
   return kTrainers;
 }
@@ -57,7 +78,8 @@ const std::vector<Trainer>& trainers() {
 std::string training_type(std::string_view word) {
   const std::string lower = to_lower(word);
   for (const Words& words : kWords) {
-    if (lower == words.type || lower == to_lower(words.alias) || lower == words.short_word) return std::string(words.type);
+    if (lower == words.type || lower == to_lower(words.alias) || lower == words.short_word)
+      return std::string(words.type);
   }
   if (lower == "pytorch") return "pytorchjob";
   if (lower == "elastic") return "etjob";
@@ -66,7 +88,8 @@ std::string training_type(std::string_view word) {
 
 std::string supported_types() {
   std::vector<std::string> words;
-  for (const Words& each : kWords) words.push_back(fmt::format("{}({})", each.short_word, each.alias));
+  for (const Words& each : kWords)
+    words.push_back(fmt::format("{}({})", each.short_word, each.alias));
   return join(words, ",");
 }
 

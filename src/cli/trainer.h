@@ -14,7 +14,8 @@ struct Trainer {
   std::string alias;       // "MPI"
   std::string short_word;  // "mpi"
   client::Resource resource;
-  /// True when arena submits this type as this resource; the others are found by get, list, … all the same.
+  /// True when arena submits this type as this resource; the others are found by get, list, … all
+  /// the same.
   bool submitted = false;
 
   [[nodiscard]] std::string shown() const;  // "MPIJOB"
@@ -24,7 +25,8 @@ struct Trainer {
 
 /// In the order in which they are looked for.
 const std::vector<Trainer>& trainers();
-/// Canonical type for any word of the table ("MPI", "mpi", "mpijob"), empty when it is none. Case does not count.
+/// Canonical type for any word of the table ("MPI", "mpi", "mpijob"), empty when it is none. Case
+/// does not count.
 std::string training_type(std::string_view word);
 /// "tf(Tensorflow),py(Pytorch),…" for error messages.
 std::string supported_types();

@@ -21,7 +21,10 @@ Task<int> run_version(Invocation& call) {
   Session& session = call.session;
   session.console.out(fmt::format("{}: v{}\n", session.program, kVersion));
   if (call.values.yes("short")) co_return 0;
-  session.console.out(fmt::format("  Kubernetes: {}\n  Compiler: {}\n  Platform: {}\n", kKubernetesVersion, __VERSION__, kPlatform));
+  session.console.out(fmt::format("  Kubernetes: {}\n  Compiler: {}\n  Platform: {}\n",
+                                  kKubernetesVersion,
+                                  __VERSION__,
+                                  kPlatform));
   co_return 0;
 }
 

@@ -16,18 +16,30 @@ using json::at;
 
 std::string indented(std::string_view table) {
   std::string out;
-  for (const std::string& line : split(table.substr(0, table.empty() ? 0 : table.size() - 1), '\n')) {
+  for (const std::string& line :
+       split(table.substr(0, table.empty() ? 0 : table.size() - 1), '\n')) {
     out += line.empty() ? "\n" : "  " + line + "\n";
   }
   return out;
 }
 
 std::string header_block(const Job& job) {
-  std::string text = fmt::format("Name:\t{}\nStatus:\t{}\nNamespace:\t{}\nPriority:\t{}\nTrainer:\t{}\nDuration:\t{}\nCreateTime:\t{}\nEndTime:\t{}\n",
-                                 job.name, job.status, job.ns, job.priority, job.trainer->shown(), short_human_duration(job.duration),
-                                 local_time(job.created), job.ended ? local_time(*job.ended) : "");
+  std::string text = fmt::format(
+      "Name:\t{}\nStatus:\t{}\nNamespace:\t{}\nPriority:\t{}\nTrainer:\t{}\nDuration:\t{}\nCreateTime:\t{}\nEndTime:\t{}\n",
+      job.name,
+      job.status,
+      job.ns,
+      job.priority,
+      job.trainer->shown(),
+      short_human_duration(job.duration),
+      local_time(job.created),
+      job.ended ? local_time(*job.ended) : "");
   if (!job.queue.empty()) text += fmt::format("Queue:\t{}\n", job.queue);
-  if (!job.model_name.empty()) text += fmt::format("ModelName:\t{}\nModelVersion:\t{}\nModelSource:\t{}\n", job.model_name, job.model_version, job.model_source);
+  if (!job.model_name.empty())
+    text += fmt::format("ModelName:\t{}\nModelVersion:\t{}\nModelSource:\t{}\n",
+                        job.model_name,
+                        job.model_version,
+                        job.model_source);
   std::string out;
   for (const std::string& line : split_nonempty(tabulate(text), '\n')) {
     out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
@@ -38,7 +50,8 @@ std::string header_block(const Job& job) {
 std::string tensorboard_note(const Job& job) {
   if (job.tensorboard.empty()) return "";
   std::string note = fmt::format("\nYour tensorboard will be available on:\n{}\n", job.tensorboard);
-  if (!job.tensorboard_problem.empty()) note += fmt::format("It does not run yet: {}\n", job.tensorboard_problem);
+  if (!job.tensorboard_problem.empty())
+    note += fmt::format("It does not run yet: {}\n", job.tensorboard_problem);
   return note;
 }
 
@@ -66,13 +79,22 @@ std::string device_ids(const Instance& instance) {
 }  // namespace
 
 std::string view_job(const Job& job, int columns) {
-  std::string out = fmt::format("STATUS: {}\nNAMESPACE: {}\nPRIORITY: {}\nTRAINING DURATION: {}\n\n", job.status, job.ns, job.priority,
-                                short_human_duration(job.duration));
+  std::string out =
+      fmt::format("STATUS: {}\nNAMESPACE: {}\nPRIORITY: {}\nTRAINING DURATION: {}\n\n",
+                  job.status,
+                  job.ns,
+                  job.priority,
+                  short_human_duration(job.duration));
   Rows rows;
   rows.shrinkable = {0, 4, 5};
   rows.add({"NAME", "STATUS", "TRAINER", "AGE", "INSTANCE", "NODE"});
   for (const Instance& instance : job.instances) {
-    rows.add({job.name, instance.phase, job.trainer->shown(), short_human_duration(job.age), instance.name, instance.node_ip});
+    rows.add({job.name,
+              instance.phase,
+              job.trainer->shown(),
+              short_human_duration(job.age),
+              instance.name,
+              instance.node_ip});
   }
   rows.fit(columns);
   return out + rows.text() + tensorboard_note(job);
@@ -80,23 +102,37 @@ std::string view_job(const Job& job, int columns) {
 
 std::string view_job_wide(const Job& job) {
   std::string out = header_block(job) + "\nInstances:\n";
-  std::string table = "NAME\tSTATUS\tAGE\tIS_CHIEF\tGPU(Requested)\tNODE\n----\t------\t---\t--------\t--------------\t----\n";
+  std::string table =
+      "NAME\tSTATUS\tAGE\tIS_CHIEF\tGPU(Requested)\tNODE\n----\t------\t---\t--------\t--------------\t----\n";
   for (const Instance& instance : job.instances) {
-    table += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n", instance.name, instance.status, short_human_duration(instance.age), instance.chief,
-                         instance.gpus, instance.phase == "PENDING" ? "N/A" : instance.node);
+    table += fmt::format("{}\t{}\t{}\t{}\t{}\t{}\n",
+                         instance.name,
+                         instance.status,
+                         short_human_duration(instance.age),
+                         instance.chief,
+                         instance.gpus,
+                         instance.phase == "PENDING" ? "N/A" : instance.node);
   }
   return out + indented(tabulate(table)) + tensorboard_note(job);
 }
 
 std::string view_job_gpus(const Job& job) {
   if (job.status == "SUCCEEDED" || job.requested_gpus <= 0) return "";
-  std::string table = "INSTANCE\tNODE(IP)\tGPU(Requested)\tGPU(IndexId)\tGPU(DutyCycle)\tGPU Memory(Used/Total)\n"
-                      "--------\t--------\t--------------\t------------\t--------------\t----------------------\n";
+  std::string table =
+      "INSTANCE\tNODE(IP)\tGPU(Requested)\tGPU(IndexId)\tGPU(DutyCycle)\tGPU Memory(Used/Total)\n"
+      "--------\t--------\t--------------\t------------\t--------------\t----------------------\n";
   for (const Instance& instance : job.instances) {
     if (instance.gpus <= 0) continue;
-    table += fmt::format("{}\t{}\t{}\t{}\tN/A\tN/A\n", instance.name, instance.node_ip, instance.gpus, device_ids(instance));
+    table += fmt::format("{}\t{}\t{}\t{}\tN/A\tN/A\n",
+                         instance.name,
+                         instance.node_ip,
+                         instance.gpus,
+                         device_ids(instance));
   }
-  return fmt::format("\nGPUs:\n{}\n  Allocated/Requested GPUs of Job: {}/{}\n", indented(tabulate(table)), job.allocated_gpus, job.requested_gpus);
+  return fmt::format("\nGPUs:\n{}\n  Allocated/Requested GPUs of Job: {}/{}\n",
+                     indented(tabulate(table)),
+                     job.allocated_gpus,
+                     job.requested_gpus);
 }
 
 std::string view_job_events(const std::vector<const json::Value*>& events, Time now) {
@@ -106,7 +142,9 @@ std::string view_job_events(const std::vector<const json::Value*>& events, Time 
   std::map<std::string, std::vector<const json::Value*>> groups;
   for (const json::Value* event : events) {
     const json::Value& object = at(*event, "involvedObject");
-    const std::string source = fmt::format("{}/{}", to_lower(json::as_string(at(object, "kind"))), json::as_string(at(object, "name")));
+    const std::string source = fmt::format("{}/{}",
+                                           to_lower(json::as_string(at(object, "kind"))),
+                                           json::as_string(at(object, "name")));
     if (!groups.contains(source)) order.push_back(source);
     groups[source].push_back(event);
   }
@@ -116,11 +154,16 @@ std::string view_job_events(const std::vector<const json::Value*>& events, Time 
       Time last;
       for (const char* key : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
         if (last) break;
-        if (const auto parsed = parse_time(json::as_string(at(*event, key))); parsed) last = *parsed;
+        if (const auto parsed = parse_time(json::as_string(at(*event, key))); parsed)
+          last = *parsed;
       }
       if (!last) last = kube::creation_time(*event);
-      table += fmt::format("{}\t{}\t{}\t[{}] {}\n", source, json::as_string(at(*event, "type")), short_human_duration(now - last),
-                           json::as_string(at(*event, "reason")), replace_all(json::as_string(at(*event, "message")), "\n", " "));
+      table += fmt::format("{}\t{}\t{}\t[{}] {}\n",
+                           source,
+                           json::as_string(at(*event, "type")),
+                           short_human_duration(now - last),
+                           json::as_string(at(*event, "reason")),
+                           replace_all(json::as_string(at(*event, "message")), "\n", " "));
     }
     table += "\n";
   }
@@ -129,7 +172,9 @@ std::string view_job_events(const std::vector<const json::Value*>& events, Time 
 
 json::Value job_as_json(const Job& job) {
   json::Array instances;
-  const auto seconds = [](Duration d) { return fmt::format("{}s", std::max<std::int64_t>(0, d.count() / 1'000'000)); };
+  const auto seconds = [](Duration d) {
+    return fmt::format("{}s", std::max<std::int64_t>(0, d.count() / 1'000'000));
+  };
   for (const Instance& instance : job.instances) {
     instances.push_back(json::Object{{"ip", instance.ip},
                                      {"status", instance.status},
@@ -236,13 +281,20 @@ std::string dump_ordered_yaml(const json::Value& value) {
 
 std::string view_jobs(const std::vector<Job>& jobs, const ListView& view) {
   Rows rows;
-  std::vector<std::string> head{"NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE"};
+  std::vector<std::string> head{
+      "NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE"};
   if (view.all_namespaces) head.insert(head.begin(), "NAMESPACE");
-  rows.shrinkable = view.all_namespaces ? std::vector<std::size_t>{0, 1, 7} : std::vector<std::size_t>{0, 6};
+  rows.shrinkable =
+      view.all_namespaces ? std::vector<std::size_t>{0, 1, 7} : std::vector<std::size_t>{0, 6};
   rows.add(std::move(head));
   for (const Job& job : jobs) {
-    std::vector<std::string> row{job.name, job.status, job.trainer->shown(), short_human_duration(job.duration),
-                                 std::to_string(job.requested_gpus), allocated(job), node_of(job)};
+    std::vector<std::string> row{job.name,
+                                 job.status,
+                                 job.trainer->shown(),
+                                 short_human_duration(job.duration),
+                                 std::to_string(job.requested_gpus),
+                                 allocated(job),
+                                 node_of(job)};
     if (view.all_namespaces) row.insert(row.begin(), job.ns);
     rows.add(std::move(row));
   }
@@ -258,14 +310,21 @@ std::string view_top_jobs(const std::vector<Job>& jobs, const ListView& view) {
     return a->requested_gpus != b->requested_gpus ? a->requested_gpus > b->requested_gpus : a < b;
   });
   Rows rows;
-  std::vector<std::string> head{"NAME", "STATUS", "TRAINER", "AGE", "GPU(Requested)", "GPU(Allocated)", "NODE"};
+  std::vector<std::string> head{
+      "NAME", "STATUS", "TRAINER", "AGE", "GPU(Requested)", "GPU(Allocated)", "NODE"};
   if (view.all_namespaces) head.insert(head.begin(), "NAMESPACE");
-  rows.shrinkable = view.all_namespaces ? std::vector<std::size_t>{0, 1, 7} : std::vector<std::size_t>{0, 6};
+  rows.shrinkable =
+      view.all_namespaces ? std::vector<std::size_t>{0, 1, 7} : std::vector<std::size_t>{0, 6};
   rows.add(std::move(head));
   std::int64_t used = 0, wanted = 0;
   for (const Job* job : sorted) {
-    std::vector<std::string> row{job->name, job->status, job->trainer->shown(), short_human_duration(job->duration),
-                                 std::to_string(job->requested_gpus), allocated(*job), node_of(*job)};
+    std::vector<std::string> row{job->name,
+                                 job->status,
+                                 job->trainer->shown(),
+                                 short_human_duration(job->duration),
+                                 std::to_string(job->requested_gpus),
+                                 allocated(*job),
+                                 node_of(*job)};
     if (view.all_namespaces) row.insert(row.begin(), job->ns);
     rows.add(std::move(row));
     if (job->status != "RUNNING") continue;
@@ -273,18 +332,28 @@ std::string view_top_jobs(const std::vector<Job>& jobs, const ListView& view) {
     wanted += job->requested_gpus;
   }
   rows.fit(view.columns);
-  return fmt::format("{}\nTotal Allocated/Requested GPUs of Training Jobs: {}/{}\n", rows.text(), used, wanted);
+  return fmt::format(
+      "{}\nTotal Allocated/Requested GPUs of Training Jobs: {}/{}\n", rows.text(), used, wanted);
 }
 
 std::string view_top_job(const Job& job, const std::string& instance) {
-  std::string table = "NAME\tSTATUS\tGPU(Request)\tNODE\tGPU(DeviceIndex)\tGPU(DutyCycle)\tGPU_MEMORY(Used/Total)\n"
-                      "----\t------\t------------\t----\t----------------\t--------------\t----------------------\n";
+  std::string table =
+      "NAME\tSTATUS\tGPU(Request)\tNODE\tGPU(DeviceIndex)\tGPU(DutyCycle)\tGPU_MEMORY(Used/Total)\n"
+      "----\t------\t------------\t----\t----------------\t--------------\t----------------------\n";
   for (const Instance& each : job.instances) {
     if (!instance.empty() && each.name != instance) continue;
-    table += fmt::format("{}\t{}\t{}\t{}\t{}\tN/A\tN/A\n", each.name, each.status, each.gpus, each.node_ip, device_ids(each));
+    table += fmt::format("{}\t{}\t{}\t{}\t{}\tN/A\tN/A\n",
+                         each.name,
+                         each.status,
+                         each.gpus,
+                         each.node_ip,
+                         device_ids(each));
   }
-  return fmt::format("{}\nInstances:\n{}\nGPUs:\n  Allocated/Requested GPUs of Job: {}/{}\n", header_block(job), indented(tabulate(table)),
-                     job.allocated_gpus, job.requested_gpus);
+  return fmt::format("{}\nInstances:\n{}\nGPUs:\n  Allocated/Requested GPUs of Job: {}/{}\n",
+                     header_block(job),
+                     indented(tabulate(table)),
+                     job.allocated_gpus,
+                     job.requested_gpus);
 }
 
 }  // namespace muster::cli

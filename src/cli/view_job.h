@@ -9,7 +9,8 @@
 
 namespace muster::cli {
 
-/// `get`: the header lines and the table that arena's documents show. `columns` limits the width (0: none).
+/// `get`: the header lines and the table that arena's documents show. `columns` limits the width
+/// (0: none).
 std::string view_job(const Job& job, int columns);
 /// `get -o wide`: the aligned key block and an indented table.
 std::string view_job_wide(const Job& job);

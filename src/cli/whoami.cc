@@ -10,14 +10,19 @@ Task<int> run_whoami(Invocation& call) {
   Session& session = call.session;
   const std::string user = co_await session.user();
   const std::string arena_ns = call.values.text("arena-namespace");
-  const auto config = co_await session.cluster().get(client::resources::kConfigMaps, arena_ns, "arena-config");
+  const auto config =
+      co_await session.cluster().get(client::resources::kConfigMaps, arena_ns, "arena-config");
   bool admin = false;
   if (config) {
-    for (const std::string& each : split_nonempty(replace_all(json::as_string(json::at(*config, "data", "adminUsers")), "\n", ","), ',')) {
+    for (const std::string& each : split_nonempty(
+             replace_all(json::as_string(json::at(*config, "data", "adminUsers")), "\n", ","),
+             ',')) {
       admin = admin || trim(each) == user;
     }
   }
-  session.console.out(json::dump(json::Object{{"Name", user}, {"Id", md5_hex(user)}, {"IsAdminUser", admin}}) + "\n");
+  session.console.out(
+      json::dump(json::Object{{"Name", user}, {"Id", md5_hex(user)}, {"IsAdminUser", admin}}) +
+      "\n");
   co_return 0;
 }
 

@@ -25,22 +25,31 @@ constexpr auto kTokenFileAge = std::chrono::minutes(1);
 constexpr auto kGather = std::chrono::milliseconds(5);
 /// An event of a watch stream holds one object; the server's own limit on objects is far below.
 constexpr std::size_t kWatchEventBytesMax = 64 * 1024 * 1024;
-/// Protobuf if the server has it: half the server's work for a watch, and less of ours. What else there is comes as JSON.
+/// Protobuf if the server has it: half the server's work for a watch, and less of ours. What else
+/// there is comes as JSON.
 constexpr std::string_view kFrames = "application/vnd.kubernetes.protobuf";
-constexpr const char* kFramesOrLines = "application/vnd.kubernetes.protobuf;stream=watch,application/json";
+constexpr const char* kFramesOrLines =
+    "application/vnd.kubernetes.protobuf;stream=watch,application/json";
 
-/// The kinds whose number makes a difference. The others are few, and some are written back as they were read, where JSON loses nothing.
-bool comes_by_the_thousand(const Resource& resource) { return resource.group.empty() && (resource.plural == "pods" || resource.plural == "nodes"); }
+/// The kinds whose number makes a difference. The others are few, and some are written back as they
+/// were read, where JSON loses nothing.
+bool comes_by_the_thousand(const Resource& resource) {
+  return resource.group.empty() && (resource.plural == "pods" || resource.plural == "nodes");
+}
 
-std::int64_t retry_after_s(const net::Response& response) { return parse_int(trim(response.headers.get("Retry-After"))).value_or(0); }
+std::int64_t retry_after_s(const net::Response& response) {
+  return parse_int(trim(response.headers.get("Retry-After"))).value_or(0);
+}
 
 Error error_of(int http_status, std::string_view body, std::string_view what) {
   const auto parsed = json::parse(body);
-  if (parsed && json::as_string(json::at(*parsed, "kind")) == "Status") return error_of_status(*parsed, http_status);
+  if (parsed && json::as_string(json::at(*parsed, "kind")) == "Status")
+    return error_of_status(*parsed, http_status);
   constexpr std::size_t kShownMax = 300;
   Error error;
   error.code = code_of("", http_status);
-  error.message = fmt::format("{}: the server answered {}: {}", what, http_status, trim(body).substr(0, kShownMax));
+  error.message = fmt::format(
+      "{}: the server answered {}: {}", what, http_status, trim(body).substr(0, kShownMax));
   return error;
 }
 
@@ -72,7 +81,8 @@ class Query {
   std::string text_;
 };
 
-/// Lists of built-in kinds leave kind and apiVersion out of their items; everybody downstream wants them.
+/// Lists of built-in kinds leave kind and apiVersion out of their items; everybody downstream wants
+/// them.
 void name_kind(json::Value& object, const Resource& resource) {
   if (!object.is_object()) return;
   auto& fields = object.as_object();
@@ -85,7 +95,9 @@ class RestClient final : public Client {
   RestClient(Env& env, std::unique_ptr<net::Client> http, ClientOptions options)
       : env_(env), http_(std::move(http)), options_(std::move(options)) {}
 
-  Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) override {
+  Task<Result<json::Value>> get(const Resource& resource,
+                                std::string ns,
+                                std::string name) override {
     auto answer = co_await send("GET", object_path(resource, ns, name, ""), nullptr, "");
     co_return answer;
   }
@@ -96,12 +108,14 @@ class RestClient final : public Client {
     std::string next;
     while (true) {
       Query query;
-      query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
+      query.add("labelSelector", options.label_selector)
+          .add("fieldSelector", options.field_selector);
       if (next.empty()) query.add("resourceVersion", options.resource_version);
       if (options.limit > 0) query.add("limit", std::to_string(options.limit));
       query.add("continue", next);
       auto answer = co_await send("GET", kind.path(options.ns) + query.text(), nullptr, "");
-      if (!answer && !next.empty() && (answer.error().code == Code::kExpired || answer.error().code == Code::kGone)) {
+      if (!answer && !next.empty() &&
+          (answer.error().code == Code::kExpired || answer.error().code == Code::kGone)) {
         // The snapshot of the first page is forgotten: once more, in one piece.
         out.items.clear();
         next.clear();
@@ -109,7 +123,8 @@ class RestClient final : public Client {
         continue;
       }
       if (!answer) co_return tl::unexpected(std::move(answer.error()));
-      if (out.items.empty()) out.resource_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
+      if (out.items.empty())
+        out.resource_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
       next = json::text(json::at(*answer, "metadata", "continue"));
       auto* items = answer->is_object() ? answer->as_object().if_contains("items") : nullptr;
       if (items != nullptr && items->is_array()) {
@@ -123,8 +138,12 @@ class RestClient final : public Client {
     }
   }
 
-  Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object, Answer wanted) override {
-    auto answer = co_await send("POST", resource.path(ns), std::move(object), "application/json", wanted);
+  Task<Result<json::Value>> create(const Resource& resource,
+                                   std::string ns,
+                                   json::Value object,
+                                   Answer wanted) override {
+    auto answer =
+        co_await send("POST", resource.path(ns), std::move(object), "application/json", wanted);
     co_return answer;
   }
 
@@ -137,37 +156,60 @@ class RestClient final : public Client {
     co_return answer;
   }
 
-  Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
-                                  json::Value patch, Answer wanted) override {
+  Task<Result<json::Value>> patch(const Resource& resource,
+                                  std::string ns,
+                                  std::string name,
+                                  std::string subresource,
+                                  PatchType type,
+                                  json::Value patch,
+                                  Answer wanted) override {
     auto target = object_path(resource, ns, name, subresource);
     if (type == PatchType::kApply) {
       Query query;
       query.add("fieldManager", options_.user_agent).add("force", "true");
       target += query.text();
     }
-    auto answer = co_await send("PATCH", std::move(target), std::move(patch), content_type_of(type), wanted);
+    auto answer =
+        co_await send("PATCH", std::move(target), std::move(patch), content_type_of(type), wanted);
     co_return answer;
   }
 
-  Task<Result<void>> remove(const Resource& resource, std::string ns, std::string name, DeleteOptions options) override {
+  Task<Result<void>> remove(const Resource& resource,
+                            std::string ns,
+                            std::string name,
+                            DeleteOptions options) override {
     json::Object body{{"kind", "DeleteOptions"}, {"apiVersion", "v1"}};
     if (options.grace_s >= 0) body["gracePeriodSeconds"] = options.grace_s;
     if (!options.propagation.empty()) body["propagationPolicy"] = options.propagation;
     if (!options.uid.empty()) body["preconditions"] = json::Object{{"uid", options.uid}};
-    auto answer = co_await send("DELETE", object_path(resource, ns, name, ""), json::Value(std::move(body)), "application/json", Answer::kNone);
+    auto answer = co_await send("DELETE",
+                                object_path(resource, ns, name, ""),
+                                json::Value(std::move(body)),
+                                "application/json",
+                                Answer::kNone);
     if (!answer) co_return tl::unexpected(std::move(answer.error()));
     co_return Result<void>{};
   }
 
-  Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
-                                             json::Value body, Answer wanted) override {
-    auto answer = co_await send("POST", object_path(resource, ns, name, subresource), std::move(body), "application/json", wanted);
+  Task<Result<json::Value>> post_subresource(const Resource& resource,
+                                             std::string ns,
+                                             std::string name,
+                                             std::string subresource,
+                                             json::Value body,
+                                             Answer wanted) override {
+    auto answer = co_await send("POST",
+                                object_path(resource, ns, name, subresource),
+                                std::move(body),
+                                "application/json",
+                                wanted);
     co_return answer;
   }
 
   void submit(Post post, std::function<void(Result<void>)> done) {
     auto submission = std::make_shared<Submission>();
-    submission->target = post.name.empty() ? post.resource.path(post.ns) : object_path(post.resource, post.ns, post.name, post.subresource);
+    submission->target = post.name.empty()
+                             ? post.resource.path(post.ns)
+                             : object_path(post.resource, post.ns, post.name, post.subresource);
     submission->body = std::move(post.body);
     submission->text = std::move(post.text);
     submission->done = std::move(done);
@@ -177,33 +219,50 @@ class RestClient final : public Client {
       return;
     }
     auto text = submission->text.empty() ? json::dump(submission->body) : submission->text;
-    submitter->submit(common_head(), submission->target, std::move(text), [this, submission](Result<net::Response> answer) {
-      if (!answer) return submission->done(tl::unexpected(std::move(answer.error())));
-      if (answer->status >= 200 && answer->status < 300) return submission->done({});
-      const auto wait_s = retry_after_s(*answer);
-      const bool busy = (answer->status == 429 || answer->status >= 500) && wait_s > 0 && wait_s <= kRetryAfterMax_s;
-      if (!busy && answer->status != 401) return submission->done(fail(error_of(answer->status, answer->body, "POST " + submission->target)));
-      env_.spawn(submit_slowly(submission, busy ? wait_s : 0));
-    });
+    submitter->submit(common_head(),
+                      submission->target,
+                      std::move(text),
+                      [this, submission](Result<net::Response> answer) {
+                        if (!answer)
+                          return submission->done(tl::unexpected(std::move(answer.error())));
+                        if (answer->status >= 200 && answer->status < 300)
+                          return submission->done({});
+                        const auto wait_s = retry_after_s(*answer);
+                        const bool busy = (answer->status == 429 || answer->status >= 500) &&
+                                          wait_s > 0 && wait_s <= kRetryAfterMax_s;
+                        if (!busy && answer->status != 401)
+                          return submission->done(fail(error_of(
+                              answer->status, answer->body, "POST " + submission->target)));
+                        env_.spawn(submit_slowly(submission, busy ? wait_s : 0));
+                      });
   }
 
   Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) override {
-    const std::string_view type = body.is_null() ? "" : method == "PATCH" ? "application/merge-patch+json" : "application/json";
+    const std::string_view type = body.is_null()      ? ""
+                                  : method == "PATCH" ? "application/merge-patch+json"
+                                                      : "application/json";
     auto answer = co_await send(std::move(method), std::move(target), std::move(body), type);
     co_return answer;
   }
 
-  Task<Result<void>> watch(const Resource& resource, ListOptions options, std::function<bool(WatchEvent)> each) override {
+  Task<Result<void>> watch(const Resource& resource,
+                           ListOptions options,
+                           std::function<bool(WatchEvent)> each) override {
     FollowOptions all;
     all.list = std::move(options);
     return follow(resource, std::move(all), std::move(each));
   }
 
-  Task<Result<void>> follow(Resource resource, FollowOptions how, std::function<bool(WatchEvent)> each) {
+  Task<Result<void>> follow(Resource resource,
+                            FollowOptions how,
+                            std::function<bool(WatchEvent)> each) {
     const ListOptions& options = how.list;
     Query query;
-    query.add("watch", "true").add("allowWatchBookmarks", "true").add("resourceVersion", options.resource_version);
-    if (how.initial_events) query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
+    query.add("watch", "true")
+        .add("allowWatchBookmarks", "true")
+        .add("resourceVersion", options.resource_version);
+    if (how.initial_events)
+      query.add("sendInitialEvents", "true").add("resourceVersionMatch", "NotOlderThan");
     query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
     query.add("timeoutSeconds", std::to_string(300 + env_.random() % 300));
     const auto target = resource.path(options.ns) + query.text();
@@ -226,15 +285,19 @@ class RestClient final : public Client {
     }
     const WatchFormat format{what, how.managed_fields};
     if (stream->headers().get("Content-Type").starts_with(kFrames)) {
-      auto ended = co_await follow_pieces(*stream, options, each, WatchFrames(), format, opened->paced);
+      auto ended =
+          co_await follow_pieces(*stream, options, each, WatchFrames(), format, opened->paced);
       co_return ended;
     }
-    auto ended = co_await follow_pieces(*stream, options, each, WatchLines(), format, opened->paced);
+    auto ended =
+        co_await follow_pieces(*stream, options, each, WatchLines(), format, opened->paced);
     co_return ended;
   }
 
   net::Client& http() override { return *http_; }
-  [[nodiscard]] std::string default_namespace() const override { return options_.default_namespace; }
+  [[nodiscard]] std::string default_namespace() const override {
+    return options_.default_namespace;
+  }
 
  private:
   struct Submission {
@@ -262,12 +325,18 @@ class RestClient final : public Client {
       MUSTER_CHECK(body, "a body that was composed as text is not JSON");
       submission->body = std::move(*body);
     }
-    const auto answer = co_await send("POST", submission->target, std::move(submission->body), "application/json", Answer::kNone);
-    if (answer) submission->done({});
-    else submission->done(fail(answer.error()));
+    const auto answer = co_await send(
+        "POST", submission->target, std::move(submission->body), "application/json", Answer::kNone);
+    if (answer)
+      submission->done({});
+    else
+      submission->done(fail(answer.error()));
   }
 
-  [[nodiscard]] bool token_expires_soon() { return !options_.token_command.argv.empty() && options_.token_expires && options_.token_expires - env_.now() < kTokenSpare; }
+  [[nodiscard]] bool token_expires_soon() {
+    return !options_.token_command.argv.empty() && options_.token_expires &&
+           options_.token_expires - env_.now() < kTokenSpare;
+  }
 
   /// What all submitted requests have in common, until the token changes.
   const std::shared_ptr<const net::CommonHead>& common_head() {
@@ -276,13 +345,15 @@ class RestClient final : public Client {
     auto request = make_request("POST", "");
     request.headers.set("Content-Type", "application/json");
     common_token_ = std::string(bearer);
-    common_head_ = std::make_shared<const net::CommonHead>(net::CommonHead{std::move(request.method), std::move(request.headers)});
+    common_head_ = std::make_shared<const net::CommonHead>(
+        net::CommonHead{std::move(request.method), std::move(request.headers)});
     return common_head_;
   }
 
   /// Lets a StopSource close the stream, for as long as the watch runs.
   struct OnStop {
-    OnStop(std::shared_ptr<StopSource> s, const std::shared_ptr<net::ResponseStream>& stream) : source(std::move(s)) {
+    OnStop(std::shared_ptr<StopSource> s, const std::shared_ptr<net::ResponseStream>& stream)
+        : source(std::move(s)) {
       if (source) source->on_stop = [stream] { stream->close(); };
     }
     ~OnStop() {
@@ -292,14 +363,19 @@ class RestClient final : public Client {
     std::shared_ptr<StopSource> source;
   };
 
-  static std::string object_path(const Resource& resource, const std::string& ns, const std::string& name, const std::string& subresource) {
+  static std::string object_path(const Resource& resource,
+                                 const std::string& ns,
+                                 const std::string& name,
+                                 const std::string& subresource) {
     std::string path = resource.path(ns);
     path.append(1, '/').append(percent_encode(name));
     if (!subresource.empty()) path.append(1, '/').append(subresource);
     return path;
   }
 
-  static Task<Result<void>> follow_values(net::ResponseStream& stream, const ListOptions& options, const std::function<bool(WatchEvent)>& each) {
+  static Task<Result<void>> follow_values(net::ResponseStream& stream,
+                                          const ListOptions& options,
+                                          const std::function<bool(WatchEvent)>& each) {
     while (!(options.stop && options.stop->stopped())) {
       const auto value = co_await stream.read_value();
       if (options.stop && options.stop->stopped()) break;
@@ -308,7 +384,9 @@ class RestClient final : public Client {
       if (batch == nullptr) break;
       for (const kube::Watched& watched : **batch) {
         if (watched.type == "ERROR") {
-          co_return fail(error_of_status(*watched.object, static_cast<int>(json::as_int(json::at(*watched.object, "code"), 500))));
+          co_return fail(error_of_status(
+              *watched.object,
+              static_cast<int>(json::as_int(json::at(*watched.object, "code"), 500))));
         }
         if (!each({std::string(watched.type), watched.object})) co_return Result<void>{};
       }
@@ -318,8 +396,12 @@ class RestClient final : public Client {
 
   /// `Pieces` cuts the stream into events.
   template <typename Pieces>
-  Task<Result<void>> follow_pieces(net::ResponseStream& stream, const ListOptions& options, const std::function<bool(WatchEvent)>& each, Pieces pieces,
-                                   WatchFormat format, bool paced) {
+  Task<Result<void>> follow_pieces(net::ResponseStream& stream,
+                                   const ListOptions& options,
+                                   const std::function<bool(WatchEvent)>& each,
+                                   Pieces pieces,
+                                   WatchFormat format,
+                                   bool paced) {
     Duration last_read = Duration::zero();
     while (!(options.stop && options.stop->stopped())) {
       const auto bytes = co_await stream.read();
@@ -337,7 +419,9 @@ class RestClient final : public Client {
         if (!each(std::move(*event))) co_return Result<void>{};
       }
       if (pieces.pending() > kWatchEventBytesMax) {
-        co_return fail(Code::kInternal, fmt::format("{}: an event is longer than {} bytes", format.what, kWatchEventBytesMax));
+        co_return fail(
+            Code::kInternal,
+            fmt::format("{}: an event is longer than {} bytes", format.what, kWatchEventBytesMax));
       }
       if (busy && !paced && pieces.pending() == 0) co_await env_.sleep(kGather);
     }
@@ -361,14 +445,17 @@ class RestClient final : public Client {
     if (token_read_at_ == Duration::zero() || now - token_read_at_ > kTokenFileAge) {
       std::ifstream file(options_.token_file);
       std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-      // A file that is being replaced may be missing for a moment: the old token is better than none.
+      // A file that is being replaced may be missing for a moment: the old token is better than
+      // none.
       if (!trim(text).empty()) options_.token = trim(text);
       token_read_at_ = now;
     }
     return options_.token;
   }
 
-  [[nodiscard]] bool can_renew() const { return !options_.token_command.argv.empty() || !options_.token_file.empty(); }
+  [[nodiscard]] bool can_renew() const {
+    return !options_.token_command.argv.empty() || !options_.token_file.empty();
+  }
 
   /// A token that has expired, or nearly, or that the server has just refused is asked for anew.
   Task<void> renew_token(bool refused) {
@@ -378,7 +465,8 @@ class RestClient final : public Client {
     renewing_ = true;
     const auto command = options_.token_command;
     Result<ExecCredential> credential = fail(Code::kInternal, "not run");
-    co_await env_.run_on_worker([&] { credential = run_exec_command(command, kTokenCommandTimeout); });
+    co_await env_.run_on_worker(
+        [&] { credential = run_exec_command(command, kTokenCommandTimeout); });
     renewing_ = false;
     if (!credential) {
       log::warn("client", "token not renewed error=\"{}\"", credential.error().message);
@@ -399,22 +487,33 @@ class RestClient final : public Client {
     return request;
   }
 
-  Task<Result<json::Value>> put(const Resource& resource, json::Value object, std::string subresource) {
-    const auto path = object_path(resource, std::string(kube::namespace_of(object)), std::string(kube::name_of(object)), subresource);
+  Task<Result<json::Value>> put(const Resource& resource,
+                                json::Value object,
+                                std::string subresource) {
+    const auto path = object_path(resource,
+                                  std::string(kube::namespace_of(object)),
+                                  std::string(kube::name_of(object)),
+                                  subresource);
     auto answer = co_await send("PUT", path, std::move(object), "application/json");
     co_return answer;
   }
 
-  /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again then.
-  Task<Result<json::Value>> send(std::string method, std::string target, json::Value body, std::string_view content_type,
+  /// One request and its answer as JSON. A busy server (429, 5xx) that names a time is asked again
+  /// then.
+  Task<Result<json::Value>> send(std::string method,
+                                 std::string target,
+                                 json::Value body,
+                                 std::string_view content_type,
                                  Answer wanted = Answer::kObject) {
     const auto what = [&] { return fmt::format("{} {}", method, target); };
     bool renewed = false;
     std::string text;
     ObjectPtr value;
     if (!body.is_null()) {
-      if (http_->takes_values()) value = std::make_shared<const json::Value>(std::move(body));
-      else text = json::dump(body);
+      if (http_->takes_values())
+        value = std::make_shared<const json::Value>(std::move(body));
+      else
+        text = json::dump(body);
     }
     for (int tries = 1;; ++tries) {
       co_await renew_token(/*refused=*/false);
@@ -427,12 +526,16 @@ class RestClient final : public Client {
       if (!response) co_return tl::unexpected(std::move(response.error()));
       if (response->status >= 200 && response->status < 300) {
         if (wanted == Answer::kNone) co_return json::Value();
-        if (const auto* object = std::any_cast<ObjectPtr>(&response->value)) co_return json::Value(**object);
+        if (const auto* object = std::any_cast<ObjectPtr>(&response->value))
+          co_return json::Value(**object);
         if (trim(response->body).empty()) co_return json::Value();
         auto parsed = json::parse(response->body);
         if (parsed) co_return std::move(*parsed);
-        if (!is_json(*response)) co_return json::Value(response->body);  // /healthz and the like answer text
-        co_return fail(Code::kInternal, fmt::format("{}: the answer is not JSON: {}", what(), parsed.error().message));
+        if (!is_json(*response))
+          co_return json::Value(response->body);  // /healthz and the like answer text
+        co_return fail(
+            Code::kInternal,
+            fmt::format("{}: the answer is not JSON: {}", what(), parsed.error().message));
       }
       if (response->status == 401 && !renewed && can_renew()) {
         renewed = true;
@@ -441,14 +544,18 @@ class RestClient final : public Client {
       }
       auto error = error_of(response->status, response->body, what());
       const auto wait_s = retry_after_s(*response);
-      if (error.retry_after_s == 0) error.retry_after_s = static_cast<int>(std::min<std::int64_t>(wait_s, 3600));
+      if (error.retry_after_s == 0)
+        error.retry_after_s = static_cast<int>(std::min<std::int64_t>(wait_s, 3600));
       const bool busy = response->status == 429 || response->status >= 500;
-      if (!busy || wait_s <= 0 || wait_s > kRetryAfterMax_s || tries >= kTriesMax) co_return fail(std::move(error));
+      if (!busy || wait_s <= 0 || wait_s > kRetryAfterMax_s || tries >= kTriesMax)
+        co_return fail(std::move(error));
       co_await env_.sleep(std::chrono::seconds(wait_s));
     }
   }
 
-  static bool is_json(const net::Response& response) { return response.headers.get("Content-Type").find("json") != std::string_view::npos; }
+  static bool is_json(const net::Response& response) {
+    return response.headers.get("Content-Type").find("json") != std::string_view::npos;
+  }
 
   Env& env_;
   std::unique_ptr<net::Client> http_;
@@ -463,13 +570,21 @@ class RestClient final : public Client {
 
 bool sends_text(Client& client) { return !client.http().takes_values(); }
 
-void submit(Client& client, Post post, std::function<void(Result<void>)> done) { dynamic_cast<RestClient&>(client).submit(std::move(post), std::move(done)); }
-
-Task<Result<void>> follow(Client& client, Resource resource, FollowOptions options, std::function<bool(WatchEvent)> each) {
-  return dynamic_cast<RestClient&>(client).follow(std::move(resource), std::move(options), std::move(each));
+void submit(Client& client, Post post, std::function<void(Result<void>)> done) {
+  dynamic_cast<RestClient&>(client).submit(std::move(post), std::move(done));
 }
 
-std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options) {
+Task<Result<void>> follow(Client& client,
+                          Resource resource,
+                          FollowOptions options,
+                          std::function<bool(WatchEvent)> each) {
+  return dynamic_cast<RestClient&>(client).follow(
+      std::move(resource), std::move(options), std::move(each));
+}
+
+std::unique_ptr<Client> make_client(Env& env,
+                                    std::unique_ptr<net::Client> http,
+                                    ClientOptions options) {
   return std::make_unique<RestClient>(env, std::move(http), std::move(options));
 }
 

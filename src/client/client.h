@@ -1,5 +1,5 @@
-/// Any kube-apiserver, embedded or real: requests, lists, watches. Controllers, scheduler, agent and CLI see
-/// the cluster only through this. Everything runs on the loop.
+/// Any kube-apiserver, embedded or real: requests, lists, watches. Controllers, scheduler, agent
+/// and CLI see the cluster only through this. Everything runs on the loop.
 #pragma once
 
 #include <functional>
@@ -25,18 +25,23 @@ struct Resource {
   std::string kind;
   bool namespaced = true;
 
-  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  [[nodiscard]] std::string api_version() const {
+    return group.empty() ? version : group + "/" + version;
+  }
   /// "/api/v1/namespaces/ns/pods" or without the namespace when `ns` is empty.
   [[nodiscard]] std::string path(std::string_view ns) const;
 };
 
 /// The resources that Muster's rooms use, by name; e.g. resources::kPods.
 namespace resources {
-extern const Resource kPods, kNodes, kNamespaces, kServices, kEndpoints, kConfigMaps, kSecrets, kServiceAccounts, kEvents,
-    kPersistentVolumeClaims, kPersistentVolumes, kJobs, kStatefulSets, kDeployments, kReplicaSets, kRoles, kRoleBindings, kLeases, kPriorityClasses,
-    kPodDisruptionBudgets, kEventsV1, kPodGroups /* scheduling.volcano.sh/v1beta1 */, kQueues, kNativePodGroups /* scheduling.k8s.io/v1beta1 */,
-    kNativeWorkloads, kSchedulerPluginsPodGroups /* scheduling.x-k8s.io/v1alpha1 */, kPyTorchJobs, kTFJobs, kXGBoostJobs, kPaddleJobs, kJAXJobs, kMPIJobsV1Alpha1, kMPIJobsV1,
-    kMPIJobsV2Beta1, kT9kMPIJobs, kCustomResourceDefinitions, kHorizontalPodAutoscalers, kStorageClasses;
+extern const Resource kPods, kNodes, kNamespaces, kServices, kEndpoints, kConfigMaps, kSecrets,
+    kServiceAccounts, kEvents, kPersistentVolumeClaims, kPersistentVolumes, kJobs, kStatefulSets,
+    kDeployments, kReplicaSets, kRoles, kRoleBindings, kLeases, kPriorityClasses,
+    kPodDisruptionBudgets, kEventsV1, kPodGroups /* scheduling.volcano.sh/v1beta1 */, kQueues,
+    kNativePodGroups /* scheduling.k8s.io/v1beta1 */, kNativeWorkloads,
+    kSchedulerPluginsPodGroups /* scheduling.x-k8s.io/v1alpha1 */, kPyTorchJobs, kTFJobs,
+    kXGBoostJobs, kPaddleJobs, kJAXJobs, kMPIJobsV1Alpha1, kMPIJobsV1, kMPIJobsV2Beta1, kT9kMPIJobs,
+    kCustomResourceDefinitions, kHorizontalPodAutoscalers, kStorageClasses;
 }  // namespace resources
 
 /// Ends a watch from outside: stop() makes it return soon. Used on the loop.
@@ -70,48 +75,72 @@ struct List {
 };
 
 struct DeleteOptions {
-  int grace_s = -1;                     // -1: the object's own
+  int grace_s = -1;  // -1: the object's own
   std::string propagation = "Background";
-  std::string uid;                      // precondition, when set
+  std::string uid;  // precondition, when set
 };
 
 using ObjectPtr = kube::ObjectPtr;
 
 struct WatchEvent {
-  std::string type;   // ADDED MODIFIED DELETED BOOKMARK
+  std::string type;  // ADDED MODIFIED DELETED BOOKMARK
   ObjectPtr object;
 };
 
-/// Whether the caller of a write looks at what became of the object; what nobody reads need not be decoded.
+/// Whether the caller of a write looks at what became of the object; what nobody reads need not be
+/// decoded.
 enum class Answer { kObject, kNone };
 
 class Client {
  public:
   virtual ~Client() = default;
 
-  virtual Task<Result<json::Value>> get(const Resource& resource, std::string ns, std::string name) = 0;
+  virtual Task<Result<json::Value>> get(const Resource& resource,
+                                        std::string ns,
+                                        std::string name) = 0;
   virtual Task<Result<List>> list(const Resource& resource, ListOptions options) = 0;
-  virtual Task<Result<json::Value>> create(const Resource& resource, std::string ns, json::Value object, Answer answer = Answer::kObject) = 0;
+  virtual Task<Result<json::Value>> create(const Resource& resource,
+                                           std::string ns,
+                                           json::Value object,
+                                           Answer answer = Answer::kObject) = 0;
   virtual Task<Result<json::Value>> update(const Resource& resource, json::Value object) = 0;
   virtual Task<Result<json::Value>> update_status(const Resource& resource, json::Value object) = 0;
   /// `subresource` empty for the object itself, else "status", "scale", …
-  virtual Task<Result<json::Value>> patch(const Resource& resource, std::string ns, std::string name, std::string subresource, PatchType type,
-                                          json::Value patch, Answer answer = Answer::kObject) = 0;
-  virtual Task<Result<void>> remove(const Resource& resource, std::string ns, std::string name, DeleteOptions options) = 0;
+  virtual Task<Result<json::Value>> patch(const Resource& resource,
+                                          std::string ns,
+                                          std::string name,
+                                          std::string subresource,
+                                          PatchType type,
+                                          json::Value patch,
+                                          Answer answer = Answer::kObject) = 0;
+  virtual Task<Result<void>> remove(const Resource& resource,
+                                    std::string ns,
+                                    std::string name,
+                                    DeleteOptions options) = 0;
   /// POST to a subresource, e.g. "binding" or "eviction".
-  virtual Task<Result<json::Value>> post_subresource(const Resource& resource, std::string ns, std::string name, std::string subresource,
-                                                     json::Value body, Answer answer = Answer::kObject) = 0;
+  virtual Task<Result<json::Value>> post_subresource(const Resource& resource,
+                                                     std::string ns,
+                                                     std::string name,
+                                                     std::string subresource,
+                                                     json::Value body,
+                                                     Answer answer = Answer::kObject) = 0;
   /// Any path, for discovery and raw requests. `body` null: none.
-  virtual Task<Result<json::Value>> raw(std::string method, std::string target, json::Value body) = 0;
-  /// Watches from options.resource_version until the stream ends (ok) or fails; `each` returns false to stop.
-  virtual Task<Result<void>> watch(const Resource& resource, ListOptions options, std::function<bool(WatchEvent)> each) = 0;
+  virtual Task<Result<json::Value>> raw(std::string method,
+                                        std::string target,
+                                        json::Value body) = 0;
+  /// Watches from options.resource_version until the stream ends (ok) or fails; `each` returns
+  /// false to stop.
+  virtual Task<Result<void>> watch(const Resource& resource,
+                                   ListOptions options,
+                                   std::function<bool(WatchEvent)> each) = 0;
 
   /// For logs, exec and the like.
   virtual net::Client& http() = 0;
   [[nodiscard]] virtual std::string default_namespace() const = 0;
 };
 
-/// Over any HTTP client; adds `token` as bearer when not empty. `user_agent` names the field manager.
+/// Over any HTTP client; adds `token` as bearer when not empty. `user_agent` names the field
+/// manager.
 struct ClientOptions {
   std::string token;
   std::string user_agent = "muster";
@@ -120,10 +149,12 @@ struct ClientOptions {
   ExecCommand token_command;  // run again when the token expires or is refused
   Time token_expires;         // of `token`; zero: unknown
 };
-std::unique_ptr<Client> make_client(Env& env, std::unique_ptr<net::Client> http, ClientOptions options);
+std::unique_ptr<Client> make_client(Env& env,
+                                    std::unique_ptr<net::Client> http,
+                                    ClientOptions options);
 
-/// From a kubeconfig file ($KUBECONFIG, $MUSTER_HOME/kubeconfig, ~/.kube/config when path is empty), or the
-/// in-cluster account when there is none.
+/// From a kubeconfig file ($KUBECONFIG, $MUSTER_HOME/kubeconfig, ~/.kube/config when path is
+/// empty), or the in-cluster account when there is none.
 struct KubeconfigOptions {
   std::string path;
   std::string context;

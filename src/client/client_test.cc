@@ -1,3 +1,5 @@
+#include "client/client.h"
+
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +10,6 @@
 #include <set>
 
 #include "base/strings.h"
-#include "client/client.h"
 #include "client/events.h"
 #include "client/informer.h"
 #include "client/kubeconfig.h"
@@ -24,18 +25,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A server of one flat table of objects with a change log, good for informers, leases and events; it can be told
-/// to misbehave.
+/// A server of one flat table of objects with a change log, good for informers, leases and events;
+/// it can be told to misbehave.
 class FakeServer {
  public:
   explicit FakeServer(net::Loop& loop) : loop_(loop) {}
 
   // Faults.
-  int refuse_lists = 0;             // answer so many lists with 500
-  bool unknown_kind = false;        // 404 on everything
-  bool serves_initial = false;      // watches may begin with all there is; 422 otherwise
-  std::uint64_t compacted = 0;      // watches from before answer 410
-  int busy = 0;                     // answer so many requests with 429 and Retry-After
+  int refuse_lists = 0;         // answer so many lists with 500
+  bool unknown_kind = false;    // 404 on everything
+  bool serves_initial = false;  // watches may begin with all there is; 422 otherwise
+  std::uint64_t compacted = 0;  // watches from before answer 410
+  int busy = 0;                 // answer so many requests with 429 and Retry-After
   std::string last_target, last_body, last_type, last_token;
   int lists = 0, watches = 0, initials = 0, patches = 0, creates = 0;
 
@@ -54,14 +55,17 @@ class FakeServer {
     ++revision_;
     json::make(object, {"metadata", "resourceVersion"}) = std::to_string(revision_);
     if (json::at(object, "metadata", "uid").is_null()) {
-      json::make(object, {"metadata", "uid"}) = added ? fmt::format("u{}", revision_) : std::string(kube::uid_of(objects_[path]));
+      json::make(object, {"metadata", "uid"}) =
+          added ? fmt::format("u{}", revision_) : std::string(kube::uid_of(objects_[path]));
     }
     objects_[path] = object;
     log_.push_back({revision_, added ? "ADDED" : "MODIFIED", path, object});
     wake();
   }
   void put_pod(const std::string& name, int value) {
-    put("/api/v1/namespaces/ns/pods/" + name, json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "ns"}}}, {"value", value}});
+    put("/api/v1/namespaces/ns/pods/" + name,
+        json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "ns"}}},
+                     {"value", value}});
   }
   void erase_pod(const std::string& name) {
     const auto path = "/api/v1/namespaces/ns/pods/" + name;
@@ -74,7 +78,8 @@ class FakeServer {
   }
   [[nodiscard]] std::map<std::string, int> pods() const {
     std::map<std::string, int> out;
-    for (const auto& [path, object] : objects_) out[key_of(object)] = static_cast<int>(json::as_int(json::at(object, "value")));
+    for (const auto& [path, object] : objects_)
+      out[key_of(object)] = static_cast<int>(json::as_int(json::at(object, "value")));
     return out;
   }
   std::map<std::string, json::Value>& objects() { return objects_; }
@@ -91,10 +96,12 @@ class FakeServer {
       --busy;
       co_await answer_status(writer, 429, "TooManyRequests", "busy", "1");
     } else if (unknown_kind) {
-      co_await answer_status(writer, 404, "NotFound", "the server could not find the requested resource");
+      co_await answer_status(
+          writer, 404, "NotFound", "the server could not find the requested resource");
     } else if (request.method == "GET" && target->get("watch") == "true") {
       co_await watch(*target, writer);
-    } else if (request.method == "GET" && (target->path.ends_with("pods") || target->path.ends_with("events"))) {
+    } else if (request.method == "GET" &&
+               (target->path.ends_with("pods") || target->path.ends_with("events"))) {
       co_await list(*target, writer);
     } else if (request.method == "GET") {
       co_await get(target->path, writer);
@@ -110,7 +117,8 @@ class FakeServer {
     } else if (request.method == "PUT") {
       if (!objects_.contains(target->path)) {
         co_await answer_status(writer, 404, "NotFound", "not found");
-      } else if (kube::resource_version_of(*body) != kube::resource_version_of(objects_[target->path])) {
+      } else if (kube::resource_version_of(*body) !=
+                 kube::resource_version_of(objects_[target->path])) {
         co_await answer_status(writer, 409, "Conflict", "changed meanwhile");
       } else {
         put(target->path, *body);
@@ -132,7 +140,9 @@ class FakeServer {
   }
 
   net::Handler handler() {
-    return [this](net::Request request, net::ResponseWriter& writer) { return handle(std::move(request), writer); };
+    return [this](net::Request request, net::ResponseWriter& writer) {
+      return handle(std::move(request), writer);
+    };
   }
 
  private:
@@ -142,7 +152,10 @@ class FakeServer {
     json::Value object;
   };
 
-  static Task<void> answer(net::ResponseWriter& writer, int status, json::Value body, std::string retry_after = "") {
+  static Task<void> answer(net::ResponseWriter& writer,
+                           int status,
+                           json::Value body,
+                           std::string retry_after = "") {
     net::Response response;
     response.status = status;
     response.headers.set("Content-Type", "application/json");
@@ -151,17 +164,24 @@ class FakeServer {
     const auto sent = co_await writer.send(std::move(response));
     (void)sent;
   }
-  static Task<void> answer_status(net::ResponseWriter& writer, int code, std::string reason, std::string message, std::string retry_after = "") {
-    json::Value body = json::Object{{"kind", "Status"},
-                                    {"status", "Failure"},
-                                    {"reason", reason},
-                                    {"message", message},
-                                    {"code", code},
-                                    {"details", json::Object{{"name", "x"},
-                                                             {"kind", "pods"},
-                                                             {"causes", json::Array{json::Object{{"reason", "FieldValueInvalid"},
-                                                                                                 {"message", "no"},
-                                                                                                 {"field", "spec.x"}}}}}}};
+  static Task<void> answer_status(net::ResponseWriter& writer,
+                                  int code,
+                                  std::string reason,
+                                  std::string message,
+                                  std::string retry_after = "") {
+    json::Value body = json::Object{
+        {"kind", "Status"},
+        {"status", "Failure"},
+        {"reason", reason},
+        {"message", message},
+        {"code", code},
+        {"details",
+         json::Object{
+             {"name", "x"},
+             {"kind", "pods"},
+             {"causes",
+              json::Array{json::Object{
+                  {"reason", "FieldValueInvalid"}, {"message", "no"}, {"field", "spec.x"}}}}}}};
     co_await answer(writer, code, std::move(body), std::move(retry_after));
   }
   Task<void> get(std::string path, net::ResponseWriter& writer) {
@@ -190,13 +210,22 @@ class FakeServer {
       next = path;
     }
     json::Object metadata{{"resourceVersion", std::to_string(revision_)}};
-    if (limit > 0 && !objects_.empty() && next != objects_.rbegin()->first) metadata["continue"] = next;
-    co_await answer(writer, 200, json::Object{{"kind", "PodList"}, {"metadata", std::move(metadata)}, {"items", std::move(items)}});
+    if (limit > 0 && !objects_.empty() && next != objects_.rbegin()->first)
+      metadata["continue"] = next;
+    co_await answer(
+        writer,
+        200,
+        json::Object{
+            {"kind", "PodList"}, {"metadata", std::move(metadata)}, {"items", std::move(items)}});
   }
   Task<void> watch(net::Target target, net::ResponseWriter& writer) {
     const bool initial = target.get("sendInitialEvents") == "true";
     if (initial && (!serves_initial || target.get("resourceVersionMatch") != "NotOlderThan")) {
-      co_await answer_status(writer, 422, "Invalid", "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
+      co_await answer_status(
+          writer,
+          422,
+          "Invalid",
+          "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled");
       co_return;
     }
     if (initial && refuse_lists > 0) {
@@ -210,11 +239,19 @@ class FakeServer {
     auto ok = co_await writer.start(std::move(head));
     if (initial) {
       ++initials;
-      for (const auto& [path, object] : std::map(objects_)) ok = co_await write_line(writer, json::dump(json::Object{{"type", "ADDED"}, {"object", object}}));
+      for (const auto& [path, object] : std::map(objects_))
+        ok = co_await write_line(writer,
+                                 json::dump(json::Object{{"type", "ADDED"}, {"object", object}}));
       at = revision_;
-      ok = co_await write_line(writer, fmt::format(R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}})", at));
+      ok = co_await write_line(
+          writer,
+          fmt::format(
+              R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}})",
+              at));
     } else if (at < compacted) {
-      ok = co_await write_line(writer, R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})");
+      ok = co_await write_line(
+          writer,
+          R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})");
       ok = co_await writer.finish();
       co_return;
     }
@@ -227,13 +264,15 @@ class FakeServer {
         const auto entry = log_[i];
         if (entry.revision <= at) continue;
         at = entry.revision;
-        ok = co_await write_line(writer, json::dump(json::Object{{"type", entry.type}, {"object", entry.object}}));
+        ok = co_await write_line(
+            writer, json::dump(json::Object{{"type", entry.type}, {"object", entry.object}}));
       }
       co_await signal->wait(Duration::zero());
     }
     signals_.erase(signal);
     // A cut stream ends in the middle of a line.
-    if (ok && cut != cut_) ok = co_await writer.write(std::make_shared<const std::string>(R"({"type":"ADD)"));
+    if (ok && cut != cut_)
+      ok = co_await writer.write(std::make_shared<const std::string>(R"({"type":"ADD)"));
     if (ok) ok = co_await writer.finish();
   }
   static Task<Result<void>> write_line(net::ResponseWriter& writer, std::string line) {
@@ -254,7 +293,9 @@ class FakeServer {
 
 class ClientTest : public testing::Test {
  protected:
-  ClientTest() : client_(make_client(loop_, net::make_local_client(loop_, server_.handler(), "me"), options())) {}
+  ClientTest()
+      : client_(make_client(
+            loop_, net::make_local_client(loop_, server_.handler(), "me"), options())) {}
   static ClientOptions options() {
     ClientOptions options;
     options.token = "secret";
@@ -318,21 +359,27 @@ TEST_F(ClientTest, RequestsLookAsKubernetesWants) {
     const auto removed = co_await client_->remove(resources::kPods, "ns", "a", options);
     EXPECT_FALSE(removed);
     EXPECT_EQ(server_.last_target, "/api/v1/namespaces/ns/pods/a");
-    EXPECT_EQ(server_.last_body,
-              R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Background","preconditions":{"uid":"u1"}})");
+    EXPECT_EQ(
+        server_.last_body,
+        R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"propagationPolicy":"Background","preconditions":{"uid":"u1"}})");
     json::Value patch = json::Object{{"a", 1}};
-    const auto patched = co_await client_->patch(resources::kPyTorchJobs, "ns", "j", "status", PatchType::kApply, std::move(patch));
+    const auto patched = co_await client_->patch(
+        resources::kPyTorchJobs, "ns", "j", "status", PatchType::kApply, std::move(patch));
     EXPECT_FALSE(patched);
-    EXPECT_EQ(server_.last_target, "/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/j/status?fieldManager=muster&force=true");
+    EXPECT_EQ(
+        server_.last_target,
+        "/apis/kubeflow.org/v1/namespaces/ns/pytorchjobs/j/status?fieldManager=muster&force=true");
     EXPECT_EQ(server_.last_type, "application/apply-patch+yaml");
     EXPECT_EQ(resources::kNodes.path("ns"), "/api/v1/nodes");
     EXPECT_EQ(resources::kPods.path(""), "/api/v1/pods");
   });
 }
 
-// ---- Informer --------------------------------------------------------------------------------------------------
+// ---- Informer
+// --------------------------------------------------------------------------------------------------
 
-/// Rebuilds the world from the handler's calls alone, and checks that each call fits what went before.
+/// Rebuilds the world from the handler's calls alone, and checks that each call fits what went
+/// before.
 struct Mirror {
   std::map<std::string, ObjectPtr> objects;
   bool synced = false;
@@ -355,7 +402,8 @@ struct Mirror {
   }
   [[nodiscard]] std::map<std::string, int> pods() const {
     std::map<std::string, int> out;
-    for (const auto& [key, object] : objects) out[key] = static_cast<int>(json::as_int(json::at(*object, "value")));
+    for (const auto& [key, object] : objects)
+      out[key] = static_cast<int>(json::as_int(json::at(*object, "value")));
     return out;
   }
 };
@@ -368,7 +416,9 @@ class InformerTest : public ClientTest, public testing::WithParamInterface<bool>
   [[nodiscard]] int looks() const { return GetParam() ? server_.initials : server_.lists; }
   void TearDown() override { EXPECT_EQ(GetParam() ? server_.lists : server_.initials, 0); }
 };
-INSTANTIATE_TEST_SUITE_P(Servers, InformerTest, testing::Bool(), [](const auto& info) { return info.param ? "WithInitialEvents" : "WithLists"; });
+INSTANTIATE_TEST_SUITE_P(Servers, InformerTest, testing::Bool(), [](const auto& info) {
+  return info.param ? "WithInitialEvents" : "WithLists";
+});
 
 TEST_P(InformerTest, InformerFollows) {
   server_.put_pod("a", 1);
@@ -464,8 +514,16 @@ TEST_F(ClientTest, SubmittedPostsSayHowTheyEnded) {
     std::vector<std::string> ends;
     const auto submit = [&](const std::string& name) {
       const std::size_t before = ends.size();
-      muster::client::submit(*client_, {resources::kPods, "ns", "", "", json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "ns"}}}}},
-                      [&ends, name](const Result<void>& done) { ends.push_back(name + (done ? " ok" : " " + done.error().message)); });
+      muster::client::submit(
+          *client_,
+          {resources::kPods,
+           "ns",
+           "",
+           "",
+           json::Object{{"metadata", json::Object{{"name", name}, {"namespace", "ns"}}}}},
+          [&ends, name](const Result<void>& done) {
+            ends.push_back(name + (done ? " ok" : " " + done.error().message));
+          });
       EXPECT_EQ(ends.size(), before) << "called inside of submit()";
     };
     submit("a");
@@ -483,7 +541,13 @@ TEST_F(ClientTest, SubmittedPostsSayHowTheyEnded) {
     EXPECT_EQ(server_.last_type, "application/json");
     EXPECT_EQ(server_.last_token, "Bearer secret");
     // The subresource of an object.
-    muster::client::submit(*client_, {resources::kPods, "ns", "a", "binding", json::Object{{"metadata", json::Object{{"name", "x"}}}}}, [&](const Result<void>&) { ends.clear(); });
+    muster::client::submit(*client_,
+                           {resources::kPods,
+                            "ns",
+                            "a",
+                            "binding",
+                            json::Object{{"metadata", json::Object{{"name", "x"}}}}},
+                           [&](const Result<void>&) { ends.clear(); });
     ok = co_await until([&] { return ends.empty(); });
     EXPECT_EQ(server_.last_target, "/api/v1/namespaces/ns/pods/a/binding");
   });
@@ -494,15 +558,27 @@ TEST(WatchText, ManagedFieldsAreLeftOut) {
     std::string_view name, line, object;
   };
   const Case cases[] = {
-      {"none", R"({"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a"}}})", R"({"kind":"Pod","metadata":{"name":"a"}})"},
-      {"in the middle", R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"f":{".":{}}}],"uid":"u"},"spec":{}}})",
+      {"none",
+       R"({"type":"ADDED","object":{"kind":"Pod","metadata":{"name":"a"}}})",
+       R"({"kind":"Pod","metadata":{"name":"a"}})"},
+      {"in the middle",
+       R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"f":{".":{}}}],"uid":"u"},"spec":{}}})",
        R"({"metadata":{"name":"a","uid":"u"},"spec":{}})"},
-      {"last", R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"x":"]}\"["}]},"spec":{}}})", R"({"metadata":{"name":"a"},"spec":{}})"},
-      {"alone", R"({"type":"MODIFIED","object":{"metadata":{"managedFields":[]},"spec":1}})", R"({"metadata":{},"spec":1})"},
-      {"not the object's own", R"({"type":"ADDED","object":{"spec":{"metadata":{"managedFields":[1]}},"metadata":{"labels":{"managedFields":"x"}}}})",
+      {"last",
+       R"({"type":"MODIFIED","object":{"metadata":{"name":"a","managedFields":[{"x":"]}\"["}]},"spec":{}}})",
+       R"({"metadata":{"name":"a"},"spec":{}})"},
+      {"alone",
+       R"({"type":"MODIFIED","object":{"metadata":{"managedFields":[]},"spec":1}})",
+       R"({"metadata":{},"spec":1})"},
+      {"not the object's own",
+       R"({"type":"ADDED","object":{"spec":{"metadata":{"managedFields":[1]}},"metadata":{"labels":{"managedFields":"x"}}}})",
        R"({"spec":{"metadata":{"managedFields":[1]}},"metadata":{"labels":{"managedFields":"x"}}})"},
-      {"more behind the object", R"({"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[]}},"more":{"a":[1]}})", R"({"metadata":{"name":"a"}})"},
-      {"spaces and another order", R"( { "object" : { "metadata" : { "managedFields" : [ { } ] , "name" : "a\"}" } } , "type" : "ADDED" } )", R"({"metadata":{"name":"a\"}"}})"},
+      {"more behind the object",
+       R"({"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[]}},"more":{"a":[1]}})",
+       R"({"metadata":{"name":"a"}})"},
+      {"spaces and another order",
+       R"( { "object" : { "metadata" : { "managedFields" : [ { } ] , "name" : "a\"}" } } , "type" : "ADDED" } )",
+       R"({"metadata":{"name":"a\"}"}})"},
   };
   for (const Case& one : cases) {
     const auto event = parse_watch_line(one.line, "watch", false);
@@ -514,11 +590,18 @@ TEST(WatchText, ManagedFieldsAreLeftOut) {
 }
 
 TEST(WatchText, WhatIsNoEventIsAnError) {
-  for (const std::string_view line : {"", "{}", "x", "{\"type\":\"ADDED\"}", "{\"type\":\"ADDED\",\"object\":{\"a\":}}",
+  for (const std::string_view line : {"",
+                                      "{}",
+                                      "x",
+                                      "{\"type\":\"ADDED\"}",
+                                      "{\"type\":\"ADDED\",\"object\":{\"a\":}}",
                                       "{\"object\":{\"metadata\":{\"managedFields\":["}) {
     EXPECT_FALSE(parse_watch_line(line, "watch", false)) << line;
   }
-  const auto expired = parse_watch_line(R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})", "watch", false);
+  const auto expired = parse_watch_line(
+      R"({"type":"ERROR","object":{"kind":"Status","reason":"Expired","message":"too old","code":410}})",
+      "watch",
+      false);
   ASSERT_FALSE(expired);
   EXPECT_EQ(expired.error().code, Code::kExpired);
 }
@@ -539,7 +622,8 @@ TEST_F(ClientTest, UnknownKindIsEmptyAndSynced) {
   });
 }
 
-// ---- Work queue ------------------------------------------------------------------------------------------------
+// ---- Work queue
+// ------------------------------------------------------------------------------------------------
 
 TEST_F(ClientTest, WorkQueueWorksOnEachKeyOnceAndAgainWhenAddedMeanwhile) {
   std::map<std::string, int> done;
@@ -593,16 +677,21 @@ TEST_F(ClientTest, WorkQueueBacksOffAndDelays) {
   EXPECT_GE(at[3] - at[2], 20ms);
 }
 
-// ---- Events ----------------------------------------------------------------------------------------------------
+// ---- Events
+// ----------------------------------------------------------------------------------------------------
 
 TEST_F(ClientTest, EventsAreCountedUp) {
   const auto recorder = make_event_recorder(loop_, *client_, "muster-scheduler", "host-1");
-  const json::Value pod = json::Object{{"kind", "Pod"}, {"apiVersion", "v1"}, {"metadata", json::Object{{"name", "p"}, {"namespace", "ns"}, {"uid", "u1"}}}};
+  const json::Value pod =
+      json::Object{{"kind", "Pod"},
+                   {"apiVersion", "v1"},
+                   {"metadata", json::Object{{"name", "p"}, {"namespace", "ns"}, {"uid", "u1"}}}};
   run([&]() -> Task<void> {
     recorder->record(pod, "Warning", "FailedScheduling", "0/3 nodes");
     co_await recorder->flush();
     for (int i = 0; i < 4; ++i) recorder->record(pod, "Warning", "FailedScheduling", "0/3 nodes");
-    recorder->record_field(pod, "spec.containers{main}", "Normal", "Started", "Started container main");
+    recorder->record_field(
+        pod, "spec.containers{main}", "Normal", "Started", "Started container main");
     co_await recorder->flush();
     EXPECT_EQ(server_.creates, 2);
     EXPECT_EQ(server_.patches, 1);
@@ -629,22 +718,30 @@ TEST_F(ClientTest, EventsAreCountedUp) {
 TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
   std::vector<json::Value> bodies;
   const auto handler = [&bodies](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-    if (const auto* tree = std::any_cast<ObjectPtr>(&request.value)) bodies.push_back(**tree);
-    else bodies.push_back(json::parse(request.body).value_or(json::Value()));
+    if (const auto* tree = std::any_cast<ObjectPtr>(&request.value))
+      bodies.push_back(**tree);
+    else
+      bodies.push_back(json::parse(request.body).value_or(json::Value()));
     net::Response response;
     response.status = 201;
     (void)co_await writer.send(std::move(response));
   };
   const json::Value pod = json::Object{
-      {"kind", "Pod"}, {"apiVersion", "v1"}, {"metadata", json::Object{{"name", "p"}, {"namespace", "ns"}, {"uid", "u1"}, {"resourceVersion", "7"}}}};
-  const json::Value node = json::Object{{"kind", "Node"}, {"metadata", json::Object{{"name", "n"}}}};
+      {"kind", "Pod"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       json::Object{{"name", "p"}, {"namespace", "ns"}, {"uid", "u1"}, {"resourceVersion", "7"}}}};
+  const json::Value node =
+      json::Object{{"kind", "Node"}, {"metadata", json::Object{{"name", "n"}}}};
   for (const bool trees : {false, true}) {
-    const auto client = make_client(loop_, net::make_local_client(loop_, handler, "me", trees), options());
+    const auto client =
+        make_client(loop_, net::make_local_client(loop_, handler, "me", trees), options());
     for (const std::string host : {"", "host-1"}) {
       const auto recorder = make_event_recorder(loop_, *client, "muster", host);
       run([&]() -> Task<void> {
         recorder->record(pod, "Normal", "Scheduled", "Successfully assigned \"ns/p\" to\nn");
-        recorder->record_field(pod, "spec.containers{main}", "Normal", "Started", "Gestartet: \xc3\xa4");
+        recorder->record_field(
+            pod, "spec.containers{main}", "Normal", "Started", "Gestartet: \xc3\xa4");
         recorder->record(node, "Warning", "Silent", "");
         co_await recorder->flush();
       });
@@ -652,7 +749,8 @@ TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
   }
   ASSERT_EQ(bodies.size(), 12U);
   for (json::Value& body : bodies) {
-    for (const auto* time : {"firstTimestamp", "lastTimestamp"}) EXPECT_FALSE(json::as_string(json::at(body, time)).empty());
+    for (const auto* time : {"firstTimestamp", "lastTimestamp"})
+      EXPECT_FALSE(json::as_string(json::at(body, time)).empty());
     json::remove(body, {"metadata", "name"});  // holds the time
     json::remove(body, {"firstTimestamp"});
     json::remove(body, {"lastTimestamp"});
@@ -660,7 +758,8 @@ TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(json::dump(bodies[i]), json::dump(bodies[i + 6]));
 }
 
-// ---- Leader election -------------------------------------------------------------------------------------------
+// ---- Leader election
+// -------------------------------------------------------------------------------------------
 
 LeaderOptions quick(std::string identity, std::string& log) {
   LeaderOptions options;
@@ -711,7 +810,8 @@ TEST_F(ClientTest, ALeaderThatCannotRenewStepsDown) {
   EXPECT_EQ(log, "+a-a");
 }
 
-// ---- Kubeconfig ------------------------------------------------------------------------------------------------
+// ---- Kubeconfig
+// ------------------------------------------------------------------------------------------------
 
 constexpr const char* kConfig = R"(
 apiVersion: v1
@@ -761,8 +861,10 @@ TEST(Kubeconfig, ErrorsSayWhatIsWrong) {
     const char* context;
     const char* message;
   };
-  for (const auto& c : {Case{"nosuch", "no context is named \"nosuch\", there are: dev, other, cloud, broken"},
-                        Case{"broken", "no cluster is named \"three\", there are: one, two"}, Case{"cloud", "\"auth-provider\" credentials are not supported"}}) {
+  for (const auto& c :
+       {Case{"nosuch", "no context is named \"nosuch\", there are: dev, other, cloud, broken"},
+        Case{"broken", "no cluster is named \"three\", there are: one, two"},
+        Case{"cloud", "\"auth-provider\" credentials are not supported"}}) {
     const auto got = connection_from_yaml(kConfig, "", c.context);
     ASSERT_FALSE(got);
     EXPECT_NE(got.error().message.find(c.message), std::string::npos) << got.error().message;
@@ -772,15 +874,19 @@ TEST(Kubeconfig, ErrorsSayWhatIsWrong) {
 }
 
 TEST(Kubeconfig, FilesAreMergedAndPathsAreRelativeToThem) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "muster-kubeconfig-XXXXXX").string();
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "muster-kubeconfig-XXXXXX").string();
   const std::string folder = ::mkdtemp(pattern.data());
   std::filesystem::create_directory(folder + "/sub");
   std::ofstream(folder + "/sub/ca.pem") << "THE CA";
-  std::ofstream(folder + "/sub/one") << "clusters: [{name: c, cluster: {server: 'https://a', certificate-authority: ca.pem}}]\n"
-                                        "contexts: [{name: x, context: {cluster: c, user: u}}]\n";
-  std::ofstream(folder + "/two") << "current-context: x\nusers: [{name: u, user: {tokenFile: token}}]\n"
-                                    "clusters: [{name: c, cluster: {server: 'https://b'}}]\n";
-  ::setenv("KUBECONFIG", (folder + "/sub/one:" + folder + "/missing:" + folder + "/two").c_str(), 1);
+  std::ofstream(folder + "/sub/one")
+      << "clusters: [{name: c, cluster: {server: 'https://a', certificate-authority: ca.pem}}]\n"
+         "contexts: [{name: x, context: {cluster: c, user: u}}]\n";
+  std::ofstream(folder + "/two")
+      << "current-context: x\nusers: [{name: u, user: {tokenFile: token}}]\n"
+         "clusters: [{name: c, cluster: {server: 'https://b'}}]\n";
+  ::setenv(
+      "KUBECONFIG", (folder + "/sub/one:" + folder + "/missing:" + folder + "/two").c_str(), 1);
   const auto got = resolve_connection({});
   ::unsetenv("KUBECONFIG");
   ASSERT_TRUE(got) << got.error().message;
@@ -794,10 +900,11 @@ TEST(Kubeconfig, ProgramsGiveCredentials) {
   std::string pattern = (std::filesystem::temp_directory_path() / "muster-exec-XXXXXX").string();
   const std::string folder = ::mkdtemp(pattern.data());
   const auto script = folder + "/login.sh";
-  std::ofstream(script) << "#!/bin/sh\n"
-                           "test \"$1\" = get || exit 3\n"
-                           "echo \"$KUBERNETES_EXEC_INFO\" | grep -q ExecCredential || exit 4\n"
-                           "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"'$COLOUR'\",\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n";
+  std::ofstream(script)
+      << "#!/bin/sh\n"
+         "test \"$1\" = get || exit 3\n"
+         "echo \"$KUBERNETES_EXEC_INFO\" | grep -q ExecCredential || exit 4\n"
+         "echo '{\"kind\":\"ExecCredential\",\"status\":{\"token\":\"'$COLOUR'\",\"expirationTimestamp\":\"2030-01-01T00:00:00Z\"}}'\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
   const auto config = [&](const std::string& argument) {
     return fmt::format(
@@ -812,7 +919,8 @@ TEST(Kubeconfig, ProgramsGiveCredentials) {
   EXPECT_EQ(format_time(good->client.token_expires), "2030-01-01T00:00:00Z");
   const auto bad = connection_from_yaml(config("other"), folder, "");
   ASSERT_FALSE(bad);
-  EXPECT_NE(bad.error().message.find("failed with exit code 3"), std::string::npos) << bad.error().message;
+  EXPECT_NE(bad.error().message.find("failed with exit code 3"), std::string::npos)
+      << bad.error().message;
   ExecCommand slow;
   slow.argv = {"sleep", "30"};
   const auto late = run_exec_command(slow, 50ms);
@@ -824,7 +932,8 @@ TEST(Kubeconfig, ProgramsGiveCredentials) {
 TEST_F(ClientTest, ARefusedTokenIsAskedForAnew) {
   ClientOptions renewing;
   renewing.token = "old";
-  renewing.token_command.argv = {"/bin/sh", "-c", R"(echo '{"kind":"ExecCredential","status":{"token":"new"}}')"};
+  renewing.token_command.argv = {
+      "/bin/sh", "-c", R"(echo '{"kind":"ExecCredential","status":{"token":"new"}}')"};
   std::vector<std::string> tokens;
   const auto http = [&](net::Request request, net::ResponseWriter& writer) -> Task<void> {
     tokens.emplace_back(request.headers.get("Authorization"));

@@ -14,9 +14,11 @@
 namespace muster::client {
 namespace {
 
-/// Nanoseconds, so that events sorted by name are sorted by time, as client-go names them; the last three digits only
-/// keep two recorders apart.
-std::uint64_t event_stamp(Env& env) { return static_cast<std::uint64_t>(env.now().us) * 1000 + env.random() % 1000; }
+/// Nanoseconds, so that events sorted by name are sorted by time, as client-go names them; the last
+/// three digits only keep two recorders apart.
+std::uint64_t event_stamp(Env& env) {
+  return static_cast<std::uint64_t>(env.now().us) * 1000 + env.random() % 1000;
+}
 
 /// A gang of ten thousand makes as many events at once; each is a few hundred bytes here.
 constexpr std::size_t kQueueMax = 20'000;
@@ -46,7 +48,11 @@ using KnownPtr = std::shared_ptr<Known>;
 
 struct State {
   State(Env& e, Client& c, std::string component_name, std::string host_name)
-      : env(e), client(c), component(std::move(component_name)), host(std::move(host_name)), idle(env.make_signal()) {}
+      : env(e),
+        client(c),
+        component(std::move(component_name)),
+        host(std::move(host_name)),
+        idle(env.make_signal()) {}
   Env& env;
   Client& client;
   std::string component, host;
@@ -66,7 +72,8 @@ struct State {
 std::string cut(std::string text) {
   if (text.size() <= kMessageBytesMax) return text;
   auto end = kMessageBytesMax - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not inside a character
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80)
+    --end;  // not inside a character
   text.resize(end);
   return text + "...";
 }
@@ -84,20 +91,21 @@ json::Value make_event(const State& state, const Known& known) {
   add("fieldPath", known.field_path);
   json::Object source{{"component", state.component}};
   if (!state.host.empty()) source["host"] = state.host;
-  return json::Object{{"kind", "Event"},
-                      {"apiVersion", "v1"},
-                      {"metadata", json::Object{{"name", known.event_name}, {"namespace", known.event_ns}}},
-                      {"involvedObject", std::move(involved)},
-                      {"reason", known.reason},
-                      {"message", known.message},
-                      {"source", std::move(source)},
-                      {"type", known.type},
-                      {"count", known.count},
-                      {"firstTimestamp", format_time(known.first)},
-                      {"lastTimestamp", format_time(known.last)},
-                      {"eventTime", nullptr},
-                      {"reportingComponent", state.component},
-                      {"reportingInstance", state.host}};
+  return json::Object{
+      {"kind", "Event"},
+      {"apiVersion", "v1"},
+      {"metadata", json::Object{{"name", known.event_name}, {"namespace", known.event_ns}}},
+      {"involvedObject", std::move(involved)},
+      {"reason", known.reason},
+      {"message", known.message},
+      {"source", std::move(source)},
+      {"type", known.type},
+      {"count", known.count},
+      {"firstTimestamp", format_time(known.first)},
+      {"lastTimestamp", format_time(known.last)},
+      {"eventTime", nullptr},
+      {"reportingComponent", state.component},
+      {"reportingInstance", state.host}};
 }
 
 /// make_event() as text.
@@ -148,19 +156,32 @@ void written(const std::shared_ptr<State>& state, const KnownPtr& known) {
 /// Most events come once: a create of which only the end is of interest.
 void create(const std::shared_ptr<State>& state, const KnownPtr& known) {
   Post post{resources::kEvents, known->event_ns, "", "", {}, ""};
-  if (sends_text(state->client)) post.text = event_text(*state, *known);
-  else post.body = make_event(*state, *known);
+  if (sends_text(state->client))
+    post.text = event_text(*state, *known);
+  else
+    post.body = make_event(*state, *known);
   submit(state->client, std::move(post), [state, known](const Result<void>& done) {
     known->created = static_cast<bool>(done);
     // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
-    if (!done) log::debug("client", "event not written name={} error=\"{}\"", known->event_name, done.error().message);
+    if (!done)
+      log::debug("client",
+                 "event not written name={} error=\"{}\"",
+                 known->event_name,
+                 done.error().message);
     written(state, known);
   });
 }
 
 Task<void> count_up(std::shared_ptr<State> state, KnownPtr known) {
-  json::Value patch = json::Object{{"count", known->count}, {"lastTimestamp", format_time(known->last)}};
-  const auto patched = co_await state->client.patch(resources::kEvents, known->event_ns, known->event_name, "", PatchType::kMerge, std::move(patch), Answer::kNone);
+  json::Value patch =
+      json::Object{{"count", known->count}, {"lastTimestamp", format_time(known->last)}};
+  const auto patched = co_await state->client.patch(resources::kEvents,
+                                                    known->event_ns,
+                                                    known->event_name,
+                                                    "",
+                                                    PatchType::kMerge,
+                                                    std::move(patch),
+                                                    Answer::kNone);
   if (!patched && patched.error().code == Code::kNotFound) {
     // Events expire; a new one under a new name begins.
     known->created = false;
@@ -170,7 +191,11 @@ Task<void> count_up(std::shared_ptr<State> state, KnownPtr known) {
     create(state, known);
     co_return;
   }
-  if (!patched) log::debug("client", "event not counted up name={} error=\"{}\"", known->event_name, patched.error().message);
+  if (!patched)
+    log::debug("client",
+               "event not counted up name={} error=\"{}\"",
+               known->event_name,
+               patched.error().message);
   written(state, known);
 }
 
@@ -178,8 +203,10 @@ void write(const std::shared_ptr<State>& state, const KnownPtr& known) {
   // From here on what is recorded counts for the next write.
   known->queued = false;
   known->writing = true;
-  if (known->created) state->env.spawn(count_up(state, known));
-  else create(state, known);
+  if (known->created)
+    state->env.spawn(count_up(state, known));
+  else
+    create(state, known);
 }
 
 void pump(const std::shared_ptr<State>& state) {
@@ -212,13 +239,21 @@ class LoopEventRecorder final : public EventRecorder {
     state_->look.reset();
   }
 
-  void record(const json::Value& object, std::string type, std::string reason, std::string message) override {
+  void record(const json::Value& object,
+              std::string type,
+              std::string reason,
+              std::string message) override {
     record_field(object, "", std::move(type), std::move(reason), std::move(message));
   }
 
-  void record_field(const json::Value& object, std::string field_path, std::string type, std::string reason, std::string message) override {
+  void record_field(const json::Value& object,
+                    std::string field_path,
+                    std::string type,
+                    std::string reason,
+                    std::string message) override {
     auto& state = *state_;
-    const auto known = find_or_make(object, std::move(field_path), std::move(type), std::move(reason), cut(std::move(message)));
+    const auto known = find_or_make(
+        object, std::move(field_path), std::move(type), std::move(reason), cut(std::move(message)));
     ++known->count;
     known->last = state.env.now();
     if (known->queued) return;
@@ -228,7 +263,8 @@ class LoopEventRecorder final : public EventRecorder {
     if (state.queue.size() >= kQueueMax) {
       state.queue.front()->queued = false;
       state.queue.pop_front();
-      if (state.dropped++ % 1000 == 0) log::warn("client", "events are dropped, the server is too slow dropped={}", state.dropped);
+      if (state.dropped++ % 1000 == 0)
+        log::warn("client", "events are dropped, the server is too slow dropped={}", state.dropped);
     }
     state.queue.push_back(known);
     // Not at once: what is recorded again in this turn counts for the same write.
@@ -257,11 +293,21 @@ class LoopEventRecorder final : public EventRecorder {
   }
 
  private:
-  KnownPtr find_or_make(const json::Value& object, std::string field_path, std::string type, std::string reason, std::string message) {
+  KnownPtr find_or_make(const json::Value& object,
+                        std::string field_path,
+                        std::string type,
+                        std::string reason,
+                        std::string message) {
     auto& state = *state_;
     std::string key;
-    for (const std::string_view part : {json::as_string(json::at(object, "kind")), kube::namespace_of(object), kube::name_of(object), kube::uid_of(object),
-                                        std::string_view(field_path), std::string_view(type), std::string_view(reason), std::string_view(message)}) {
+    for (const std::string_view part : {json::as_string(json::at(object, "kind")),
+                                        kube::namespace_of(object),
+                                        kube::name_of(object),
+                                        kube::uid_of(object),
+                                        std::string_view(field_path),
+                                        std::string_view(type),
+                                        std::string_view(reason),
+                                        std::string_view(message)}) {
       key.append(part).append(1, '|');
     }
     const auto at = state.by_key.find(key);
@@ -298,8 +344,12 @@ class LoopEventRecorder final : public EventRecorder {
 
 }  // namespace
 
-std::unique_ptr<EventRecorder> make_event_recorder(Env& env, Client& client, std::string component, std::string host) {
-  return std::make_unique<LoopEventRecorder>(std::make_shared<State>(env, client, std::move(component), std::move(host)));
+std::unique_ptr<EventRecorder> make_event_recorder(Env& env,
+                                                   Client& client,
+                                                   std::string component,
+                                                   std::string host) {
+  return std::make_unique<LoopEventRecorder>(
+      std::make_shared<State>(env, client, std::move(component), std::move(host)));
 }
 
 }  // namespace muster::client

@@ -1,5 +1,5 @@
-/// Credentials that a program named in a kubeconfig prints (client.authentication.k8s.io ExecCredential), as the
-/// managed clusters of cloud providers use them.
+/// Credentials that a program named in a kubeconfig prints (client.authentication.k8s.io
+/// ExecCredential), as the managed clusters of cloud providers use them.
 #pragma once
 
 #include <string>
@@ -23,7 +23,8 @@ struct ExecCredential {
   Time expires;  // zero: unknown
 };
 
-/// Runs the program and reads what it prints. Blocks for at most `timeout`; not for the loop's thread once it runs.
+/// Runs the program and reads what it prints. Blocks for at most `timeout`; not for the loop's
+/// thread once it runs.
 Result<ExecCredential> run_exec_command(const ExecCommand& command, Duration timeout);
 /// From what such a program printed.
 Result<ExecCredential> parse_exec_credential(std::string_view text);

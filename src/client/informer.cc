@@ -24,7 +24,12 @@ constexpr auto kInitialSilence = std::chrono::seconds(20);
 /// Lives as long as its coroutine, so that an Informer may be destroyed at any time.
 struct State {
   State(Env& e, Client& c, Resource r, ListOptions o)
-      : env(e), client(c), resource(std::move(r)), options(std::move(o)), wake(env.make_signal()), stop(std::make_shared<StopSource>()) {}
+      : env(e),
+        client(c),
+        resource(std::move(r)),
+        options(std::move(o)),
+        wake(env.make_signal()),
+        stop(std::make_shared<StopSource>()) {}
 
   Env& env;
   Client& client;
@@ -35,12 +40,14 @@ struct State {
   std::string version;                    // what the next watch goes on from; empty: list first
   bool synced = false;
   bool running = false;
-  bool told = false;                      // the failure under way was logged
-  bool by_list = false;                   // the server does not begin a watch with what there is
-  std::unique_ptr<Signal> wake;           // stops a sleep, and tells stop() that the coroutine has ended
+  bool told = false;             // the failure under way was logged
+  bool by_list = false;          // the server does not begin a watch with what there is
+  std::unique_ptr<Signal> wake;  // stops a sleep, and tells stop() that the coroutine has ended
   std::shared_ptr<StopSource> stop;
 
-  [[nodiscard]] std::string name() const { return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group; }
+  [[nodiscard]] std::string name() const {
+    return resource.group.empty() ? resource.plural : resource.plural + "." + resource.group;
+  }
 
   void tell(const ObjectPtr& old_object, const ObjectPtr& new_object) {
     const auto count = handlers.size();  // one added meanwhile has been told of everything already
@@ -52,7 +59,8 @@ struct State {
   void set(ObjectPtr fresh) {
     auto key = key_of(*fresh);
     auto [at, added] = objects.try_emplace(std::move(key), nullptr);
-    if (!added && kube::resource_version_of(*at->second) == kube::resource_version_of(*fresh)) return;
+    if (!added && kube::resource_version_of(*at->second) == kube::resource_version_of(*fresh))
+      return;
     const auto old_object = std::exchange(at->second, fresh);
     // Deleted and made anew between two lists: the handlers must see both.
     if (old_object && kube::uid_of(*old_object) != kube::uid_of(*fresh)) {
@@ -84,7 +92,8 @@ struct State {
     for (auto& item : items) set(std::move(item));
   }
 
-  /// Notes on who wrote what are of no use here, but for kinds of several versions, where they tell which one somebody wrote.
+  /// Notes on who wrote what are of no use here, but for kinds of several versions, where they tell
+  /// which one somebody wrote.
   [[nodiscard]] bool wants_managed_fields() const { return resource.group == "kubeflow.org"; }
 
   void mark_synced() {
@@ -105,7 +114,8 @@ Next look_failed(State& state, std::string_view what, const Error& error, bool& 
 
 void log_once(State& state, std::string_view what, const Error& error) {
   if (std::exchange(state.told, true)) return;
-  log::warn("client", "informer {} failed resource={} error=\"{}\"", what, state.name(), error.message);
+  log::warn(
+      "client", "informer {} failed resource={} error=\"{}\"", what, state.name(), error.message);
 }
 
 Next look_failed(State& state, std::string_view what, const Error& error, bool& from_cache) {
@@ -115,7 +125,8 @@ Next look_failed(State& state, std::string_view what, const Error& error, bool& 
     state.mark_synced();
     return Next::kUnknownKind;
   }
-  const bool version_refused = error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
+  const bool version_refused =
+      error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
   if (from_cache && version_refused) {
     from_cache = false;
     return Next::kGoOn;
@@ -126,8 +137,8 @@ Next look_failed(State& state, std::string_view what, const Error& error, bool& 
 
 Task<Next> list_once(State& state, bool& from_cache) {
   auto options = state.options;
-  // The first time any state the server has at hand will do; a relist must not go back behind what was seen,
-  // unless the server says that it cannot tell any more.
+  // The first time any state the server has at hand will do; a relist must not go back behind what
+  // was seen, unless the server says that it cannot tell any more.
   options.resource_version = !from_cache ? "" : state.version.empty() ? "0" : state.version;
   auto list = co_await state.client.list(state.resource, std::move(options));
   if (state.stop->stopped()) co_return Next::kGoOn;
@@ -136,7 +147,8 @@ Task<Next> list_once(State& state, bool& from_cache) {
   state.told = false;
   std::vector<ObjectPtr> items;
   items.reserve(list->items.size());
-  for (auto& item : list->items) items.push_back(std::make_shared<const json::Value>(std::move(item)));
+  for (auto& item : list->items)
+    items.push_back(std::make_shared<const json::Value>(std::move(item)));
   state.replace(std::move(items));
   state.version = list->resource_version;
   state.mark_synced();
@@ -154,7 +166,8 @@ void on_event(State& state, WatchEvent event) {
   if (!version.empty()) state.version = std::move(version);
 }
 
-/// Everything there is and then what changes, until the stream ends. `listed`: the next watch may go on from state.version.
+/// Everything there is and then what changes, until the stream ends. `listed`: the next watch may
+/// go on from state.version.
 Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cache, bool& listed) {
   FollowOptions options;
   options.list = state->options;
@@ -173,37 +186,46 @@ Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cach
     look = state->env.after(kInitialSilence, [&] {
       if (whole) return;
       silent = state->env.monotonic() - heard >= kInitialSilence;
-      if (silent) end->stop();
-      else look_later();
+      if (silent)
+        end->stop();
+      else
+        look_later();
     });
   };
   look_later();
-  const auto ended = co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
-    heard = state->env.monotonic();
-    if (state->stop->stopped()) return false;
-    if (whole) {
-      on_event(*state, std::move(event));
-    } else if (is_initial_end(event)) {
-      whole = true;
-      look.reset();
-      from_cache = true;
-      state->told = false;
-      state->replace(std::exchange(items, {}));
-      state->version = std::string(kube::resource_version_of(*event.object));
-      state->mark_synced();
-    } else if (event.type == "ADDED") {
-      items.push_back(std::move(event.object));
-    }
-    return true;
-  });
+  const auto ended =
+      co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
+        heard = state->env.monotonic();
+        if (state->stop->stopped()) return false;
+        if (whole) {
+          on_event(*state, std::move(event));
+        } else if (is_initial_end(event)) {
+          whole = true;
+          look.reset();
+          from_cache = true;
+          state->told = false;
+          state->replace(std::exchange(items, {}));
+          state->version = std::string(kube::resource_version_of(*event.object));
+          state->mark_synced();
+        } else if (event.type == "ADDED") {
+          items.push_back(std::move(event.object));
+        }
+        return true;
+      });
   state->stop->on_stop = nullptr;
   if (state->stop->stopped()) co_return Next::kGoOn;
   if (whole) {
-    if (!ended) log::debug("client", "informer watch ended resource={} error=\"{}\"", state->name(), ended.error().message);
+    if (!ended)
+      log::debug("client",
+                 "informer watch ended resource={} error=\"{}\"",
+                 state->name(),
+                 ended.error().message);
     listed = static_cast<bool>(ended) && !state->version.empty();
     co_return Next::kGoOn;
   }
-  const bool refused = !ended && (ended.error().code == Code::kInvalid || ended.error().code == Code::kBadRequest || ended.error().code == Code::kMethodNotAllowed);
+  const bool refused =
+      !ended && (ended.error().code == Code::kInvalid || ended.error().code == Code::kBadRequest ||
+                 ended.error().code == Code::kMethodNotAllowed);
   if (refused || silent) {
     state->by_list = true;
     co_return Next::kGoOn;
@@ -221,15 +243,19 @@ Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
   options.managed_fields = state->wants_managed_fields();
   const auto begun = state->env.monotonic();
   bool any = false;
-  const auto ended = co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
-    any = true;
-    if (!state->stop->stopped()) on_event(*state, std::move(event));
-    return !state->stop->stopped();
-  });
+  const auto ended =
+      co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
+        any = true;
+        if (!state->stop->stopped()) on_event(*state, std::move(event));
+        return !state->stop->stopped();
+      });
   fruitful = any || state->env.monotonic() - begun >= kWatchWorthwhile;
   if (state->stop->stopped()) co_return true;
   if (!ended) {
-    log::debug("client", "informer watch ended resource={} error=\"{}\"", state->name(), ended.error().message);
+    log::debug("client",
+               "informer watch ended resource={} error=\"{}\"",
+               state->name(),
+               ended.error().message);
     co_return false;
   }
   co_return true;
@@ -245,8 +271,10 @@ Task<void> run(std::shared_ptr<State> state) {
       const auto begun = state->env.monotonic();
       next = co_await watch_from_start(state, from_cache, listed);
       if (state->env.monotonic() - begun >= kWatchWorthwhile) backoff = kBackoffFirst;
-      // A stream that breaks again and again right behind its beginning must not cost a list each time at once.
-      else if (next == Next::kGoOn && !state->by_list && from_cache) next = Next::kBackOff;
+      // A stream that breaks again and again right behind its beginning must not cost a list each
+      // time at once.
+      else if (next == Next::kGoOn && !state->by_list && from_cache)
+        next = Next::kBackOff;
     } else if (!listed) {
       next = co_await list_once(*state, from_cache);
       listed = next == Next::kGoOn && from_cache && !state->version.empty();
@@ -264,7 +292,8 @@ Task<void> run(std::shared_ptr<State> state) {
     if (state->stop->stopped()) break;
     if (next == Next::kBackOff) {
       // Spread, so that many clients do not come back in step.
-      const auto spread = Duration(static_cast<std::int64_t>(state->env.random() % static_cast<std::uint64_t>(backoff.count() / 2 + 1)));
+      const auto spread = Duration(static_cast<std::int64_t>(
+          state->env.random() % static_cast<std::uint64_t>(backoff.count() / 2 + 1)));
       co_await state->wake->wait(backoff + spread);
       backoff = std::min<Duration>(backoff * 2, kBackoffMax);
     } else if (next == Next::kUnknownKind) {
@@ -292,10 +321,13 @@ class WatchingInformer final : public Informer {
     const auto state = state_;
     end();
     const auto begun = state->env.monotonic();
-    while (state->running && state->env.monotonic() - begun < kStopWait) co_await state->wake->wait(kStopWait);
+    while (state->running && state->env.monotonic() - begun < kStopWait)
+      co_await state->wake->wait(kStopWait);
   }
   [[nodiscard]] bool synced() const override { return state_->synced; }
-  [[nodiscard]] const std::map<std::string, ObjectPtr>& objects() const override { return state_->objects; }
+  [[nodiscard]] const std::map<std::string, ObjectPtr>& objects() const override {
+    return state_->objects;
+  }
   [[nodiscard]] ObjectPtr find(const std::string& key) const override {
     const auto at = state_->objects.find(key);
     return at == state_->objects.end() ? nullptr : at->second;
@@ -329,12 +361,21 @@ std::string key_of(const json::Value& object) {
   return key.append(name);
 }
 
-std::unique_ptr<Informer> make_informer(Env& env, Client& client, const Resource& resource, ListOptions options) {
-  return std::make_unique<WatchingInformer>(std::make_shared<State>(env, client, resource, std::move(options)));
+std::unique_ptr<Informer> make_informer(Env& env,
+                                        Client& client,
+                                        const Resource& resource,
+                                        ListOptions options) {
+  return std::make_unique<WatchingInformer>(
+      std::make_shared<State>(env, client, resource, std::move(options)));
 }
 
 Informer& Informers::get(const Resource& resource, ListOptions options) {
-  auto key = fmt::format("{}|{}|{}|{}|{}|{}", resource.group, resource.version, resource.plural, options.ns, options.label_selector,
+  auto key = fmt::format("{}|{}|{}|{}|{}|{}",
+                         resource.group,
+                         resource.version,
+                         resource.plural,
+                         options.ns,
+                         options.label_selector,
                          options.field_selector);
   auto& place = by_key_[key];
   if (!place) place = make_informer(env_, client_, resource, std::move(options));

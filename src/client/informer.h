@@ -1,5 +1,6 @@
-/// A local copy of one kind that follows the server: a watch that begins with what there is (WatchList), or list and watch; then again
-/// from the last version. A 410 or a broken stream costs another look at everything, never a lost change.
+/// A local copy of one kind that follows the server: a watch that begins with what there is
+/// (WatchList), or list and watch; then again from the last version. A 410 or a broken stream costs
+/// another look at everything, never a lost change.
 #pragma once
 
 #include <functional>
@@ -34,8 +35,12 @@ class Informer {
   virtual void add_handlers(InformerHandlers handlers) = 0;
 };
 
-/// A resource the server does not know (404) counts as an empty, synced kind that is asked for again every 30 s.
-std::unique_ptr<Informer> make_informer(Env& env, Client& client, const Resource& resource, ListOptions options);
+/// A resource the server does not know (404) counts as an empty, synced kind that is asked for
+/// again every 30 s.
+std::unique_ptr<Informer> make_informer(Env& env,
+                                        Client& client,
+                                        const Resource& resource,
+                                        ListOptions options);
 
 /// One informer per resource and selector, shared by all who ask.
 class Informers {

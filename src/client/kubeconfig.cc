@@ -31,45 +31,58 @@ std::string environment(const char* name) {
 
 std::string resolve(const std::string& folder, std::string_view path) {
   const std::filesystem::path given(path);
-  return given.is_absolute() || folder.empty() ? given.string() : (std::filesystem::path(folder) / given).string();
+  return given.is_absolute() || folder.empty() ? given.string()
+                                               : (std::filesystem::path(folder) / given).string();
 }
 
 /// `<field>-data` in base64, else the file that `<field>` names, else empty.
-Result<std::string> inline_or_file(const json::Value& object, const std::string& field, const std::string& folder) {
+Result<std::string> inline_or_file(const json::Value& object,
+                                   const std::string& field,
+                                   const std::string& folder) {
   const auto inlined = json::as_string(json::at(object, field + "-data"));
   if (!inlined.empty()) {
     const auto decoded = base64_decode(inlined);
-    if (!decoded) return fail(Code::kInvalid, fmt::format("kubeconfig: {}-data is not base64", field));
+    if (!decoded)
+      return fail(Code::kInvalid, fmt::format("kubeconfig: {}-data is not base64", field));
     return *decoded;
   }
   const auto path = json::as_string(json::at(object, field));
   if (path.empty()) return std::string();
   auto text = read_text(resolve(folder, path));
-  if (!text) return fail(Code::kInvalid, fmt::format("kubeconfig: {}: {}", field, text.error().message));
+  if (!text)
+    return fail(Code::kInvalid, fmt::format("kubeconfig: {}: {}", field, text.error().message));
   return text;
 }
 
 /// The entry called `name` of a list like clusters: [{name, cluster: {…}}].
-Result<json::Value> entry(const json::Value& config, std::string_view list, std::string_view member, std::string_view name) {
+Result<json::Value> entry(const json::Value& config,
+                          std::string_view list,
+                          std::string_view member,
+                          std::string_view name) {
   std::vector<std::string> known;
   for (const auto& item : json::as_array(json::at(config, list))) {
     if (json::as_string(json::at(item, "name")) == name) return json::at(item, member);
     known.push_back(json::text(json::at(item, "name")));
   }
-  return fail(Code::kNotFound, fmt::format("kubeconfig: no {} is named \"{}\", there are: {}", member, name, join(known, ", ")));
+  return fail(
+      Code::kNotFound,
+      fmt::format(
+          "kubeconfig: no {} is named \"{}\", there are: {}", member, name, join(known, ", ")));
 }
 
 Result<void> read_cluster(const json::Value& cluster, const std::string& folder, Connection& out) {
   out.http.url = json::text(json::at(cluster, "server"));
   if (out.http.url.empty()) return fail(Code::kInvalid, "kubeconfig: the cluster has no server");
-  if (!json::as_string(json::at(cluster, "proxy-url")).empty()) return fail(Code::kInvalid, "kubeconfig: proxy-url is not supported");
+  if (!json::as_string(json::at(cluster, "proxy-url")).empty())
+    return fail(Code::kInvalid, "kubeconfig: proxy-url is not supported");
   out.http.insecure = json::as_bool(json::at(cluster, "insecure-skip-tls-verify"));
   out.http.server_name = json::text(json::at(cluster, "tls-server-name"));
   auto ca = inline_or_file(cluster, "certificate-authority", folder);
   if (!ca) return tl::unexpected(std::move(ca.error()));
   out.http.ca_pem = std::move(*ca);
   for (const auto& extension : json::as_array(json::at(cluster, "extensions"))) {
-    if (json::as_string(json::at(extension, "name")) == kSocketExtension) out.http.unix_path = json::text(json::at(extension, "extension", "path"));
+    if (json::as_string(json::at(extension, "name")) == kSocketExtension)
+      out.http.unix_path = json::text(json::at(extension, "extension", "path"));
   }
   return {};
 }
@@ -80,10 +93,13 @@ Result<void> read_exec(const json::Value& exec, const std::string& folder, Conne
   const auto program = json::text(json::at(exec, "command"));
   if (program.empty()) return fail(Code::kInvalid, "kubeconfig: exec has no command");
   // A path is relative to the file, a bare name is looked up in $PATH.
-  command.argv.push_back(program.find('/') == std::string::npos ? program : resolve(folder, program));
-  for (const auto& argument : json::as_array(json::at(exec, "args"))) command.argv.push_back(json::text(argument));
+  command.argv.push_back(program.find('/') == std::string::npos ? program
+                                                                : resolve(folder, program));
+  for (const auto& argument : json::as_array(json::at(exec, "args")))
+    command.argv.push_back(json::text(argument));
   for (const auto& variable : json::as_array(json::at(exec, "env"))) {
-    command.env.emplace_back(json::text(json::at(variable, "name")), json::text(json::at(variable, "value")));
+    command.env.emplace_back(json::text(json::at(variable, "name")),
+                             json::text(json::at(variable, "value")));
   }
   const auto version = json::text(json::at(exec, "apiVersion"));
   if (!version.empty()) command.api_version = version;
@@ -101,13 +117,18 @@ Result<void> read_user(const json::Value& user, const std::string& folder, Conne
   if (!json::at(user, "exec").is_null()) return read_exec(json::at(user, "exec"), folder, out);
   for (const std::string_view other : {"auth-provider", "username"}) {
     if (json::at(user, other).is_null()) continue;
-    return fail(Code::kInvalid, fmt::format("kubeconfig: \"{}\" credentials are not supported, use a token or a client certificate", other));
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "kubeconfig: \"{}\" credentials are not supported, use a token or a client certificate",
+            other));
   }
   auto certificate = inline_or_file(user, "client-certificate", folder);
   if (!certificate) return tl::unexpected(std::move(certificate.error()));
   auto key = inline_or_file(user, "client-key", folder);
   if (!key) return tl::unexpected(std::move(key.error()));
-  if (certificate->empty() != key->empty()) return fail(Code::kInvalid, "kubeconfig: client-certificate and client-key go together");
+  if (certificate->empty() != key->empty())
+    return fail(Code::kInvalid, "kubeconfig: client-certificate and client-key go together");
   out.http.certificate_pem = std::move(*certificate);
   out.http.key_pem = std::move(*key);
   out.client.token = json::text(json::at(user, "token"));
@@ -116,16 +137,21 @@ Result<void> read_user(const json::Value& user, const std::string& folder, Conne
   return {};
 }
 
-Result<Connection> connection_of(const json::Value& config, const std::string& folder, const std::string& wanted) {
-  const auto context_name = wanted.empty() ? json::text(json::at(config, "current-context")) : wanted;
-  if (context_name.empty()) return fail(Code::kInvalid, "kubeconfig: no current-context is set, name a context");
+Result<Connection> connection_of(const json::Value& config,
+                                 const std::string& folder,
+                                 const std::string& wanted) {
+  const auto context_name =
+      wanted.empty() ? json::text(json::at(config, "current-context")) : wanted;
+  if (context_name.empty())
+    return fail(Code::kInvalid, "kubeconfig: no current-context is set, name a context");
   auto context = entry(config, "contexts", "context", context_name);
   if (!context) return tl::unexpected(std::move(context.error()));
   Connection out;
   out.context = context_name;
   const auto ns = json::as_string(json::at(*context, "namespace"));
   if (!ns.empty()) out.client.default_namespace = ns;
-  auto cluster = entry(config, "clusters", "cluster", json::as_string(json::at(*context, "cluster")));
+  auto cluster =
+      entry(config, "clusters", "cluster", json::as_string(json::at(*context, "cluster")));
   if (!cluster) return tl::unexpected(std::move(cluster.error()));
   auto read = read_cluster(*cluster, folder, out);
   if (!read) return tl::unexpected(std::move(read.error()));
@@ -143,9 +169,12 @@ Result<Connection> connection_of(const json::Value& config, const std::string& f
   return out;
 }
 
-/// File names inside each file are made absolute, so that entries of several files can stand in one.
+/// File names inside each file are made absolute, so that entries of several files can stand in
+/// one.
 void anchor_paths(json::Value& config, const std::string& folder) {
-  const auto fix = [&](std::string_view list, std::string_view member, std::initializer_list<std::string_view> fields) {
+  const auto fix = [&](std::string_view list,
+                       std::string_view member,
+                       std::initializer_list<std::string_view> fields) {
     auto* items = config.as_object().if_contains(list);
     if (items == nullptr || !items->is_array()) return;
     for (auto& item : items->as_array()) {
@@ -153,16 +182,19 @@ void anchor_paths(json::Value& config, const std::string& folder) {
       if (object == nullptr || !object->is_object()) continue;
       for (const auto field : fields) {
         auto* path = object->as_object().if_contains(field);
-        if (path != nullptr && path->is_string() && !path->as_string().empty()) *path = resolve(folder, std::string_view(path->as_string()));
+        if (path != nullptr && path->is_string() && !path->as_string().empty())
+          *path = resolve(folder, std::string_view(path->as_string()));
       }
     }
   };
   fix("clusters", "cluster", {"certificate-authority"});
   fix("users", "user", {"client-certificate", "client-key", "tokenFile"});
-  if (auto* users = config.as_object().if_contains("users"); users != nullptr && users->is_array()) {
+  if (auto* users = config.as_object().if_contains("users");
+      users != nullptr && users->is_array()) {
     for (auto& user : users->as_array()) {
       const auto command = json::text(json::at(user, "user", "exec", "command"));
-      if (command.find('/') != std::string::npos) json::make(user, {"user", "exec", "command"}) = resolve(folder, command);
+      if (command.find('/') != std::string::npos)
+        json::make(user, {"user", "exec", "command"}) = resolve(folder, command);
     }
   }
 }
@@ -177,12 +209,14 @@ void merge_config(json::Value& into, json::Value from) {
     if (!all.is_array()) all = json::Array();
     for (auto& item : items->as_array()) {
       bool known = false;
-      for (const auto& have : all.as_array()) known = known || json::at(have, "name") == json::at(item, "name");
+      for (const auto& have : all.as_array())
+        known = known || json::at(have, "name") == json::at(item, "name");
       if (!known) all.as_array().push_back(std::move(item));
     }
   }
   const auto current = json::text(json::at(from, "current-context"));
-  if (json::as_string(json::at(into, "current-context")).empty() && !current.empty()) target["current-context"] = current;
+  if (json::as_string(json::at(into, "current-context")).empty() && !current.empty())
+    target["current-context"] = current;
 }
 
 Result<Connection> in_cluster() {
@@ -190,7 +224,8 @@ Result<Connection> in_cluster() {
   const auto port = environment("KUBERNETES_SERVICE_PORT");
   const std::string folder = kAccountFolder;
   Connection out;
-  out.http.url = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port) : fmt::format("https://[{}]:{}", host, port);
+  out.http.url = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
+                                                     : fmt::format("https://[{}]:{}", host, port);
   auto ca = read_text(folder + "/ca.crt");
   if (!ca) return fail(Code::kInvalid, fmt::format("in-cluster account: {}", ca.error().message));
   out.http.ca_pem = std::move(*ca);
@@ -218,13 +253,16 @@ std::vector<std::string> candidates(const KubeconfigOptions& options) {
 Result<json::Value> parse_config(std::string_view text) {
   auto config = json::parse_yaml_one(text);
   if (!config) return fail(Code::kInvalid, fmt::format("kubeconfig: {}", config.error().message));
-  if (!config->is_object()) return fail(Code::kInvalid, "kubeconfig: want a mapping with clusters, users and contexts");
+  if (!config->is_object())
+    return fail(Code::kInvalid, "kubeconfig: want a mapping with clusters, users and contexts");
   return config;
 }
 
 }  // namespace
 
-Result<Connection> connection_from_yaml(std::string_view text, const std::string& folder, const std::string& context) {
+Result<Connection> connection_from_yaml(std::string_view text,
+                                        const std::string& folder,
+                                        const std::string& context) {
   auto config = parse_config(text);
   if (!config) return tl::unexpected(std::move(config.error()));
   return connection_of(*config, folder, context);
@@ -234,15 +272,17 @@ Result<Connection> resolve_connection(const KubeconfigOptions& options) {
   const auto files = candidates(options);
   if (files.empty()) {
     if (!environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster();
-    return fail(Code::kNotFound,
-                "no kubeconfig: set $KUBECONFIG, or start a cluster with \"muster up\", or run inside a cluster with a service account");
+    return fail(
+        Code::kNotFound,
+        "no kubeconfig: set $KUBECONFIG, or start a cluster with \"muster up\", or run inside a cluster with a service account");
   }
   json::Value merged = json::Object();
   for (const auto& path : files) {
     auto text = read_text(path);
     if (!text) return fail(Code::kNotFound, fmt::format("kubeconfig: {}", text.error().message));
     auto config = parse_config(*text);
-    if (!config) return fail(Code::kInvalid, fmt::format("\"{}\": {}", path, config.error().message));
+    if (!config)
+      return fail(Code::kInvalid, fmt::format("\"{}\": {}", path, config.error().message));
     anchor_paths(*config, std::filesystem::absolute(path).parent_path().string());
     merge_config(merged, std::move(*config));
   }

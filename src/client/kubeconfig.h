@@ -1,4 +1,5 @@
-/// A kubeconfig file or the in-cluster account, resolved to what a client needs. No connection is made.
+/// A kubeconfig file or the in-cluster account, resolved to what a client needs. No connection is
+/// made.
 #pragma once
 
 #include <string>
@@ -17,6 +18,8 @@ struct Connection {
 /// Reads files; see KubeconfigOptions for where it looks.
 Result<Connection> resolve_connection(const KubeconfigOptions& options);
 /// From the text of one kubeconfig; `folder` is what relative file names are relative to.
-Result<Connection> connection_from_yaml(std::string_view text, const std::string& folder, const std::string& context);
+Result<Connection> connection_from_yaml(std::string_view text,
+                                        const std::string& folder,
+                                        const std::string& context);
 
 }  // namespace muster::client

@@ -11,7 +11,8 @@ namespace muster::client {
 namespace {
 
 struct State {
-  State(Env& e, Client& c, LeaderOptions o) : env(e), client(c), options(std::move(o)), wake(env.make_signal()) {}
+  State(Env& e, Client& c, LeaderOptions o)
+      : env(e), client(c), options(std::move(o)), wake(env.make_signal()) {}
   Env& env;
   Client& client;
   LeaderOptions options;
@@ -27,9 +28,11 @@ struct State {
   std::string complaint;  // what was logged last and has not been mended since
 };
 
-/// Every two seconds the same line would bury all others. That somebody else was quicker is nothing to complain of.
+/// Every two seconds the same line would bury all others. That somebody else was quicker is nothing
+/// to complain of.
 void complain(State& state, std::string_view what, const Error& error) {
-  const auto text = fmt::format("{} name={}/{} error=\"{}\"", what, state.options.ns, state.options.name, error.message);
+  const auto text = fmt::format(
+      "{} name={}/{} error=\"{}\"", what, state.options.ns, state.options.name, error.message);
   if (error.code == Code::kConflict || error.code == Code::kAlreadyExists) {
     log::debug("client", "{}", text);
   } else if (text != state.complaint) {
@@ -47,7 +50,11 @@ std::string make_identity() {
 void set_leading(State& state, bool leading) {
   if (state.leading == leading) return;
   state.leading = leading;
-  log::info("client", "{} lease={}/{} identity={}", leading ? "leading" : "not leading any more", state.options.ns, state.options.name,
+  log::info("client",
+            "{} lease={}/{} identity={}",
+            leading ? "leading" : "not leading any more",
+            state.options.ns,
+            state.options.name,
             state.options.identity);
   const auto& callback = leading ? state.options.on_started : state.options.on_stopped;
   if (callback) callback();
@@ -56,13 +63,16 @@ void set_leading(State& state, bool leading) {
 json::Value lease_spec(const State& state, const json::Value& before) {
   const auto now = format_micro_time(state.env.now());
   const auto& old = json::at(before, "spec");
-  const bool same_holder = json::as_string(json::at(old, "holderIdentity")) == state.options.identity;
+  const bool same_holder =
+      json::as_string(json::at(old, "holderIdentity")) == state.options.identity;
   const auto transitions = json::as_int(json::at(old, "leaseTransitions"));
-  json::Object spec{{"holderIdentity", state.options.identity},
-                    {"leaseDurationSeconds", std::chrono::duration_cast<std::chrono::seconds>(state.options.lease).count()},
-                    {"acquireTime", same_holder ? json::text(json::at(old, "acquireTime")) : now},
-                    {"renewTime", now},
-                    {"leaseTransitions", same_holder || before.is_null() ? transitions : transitions + 1}};
+  json::Object spec{
+      {"holderIdentity", state.options.identity},
+      {"leaseDurationSeconds",
+       std::chrono::duration_cast<std::chrono::seconds>(state.options.lease).count()},
+      {"acquireTime", same_holder ? json::text(json::at(old, "acquireTime")) : now},
+      {"renewTime", now},
+      {"leaseTransitions", same_holder || before.is_null() ? transitions : transitions + 1}};
   return spec;
 }
 
@@ -71,11 +81,13 @@ Task<bool> try_once(State& state) {
   const auto& options = state.options;
   auto lease = co_await state.client.get(resources::kLeases, options.ns, options.name);
   if (!lease && lease.error().code == Code::kNotFound) {
-    json::Value fresh = json::Object{{"apiVersion", "coordination.k8s.io/v1"},
-                                     {"kind", "Lease"},
-                                     {"metadata", json::Object{{"name", options.name}, {"namespace", options.ns}}},
-                                     {"spec", lease_spec(state, json::null_value())}};
-    const auto created = co_await state.client.create(resources::kLeases, options.ns, std::move(fresh));
+    json::Value fresh =
+        json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+                     {"kind", "Lease"},
+                     {"metadata", json::Object{{"name", options.name}, {"namespace", options.ns}}},
+                     {"spec", lease_spec(state, json::null_value())}};
+    const auto created =
+        co_await state.client.create(resources::kLeases, options.ns, std::move(fresh));
     if (!created) {
       complain(state, "lease not created", created.error());
       co_return false;
@@ -95,7 +107,8 @@ Task<bool> try_once(State& state) {
     state.seen_at = now;
   }
   state.holder = json::text(json::at(*lease, "spec", "holderIdentity"));
-  const auto duration = std::chrono::seconds(json::as_int(json::at(*lease, "spec", "leaseDurationSeconds"), 15));
+  const auto duration =
+      std::chrono::seconds(json::as_int(json::at(*lease, "spec", "leaseDurationSeconds"), 15));
   const bool ours = state.holder == options.identity;
   if (!ours && !state.holder.empty() && now - state.seen_at < duration) co_return false;
 
@@ -114,7 +127,9 @@ Task<bool> try_once(State& state) {
 
 Task<void> release(State& state) {
   auto lease = co_await state.client.get(resources::kLeases, state.options.ns, state.options.name);
-  if (!lease || json::as_string(json::at(*lease, "spec", "holderIdentity")) != state.options.identity) co_return;
+  if (!lease ||
+      json::as_string(json::at(*lease, "spec", "holderIdentity")) != state.options.identity)
+    co_return;
   const auto now = format_micro_time(state.env.now());
   auto& spec = json::make_object(*lease, {"spec"});
   spec["holderIdentity"] = "";
@@ -127,13 +142,15 @@ Task<void> release(State& state) {
 
 Task<void> run(std::shared_ptr<State> state) {
   while (!state->stopping) {
-    // A renewal that hangs must not keep us leading: the guard steps down in time whatever the request does.
+    // A renewal that hangs must not keep us leading: the guard steps down in time whatever the
+    // request does.
     std::unique_ptr<Timer> guard;
     if (state->leading) {
       const auto left = state->renewed_at + state->options.renew_deadline - state->env.monotonic();
-      guard = state->env.after(std::max<Duration>(left, Duration(1)), [weak = std::weak_ptr(state)] {
-        if (const auto alive = weak.lock()) set_leading(*alive, false);
-      });
+      guard =
+          state->env.after(std::max<Duration>(left, Duration(1)), [weak = std::weak_ptr(state)] {
+            if (const auto alive = weak.lock()) set_leading(*alive, false);
+          });
     }
     const auto begun = state->env.monotonic();
     const bool held = co_await try_once(*state);
@@ -143,7 +160,8 @@ Task<void> run(std::shared_ptr<State> state) {
     if (held && now - begun < state->options.renew_deadline) {
       state->renewed_at = begun;
       set_leading(*state, true);
-    } else if (state->leading && (state->holder != state->options.identity || now - state->renewed_at >= state->options.renew_deadline)) {
+    } else if (state->leading && (state->holder != state->options.identity ||
+                                  now - state->renewed_at >= state->options.renew_deadline)) {
       set_leading(*state, false);
     }
     co_await state->wake->wait(state->options.retry);
@@ -184,7 +202,9 @@ class LeaseElector final : public LeaderElector {
 
 }  // namespace
 
-std::unique_ptr<LeaderElector> make_leader_elector(Env& env, Client& client, LeaderOptions options) {
+std::unique_ptr<LeaderElector> make_leader_elector(Env& env,
+                                                   Client& client,
+                                                   LeaderOptions options) {
   if (options.identity.empty()) options.identity = make_identity();
   return std::make_unique<LeaseElector>(std::make_shared<State>(env, client, std::move(options)));
 }

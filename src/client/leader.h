@@ -1,9 +1,9 @@
-/// Leader election over a Lease: of several replicas one leads. Compatible with client-go's, so a `kubectl get
-/// lease` reads as usual and another program may take over.
+/// Leader election over a Lease: of several replicas one leads. Compatible with client-go's, so a
+/// `kubectl get lease` reads as usual and another program may take over.
 ///
-/// The holder renews every `retry`; one that has not managed to for `renew_deadline` stops leading by itself,
-/// before others may take over after `lease`. Other holders' clocks are never trusted: a lease counts as
-/// expired when it has not changed for its duration by our own clock.
+/// The holder renews every `retry`; one that has not managed to for `renew_deadline` stops leading
+/// by itself, before others may take over after `lease`. Other holders' clocks are never trusted: a
+/// lease counts as expired when it has not changed for its duration by our own clock.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
-/// POSTs for those who send thousands, such as bindings and events: where the connection allows it, no coroutine waits for the answer.
+/// POSTs for those who send thousands, such as bindings and events: where the connection allows it,
+/// no coroutine waits for the answer.
 #pragma once
 
 #include <functional>
@@ -8,8 +9,9 @@
 
 namespace muster::client {
 
-/// To the collection when `name` is empty, else to a subresource of the object. The body is a tree or, for a client that sends text, the text of
-/// one: composed at once it costs a fifth of a tree that is made, written and freed.
+/// To the collection when `name` is empty, else to a subresource of the object. The body is a tree
+/// or, for a client that sends text, the text of one: composed at once it costs a fifth of a tree
+/// that is made, written and freed.
 struct Post {
   const Resource& resource;
   std::string ns;
@@ -22,7 +24,8 @@ struct Post {
 /// True where bodies leave this process; inside of it trees are passed as they are.
 bool sends_text(Client& client);
 
-/// `done` is called on the loop, after submit() has returned. A busy server that names a time is asked again then.
+/// `done` is called on the loop, after submit() has returned. A busy server that names a time is
+/// asked again then.
 void submit(Client& client, Post post, std::function<void(Result<void>)> done);
 
 }  // namespace muster::client

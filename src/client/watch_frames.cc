@@ -28,7 +28,8 @@ bool read_field(std::string_view message, std::uint32_t number, std::string_view
 
 bool read_parts(std::string_view frame, Parts& out) {
   std::string_view extension;
-  return read_field(frame, 1, out.type) && read_field(frame, 2, extension) && read_field(extension, 1, out.object);
+  return read_field(frame, 1, out.type) && read_field(frame, 2, extension) &&
+         read_field(extension, 1, out.object);
 }
 
 }  // namespace
@@ -46,12 +47,15 @@ std::optional<std::string_view> WatchLines::next() {
   return line;
 }
 
-Result<WatchEvent> WatchLines::parse(std::string_view line, const WatchFormat& format) { return parse_watch_line(line, format.what, format.managed_fields); }
+Result<WatchEvent> WatchLines::parse(std::string_view line, const WatchFormat& format) {
+  return parse_watch_line(line, format.what, format.managed_fields);
+}
 
 std::optional<std::string_view> WatchFrames::next() {
   const auto rest = std::string_view(buffer_).substr(start_);
   std::size_t length = 0;
-  for (std::size_t i = 0; i < kLengthBytes && i < rest.size(); ++i) length = length << 8 | static_cast<unsigned char>(rest[i]);
+  for (std::size_t i = 0; i < kLengthBytes && i < rest.size(); ++i)
+    length = length << 8 | static_cast<unsigned char>(rest[i]);
   if (rest.size() < kLengthBytes || rest.size() - kLengthBytes < length) {
     buffer_.erase(0, start_);
     start_ = 0;
@@ -63,11 +67,19 @@ std::optional<std::string_view> WatchFrames::next() {
 
 Result<WatchEvent> WatchFrames::parse(std::string_view frame, const WatchFormat& format) {
   Parts parts;
-  if (!read_parts(frame, parts) || parts.type.empty()) return fail(Code::kInternal, fmt::format("{}: a frame is not a watch event", format.what));
-  auto object = kube::decode_protobuf(kube::Schema::builtin(), parts.object, format.managed_fields ? kube::ManagedFields::kKeep : kube::ManagedFields::kLeaveOut);
-  if (!object) return fail(Code::kInternal, fmt::format("{}: {}", format.what, object.error().message));
-  if (parts.type == "ERROR") return fail(error_of_status(*object, static_cast<int>(json::as_int(json::at(*object, "code"), 500))));
-  return WatchEvent{std::string(parts.type), std::make_shared<const json::Value>(std::move(*object))};
+  if (!read_parts(frame, parts) || parts.type.empty())
+    return fail(Code::kInternal, fmt::format("{}: a frame is not a watch event", format.what));
+  auto object = kube::decode_protobuf(
+      kube::Schema::builtin(),
+      parts.object,
+      format.managed_fields ? kube::ManagedFields::kKeep : kube::ManagedFields::kLeaveOut);
+  if (!object)
+    return fail(Code::kInternal, fmt::format("{}: {}", format.what, object.error().message));
+  if (parts.type == "ERROR")
+    return fail(
+        error_of_status(*object, static_cast<int>(json::as_int(json::at(*object, "code"), 500))));
+  return WatchEvent{std::string(parts.type),
+                    std::make_shared<const json::Value>(std::move(*object))};
 }
 
 }  // namespace muster::client

@@ -1,4 +1,5 @@
-/// A watch stream cut into its events: lines of JSON, or frames of protobuf with their length in front.
+/// A watch stream cut into its events: lines of JSON, or frames of protobuf with their length in
+/// front.
 #pragma once
 
 #include <optional>
@@ -10,8 +11,8 @@
 namespace muster::client {
 
 struct WatchFormat {
-  std::string what;             // names the watch in errors
-  bool managed_fields = true;   // false leaves metadata.managedFields out
+  std::string what;            // names the watch in errors
+  bool managed_fields = true;  // false leaves metadata.managedFields out
 };
 
 class WatchLines {

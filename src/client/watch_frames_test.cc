@@ -14,10 +14,16 @@ std::string varint(std::size_t number) {
   for (; number >= 0x80; number >>= 7) out += static_cast<char>(number | 0x80);
   return out + static_cast<char>(number);
 }
-std::string field(unsigned number, const std::string& bytes) { return varint(number << 3 | 2) + varint(bytes.size()) + bytes; }
-std::string number_field(unsigned number, std::size_t value) { return varint(number << 3) + varint(value); }
+std::string field(unsigned number, const std::string& bytes) {
+  return varint(number << 3 | 2) + varint(bytes.size()) + bytes;
+}
+std::string number_field(unsigned number, std::size_t value) {
+  return varint(number << 3) + varint(value);
+}
 
-std::string envelope(const std::string& kind, const std::string& raw) { return "k8s\0"s + field(1, field(1, "v1") + field(2, kind)) + field(2, raw); }
+std::string envelope(const std::string& kind, const std::string& raw) {
+  return "k8s\0"s + field(1, field(1, "v1") + field(2, kind)) + field(2, raw);
+}
 
 std::string frame(const std::string& type, const std::string& object) {
   const std::string event = field(1, type) + field(2, field(1, object));
@@ -26,17 +32,21 @@ std::string frame(const std::string& type, const std::string& object) {
   return length + event;
 }
 
-/// ObjectMeta: name 1, namespace 3, resourceVersion 6, managedFields 17 (manager 1). PodSpec: nodeName 10, hostNetwork 11, priority 25.
+/// ObjectMeta: name 1, namespace 3, resourceVersion 6, managedFields 17 (manager 1). PodSpec:
+/// nodeName 10, hostNetwork 11, priority 25.
 std::string pod(const std::string& name) {
   const std::string managed = field(17, field(1, "kubectl"));
   const std::string spec = field(10, "node-1") + number_field(11, 0) + number_field(25, 0);
-  return envelope("Pod", field(1, field(1, name) + field(3, "default") + field(6, "7") + managed) + field(2, spec));
+  return envelope(
+      "Pod",
+      field(1, field(1, name) + field(3, "default") + field(6, "7") + managed) + field(2, spec));
 }
 
 WatchFormat format(bool managed_fields) { return {"watch pods", managed_fields}; }
 
 TEST(WatchFrames, ComeWholeHoweverTheBytesArrive) {
-  const std::string stream = frame("ADDED", pod("a")) + frame("MODIFIED", pod("b")) + frame("DELETED", pod("c"));
+  const std::string stream =
+      frame("ADDED", pod("a")) + frame("MODIFIED", pod("b")) + frame("DELETED", pod("c"));
   for (std::size_t step = 1; step <= stream.size(); step += 7) {
     WatchFrames frames;
     std::string seen;
@@ -61,7 +71,8 @@ json::Value parsed(const std::string& stream, bool managed_fields) {
 }
 
 TEST(WatchFrames, HoldTheObjectAsItsJsonWouldBe) {
-  const auto want = json::parse(R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default","resourceVersion":"7",
+  const auto want = json::parse(
+      R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"default","resourceVersion":"7",
                                      "managedFields":[{"manager":"kubectl"}]},"spec":{"nodeName":"node-1","priority":0}})");
   EXPECT_EQ(parsed(frame("ADDED", pod("a")), true), *want);
 }
@@ -74,7 +85,9 @@ TEST(WatchFrames, LeaveManagedFieldsOutWhenNobodyWantsThem) {
 
 TEST(WatchFrames, AnErrorIsTheStatusItHolds) {
   // Status: status 2, message 3, reason 4, code 6.
-  const std::string status = envelope("Status", field(2, "Failure") + field(3, "too old resource version") + field(4, "Expired") + number_field(6, 410));
+  const std::string status = envelope("Status",
+                                      field(2, "Failure") + field(3, "too old resource version") +
+                                          field(4, "Expired") + number_field(6, 410));
   WatchFrames frames;
   frames.add(frame("ERROR", status));
   const auto event = WatchFrames::parse(frames.next().value(), format(true));
@@ -84,7 +97,8 @@ TEST(WatchFrames, AnErrorIsTheStatusItHolds) {
 }
 
 TEST(WatchFrames, WhatIsNoEventIsAnErrorThatNamesTheWatch) {
-  for (const std::string& wrong : {"\xff"s, ""s, field(2, field(1, pod("a"))), field(1, "ADDED") + field(2, field(1, "{}"))}) {
+  for (const std::string& wrong :
+       {"\xff"s, ""s, field(2, field(1, pod("a"))), field(1, "ADDED") + field(2, field(1, "{}"))}) {
     const auto event = WatchFrames::parse(wrong, format(true));
     ASSERT_FALSE(event);
     EXPECT_TRUE(event.error().message.starts_with("watch pods: ")) << event.error().message;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::size_t kDepthMax = 200;
 
-/// Steps over JSON text without looking into it. Wrong text gives an offset at the end of it, and the parser says what is wrong.
+/// Steps over JSON text without looking into it. Wrong text gives an offset at the end of it, and
+/// the parser says what is wrong.
 class Skim {
  public:
   explicit Skim(std::string_view text) : text_(text) {}
@@ -70,7 +71,8 @@ class Skim {
   std::string_view text_;
 };
 
-/// Calls each(key, begin of the value) for the members of the object at `skim`; `each` moves behind the value and returns false to stop.
+/// Calls each(key, begin of the value) for the members of the object at `skim`; `each` moves behind
+/// the value and returns false to stop.
 template <typename Each>
 void members(Skim& skim, Each each) {
   if (!skim.take('{')) return;
@@ -144,7 +146,9 @@ Error error_of_status(const json::Value& status, int http_status) {
   error.subject.kind = json::text(json::at(details, "kind"));
   error.subject.uid = json::text(json::at(details, "uid"));
   for (const auto& cause : json::as_array(json::at(details, "causes"))) {
-    error.causes.push_back({json::text(json::at(cause, "reason")), json::text(json::at(cause, "message")), json::text(json::at(cause, "field"))});
+    error.causes.push_back({json::text(json::at(cause, "reason")),
+                            json::text(json::at(cause, "message")),
+                            json::text(json::at(cause, "field"))});
   }
   error.retry_after_s = static_cast<int>(json::as_int(json::at(details, "retryAfterSeconds")));
   return error;
@@ -156,7 +160,8 @@ struct Parts {
   std::string_view type, object;
 };
 
-/// `trust`: the type comes first and nothing behind the object, as every server writes it; then the object need not be gone over for its end.
+/// `trust`: the type comes first and nothing behind the object, as every server writes it; then the
+/// object need not be gone over for its end.
 Parts parts_of(std::string_view line, bool trust) {
   Parts parts;
   Skim skim(line);
@@ -167,8 +172,10 @@ Parts parts_of(std::string_view line, bool trust) {
     }
     skim.space();
     const std::size_t begin = skim.at;
-    if (key == "object" && trust) skim.at = std::max(begin, std::min(line.find_last_of('}'), line.size()));
-    else skim.value();
+    if (key == "object" && trust)
+      skim.at = std::max(begin, std::min(line.find_last_of('}'), line.size()));
+    else
+      skim.value();
     if (key == "object") parts.object = line.substr(begin, skim.at - begin);
     return true;
   });
@@ -186,21 +193,29 @@ Result<ObjectPtr> object_of(std::string_view text, bool managed_fields) {
 
 }  // namespace
 
-Result<WatchEvent> parse_watch_line(std::string_view line, std::string_view what, bool managed_fields) {
+Result<WatchEvent> parse_watch_line(std::string_view line,
+                                    std::string_view what,
+                                    bool managed_fields) {
   Parts parts = parts_of(line, true);
   auto parsed = object_of(parts.object, managed_fields);
   if (!parsed || parts.type.empty()) {
     parts = parts_of(line, false);
-    if (parts.type.empty() || parts.object.empty()) return fail(Code::kInternal, fmt::format("{}: a line is not a watch event", what));
+    if (parts.type.empty() || parts.object.empty())
+      return fail(Code::kInternal, fmt::format("{}: a line is not a watch event", what));
     parsed = object_of(parts.object, managed_fields);
   }
-  if (!parsed) return fail(Code::kInternal, fmt::format("{}: a line is not JSON: {}", what, parsed.error().message));
-  if (parts.type == "ERROR") return fail(error_of_status(**parsed, static_cast<int>(json::as_int(json::at(**parsed, "code"), 500))));
+  if (!parsed)
+    return fail(Code::kInternal,
+                fmt::format("{}: a line is not JSON: {}", what, parsed.error().message));
+  if (parts.type == "ERROR")
+    return fail(
+        error_of_status(**parsed, static_cast<int>(json::as_int(json::at(**parsed, "code"), 500))));
   return WatchEvent{std::string(parts.type), std::move(*parsed)};
 }
 
 bool is_initial_end(const WatchEvent& event) {
-  return event.type == "BOOKMARK" && kube::annotation(*event.object, "k8s.io/initial-events-end") == "true";
+  return event.type == "BOOKMARK" &&
+         kube::annotation(*event.object, "k8s.io/initial-events-end") == "true";
 }
 
 }  // namespace muster::client

@@ -9,8 +9,8 @@
 namespace muster::client {
 namespace {
 
-/// Lives as long as any key is worked on. A key is in at most one of `waiting` (queued) and `working`; one that
-/// is added while it is worked on is remembered in `again`.
+/// Lives as long as any key is worked on. A key is in at most one of `waiting` (queued) and
+/// `working`; one that is added while it is worked on is remembered in `again`.
 struct State {
   State(Env& e, std::function<Task<Result<void>>(std::string)> w, WorkQueueOptions o)
       : env(e), work(std::move(w)), options(o), ended(env.make_signal()) {}
@@ -25,8 +25,8 @@ struct State {
     Duration at;
     std::unique_ptr<Timer> timer;
   };
-  std::map<std::string, Delayed> delayed;                      // by add_after
-  std::map<std::string, std::unique_ptr<Timer>> backing_off;   // by failure
+  std::map<std::string, Delayed> delayed;                     // by add_after
+  std::map<std::string, std::unique_ptr<Timer>> backing_off;  // by failure
   bool started = false;
   bool stopped = false;
   std::unique_ptr<Signal> ended;  // a key has been worked on
@@ -59,7 +59,9 @@ void enqueue(const std::shared_ptr<State>& state, const std::string& key) {
 void back_off(const std::shared_ptr<State>& state, const std::string& key) {
   const int failures = state->failures[key]++;
   constexpr int kDoublingsMax = 24;
-  const auto delay = std::min<Duration>(state->options.backoff_first * (std::int64_t{1} << std::min(failures, kDoublingsMax)), state->options.backoff_max);
+  const auto delay = std::min<Duration>(
+      state->options.backoff_first * (std::int64_t{1} << std::min(failures, kDoublingsMax)),
+      state->options.backoff_max);
   state->backing_off[key] = state->env.after(delay, [weak = std::weak_ptr(state), key] {
     const auto alive = weak.lock();
     if (!alive) return;
@@ -118,7 +120,9 @@ class LoopWorkQueue final : public WorkQueue {
     end();
     while (!state->working.empty()) co_await state->ended->wait(Duration::zero());
   }
-  [[nodiscard]] bool idle() const override { return state_->order.empty() && state_->working.empty() && state_->backing_off.empty(); }
+  [[nodiscard]] bool idle() const override {
+    return state_->order.empty() && state_->working.empty() && state_->backing_off.empty();
+  }
 
  private:
   void end() {
@@ -133,7 +137,9 @@ class LoopWorkQueue final : public WorkQueue {
 
 }  // namespace
 
-std::unique_ptr<WorkQueue> make_work_queue(Env& env, std::function<Task<Result<void>>(std::string key)> work, WorkQueueOptions options) {
+std::unique_ptr<WorkQueue> make_work_queue(Env& env,
+                                           std::function<Task<Result<void>>(std::string key)> work,
+                                           WorkQueueOptions options) {
   return std::make_unique<LoopWorkQueue>(std::make_shared<State>(env, std::move(work), options));
 }
 

@@ -1,5 +1,5 @@
-/// Keys to work on: each once however often it is added, in order, with per-key exponential back-off on failure.
-/// A key added while it is being worked on is worked on again afterwards.
+/// Keys to work on: each once however often it is added, in order, with per-key exponential
+/// back-off on failure. A key added while it is being worked on is worked on again afterwards.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 namespace muster::client {
 
 struct WorkQueueOptions {
-  int workers = 4;                                         // keys in flight at once
+  int workers = 4;  // keys in flight at once
   Duration backoff_first = std::chrono::milliseconds(5);
   Duration backoff_max = std::chrono::seconds(60);
 };
@@ -29,6 +29,8 @@ class WorkQueue {
 };
 
 /// `work` failing puts the key back with back-off; success resets it.
-std::unique_ptr<WorkQueue> make_work_queue(Env& env, std::function<Task<Result<void>>(std::string key)> work, WorkQueueOptions options);
+std::unique_ptr<WorkQueue> make_work_queue(Env& env,
+                                           std::function<Task<Result<void>>(std::string key)> work,
+                                           WorkQueueOptions options);
 
 }  // namespace muster::client

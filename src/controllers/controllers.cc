@@ -39,57 +39,121 @@ std::function<bool(const json::Value&)> only_version(const char* version) {
 }
 
 void add_kubeflow(std::vector<Kind>& kinds) {
-  const Looks training{kinds::kPod, kinds::kService, kinds::kHorizontalPodAutoscaler, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup};
+  const Looks training{kinds::kPod,
+                       kinds::kService,
+                       kinds::kHorizontalPodAutoscaler,
+                       kinds::kVolcanoPodGroup,
+                       kinds::kPluginsPodGroup};
   kinds.push_back({"pytorchjob-controller", r::kPyTorchJobs, training, pytorchjob::plan, {}});
   kinds.push_back({"tfjob-controller", r::kTFJobs, training, tfjob::plan, {}});
   kinds.push_back({"xgboostjob-controller", r::kXGBoostJobs, training, xgboostjob::plan, {}});
   kinds.push_back({"paddlejob-controller", r::kPaddleJobs, training, paddlejob::plan, {}});
   kinds.push_back({"jaxjob-controller", r::kJAXJobs, training, jaxjob::plan, {}});
-  kinds.push_back({"mpijob-controller", r::kMPIJobsV1,
-                   {kinds::kPod, kinds::kConfigMap, kinds::kServiceAccount, kinds::kRole, kinds::kRoleBinding, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup},
-                   mpijob::v1::plan, only_version("v1")});
-  kinds.push_back({"mpi-job-controller", r::kMPIJobsV2Beta1,
-                   {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kJob, kinds::kVolcanoPodGroup, kinds::kPluginsPodGroup},
-                   mpijob::v2beta1::plan, only_version("v2beta1")});
-  kinds.push_back({"mpi-job-controller", r::kMPIJobsV1Alpha1,
-                   {kinds::kPod, kinds::kConfigMap, kinds::kServiceAccount, kinds::kRole, kinds::kRoleBinding, kinds::kJob, kinds::kStatefulSet},
-                   mpijob::v1alpha1::plan, only_version("v1alpha1")});
+  kinds.push_back({"mpijob-controller",
+                   r::kMPIJobsV1,
+                   {kinds::kPod,
+                    kinds::kConfigMap,
+                    kinds::kServiceAccount,
+                    kinds::kRole,
+                    kinds::kRoleBinding,
+                    kinds::kVolcanoPodGroup,
+                    kinds::kPluginsPodGroup},
+                   mpijob::v1::plan,
+                   only_version("v1")});
+  kinds.push_back({"mpi-job-controller",
+                   r::kMPIJobsV2Beta1,
+                   {kinds::kPod,
+                    kinds::kService,
+                    kinds::kConfigMap,
+                    kinds::kSecret,
+                    kinds::kJob,
+                    kinds::kVolcanoPodGroup,
+                    kinds::kPluginsPodGroup},
+                   mpijob::v2beta1::plan,
+                   only_version("v2beta1")});
+  kinds.push_back({"mpi-job-controller",
+                   r::kMPIJobsV1Alpha1,
+                   {kinds::kPod,
+                    kinds::kConfigMap,
+                    kinds::kServiceAccount,
+                    kinds::kRole,
+                    kinds::kRoleBinding,
+                    kinds::kJob,
+                    kinds::kStatefulSet},
+                   mpijob::v1alpha1::plan,
+                   only_version("v1alpha1")});
 }
 
 }  // namespace
 
 void set_gang_scheduler(Settings& settings, const std::string& name) {
   const auto word = to_lower(name);
-  settings.gang = word.empty() || word == "none" ? Gang::kNone : word == "volcano" || word == "muster" ? Gang::kVolcano : Gang::kSchedulerPlugins;
-  if (settings.gang != Gang::kNone) settings.gang_scheduler = settings.gang == Gang::kVolcano ? word : name;
+  settings.gang = word.empty() || word == "none"          ? Gang::kNone
+                  : word == "volcano" || word == "muster" ? Gang::kVolcano
+                                                          : Gang::kSchedulerPlugins;
+  if (settings.gang != Gang::kNone)
+    settings.gang_scheduler = settings.gang == Gang::kVolcano ? word : name;
 }
 
 std::vector<Kind> all_kinds(bool workloads) {
   std::vector<Kind> result;
   add_kubeflow(result);
-  result.push_back({"mpijob-controller", r::kT9kMPIJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup}, t9k::plan, {}});
+  result.push_back(
+      {"mpijob-controller",
+       r::kT9kMPIJobs,
+       {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup},
+       t9k::plan,
+       {}});
   if (workloads) {
     // Where Volcano is installed its own controller runs these.
-    result.push_back({"vcjob-controller", kVolcanoJobs, {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kVolcanoPodGroup}, vcjob::plan, {}});
-    result.push_back({"job-controller", r::kJobs, {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup}, batchjob::plan, {}});
+    result.push_back(
+        {"vcjob-controller",
+         kVolcanoJobs,
+         {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kVolcanoPodGroup},
+         vcjob::plan,
+         {}});
+    result.push_back({"job-controller",
+                      r::kJobs,
+                      {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup},
+                      batchjob::plan,
+                      {}});
     result.push_back({"cronjob-controller", kCronJobs, {kinds::kJob}, cronjob::plan, {}});
-    result.push_back({"statefulset-controller", r::kStatefulSets, {kinds::kPod, kinds::kPersistentVolumeClaim, kinds::kControllerRevision}, statefulset::plan, {}});
-    result.push_back({"daemonset-controller", kDaemonSets, {kinds::kPod, kinds::kNode, kinds::kControllerRevision}, daemonset::plan, {}, true});
-    result.push_back({"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
-    result.push_back({"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
+    result.push_back({"statefulset-controller",
+                      r::kStatefulSets,
+                      {kinds::kPod, kinds::kPersistentVolumeClaim, kinds::kControllerRevision},
+                      statefulset::plan,
+                      {}});
+    result.push_back({"daemonset-controller",
+                      kDaemonSets,
+                      {kinds::kPod, kinds::kNode, kinds::kControllerRevision},
+                      daemonset::plan,
+                      {},
+                      true});
+    result.push_back(
+        {"replicaset-controller", r::kReplicaSets, {kinds::kPod}, replicaset::plan, {}});
+    result.push_back(
+        {"deployment-controller", r::kDeployments, {kinds::kReplicaSet}, deployment::plan, {}});
   }
   return result;
 }
 
-Controllers::Controllers(Env& env, client::Client& client, client::Informers& informers, Options options)
+Controllers::Controllers(Env& env,
+                         client::Client& client,
+                         client::Informers& informers,
+                         Options options)
     : informers_(informers), options_(std::move(options)), caches_(informers) {
   for (auto& kind : all_kinds(options_.workloads)) {
     recorders_.push_back(client::make_event_recorder(env, client, kind.name, ""));
-    frames_.push_back(std::make_unique<Frame>(Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings}, std::move(kind), options_.workers));
+    frames_.push_back(std::make_unique<Frame>(
+        Frame::Deps{env, client, informers, caches_, *recorders_.back(), options_.settings},
+        std::move(kind),
+        options_.workers));
   }
-  if (options_.workloads) nodes_ = std::make_unique<nodes::Controller>(env, client, informers_, options_.node_grace);
+  if (options_.workloads)
+    nodes_ = std::make_unique<nodes::Controller>(env, client, informers_, options_.node_grace);
   if (options_.workloads) podgc_ = std::make_unique<podgc::Controller>(env, client, caches_);
-  if (options_.workloads) endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
+  if (options_.workloads)
+    endpoints_ = std::make_unique<endpoints::Controller>(env, client, caches_, options_.workers);
   queues_ = std::make_unique<queue::Controller>(env, client, informers);
   keeper_ = std::make_unique<t9k::Keeper>(env, client, informers, caches_);
 }
@@ -105,7 +169,10 @@ Task<void> Controllers::start() {
   if (nodes_) nodes_->start();
   queues_->start();
   keeper_->start();
-  log::info("controllers", "started kinds={} gang={}", frames_.size(), options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
+  log::info("controllers",
+            "started kinds={} gang={}",
+            frames_.size(),
+            options_.settings.gang == Gang::kNone ? "none" : options_.settings.gang_scheduler);
 }
 
 Task<void> Controllers::stop() {
@@ -119,7 +186,9 @@ Task<void> Controllers::stop() {
 }
 
 bool Controllers::idle() const {
-  return std::all_of(frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); }) && (!podgc_ || podgc_->idle());
+  return std::all_of(
+             frames_.begin(), frames_.end(), [](const auto& frame) { return frame->idle(); }) &&
+         (!podgc_ || podgc_->idle());
 }
 
 }  // namespace muster::controllers

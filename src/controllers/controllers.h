@@ -27,15 +27,17 @@ namespace muster::controllers {
 
 struct Options {
   Settings settings;
-  /// Job, StatefulSet, ReplicaSet, Deployment, Endpoints and nodes that fall silent, too. A real cluster has its own controller manager for these.
+  /// Job, StatefulSet, ReplicaSet, Deployment, Endpoints and nodes that fall silent, too. A real
+  /// cluster has its own controller manager for these.
   bool workloads = true;
   int workers = 8;  // jobs of one kind worked on at once
   /// How long a node may not renew its lease. With `workloads` only.
   Duration node_grace = std::chrono::seconds(40);
 };
 
-/// The gang scheduler by name, as the operators' flag takes it: "" or "none", "volcano" (any case), else the name of a
-/// scheduler that knows scheduling.x-k8s.io PodGroups. "muster" makes volcano's PodGroups for pods of scheduler muster.
+/// The gang scheduler by name, as the operators' flag takes it: "" or "none", "volcano" (any case),
+/// else the name of a scheduler that knows scheduling.x-k8s.io PodGroups. "muster" makes volcano's
+/// PodGroups for pods of scheduler muster.
 void set_gang_scheduler(Settings& settings, const std::string& name);
 
 /// Every kind of job and, if wanted, the workloads.

@@ -1,10 +1,11 @@
-// Reservations: the first blocked gangs hold a place in the future, and later work passes only if it cannot
-// delay them.
+// Reservations: the first blocked gangs hold a place in the future, and later work passes only if
+// it cannot delay them.
 //
-// Example: 4 nodes of 8 GPUs, all busy; two become free at 10:00, the others at 11:00. A gang that needs 3 nodes is
-// reserved for 11:00 on the first two and one more. At 10:00 a job of 50 minutes may use the two free nodes (it
-// ends before 11:00); one of two hours may not. Where nothing is known about run times, nothing is held back
-// until the gang has waited for `patience`; then free room is kept for it.
+// Example: 4 nodes of 8 GPUs, all busy; two become free at 10:00, the others at 11:00. A gang that
+// needs 3 nodes is reserved for 11:00 on the first two and one more. At 10:00 a job of 50 minutes
+// may use the two free nodes (it ends before 11:00); one of two hours may not. Where nothing is
+// known about run times, nothing is held back until the gang has waited for `patience`; then free
+// room is kept for it.
 #include <algorithm>
 #include <tuple>
 
@@ -42,7 +43,8 @@ struct Free {
     }
     if (cls.devices == 0 && cls.share_milli == 0) return static_cast<std::int32_t>(n);
     std::int64_t fit = 0;
-    for (const auto d : devices) fit += cls.share_milli > 0 ? std::max(d, 0) / cls.share_milli : d == 1000 ? 1 : 0;
+    for (const auto d : devices)
+      fit += cls.share_milli > 0 ? std::max(d, 0) / cls.share_milli : d == 1000 ? 1 : 0;
     if (cls.devices > 1) fit /= cls.devices;
     return static_cast<std::int32_t>(std::min(n, fit));
   }
@@ -69,17 +71,21 @@ std::int64_t Planner::duration_of(GangId id) const {
     return cls.valid() ? durations_.estimate(gang.tenant, cls) : Durations::kUnknown;
   };
   if (state_.tenant(gang.tenant).spec.max_duration.count() == 0) return expected();
-  // Its queue ends pods of a certain age, whatever they had in mind; the youngest is the last to go.
+  // Its queue ends pods of a certain age, whatever they had in mind; the youngest is the last to
+  // go.
   Time latest;
-  for (const PodId p : gang.pods) latest = std::max(latest, state_.latest_end(gang.tenant, state_.pod(p).created));
-  const std::int64_t left = latest == kNever ? Durations::kUnknown : std::max<std::int64_t>((latest - now_).count(), 1);
+  for (const PodId p : gang.pods)
+    latest = std::max(latest, state_.latest_end(gang.tenant, state_.pod(p).created));
+  const std::int64_t left =
+      latest == kNever ? Durations::kUnknown : std::max<std::int64_t>((latest - now_).count(), 1);
   return std::min(expected(), left);
 }
 
 /// When the pod will have left; far in the future when nobody knows.
 Time Planner::end_of(const PodState& pod) const {
   if (pod.phase == PodPhase::kBound && pod.ends != kNever && pod.ends > now_) return pod.ends;
-  if (pod.phase == PodPhase::kReleasing) return pod.leaves ? pod.leaves : now_ + std::chrono::seconds(30);
+  if (pod.phase == PodPhase::kReleasing)
+    return pod.leaves ? pod.leaves : now_ + std::chrono::seconds(30);
   std::int64_t us = pod.expected_duration.count();
   const GangState& gang = state_.gang(pod.gang);
   if (us == 0) us = gang.spec.expected_duration.count();
@@ -89,27 +95,34 @@ Time Planner::end_of(const PodState& pod) const {
     if (estimate == Durations::kUnknown && latest == kNever) return kNever;
     us = estimate;
   }
-  const Time end = us == Durations::kUnknown ? latest : std::min(pod.started + Duration(us), latest);
+  const Time end =
+      us == Durations::kUnknown ? latest : std::min(pod.started + Duration(us), latest);
   // Late already: it will take about as long again as it is late.
   if (end <= now_) return now_ + Duration(std::max<std::int64_t>((now_ - end).count(), 60'000'000));
   return end;
 }
 
 bool Planner::holds(GangId id) const {
-  return std::any_of(holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.gang == id; });
+  return std::any_of(
+      holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.gang == id; });
 }
 
 /// May a pod of this gang use the node, or would that delay a reservation of somebody ahead?
 /// With `evictions` once these are carried out.
-bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang, const EvictionPlan* evictions) const {
+bool Planner::may_use(NodeId node,
+                      const TaskClass& cls,
+                      GangId gang,
+                      const EvictionPlan* evictions) const {
   if (node.index() >= slots_.size() || slots_[node.index()].empty()) return true;
   const GangWait& wait = waits_[gang.index()];
-  const Time end = wait.duration_us == Durations::kUnknown ? kNever : now_ + Duration(wait.duration_us);
+  const Time end =
+      wait.duration_us == Durations::kUnknown ? kNever : now_ + Duration(wait.duration_us);
   const NodeState& n = state_.node(node);
   for (const Slot& slot : slots_[node.index()]) {
     const Hold& hold = holds_[slot.reservation];
     if (hold.gang == gang || wait.rank < hold.rank) continue;
-    if (state_.parent_of(gang).valid() && state_.root_of(gang) == state_.root_of(hold.gang)) continue;  // Its own family's.
+    if (state_.parent_of(gang).valid() && state_.root_of(gang) == state_.root_of(hold.gang))
+      continue;  // Its own family's.
     if (!hold.start) {
       // Nobody knows when; only work that is surely short passes.
       if (end > now_ + state_.config().patience) return false;
@@ -121,11 +134,13 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang, const Evic
     free -= n.held;
     for (const PodId p : n.pods) {
       const PodState& pod = state_.pod(p);
-      const bool stays = end_of(pod) > hold.start && (evictions == nullptr || !evictions->victims.contains(p));
+      const bool stays =
+          end_of(pod) > hold.start && (evictions == nullptr || !evictions->victims.contains(p));
       if (stays) free -= state_.cls(pod.cls).request;
     }
     if (evictions != nullptr && evictions->nodes.contains(node)) {
-      for (const auto& guest : evictions->nodes.at(node).guests) free -= state_.cls_of(guest.pod).request;
+      for (const auto& guest : evictions->nodes.at(node).guests)
+        free -= state_.cls_of(guest.pod).request;
     }
     if (!cls.request.fits_in(free)) return false;
     const bool shares = cls.share_milli > 0 || n.shared || state_.cls(slot.cls).share_milli > 0;
@@ -134,8 +149,13 @@ bool Planner::may_use(NodeId node, const TaskClass& cls, GangId gang, const Evic
   return true;
 }
 
-/// Sums say little where devices are shared: with the pod there, are there still enough whole ones, or large enough parts, by then?
-bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then, const EvictionPlan* evictions) const {
+/// Sums say little where devices are shared: with the pod there, are there still enough whole ones,
+/// or large enough parts, by then?
+bool Planner::leaves_devices(NodeId node,
+                             const TaskClass& cls,
+                             const Slot& slot,
+                             Time then,
+                             const EvictionPlan* evictions) const {
   const NodeState& n = state_.node(node);
   const TaskClass& holder = state_.cls(slot.cls);
   if (holder.devices == 0 && holder.share_milli == 0) return true;
@@ -146,7 +166,8 @@ bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot
   if (evictions != nullptr) {
     devices = Room(state_, node, *evictions).pick(cls);
     if (const auto on = evictions->nodes.find(node); on != evictions->nodes.end()) {
-      for (const auto& guest : on->second.guests) free.take(state_.cls_of(guest.pod), guest.devices);
+      for (const auto& guest : on->second.guests)
+        free.take(state_.cls_of(guest.pod), guest.devices);
     }
   } else if (picked_device_ >= 0) {
     devices = {static_cast<std::uint16_t>(picked_device_)};
@@ -163,14 +184,15 @@ bool Planner::leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot
   return free.count(holder, slot.members) >= slot.members;
 }
 
-/// The members below `group` without which the gang does not start: at every level as many groups as are short of the minimum, its
-/// own first, then those that ask for the fewest devices.
+/// The members below `group` without which the gang does not start: at every level as many groups
+/// as are short of the minimum, its own first, then those that ask for the fewest devices.
 std::vector<PodId> Planner::starting_below(GangId group, GangId id) const {
   const GangState& gang = state_.gang(group);
   std::vector<PodId> out;
   if (!gang.spec.is_parent) {
     out = tasks_of(group);
-    out.resize(std::min<std::size_t>(out.size(), static_cast<std::size_t>(std::max(need_of(gang).total, 1))));
+    out.resize(std::min<std::size_t>(out.size(),
+                                     static_cast<std::size_t>(std::max(need_of(gang).total, 1))));
     return out;
   }
   struct Child {
@@ -208,7 +230,8 @@ std::vector<PodId> Planner::starting_with(GangId id) const {
   const bool family = need_of(state_.gang(id)).total > 0 && state_.parent_of(id).valid();
   std::vector<PodId> out = starting_below(family ? state_.root_of(id) : id, id);
   std::stable_sort(out.begin(), out.end(), [&](PodId a, PodId b) {
-    return state_.cls_of(a).request[ResourceNames::kDevice] > state_.cls_of(b).request[ResourceNames::kDevice];
+    return state_.cls_of(a).request[ResourceNames::kDevice] >
+           state_.cls_of(b).request[ResourceNames::kDevice];
   });
   return out;
 }
@@ -240,7 +263,8 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
   hold.start = Time{};
   const std::vector<PodId> tasks = starting_with(hold.gang);
   if (tasks.empty()) return;
-  // Counted in members like the largest; smaller ones count for what they are of it, a launcher beside its workers for nothing.
+  // Counted in members like the largest; smaller ones count for what they are of it, a launcher
+  // beside its workers for nothing.
   hold.member = state_.pod(tasks.front()).key;
   const TaskClass& cls = state_.cls_of(tasks.front());
   std::int64_t parts = 0;
@@ -248,7 +272,8 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     const ResourceVector& request = state_.cls_of(p).request;
     std::int64_t part = 0;
     for (std::size_t i = 0; i < request.size(); ++i) {
-      if (i != ResourceNames::kPods && cls.request[i] > 0) part = std::max(part, request[i] * 100 / cls.request[i]);
+      if (i != ResourceNames::kPods && cls.request[i] > 0)
+        part = std::max(part, request[i] * 100 / cls.request[i]);
     }
     parts += std::min<std::int64_t>(part, 100);
   }
@@ -282,7 +307,8 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
         free.devices.push_back(cls.allows(d) ? d.open_milli() : kUnusable);
       if (id.index() < slots_.size()) {
         for (const Slot& slot : slots_[id.index()]) {
-          if (slot.reservation != index && holds_[slot.reservation].rank < hold.rank) free.amounts -= slot.amount;
+          if (slot.reservation != index && holds_[slot.reservation].rank < hold.rank)
+            free.amounts -= slot.amount;
         }
       }
       std::int32_t now_fits = free.count(cls, wanted);
@@ -302,10 +328,15 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
         now_fits = std::max(now_fits, n);
       }
     }
-    std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.at != b.at ? a.at < b.at : a.node < b.node; });
+    std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
+      return a.at != b.at ? a.at < b.at : a.node < b.node;
+    });
     found.start = now_;
     for (std::size_t i = 0; i < steps.size() && total < wanted; ++i) {
-      const auto it = std::lower_bound(found.fits.begin(), found.fits.end(), steps[i].node, [](const auto& f, NodeId n) { return f.first < n; });
+      const auto it = std::lower_bound(
+          found.fits.begin(), found.fits.end(), steps[i].node, [](const auto& f, NodeId n) {
+            return f.first < n;
+          });
       it->second += steps[i].more;
       total += steps[i].more;
       found.start = steps[i].at;
@@ -322,13 +353,15 @@ void Planner::compute(Hold& hold, std::uint32_t index) {
     any = true;
   }
   if (!best.known && now_ < hold.since + state_.config().patience) {
-    plan_.wake = plan_.wake ? std::min(*plan_.wake, hold.since + state_.config().patience) : hold.since + state_.config().patience;
+    plan_.wake = plan_.wake ? std::min(*plan_.wake, hold.since + state_.config().patience)
+                            : hold.since + state_.config().patience;
     return;
   }
   // Nodes that take most members first; unknown times: those with most room when empty.
   std::vector<std::pair<std::int32_t, NodeId>> order;
   for (const auto& [id, n] : best.fits) {
-    Free empty{state_.node(id).allocatable, std::vector<std::int32_t>(state_.node(id).devices.size(), 1000)};
+    Free empty{state_.node(id).allocatable,
+               std::vector<std::int32_t>(state_.node(id).devices.size(), 1000)};
     const std::int32_t takes = best.known ? n : std::max(n, empty.count(cls, wanted));
     if (takes > 0) order.emplace_back(-takes, id);
   }
@@ -365,11 +398,12 @@ void Planner::release_of(GangId id) {
   }
 }
 
-/// The first to be blocked always gets a reservation. Behind it only gangs do: a single pod finds room soon enough, and each
-/// reservation more keeps others waiting.
+/// The first to be blocked always gets a reservation. Behind it only gangs do: a single pod finds
+/// room soon enough, and each reservation more keeps others waiting.
 bool Planner::worth_more(GangId id, const Rank& rank) const {
   if (need_of(state_.gang(id)).total > 1) return true;
-  return std::none_of(holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
+  return std::none_of(
+      holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
 }
 
 /// Gives the gang a reservation if one is free or it outranks somebody who has one.
@@ -411,7 +445,9 @@ void Planner::fill_reservations() {
   while (live_holds_ < limit) {
     const std::pair<Rank, GangId>* best = nullptr;
     for (std::uint32_t t = 0; t < tenant_waits_.size(); ++t) {
-      if (tenant_waits_[t].buckets.empty() || state_.tenant(TenantId(t)).spec.backfill != BackfillMode::kReservation) continue;
+      if (tenant_waits_[t].buckets.empty() ||
+          state_.tenant(TenantId(t)).spec.backfill != BackfillMode::kReservation)
+        continue;
       for (const auto& [shape, bucket] : tenant_waits_[t].buckets) {
         if (!shapes_[shape.index()].blocked || bucket.over_limit) continue;
         for (const auto& entry : bucket.by_rank) {
@@ -436,7 +472,8 @@ void Planner::refresh_reservations() {
     Hold& hold = holds_[i];
     if (!hold.live) continue;
     const bool late = hold.start && hold.start <= now_;
-    const bool patience_over = !hold.start && hold.nodes.empty() && now_ >= hold.since + state_.config().patience;
+    const bool patience_over =
+        !hold.start && hold.nodes.empty() && now_ >= hold.since + state_.config().patience;
     if (!late && !patience_over) {
       if (!hold.start && hold.nodes.empty()) {
         const Time at = hold.since + state_.config().patience;

@@ -1,4 +1,5 @@
-// A policy that changes while the cluster runs: what waits and what is indexed follows it in the next decision.
+// A policy that changes while the cluster runs: what waits and what is indexed follows it in the
+// next decision.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -71,7 +72,8 @@ TEST(ConfigChange, TheOrderInsideAQueueIsMadeAnew) {
   e.apply(PodUpsert{member("d/elder-1", elder, 4)});
   e.apply(PodUpsert{member("d/younger-0", younger, 4)});
   EXPECT_THAT(bound(e.decide(kNow)), testing::IsEmpty());
-  EXPECT_EQ(e.waiting("default", 9).front().key, "d/younger") << "members above the minimum come last";
+  EXPECT_EQ(e.waiting("default", 9).front().key, "d/younger")
+      << "members above the minimum come last";
 
   Group both = elder;
   both.min_member = 2;  // now its second member is part of the least

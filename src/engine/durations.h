@@ -1,7 +1,7 @@
 /// How long work like this took before: the estimate where nobody gave one.
 ///
-/// Keyed by queue and class of pods; keeps the last few durations and answers with the longest of them, so that a
-/// reservation made on it is seldom late. Unknown until two have been seen.
+/// Keyed by queue and class of pods; keeps the last few durations and answers with the longest of
+/// them, so that a reservation made on it is seldom late. Unknown until two have been seen.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ class Durations {
     const auto it = past_.find({tenant, cls});
     if (it == past_.end() || it->second.seen < 2) return kUnknown;
     const auto n = std::min<std::size_t>(it->second.seen, it->second.last.size());
-    return *std::max_element(it->second.last.begin(), it->second.last.begin() + static_cast<std::ptrdiff_t>(n));
+    return *std::max_element(it->second.last.begin(),
+                             it->second.last.begin() + static_cast<std::ptrdiff_t>(n));
   }
 
  private:

@@ -1,12 +1,12 @@
 /// Places whole gangs under queues and priorities; decides everything, touches nothing.
 ///
-/// The same events and `now` give the same plan, byte for byte: state lives in vectors indexed by dense ids,
-/// every ordering ends in an id, and quantities are integers. One thread owns an Engine; it reads no clock,
-/// file or random source and writes no log.
+/// The same events and `now` give the same plan, byte for byte: state lives in vectors indexed by
+/// dense ids, every ordering ends in an id, and quantities are integers. One thread owns an Engine;
+/// it reads no clock, file or random source and writes no log.
 ///
-/// Usage: apply() every change seen, then decide() once; carry the plan out; report only what failed. Pods named in
-/// Evict stay in place until PodRemove (or a PodUpsert with `finished`); the room they leave is held for those
-/// that Nominate names.
+/// Usage: apply() every change seen, then decide() once; carry the plan out; report only what
+/// failed. Pods named in Evict stay in place until PodRemove (or a PodUpsert with `finished`); the
+/// room they leave is held for those that Nominate names.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ struct QueueView {
   std::string name;
   std::string parent;
   ResourceList allocated;
-  ResourceList requested;       ///< Allocated and waiting.
+  ResourceList requested;  ///< Allocated and waiting.
   ResourceList deserved;
-  ResourceList real_capability;  ///< Only what is limited.
+  ResourceList real_capability;     ///< Only what is limited.
   std::int64_t share_permille = 0;  ///< Dominant allocated / deserved.
   std::int32_t gangs_waiting = 0;
   std::int32_t gangs_running = 0;
@@ -44,7 +44,7 @@ struct NodeView {
 };
 
 struct WaitView {
-  std::string key;   ///< group key, or pod key without one
+  std::string key;  ///< group key, or pod key without one
   bool is_group = false;
   std::string queue;
   std::int32_t priority = 0;
@@ -58,10 +58,11 @@ struct Stats {
   std::int64_t pods = 0;
   std::int64_t pods_bound = 0;
   std::int64_t gangs_waiting = 0;
-  std::int64_t attempts = 0;        ///< Gangs tried since the start.
+  std::int64_t attempts = 0;  ///< Gangs tried since the start.
   std::int64_t binds = 0;
   std::int64_t evictions = 0;
-  std::int64_t node_checks = 0;     ///< Single (class, node) evaluations; what indexes are there to keep low.
+  std::int64_t node_checks =
+      0;  ///< Single (class, node) evaluations; what indexes are there to keep low.
 };
 
 class Engine {

@@ -1,9 +1,8 @@
 #include "engine/engine.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
 
 namespace muster::engine {
 namespace {
@@ -12,7 +11,8 @@ Node node(const std::string& name, std::int64_t gpus, Labels labels = {}) {
   Node n;
   n.name = name;
   n.labels = std::move(labels);
-  n.allocatable = {{"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
+  n.allocatable = {
+      {"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
   return n;
 }
 
@@ -59,8 +59,10 @@ TEST(Engine, SaysWhyAGangWaitsWithNumbers) {
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.waits.size(), 1U);
   EXPECT_EQ(plan.waits[0].pod, "d/p");
-  EXPECT_EQ(node_message(plan.waits[0].refusal), "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: "
-            "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.");
+  EXPECT_EQ(
+      node_message(plan.waits[0].refusal),
+      "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. preemption: 0/2 nodes are available: "
+      "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.");
   ASSERT_EQ(plan.waits[0].refusal.shortages.size(), 1U);
   EXPECT_EQ(plan.waits[0].refusal.shortages[0].wanted, 8);
   EXPECT_EQ(plan.waits[0].refusal.shortages[0].available, 4);
@@ -80,7 +82,8 @@ TEST(Engine, TellsAboutTheQueueThatIsFull) {
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.waits.size(), 1U);
   EXPECT_EQ(plan.waits[0].refusal.reason, Reason::kTenantOverLimit);
-  EXPECT_EQ(describe(plan.waits[0].refusal), "queue \"team\" is at its limit; nvidia.com/gpu: wants 8, 4 left of 4");
+  EXPECT_EQ(describe(plan.waits[0].refusal),
+            "queue \"team\" is at its limit; nvidia.com/gpu: wants 8, 4 left of 4");
 }
 
 TEST(Engine, EvictsTheFewestAndBindsOnlyWhenTheyAreGone) {
@@ -169,7 +172,8 @@ TEST(Engine, BackfillsOnlyWhatCannotDelayTheReservation) {
 
 TEST(Engine, HardTopologyKeepsAGangInOneRack) {
   Engine e({});
-  for (int i = 0; i < 4; ++i) e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 2 ? "x" : "y"}})});
+  for (int i = 0; i < 4; ++i)
+    e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 2 ? "x" : "y"}})});
   Pod busy = pod("d/busy", 8);
   busy.node = "n0";
   e.apply(PodUpsert{busy});
@@ -179,7 +183,8 @@ TEST(Engine, HardTopologyKeepsAGangInOneRack) {
   for (int i = 0; i < 2; ++i) e.apply(PodUpsert{pod(fmt::format("d/g-{}", i), 8, "d/g")});
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.binds.size(), 2U);
-  EXPECT_THAT((std::vector{plan.binds[0].node, plan.binds[1].node}), testing::UnorderedElementsAre("n2", "n3"));
+  EXPECT_THAT((std::vector{plan.binds[0].node, plan.binds[1].node}),
+              testing::UnorderedElementsAre("n2", "n3"));
 }
 
 TEST(Engine, SharesOfOneDeviceGather) {

@@ -1,4 +1,5 @@
-/// What happened, as the engine hears it. Events about the same object may repeat; an upsert replaces all.
+/// What happened, as the engine hears it. Events about the same object may repeat; an upsert
+/// replaces all.
 #pragma once
 
 #include <string>
@@ -45,8 +46,9 @@ struct NamespaceUpsert {
 struct NamespaceRemove {
   std::string name;
 };
-/// The engine counts a Bind of its own plan as done. Tell it only failures (or both, if easier). A failure says that the pod has no node, also
-/// when a PodUpsert has named the planned one meanwhile.
+/// The engine counts a Bind of its own plan as done. Tell it only failures (or both, if easier). A
+/// failure says that the pod has no node, also when a PodUpsert has named the planned one
+/// meanwhile.
 struct BindResult {
   std::string pod;
   bool ok = true;
@@ -60,7 +62,20 @@ struct ConfigChange {
   Config config;
 };
 
-using Event = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, GroupUpsert, GroupRemove, QueueUpsert, QueueRemove, BudgetUpsert,
-                           BudgetRemove, NamespaceUpsert, NamespaceRemove, BindResult, EvictResult, ConfigChange>;
+using Event = std::variant<NodeUpsert,
+                           NodeRemove,
+                           PodUpsert,
+                           PodRemove,
+                           GroupUpsert,
+                           GroupRemove,
+                           QueueUpsert,
+                           QueueRemove,
+                           BudgetUpsert,
+                           BudgetRemove,
+                           NamespaceUpsert,
+                           NamespaceRemove,
+                           BindResult,
+                           EvictResult,
+                           ConfigChange>;
 
 }  // namespace muster::engine

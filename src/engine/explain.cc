@@ -66,7 +66,8 @@ void Planner::add_ahead(GangId id, Refusal& refusal) {
     }
   }
   std::sort(first.begin(), first.end());
-  for (std::size_t i = 0; i < first.size() && i < kAheadShown; ++i) refusal.ahead.push_back(state_.gang(first[i].second).key);
+  for (std::size_t i = 0; i < first.size() && i < kAheadShown; ++i)
+    refusal.ahead.push_back(state_.gang(first[i].second).key);
 }
 
 Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
@@ -75,7 +76,10 @@ Refusal Planner::explain_limit(GangId id, const Tenants::Excess& excess) {
   r.reason = excess.reason;
   r.queue = state_.tenant(excess.tenant).name;
   const std::int64_t factor = state_.names().factor(excess.resource);
-  r.shortages.push_back({state_.names().name(excess.resource), excess.wanted / factor, excess.left / factor, excess.limit / factor});
+  r.shortages.push_back({state_.names().name(excess.resource),
+                         excess.wanted / factor,
+                         excess.left / factor,
+                         excess.limit / factor});
   return r;
 }
 
@@ -85,7 +89,8 @@ Refusal Planner::explain_held(GangId id) const {
   r.reason = Reason::kHeldForReservation;
   const Hold* first = nullptr;
   for (const Hold& hold : holds_) {
-    if (hold.live && hold.gang != id && (first == nullptr || hold.rank < first->rank)) first = &hold;
+    if (hold.live && hold.gang != id && (first == nullptr || hold.rank < first->rank))
+      first = &hold;
   }
   if (first == nullptr) return r;
   r.subject = state_.gang(first->gang).key;
@@ -124,7 +129,8 @@ void Planner::explain_domains(GangId id, PodId pod, Refusal& refusal) const {
   for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
     const NodeState& node = state_.node(NodeId(n));
     const std::string* value = node.live ? find_label(node.spec.labels, key) : nullptr;
-    if (value != nullptr) room[*value] += fit_count(state_, state_.cls_of(pod), node, refusal.members_wanted);
+    if (value != nullptr)
+      room[*value] += fit_count(state_, state_.cls_of(pod), node, refusal.members_wanted);
   }
   std::int64_t most = 0;
   for (const auto& [value, n] : room) {
@@ -133,20 +139,25 @@ void Planner::explain_domains(GangId id, PodId pod, Refusal& refusal) const {
     refusal.subject = key + "=" + value;
   }
   refusal.reason = Reason::kTopology;
-  refusal.members_found = static_cast<std::int32_t>(std::min<std::int64_t>(most, refusal.members_wanted));
+  refusal.members_found =
+      static_cast<std::int32_t>(std::min<std::int64_t>(most, refusal.members_wanted));
 }
 
 bool Planner::never_preempts(GangId id) const {
   const GangState& gang = state_.gang(id);
   if (gang.spec.preemption_policy == PreemptionPolicy::kNever) return true;
-  const auto waits = std::find_if(gang.pods.begin(), gang.pods.end(), [&](PodId p) { return state_.pod(p).phase == PodPhase::kPending; });
-  return waits != gang.pods.end() && state_.pod(*waits).preemption_policy == PreemptionPolicy::kNever;
+  const auto waits = std::find_if(gang.pods.begin(), gang.pods.end(), [&](PodId p) {
+    return state_.pod(p).phase == PodPhase::kPending;
+  });
+  return waits != gang.pods.end() &&
+         state_.pod(*waits).preemption_policy == PreemptionPolicy::kNever;
 }
 
 /// What is told of a shape, with what is this gang's own.
 Refusal Planner::story_of(const Shape& shape, GangId id) const {
   Refusal r = shape.refusal;
-  if (!r.preemption.empty() && never_preempts(id)) r.preemption = "not eligible due to preemptionPolicy=Never.";
+  if (!r.preemption.empty() && never_preempts(id))
+    r.preemption = "not eligible due to preemptionPolicy=Never.";
   return r;
 }
 
@@ -163,13 +174,18 @@ Refusal Planner::explain_nodes(GangId id) {
   const TaskClass& cls = state_.cls_of(pod);
   std::map<std::string, std::int32_t> causes;
   std::map<std::string, std::int32_t> after_eviction;
-  const Asking asking{state_, tenants_, {state_.pod(pod).cls, state_.gang(id).spec.priority, state_.gang(id).tenant, id, false}, now_, false};
+  const Asking asking{
+      state_,
+      tenants_,
+      {state_.pod(pod).cls, state_.gang(id).spec.priority, state_.gang(id).tenant, id, false},
+      now_,
+      false};
   const Preemptor& who = asking.who;
   const auto& evictable = state_.evictable_priorities();
-  const bool victims_anywhere =
-      !evictable.empty() && (state_.tenant(who.tenant).spec.t9k || evictable.begin()->first < who.priority);
-  std::map<std::size_t, std::int64_t> most;       ///< Free on one node.
-  std::map<std::size_t, std::int64_t> largest;    ///< There at all on one node.
+  const bool victims_anywhere = !evictable.empty() && (state_.tenant(who.tenant).spec.t9k ||
+                                                       evictable.begin()->first < who.priority);
+  std::map<std::size_t, std::int64_t> most;     ///< Free on one node.
+  std::map<std::size_t, std::int64_t> largest;  ///< There at all on one node.
   bool ever = false;
   std::int64_t placeable = 0;
   for (std::uint32_t n = 0; n < state_.node_count(); ++n) {
@@ -177,7 +193,8 @@ Refusal Planner::explain_nodes(GangId id) {
     if (!node.live) continue;
     const Misfit m = fit(state_, pod, NodeId(n));
     ++index_.checks;
-    const bool allowed = m.ok() || m.cause == Cause::kResource || m.cause == Cause::kDevices || m.cause == Cause::kTooManyPods;
+    const bool allowed = m.ok() || m.cause == Cause::kResource || m.cause == Cause::kDevices ||
+                         m.cause == Cause::kTooManyPods;
     if (allowed) {
       ever |= cls.request.fits_in(node.allocatable);
       for (std::size_t i = 0; i < cls.request.size(); ++i) {
@@ -192,9 +209,10 @@ Refusal Planner::explain_nodes(GangId id) {
     }
     const std::string text = misfit_text(state_, state_.pod(pod).cls, NodeId(n), m);
     ++causes[text];
-    const bool victims = victims_anywhere && std::any_of(node.pods.begin(), node.pods.end(), [&](PodId p) {
-                           return eligible(asking, state_.pod(p));
-                         });
+    const bool victims =
+        victims_anywhere && std::any_of(node.pods.begin(), node.pods.end(), [&](PodId p) {
+          return eligible(asking, state_.pod(p));
+        });
     ++after_eviction[!eviction_may_help(m.cause) ? "Preemption is not helpful for scheduling"
                      : victims                   ? text
                                                  : "No preemption victims found for incoming pod"];
@@ -210,7 +228,8 @@ Refusal Planner::explain_nodes(GangId id) {
   for (const auto& [i, there] : r.reason == Reason::kNeverFits ? largest : most) {
     if (there >= cls.request[i]) continue;
     const std::int64_t factor = state_.names().factor(i);
-    r.shortages.push_back({state_.names().name(i), (cls.request[i] + factor - 1) / factor, there / factor, 0});
+    r.shortages.push_back(
+        {state_.names().name(i), (cls.request[i] + factor - 1) / factor, there / factor, 0});
   }
   if (placeable >= r.members_wanted) explain_domains(id, pod, r);
   return r;
@@ -232,13 +251,15 @@ std::optional<WaitView> Planner::why(GangId id) {
     tenants_.refresh(state_);
     if (shapes_[wait.shape.index()].blocked) {
       view.refusal = explain_nodes(id);
-      if (!view.refusal.preemption.empty() && never_preempts(id)) view.refusal.preemption = wait.refusal.preemption;
+      if (!view.refusal.preemption.empty() && never_preempts(id))
+        view.refusal.preemption = wait.refusal.preemption;
     }
     add_ahead(id, view.refusal);
     const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
     std::int32_t rank = 0;
     for (const auto& [shape, bucket] : buckets) {
-      rank += static_cast<std::int32_t>(std::distance(bucket.by_rank.begin(), bucket.by_rank.lower_bound({wait.rank, id})));
+      rank += static_cast<std::int32_t>(
+          std::distance(bucket.by_rank.begin(), bucket.by_rank.lower_bound({wait.rank, id})));
     }
     view.rank = rank;
     view.refusal.ahead_count = rank;

@@ -19,7 +19,12 @@ Group top(const std::string& key, std::int32_t min_groups, const std::string& pa
   return g;
 }
 
-void add_child(Engine& e, const std::string& parent, const std::string& key, std::int32_t members, std::int64_t gpus, std::int32_t priority = 0) {
+void add_child(Engine& e,
+               const std::string& parent,
+               const std::string& key,
+               std::int32_t members,
+               std::int64_t gpus,
+               std::int32_t priority = 0) {
   Group g = group(key, members, priority);
   g.parent = parent;
   add_gang(e, g, members, gpus);
@@ -37,7 +42,8 @@ TEST(Family, StartsWithItsMinimumOfGroupsOrNotAtAll) {
 }
 
 TEST(Family, ReservesForWhatMustStartTogether) {
-  // Both nodes are partly busy for an hour. One of the two groups is enough for the family to start, and one node for that.
+  // Both nodes are partly busy for an hour. One of the two groups is enough for the family to
+  // start, and one node for that.
   Config config;
   config.preempt = false;
   Engine e(config);
@@ -102,7 +108,8 @@ TEST(Family, ChoosesADomainThatHoldsAllItsGroups) {
   add_child(e, "d/f", "d/two", 1, 8);
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.binds.size(), 2U);
-  EXPECT_THAT((std::vector{plan.binds[0].node, plan.binds[1].node}), testing::UnorderedElementsAre("y0", "y1"));
+  EXPECT_THAT((std::vector{plan.binds[0].node, plan.binds[1].node}),
+              testing::UnorderedElementsAre("y0", "y1"));
 }
 
 TEST(Family, StaysWithinTheLimitOfItsQueue) {
@@ -143,7 +150,8 @@ TEST(Family, EvictsNobodyWhenOnlyPartOfItCouldStart) {
   Engine e({});
   for (const char* n : {"a", "b"}) {
     e.apply(NodeUpsert{node(n, 8)});
-    e.apply(PodUpsert{running(pod(fmt::format("d/run-{}", n), 8, n == std::string("a") ? 0 : 99), n)});
+    e.apply(
+        PodUpsert{running(pod(fmt::format("d/run-{}", n), 8, n == std::string("a") ? 0 : 99), n)});
   }
   e.apply(GroupUpsert{top("d/f", 2)});
   add_child(e, "d/f", "d/one", 1, 8, 10);
@@ -178,7 +186,8 @@ TEST(Family, ReclaimsAsAWhole) {
   EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
 }
 
-/// A family of two gangs of one pod each runs on a and b, a lone pod on c; a pod of higher rank wants a node.
+/// A family of two gangs of one pod each runs on a and b, a lone pod on c; a pod of higher rank
+/// wants a node.
 Engine with_running_family(DisruptionMode mode, std::int32_t min_groups) {
   Engine e({});
   for (const char* n : {"a", "b", "c"}) e.apply(NodeUpsert{node(n, 8)});
@@ -279,7 +288,8 @@ TEST(Family, DoesNotWaitForAGroupThatARivalPushedAside) {
 }
 
 TEST(Family, EvictsNobodyMoreBecauseItsGroupsWereSeatedOneByOne) {
-  // Two shares of 400 and two of 600 fit on two devices, though the former would fit on one and leave each of the latter another.
+  // Two shares of 400 and two of 600 fit on two devices, though the former would fit on one and
+  // leave each of the latter another.
   Engine e({});
   e.apply(NodeUpsert{node("n1", 4)});
   for (int i = 0; i < 2; ++i) {
@@ -320,8 +330,8 @@ TEST(Family, HoldsNothingOnceOneOfItsNodesIsNoPlaceAnyMore) {
 }
 
 TEST(Family, KeepsItsReservationWhenASmallerGroupStarts) {
-  // The large group is expected to start when "first" ends. The small one fits before; the other queue's turn is next then, and
-  // its pod would be in the way.
+  // The large group is expected to start when "first" ends. The small one fits before; the other
+  // queue's turn is next then, and its pod would be in the way.
   Engine e({});
   for (const char* q : {"default", "other"}) e.apply(QueueUpsert{Queue{.name = q}});
   e.apply(NodeUpsert{node("a", 8)});

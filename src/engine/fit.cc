@@ -1,9 +1,9 @@
 #include "engine/fit.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "engine/match.h"
 
@@ -44,13 +44,16 @@ using Gone = std::set<PodId>;
 
 bool counts_for_affinity(const State& state, PodId id, const Gone* gone) {
   const PodState& pod = state.pod(id);
-  return pod.live && pod.node.valid() && pod.phase != PodPhase::kFinished && (gone == nullptr || !gone->contains(id));
+  return pod.live && pod.node.valid() && pod.phase != PodPhase::kFinished &&
+         (gone == nullptr || !gone->contains(id));
 }
 
 bool term_matches(const State& state, const PodTerm& term, const PodState& pod) {
   if (!term.selector || !matches(*term.selector, pod.labels)) return false;
-  if (std::find(term.namespaces.begin(), term.namespaces.end(), pod.ns) != term.namespaces.end()) return true;
-  return term.namespace_selector && matches(*term.namespace_selector, state.namespace_labels(pod.ns));
+  if (std::find(term.namespaces.begin(), term.namespaces.end(), pod.ns) != term.namespaces.end())
+    return true;
+  return term.namespace_selector &&
+         matches(*term.namespace_selector, state.namespace_labels(pod.ns));
 }
 
 const std::string* domain_of(const NodeState& node, const std::string& key) {
@@ -58,14 +61,18 @@ const std::string* domain_of(const NodeState& node, const std::string& key) {
 }
 
 /// Some pod that the term selects runs in the node's domain.
-bool domain_has(const State& state, const PodTerm& term, const std::string& value, const Gone* gone) {
+bool domain_has(const State& state,
+                const PodTerm& term,
+                const std::string& value,
+                const Gone* gone) {
   for (std::uint32_t n = 0; n < state.node_count(); ++n) {
     const NodeState& node = state.node(NodeId(n));
     if (!node.live || node.pods.empty()) continue;
     const std::string* v = domain_of(node, term.topology_key);
     if (v == nullptr || *v != value) continue;
     for (const PodId p : node.pods) {
-      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p))) return true;
+      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p)))
+        return true;
     }
   }
   return false;
@@ -76,13 +83,18 @@ bool matched_anywhere(const State& state, const PodTerm& term, const Gone* gone)
     const NodeState& node = state.node(NodeId(n));
     if (!node.live || domain_of(node, term.topology_key) == nullptr) continue;
     for (const PodId p : node.pods) {
-      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p))) return true;
+      if (counts_for_affinity(state, p, gone) && term_matches(state, term, state.pod(p)))
+        return true;
     }
   }
   return false;
 }
 
-Misfit fit_affinity(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node, const Gone* gone) {
+Misfit fit_affinity(const State& state,
+                    const PodState& pod,
+                    const TaskClass& cls,
+                    const NodeState& node,
+                    const Gone* gone) {
   for (const auto& term : cls.spec.pod_affinity) {
     const std::string* value = domain_of(node, term.topology_key);
     if (value == nullptr) return {Cause::kPodAffinity};
@@ -102,13 +114,18 @@ Misfit fit_affinity(const State& state, const PodState& pod, const TaskClass& cl
       if (!term_matches(state, term, pod)) continue;
       const std::string* here = domain_of(node, term.topology_key);
       const std::string* there = domain_of(state.node(o.node), term.topology_key);
-      if (here != nullptr && there != nullptr && *here == *there) return {Cause::kExistingAntiAffinity};
+      if (here != nullptr && there != nullptr && *here == *there)
+        return {Cause::kExistingAntiAffinity};
     }
   }
   return {};
 }
 
-Misfit fit_spread(const State& state, const PodState& pod, const TaskClass& cls, const NodeState& node, const Gone* gone) {
+Misfit fit_spread(const State& state,
+                  const PodState& pod,
+                  const TaskClass& cls,
+                  const NodeState& node,
+                  const Gone* gone) {
   for (const auto& rule : cls.spec.topology_spread) {
     if (!rule.required) continue;
     const std::string* value = domain_of(node, rule.topology_key);
@@ -123,11 +140,14 @@ Misfit fit_spread(const State& state, const PodState& pod, const TaskClass& cls,
         const Misfit m = fit_static(state, cls, other);
         if (m.cause == Cause::kAffinity) continue;
       }
-      if (rule.honor_taints && find_untolerated(other.spec.taints, cls.spec.tolerations) != nullptr) continue;
+      if (rule.honor_taints && find_untolerated(other.spec.taints, cls.spec.tolerations) != nullptr)
+        continue;
       std::int32_t& count = by_domain[*v];
       for (const PodId p : other.pods) {
         const PodState& o = state.pod(p);
-        if (!counts_for_affinity(state, p, gone) || o.phase == PodPhase::kReleasing || o.ns != pod.ns) continue;
+        if (!counts_for_affinity(state, p, gone) || o.phase == PodPhase::kReleasing ||
+            o.ns != pod.ns)
+          continue;
         if (rule.selector && matches(*rule.selector, o.labels)) ++count;
       }
     }
@@ -149,24 +169,29 @@ Misfit fit_static(const State& state, const TaskClass& cls, const NodeState& nod
   if (node.spec.unschedulable) {
     static const Taint kCordon{"node.kubernetes.io/unschedulable", "", TaintEffect::kNoSchedule};
     const auto& t = cls.spec.tolerations;
-    if (std::none_of(t.begin(), t.end(), [](const auto& x) { return tolerates(x, kCordon); })) return {Cause::kUnschedulable};
+    if (std::none_of(t.begin(), t.end(), [](const auto& x) { return tolerates(x, kCordon); }))
+      return {Cause::kUnschedulable};
   }
-  if (!node.spec.taints.empty() && find_untolerated(node.spec.taints, cls.spec.tolerations) != nullptr) return {Cause::kTaint};
+  if (!node.spec.taints.empty() &&
+      find_untolerated(node.spec.taints, cls.spec.tolerations) != nullptr)
+    return {Cause::kTaint};
   for (const auto& [key, value] : cls.spec.node_selector) {
     const std::string* have = find_label(node.spec.labels, key);
     if (have == nullptr || *have != value) return {Cause::kAffinity};
   }
   if (!cls.spec.node_affinity.empty()) {
     const auto& terms = cls.spec.node_affinity;
-    if (std::none_of(terms.begin(), terms.end(),
-                     [&](const auto& t) { return matches(t, node.spec.labels, node.spec.name); })) {
+    if (std::none_of(terms.begin(), terms.end(), [&](const auto& t) {
+          return matches(t, node.spec.labels, node.spec.name);
+        })) {
       return {Cause::kAffinity};
     }
   }
   if (cls.tenant_nodes && !matches(*cls.tenant_nodes, node.spec.labels)) return {Cause::kAffinity};
   if (cls.spec.allowed_nodes) {
     const auto& names = *cls.spec.allowed_nodes;
-    if (std::find(names.begin(), names.end(), node.spec.name) == names.end()) return {Cause::kAllowedNodes};
+    if (std::find(names.begin(), names.end(), node.spec.name) == names.end())
+      return {Cause::kAllowedNodes};
   }
   return {};
 }
@@ -233,14 +258,18 @@ std::vector<PodId> repelled(const State& state, PodId pod, NodeId node) {
     for (std::uint32_t n = 0; n < state.node_count(); ++n) {
       if (!same_domain(state.node(NodeId(n)), term.topology_key)) continue;
       for (const PodId p : state.node(NodeId(n)).pods) {
-        if (p != pod && counts_for_affinity(state, p, nullptr) && term_matches(state, term, state.pod(p))) out.insert(p);
+        if (p != pod && counts_for_affinity(state, p, nullptr) &&
+            term_matches(state, term, state.pod(p)))
+          out.insert(p);
       }
     }
   }
   for (const PodId p : state.anti_affinity_pods()) {
     if (p == pod || !counts_for_affinity(state, p, nullptr)) continue;
     for (const auto& term : state.cls_of(p).spec.pod_anti_affinity) {
-      if (term_matches(state, term, mine) && same_domain(state.node(state.pod(p).node), term.topology_key)) out.insert(p);
+      if (term_matches(state, term, mine) &&
+          same_domain(state.node(state.pod(p).node), term.topology_key))
+        out.insert(p);
     }
   }
   return {out.begin(), out.end()};
@@ -254,7 +283,10 @@ Misfit fit(const State& state, PodId pod, NodeId node) {
   return m;
 }
 
-std::int32_t fit_count(const State& state, const TaskClass& cls, const NodeState& node, std::int32_t limit) {
+std::int32_t fit_count(const State& state,
+                       const TaskClass& cls,
+                       const NodeState& node,
+                       std::int32_t limit) {
   if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok()) return 0;
   if (!cls.spec.host_ports.empty()) return 1;
   std::int64_t n = limit;
@@ -281,8 +313,11 @@ std::string misfit_text(const State& state, ClassId cls, NodeId node, const Misf
     case Cause::kUnschedulable:
       return "node(s) were unschedulable";
     case Cause::kTaint: {
-      const Taint* t = find_untolerated(state.node(node).spec.taints, state.cls(cls).spec.tolerations);
-      return t == nullptr ? "node(s) had untolerated taint(s)" : fmt::format("node(s) had untolerated taint {{{}: {}}}", t->key, t->value);
+      const Taint* t =
+          find_untolerated(state.node(node).spec.taints, state.cls(cls).spec.tolerations);
+      return t == nullptr
+                 ? "node(s) had untolerated taint(s)"
+                 : fmt::format("node(s) had untolerated taint {{{}: {}}}", t->key, t->value);
     }
     case Cause::kAffinity:
       return "node(s) didn't match Pod's node affinity/selector";
@@ -294,8 +329,9 @@ std::string misfit_text(const State& state, ClassId cls, NodeId node, const Misf
       return "Too many pods";
     case Cause::kResource:
     case Cause::kDevices:
-      return misfit.resource == ResourceNames::kNone ? "Insufficient resources of an unknown kind"
-                                                     : "Insufficient " + state.names().name(misfit.resource);
+      return misfit.resource == ResourceNames::kNone
+                 ? "Insufficient resources of an unknown kind"
+                 : "Insufficient " + state.names().name(misfit.resource);
     case Cause::kPodAffinity:
       return "node(s) didn't match pod affinity rules";
     case Cause::kPodAntiAffinity:

@@ -1,4 +1,5 @@
-/// May this class of pods go to this node, and if not, why not? Kubernetes' filters, one answer each.
+/// May this class of pods go to this node, and if not, why not? Kubernetes' filters, one answer
+/// each.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ enum class Cause : std::uint8_t {
   kAllowedNodes,
   kPorts,
   kTooManyPods,
-  kResource,      ///< with the resource's index
-  kDevices,       ///< enough in sum, but not as whole (or shareable, or allowed) devices
+  kResource,  ///< with the resource's index
+  kDevices,   ///< enough in sum, but not as whole (or shareable, or allowed) devices
   kPodAffinity,
   kPodAntiAffinity,
   kExistingAntiAffinity,
@@ -61,7 +62,11 @@ bool needs_between(const State& state, PodId pod);
 /// All three, in kube-scheduler's order.
 Misfit fit(const State& state, PodId pod, NodeId node);
 
-/// How many pods of the class fit beside each other (bounded by `limit`); 0 when it may not go there.
-std::int32_t fit_count(const State& state, const TaskClass& cls, const NodeState& node, std::int32_t limit);
+/// How many pods of the class fit beside each other (bounded by `limit`); 0 when it may not go
+/// there.
+std::int32_t fit_count(const State& state,
+                       const TaskClass& cls,
+                       const NodeState& node,
+                       std::int32_t limit);
 
 }  // namespace muster::engine

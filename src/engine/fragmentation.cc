@@ -14,8 +14,9 @@ namespace {
 constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
 /// The most frequent kinds stand for the mix; the rest changes no order.
 constexpr std::size_t kKinds = 128;
-/// Where nodes differ little in fragmentation, the fuller one is better: a free device counts like 1/200 of itself in
-/// fragments, a free cpu like 3/10,000 of a device. Chosen by replays of the openb trace.
+/// Where nodes differ little in fragmentation, the fuller one is better: a free device counts like
+/// 1/200 of itself in fragments, a free cpu like 3/10,000 of a device. Chosen by replays of the
+/// openb trace.
 constexpr std::int64_t kScale = 10'000;
 constexpr std::int64_t kDevicePull = 50;
 constexpr std::int64_t kCpuPull = 3;
@@ -33,21 +34,25 @@ void Fragmentation::learn(const State& state, ClassId cls) {
     const TaskClass& k = state.cls(ClassId(c));
     if (seen_[c] > 0 && (k.devices > 0 || k.share_milli > 0)) order.emplace_back(seen_[c], c);
   }
-  // Requests alike in cpu and devices are one kind; memory is seldom what runs out first beside devices.
+  // Requests alike in cpu and devices are one kind; memory is seldom what runs out first beside
+  // devices.
   std::map<std::tuple<std::int64_t, std::int32_t, std::int32_t>, std::int64_t> weights;
   for (const auto& [n, c] : order) {
     const TaskClass& k = state.cls(ClassId(c));
     weights[{k.request[ResourceNames::kCpu], k.devices, k.share_milli}] += n;
   }
   kinds_.clear();
-  for (const auto& [kind, n] : weights) kinds_.push_back({std::get<0>(kind), std::get<1>(kind), std::get<2>(kind), n});
+  for (const auto& [kind, n] : weights)
+    kinds_.push_back({std::get<0>(kind), std::get<1>(kind), std::get<2>(kind), n});
   std::sort(kinds_.begin(), kinds_.end(), [](const Kind& x, const Kind& y) {
-    return std::tuple(-x.weight, x.cpu, x.devices, x.share) < std::tuple(-y.weight, y.cpu, y.devices, y.share);
+    return std::tuple(-x.weight, x.cpu, x.devices, x.share) <
+           std::tuple(-y.weight, y.cpu, y.devices, y.share);
   });
   if (kinds_.size() > kKinds) kinds_.resize(kKinds);
 }
 
-std::int64_t Fragmentation::fragments(std::int64_t cpu, const std::vector<std::int32_t>& devices) const {
+std::int64_t Fragmentation::fragments(std::int64_t cpu,
+                                      const std::vector<std::int32_t>& devices) const {
   std::int64_t all = 0;
   std::int64_t partial = 0;
   std::int32_t whole = 0;
@@ -77,17 +82,21 @@ std::int64_t Fragmentation::fragments(std::int64_t cpu, const std::vector<std::i
   return sum;
 }
 
-std::int64_t Fragmentation::before(const NodeState& node, NodeId id, const std::vector<std::int32_t>& devices) {
+std::int64_t Fragmentation::before(const NodeState& node,
+                                   NodeId id,
+                                   const std::vector<std::int32_t>& devices) {
   if (before_.size() <= id.index()) before_.resize(id.index() + 1);
   Before& b = before_[id.index()];
-  if (!b.known || b.changed != node.changed || b.mix != mix_) b = {true, node.changed, mix_, fragments(node.free[ResourceNames::kCpu], devices)};
+  if (!b.known || b.changed != node.changed || b.mix != mix_)
+    b = {true, node.changed, mix_, fragments(node.free[ResourceNames::kCpu], devices)};
   return b.fragments;
 }
 
 /// What one pod of the class would add, on the device where it adds least.
 Fragmentation::Cost Fragmentation::cost(const State& state, const TaskClass& cls, NodeId id) {
   const NodeState& node = state.node(id);
-  if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok()) return {kImpossible, -1};
+  if (!fit_static(state, cls, node).ok() || !fit_room(state, cls, node).ok())
+    return {kImpossible, -1};
   std::vector<std::int32_t> devices;
   devices.reserve(node.devices.size());
   for (const auto& d : node.devices) devices.push_back(std::max(d.open_milli(), 0));
@@ -109,25 +118,34 @@ Fragmentation::Cost Fragmentation::cost(const State& state, const TaskClass& cls
     const std::int32_t free = devices[i];
     if (free < cls.share_milli || !cls.allows(node.devices[i])) continue;
     // Devices with the same amount free are alike.
-    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), free) != devices.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), free) !=
+        devices.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
     devices[i] = free - cls.share_milli;
     const std::int64_t added = fragments(cpu, devices) - now;
     devices[i] = free;
-    if (best.device >= 0 && (added > best.increase || (added == best.increase && free >= best_free))) continue;
+    if (best.device >= 0 &&
+        (added > best.increase || (added == best.increase && free >= best_free)))
+      continue;
     best = {added, static_cast<std::int32_t>(i)};
     best_free = free;
   }
   return best;
 }
 
-NodeId Fragmentation::pick(const State& state, ClassId id, std::int64_t& checks, std::int32_t& device) {
+NodeId Fragmentation::pick(const State& state,
+                           ClassId id,
+                           std::int64_t& checks,
+                           std::int32_t& device) {
   learn(state, id);
   if (tables_.size() <= id.index()) tables_.resize(state.class_count());
   Table& table = tables_[id.index()];
   const TaskClass& cls = state.cls(id);
-  if (table.mix != mix_ || table.increase.size() != state.node_count() || table.cursor < state.log_begin()) {
+  if (table.mix != mix_ || table.increase.size() != state.node_count() ||
+      table.cursor < state.log_begin()) {
     table.increase.resize(state.node_count());
-    for (std::uint32_t n = 0; n < state.node_count(); ++n) table.increase[n] = cost(state, cls, NodeId(n)).increase;
+    for (std::uint32_t n = 0; n < state.node_count(); ++n)
+      table.increase[n] = cost(state, cls, NodeId(n)).increase;
     checks += state.node_count();
     table.mix = mix_;
     table.cursor = state.log_end();
@@ -146,8 +164,10 @@ NodeId Fragmentation::pick(const State& state, ClassId id, std::int64_t& checks,
     if (table.increase[n] == kImpossible) continue;
     const ResourceVector& free = state.node(NodeId(n)).free;
     const std::int64_t left = free[ResourceNames::kDevice];
-    const std::int64_t score = table.increase[n] * kScale + weight * (kDevicePull * left + kCpuPull * free[ResourceNames::kCpu]);
-    if (best.valid() && (score > best_score || (score == best_score && left >= best_left))) continue;
+    const std::int64_t score = table.increase[n] * kScale +
+                               weight * (kDevicePull * left + kCpuPull * free[ResourceNames::kCpu]);
+    if (best.valid() && (score > best_score || (score == best_score && left >= best_left)))
+      continue;
     best = NodeId(n);
     best_score = score;
     best_left = left;

@@ -1,8 +1,8 @@
-// Room that is held: on devices and in queues for those whose victims leave, in the future for those with a reservation.
+// Room that is held: on devices and in queues for those whose victims leave, in the future for
+// those with a reservation.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
 
 #include "engine/test_world.h"
 
@@ -76,8 +76,8 @@ TEST(Held, OneNeedNotWaitForTheVictimsOfAnother) {
 }
 
 TEST(Held, AQueuesLimitCountsThoseWhoseVictimsLeave) {
-  // The queue is full. One of the low ones goes for the important pod; another low one must not take its part, though there is
-  // a free node.
+  // The queue is full. One of the low ones goes for the important pod; another low one must not
+  // take its part, though there is a free node.
   Engine e(Config{});
   Queue queue{.name = "default"};
   queue.capability = {{"nvidia.com/gpu", 8}};
@@ -104,7 +104,8 @@ TEST(Held, AQueueTakesBackNoMoreThanItsDue) {
   e.apply(QueueUpsert{starved});
   e.apply(QueueUpsert{Queue{.name = "greedy"}});
   e.apply(NodeUpsert{node("a", 8)});
-  for (const char* key : {"d/low-0", "d/low-1"}) e.apply(PodUpsert{in_queue(running(pod(key, 4), "a"), "greedy")});
+  for (const char* key : {"d/low-0", "d/low-1"})
+    e.apply(PodUpsert{in_queue(running(pod(key, 4), "a"), "greedy")});
   (void)e.decide(kNow);
   e.apply(PodUpsert{in_queue(pod("d/first", 4), "starved")});
   EXPECT_EQ(e.decide(kNow).evicts.size(), 1U);
@@ -113,7 +114,8 @@ TEST(Held, AQueueTakesBackNoMoreThanItsDue) {
 }
 
 TEST(Held, WhoEvictsDoesNotDelayThoseAheadEither) {
-  // The first in line starts in 100 s, when both have ended. Evicting the low one for long work would put that off.
+  // The first in line starts in 100 s, when both have ended. Evicting the low one for long work
+  // would put that off.
   Engine e(Config{});
   e.apply(NodeUpsert{node("a", 8)});
   const auto lasting = [](Pod p, int seconds) {
@@ -128,7 +130,9 @@ TEST(Held, WhoEvictsDoesNotDelayThoseAheadEither) {
   later.created = kNow + std::chrono::seconds(1);
   e.apply(PodUpsert{later});
   EXPECT_TRUE(e.decide(kNow).evicts.empty());
-  EXPECT_THAT(why(e, "d/later"), testing::HasSubstr("would delay \"d/head\", expected to start at 1970-01-01T00:18:20Z"));
+  EXPECT_THAT(
+      why(e, "d/later"),
+      testing::HasSubstr("would delay \"d/head\", expected to start at 1970-01-01T00:18:20Z"));
   Pod brief = lasting(later, 60);
   brief.key = brief.uid = "d/brief";
   e.apply(PodUpsert{brief});
@@ -154,7 +158,8 @@ TEST(Held, AQueueWhoseNomineeIsPushedAsideMayUseItsPartAtOnce) {
 }
 
 TEST(Held, PriorityDoesNotTakeAnotherQueuesDue) {
-  // What "owner" takes back from "lender" is its due. The more important work of "lender" would take it again, and so on forever.
+  // What "owner" takes back from "lender" is its due. The more important work of "lender" would
+  // take it again, and so on forever.
   Engine e(Config{});
   Queue owner{.name = "owner"};
   owner.deserved = {{"nvidia.com/gpu", 8}};

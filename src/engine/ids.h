@@ -1,5 +1,5 @@
-/// Dense indexes of the engine's own tables. Callers never see them: they name things by strings, and the
-/// engine interns a name once, when the first event about it arrives.
+/// Dense indexes of the engine's own tables. Callers never see them: they name things by strings,
+/// and the engine interns a name once, when the first event about it arrives.
 #pragma once
 
 #include <compare>
@@ -26,6 +26,7 @@ using PodId = Id<struct PodTag>;
 using GangId = Id<struct GangTag>;
 using TenantId = Id<struct TenantTag>;
 using ClassId = Id<struct ClassTag>;  ///< Pods that are alike for every placement decision.
-using ShapeId = Id<struct ShapeTag>;  ///< Gangs that are alike: the same classes in the same numbers.
+using ShapeId =
+    Id<struct ShapeTag>;  ///< Gangs that are alike: the same classes in the same numbers.
 
 }  // namespace muster::engine

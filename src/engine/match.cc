@@ -24,7 +24,9 @@ bool compare_numbers(const Requirement& r, const std::string& value) {
 }
 
 bool holds(const Requirement& r, const std::string* value) {
-  const auto listed = [&] { return std::find(r.values.begin(), r.values.end(), *value) != r.values.end(); };
+  const auto listed = [&] {
+    return std::find(r.values.begin(), r.values.end(), *value) != r.values.end();
+  };
   switch (r.op) {
     case Operator::kIn:
       return value != nullptr && listed();
@@ -50,7 +52,8 @@ bool matches(const Requirement& requirement, const Labels& labels) {
 }
 
 bool matches(const Selector& selector, const Labels& labels) {
-  return std::all_of(selector.all.begin(), selector.all.end(), [&](const auto& r) { return matches(r, labels); });
+  return std::all_of(
+      selector.all.begin(), selector.all.end(), [&](const auto& r) { return matches(r, labels); });
 }
 
 bool matches(const NodeTerm& term, const Labels& labels, const std::string& node_name) {
@@ -71,10 +74,12 @@ bool tolerates(const Toleration& toleration, const Taint& taint) {
   return toleration.exists || toleration.value == taint.value;
 }
 
-const Taint* find_untolerated(const std::vector<Taint>& taints, const std::vector<Toleration>& tolerations) {
+const Taint* find_untolerated(const std::vector<Taint>& taints,
+                              const std::vector<Toleration>& tolerations) {
   for (const auto& taint : taints) {
     if (taint.effect == TaintEffect::kPreferNoSchedule) continue;
-    const bool ok = std::any_of(tolerations.begin(), tolerations.end(), [&](const auto& t) { return tolerates(t, taint); });
+    const bool ok = std::any_of(
+        tolerations.begin(), tolerations.end(), [&](const auto& t) { return tolerates(t, taint); });
     if (!ok) return &taint;
   }
   return nullptr;

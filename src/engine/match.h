@@ -20,7 +20,8 @@ bool matches(const NodeTerm& term, const Labels& labels, const std::string& node
 
 bool tolerates(const Toleration& toleration, const Taint& taint);
 /// The first NoSchedule or NoExecute taint that nothing tolerates.
-const Taint* find_untolerated(const std::vector<Taint>& taints, const std::vector<Toleration>& tolerations);
+const Taint* find_untolerated(const std::vector<Taint>& taints,
+                              const std::vector<Toleration>& tolerations);
 
 bool ports_conflict(const HostPort& a, const HostPort& b);
 

@@ -1,7 +1,9 @@
-/// What callers tell the engine about the world: nodes, pods, gangs, queues. Plain values named by strings.
+/// What callers tell the engine about the world: nodes, pods, gangs, queues. Plain values named by
+/// strings.
 ///
-/// Everything a real scheduler must honour is here already resolved: priorities are numbers, requests are the
-/// pod's effective request (containers, init containers and overhead), selectors are requirement lists.
+/// Everything a real scheduler must honour is here already resolved: priorities are numbers,
+/// requests are the pod's effective request (containers, init containers and overhead), selectors
+/// are requirement lists.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ namespace muster::engine {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  ///< Any order; keys unique.
 
-// ------------------------------------------------------------------------------------------------ selectors
+// ------------------------------------------------------------------------------------------------
+// selectors
 
 enum class Operator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
 
@@ -29,14 +32,16 @@ struct Requirement {
   auto operator<=>(const Requirement&) const = default;
 };
 
-/// All requirements must hold. An empty one matches everything. (LabelSelector: matchLabels become kIn.)
+/// All requirements must hold. An empty one matches everything. (LabelSelector: matchLabels become
+/// kIn.)
 struct Selector {
   std::vector<Requirement> all;
 
   auto operator<=>(const Selector&) const = default;
 };
 
-/// One nodeSelectorTerm: labels and fields (metadata.name) ANDed. A term with neither matches nothing.
+/// One nodeSelectorTerm: labels and fields (metadata.name) ANDed. A term with neither matches
+/// nothing.
 struct NodeTerm {
   std::vector<Requirement> labels;
   std::vector<Requirement> fields;
@@ -53,9 +58,11 @@ struct PreferredNodeTerm {
 
 /// A required or preferred (weight > 0) pod (anti-)affinity term.
 struct PodTerm {
-  std::optional<Selector> selector;            ///< Absent matches no pod.
-  std::vector<std::string> namespaces;         ///< Caller fills in the pod's own where the API defaults to it.
-  std::optional<Selector> namespace_selector;  ///< In addition to `namespaces`; empty = all namespaces.
+  std::optional<Selector> selector;  ///< Absent matches no pod.
+  std::vector<std::string>
+      namespaces;  ///< Caller fills in the pod's own where the API defaults to it.
+  std::optional<Selector>
+      namespace_selector;  ///< In addition to `namespaces`; empty = all namespaces.
   std::string topology_key;
   std::int32_t weight = 0;
 
@@ -101,7 +108,8 @@ struct HostPort {
   auto operator<=>(const HostPort&) const = default;
 };
 
-// ---------------------------------------------------------------------------------------------------- nodes
+// ----------------------------------------------------------------------------------------------------
+// nodes
 
 struct Device {
   std::int32_t index = 0;
@@ -118,12 +126,13 @@ struct Node {
   bool unschedulable = false;
   bool ready = true;  ///< Not ready: nothing new goes there; what runs there keeps its room.
   ResourceList allocatable;
-  /// Individual devices of the device resource. Empty: the count in `allocatable` is all that is known, and
-  /// the engine numbers them 0..n-1.
+  /// Individual devices of the device resource. Empty: the count in `allocatable` is all that is
+  /// known, and the engine numbers them 0..n-1.
   std::vector<Device> devices;
 };
 
-// ----------------------------------------------------------------------------------------------------- pods
+// -----------------------------------------------------------------------------------------------------
+// pods
 
 enum class PreemptionPolicy : std::uint8_t { kPreemptLowerPriority, kNever };
 
@@ -164,7 +173,7 @@ struct Pod {
   bool gated = false;  ///< Scheduling gates present.
   bool ours = true;    ///< False: counts on its node, but is not ours to place or evict.
 
-  std::string node;                        ///< Bound there; empty = waits.
+  std::string node;                          ///< Bound there; empty = waits.
   std::vector<std::int32_t> device_indexes;  ///< Assigned devices of a bound pod, when known.
   std::string nominated_node;
   bool terminating = false;  ///< Being deleted; its room comes free with PodRemove (or `finished`).
@@ -173,11 +182,12 @@ struct Pod {
   bool succeeded = false;    ///< With `finished`.
 
   Time created;
-  Time started;                ///< When it began to run (or was bound).
+  Time started;                  ///< When it began to run (or was bound).
   Duration expected_duration{};  ///< Zero = unknown. From an annotation or activeDeadlineSeconds.
 };
 
-// ---------------------------------------------------------------------------------------------------- gangs
+// ----------------------------------------------------------------------------------------------------
+// gangs
 
 enum class DisruptionMode : std::uint8_t {
   kGang,    ///< Surplus pods singly, below the minimum only as a whole (the default for gangs).
@@ -185,8 +195,8 @@ enum class DisruptionMode : std::uint8_t {
   kWhole,   ///< Only all together (Kubernetes' `all`).
 };
 
-/// Members share one value of `key`. Levels go from wide to narrow; a hard level must hold, a preferred one is
-/// tried first and given up when it cannot hold.
+/// Members share one value of `key`. Levels go from wide to narrow; a hard level must hold, a
+/// preferred one is tried first and given up when it cannot hold.
 struct TopologyLevel {
   std::string key;
   bool required = true;
@@ -199,23 +209,25 @@ struct Group {
   std::string queue;  ///< Empty: the configured default queue.
   std::int32_t min_member = 1;
   std::vector<std::pair<std::string, std::int32_t>> min_task_member;  ///< role -> least number
-  std::optional<ResourceList> min_resources;                         ///< Absent: admitted without a check.
+  std::optional<ResourceList> min_resources;  ///< Absent: admitted without a check.
   std::int32_t priority = 0;
   PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
   Time created;
   std::vector<TopologyLevel> topology;
   DisruptionMode disruption = DisruptionMode::kGang;
   bool preemptable = true;
-  std::string parent;              ///< Key of the group of groups it belongs to; empty = none.
-  std::int32_t min_groups = 0;     ///< For a group of groups: least number of children that must start together.
-  bool is_parent = false;          ///< A group of groups: has children, no pods of its own.
+  std::string parent;  ///< Key of the group of groups it belongs to; empty = none.
+  std::int32_t min_groups =
+      0;  ///< For a group of groups: least number of children that must start together.
+  bool is_parent = false;  ///< A group of groups: has children, no pods of its own.
   std::optional<Duration> sla_waiting_time;
-  Duration expected_duration{};    ///< Zero = unknown.
-  bool admitted = false;           ///< Already Inqueue or beyond, as recorded in its status.
-  bool hold = false;               ///< Suspended by its owner: nothing of it starts.
+  Duration expected_duration{};  ///< Zero = unknown.
+  bool admitted = false;         ///< Already Inqueue or beyond, as recorded in its status.
+  bool hold = false;             ///< Suspended by its owner: nothing of it starts.
 };
 
-// --------------------------------------------------------------------------------------------------- queues
+// ---------------------------------------------------------------------------------------------------
+// queues
 
 enum class QueueState : std::uint8_t { kOpen, kClosing, kClosed };
 
@@ -234,17 +246,19 @@ struct Queue {
   std::int32_t priority = 0;
   bool reclaimable = true;
   QueueState state = QueueState::kOpen;
-  ResourceList capability;  ///< Upper bound for the resources named. (T9k: quota.requests)
-  ResourceList guarantee;   ///< Withheld from all others even while unused.
-  ResourceList deserved;    ///< What it may always get back by reclaim.
+  ResourceList capability;        ///< Upper bound for the resources named. (T9k: quota.requests)
+  ResourceList guarantee;         ///< Withheld from all others even while unused.
+  ResourceList deserved;          ///< What it may always get back by reclaim.
   std::string hierarchy;          ///< Volcano's annotations for hierarchical DRF: "root/eng/dev" …
   std::string hierarchy_weights;  ///< … and "1/4/2".
   BackfillMode backfill = BackfillMode::kReservation;
 
-  /// T9k queues: higher-priority queues take from preemptible lower-priority ones; never inside a queue.
+  /// T9k queues: higher-priority queues take from preemptible lower-priority ones; never inside a
+  /// queue.
   bool t9k = false;
   bool preemptible = true;
-  Duration max_duration{};                ///< Zero = none. Pods older than this are ended by others; the engine counts on it.
+  Duration max_duration{};  ///< Zero = none. Pods older than this are ended by others; the engine
+                            ///< counts on it.
   std::optional<Selector> node_selector;  ///< Nodes the queue may use.
 
   /// Virtual cluster whose cells back this queue's guarantee; empty = amounts only.

@@ -12,11 +12,12 @@ namespace {
 constexpr std::int16_t kRoomBound = 64;
 
 std::size_t cpu_eighth(std::int64_t left, std::int64_t all) {
-  return static_cast<std::size_t>(std::min<std::int64_t>(std::max<std::int64_t>(left, 0) * 8 / std::max<std::int64_t>(all, 1), 7));
+  return static_cast<std::size_t>(std::min<std::int64_t>(
+      std::max<std::int64_t>(left, 0) * 8 / std::max<std::int64_t>(all, 1), 7));
 }
 
-/// Lower is better. Pods that need devices go where the fewest are left over; pods that do not, away from free
-/// devices and then where the least cpu is left.
+/// Lower is better. Pods that need devices go where the fewest are left over; pods that do not,
+/// away from free devices and then where the least cpu is left.
 std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState& node) {
   std::size_t b = 0;
   if (cls.devices > 0) {
@@ -27,7 +28,8 @@ std::size_t bucket_for(const State& state, const TaskClass& cls, const NodeState
       shared |= d.open_milli() < 1000 && d.open_milli() >= cls.share_milli;
     b = shared ? 0 : 1 + static_cast<std::size_t>(std::clamp(node.devices_whole, 0, 15));
   } else {
-    b = (node.devices_whole > 0 ? 9 : 0) + cpu_eighth(node.free[ResourceNames::kCpu], node.allocatable[ResourceNames::kCpu]);
+    b = (node.devices_whole > 0 ? 9 : 0) +
+        cpu_eighth(node.free[ResourceNames::kCpu], node.allocatable[ResourceNames::kCpu]);
   }
   return state.config().placement == PlacementRule::kSpread ? ClassIndex::kBuckets - 1 - b : b;
 }
@@ -51,7 +53,10 @@ struct Place {
 };
 std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spread) {
   std::int64_t fits = kRoomBound;
-  for (const std::size_t i : {ResourceNames::kCpu, ResourceNames::kMemory, ResourceNames::kPods, ResourceNames::kDevice}) {
+  for (const std::size_t i : {ResourceNames::kCpu,
+                              ResourceNames::kMemory,
+                              ResourceNames::kPods,
+                              ResourceNames::kDevice}) {
     const std::int64_t wanted = cls.request[i];
     if (wanted <= 0) continue;
     if (wanted > row.free[i]) return std::nullopt;
@@ -62,7 +67,8 @@ std::optional<Place> place_of(const TaskClass& cls, const NodeRow& row, bool spr
   std::size_t b = 0;
   if (cls.devices > 0) {
     // Sums include parts of shared devices; only whole ones count.
-    fits = std::min<std::int64_t>(fits, cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices);
+    fits = std::min<std::int64_t>(
+        fits, cls.devices == 1 ? row.devices_whole : row.devices_whole / cls.devices);
     b = static_cast<std::size_t>(std::min(row.devices_whole - cls.devices, 16));
   } else {
     b = (row.devices_whole > 0 ? 9 : 0) + cpu_eighth(row.free[ResourceNames::kCpu], row.cpu_all);
@@ -86,7 +92,8 @@ void ClassIndex::update(const State& state, const TaskClass& cls, std::uint32_t 
       bucket = static_cast<std::uint8_t>(place->bucket);
       room = place->room;
     }
-  } else if (const NodeState& node = state.node(NodeId(n)); entry.static_ok && fit_room(state, cls, node).ok()) {
+  } else if (const NodeState& node = state.node(NodeId(n));
+             entry.static_ok && fit_room(state, cls, node).ok()) {
     bucket = static_cast<std::uint8_t>(bucket_for(state, cls, node));
     std::int64_t fits = kRoomBound;
     for (std::size_t i = 0; i < cls.request.size(); ++i) {
@@ -145,7 +152,8 @@ NodeId ClassIndex::next(Cursor& cursor) const {
 }
 
 ClassIndex& NodeIndex::of(ClassId cls) {
-  while (by_class_.size() <= cls.index()) by_class_.emplace_back(ClassId(static_cast<std::uint32_t>(by_class_.size())));
+  while (by_class_.size() <= cls.index())
+    by_class_.emplace_back(ClassId(static_cast<std::uint32_t>(by_class_.size())));
   return by_class_[cls.index()];
 }
 

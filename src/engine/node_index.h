@@ -1,8 +1,9 @@
 /// For each class of pods: which nodes can take one now, best first.
 ///
-/// Nodes that fit stand in one of a few buckets by how well they fit; inside a bucket the lowest id comes first.
-/// The index reads the state's change log from where it stopped, so using it costs work for the nodes that
-/// changed since, never for all. A class seen for the first time pays one pass over the nodes.
+/// Nodes that fit stand in one of a few buckets by how well they fit; inside a bucket the lowest id
+/// comes first. The index reads the state's change log from where it stopped, so using it costs
+/// work for the nodes that changed since, never for all. A class seen for the first time pays one
+/// pass over the nodes.
 #pragma once
 
 #include <array>
@@ -22,11 +23,13 @@ class ClassIndex {
   explicit ClassIndex(ClassId cls) : cls_(cls) {}
 
   /// Must be called before the reads below, after any change of the state.
-  /// `undone`: the changes since the last call cancel out; room that came back with them is no gain.
+  /// `undone`: the changes since the last call cancel out; room that came back with them is no
+  /// gain.
   void catch_up(const State& state, std::int64_t& checks, bool undone = false);
   void note_gain() { ++gains_; }
 
-  /// Walks feasible nodes, best first: start with {}, pass the last answer back. Invalid at the end.
+  /// Walks feasible nodes, best first: start with {}, pass the last answer back. Invalid at the
+  /// end.
   struct Cursor {
     std::size_t bucket = 0;
     std::uint32_t from = 0;

@@ -1,5 +1,5 @@
-/// A set of node ids with first() and next() in a few instructions: a bitmap with two summary levels, each bit
-/// of which says that a word below is not empty. Holds up to 262,144 nodes.
+/// A set of node ids with first() and next() in a few instructions: a bitmap with two summary
+/// levels, each bit of which says that a word below is not empty. Holds up to 262,144 nodes.
 #pragma once
 
 #include <bit>
@@ -53,9 +53,15 @@ class NodeSet {
 
  private:
   static std::uint64_t bit(std::uint32_t i) { return std::uint64_t{1} << (i & 63); }
-  static std::uint32_t lowest(std::uint64_t w) { return static_cast<std::uint32_t>(std::countr_zero(w)); }
-  [[nodiscard]] std::uint32_t first_of_word(std::uint32_t word) const { return word * 64 + lowest(words_[word]); }
-  [[nodiscard]] std::uint32_t first_of_group(std::uint32_t group) const { return first_of_word(group * 64 + lowest(groups_[group])); }
+  static std::uint32_t lowest(std::uint64_t w) {
+    return static_cast<std::uint32_t>(std::countr_zero(w));
+  }
+  [[nodiscard]] std::uint32_t first_of_word(std::uint32_t word) const {
+    return word * 64 + lowest(words_[word]);
+  }
+  [[nodiscard]] std::uint32_t first_of_group(std::uint32_t group) const {
+    return first_of_word(group * 64 + lowest(groups_[group]));
+  }
 
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> groups_;

@@ -18,7 +18,10 @@ Planner::Need Planner::need_of(const GangState& gang) const {
     std::int32_t have = 0;
     for (const PodId p : gang.pods) {
       const PodState& pod = state_.pod(p);
-      have += pod.role == role && (pod.phase == PodPhase::kBound || (pod.phase == PodPhase::kFinished && pod.succeeded)) ? 1 : 0;
+      have += pod.role == role && (pod.phase == PodPhase::kBound ||
+                                   (pod.phase == PodPhase::kFinished && pod.succeeded))
+                  ? 1
+                  : 0;
     }
     if (n > have) {
       need.roles.emplace_back(role, n - have);
@@ -43,7 +46,8 @@ std::vector<PodId> Planner::tasks_of(GangId id) const {
     if (x.cls != y.cls) {
       const ResourceVector& rx = state_.cls(x.cls).request;
       const ResourceVector& ry = state_.cls(y.cls).request;
-      for (const std::size_t i : {ResourceNames::kDevice, ResourceNames::kCpu, ResourceNames::kMemory}) {
+      for (const std::size_t i :
+           {ResourceNames::kDevice, ResourceNames::kCpu, ResourceNames::kMemory}) {
         if (rx[i] != ry[i]) return rx[i] > ry[i];
       }
       return x.cls < y.cls;
@@ -74,7 +78,8 @@ std::int64_t Planner::preference(PodId pod, NodeId node) const {
   for (const auto& taint : n.spec.taints) {
     if (taint.effect != TaintEffect::kPreferNoSchedule) continue;
     const auto& t = cls.spec.tolerations;
-    if (std::none_of(t.begin(), t.end(), [&](const auto& x) { return tolerates(x, taint); })) score -= 100;
+    if (std::none_of(t.begin(), t.end(), [&](const auto& x) { return tolerates(x, taint); }))
+      score -= 100;
   }
   const auto pods_in_domain = [&](const PodTerm& term) {
     const std::string* value = find_label(n.spec.labels, term.topology_key);
@@ -82,18 +87,22 @@ std::int64_t Planner::preference(PodId pod, NodeId node) const {
     std::int64_t count = 0;
     for (std::uint32_t i = 0; i < state_.node_count(); ++i) {
       const NodeState& other = state_.node(NodeId(i));
-      const std::string* v = other.live ? find_label(other.spec.labels, term.topology_key) : nullptr;
+      const std::string* v =
+          other.live ? find_label(other.spec.labels, term.topology_key) : nullptr;
       if (v == nullptr || *v != *value) continue;
       for (const PodId p : other.pods) {
         const PodState& o = state_.pod(p);
-        const bool ns = std::find(term.namespaces.begin(), term.namespaces.end(), o.ns) != term.namespaces.end();
+        const bool ns = std::find(term.namespaces.begin(), term.namespaces.end(), o.ns) !=
+                        term.namespaces.end();
         if (ns && matches(*term.selector, o.labels)) ++count;
       }
     }
     return count;
   };
-  for (const auto& term : cls.spec.preferred_pod_affinity) score += 2 * term.weight * pods_in_domain(term);
-  for (const auto& term : cls.spec.preferred_pod_anti_affinity) score -= 2 * term.weight * pods_in_domain(term);
+  for (const auto& term : cls.spec.preferred_pod_affinity)
+    score += 2 * term.weight * pods_in_domain(term);
+  for (const auto& term : cls.spec.preferred_pod_anti_affinity)
+    score -= 2 * term.weight * pods_in_domain(term);
   for (const auto& rule : cls.spec.topology_spread) {
     if (rule.required || !rule.selector) continue;
     PodTerm term;
@@ -105,7 +114,8 @@ std::int64_t Planner::preference(PodId pod, NodeId node) const {
   return score;
 }
 
-/// The slow way, for pods whose place depends on other pods, preferences or a domain: every node is looked at.
+/// The slow way, for pods whose place depends on other pods, preferences or a domain: every node is
+/// looked at.
 NodeId Planner::scan_node(PodId pod, GangId gang, const std::vector<NodeId>* domain) {
   const TaskClass& cls = state_.cls_of(pod);
   NodeId best;
@@ -119,7 +129,8 @@ NodeId Planner::scan_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
     }
     // Preferences first, then the node with least left over.
     const NodeState& node = state_.node(n);
-    const std::int64_t left = cls.devices > 0 ? node.devices_whole * 1000 : node.free[ResourceNames::kCpu] / 100;
+    const std::int64_t left =
+        cls.devices > 0 ? node.devices_whole * 1000 : node.free[ResourceNames::kCpu] / 100;
     const std::int64_t score = preference(pod, n) * 1'000'000 - left;
     if (!best.valid() || score > best_score) {
       best = n;
@@ -137,11 +148,13 @@ NodeId Planner::scan_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
 NodeId Planner::pick_node(PodId pod, GangId gang, const std::vector<NodeId>* domain) {
   const TaskClass& cls = state_.cls_of(pod);
   picked_device_ = -1;
-  const bool slow = domain != nullptr || cls.between_pods || !cls.spec.preferred_node_affinity.empty() ||
+  const bool slow = domain != nullptr || cls.between_pods ||
+                    !cls.spec.preferred_node_affinity.empty() ||
                     (!state_.anti_affinity_pods().empty() && needs_between(state_, pod));
   if (slow) return scan_node(pod, gang, domain);
   if (state_.config().placement == PlacementRule::kFragmentation) {
-    const NodeId n = fragmentation_.pick(state_, state_.pod(pod).cls, index_.checks, picked_device_);
+    const NodeId n =
+        fragmentation_.pick(state_, state_.pod(pod).cls, index_.checks, picked_device_);
     if (!n.valid() || live_holds_ == 0 || may_use(n, cls, gang)) return n;
     picked_device_ = -1;
   }
@@ -159,8 +172,9 @@ NodeId Planner::pick_node(PodId pod, GangId gang, const std::vector<NodeId>* dom
   return NodeId{};
 }
 
-/// Where the end is known: beside work that ends no earlier, or little earlier, so that nodes fall empty as a whole and large
-/// gangs find them sooner. An idle node is taken last; between equals the fuller one.
+/// Where the end is known: beside work that ends no earlier, or little earlier, so that nodes fall
+/// empty as a whole and large gangs find them sooner. An idle node is taken last; between equals
+/// the fuller one.
 NodeId Planner::pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end) {
   constexpr int kLookedAt = 128;
   NodeId best;
@@ -190,9 +204,12 @@ void Planner::undo(std::vector<PodId>& placed) {
   placed.clear();
 }
 
-/// Binds tasks one by one until the need is met (all of them when the need is none or more than the least are
-/// wanted); on failure everything is undone.
-bool Planner::place_tasks(GangId id, const std::vector<PodId>& tasks, const Need& need, const std::vector<NodeId>* domain,
+/// Binds tasks one by one until the need is met (all of them when the need is none or more than the
+/// least are wanted); on failure everything is undone.
+bool Planner::place_tasks(GangId id,
+                          const std::vector<PodId>& tasks,
+                          const Need& need,
+                          const std::vector<NodeId>* domain,
                           std::vector<PodId>& placed) {
   const std::size_t before = placed.size();
   std::int32_t left = need.total;
@@ -201,9 +218,13 @@ bool Planner::place_tasks(GangId id, const std::vector<PodId>& tasks, const Need
   std::vector<ClassId> failed_classes;
   for (const PodId p : tasks) {
     const PodState& pod = state_.pod(p);
-    if (pod.cls == failed || std::find(failed_classes.begin(), failed_classes.end(), pod.cls) != failed_classes.end()) continue;
+    if (pod.cls == failed ||
+        std::find(failed_classes.begin(), failed_classes.end(), pod.cls) != failed_classes.end())
+      continue;
     // Places above the roles' minimums must not eat up what the roles still need.
-    auto role = std::find_if(roles.begin(), roles.end(), [&](const auto& r) { return r.first == pod.role && r.second > 0; });
+    auto role = std::find_if(roles.begin(), roles.end(), [&](const auto& r) {
+      return r.first == pod.role && r.second > 0;
+    });
     std::int32_t reserved = 0;
     for (const auto& r : roles) reserved += r.second;
     if (need.total > 0 && role == roles.end() && left <= reserved) continue;
@@ -250,7 +271,8 @@ bool Planner::group_runs(GangId id) const {
   return running >= std::max(1, gang.spec.min_groups);
 }
 
-/// The values of the key where members of the group run or have room held: these pin the domain of those that follow.
+/// The values of the key where members of the group run or have room held: these pin the domain of
+/// those that follow.
 std::set<std::string> Planner::pinned(GangId group, const std::string& key) const {
   std::set<std::string> values;
   for (const GangId leaf : state_.leaves_of(group)) {
@@ -285,8 +307,12 @@ std::vector<NodeId> Planner::nodes_for(GangId id) const {
   return nodes;
 }
 
-/// Tries the domains of one level, the tightest that can hold the group first, and goes on to the next level inside.
-bool Planner::place_level(GangId id, std::size_t level, const std::vector<NodeId>& nodes, std::vector<PodId>& placed) {
+/// Tries the domains of one level, the tightest that can hold the group first, and goes on to the
+/// next level inside.
+bool Planner::place_level(GangId id,
+                          std::size_t level,
+                          const std::vector<NodeId>& nodes,
+                          std::vector<PodId>& placed) {
   const GangState& gang = state_.gang(id);
   if (level == gang.spec.topology.size()) return place_inside(id, nodes, placed);
   const TopologyLevel rule = gang.spec.topology[level];
@@ -296,7 +322,8 @@ bool Planner::place_level(GangId id, std::size_t level, const std::vector<NodeId
     if (value != nullptr) domains[*value].push_back(n);
   }
   const std::set<std::string> values = pinned(id, rule.key);
-  // A gang of pods alike needs room for all; for others the room of one kind only says which domain is tighter.
+  // A gang of pods alike needs room for all; for others the room of one kind only says which domain
+  // is tighter.
   std::int32_t wanted = 1;
   std::vector<PodId> tasks;
   for (const GangId leaf : state_.leaves_of(id)) {
@@ -304,7 +331,8 @@ bool Planner::place_level(GangId id, std::size_t level, const std::vector<NodeId
     if (!tasks.empty()) break;
   }
   if (tasks.empty()) return false;
-  if (!gang.spec.is_parent && state_.pod(tasks.front()).cls == state_.pod(tasks.back()).cls) wanted = std::max(need_of(gang).total, 1);
+  if (!gang.spec.is_parent && state_.pod(tasks.front()).cls == state_.pod(tasks.back()).cls)
+    wanted = std::max(need_of(gang).total, 1);
   const TaskClass& cls = state_.cls_of(tasks.front());
   struct Option {
     std::int64_t room;
@@ -328,9 +356,11 @@ bool Planner::place_level(GangId id, std::size_t level, const std::vector<NodeId
   return place_level(id, level + 1, nodes, placed);
 }
 
-/// The gang itself, or as many of the groups below as possible: a group of groups starts when at least its minimum of
-/// them runs or can start together.
-bool Planner::place_inside(GangId id, const std::vector<NodeId>& nodes, std::vector<PodId>& placed) {
+/// The gang itself, or as many of the groups below as possible: a group of groups starts when at
+/// least its minimum of them runs or can start together.
+bool Planner::place_inside(GangId id,
+                           const std::vector<NodeId>& nodes,
+                           std::vector<PodId>& placed) {
   const GangState& gang = state_.gang(id);
   if (!gang.spec.is_parent) {
     Refusal refusal;
@@ -342,12 +372,16 @@ bool Planner::place_inside(GangId id, const std::vector<NodeId>& nodes, std::vec
   }
   const std::size_t before = placed.size();
   std::vector<GangId> children = state_.children_of(gang.key);
-  std::sort(children.begin(), children.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
+  std::sort(children.begin(), children.end(), [&](GangId a, GangId b) {
+    return state_.gang(a).seq < state_.gang(b).seq;
+  });
   std::int32_t running = 0;
   for (const GangId child : children) {
-    if (nominated_.contains(child)) continue;  // It starts where its victims leave; a trial elsewhere would lose that room.
+    if (nominated_.contains(child))
+      continue;  // It starts where its victims leave; a trial elsewhere would lose that room.
     const bool runs = group_runs(child);
-    const bool starts = (!runs || state_.gang(child).spec.is_parent) && place_level(child, 0, nodes, placed);
+    const bool starts =
+        (!runs || state_.gang(child).spec.is_parent) && place_level(child, 0, nodes, placed);
     running += runs || starts ? 1 : 0;
   }
   if (running >= std::max(1, gang.spec.min_groups)) return true;
@@ -368,7 +402,9 @@ Planner::Outcome Planner::attempt(GangId id, std::vector<PodId>& placed) {
     // A family starts from its root; a member above the minimum goes where its family is.
     const GangId from = need.total > 0 ? state_.root_of(id) : id;
     if (place_level(from, 0, nodes_for(from), placed) && !placed.empty()) return Outcome::kPlaced;
-    return was_held_ ? Outcome::kHeld : gang.spec.topology.empty() ? Outcome::kNoRoom : Outcome::kTopology;
+    return was_held_                    ? Outcome::kHeld
+           : gang.spec.topology.empty() ? Outcome::kNoRoom
+                                        : Outcome::kTopology;
   }
   if (place_tasks(id, tasks, need, nullptr, placed)) {
     // Members above the minimum: all at once when nobody else competes, else one a turn.

@@ -1,5 +1,5 @@
-/// What the engine wants done. The caller carries it out and reports failures; everything in a plan counts as
-/// done for the engine the moment it is returned.
+/// What the engine wants done. The caller carries it out and reports failures; everything in a plan
+/// counts as done for the engine the moment it is returned.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Bind {
   std::string pod;  ///< key
   std::string uid;
   std::string node;
-  std::vector<std::int32_t> devices;  ///< Device indexes on that node.
+  std::vector<std::int32_t> devices;    ///< Device indexes on that node.
   std::int32_t device_share_milli = 0;  ///< 1..999 when it gets a share of devices[0].
 
   bool operator==(const Bind&) const = default;
@@ -36,7 +36,8 @@ struct Evict {
   bool operator==(const Evict&) const = default;
 };
 
-/// The room on `node` is held for `pod` until its victims are gone. Empty node: the nomination is over.
+/// The room on `node` is held for `pod` until its victims are gone. Empty node: the nomination is
+/// over.
 struct Nominate {
   std::string pod;
   std::string node;
@@ -45,8 +46,8 @@ struct Nominate {
   bool operator==(const Nominate&) const = default;
 };
 
-/// A gang or a pod without a gang waits, and why. Listed when the story changed. Reason kNone: waits no more
-/// without having been bound by this plan (it went away, or was bound elsewhere).
+/// A gang or a pod without a gang waits, and why. Listed when the story changed. Reason kNone:
+/// waits no more without having been bound by this plan (it went away, or was bound elsewhere).
 struct Wait {
   std::string group;  ///< Key of the group; empty for a pod without one.
   std::string pod;    ///< Key of the pod; empty for a group.
@@ -82,7 +83,8 @@ struct Plan {
 
   /// True when there is nothing to carry out.
   [[nodiscard]] bool empty() const {
-    return binds.empty() && evicts.empty() && nominations.empty() && waits.empty() && phases.empty();
+    return binds.empty() && evicts.empty() && nominations.empty() && waits.empty() &&
+           phases.empty();
   }
 };
 

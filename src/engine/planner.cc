@@ -7,12 +7,20 @@ namespace muster::engine {
 /// A lone pod that arrives while nobody waits competes with nobody: it needs no place in any queue.
 bool Planner::place_at_once(GangId id) {
   const GangState& gang = state_.gang(id);
-  if (waiting_count_ != 0 || live_holds_ != 0 || !nominated_.empty() || !parked_queue_.empty() || !unadmitted_.empty()) return false;
-  if (!gang.live || gang.has_group || gang.pods.size() != 1 || gang.pending != 1 || gang.gated != 0 || gang.spec.key.empty()) return false;
-  if (tenants_seen_ != state_.tenants_version() || waits_[id.index()].told || waits_[id.index()].nominated) return false;
+  if (waiting_count_ != 0 || live_holds_ != 0 || !nominated_.empty() || !parked_queue_.empty() ||
+      !unadmitted_.empty())
+    return false;
+  if (!gang.live || gang.has_group || gang.pods.size() != 1 || gang.pending != 1 ||
+      gang.gated != 0 || gang.spec.key.empty())
+    return false;
+  if (tenants_seen_ != state_.tenants_version() || waits_[id.index()].told ||
+      waits_[id.index()].nominated)
+    return false;
   const PodId pod = gang.pods.front();
   const TenantState& tenant = state_.tenant(gang.tenant);
-  if (!state_.pod(pod).ours || (tenant.live ? tenant.spec.state != QueueState::kOpen : tenant.name != state_.config().default_queue)) return false;
+  if (!state_.pod(pod).ours || (tenant.live ? tenant.spec.state != QueueState::kOpen
+                                            : tenant.name != state_.config().default_queue))
+    return false;
   if (tenants_.excess(state_, gang.tenant, state_.cls_of(pod).request)) return false;
   const NodeId node = pick_node(pod, id, nullptr);
   if (!node.valid()) return false;
@@ -23,7 +31,8 @@ bool Planner::place_at_once(GangId id) {
   return true;
 }
 
-/// A reservation is in its way: those like it wait for that to change, or for a gain; only shorter ones are still tried.
+/// A reservation is in its way: those like it wait for that to change, or for a gain; only shorter
+/// ones are still tried.
 void Planner::let_pass(const Candidate& candidate) {
   const GangWait& wait = waits_[candidate.gang.index()];
   Bucket& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
@@ -97,13 +106,15 @@ Plan Planner::decide(Time now) {
       emit(id, placed);
       // Of a family only some groups may have started, the one that asked not among them.
       const std::uint64_t holds_before = holds_version_;
-      for (std::size_t i = 0; live_holds_ > 0 && i < placed.size(); ++i) release_of(state_.pod(placed[i]).gang);
+      for (std::size_t i = 0; live_holds_ > 0 && i < placed.size(); ++i)
+        release_of(state_.pod(placed[i]).gang);
       for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
       if (holds_version_ != holds_before) fill_reservations();
       continue;
     }
     // Undone binds left marks; the gangs did not change, and no node gained anything.
-    for (const auto& [cls, n] : shapes_[shape_id.index()].parts) index_.of(cls).catch_up(state_, index_.checks, true);
+    for (const auto& [cls, n] : shapes_[shape_id.index()].parts)
+      index_.of(cls).catch_up(state_, index_.checks, true);
     for (const GangId g : state_.take_dirty_gangs()) {
       if (g != id && !waits_[g.index()].listed) reclassify(g);
     }
@@ -121,7 +132,8 @@ Plan Planner::decide(Time now) {
     shape.gains = gains_of(shape);
     shape.log_seen = state_.log_end();
     blocked_.push_back(shape_id);
-    const bool will_be_told = static_cast<std::int32_t>(untold_.size()) < state_.config().reason_limit;
+    const bool will_be_told =
+        static_cast<std::int32_t>(untold_.size()) < state_.config().reason_limit;
     if (will_be_told && (!waits_[id.index()].told || !shape.has_refusal)) {
       // The story of a shape is told anew at most once a second of the caller's clock.
       if (!shape.has_refusal || shape.alone || shape.refusal_at + std::chrono::seconds(1) <= now_) {
@@ -135,7 +147,9 @@ Plan Planner::decide(Time now) {
     const Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
     reserve(bucket.by_rank.empty() ? id : bucket.by_rank.begin()->second);
   }
-  if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) && !blocked_.empty()) fill_reservations();
+  if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) &&
+      !blocked_.empty())
+    fill_reservations();
 
   std::int32_t told = 0;
   for (const GangId id : untold_) {

@@ -1,8 +1,9 @@
 /// Muster's own policy: event driven, indexed, with reservations and cheapest victims.
 ///
-/// What waits is grouped by shape (the same classes of pods in the same numbers). A shape that found no room is
-/// blocked as a whole until a node gains room for one of its classes; a queue that is at a limit is blocked until it
-/// gives something back. So a release costs in proportion to what it can enable, not to what waits.
+/// What waits is grouped by shape (the same classes of pods in the same numbers). A shape that
+/// found no room is blocked as a whole until a node gains room for one of its classes; a queue that
+/// is at a limit is blocked until it gives something back. So a release costs in proportion to what
+/// it can enable, not to what waits.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +54,9 @@ class Planner {
   // ------------------------------------------------------------------ what waits (waiting.cc)
   struct Shape {
     std::vector<std::pair<ClassId, std::int32_t>> parts;
-    bool alone = false;         ///< Depends on more than its classes: shared with no other gang.
-    bool blocked = false;       ///< Found no room; waits for a gain.
-    std::uint64_t gains = 0;    ///< Of all its classes when it was blocked.
+    bool alone = false;       ///< Depends on more than its classes: shared with no other gang.
+    bool blocked = false;     ///< Found no room; waits for a gain.
+    std::uint64_t gains = 0;  ///< Of all its classes when it was blocked.
     std::uint64_t log_seen = 0;
     std::int32_t waiting = 0;
     std::set<TenantId> tenants;
@@ -70,8 +71,8 @@ class Planner {
     std::set<std::tuple<std::int64_t, std::int64_t, Rank, GangId>> by_duration;
     bool over_limit = false;
     std::uint64_t limit_seen = 0;
-    bool filling = false;       ///< Its head may not start before a reservation; shorter ones still may.
-    bool held = false;          ///< Not even the shortest may.
+    bool filling = false;  ///< Its head may not start before a reservation; shorter ones still may.
+    bool held = false;     ///< Not even the shortest may.
     std::uint64_t held_seen = 0;
   };
   struct TenantWait {
@@ -80,19 +81,20 @@ class Planner {
     bool limited = false;  ///< Listed in limited_.
   };
   struct GangWait {
-    bool listed = false;   ///< In a bucket.
+    bool listed = false;  ///< In a bucket.
     TenantId tenant;
     ShapeId shape;
     Rank rank;
     std::int64_t duration_us = 0;
     Refusal refusal;
-    bool told = false;     ///< The caller knows the refusal.
+    bool told = false;  ///< The caller knows the refusal.
     std::string told_group;
     std::string told_pod;
     Time since;
     bool nominated = false;
     std::uint64_t preempt_seen = 0;
-    std::uint64_t preempt_epoch = 0;  ///< Decision in which it last got room by evictions or over nominations; once in each.
+    std::uint64_t preempt_epoch =
+        0;  ///< Decision in which it last got room by evictions or over nominations; once in each.
     std::uint64_t seq = 0;  ///< Of the gang the record is about; ids are used again.
   };
 
@@ -112,7 +114,10 @@ class Planner {
   };
   void let_pass(const Candidate& candidate);
   [[nodiscard]] bool behind_reservation(const Rank& rank) const;
-  [[nodiscard]] NodeId pick_by_end(const ClassIndex& index, const TaskClass& cls, GangId gang, Time end);
+  [[nodiscard]] NodeId pick_by_end(const ClassIndex& index,
+                                   const TaskClass& cls,
+                                   GangId gang,
+                                   Time end);
   [[nodiscard]] std::optional<Candidate> pick();
   [[nodiscard]] std::optional<Candidate> pick_again(bool& again);
   [[nodiscard]] std::optional<Candidate> pick_in(TenantId tenant);
@@ -129,9 +134,15 @@ class Planner {
   [[nodiscard]] ResourceVector request_of(GangId id, const Need& need) const;
   enum class Outcome : std::uint8_t { kPlaced, kNoRoom, kHeld, kOverLimit, kTopology };
   Outcome attempt(GangId id, std::vector<PodId>& placed);
-  bool place_tasks(GangId id, const std::vector<PodId>& tasks, const Need& need, const std::vector<NodeId>* domain,
+  bool place_tasks(GangId id,
+                   const std::vector<PodId>& tasks,
+                   const Need& need,
+                   const std::vector<NodeId>* domain,
                    std::vector<PodId>& placed);
-  bool place_level(GangId group, std::size_t level, const std::vector<NodeId>& nodes, std::vector<PodId>& placed);
+  bool place_level(GangId group,
+                   std::size_t level,
+                   const std::vector<NodeId>& nodes,
+                   std::vector<PodId>& placed);
   bool place_inside(GangId group, const std::vector<NodeId>& nodes, std::vector<PodId>& placed);
   [[nodiscard]] bool group_runs(GangId id) const;
   [[nodiscard]] std::set<std::string> pinned(GangId group, const std::string& key) const;
@@ -155,8 +166,8 @@ class Planner {
     GangId gang;
     Rank rank;
     Time since;
-    Time start;                 ///< Zero: cannot be told.
-    std::string member;         ///< Key of the member that slots count.
+    Time start;          ///< Zero: cannot be told.
+    std::string member;  ///< Key of the member that slots count.
     std::vector<NodeId> nodes;
     bool live = false;
   };
@@ -166,8 +177,15 @@ class Planner {
   void release(std::uint32_t reservation);
   void release_of(GangId id);
   [[nodiscard]] bool holds(GangId id) const;
-  [[nodiscard]] bool may_use(NodeId node, const TaskClass& cls, GangId gang, const EvictionPlan* evictions = nullptr) const;
-  [[nodiscard]] bool leaves_devices(NodeId node, const TaskClass& cls, const Slot& slot, Time then, const EvictionPlan* evictions) const;
+  [[nodiscard]] bool may_use(NodeId node,
+                             const TaskClass& cls,
+                             GangId gang,
+                             const EvictionPlan* evictions = nullptr) const;
+  [[nodiscard]] bool leaves_devices(NodeId node,
+                                    const TaskClass& cls,
+                                    const Slot& slot,
+                                    Time then,
+                                    const EvictionPlan* evictions) const;
   [[nodiscard]] Time end_of(const PodState& pod) const;
   [[nodiscard]] std::int64_t duration_of(GangId id) const;  ///< Microseconds; INT64_MAX = unknown.
   void compute(Hold& hold, std::uint32_t index);
@@ -183,19 +201,30 @@ class Planner {
   [[nodiscard]] bool may_take(const Wish& wish, PodId task, NodeId node, const EvictionPlan& plan);
   [[nodiscard]] bool tolerates_others(PodId task, NodeId node, const EvictionPlan& plan) const;
   [[nodiscard]] std::vector<NodeId> candidates(const Wish& wish, const EvictionPlan& plan);
-  [[nodiscard]] std::int32_t lets_in(const Wish& wish, PodId task, const EvictionPlan& plan, std::int32_t limit) const;
+  [[nodiscard]] std::int32_t lets_in(const Wish& wish,
+                                     PodId task,
+                                     const EvictionPlan& plan,
+                                     std::int32_t limit) const;
   bool let_in(Wish& wish, PodId task, std::int32_t left, bool each, EvictionPlan& plan);
   bool plan_members(Wish& wish, bool each, EvictionPlan& plan);
-  bool reseat(const Wish& wish, const EvictionPlan& old, const EvictionPlan& base, EvictionPlan& plan);
+  bool reseat(const Wish& wish,
+              const EvictionPlan& old,
+              const EvictionPlan& base,
+              EvictionPlan& plan);
   void give_back(Wish& wish, const EvictionPlan& base, EvictionPlan& plan);
   void search_cheaper(Wish& wish, const EvictionPlan& base, EvictionPlan& plan);
   bool make_room_in_queue(Wish& wish, EvictionPlan& plan);
   bool plan_gang(Wish& wish, EvictionPlan& plan);
   [[nodiscard]] bool queue_takes(const Wish& wish, const EvictionPlan& plan) const;
-  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(GangId group, const std::vector<NodeId>* inside) const;
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(
+      GangId group, const std::vector<NodeId>* inside) const;
   bool plan_group(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
   bool plan_inside(GangId group, Wish& wish, const std::vector<NodeId>* inside, EvictionPlan& plan);
-  bool plan_evictions(GangId root, const Preemptor& who, const ResourceVector* over_limit, bool undone, EvictionPlan& plan);
+  bool plan_evictions(GangId root,
+                      const Preemptor& who,
+                      const ResourceVector* over_limit,
+                      bool undone,
+                      EvictionPlan& plan);
 
   // ------------------------------------------------------------------ evictions (preempt.cc)
   bool preempt(GangId id, bool over_limit);
@@ -248,11 +277,13 @@ class Planner {
   std::vector<TenantId> limited_;
   std::vector<GangWait> waits_;
   std::int64_t waiting_count_ = 0;
-  std::set<GangId> parked_queue_;      ///< Refused for their queue's state; looked at again when queues change.
+  std::set<GangId>
+      parked_queue_;  ///< Refused for their queue's state; looked at again when queues change.
   std::set<GangId> unadmitted_;
   std::uint64_t admission_seen_ = 0;
   std::set<GangId> nominated_;
-  bool dropped_ = false;     ///< Somebody lost the room held for it since those that were blocked were last looked at.
+  bool dropped_ = false;  ///< Somebody lost the room held for it since those that were blocked were
+                          ///< last looked at.
   std::set<GangId> bereft_;  ///< Nominated; a group of their family is not any more.
   std::vector<GangId> untold_;
 
@@ -262,8 +293,10 @@ class Planner {
   std::uint64_t holds_seen_ = 0;
   std::size_t live_holds_ = 0;
   bool holds_changed_ = false;
-  std::int32_t picked_device_ = -1;  ///< With the node pick_node() answered last: which device a share should go to.
-  bool was_held_ = false;  ///< In the last attempt to place or to make room a reservation was in the way.
+  std::int32_t picked_device_ =
+      -1;  ///< With the node pick_node() answered last: which device a share should go to.
+  bool was_held_ =
+      false;  ///< In the last attempt to place or to make room a reservation was in the way.
 };
 
 }  // namespace muster::engine

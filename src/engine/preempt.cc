@@ -1,4 +1,5 @@
-// Evictions: when they are worth planning, carrying them out, and the room held until the victims are gone.
+// Evictions: when they are worth planning, carrying them out, and the room held until the victims
+// are gone.
 #include <algorithm>
 #include <utility>
 
@@ -62,7 +63,8 @@ bool Planner::may_lift(const Preemptor& who, GangId id) const {
   return tenants_.can_give(state_, gang.tenant, request, true);
 }
 
-/// Takes the nominations of lower ranks off the books, so that the room held for them can be planned with.
+/// Takes the nominations of lower ranks off the books, so that the room held for them can be
+/// planned with.
 std::vector<Planner::Lifted> Planner::lift_lower(const Preemptor& who) {
   std::vector<Lifted> lifted;
   for (const GangId g : nominated_) {
@@ -76,7 +78,8 @@ std::vector<Planner::Lifted> Planner::lift_lower(const Preemptor& who) {
   return lifted;
 }
 
-/// Gives them back, whole gangs only, the highest rank first; a gang whose room was `taken` waits again like others.
+/// Gives them back, whole gangs only, the highest rank first; a gang whose room was `taken` waits
+/// again like others.
 void Planner::put_back(std::vector<Lifted> lifted, bool taken) {
   std::stable_sort(lifted.begin(), lifted.end(), [&](const Lifted& a, const Lifted& b) {
     const auto pa = state_.gang(a.gang).spec.priority;
@@ -88,13 +91,16 @@ void Planner::put_back(std::vector<Lifted> lifted, bool taken) {
     const GangId gang = lifted[i].gang;
     std::size_t end = i;
     ResourceVector request;
-    for (; end < lifted.size() && lifted[end].gang == gang; ++end) request += state_.cls_of(lifted[end].pod).request;
-    bool fits = nominated_.contains(gang) && (!taken || !tenants_.excess(state_, state_.gang(gang).tenant, request));
+    for (; end < lifted.size() && lifted[end].gang == gang; ++end)
+      request += state_.cls_of(lifted[end].pod).request;
+    bool fits = nominated_.contains(gang) &&
+                (!taken || !tenants_.excess(state_, state_.gang(gang).tenant, request));
     for (std::size_t k = i; k < end && fits; ++k) {
       Lifted& l = lifted[k];
       fits = !taken || fits_after(state_, state_.cls_of(l.pod), l.node, kNothing);
       if (!fits) break;
-      const bool moves = taken && Room(state_, l.node, kNothing).lacks_any(state_.cls_of(l.pod), l.devices);
+      const bool moves =
+          taken && Room(state_, l.node, kNothing).lacks_any(state_.cls_of(l.pod), l.devices);
       if (moves) l.devices = Room(state_, l.node, kNothing).pick(state_.cls_of(l.pod));
       state_.nominate(l.pod, l.node, l.devices);
       if (moves) tell_nomination(l.pod);
@@ -116,7 +122,8 @@ bool Planner::preempt(GangId id, bool over_limit) {
   const std::vector<PodId> tasks = tasks_of(id);
   if (tasks.empty() || never_preempts(id)) return false;
   const Need need = need_of(gang);
-  // A family is planned for from its root, as a whole; once enough of it runs or has its room, each group for itself.
+  // A family is planned for from its root, as a whole; once enough of it runs or has its room, each
+  // group for itself.
   const bool alone = need.total == 0 || !family_short(id, {nominated_.begin(), nominated_.end()});
   const GangId root = alone ? id : state_.root_of(id);
   if (over_limit && root != id) return false;
@@ -129,19 +136,24 @@ bool Planner::preempt(GangId id, bool over_limit) {
   const ResourceVector request = request_of(id, need);
   const auto& evictable = state_.evictable_priorities();
   const bool t9k = state_.tenant(gang.tenant).spec.t9k;
-  const bool over_nominated = config.preempt && !over_limit && !t9k && nominated_below(who.priority);
-  const bool by_priority = config.preempt && ((!evictable.empty() && (t9k || evictable.begin()->first < who.priority)) || over_nominated);
+  const bool over_nominated =
+      config.preempt && !over_limit && !t9k && nominated_below(who.priority);
+  const bool by_priority =
+      config.preempt &&
+      ((!evictable.empty() && (t9k || evictable.begin()->first < who.priority)) || over_nominated);
   const bool by_share = config.reclaim && tenants_.may_reclaim(state_, gang.tenant, request) &&
                         tenants_.anybody_can_give(state_, gang.tenant, request);
-  if ((!by_priority && !by_share) || waits_[id.index()].preempt_seen == state_.log_end() + holds_version_) return false;
+  if ((!by_priority && !by_share) ||
+      waits_[id.index()].preempt_seen == state_.log_end() + holds_version_)
+    return false;
   if (waits_[id.index()].preempt_epoch == state_.epoch) return false;
 
   for (const bool reclaim : {true, false}) {
     if (reclaim ? !by_share || over_limit : !by_priority) continue;
     if (over_limit && t9k) continue;
     who.reclaim = reclaim;
-    // What is lifted here and put back below is no gain for anybody who waits. The indexes of all that is planned for read first
-    // what is: a family's other groups may be of kinds of their own.
+    // What is lifted here and put back below is no gain for anybody who waits. The indexes of all
+    // that is planned for read first what is: a family's other groups may be of kinds of their own.
     std::set<ClassId> parts;
     std::vector<Lifted> lifted;
     if (!reclaim && over_nominated) {
@@ -154,9 +166,12 @@ bool Planner::preempt(GangId id, bool over_limit) {
       lifted = lift_lower(who);
     }
     EvictionPlan plan;
-    const bool found = plan_evictions(root, who, over_limit ? &request : nullptr, !lifted.empty(), plan);
+    const bool found =
+        plan_evictions(root, who, over_limit ? &request : nullptr, !lifted.empty(), plan);
     if (found) carry_out(id, plan, tasks.front(), reclaim);
-    if (found) waits_[id.index()].preempt_epoch = state_.epoch;  // Cheaper groups of its family may have got the room.
+    if (found)
+      waits_[id.index()].preempt_epoch =
+          state_.epoch;  // Cheaper groups of its family may have got the room.
     if (!lifted.empty()) {
       put_back(std::move(lifted), found);
       for (const ClassId cls : parts) {
@@ -173,7 +188,9 @@ bool Planner::preempt(GangId id, bool over_limit) {
 }
 
 bool Planner::nominated_below(std::int32_t priority) const {
-  return std::any_of(nominated_.begin(), nominated_.end(), [&](GangId g) { return state_.gang(g).spec.priority < priority; });
+  return std::any_of(nominated_.begin(), nominated_.end(), [&](GangId g) {
+    return state_.gang(g).spec.priority < priority;
+  });
 }
 
 void Planner::drop_nominations(GangId id) {
@@ -190,7 +207,8 @@ void Planner::drop_nominations(GangId id) {
   }
 }
 
-/// Groups that waited to start together with one that has lost its room: without it they start now, or hold nothing either.
+/// Groups that waited to start together with one that has lost its room: without it they start now,
+/// or hold nothing either.
 void Planner::try_bereft() {
   const std::set<GangId> gangs = std::exchange(bereft_, {});
   for (const GangId id : gangs) {
@@ -199,7 +217,8 @@ void Planner::try_bereft() {
   for (const GangId id : state_.take_dirty_gangs()) reclassify(id);
 }
 
-/// Those whose victims were told to go: all room there -> bind; still waiting -> keep; hopeless -> start again.
+/// Those whose victims were told to go: all room there -> bind; still waiting -> keep; hopeless ->
+/// start again.
 void Planner::try_nominated() {
   const std::set<GangId> gangs = nominated_;
   for (const GangId id : gangs) {
@@ -210,7 +229,8 @@ void Planner::try_nominated() {
 /// With the nominated groups of the same family, which start together or not at all.
 void Planner::try_nominated(GangId id) {
   std::vector<GangId> family;
-  for (const GangId leaf : state_.leaves_of(need_of(state_.gang(id)).total > 0 ? state_.root_of(id) : id)) {
+  for (const GangId leaf :
+       state_.leaves_of(need_of(state_.gang(id)).total > 0 ? state_.root_of(id) : id)) {
     if (nominated_.contains(leaf)) family.push_back(leaf);
   }
   std::vector<Lifted> where;
@@ -224,7 +244,8 @@ void Planner::try_nominated(GangId id) {
       if (!pod.nominated.valid()) continue;
       ++members;
       where.push_back({g, p, pod.nominated, pod.devices});
-      lost |= pod.gated || !fit_static(state_, state_.cls(pod.cls), state_.node(pod.nominated)).ok();  // No place any more.
+      lost |= pod.gated || !fit_static(state_, state_.cls(pod.cls), state_.node(pod.nominated))
+                                .ok();  // No place any more.
       request[state_.gang(g).tenant] += state_.cls(pod.cls).request;
       waits_for_leavers |= !state_.node(pod.nominated).releasing.is_zero();
     }
@@ -232,7 +253,9 @@ void Planner::try_nominated(GangId id) {
   }
   lost |= family_short(id, family);
   // Limits may have changed, or been used up by others, since the victims were told to go.
-  const bool over = std::any_of(request.begin(), request.end(), [&](const auto& r) { return tenants_.excess(state_, r.first, r.second, true).has_value(); });
+  const bool over = std::any_of(request.begin(), request.end(), [&](const auto& r) {
+    return tenants_.excess(state_, r.first, r.second, true).has_value();
+  });
   if (over && !waits_for_leavers) lost = true;
   if (over && waits_for_leavers && !lost) return;
   if (!lost) {
@@ -277,7 +300,8 @@ bool Planner::family_short(GangId id, const std::vector<GangId>& starting) const
   const GangId root = state_.root_of(id);
   const std::function<bool(GangId)> starts = [&](GangId g) {
     const GangState& gang = state_.gang(g);
-    if (!gang.spec.is_parent) return group_runs(g) || std::find(starting.begin(), starting.end(), g) != starting.end();
+    if (!gang.spec.is_parent)
+      return group_runs(g) || std::find(starting.begin(), starting.end(), g) != starting.end();
     std::int32_t n = 0;
     for (const GangId child : state_.children_of(gang.key)) n += starts(child) ? 1 : 0;
     return n >= std::max(1, gang.spec.min_groups);

@@ -1,8 +1,7 @@
 // Who goes, what is said when nobody can, and who learns from what ended.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <fmt/format.h>
 
 #include "engine/engine.h"
 
@@ -15,7 +14,8 @@ Node node(const std::string& name, std::int64_t gpus, Labels labels = {}) {
   Node n;
   n.name = name;
   n.labels = std::move(labels);
-  n.allocatable = {{"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
+  n.allocatable = {
+      {"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
   return n;
 }
 
@@ -92,32 +92,38 @@ TEST(Preempt, SaysWhyEvictionDidNotHelp) {
   e.apply(PodUpsert{pod("d/equal", 1, 10)});
   const Plan none = e.decide(kNow);
   ASSERT_EQ(none.waits.size(), 1U);
-  EXPECT_EQ(node_message(none.waits[0].refusal),
-            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found "
-            "for incoming pod.");
+  EXPECT_EQ(
+      node_message(none.waits[0].refusal),
+      "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available: 3 No preemption victims found "
+      "for incoming pod.");
   Pod never = pod("d/never", 2, 99);
   never.preemption_policy = PreemptionPolicy::kNever;
   e.apply(PodUpsert{never});
   const Plan refused = e.decide(kNow);
   EXPECT_TRUE(refused.evicts.empty());
   ASSERT_EQ(refused.waits.size(), 1U);
-  EXPECT_EQ(node_message(refused.waits[0].refusal),
-            "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: not eligible due to preemptionPolicy=Never.");
+  EXPECT_EQ(
+      node_message(refused.waits[0].refusal),
+      "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: not eligible due to preemptionPolicy=Never.");
   Pod elsewhere = pod("d/elsewhere", 1, 99);
   elsewhere.node_selector = {{"zone", "x"}};
   e.apply(PodUpsert{elsewhere});
   const Plan useless = e.decide(kNow);
   ASSERT_EQ(useless.waits.size(), 1U);
-  EXPECT_THAT(node_message(useless.waits[0].refusal),
-              testing::EndsWith("preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."));
+  EXPECT_THAT(
+      node_message(useless.waits[0].refusal),
+      testing::EndsWith(
+          "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."));
 }
 
 TEST(Preempt, AGangWithATopologyTakesOneRackAndTheFewestVictims) {
   Engine e({});
-  for (int i = 0; i < 4; ++i) e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 2 ? "x" : "y"}})});
+  for (int i = 0; i < 4; ++i)
+    e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 2 ? "x" : "y"}})});
   // Rack x: two victims on each node would have to go; rack y: one on each.
   for (int i = 0; i < 2; ++i) {
-    for (int k = 0; k < 2; ++k) e.apply(PodUpsert{running(pod(fmt::format("d/x-{}-{}", i, k), 4), fmt::format("n{}", i))});
+    for (int k = 0; k < 2; ++k)
+      e.apply(PodUpsert{running(pod(fmt::format("d/x-{}-{}", i, k), 4), fmt::format("n{}", i))});
     e.apply(PodUpsert{running(pod(fmt::format("d/y-{}", i), 8), fmt::format("n{}", i + 2))});
   }
   (void)e.decide(kNow);
@@ -134,7 +140,8 @@ TEST(Preempt, AGangWithATopologyTakesOneRackAndTheFewestVictims) {
   }
   const Plan plan = e.decide(kNow);
   ASSERT_EQ(plan.evicts.size(), 2U);
-  EXPECT_THAT((std::vector{plan.evicts[0].pod, plan.evicts[1].pod}), testing::UnorderedElementsAre("d/y-0", "d/y-1"));
+  EXPECT_THAT((std::vector{plan.evicts[0].pod, plan.evicts[1].pod}),
+              testing::UnorderedElementsAre("d/y-0", "d/y-1"));
   for (const auto& v : plan.evicts) e.apply(PodRemove{v.pod});
   EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
 }
@@ -152,7 +159,8 @@ TEST(Preempt, AHigherRankTakesRoomHeldForALowerOne) {
   e.apply(PodUpsert{pod("d/top", 8, 20)});
   const Plan plan = e.decide(kNow);
   EXPECT_TRUE(plan.evicts.empty());
-  EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/top", "a", {0, 1, 2, 3, 4, 5, 6, 7}}));
+  EXPECT_THAT(plan.nominations,
+              testing::Contains(Nominate{"d/top", "a", {0, 1, 2, 3, 4, 5, 6, 7}}));
   EXPECT_THAT(plan.nominations, testing::Contains(Nominate{"d/mid", "", {}}));
   e.apply(PodRemove{"d/low"});
   const Plan after = e.decide(kNow);
@@ -169,7 +177,8 @@ TEST(Preempt, RoomHeldForALowerGangThatIsFreeAlreadyIsBoundAtOnce) {
   Engine e({});
   e.apply(NodeUpsert{node("a", 8)});
   e.apply(NodeUpsert{node("b", 8)});
-  for (const char* n : {"a", "b"}) e.apply(PodUpsert{running(pod(fmt::format("d/low-{}", n), 8), n)});
+  for (const char* n : {"a", "b"})
+    e.apply(PodUpsert{running(pod(fmt::format("d/low-{}", n), 8), n)});
   Group g;
   g.key = "d/g";
   g.min_member = 2;
@@ -195,7 +204,8 @@ TEST(Preempt, WhoMayBeEvictedFromNowOnIsEvictedForOneThatWaits) {
     const char* name;
     void (*protect)(Pod&);
   };
-  for (const auto& c : {Case{"was not to be evicted", [](Pod& p) { p.preemptable = false; }}, Case{"had the same rank", [](Pod& p) { p.priority = 10; }}}) {
+  for (const auto& c : {Case{"was not to be evicted", [](Pod& p) { p.preemptable = false; }},
+                        Case{"had the same rank", [](Pod& p) { p.priority = 10; }}}) {
     SCOPED_TRACE(c.name);
     Engine e({});
     e.apply(NodeUpsert{node("a", 4)});

@@ -71,12 +71,15 @@ TEST(Reasons, AQueueThatClosesOrGoesStartsNothingOfWhatWaitsInIt) {
     e.apply(PodUpsert{running(in_queue(pod("d/runs", 2), "team"), "a")});
     e.apply(PodUpsert{in_queue(pod("d/waits", 2), "team")});
     (void)e.decide(kNow);
-    EXPECT_EQ(why(e, "d/waits"), "queue \"team\" is at its limit; nvidia.com/gpu: wants 2, 0 left of 2");
+    EXPECT_EQ(why(e, "d/waits"),
+              "queue \"team\" is at its limit; nvidia.com/gpu: wants 2, 0 left of 2");
     q.state = QueueState::kClosed;
     deleted ? e.apply(QueueRemove{"team"}) : e.apply(QueueUpsert{q});
     e.apply(PodRemove{"d/runs"});
     EXPECT_TRUE(e.decide(kNow).binds.empty()) << (deleted ? "deleted" : "closed");
-    EXPECT_EQ(why(e, "d/waits"), deleted ? "queue \"team\" does not exist" : "queue \"team\" is closed: it takes no new work");
+    EXPECT_EQ(why(e, "d/waits"),
+              deleted ? "queue \"team\" does not exist"
+                      : "queue \"team\" is closed: it takes no new work");
     q.state = QueueState::kOpen;
     e.apply(QueueUpsert{q});
     EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
@@ -102,7 +105,8 @@ TEST(Reasons, WhatIsGuaranteedToOthers) {
   e.apply(QueueUpsert{queue("team")});
   e.apply(PodUpsert{in_queue(pod("d/p", 4), "team")});
   (void)e.decide(kNow);
-  EXPECT_EQ(why(e, "d/p"), "what is free is guaranteed to other queues; nvidia.com/gpu: wants 4, 2 left of 2");
+  EXPECT_EQ(why(e, "d/p"),
+            "what is free is guaranteed to other queues; nvidia.com/gpu: wants 4, 2 left of 2");
 }
 
 TEST(Reasons, AdmissionNamesWhatTheQueueLacks) {
@@ -131,9 +135,10 @@ TEST(Reasons, NoRoomCountsNodesByCauseAndNamesTheBest) {
   e.apply(PodUpsert{running(pod("d/runs", 5), "a")});
   add_gang(e, group("d/g", 2), 2, 4);
   (void)e.decide(kNow);
-  EXPECT_EQ(why(e, "d/g"),
-            "0 of 2 members can be placed; 0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. "
-            "nvidia.com/gpu: a member wants 4, most free on one node 3");
+  EXPECT_EQ(
+      why(e, "d/g"),
+      "0 of 2 members can be placed; 0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) were unschedulable. "
+      "nvidia.com/gpu: a member wants 4, most free on one node 3");
 }
 
 TEST(Reasons, WhatCanNeverFitNamesTheLargestNode) {
@@ -141,18 +146,22 @@ TEST(Reasons, WhatCanNeverFitNamesTheLargestNode) {
   e.apply(PodUpsert{running(pod("d/runs", 8), "a")});
   e.apply(PodUpsert{pod("d/p", 16)});
   (void)e.decide(kNow);
-  EXPECT_EQ(why(e, "d/p"), "no node could hold a member even when empty; nvidia.com/gpu: a member wants 16, the largest node has 8");
+  EXPECT_EQ(
+      why(e, "d/p"),
+      "no node could hold a member even when empty; nvidia.com/gpu: a member wants 16, the largest node has 8");
 }
 
 TEST(Reasons, TopologyNamesTheBestDomain) {
   Engine e({});
-  for (int i = 0; i < 4; ++i) e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 3 ? "x" : "y"}})});
+  for (int i = 0; i < 4; ++i)
+    e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"rack", i < 3 ? "x" : "y"}})});
   e.apply(PodUpsert{running(pod("d/runs", 8, 99), "n0")});
   Group g = group("d/g", 3);
   g.topology = {{"rack", true}};
   add_gang(e, g, 3, 8);
   (void)e.decide(kNow);
-  EXPECT_EQ(why(e, "d/g"), "no single topology domain holds all members: the best, \"rack=x\", takes 2 of 3");
+  EXPECT_EQ(why(e, "d/g"),
+            "no single topology domain holds all members: the best, \"rack=x\", takes 2 of 3");
 }
 
 TEST(Reasons, AReservationInTheWaySaysWhoseAndWhen) {
@@ -162,7 +171,9 @@ TEST(Reasons, AReservationInTheWaySaysWhoseAndWhen) {
   longer.expected_duration = std::chrono::seconds(200);
   e.apply(PodUpsert{longer});
   (void)e.decide(kNow + std::chrono::seconds(1));
-  EXPECT_EQ(why(e, "d/longer"), "room is free, but starting now would delay \"d/head\", expected to start at 1970-01-01T00:18:20Z; 1 ahead (first \"d/head\")");
+  EXPECT_EQ(
+      why(e, "d/longer"),
+      "room is free, but starting now would delay \"d/head\", expected to start at 1970-01-01T00:18:20Z; 1 ahead (first \"d/head\")");
   EXPECT_THAT(why(e, "d/head"), testing::EndsWith("expected to start at 1970-01-01T00:18:20Z"));
 }
 
@@ -176,7 +187,9 @@ TEST(Reasons, VictimsThatHaveYetToLeave) {
   low.terminating_until = kNow + std::chrono::seconds(30);
   e.apply(PodUpsert{low});
   (void)e.decide(kNow + std::chrono::seconds(1));
-  EXPECT_EQ(why(e, "d/high"), "its room is held; waiting for 1 evicted pod to leave (\"d/low\", at the latest at 1970-01-01T00:17:10Z)");
+  EXPECT_EQ(
+      why(e, "d/high"),
+      "its room is held; waiting for 1 evicted pod to leave (\"d/low\", at the latest at 1970-01-01T00:17:10Z)");
 }
 
 TEST(Reasons, SayHowManyAreAheadOverAllKindsOfWork) {

@@ -2,7 +2,8 @@
 
 namespace muster::engine {
 
-ResourceNames::ResourceNames(std::string device_resource) : names_{"cpu", "memory", "pods", std::move(device_resource)} {}
+ResourceNames::ResourceNames(std::string device_resource)
+    : names_{"cpu", "memory", "pods", std::move(device_resource)} {}
 
 std::size_t ResourceNames::find(std::string_view name) const {
   for (std::size_t i = 0; i < names_.size(); ++i) {

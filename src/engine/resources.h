@@ -1,7 +1,9 @@
-/// Amounts of resources. Outside the engine they are named lists; inside, short vectors over a dense index.
+/// Amounts of resources. Outside the engine they are named lists; inside, short vectors over a
+/// dense index.
 ///
-/// Units: cpu in milli-cores, memory in bytes, everything else in units. Inside the engine the device
-/// resource (GPUs) is counted in thousandths, so that a share of one device and whole devices add up.
+/// Units: cpu in milli-cores, memory in bytes, everything else in units. Inside the engine the
+/// device resource (GPUs) is counted in thousandths, so that a share of one device and whole
+/// devices add up.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +23,12 @@ struct Amount {
 };
 using ResourceList = std::vector<Amount>;  ///< Any order; a name twice adds up.
 
-/// Dense vector of amounts. Zero and absent are the same thing; where "absent" means "no limit" (a queue's
-/// capability), the owner keeps a mask beside it.
+/// Dense vector of amounts. Zero and absent are the same thing; where "absent" means "no limit" (a
+/// queue's capability), the owner keeps a mask beside it.
 class ResourceVector {
  public:
-  /// Names beyond this many are refused by the interner; only what pods, gangs and queues ask for is interned.
+  /// Names beyond this many are refused by the interner; only what pods, gangs and queues ask for
+  /// is interned.
   static constexpr std::size_t kMax = 20;
 
   std::int64_t operator[](std::size_t i) const { return i < size_ ? v_[i] : 0; }
@@ -69,7 +72,8 @@ class ResourceVector {
     return true;
   }
   [[nodiscard]] bool is_zero() const {
-    return std::all_of(v_.begin(), v_.begin() + static_cast<std::ptrdiff_t>(size_), [](auto x) { return x == 0; });
+    return std::all_of(
+        v_.begin(), v_.begin() + static_cast<std::ptrdiff_t>(size_), [](auto x) { return x == 0; });
   }
   bool operator==(const ResourceVector& o) const {
     const std::size_t n = std::max(size_, o.size_);
@@ -109,7 +113,8 @@ class ResourceNames {
   [[nodiscard]] std::int64_t factor(std::size_t i) const { return i == kDevice ? 1000 : 1; }
 
  private:
-  std::vector<std::string> names_;  ///< At most ResourceVector::kMax, so a scan is the quickest lookup.
+  std::vector<std::string>
+      names_;  ///< At most ResourceVector::kMax, so a scan is the quickest lookup.
 };
 
 }  // namespace muster::engine

@@ -1,5 +1,5 @@
-// The rules of queues and waiting, one at a time: T9k queues, DRF, closing, surplus, topology levels, shares of devices,
-// bounded delay, and what may pass whom.
+// The rules of queues and waiting, one at a time: T9k queues, DRF, closing, surplus, topology
+// levels, shares of devices, bounded delay, and what may pass whom.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ Queue queue(const std::string& name) {
   return q;
 }
 
-// ------------------------------------------------------------------------------------------------------ T9k
+// ------------------------------------------------------------------------------------------------------
+// T9k
 
 Queue t9k(const std::string& name, std::int32_t priority, bool preemptible = true) {
   Queue q = queue(name);
@@ -36,7 +37,9 @@ TEST(T9k, AQuotaOfRequestsIsAHardLimit) {
   e.apply(QueueUpsert{q});
   for (int i = 0; i < 3; ++i) e.apply(PodUpsert{in_queue(pod(fmt::format("d/p{}", i), 1), "team")});
   EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
-  EXPECT_THAT(why(e, "d/p2"), testing::HasSubstr("queue \"team\" is at its limit; nvidia.com/gpu: wants 1, 0 left of 2"));
+  EXPECT_THAT(
+      why(e, "d/p2"),
+      testing::HasSubstr("queue \"team\" is at its limit; nvidia.com/gpu: wants 1, 0 left of 2"));
 }
 
 TEST(T9k, AQueueOfHigherPriorityTakesFromAPreemptibleOneWhateverThePodsSay) {
@@ -75,7 +78,8 @@ TEST(T9k, ANodeSelectorOfTheQueueBoundsItsNodes) {
   EXPECT_EQ(plan.binds[0].node, "b");
 }
 
-// ------------------------------------------------------------------------------------------ order in a queue
+// ------------------------------------------------------------------------------------------ order
+// in a queue
 
 TEST(Drf, TheGangWithTheSmallerDominantShareGoesFirst) {
   // big runs 4 GPUs, small 1; one GPU is left for one more member of either.
@@ -103,7 +107,8 @@ TEST(Drf, TheGangWithTheSmallerDominantShareGoesFirst) {
 }
 
 TEST(Queues, AClosingOrClosedQueueStartsNothingNewAndKeepsWhatRuns) {
-  for (const auto& [state, word] : {std::pair(QueueState::kClosing, "closing"), std::pair(QueueState::kClosed, "closed")}) {
+  for (const auto& [state, word] :
+       {std::pair(QueueState::kClosing, "closing"), std::pair(QueueState::kClosed, "closed")}) {
     Engine e({});
     e.apply(NodeUpsert{node("a", 8)});
     Queue q = queue("team");
@@ -129,7 +134,8 @@ TEST(Surplus, MembersAboveTheMinimumComeAfterEverybodysMinimum) {
   Group second = group("d/second", 2);
   second.created = kNow + std::chrono::seconds(1);
   add_gang(e, second, 2, 1);
-  EXPECT_THAT(bound(e.decide(kNow)), testing::UnorderedElementsAre("d/first-0", "d/second-0", "d/second-1"));
+  EXPECT_THAT(bound(e.decide(kNow)),
+              testing::UnorderedElementsAre("d/first-0", "d/second-0", "d/second-1"));
   // Room for one more goes to the surplus.
   e.apply(NodeUpsert{node("b", 1)});
   EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
@@ -157,7 +163,8 @@ TEST(Surplus, GoesFirstAndAGangNeverStaysBelowItsMinimum) {
   }
   (void)whole.decide(kNow);
   whole.apply(PodUpsert{pod("d/small", 4, 10)});
-  EXPECT_EQ(whole.decide(kNow).evicts.size(), 4U);  // two would do, but then two useless ones would stay
+  EXPECT_EQ(whole.decide(kNow).evicts.size(),
+            4U);  // two would do, but then two useless ones would stay
 }
 
 TEST(Roles, PreemptionLetsInWhatEachRoleNeeds) {
@@ -179,12 +186,15 @@ TEST(Roles, PreemptionLetsInWhatEachRoleNeeds) {
   EXPECT_THAT(bound(e.decide(kNow)), testing::Contains("d/g-master-0"));
 }
 
-// ------------------------------------------------------------------------------------------------- topology
+// -------------------------------------------------------------------------------------------------
+// topology
 
 Engine two_zones_of_two_racks() {
   Engine e({});
   for (int i = 0; i < 8; ++i) {
-    e.apply(NodeUpsert{node(fmt::format("n{}", i), 8, {{"zone", i < 4 ? "z0" : "z1"}, {"rack", fmt::format("r{}", i / 2)}})});
+    e.apply(NodeUpsert{node(fmt::format("n{}", i),
+                            8,
+                            {{"zone", i < 4 ? "z0" : "z1"}, {"rack", fmt::format("r{}", i / 2)}})});
   }
   return e;
 }
@@ -208,7 +218,8 @@ TEST(Topology, APreferredRackInsideAHardZoneIsTakenWhenItHoldsAll) {
 TEST(Topology, APreferredRackIsGivenUpButTheHardZoneIsNot) {
   Engine e = two_zones_of_two_racks();
   // One node of each rack is taken: no rack holds two, each zone holds two.
-  for (const int i : {0, 2, 4, 6}) e.apply(PodUpsert{running(pod(fmt::format("d/busy-{}", i), 8), fmt::format("n{}", i))});
+  for (const int i : {0, 2, 4, 6})
+    e.apply(PodUpsert{running(pod(fmt::format("d/busy-{}", i), 8), fmt::format("n{}", i))});
   Group g = group("d/g", 2);
   g.topology = {{"zone", true}, {"rack", false}};
   add_gang(e, g, 2, 8);
@@ -226,7 +237,8 @@ TEST(Topology, APreferredRackIsGivenUpButTheHardZoneIsNot) {
   EXPECT_TRUE(e.decide(kNow).binds.empty());
 }
 
-// ---------------------------------------------------------------------------------------- shares of devices
+// ---------------------------------------------------------------------------------------- shares
+// of devices
 
 TEST(Shares, AShareNeedsOneDeviceWithThatMuchLeft) {
   Engine e({});
@@ -248,7 +260,8 @@ TEST(Shares, AShareNeedsOneDeviceWithThatMuchLeft) {
   EXPECT_THAT(bound(e.decide(kNow)), testing::ElementsAre("d/w"));
 }
 
-// ------------------------------------------------------------------------------------- who may pass whom
+// ------------------------------------------------------------------------------------- who may
+// pass whom
 
 Engine blocked_head(BackfillMode mode) {
   Queue q = queue("q");
@@ -293,7 +306,8 @@ TEST(Passing, AfterPatienceOnlyWhatIsSurelyShortPasses) {
   (void)e.decide(later);
   e.apply(PodUpsert{small()});
   EXPECT_TRUE(e.decide(later).binds.empty());
-  EXPECT_THAT(why(e, "d/small"), testing::HasSubstr("room is free, but starting now would delay \"d/head\""));
+  EXPECT_THAT(why(e, "d/small"),
+              testing::HasSubstr("room is free, but starting now would delay \"d/head\""));
   e.apply(PodUpsert{small(std::chrono::minutes(5))});
   Pod quick = small(std::chrono::minutes(5));
   quick.key = "d/quick";
@@ -332,7 +346,8 @@ TEST(Passing, WorkThatEndsTogetherSharesANode) {
   EXPECT_EQ(plan.binds[0].node, "b");
 }
 
-// -------------------------------------------------------------------------------------------- what is due
+// -------------------------------------------------------------------------------------------- what
+// is due
 
 TEST(Reclaim, MovesBetweenSiblingsOfAFullParent) {
   Engine e({});
@@ -346,7 +361,8 @@ TEST(Reclaim, MovesBetweenSiblingsOfAFullParent) {
     q.deserved = {{"nvidia.com/gpu", 4}};
     e.apply(QueueUpsert{q});
   }
-  for (int i = 0; i < 8; ++i) e.apply(PodUpsert{running(in_queue(pod(fmt::format("d/one-{}", i), 1), "one"), "a")});
+  for (int i = 0; i < 8; ++i)
+    e.apply(PodUpsert{running(in_queue(pod(fmt::format("d/one-{}", i), 1), "one"), "a")});
   std::size_t taken = 0;
   for (int i = 0; i < 6; ++i) {
     e.apply(PodUpsert{in_queue(pod(fmt::format("d/two-{}", i), 1), "two")});
@@ -361,13 +377,15 @@ TEST(Preempt, TakesNoQueueBelowItsGuaranteeHoweverManyVictims) {
   Queue q = queue("safe");
   q.guarantee = {{"nvidia.com/gpu", 6}};
   e.apply(QueueUpsert{q});
-  for (int i = 0; i < 8; ++i) e.apply(PodUpsert{running(in_queue(pod(fmt::format("d/p-{}", i), 1), "safe"), "a")});
+  for (int i = 0; i < 8; ++i)
+    e.apply(PodUpsert{running(in_queue(pod(fmt::format("d/p-{}", i), 1), "safe"), "a")});
   e.apply(PodUpsert{pod("d/two", 2, 100)});
   EXPECT_EQ(e.decide(kNow).evicts.size(), 2U);
   Engine full({});
   full.apply(NodeUpsert{node("a", 8)});
   full.apply(QueueUpsert{q});
-  for (int i = 0; i < 8; ++i) full.apply(PodUpsert{running(in_queue(pod(fmt::format("d/p-{}", i), 1), "safe"), "a")});
+  for (int i = 0; i < 8; ++i)
+    full.apply(PodUpsert{running(in_queue(pod(fmt::format("d/p-{}", i), 1), "safe"), "a")});
   full.apply(PodUpsert{pod("d/three", 3, 100)});
   EXPECT_TRUE(full.decide(kNow).evicts.empty());
 }
@@ -385,7 +403,8 @@ TEST(Preempt, EvictsNobodyForADeviceModelThatIsNotThere) {
 }
 
 TEST(Preempt, SeesThatAGangGotSurplusOnAnotherNode) {
-  // The gang runs with its minimum, so no member goes alone; nothing changes on a and b when a third comes to run on c.
+  // The gang runs with its minimum, so no member goes alone; nothing changes on a and b when a
+  // third comes to run on c.
   Engine e({});
   for (const char* n : {"a", "b"}) e.apply(NodeUpsert{node(n, 8)});
   e.apply(NodeUpsert{node("c", 4)});

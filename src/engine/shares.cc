@@ -37,7 +37,8 @@ void water_fill(const Amounts& total, std::size_t dimensions, std::vector<Claim>
       const Amounts old = c->deserved;
       for (std::size_t i = 0; i < dimensions; ++i) {
         c->deserved[i] += before[i] * c->weight / weights;
-        c->deserved[i] = std::max(std::min({c->deserved[i], c->limit[i], c->demand[i]}), c->guarantee[i]);
+        c->deserved[i] =
+            std::max(std::min({c->deserved[i], c->limit[i], c->demand[i]}), c->guarantee[i]);
       }
       if (!met(*c, dimensions) && c->deserved != old) still.push_back(c);
       remaining -= c->deserved;

@@ -1,10 +1,10 @@
-// Water-filling for any queues: nobody beyond limit or demand, guarantees kept, nothing handed out twice, and nothing
-// left over while somebody below limit and demand could take it.
-#include "engine/shares.h"
-
+// Water-filling for any queues: nobody beyond limit or demand, guarantees kept, nothing handed out
+// twice, and nothing left over while somebody below limit and demand could take it.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
+
+#include "engine/shares.h"
 
 namespace muster::engine {
 namespace {
@@ -19,7 +19,9 @@ RC_GTEST_PROP(WaterFill, KeepsLimitsAndLeavesNothingWanted, ()) {
   for (Claim& c : claims) {
     c.weight = *rc::gen::inRange<std::int64_t>(1, 10);
     c.demand[0] = static_cast<Wide>(*rc::gen::inRange<std::int64_t>(0, 10'000)) * 1000;
-    c.limit[0] = *rc::gen::arbitrary<bool>() ? volcano::kInfinite : static_cast<Wide>(*rc::gen::inRange<std::int64_t>(0, 10'000)) * 1000;
+    c.limit[0] = *rc::gen::arbitrary<bool>()
+                     ? volcano::kInfinite
+                     : static_cast<Wide>(*rc::gen::inRange<std::int64_t>(0, 10'000)) * 1000;
     const auto room = std::max<std::int64_t>(total - guaranteed, 0);
     const auto g = *rc::gen::inRange<std::int64_t>(0, room / 4 + 1);
     c.guarantee[0] = std::min(static_cast<Wide>(g) * 1000, c.limit[0]);
@@ -38,7 +40,8 @@ RC_GTEST_PROP(WaterFill, KeepsLimitsAndLeavesNothingWanted, ()) {
   }
   // Guarantees may add up beyond what the others left; without them it never exceeds the total.
   RC_ASSERT(sum <= amounts[0] + static_cast<Wide>(guaranteed) * 1000);
-  if (guaranteed == 0 && somebody_wants) RC_ASSERT(sum + static_cast<Wide>(n) * volcano::kTolerance >= amounts[0]);
+  if (guaranteed == 0 && somebody_wants)
+    RC_ASSERT(sum + static_cast<Wide>(n) * volcano::kTolerance >= amounts[0]);
 }
 
 }  // namespace

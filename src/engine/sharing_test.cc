@@ -1,4 +1,5 @@
-// Pods that must not be near each other, devices that are shared, and how long work may last at most.
+// Pods that must not be near each other, devices that are shared, and how long work may last at
+// most.
 #include <gtest/gtest.h>
 
 #include "engine/test_world.h"
@@ -25,7 +26,8 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
       config.policy = Policy::kVolcano;
       config.volcano.actions = {"enqueue", "allocate", "preempt", "backfill"};
       config.volcano.configurations = {{"preempt", {{"enableTopologyAwarePreemption", "true"}}}};
-      config.volcano.tiers = {{{.name = "priority"}, {.name = "conformance"}}, {{.name = "predicates"}}};
+      config.volcano.tiers = {{{.name = "priority"}, {.name = "conformance"}},
+                              {{.name = "predicates"}}};
     }
     Engine e(config);
     e.apply(QueueUpsert{Queue{.name = "default"}});
@@ -33,7 +35,10 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
       Node n = node(name, 8, {{"host", name}});
       e.apply(NodeUpsert{n});
     }
-    const auto add = [&](const std::string& key, const std::string& on, std::int32_t priority, const std::string& app) {
+    const auto add = [&](const std::string& key,
+                         const std::string& on,
+                         std::int32_t priority,
+                         const std::string& app) {
       Pod p = running(pod(key, 1, priority), on);
       p.labels = {{"app", app}};
       e.apply(PodUpsert{p});
@@ -43,7 +48,8 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
     add("d/high", "n2", 900, "web");
     (void)e.decide(kNow);
     e.apply(PodUpsert{apart_from(pod("d/new", 1, 100), "web")});
-    EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/near"}) << (volcano ? "volcano" : "muster");
+    EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"d/near"})
+        << (volcano ? "volcano" : "muster");
     e.apply(PodRemove{"d/near"});
     const Plan plan = e.decide(kNow);
     EXPECT_EQ(bound(plan), std::vector<std::string>{"d/new"}) << (volcano ? "volcano" : "muster");
@@ -55,11 +61,14 @@ TEST(Preempt, AVolcanoGangThatMustBeTogetherTakesOneDomain) {
   Config config;
   config.policy = Policy::kVolcano;
   config.volcano.actions = {"enqueue", "allocate", "gangpreempt", "backfill"};
-  config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}, {.name = "conformance"}}, {{.name = "predicates"}}};
+  config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}, {.name = "conformance"}},
+                          {{.name = "predicates"}}};
   Engine e(config);
   e.apply(QueueUpsert{Queue{.name = "default"}});
-  for (const char* name : {"a1", "a2", "b1", "b2"}) e.apply(NodeUpsert{node(name, 4, {{"rack", name[0] == 'a' ? "r2" : "r1"}})});
-  for (const char* name : {"a1", "a2", "b2"}) e.apply(PodUpsert{running(pod(std::string("d/low-") + name, 4), name)});
+  for (const char* name : {"a1", "a2", "b1", "b2"})
+    e.apply(NodeUpsert{node(name, 4, {{"rack", name[0] == 'a' ? "r2" : "r1"}})});
+  for (const char* name : {"a1", "a2", "b2"})
+    e.apply(PodUpsert{running(pod(std::string("d/low-") + name, 4), name)});
   (void)e.decide(kNow);
   Group g = group("d/g", 2, 100);
   g.topology = {{"rack", true}};
@@ -82,7 +91,8 @@ TEST(Waiting, AShareThatGoesWakesThoseThatNeedTheWholeDevice) {
   EXPECT_EQ(e.decide(kNow).binds.size(), 4U);
 }
 
-/// n1 of three GPUs, one busy for 100 s with work of another queue; a pod that needs all three waits for it.
+/// n1 of three GPUs, one busy for 100 s with work of another queue; a pod that needs all three
+/// waits for it.
 Engine with_reservation(const Queue& queue) {
   Config config;
   config.reservations = 1;
@@ -115,7 +125,8 @@ TEST(Reservations, AShareMayNotBreakADeviceThatIsNeededWhole) {
 }
 
 TEST(Reservations, AQueuesLongestAgeBoundsItsWork) {
-  // Nobody says how long it runs, but the queue ends pods after 80 s, before the reservation starts.
+  // Nobody says how long it runs, but the queue ends pods after 80 s, before the reservation
+  // starts.
   Queue queue{.name = "default"};
   queue.max_duration = std::chrono::seconds(80);
   Engine e = with_reservation(queue);

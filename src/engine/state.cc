@@ -30,7 +30,8 @@ TenantId State::find_tenant(std::string_view name) const {
 }
 
 NodeId State::intern_node(const std::string& name) {
-  const auto [it, fresh] = node_ids_.try_emplace(name, NodeId(static_cast<std::uint32_t>(nodes_.size())));
+  const auto [it, fresh] =
+      node_ids_.try_emplace(name, NodeId(static_cast<std::uint32_t>(nodes_.size())));
   if (fresh) {
     nodes_.emplace_back();
     rows_.emplace_back();
@@ -64,7 +65,8 @@ GangId State::intern_gang(const std::string& key) {
 }
 
 TenantId State::intern_tenant(const std::string& name) {
-  const auto [it, fresh] = tenant_ids_.try_emplace(name, TenantId(static_cast<std::uint32_t>(tenants_.size())));
+  const auto [it, fresh] =
+      tenant_ids_.try_emplace(name, TenantId(static_cast<std::uint32_t>(tenants_.size())));
   if (fresh) {
     tenants_.emplace_back();
     tenants_.back().name = name;

@@ -1,8 +1,8 @@
 // Pods that are alike for placement share one class.
-#include "engine/state.h"
-
 #include <algorithm>
 #include <functional>
+
+#include "engine/state.h"
 
 namespace muster::engine {
 
@@ -22,8 +22,9 @@ class Hash {
 };
 
 bool between_pods(const Pod& p) {
-  return !p.pod_affinity.empty() || !p.pod_anti_affinity.empty() || !p.preferred_pod_affinity.empty() ||
-         !p.preferred_pod_anti_affinity.empty() || !p.topology_spread.empty();
+  return !p.pod_affinity.empty() || !p.pod_anti_affinity.empty() ||
+         !p.preferred_pod_affinity.empty() || !p.preferred_pod_anti_affinity.empty() ||
+         !p.topology_spread.empty();
 }
 
 std::uint64_t hash_of(const Pod& p) {
@@ -64,12 +65,17 @@ std::uint64_t hash_of(const Pod& p) {
 }
 
 bool same_placement(const Pod& a, const Pod& b) {
-  if (a.requests != b.requests || a.device_share_milli != b.device_share_milli || a.device_models != b.device_models) return false;
+  if (a.requests != b.requests || a.device_share_milli != b.device_share_milli ||
+      a.device_models != b.device_models)
+    return false;
   if (a.node_selector != b.node_selector || a.node_affinity != b.node_affinity) return false;
-  if (a.preferred_node_affinity != b.preferred_node_affinity || a.tolerations != b.tolerations) return false;
+  if (a.preferred_node_affinity != b.preferred_node_affinity || a.tolerations != b.tolerations)
+    return false;
   if (a.host_ports != b.host_ports || a.allowed_nodes != b.allowed_nodes) return false;
   if (a.pod_affinity != b.pod_affinity || a.pod_anti_affinity != b.pod_anti_affinity) return false;
-  if (a.preferred_pod_affinity != b.preferred_pod_affinity || a.preferred_pod_anti_affinity != b.preferred_pod_anti_affinity) return false;
+  if (a.preferred_pod_affinity != b.preferred_pod_affinity ||
+      a.preferred_pod_anti_affinity != b.preferred_pod_anti_affinity)
+    return false;
   if (a.topology_spread != b.topology_spread) return false;
   return !between_pods(a) || (a.ns == b.ns && a.labels == b.labels);
 }
@@ -90,18 +96,21 @@ ClassId State::class_of(const Pod& pod, TenantId tenant) {
   c.share_milli = std::clamp(pod.device_share_milli, 0, 999);
   c.request = vector_of(pod.requests);
   for (const auto& amount : pod.requests) {
-    if (amount.value > 0 && names_.find(amount.name) == ResourceNames::kNone) c.unknown_resource = true;
+    if (amount.value > 0 && names_.find(amount.name) == ResourceNames::kNone)
+      c.unknown_resource = true;
   }
   c.devices = static_cast<std::int32_t>(c.request[ResourceNames::kDevice] / 1000);
   if (c.share_milli > 0) c.request.add(ResourceNames::kDevice, c.share_milli);
   c.request.set(ResourceNames::kPods, 0);
   for (const auto& model : pod.device_models) c.models.push_back(intern_model(model));
-  c.plain = c.request.size() <= 4 && c.models.empty() && c.share_milli == 0 && pod.host_ports.empty() && !c.unknown_resource;
+  c.plain = c.request.size() <= 4 && c.models.empty() && c.share_milli == 0 &&
+            pod.host_ports.empty() && !c.unknown_resource;
   c.best_effort = c.request.is_zero();
   c.request.set(ResourceNames::kPods, 1);
   const ClassId id(static_cast<std::uint32_t>(classes_.size()));
   classes_.push_back(std::move(c));
-  class_ids_[hash_of(pod)].push_back(id);  // vector_of may have interned; the bucket itself is stable
+  class_ids_[hash_of(pod)].push_back(
+      id);  // vector_of may have interned; the bucket itself is stable
   return id;
 }
 

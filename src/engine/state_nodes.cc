@@ -1,8 +1,8 @@
 // Nodes and their devices: what they have, what is free, until when they are busy.
-#include "engine/state.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "engine/state.h"
 
 namespace muster::engine {
 
@@ -34,7 +34,8 @@ void State::rebuild_devices(NodeState& node) {
     const std::int64_t n = node.allocatable[ResourceNames::kDevice] / 1000;
     for (std::int32_t i = 0; i < n; ++i) devices.push_back({i, 1000, 0, true});
   } else {
-    for (const auto& d : node.spec.devices) devices.push_back({d.index, 1000, intern_model(d.model), d.healthy});
+    for (const auto& d : node.spec.devices)
+      devices.push_back({d.index, 1000, intern_model(d.model), d.healthy});
   }
   node.devices = std::move(devices);
 }
@@ -71,7 +72,8 @@ Time State::latest_end(TenantId tenant, Time created) const {
 
 Time State::expected_end(const PodState& pod) const {
   const GangState& gang = gangs_[pod.gang.index()];
-  const Duration expected = pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec.expected_duration;
+  const Duration expected =
+      pod.expected_duration.count() > 0 ? pod.expected_duration : gang.spec.expected_duration;
   const Time end = expected.count() > 0 && pod.started ? pod.started + expected : kNever;
   return std::min(end, latest_end(gang.tenant, pod.created));
 }

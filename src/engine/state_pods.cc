@@ -1,10 +1,9 @@
 // Pods: how they come, take and give back their place, and go.
-#include "engine/state.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "base/result.h"
+#include "engine/state.h"
 
 namespace muster::engine {
 
@@ -37,7 +36,11 @@ void State::count(const PodState& pod, std::int32_t sign) {
 namespace {
 
 /// Adds to, or takes from, one amount of a tenant and of all above it.
-void charge_upwards(std::vector<TenantState>& tenants, TenantId t, ResourceVector TenantState::* amount, const ResourceVector& request, bool add) {
+void charge_upwards(std::vector<TenantState>& tenants,
+                    TenantId t,
+                    ResourceVector TenantState::* amount,
+                    const ResourceVector& request,
+                    bool add) {
   for (int depth = 0; t.valid() && depth < 32; ++depth) {
     TenantState& tenant = tenants[t.index()];
     if (add) {
@@ -94,7 +97,8 @@ void State::take_devices(PodState& pod, NodeState& node, const Positions& device
 void State::give_devices(PodState& pod, NodeState& node) {
   const std::int32_t milli = classes_[pod.cls.index()].device_milli();
   for (const auto i : pod.devices) {
-    if (i < node.devices.size()) node.devices[i].free_milli = std::min(1000, node.devices[i].free_milli + milli);
+    if (i < node.devices.size())
+      node.devices[i].free_milli = std::min(1000, node.devices[i].free_milli + milli);
   }
   pod.devices.clear();
 }
@@ -128,10 +132,12 @@ void State::lift(PodId id) {
 }
 
 void State::count_evictable(PodState& pod) {
-  const bool counts = pod.live && pod.phase == PodPhase::kBound && pod.ours && pod.preemptable && !pod.critical;
+  const bool counts =
+      pod.live && pod.phase == PodPhase::kBound && pod.ours && pod.preemptable && !pod.critical;
   const std::int32_t priority = counts ? rank_priority(pod) : 0;
   if (counts == pod.counted && (!counts || priority == pod.counted_priority)) return;
-  if (pod.counted && --evictable_[pod.counted_priority] == 0) evictable_.erase(pod.counted_priority);
+  if (pod.counted && --evictable_[pod.counted_priority] == 0)
+    evictable_.erase(pod.counted_priority);
   pod.counted = counts;
   pod.counted_priority = priority;
   if (counts) ++evictable_[priority];
@@ -211,7 +217,8 @@ void State::drop_pod(PodId id) {
 }
 
 namespace {
-/// Asks for the memory of what is about to be changed, all at once instead of one wait after the other.
+/// Asks for the memory of what is about to be changed, all at once instead of one wait after the
+/// other.
 template <typename T>
 void fetch(const T& object) {
   const auto* at = reinterpret_cast<const char*>(&object);
@@ -227,7 +234,8 @@ void State::on(const PodRemove& e) {
   fetch(gangs_[pod.gang.index()].key);
   if (pod.node.valid()) {
     const NodeState& node = nodes_[pod.node.index()];
-    for (const ResourceVector* v : {&node.allocatable, &node.used, &node.held, &node.free}) __builtin_prefetch(v, 1);
+    for (const ResourceVector* v : {&node.allocatable, &node.used, &node.held, &node.free})
+      __builtin_prefetch(v, 1);
     fetch(node.devices);
     fetch(rows_[pod.node.index()]);
   }
@@ -252,7 +260,8 @@ void State::on(const PodUpsert& e) {
       gang.spec.disruption = DisruptionMode::kSingle;
       gang.spec.expected_duration = spec.expected_duration;
       gang.created = spec.created;
-      const TenantId tenant = intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
+      const TenantId tenant =
+          intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
       if (gang.tenant != tenant) move_gang_tenant(gang_id, tenant);
     }
   }
@@ -294,11 +303,14 @@ void State::on(const PodUpsert& e) {
     }
   }
   PodState& pod = pods_[id.index()];
-  if (pod.node.valid() && (pod.priority != spec.priority || pod.preemptable != spec.preemptable || pod.critical != spec.critical ||
-                           pod.ours != spec.ours || pod.labels != spec.labels)) {
+  if (pod.node.valid() &&
+      (pod.priority != spec.priority || pod.preemptable != spec.preemptable ||
+       pod.critical != spec.critical || pod.ours != spec.ours || pod.labels != spec.labels)) {
     touch(pod.node);  // As a victim it is another one now.
-    // Who waits for room is woken by room; that somebody may be evicted from now on is seen by looking at all of them again.
-    if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority) config_changed_ = true;
+    // Who waits for room is woken by room; that somebody may be evicted from now on is seen by
+    // looking at all of them again.
+    if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority)
+      config_changed_ = true;
   }
   pod.ns = spec.ns;
   pod.labels = spec.labels;

@@ -1,8 +1,8 @@
 // Groups, queues, budgets, namespaces and the configuration.
-#include "engine/state.h"
-
 #include <algorithm>
 #include <utility>
+
+#include "engine/state.h"
 
 namespace muster::engine {
 
@@ -10,7 +10,8 @@ void State::move_gang_tenant(GangId id, TenantId tenant) {
   GangState& gang = gangs_[id.index()];
   ResourceVector waiting;
   for (const PodId p : gang.pods) {
-    if (pods_[p.index()].phase == PodPhase::kPending) waiting += classes_[pods_[p.index()].cls.index()].request;
+    if (pods_[p.index()].phase == PodPhase::kPending)
+      waiting += classes_[pods_[p.index()].cls.index()].request;
   }
   for (const PodId p : gang.pods) give_up_nomination(p);
   charge(gang, gang.allocated, false);
@@ -26,8 +27,10 @@ void State::on(const GroupUpsert& e) {
   GangState& gang = gangs_[id.index()];
   const bool first = !gang.has_group;
   const bool priority_changed = gang.spec.priority != e.group.priority || first;
-  const bool rules_changed = first || gang.spec.min_member != e.group.min_member || gang.spec.disruption != e.group.disruption ||
-                             gang.spec.preemptable != e.group.preemptable || gang.spec.parent != e.group.parent || priority_changed;
+  const bool rules_changed = first || gang.spec.min_member != e.group.min_member ||
+                             gang.spec.disruption != e.group.disruption ||
+                             gang.spec.preemptable != e.group.preemptable ||
+                             gang.spec.parent != e.group.parent || priority_changed;
   if (e.group.is_parent) {
     ++victims_version_;
   } else if (rules_changed) {
@@ -47,7 +50,8 @@ void State::on(const GroupUpsert& e) {
     for (const PodId p : gang.pods) count_evictable(pods_[p.index()]);
   }
   if (first && e.group.admitted) gang.phase = GroupPhase::kInqueue;
-  const TenantId tenant = intern_tenant(e.group.queue.empty() ? config_.default_queue : e.group.queue);
+  const TenantId tenant =
+      intern_tenant(e.group.queue.empty() ? config_.default_queue : e.group.queue);
   if (gangs_[id.index()].tenant != tenant) move_gang_tenant(id, tenant);
   mark(id);
 }
@@ -105,7 +109,8 @@ void State::relink_tenant(TenantId id, const std::string& parent) {
   move(true);
 }
 
-/// What waits in a queue that was open is held by its limits alone: it is looked at anew when the queue closes or goes.
+/// What waits in a queue that was open is held by its limits alone: it is looked at anew when the
+/// queue closes or goes.
 void State::mark_gangs_of(TenantId id) {
   for (std::uint32_t g = 0; g < gangs_.size(); ++g) {
     if (gangs_[g].live && gangs_[g].tenant == id && gangs_[g].pending > 0) mark(GangId(g));
@@ -121,8 +126,8 @@ void State::on(const QueueUpsert& e) {
   const ResourceVector deserved = vector_of(e.queue.deserved);
   TenantState& tenant = tenants_[id.index()];
   const Queue& old = tenant.spec;
-  if (!tenant.live || old.t9k != e.queue.t9k || old.preemptible != e.queue.preemptible || old.priority != e.queue.priority ||
-      old.reclaimable != e.queue.reclaimable) {
+  if (!tenant.live || old.t9k != e.queue.t9k || old.preemptible != e.queue.preemptible ||
+      old.priority != e.queue.priority || old.reclaimable != e.queue.reclaimable) {
     ++victims_version_;
   }
   const bool ages_changed = old.max_duration != e.queue.max_duration;
@@ -135,7 +140,8 @@ void State::on(const QueueUpsert& e) {
   tenant.deserved = deserved;
   ++tenants_version_;
   for (std::uint32_t p = 0; ages_changed && p < pods_.size(); ++p) {
-    if (!pods_[p].live || !pods_[p].node.valid() || gangs_[pods_[p].gang.index()].tenant != id) continue;
+    if (!pods_[p].live || !pods_[p].node.valid() || gangs_[pods_[p].gang.index()].tenant != id)
+      continue;
     note_end(PodId(p), true);
     pods_[p].ends = expected_end(pods_[p]);
     note_end(PodId(p), false);
@@ -161,7 +167,9 @@ void State::on(const QueueRemove& e) {
 
 void State::on(const BudgetUpsert& e) {
   DisruptionBudget& budget = budgets_[e.budget.key];
-  if (budget.key.empty() || budget.disruptions_allowed != e.budget.disruptions_allowed || budget.selector != e.budget.selector) ++victims_version_;
+  if (budget.key.empty() || budget.disruptions_allowed != e.budget.disruptions_allowed ||
+      budget.selector != e.budget.selector)
+    ++victims_version_;
   budget = e.budget;
 }
 void State::on(const BudgetRemove& e) {
@@ -173,7 +181,8 @@ void State::on(const NamespaceRemove& e) { namespaces_.erase(e.name); }
 void State::on(const ConfigChange& e) {
   // The device resource is part of every stored vector; it can only be chosen at the start.
   const std::string device = config_.device_resource;
-  // Indexes keep nodes in the order of the placement rule; they learn of a new one as of any other change of a node.
+  // Indexes keep nodes in the order of the placement rule; they learn of a new one as of any other
+  // change of a node.
   if (e.config.placement != config_.placement) {
     for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
       if (nodes_[n].live) touch(NodeId(n));

@@ -6,7 +6,9 @@
 
 namespace muster::engine {
 
-void Tenants::limits(const State& state, const std::vector<TenantId>& siblings, const View* parent) {
+void Tenants::limits(const State& state,
+                     const std::vector<TenantId>& siblings,
+                     const View* parent) {
   const std::size_t dims = state.names().size();
   ResourceVector guaranteed;
   std::int64_t weights = 0;
@@ -74,7 +76,8 @@ void Tenants::proportion(const State& state) {
     Claim c;
     c.weight = std::max(tenant.spec.weight, 1);
     const Amounts real = Amounts::of(views_[t].real);
-    for (std::size_t i = 0; i < dims; ++i) c.limit[i] = (views_[t].mask & (1U << i)) != 0 ? real[i] : volcano::kInfinite;
+    for (std::size_t i = 0; i < dims; ++i)
+      c.limit[i] = (views_[t].mask & (1U << i)) != 0 ? real[i] : volcano::kInfinite;
     c.demand = Amounts::of(tenant.allocated + tenant.pending);
     c.guarantee = Amounts::of(tenant.guarantee);
     claims.push_back(c);
@@ -85,8 +88,10 @@ void Tenants::proportion(const State& state) {
     View& view = views_[owners[k]];
     for (std::size_t i = 0; i < dims; ++i) {
       if (!volcano::compared(i)) continue;
-      const bool milli = i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
-      const auto due = static_cast<std::int64_t>(claims[k].deserved[i] / (milli ? 1000 : 1'000'000));
+      const bool milli =
+          i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
+      const auto due =
+          static_cast<std::int64_t>(claims[k].deserved[i] / (milli ? 1000 : 1'000'000));
       view.deserved.set(i, due);
       view.deserved_mask |= 1U << i;
       view.real.set(i, due);
@@ -109,7 +114,11 @@ void Tenants::refresh(const State& state) {
   if (shares) proportion(state);
 }
 
-std::optional<Tenants::Excess> Tenants::excess_of(const State& state, TenantId tenant, const ResourceVector& need, bool own, const ResourceVector& freed) const {
+std::optional<Tenants::Excess> Tenants::excess_of(const State& state,
+                                                  TenantId tenant,
+                                                  const ResourceVector& need,
+                                                  bool own,
+                                                  const ResourceVector& freed) const {
   const View& view = views_[tenant.index()];
   const TenantState& t = state.tenant(tenant);
   for (std::size_t i = 0; i < need.size(); ++i) {
@@ -124,7 +133,9 @@ std::optional<Tenants::Excess> Tenants::excess_of(const State& state, TenantId t
     e.left = std::max<std::int64_t>(view.real[i] - taken, 0);
     const bool by_itself = (t.capability_mask & (1U << i)) != 0 && t.capability[i] <= view.real[i];
     const bool shares = state.config().tenant_rule == TenantRule::kProportion;
-    e.reason = by_itself ? Reason::kTenantOverLimit : shares ? Reason::kTenantOverDeserved : Reason::kGuaranteedToOthers;
+    e.reason = by_itself ? Reason::kTenantOverLimit
+               : shares  ? Reason::kTenantOverDeserved
+                         : Reason::kGuaranteedToOthers;
     return e;
   }
   return std::nullopt;
@@ -142,7 +153,8 @@ std::int64_t Tenants::share(const State& state, TenantId tenant) const {
       share = std::max<std::int64_t>(share, 1'000'000);
       continue;
     }
-    share = std::max(share, static_cast<std::int64_t>(static_cast<__int128>(allocated[i]) * 1'000'000 / due));
+    share = std::max(
+        share, static_cast<std::int64_t>(static_cast<__int128>(allocated[i]) * 1'000'000 / due));
   }
   return share;
 }
@@ -173,26 +185,34 @@ bool Tenants::may_reclaim(const State& state, TenantId tenant, const ResourceVec
     if (view.deserved_mask == 0) continue;
     bool named = false;
     for (std::size_t i = 0; i < need.size(); ++i) {
-      if (need[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
+      if (need[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0)
+        continue;
       named = true;
-      if (state.tenant(*it).allocated[i] + state.tenant(*it).held[i] + need[i] > view.deserved[i]) return false;
+      if (state.tenant(*it).allocated[i] + state.tenant(*it).held[i] + need[i] > view.deserved[i])
+        return false;
     }
     return named;
   }
   return false;
 }
 
-bool Tenants::can_give(const State& state, TenantId tenant, const ResourceVector& taken, bool held) const {
+bool Tenants::can_give(const State& state,
+                       TenantId tenant,
+                       const ResourceVector& taken,
+                       bool held) const {
   const View& view = views_[tenant.index()];
   const TenantState& t = state.tenant(tenant);
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    if (taken[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0) continue;
+    if (taken[i] <= 0 || i == ResourceNames::kPods || (view.deserved_mask & (1U << i)) == 0)
+      continue;
     if (t.allocated[i] + (held ? t.held[i] : 0) - taken[i] < view.deserved[i]) return false;
   }
   return true;
 }
 
-bool Tenants::keeps_guarantee(const State& state, TenantId tenant, const ResourceVector& taken) const {
+bool Tenants::keeps_guarantee(const State& state,
+                              TenantId tenant,
+                              const ResourceVector& taken) const {
   const TenantState& t = state.tenant(tenant);
   for (std::size_t i = 0; i < taken.size(); ++i) {
     if (taken[i] <= 0 || i == ResourceNames::kPods || t.guarantee[i] <= 0) continue;
@@ -201,13 +221,16 @@ bool Tenants::keeps_guarantee(const State& state, TenantId tenant, const Resourc
   return true;
 }
 
-bool Tenants::anybody_can_give(const State& state, TenantId tenant, const ResourceVector& need) const {
+bool Tenants::anybody_can_give(const State& state,
+                               TenantId tenant,
+                               const ResourceVector& need) const {
   for (std::uint32_t t = 0; t < views_.size(); ++t) {
     const TenantState& other = state.tenant(TenantId(t));
     if (TenantId(t) == tenant || !other.spec.reclaimable || !other.children.empty()) continue;
     for (std::size_t i = 0; i < need.size(); ++i) {
       if (need[i] <= 0 || i == ResourceNames::kPods) continue;
-      const std::int64_t due = (views_[t].deserved_mask & (1U << i)) != 0 ? views_[t].deserved[i] : 0;
+      const std::int64_t due =
+          (views_[t].deserved_mask & (1U << i)) != 0 ? views_[t].deserved[i] : 0;
       if (other.allocated[i] > due) return true;
     }
   }

@@ -1,11 +1,11 @@
 /// Small worlds for the engine's tests: nodes, pods, gangs and queues in a line each.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "engine/engine.h"
 
@@ -17,7 +17,8 @@ inline Node node(const std::string& name, std::int64_t gpus, Labels labels = {})
   Node n;
   n.name = name;
   n.labels = std::move(labels);
-  n.allocatable = {{"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
+  n.allocatable = {
+      {"cpu", 64'000}, {"memory", 256LL << 30}, {"pods", 110}, {"nvidia.com/gpu", gpus}};
   return n;
 }
 
@@ -75,8 +76,11 @@ inline void add_gang(Engine& e, Group g, std::int32_t members, std::int64_t gpus
   }
 }
 
-/// Node a of 8 GPUs, half of them busy for so long (zero: until nobody knows when); "d/head" waits for all of them.
-inline Engine blocked_head(Duration busy, Config config = {}, const Queue& queue = {.name = "default"}) {
+/// Node a of 8 GPUs, half of them busy for so long (zero: until nobody knows when); "d/head" waits
+/// for all of them.
+inline Engine blocked_head(Duration busy,
+                           Config config = {},
+                           const Queue& queue = {.name = "default"}) {
   config.preempt = false;
   config.default_queue = queue.name;
   Engine e(config);

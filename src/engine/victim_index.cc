@@ -23,7 +23,8 @@ void VictimIndex::update(const Asking& asking, Table& table, std::uint32_t n) {
     // Nodes where a disruption budget would be broken come after all others.
     constexpr std::size_t kHalf = kBuckets / 2;
     if (choice.possible) {
-      bucket = static_cast<std::uint8_t>(std::min<std::size_t>(static_cast<std::size_t>(choice.cost.pods), kHalf - 1));
+      bucket = static_cast<std::uint8_t>(
+          std::min<std::size_t>(static_cast<std::size_t>(choice.cost.pods), kHalf - 1));
       if (choice.cost.budgets_broken > 0) bucket = static_cast<std::uint8_t>(bucket + kHalf);
     }
   }
@@ -39,8 +40,10 @@ void VictimIndex::catch_up(const Asking& exact) {
   const State& state = asking.state;
   Table& table = tables_[asking.who.key()];
   table.used = ++uses_;
-  const bool behind = table.cursor < state.log_begin() || table.gang_cursor < state.gang_log_begin();
-  if (!table.built || behind || table.version != state.victims_version() || table.bucket_of.size() != state.node_count()) {
+  const bool behind =
+      table.cursor < state.log_begin() || table.gang_cursor < state.gang_log_begin();
+  if (!table.built || behind || table.version != state.victims_version() ||
+      table.bucket_of.size() != state.node_count()) {
     table.bucket_of.resize(state.node_count(), kNowhere);
     for (auto& b : table.buckets) b.resize(state.node_count());
     for (std::uint32_t n = 0; n < state.node_count(); ++n) update(asking, table, n);
@@ -52,7 +55,8 @@ void VictimIndex::catch_up(const Asking& exact) {
   std::set<NodeId> changed;
   for (; table.cursor < state.log_end(); ++table.cursor) changed.insert(state.log_at(table.cursor));
   std::set<GangId> gangs;
-  for (; table.gang_cursor < state.gang_log_end(); ++table.gang_cursor) gangs.insert(state.gang_log_at(table.gang_cursor));
+  for (; table.gang_cursor < state.gang_log_end(); ++table.gang_cursor)
+    gangs.insert(state.gang_log_at(table.gang_cursor));
   for (const GangId g : gangs) {
     const GangId root = state.root_of(g);
     for (const GangId leaf : state.leaves_of(root)) {

@@ -1,8 +1,9 @@
 /// For one kind of preemptor: how many pods must go on each node to make room for one of its pods.
 ///
-/// Kept like the class indexes: nodes in buckets by cost, brought up to date from the change logs of nodes and gangs. The
-/// order leaves out what changes without them (amounts of queues, what the decision being made has bound), so a
-/// node may turn out dearer, or impossible, when choose_on_node() looks at it.
+/// Kept like the class indexes: nodes in buckets by cost, brought up to date from the change logs
+/// of nodes and gangs. The order leaves out what changes without them (amounts of queues, what the
+/// decision being made has bound), so a node may turn out dearer, or impossible, when
+/// choose_on_node() looks at it.
 #pragma once
 
 #include <array>
@@ -21,8 +22,8 @@ class VictimIndex {
  public:
   static constexpr std::size_t kBuckets = 16;
 
-  /// Walks nodes that victims could make room on, the cheapest first: start with {}, pass the last answer back.
-  /// Invalid at the end.
+  /// Walks nodes that victims could make room on, the cheapest first: start with {}, pass the last
+  /// answer back. Invalid at the end.
   struct Cursor {
     std::size_t bucket = 0;
     std::uint32_t from = 0;

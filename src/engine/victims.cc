@@ -10,8 +10,10 @@ namespace muster::engine {
 bool eligible(const Asking& asking, const PodState& victim) {
   const State& state = asking.state;
   const Preemptor& who = asking.who;
-  if (victim.phase != PodPhase::kBound || !victim.ours || !victim.preemptable || victim.critical) return false;
-  if (victim.gang == who.gang || (victim.bound_epoch == state.epoch && !asking.lasting)) return false;
+  if (victim.phase != PodPhase::kBound || !victim.ours || !victim.preemptable || victim.critical)
+    return false;
+  if (victim.gang == who.gang || (victim.bound_epoch == state.epoch && !asking.lasting))
+    return false;
   const GangState& gang = state.gang(victim.gang);
   if (gang.has_group && !gang.spec.preemptable) return false;
   const TenantState& mine = state.tenant(who.tenant);
@@ -69,7 +71,8 @@ bool goes_before(const State& state, PodId a, PodId b) {
   return names != 0 ? names > 0 : a < b;
 }
 
-// ----------------------------------------------------------------------------------------------------- plans
+// -----------------------------------------------------------------------------------------------------
+// plans
 
 std::int32_t EvictionPlan::evicted_of(GangId gang) const {
   const auto it = evicted_.find(gang);
@@ -89,7 +92,8 @@ void EvictionPlan::take(const Asking& asking, PodId id) {
   const GangState& gang = state.gang(pod.gang);
   nodes[pod.node].victims.push_back(id);
   ++evicted_[pod.gang];
-  for (TenantId t = gang.tenant; t.valid(); t = state.tenant(t).parent) taken_[t] += state.cls(pod.cls).request;
+  for (TenantId t = gang.tenant; t.valid(); t = state.tenant(t).parent)
+    taken_[t] += state.cls(pod.cls).request;
   bool broken = false;
   for (const auto& [key, budget] : state.budgets()) {
     if (budget.ns != pod.ns || !budget.selector || !matches(*budget.selector, pod.labels)) continue;
@@ -101,8 +105,9 @@ void EvictionPlan::take(const Asking& asking, PodId id) {
   cost.work_lost_s += std::max<std::int64_t>((asking.now - gang.started).count(), 0) / 1'000'000;
 }
 
-/// Does the queue keep its due (when reclaiming) or its guarantee, and every queue above it that is not above the
-/// preemptor as well? What moves inside a common ancestor takes nothing from that one.
+/// Does the queue keep its due (when reclaiming) or its guarantee, and every queue above it that is
+/// not above the preemptor as well? What moves inside a common ancestor takes nothing from that
+/// one.
 bool EvictionPlan::amounts_hold(const Asking& asking, TenantId tenant) const {
   if (asking.lasting) return true;
   const State& state = asking.state;
@@ -114,7 +119,8 @@ bool EvictionPlan::amounts_hold(const Asking& asking, TenantId tenant) const {
   };
   for (TenantId t = tenant; t.valid() && !above_preemptor(t); t = state.tenant(t).parent) {
     const ResourceVector& taken = taken_from(t);
-    // Where queues take back their due, priority takes none of it from another queue: the two would evict each other forever.
+    // Where queues take back their due, priority takes none of it from another queue: the two would
+    // evict each other forever.
     const bool due = asking.who.reclaim || state.config().reclaim;
     if (due && !asking.tenants.can_give(state, t, taken)) return false;
     if (!due && !asking.tenants.keeps_guarantee(state, t, taken)) return false;
@@ -122,7 +128,8 @@ bool EvictionPlan::amounts_hold(const Asking& asking, TenantId tenant) const {
   return true;
 }
 
-/// A gang that has its minimum, or a group of groups that has enough such groups, without what the plan takes.
+/// A gang that has its minimum, or a group of groups that has enough such groups, without what the
+/// plan takes.
 bool EvictionPlan::runs(const State& state, GangId group, GangId without) const {
   if (group == without) return false;
   const GangState& gang = state.gang(group);
@@ -131,7 +138,8 @@ bool EvictionPlan::runs(const State& state, GangId group, GangId without) const 
     return left > 0 && left + gang.succeeded >= gang.spec.min_member;
   }
   std::int32_t running = 0;
-  for (const GangId child : state.children_of(gang.key)) running += runs(state, child, without) ? 1 : 0;
+  for (const GangId child : state.children_of(gang.key))
+    running += runs(state, child, without) ? 1 : 0;
   return running >= std::max(1, gang.spec.min_groups);
 }
 
@@ -142,13 +150,16 @@ std::vector<PodId> EvictionPlan::goes_with(const State& state, PodId id) const {
   // The widest group that must go: it says so itself, or it would not have its minimum any more.
   GangId top;
   if (gang.spec.disruption == DisruptionMode::kWhole) top = leaf;
-  if (gang.spec.disruption == DisruptionMode::kGang && gang.bound - evicted_of(leaf) <= gang.spec.min_member) top = leaf;
+  if (gang.spec.disruption == DisruptionMode::kGang &&
+      gang.bound - evicted_of(leaf) <= gang.spec.min_member)
+    top = leaf;
   GangId below = leaf;
   for (int depth = 0; depth < 8; ++depth) {
     const GangId up = state.parent_of(below);
     if (!up.valid()) break;
     const GangState& group = state.gang(up);
-    const bool falls = top == below && group.spec.disruption == DisruptionMode::kGang && runs(state, up, GangId{}) && !runs(state, up, below);
+    const bool falls = top == below && group.spec.disruption == DisruptionMode::kGang &&
+                       runs(state, up, GangId{}) && !runs(state, up, below);
     if (group.spec.disruption == DisruptionMode::kWhole || falls) top = up;
     below = up;
   }
@@ -178,14 +189,17 @@ void EvictionPlan::seat(const State& state, NodeId node, PodId pod) {
 
 bool EvictionPlan::add_whole(const Asking& asking, GangId gang) {
   for (const PodId p : asking.state.gang(gang).pods) {
-    if (asking.state.pod(p).phase == PodPhase::kBound && !victims.contains(p) && !add(asking, p)) return false;
+    if (asking.state.pod(p).phase == PodPhase::kBound && !victims.contains(p) && !add(asking, p))
+      return false;
   }
   return true;
 }
 
-// ------------------------------------------------------------------------------------------------------ room
+// ------------------------------------------------------------------------------------------------------
+// room
 
-Room::Room(const State& state, NodeId id, const EvictionPlan& plan) : state_(state), node_(state.node(id)) {
+Room::Room(const State& state, NodeId id, const EvictionPlan& plan)
+    : state_(state), node_(state.node(id)) {
   free_ = node_.unheld();
   free_ += node_.releasing;
   devices_.reserve(node_.devices.size());
@@ -225,7 +239,8 @@ Positions Room::pick(const TaskClass& cls) const {
 }
 
 bool Room::lacks_any(const TaskClass& cls, const Positions& devices) const {
-  return std::any_of(devices.begin(), devices.end(), [&](auto i) { return devices_[i] < cls.device_milli(); });
+  return std::any_of(
+      devices.begin(), devices.end(), [&](auto i) { return devices_[i] < cls.device_milli(); });
 }
 
 bool Room::fits(const TaskClass& cls) const {
@@ -277,16 +292,22 @@ bool fits_after(const State& state, const TaskClass& cls, NodeId node, const Evi
   return Room(state, node, plan).fits(cls);
 }
 
-// ---------------------------------------------------------------------------------------------- one node
+// ----------------------------------------------------------------------------------------------
+// one node
 
 namespace {
 
-/// The search for the cheapest set on one node. Sets are lists of positions in `options_`; what must go with a member
-/// of the set goes, too, and is counted.
+/// The search for the cheapest set on one node. Sets are lists of positions in `options_`; what
+/// must go with a member of the set goes, too, and is counted.
 class NodeSearch {
  public:
   NodeSearch(const Asking& asking, NodeId node, const EvictionPlan& plan)
-      : asking_(asking), state_(asking.state), cls_(asking.state.cls(asking.who.cls)), node_(node), plan_(plan), empty_(state_, node, plan) {}
+      : asking_(asking),
+        state_(asking.state),
+        cls_(asking.state.cls(asking.who.cls)),
+        node_(node),
+        plan_(plan),
+        empty_(state_, node, plan) {}
 
   VictimChoice run() {
     VictimChoice choice;
@@ -324,10 +345,12 @@ class NodeSearch {
     VictimCost cost;
   };
 
-  /// Each may go alone: then a set costs what its members cost, and no plan has to be worked out to know it.
+  /// Each may go alone: then a set costs what its members cost, and no plan has to be worked out to
+  /// know it.
   bool alone(const PodState& pod) const {
     const GangState& gang = state_.gang(pod.gang);
-    return !gang.has_group || (gang.spec.disruption == DisruptionMode::kSingle && gang.spec.parent.empty());
+    return !gang.has_group ||
+           (gang.spec.disruption == DisruptionMode::kSingle && gang.spec.parent.empty());
   }
 
   VictimCost difference(const VictimCost& whole) const {
@@ -342,14 +365,21 @@ class NodeSearch {
     simple_ = state_.budgets().empty() && (!asking_.who.reclaim || asking_.lasting);
     for (const PodId p : state_.node(node_).pods) {
       if (plan_.victims.contains(p) || !eligible(asking_, state_.pod(p))) continue;
-      simple_ = simple_ && alone(state_.pod(p)) && (asking_.lasting || !asking_.tenants.guarded(state_.gang(state_.pod(p).gang).tenant));
+      simple_ =
+          simple_ && alone(state_.pod(p)) &&
+          (asking_.lasting || !asking_.tenants.guarded(state_.gang(state_.pod(p).gang).tenant));
       options_.push_back({p, {}, 0});
     }
     std::erase_if(options_, [&](Option& o) {
       const PodState& pod = state_.pod(o.pod);
-      o.size = state_.cls(pod.cls).request[ResourceNames::kDevice] * 1'000'000 + state_.cls(pod.cls).request[ResourceNames::kCpu];
+      o.size = state_.cls(pod.cls).request[ResourceNames::kDevice] * 1'000'000 +
+               state_.cls(pod.cls).request[ResourceNames::kCpu];
       if (simple_) {
-        o.cost = {0, 1, state_.rank_priority(pod), std::max<std::int64_t>((asking_.now - state_.gang(pod.gang).started).count(), 0) / 1'000'000};
+        o.cost = {0,
+                  1,
+                  state_.rank_priority(pod),
+                  std::max<std::int64_t>((asking_.now - state_.gang(pod.gang).started).count(), 0) /
+                      1'000'000};
         return false;
       }
       EvictionPlan trial = plan_;
@@ -359,7 +389,8 @@ class NodeSearch {
     });
     // Whatever frees most for least first, then the lowest priority, then the youngest.
     std::sort(options_.begin(), options_.end(), [&](const Option& a, const Option& b) {
-      if (a.cost.budgets_broken != b.cost.budgets_broken) return a.cost.budgets_broken < b.cost.budgets_broken;
+      if (a.cost.budgets_broken != b.cost.budgets_broken)
+        return a.cost.budgets_broken < b.cost.budgets_broken;
       if (a.cost.pods != b.cost.pods) return a.cost.pods < b.cost.pods;
       if (a.size != b.size) return a.size > b.size;
       const auto pa = state_.rank_priority(state_.pod(a.pod));
@@ -368,7 +399,8 @@ class NodeSearch {
     });
   }
 
-  /// The closed set with its cost and whether the pod then fits; nothing when somebody in it may not go.
+  /// The closed set with its cost and whether the pod then fits; nothing when somebody in it may
+  /// not go.
   struct Tried {
     bool allowed = false;
     bool fits = false;
@@ -392,7 +424,8 @@ class NodeSearch {
     }
     EvictionPlan trial = plan_;
     for (const std::size_t i : set) {
-      if (!trial.victims.contains(options_[i].pod) && !trial.add(asking_, options_[i].pod)) return t;
+      if (!trial.victims.contains(options_[i].pod) && !trial.add(asking_, options_[i].pod))
+        return t;
     }
     t.allowed = true;
     t.cost = difference(trial.cost);
@@ -463,7 +496,8 @@ class NodeSearch {
       if (++steps_ > kSteps) return;
       set.push_back(i);
       Tried t = try_set(set);
-      const bool cheaper = std::tie(t.cost.budgets_broken, t.cost.pods) < std::tie(best_.cost.budgets_broken, best_.cost.pods);
+      const bool cheaper = std::tie(t.cost.budgets_broken, t.cost.pods) <
+                           std::tie(best_.cost.budgets_broken, best_.cost.pods);
       if (t.allowed && cheaper) {
         if (t.fits) {
           keep(set, std::move(t));
@@ -489,7 +523,9 @@ class NodeSearch {
         swapped[k] = i;
         Tried t = try_set(swapped);
         if (!t.allowed || !t.fits) continue;
-        if (std::tie(t.cost.budgets_broken, t.cost.pods) > std::tie(best_.cost.budgets_broken, best_.cost.pods)) continue;
+        if (std::tie(t.cost.budgets_broken, t.cost.pods) >
+            std::tie(best_.cost.budgets_broken, best_.cost.pods))
+          continue;
         best_ = {swapped, std::move(t.victims), t.cost};
       }
     }
@@ -510,6 +546,8 @@ class NodeSearch {
 
 }  // namespace
 
-VictimChoice choose_on_node(const Asking& asking, NodeId node, const EvictionPlan& plan) { return NodeSearch(asking, node, plan).run(); }
+VictimChoice choose_on_node(const Asking& asking, NodeId node, const EvictionPlan& plan) {
+  return NodeSearch(asking, node, plan).run();
+}
 
 }  // namespace muster::engine

@@ -1,9 +1,10 @@
-/// Who goes when room must be made: sets of victims, what they cost, and the cheapest set for one node.
+/// Who goes when room must be made: sets of victims, what they cost, and the cheapest set for one
+/// node.
 ///
-/// A set is always closed under the rules of gangs: a member above the minimum may go alone, one more takes the
-/// whole gang with it, a gang or a group of groups that goes only whole goes whole, and a group of groups that
-/// would fall below its minimum of groups goes too. No set takes from a queue what it is guaranteed or, when
-/// reclaiming, what it deserves.
+/// A set is always closed under the rules of gangs: a member above the minimum may go alone, one
+/// more takes the whole gang with it, a gang or a group of groups that goes only whole goes whole,
+/// and a group of groups that would fall below its minimum of groups goes too. No set takes from a
+/// queue what it is guaranteed or, when reclaiming, what it deserves.
 #pragma once
 
 #include <algorithm>
@@ -48,15 +49,17 @@ struct Asking {
   const Tenants& tenants;
   Preemptor who;
   Time now;
-  /// For indexes: what changes without a change of the node (amounts of queues, what was bound just now) is left out.
+  /// For indexes: what changes without a change of the node (amounts of queues, what was bound just
+  /// now) is left out.
   bool lasting = false;
 };
 
 /// May this pod go for that preemptor, amounts of its queue apart?
 bool eligible(const Asking& asking, const PodState& victim);
 
-/// Which of two equally good victims goes first: that of the younger gang, then the member created last, then the last by
-/// name, numbers in names compared as numbers (worker-10, worker-9, …, master-0).
+/// Which of two equally good victims goes first: that of the younger gang, then the member created
+/// last, then the last by name, numbers in names compared as numbers (worker-10, worker-9, …,
+/// master-0).
 bool goes_before(const State& state, PodId a, PodId b);
 
 /// What has been planned so far in one attempt, on top of the state.
@@ -81,7 +84,8 @@ class EvictionPlan {
   std::set<PodId> victims;
   VictimCost cost;
 
-  /// Adds the pod and everybody who must go with it. False when one of them may not: the plan is then of no use.
+  /// Adds the pod and everybody who must go with it. False when one of them may not: the plan is
+  /// then of no use.
   bool add(const Asking& asking, PodId pod);
   /// Gives the pod, which must fit, its place.
   void seat(const State& state, NodeId node, PodId pod);
@@ -102,7 +106,8 @@ class EvictionPlan {
   std::map<std::string, std::int32_t> budget_used_;
 };
 
-/// The room on one node once the planned victims and those that leave already are gone and the guests are in.
+/// The room on one node once the planned victims and those that leave already are gone and the
+/// guests are in.
 class Room {
  public:
   Room(const State& state, NodeId node, const EvictionPlan& plan);
@@ -133,12 +138,14 @@ bool fits_after(const State& state, const TaskClass& cls, NodeId node, const Evi
 
 struct VictimChoice {
   bool possible = false;
-  std::vector<PodId> victims;  ///< On every node, when gangs go whole. Empty with `possible`: fits already.
-  VictimCost cost;             ///< Of these victims, on top of the plan.
-  PodId first;                 ///< Of the victims, the one that goes before all others; decides between equal choices.
+  std::vector<PodId>
+      victims;      ///< On every node, when gangs go whole. Empty with `possible`: fits already.
+  VictimCost cost;  ///< Of these victims, on top of the plan.
+  PodId first;      ///< Of the victims, the one that goes before all others; decides between equal
+                    ///< choices.
 };
-/// The cheapest pods to remove so that one pod of the preemptor's class fits on the node: exact while a few hundred
-/// sets decide it, otherwise greedy and then pruned.
+/// The cheapest pods to remove so that one pod of the preemptor's class fits on the node: exact
+/// while a few hundred sets decide it, otherwise greedy and then pruned.
 VictimChoice choose_on_node(const Asking& asking, NodeId node, const EvictionPlan& plan);
 
 }  // namespace muster::engine

@@ -1,6 +1,8 @@
-// Victims against an exact solver: on small clusters every closed set of victims is looked at, and the engine's plan must
-// break no more budgets, evict no more pods than the best of them (over many clusters at most 1.05 times as many), let
-// the whole preemptor in, and evict nobody when the solver knows no way.
+// Victims against an exact solver: on small clusters every closed set of victims is looked at, and
+// the engine's plan must break no more budgets, evict no more pods than the best of them (over many
+// clusters at most 1.05 times as many), let the whole preemptor in, and evict nobody when the
+// solver knows no way.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
@@ -9,8 +11,6 @@
 #include <bit>
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/random.h"
 #include "engine/engine.h"
@@ -65,7 +65,9 @@ World random_world(Random& r) {
   while (w.members.size() < 12) {
     Running g;
     g.grouped = r.chance(55);
-    g.mode = !g.grouped || r.chance(20) ? DisruptionMode::kSingle : r.chance(25) ? DisruptionMode::kWhole : DisruptionMode::kGang;
+    g.mode = !g.grouped || r.chance(20) ? DisruptionMode::kSingle
+             : r.chance(25)             ? DisruptionMode::kWhole
+                                        : DisruptionMode::kGang;
     g.priority = static_cast<std::int32_t>(std::array{0, 0, 0, 1, 10, 11}[r.below(6)]);
     const auto size = g.grouped ? 1 + r.below(4) : 1;
     const auto want = static_cast<std::int64_t>(std::array{1, 1, 2, 4}[r.below(4)]);
@@ -135,7 +137,8 @@ Cost cost_of(const World& w, std::uint32_t set) {
   c.pods = std::popcount(set);
   if (w.allowed < 0) return c;
   std::int32_t budgeted = 0;
-  for (std::size_t m = 0; m < w.members.size(); ++m) budgeted += ((set >> m) & 1U) != 0 && w.members[m].budgeted ? 1 : 0;
+  for (std::size_t m = 0; m < w.members.size(); ++m)
+    budgeted += ((set >> m) & 1U) != 0 && w.members[m].budgeted ? 1 : 0;
   c.broken = std::max(0, budgeted - w.allowed);
   return c;
 }
@@ -155,7 +158,8 @@ Engine build(const World& w) {
   for (std::size_t n = 0; n < w.gpus.size(); ++n) {
     Node node;
     node.name = fmt::format("n{}", n);
-    node.allocatable = {{"cpu", kCpus * 1000}, {"memory", 1LL << 40}, {"pods", 110}, {"nvidia.com/gpu", w.gpus[n]}};
+    node.allocatable = {
+        {"cpu", kCpus * 1000}, {"memory", 1LL << 40}, {"pods", 110}, {"nvidia.com/gpu", w.gpus[n]}};
     e.apply(NodeUpsert{node});
   }
   if (w.allowed >= 0) {
@@ -211,13 +215,26 @@ Engine build(const World& w) {
 }
 
 std::string show(const World& w) {
-  std::string out = fmt::format("wanted {} x ({} GPUs, {} cpus), budget {}\n", w.wanted, w.want_gpus, w.want_cpu, w.allowed);
-  for (std::size_t n = 0; n < w.gpus.size(); ++n) out += fmt::format("  n{}: {} GPUs\n", n, w.gpus[n]);
+  std::string out = fmt::format(
+      "wanted {} x ({} GPUs, {} cpus), budget {}\n", w.wanted, w.want_gpus, w.want_cpu, w.allowed);
+  for (std::size_t n = 0; n < w.gpus.size(); ++n)
+    out += fmt::format("  n{}: {} GPUs\n", n, w.gpus[n]);
   for (std::size_t m = 0; m < w.members.size(); ++m) {
     const Member& x = w.members[m];
     const Running& g = w.gangs[x.gang];
-    out += fmt::format("  {} on n{}: {} GPUs, {} cpus, gang {} (grouped {}, mode {}, {} of min {}), priority {}{}\n", x.key, x.node, x.gpus, x.cpu, x.gang,
-                       g.grouped, static_cast<int>(g.mode), g.members.size(), g.min_member, g.priority, x.budgeted ? ", budgeted" : "");
+    out += fmt::format(
+        "  {} on n{}: {} GPUs, {} cpus, gang {} (grouped {}, mode {}, {} of min {}), priority {}{}\n",
+        x.key,
+        x.node,
+        x.gpus,
+        x.cpu,
+        x.gang,
+        g.grouped,
+        static_cast<int>(g.mode),
+        g.members.size(),
+        g.min_member,
+        g.priority,
+        x.budgeted ? ", budgeted" : "");
   }
   return out;
 }
@@ -241,14 +258,16 @@ Verdict judge(const World& w) {
   }
   v.engine = cost_of(w, set);
   if (!v.least) {
-    if (!plan.evicts.empty() || !plan.binds.empty()) v.wrong = "evicts or binds although nothing helps";
+    if (!plan.evicts.empty() || !plan.binds.empty())
+      v.wrong = "evicts or binds although nothing helps";
     return v;
   }
   if (!is_closed(w, set)) v.wrong = "the victims leave a gang in part, or outrank the preemptor";
   if (!fits(w, set)) v.wrong = "the preemptor would not fit";
   for (const auto& evict : plan.evicts) e.apply(PodRemove{evict.pod});
   const std::size_t bound = plan.binds.size() + e.decide(kNow).binds.size();
-  if (bound != static_cast<std::size_t>(w.wanted)) v.wrong = fmt::format("{} of {} members bound in the end", bound, w.wanted);
+  if (bound != static_cast<std::size_t>(w.wanted))
+    v.wrong = fmt::format("{} of {} members bound in the end", bound, w.wanted);
   return v;
 }
 
@@ -275,11 +294,22 @@ TEST(Victims, CostAtMostFivePercentMoreThanTheExactSolver) {
     evicted += v.engine.pods;
     least += v.least->pods;
     if (*v.least < v.engine) {
-      if (++worse <= 3) fmt::print("seed {}: {} broken, {} evicted; least {} broken, {} evicted\n{}", seed, v.engine.broken, v.engine.pods, v.least->broken, v.least->pods, show(w));
+      if (++worse <= 3)
+        fmt::print("seed {}: {} broken, {} evicted; least {} broken, {} evicted\n{}",
+                   seed,
+                   v.engine.broken,
+                   v.engine.pods,
+                   v.least->broken,
+                   v.least->pods,
+                   show(w));
     }
   }
-  fmt::print("{} cases with evictions: {} evicted, least possible {} ({:.4f}x), {} cases dearer\n", cases, evicted, least,
-             static_cast<double>(evicted) / static_cast<double>(least), worse);
+  fmt::print("{} cases with evictions: {} evicted, least possible {} ({:.4f}x), {} cases dearer\n",
+             cases,
+             evicted,
+             least,
+             static_cast<double>(evicted) / static_cast<double>(least),
+             worse);
   EXPECT_GT(cases, 500);
   EXPECT_LE(evicted * 100, least * 105);
 }

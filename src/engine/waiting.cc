@@ -46,7 +46,10 @@ Reason Planner::unready(const GangState& gang, Refusal& refusal) const {
       std::int32_t have = 0;
       for (const PodId p : gang.pods) {
         const PodState& pod = state_.pod(p);
-        have += pod.role == role && (pod.phase != PodPhase::kFinished || pod.succeeded) && pod.phase != PodPhase::kReleasing ? 1 : 0;
+        have += pod.role == role && (pod.phase != PodPhase::kFinished || pod.succeeded) &&
+                        pod.phase != PodPhase::kReleasing
+                    ? 1
+                    : 0;
       }
       if (have < n) {
         refusal.subject = role;
@@ -80,13 +83,14 @@ void Planner::update_phase(GangId id) {
   plan_.phases.push_back({gang.key, phase});
 }
 
-/// The coarse check before anything is placed: do the least resources fit under the queue's limits, beside
-/// what is admitted already?
+/// The coarse check before anything is placed: do the least resources fit under the queue's limits,
+/// beside what is admitted already?
 bool Planner::admitted(GangId id) {
   const GangState& gang = state_.gang(id);
   if (!state_.config().admission || !gang.has_group || !gang.spec.min_resources) return true;
   if (gang.phase != GroupPhase::kPending || gang.spec.admitted) return true;
-  return !tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources)).has_value();
+  return !tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources))
+              .has_value();
 }
 
 void Planner::reclassify(GangId id) {
@@ -114,7 +118,8 @@ void Planner::reclassify(GangId id) {
   Refusal refusal;
   refusal.reason = unready(gang, refusal);
   if (refusal.reason == Reason::kNone && !admitted(id)) {
-    refusal = explain_limit(id, *tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources)));
+    refusal = explain_limit(
+        id, *tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources)));
     refusal.reason = Reason::kNotAdmitted;
     unadmitted_.insert(id);
   }
@@ -122,7 +127,8 @@ void Planner::reclassify(GangId id) {
     if (refusal.reason == Reason::kQueueMissing || refusal.reason == Reason::kQueueNotOpen) {
       const TenantState& tenant = state_.tenant(gang.tenant);
       refusal.queue = tenant.name;
-      if (refusal.reason == Reason::kQueueNotOpen) refusal.subject = tenant.spec.state == QueueState::kClosing ? "closing" : "closed";
+      if (refusal.reason == Reason::kQueueNotOpen)
+        refusal.subject = tenant.spec.state == QueueState::kClosing ? "closing" : "closed";
       parked_queue_.insert(id);
     }
     release_of(id);
@@ -150,7 +156,8 @@ ShapeId Planner::shape_of(GangId id) {
     if (pod.phase != PodPhase::kPending || pod.gated || !pod.ours) continue;
     ++pending;
     ++classes[pod.cls];
-    if (!alone && (state_.cls(pod.cls).between_pods || !state_.anti_affinity_pods().empty())) alone = needs_between(state_, p);
+    if (!alone && (state_.cls(pod.cls).between_pods || !state_.anti_affinity_pods().empty()))
+      alone = needs_between(state_, p);
   }
   if (need.total > 0 && need.total < pending) {
     if (classes.size() == 1) {
@@ -167,7 +174,8 @@ ShapeId Planner::shape_of(GangId id) {
   for (const auto& [cls, n] : classes) {
     key += std::to_string(cls.value) + "x" + std::to_string(need.total == 0 ? 1 : n) + ",";
   }
-  const auto [it, fresh] = shape_ids_.try_emplace(key, ShapeId(static_cast<std::uint32_t>(shapes_.size())));
+  const auto [it, fresh] =
+      shape_ids_.try_emplace(key, ShapeId(static_cast<std::uint32_t>(shapes_.size())));
   if (fresh) {
     Shape shape;
     shape.alone = alone;
@@ -191,7 +199,9 @@ void Planner::list(GangId id) {
     for (std::size_t i = 0; i < gang.allocated.size(); ++i) {
       const std::int64_t all = state_.total()[i];
       if (all > 0) {
-        wait.rank.drf = std::max(wait.rank.drf, static_cast<std::int64_t>(static_cast<__int128>(gang.allocated[i]) * 1'000'000 / all));
+        wait.rank.drf = std::max(
+            wait.rank.drf,
+            static_cast<std::int64_t>(static_cast<__int128>(gang.allocated[i]) * 1'000'000 / all));
       }
     }
   }
@@ -209,7 +219,9 @@ void Planner::list(GangId id) {
   if (state_.tenant(wait.tenant).spec.backfill == BackfillMode::kFifo) {
     // Only the first of such a queue is ever tried; the others learn here that they are behind it.
     const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
-    if (std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) { return b.second.by_rank.begin()->first < wait.rank; })) {
+    if (std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) {
+          return b.second.by_rank.begin()->first < wait.rank;
+        })) {
       Refusal behind;
       behind.reason = Reason::kBehindOthers;
       behind.queue = state_.tenant(wait.tenant).name;
@@ -219,12 +231,14 @@ void Planner::list(GangId id) {
   if (!shape.blocked) {
     activate(wait.tenant);
   } else {
-    // Behind others of its shape nothing is to be found; but it may outrank them and be worth evictions.
+    // Behind others of its shape nothing is to be found; but it may outrank them and be worth
+    // evictions.
     const auto& evictable = state_.evictable_priorities();
-    const bool outranks = (!evictable.empty() && evictable.begin()->first < gang.spec.priority) || nominated_below(gang.spec.priority);
+    const bool outranks = (!evictable.empty() && evictable.begin()->first < gang.spec.priority) ||
+                          nominated_below(gang.spec.priority);
     if (bucket.by_rank.begin()->second == id && outranks) {
-      // All who wait with this shape are looked at again: if evictions help this one, nobody blocks the shape anew,
-      // and those of other tenants would be neither blocked nor active.
+      // All who wait with this shape are looked at again: if evictions help this one, nobody blocks
+      // the shape anew, and those of other tenants would be neither blocked nor active.
       shape.blocked = false;
       for (const TenantId t : shape.tenants) activate(t);
     } else {
@@ -321,7 +335,8 @@ void Planner::wake() {
       shape.blocked = false;
       continue;
     }
-    const bool changed = shape.alone ? shape.log_seen != state_.log_end() : gains_of(shape) != shape.gains;
+    const bool changed =
+        shape.alone ? shape.log_seen != state_.log_end() : gains_of(shape) != shape.gains;
     if (!changed && !queues_changed) {
       still.push_back(id);
       continue;
@@ -365,7 +380,9 @@ std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
       of = &bucket;
       shape = id;
     }
-    if (first == nullptr || shapes_[shape.index()].blocked || of->over_limit || of->held || of->filling) return std::nullopt;
+    if (first == nullptr || shapes_[shape.index()].blocked || of->over_limit || of->held ||
+        of->filling)
+      return std::nullopt;
     return Candidate{first->second, false};
   }
   std::optional<Candidate> best;
@@ -374,7 +391,8 @@ std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
   for (const auto& [id, bucket] : wait.buckets) {
     if (shapes_[id.index()].blocked || bucket.over_limit || bucket.held) continue;
     const auto& [first_rank, first] = *bucket.by_rank.begin();
-    if (!bucket.filling && !(mode == BackfillMode::kReservation && behind_reservation(first_rank))) {
+    if (!bucket.filling &&
+        !(mode == BackfillMode::kReservation && behind_reservation(first_rank))) {
       if (!best || best->filling || first_rank < *best_rank) {
         best = Candidate{first, false};
         best_rank = &first_rank;
@@ -392,14 +410,17 @@ std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
   return best;
 }
 
-/// Somebody ahead holds a reservation. Those behind fill the gaps, the shortest first: it leaves most room for others before the
-/// reservation starts (Tsafrir, Etsion, Feitelson: "Backfilling Using System-Generated Predictions", TPDS 2007).
+/// Somebody ahead holds a reservation. Those behind fill the gaps, the shortest first: it leaves
+/// most room for others before the reservation starts (Tsafrir, Etsion, Feitelson: "Backfilling
+/// Using System-Generated Predictions", TPDS 2007).
 bool Planner::behind_reservation(const Rank& rank) const {
   if (live_holds_ == 0) return false;
-  return std::any_of(holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
+  return std::any_of(
+      holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
 }
 
-/// The next gang to try: tenants in their order, then rank inside; fillers of gaps after everybody else.
+/// The next gang to try: tenants in their order, then rank inside; fillers of gaps after everybody
+/// else.
 std::optional<Planner::Candidate> Planner::pick() {
   std::optional<Candidate> best;
   TenantId best_tenant;
@@ -422,8 +443,8 @@ std::optional<Planner::Candidate> Planner::pick() {
   return best;
 }
 
-/// The next to try; when there is none, groups that were bereft of another, then once more those that were blocked while room was
-/// held for somebody who then got none.
+/// The next to try; when there is none, groups that were bereft of another, then once more those
+/// that were blocked while room was held for somebody who then got none.
 std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
   auto next = pick();
   while (!next && !bereft_.empty()) {
@@ -434,7 +455,8 @@ std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
   again = dropped_ = false;
   for (const ShapeId id : blocked_) {
     Shape& shape = shapes_[id.index()];
-    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains) continue;
+    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains)
+      continue;
     shape.blocked = false;
     for (const TenantId t : shape.tenants) activate(t);
   }

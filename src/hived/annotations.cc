@@ -42,7 +42,9 @@ class Fields {
   }
   void value(const YamlNode& node, std::string_view key, std::int32_t& out) {
     const auto read = node.as_int();
-    if (!read || *read < std::numeric_limits<std::int32_t>::min() || *read > std::numeric_limits<std::int32_t>::max()) return wrong(node, key, "a whole number");
+    if (!read || *read < std::numeric_limits<std::int32_t>::min() ||
+        *read > std::numeric_limits<std::int32_t>::max())
+      return wrong(node, key, "a whole number");
     out = static_cast<std::int32_t>(*read);
   }
   void boolean(const YamlNode& owner, std::string_view key, bool& out) {
@@ -60,7 +62,13 @@ class Fields {
     return nullptr;
   }
   void wrong(const YamlNode& node, std::string_view key, std::string_view want) {
-    if (problem.empty()) problem = fmt::format("Pod annotation {}: line {}: {}: want {}, found {}", annotation_, node.line, key, want, node.describe());
+    if (problem.empty())
+      problem = fmt::format("Pod annotation {}: line {}: {}: want {}, found {}",
+                            annotation_,
+                            node.line,
+                            key,
+                            want,
+                            node.describe());
   }
   std::string problem;
 
@@ -68,7 +76,9 @@ class Fields {
   std::string_view annotation_;
 };
 
-tl::unexpected<Error> bad_spec(std::string_view what) { return fail(Code::kBadRequest, fmt::format("Pod annotation {}: {}", kSchedulingSpec, what)); }
+tl::unexpected<Error> bad_spec(std::string_view what) {
+  return fail(Code::kBadRequest, fmt::format("Pod annotation {}: {}", kSchedulingSpec, what));
+}
 
 Result<void> check(const PodSpec& spec) {
   if (spec.vc.empty()) return bad_spec("VirtualCluster is empty");
@@ -80,31 +90,42 @@ Result<void> check(const PodSpec& spec) {
   std::int64_t total = 0;
   for (const GroupMember& member : spec.members) {
     if (member.pods <= 0) return bad_spec("AffinityGroup.Members has non-positive PodNumber");
-    if (member.leaves <= 0) return bad_spec("AffinityGroup.Members has non-positive LeafCellNumber");
+    if (member.leaves <= 0)
+      return bad_spec("AffinityGroup.Members has non-positive LeafCellNumber");
     contains = contains || member.leaves == spec.leaves;
     total += std::int64_t{member.pods} * member.leaves;
   }
   if (!contains) return bad_spec("AffinityGroup.Members does not contains current Pod");
-  if (total > 10'000'000) return bad_spec(fmt::format("AffinityGroup.Members asks for {} leaf cells; the most is 10000000", total));
+  if (total > 10'000'000)
+    return bad_spec(
+        fmt::format("AffinityGroup.Members asks for {} leaf cells; the most is 10000000", total));
   return {};
 }
 
 /// A scalar that reads back as the same text.
 std::string scalar(std::string_view text) {
-  // Most names are plain words with a capital, a digit or a dash in them; only short lower-case words can mean something else.
-  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/~";
-  const bool letter = !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
-  if (letter && text.size() > 5 && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
+  // Most names are plain words with a capital, a digit or a dash in them; only short lower-case
+  // words can mean something else.
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/~";
+  const bool letter =
+      !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+  if (letter && text.size() > 5 && text.find_first_not_of(kPlain) == std::string_view::npos)
+    return std::string(text);
   return std::string(trim(json::to_yaml(json::Value(text))));
 }
 
 }  // namespace
 
-Result<PodSpec> parse_scheduling_spec(std::string_view yaml, const std::string& pod_namespace, const std::string& pod_name) {
+Result<PodSpec> parse_scheduling_spec(std::string_view yaml,
+                                      const std::string& pod_namespace,
+                                      const std::string& pod_name) {
   if (yaml.empty()) return bad_spec("Annotation does not exist or is empty");
   const auto root = json::parse_yaml_tree(modern_names(yaml));
   if (!root) return bad_spec(root.error().message);
-  if (!root->is_null() && root->kind != YamlNode::Kind::kMapping) return bad_spec(fmt::format("want a mapping such as \"virtualCluster: VC1\", found {}", root->describe()));
+  if (!root->is_null() && root->kind != YamlNode::Kind::kMapping)
+    return bad_spec(
+        fmt::format("want a mapping such as \"virtualCluster: VC1\", found {}", root->describe()));
   PodSpec spec;
   Fields fields(kSchedulingSpec);
   fields.text(*root, "virtualCluster", spec.vc);
@@ -143,27 +164,37 @@ Result<PodSpec> parse_scheduling_spec(std::string_view yaml, const std::string& 
 }
 
 std::string format_scheduling_spec(const PodSpec& spec) {
-  std::string out = fmt::format("virtualCluster: {}\npriority: {}\n", scalar(spec.vc), spec.priority);
+  std::string out =
+      fmt::format("virtualCluster: {}\npriority: {}\n", scalar(spec.vc), spec.priority);
   if (!spec.pinned_cell.empty()) out += fmt::format("pinnedCellId: {}\n", scalar(spec.pinned_cell));
   if (!spec.leaf_type.empty()) out += fmt::format("leafCellType: {}\n", scalar(spec.leaf_type));
-  out += fmt::format("leafCellNumber: {}\nlazyPreemptionEnable: {}\nignoreK8sSuggestedNodes: {}\n", spec.leaves, spec.lazy_preemption, spec.ignore_suggested);
+  out += fmt::format("leafCellNumber: {}\nlazyPreemptionEnable: {}\nignoreK8sSuggestedNodes: {}\n",
+                     spec.leaves,
+                     spec.lazy_preemption,
+                     spec.ignore_suggested);
   out += fmt::format("affinityGroup:\n  name: {}\n  members:\n", scalar(spec.group));
-  for (const GroupMember& member : spec.members) out += fmt::format("  - podNumber: {}\n    leafCellNumber: {}\n", member.pods, member.leaves);
+  for (const GroupMember& member : spec.members)
+    out += fmt::format("  - podNumber: {}\n    leafCellNumber: {}\n", member.pods, member.leaves);
   return out;
 }
 
 Result<BindInfo> parse_bind_info(std::string_view yaml) {
-  const auto bad = [](std::string_view what) { return fail(Code::kInvalid, fmt::format("Pod annotation {}: {}", kBindInfo, what)); };
+  const auto bad = [](std::string_view what) {
+    return fail(Code::kInvalid, fmt::format("Pod annotation {}: {}", kBindInfo, what));
+  };
   if (trim(yaml).empty()) return bad("Annotation does not exist or is empty");
   const auto root = json::parse_yaml_tree(modern_names(yaml));
   if (!root) return bad(root.error().message);
-  if (root->kind != YamlNode::Kind::kMapping) return bad(fmt::format("want a mapping, found {}", root->describe()));
+  if (root->kind != YamlNode::Kind::kMapping)
+    return bad(fmt::format("want a mapping, found {}", root->describe()));
   BindInfo out;
   Fields fields(kBindInfo);
-  const auto numbers = [&](const YamlNode& owner, std::string_view key, std::vector<std::int32_t>& into) {
-    const YamlNode* list = fields.list(owner, key);
-    for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) fields.value(list->items[i], key, into.emplace_back());
-  };
+  const auto numbers =
+      [&](const YamlNode& owner, std::string_view key, std::vector<std::int32_t>& into) {
+        const YamlNode* list = fields.list(owner, key);
+        for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i)
+          fields.value(list->items[i], key, into.emplace_back());
+      };
   fields.text(*root, "node", out.node);
   fields.text(*root, "cellChain", out.chain);
   numbers(*root, "leafCellIsolation", out.leaves);
@@ -177,7 +208,8 @@ Result<BindInfo> parse_bind_info(std::string_view yaml) {
       fields.text(pods->items[i], "physicalNode", pod.node);
       numbers(pods->items[i], "physicalLeafCellIndices", pod.leaves);
       const YamlNode* types = fields.list(pods->items[i], "preassignedCellTypes");
-      for (std::size_t t = 0; types != nullptr && t < types->items.size(); ++t) pod.preassigned_types.push_back(types->items[t].text);
+      for (std::size_t t = 0; types != nullptr && t < types->items.size(); ++t)
+        pod.preassigned_types.push_back(types->items[t].text);
       member.pods.push_back(std::move(pod));
     }
     group->push_back(std::move(member));
@@ -195,13 +227,15 @@ std::string format_bind_info(const BindInfo& bind) {
   out += bind.leaves.empty() ? "leafCellIsolation: []\n" : "leafCellIsolation:\n";
   numbers("", bind.leaves);
   out += fmt::format("cellChain: {}\naffinityGroupBindInfo:\n", scalar(bind.chain));
-  for (const MemberPlacement& member : bind.group != nullptr ? *bind.group : std::vector<MemberPlacement>{}) {
+  for (const MemberPlacement& member :
+       bind.group != nullptr ? *bind.group : std::vector<MemberPlacement>{}) {
     out += "- podPlacements:\n";
     for (const PodPlacement& pod : member.pods) {
       out += fmt::format("  - physicalNode: {}\n    physicalLeafCellIndices:\n", scalar(pod.node));
       numbers("    ", pod.leaves);
       out += "    preassignedCellTypes:\n";
-      for (const std::string& type : pod.preassigned_types) out += fmt::format("    - {}\n", type.empty() ? "\"\"" : scalar(type));
+      for (const std::string& type : pod.preassigned_types)
+        out += fmt::format("    - {}\n", type.empty() ? "\"\"" : scalar(type));
     }
   }
   return out;
@@ -209,7 +243,8 @@ std::string format_bind_info(const BindInfo& bind) {
 
 std::string format_isolation(const BindInfo& bind) {
   std::string out;
-  for (const std::int32_t leaf : bind.leaves) out += fmt::format("{}{}", out.empty() ? "" : ",", leaf);
+  for (const std::int32_t leaf : bind.leaves)
+    out += fmt::format("{}{}", out.empty() ? "" : ",", leaf);
   return out;
 }
 

@@ -13,7 +13,9 @@ using json::YamlNode;
 namespace cells = engine::cells;
 
 tl::unexpected<Error> wrong(const YamlNode& node, std::string_view what, std::string_view want) {
-  return fail(Code::kInvalid, fmt::format("line {}: {}: want {}, found {}", node.line, what, want, node.describe()));
+  return fail(
+      Code::kInvalid,
+      fmt::format("line {}: {}: want {}, found {}", node.line, what, want, node.describe()));
 }
 
 /// Each reader leaves the default where the key is absent or null.
@@ -30,8 +32,12 @@ Result<void> read_int(const YamlNode& owner, std::string_view key, Int& out) {
   const YamlNode* node = owner.find(key);
   if (node == nullptr || node->is_null()) return {};
   const auto value = node->as_int();
-  if (!value || *value < std::numeric_limits<Int>::min() || *value > std::numeric_limits<Int>::max()) {
-    return wrong(*node, key, sizeof(Int) == 4 ? "a whole number of 32 bits, such as 2" : "a whole number, such as 2");
+  if (!value || *value < std::numeric_limits<Int>::min() ||
+      *value > std::numeric_limits<Int>::max()) {
+    return wrong(
+        *node,
+        key,
+        sizeof(Int) == 4 ? "a whole number of 32 bits, such as 2" : "a whole number, such as 2");
   }
   out = static_cast<Int>(*value);
   return {};
@@ -47,10 +53,16 @@ Result<void> read_bool(const YamlNode& owner, std::string_view key, bool& out) {
 }
 
 /// The node if it is of the kind; nullptr if absent or null.
-Result<const YamlNode*> read_node(const YamlNode& owner, std::string_view key, YamlNode::Kind kind) {
+Result<const YamlNode*> read_node(const YamlNode& owner,
+                                  std::string_view key,
+                                  YamlNode::Kind kind) {
   const YamlNode* node = owner.find(key);
   if (node == nullptr || node->is_null()) return nullptr;
-  if (node->kind != kind) return wrong(*node, key, kind == YamlNode::Kind::kMapping ? "a mapping (key: value lines)" : "a list (\"- \" lines)");
+  if (node->kind != kind)
+    return wrong(*node,
+                 key,
+                 kind == YamlNode::Kind::kMapping ? "a mapping (key: value lines)"
+                                                  : "a list (\"- \" lines)");
   return node;
 }
 
@@ -58,9 +70,13 @@ Result<void> read_types(const YamlNode& cluster, Config& out) {
   const auto types = read_node(cluster, "cellTypes", YamlNode::Kind::kMapping);
   if (!types) return fail(types.error());
   if (*types == nullptr) return {};
-  for (const std::string& key : (*types)->repeated_keys) out.warnings.push_back(fmt::format("cellTypes: \"{}\" is given twice; the last one counts", key));
+  for (const std::string& key : (*types)->repeated_keys)
+    out.warnings.push_back(
+        fmt::format("cellTypes: \"{}\" is given twice; the last one counts", key));
   for (const auto& [name, node] : (*types)->members) {
-    if (!node.is_null() && node.kind != YamlNode::Kind::kMapping) return wrong(node, "cellTypes." + name, "a mapping with childCellType, childCellNumber, isNodeLevel");
+    if (!node.is_null() && node.kind != YamlNode::Kind::kMapping)
+      return wrong(
+          node, "cellTypes." + name, "a mapping with childCellType, childCellNumber, isNodeLevel");
     cells::CellTypeSpec spec;
     spec.name = name;
     spec.line = node.line;
@@ -76,7 +92,8 @@ Result<cells::PhysicalCellSpec> read_cell(const YamlNode& node, std::string_view
   cells::PhysicalCellSpec spec;
   spec.line = node.line;
   if (node.is_null()) return spec;
-  if (node.kind != YamlNode::Kind::kMapping) return wrong(node, what, "a mapping with cellType, cellAddress, pinnedCellId, cellChildren");
+  if (node.kind != YamlNode::Kind::kMapping)
+    return wrong(node, what, "a mapping with cellType, cellAddress, pinnedCellId, cellChildren");
   if (auto done = read_text(node, "cellType", spec.type); !done) return fail(done.error());
   if (auto done = read_text(node, "cellAddress", spec.address); !done) return fail(done.error());
   if (auto done = read_text(node, "pinnedCellId", spec.pinned_id); !done) return fail(done.error());
@@ -130,12 +147,14 @@ Result<cells::VirtualClusterSpec> read_vc(const std::string& name, const YamlNod
   vc.name = name;
   vc.line = node.line;
   if (node.is_null()) return vc;
-  if (node.kind != YamlNode::Kind::kMapping) return wrong(node, "virtualClusters." + name, "a mapping with virtualCells and pinnedCells");
+  if (node.kind != YamlNode::Kind::kMapping)
+    return wrong(node, "virtualClusters." + name, "a mapping with virtualCells and pinnedCells");
   const auto owned = read_node(node, "virtualCells", YamlNode::Kind::kSequence);
   if (!owned) return fail(owned.error());
   for (std::size_t i = 0; *owned != nullptr && i < (*owned)->items.size(); ++i) {
     const YamlNode& item = (*owned)->items[i];
-    if (item.kind != YamlNode::Kind::kMapping) return wrong(item, "virtualCells", "a mapping with cellType and cellNumber");
+    if (item.kind != YamlNode::Kind::kMapping)
+      return wrong(item, "virtualCells", "a mapping with cellType and cellNumber");
     cells::VirtualCellSpec spec;
     spec.line = item.line;
     if (auto done = read_text(item, "cellType", spec.path); !done) return fail(done.error());
@@ -146,7 +165,8 @@ Result<cells::VirtualClusterSpec> read_vc(const std::string& name, const YamlNod
   if (!pinned) return fail(pinned.error());
   for (std::size_t i = 0; *pinned != nullptr && i < (*pinned)->items.size(); ++i) {
     const YamlNode& item = (*pinned)->items[i];
-    if (item.kind != YamlNode::Kind::kMapping) return wrong(item, "pinnedCells", "a mapping with pinnedCellId");
+    if (item.kind != YamlNode::Kind::kMapping)
+      return wrong(item, "pinnedCells", "a mapping with pinnedCellId");
     cells::PinnedCellSpec spec;
     spec.line = item.line;
     if (auto done = read_text(item, "pinnedCellId", spec.id); !done) return fail(done.error());
@@ -162,12 +182,19 @@ Result<Config> parse_config(std::string_view yaml) {
   if (!root) return fail(root.error());
   Config out;
   if (root->is_null()) return out;
-  if (root->kind != YamlNode::Kind::kMapping) return wrong(*root, "the file", "a mapping with physicalCluster and virtualClusters");
-  if (auto done = read_text(*root, "kubeApiServerAddress", out.kube_apiserver_address); !done) return fail(done.error());
-  if (auto done = read_text(*root, "kubeConfigFilePath", out.kube_config_file); !done) return fail(done.error());
-  if (auto done = read_text(*root, "webServerAddress", out.web_server_address); !done) return fail(done.error());
-  if (auto done = read_int(*root, "forcePodBindThreshold", out.force_pod_bind_threshold); !done) return fail(done.error());
-  if (auto done = read_int(*root, "waitingPodSchedulingBlockMilliSec", out.waiting_pod_block_ms); !done) return fail(done.error());
+  if (root->kind != YamlNode::Kind::kMapping)
+    return wrong(*root, "the file", "a mapping with physicalCluster and virtualClusters");
+  if (auto done = read_text(*root, "kubeApiServerAddress", out.kube_apiserver_address); !done)
+    return fail(done.error());
+  if (auto done = read_text(*root, "kubeConfigFilePath", out.kube_config_file); !done)
+    return fail(done.error());
+  if (auto done = read_text(*root, "webServerAddress", out.web_server_address); !done)
+    return fail(done.error());
+  if (auto done = read_int(*root, "forcePodBindThreshold", out.force_pod_bind_threshold); !done)
+    return fail(done.error());
+  if (auto done = read_int(*root, "waitingPodSchedulingBlockMilliSec", out.waiting_pod_block_ms);
+      !done)
+    return fail(done.error());
   if (auto done = read_physical(*root, out); !done) return fail(done.error());
   const auto clusters = read_node(*root, "virtualClusters", YamlNode::Kind::kMapping);
   if (!clusters) return fail(clusters.error());
@@ -176,7 +203,8 @@ Result<Config> parse_config(std::string_view yaml) {
     if (!vc) return fail(vc.error());
     out.cells.virtual_clusters.push_back(std::move(*vc));
   }
-  for (const std::string& key : root->repeated_keys) out.warnings.push_back(fmt::format("\"{}\" is given twice; the last one counts", key));
+  for (const std::string& key : root->repeated_keys)
+    out.warnings.push_back(fmt::format("\"{}\" is given twice; the last one counts", key));
   return out;
 }
 

@@ -1,4 +1,5 @@
-/// HiveD's configuration file, unchanged: YAML text in, a pure cells::Config and the process settings out.
+/// HiveD's configuration file, unchanged: YAML text in, a pure cells::Config and the process
+/// settings out.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct Config {
   std::vector<std::string> warnings;
 };
 
-/// Reads and types the file; an error begins with "line N: " and says what was found and what would be right. What
-/// the cells mean together (types, addresses, who owns what) is checked by CellAllocator::create.
+/// Reads and types the file; an error begins with "line N: " and says what was found and what would
+/// be right. What the cells mean together (types, addresses, who owns what) is checked by
+/// CellAllocator::create.
 Result<Config> parse_config(std::string_view yaml);
 
 }  // namespace muster::hived

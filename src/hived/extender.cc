@@ -35,9 +35,13 @@ const Value& any_case(const Value& object, std::string_view key) {
   return json::null_value();
 }
 
-std::string label_of(const std::string& uid, const std::string& ns, const std::string& name) { return fmt::format("{}({}/{})", uid, ns, name); }
+std::string label_of(const std::string& uid, const std::string& ns, const std::string& name) {
+  return fmt::format("{}({}/{})", uid, ns, name);
+}
 std::string label_of(const Value& pod) {
-  return label_of(json::text(json::at(pod, "metadata", "uid")), json::text(json::at(pod, "metadata", "namespace")), json::text(json::at(pod, "metadata", "name")));
+  return label_of(json::text(json::at(pod, "metadata", "uid")),
+                  json::text(json::at(pod, "metadata", "namespace")),
+                  json::text(json::at(pod, "metadata", "name")));
 }
 
 bool is_completed(const Value& pod) {
@@ -49,8 +53,11 @@ bool is_enabled(const Value& pod) {
   for (const char* list : {"initContainers", "containers"}) {
     for (const Value& container : json::as_array(json::at(pod, "spec", list))) {
       const Value& limit = json::at(container, "resources", "limits", kSchedulingEnable);
-      const std::string text = limit.is_string() ? json::text(limit) : limit.is_null() ? "0" : json::dump(limit);
-      if (!text.empty() && text[0] != '-' && text.find_first_of("123456789") != std::string::npos) return true;
+      const std::string text = limit.is_string() ? json::text(limit)
+                               : limit.is_null() ? "0"
+                                                 : json::dump(limit);
+      if (!text.empty() && text[0] != '-' && text.find_first_of("123456789") != std::string::npos)
+        return true;
     }
   }
   return false;
@@ -63,11 +70,20 @@ HttpAnswer json_answer(int status, const Value& value) {
   return out;
 }
 
-std::string error_text(int code, std::string_view label, std::string_view routine, std::string_view message) {
-  return fmt::format("hivedscheduler: {} Error: [{}]: {}: Failed: {}", code >= 500 ? "Platform" : "User", label, routine, message);
+std::string error_text(int code,
+                       std::string_view label,
+                       std::string_view routine,
+                       std::string_view message) {
+  return fmt::format("hivedscheduler: {} Error: [{}]: {}: Failed: {}",
+                     code >= 500 ? "Platform" : "User",
+                     label,
+                     routine,
+                     message);
 }
 
-std::string extender_error(int code, std::string_view message) { return fmt::format("Code: {}, Message: {}", code, message); }
+std::string extender_error(int code, std::string_view message) {
+  return fmt::format("Code: {}, Message: {}", code, message);
+}
 
 std::vector<std::string> texts(const Value& array) {
   std::vector<std::string> out;
@@ -104,11 +120,14 @@ void Extender::pod_updated(const Value& pod, Time now) {
   // The same name with another UID: the old pod is gone.
   const std::string ns = json::text(json::at(pod, "metadata", "namespace"));
   const std::string name = json::text(json::at(pod, "metadata", "name"));
-  if (const auto known = uids_.find(ns + "/" + name); known != uids_.end() && known->second != uid) remove_pod(std::string(known->second));
+  if (const auto known = uids_.find(ns + "/" + name); known != uids_.end() && known->second != uid)
+    remove_pod(std::string(known->second));
   add_pod(pod, now);
 }
 
-void Extender::pod_deleted(const Value& pod) { remove_pod(json::text(json::at(pod, "metadata", "uid"))); }
+void Extender::pod_deleted(const Value& pod) {
+  remove_pod(json::text(json::at(pod, "metadata", "uid")));
+}
 
 void Extender::add_pod(const Value& object, Time now) {
   const std::string uid = json::text(json::at(object, "metadata", "uid"));
@@ -129,10 +148,13 @@ void Extender::add_bound(Pod& pod, const Value& object, Time now) {
   if (!pod.group.empty()) allocator_.delete_unallocated(pod.ref, pod.group);
   pod.state = PodState::kBound;
   const Value& annotations = json::at(object, "metadata", "annotations");
-  auto spec = parse_scheduling_spec(json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
+  auto spec = parse_scheduling_spec(
+      json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
   auto bind = parse_bind_info(json::as_string(json::at(annotations, kBindInfo)));
   if (!spec || !bind) {
-    warnings_.push_back(fmt::format("[{}]: bound by somebody else, not counted: {}", label_of(object), !spec ? spec.error().message : bind.error().message));
+    warnings_.push_back(fmt::format("[{}]: bound by somebody else, not counted: {}",
+                                    label_of(object),
+                                    !spec ? spec.error().message : bind.error().message));
     return;
   }
   pod.spec = std::move(*spec);
@@ -147,7 +169,8 @@ void Extender::remove_pod(const std::string& uid) {
   if (found == pods_.end()) return;
   Pod& pod = found->second;
   if (pod.allocated) {
-    if (const auto done = allocator_.delete_allocated(pod.ref, pod.spec, pod.bind); !done) warnings_.push_back(done.error().message);
+    if (const auto done = allocator_.delete_allocated(pod.ref, pod.spec, pod.bind); !done)
+      warnings_.push_back(done.error().message);
   } else if (!pod.group.empty()) {
     allocator_.delete_unallocated(pod.ref, pod.group);
   }
@@ -155,26 +178,46 @@ void Extender::remove_pod(const std::string& uid) {
   pods_.erase(found);
 }
 
-Extender::Outcome<Extender::Pod*> Extender::find_pod(const std::string& uid, const std::string& label, const char* routine) {
+Extender::Outcome<Extender::Pod*> Extender::find_pod(const std::string& uid,
+                                                     const std::string& label,
+                                                     const char* routine) {
   const auto found = pods_.find(uid);
   if (found == pods_.end()) {
-    return tl::unexpected(Failure{400, error_text(400, label, routine, "Pod does not exist, completed or has not been informed to the scheduler")});
+    return tl::unexpected(Failure{
+        400,
+        error_text(400,
+                   label,
+                   routine,
+                   "Pod does not exist, completed or has not been informed to the scheduler")});
   }
   if (found->second.state == PodState::kBound) {
-    return tl::unexpected(Failure{400, error_text(400, label, routine, fmt::format("Pod has already been bound to node {}", found->second.bind.node))});
+    return tl::unexpected(Failure{
+        400,
+        error_text(400,
+                   label,
+                   routine,
+                   fmt::format("Pod has already been bound to node {}", found->second.bind.node))});
   }
   return &found->second;
 }
 
-Extender::Outcome<Decision> Extender::schedule(Pod& pod, const Value& object, Phase phase, const std::vector<std::string>& suggested, const char* routine, Time now) {
+Extender::Outcome<Decision> Extender::schedule(Pod& pod,
+                                               const Value& object,
+                                               Phase phase,
+                                               const std::vector<std::string>& suggested,
+                                               const char* routine,
+                                               Time now) {
   const std::string label = label_of(object);
   const Value& annotations = json::at(object, "metadata", "annotations");
-  const auto spec = parse_scheduling_spec(json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
-  if (!spec) return tl::unexpected(Failure{400, error_text(400, label, routine, spec.error().message)});
+  const auto spec = parse_scheduling_spec(
+      json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
+  if (!spec)
+    return tl::unexpected(Failure{400, error_text(400, label, routine, spec.error().message)});
   pod.spec = *spec;
   pod.group = spec->group;
   Decision decision = allocator_.schedule({pod.ref, pod.spec, phase, &suggested, now});
-  if (decision.kind == Decision::Kind::kError) return tl::unexpected(Failure{400, error_text(400, label, routine, decision.reason)});
+  if (decision.kind == Decision::Kind::kError)
+    return tl::unexpected(Failure{400, error_text(400, label, routine, decision.reason)});
   return decision;
 }
 
@@ -188,7 +231,9 @@ void Extender::assume(Pod& pod, const Value& object, const BindInfo& bind, Time 
   const Value& annotations = json::at(object, "metadata", "annotations");
   const Value& old = json::at(annotations, kGpuIsolation);
   const bool only_old = !old.is_null() && json::at(annotations, kLeafCellIsolation).is_null();
-  pod.bind_annotations = Object{{kBindInfo, format_bind_info(bind)}, {kLeafCellIsolation, only_old ? json::text(old) : format_isolation(bind)}};
+  pod.bind_annotations =
+      Object{{kBindInfo, format_bind_info(bind)},
+             {kLeafCellIsolation, only_old ? json::text(old) : format_isolation(bind)}};
 }
 
 bool Extender::should_force(const Pod& pod, const std::vector<std::string>& suggested) const {
@@ -200,18 +245,25 @@ bool Extender::should_force(const Pod& pod, const std::vector<std::string>& sugg
 int Extender::post(const Pod& pod) {
   return post_binding_(Object{{"apiVersion", "v1"},
                               {"kind", "Binding"},
-                              {"metadata", Object{{"namespace", pod.ns}, {"name", pod.name}, {"uid", pod.ref.uid}, {"annotations", pod.bind_annotations}}},
+                              {"metadata",
+                               Object{{"namespace", pod.ns},
+                                      {"name", pod.name},
+                                      {"uid", pod.ref.uid},
+                                      {"annotations", pod.bind_annotations}}},
                               {"target", Object{{"kind", "Node"}, {"name", pod.bind.node}}}});
 }
 
 Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
   const Value& object = any_case(request, "Pod");
-  if (!object.is_object()) return tl::unexpected(Failure{400, "ExtenderArgs: Pod field should not be nil"});
+  if (!object.is_object())
+    return tl::unexpected(Failure{400, "ExtenderArgs: Pod field should not be nil"});
   const std::vector<std::string> suggested = texts(any_case(request, "NodeNames"));
-  const auto found = find_pod(json::text(json::at(object, "metadata", "uid")), label_of(object), "filterRoutine");
+  const auto found =
+      find_pod(json::text(json::at(object, "metadata", "uid")), label_of(object), "filterRoutine");
   if (!found) return tl::unexpected(found.error());
   Pod& pod = **found;
-  Object answer{{"Nodes", nullptr}, {"NodeNames", nullptr}, {"FailedNodes", nullptr}, {"Error", ""}};
+  Object answer{
+      {"Nodes", nullptr}, {"NodeNames", nullptr}, {"FailedNodes", nullptr}, {"Error", ""}};
   if (pod.state == PodState::kBinding) {
     ++pod.attempts;
   } else {
@@ -220,8 +272,11 @@ Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
     if (decision->kind == Decision::Kind::kPreempt) {
       const Victims& victims = decision->victims.front();
       std::vector<std::string> names;
-      for (const PodRef& victim : victims.pods) names.push_back(fmt::format("{}({})", victim.uid, victim.name));
-      answer["FailedNodes"] = Object{{victims.node, fmt::format("node({}) has preemptible Pods: {}", victims.node, join(names, ", "))}};
+      for (const PodRef& victim : victims.pods)
+        names.push_back(fmt::format("{}({})", victim.uid, victim.name));
+      answer["FailedNodes"] = Object{
+          {victims.node,
+           fmt::format("node({}) has preemptible Pods: {}", victims.node, join(names, ", "))}};
       return answer;
     }
     if (decision->kind == Decision::Kind::kWait) {
@@ -234,7 +289,9 @@ Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
     assume(pod, object, decision->bind, now);
   }
   if (should_force(pod, suggested)) {
-    if (const int status = post(pod); status >= 300) warnings_.push_back(fmt::format("[{}]: force bind: the API server answered {}", label_of(object), status));
+    if (const int status = post(pod); status >= 300)
+      warnings_.push_back(
+          fmt::format("[{}]: force bind: the API server answered {}", label_of(object), status));
   }
   answer["NodeNames"] = Array{Value(pod.bind.node)};
   return answer;
@@ -242,10 +299,18 @@ Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
 
 HttpAnswer Extender::filter(std::string_view body, Time now) {
   const auto request = json::parse(body);
-  Outcome<Value> done = request ? filter_pod(*request, now)
-                                : Outcome<Value>(tl::unexpected(Failure{400, fmt::format("Failed to unmarshal web request object to ExtenderArgs: {}", request.error().message)}));
+  Outcome<Value> done =
+      request ? filter_pod(*request, now)
+              : Outcome<Value>(tl::unexpected(Failure{
+                    400,
+                    fmt::format("Failed to unmarshal web request object to ExtenderArgs: {}",
+                                request.error().message)}));
   if (done) return json_answer(200, *done);
-  return json_answer(200, Object{{"Nodes", nullptr}, {"NodeNames", nullptr}, {"FailedNodes", nullptr}, {"Error", extender_error(done.error().code, done.error().message)}});
+  return json_answer(200,
+                     Object{{"Nodes", nullptr},
+                            {"NodeNames", nullptr},
+                            {"FailedNodes", nullptr},
+                            {"Error", extender_error(done.error().code, done.error().message)}});
 }
 
 Extender::Outcome<void> Extender::bind_pod(const Value& request) {
@@ -253,43 +318,83 @@ Extender::Outcome<void> Extender::bind_pod(const Value& request) {
   const std::string ns = json::text(any_case(request, "PodNamespace"));
   const std::string uid = json::text(any_case(request, "PodUID"));
   const std::string node = json::text(any_case(request, "Node"));
-  for (const auto& [field, value] : {std::pair{"PodName", name}, {"PodNamespace", ns}, {"PodUID", uid}, {"Node", node}}) {
-    if (value.empty()) return tl::unexpected(Failure{400, fmt::format("ExtenderBindingArgs: {} field should not be empty", field)});
+  for (const auto& [field, value] :
+       {std::pair{"PodName", name}, {"PodNamespace", ns}, {"PodUID", uid}, {"Node", node}}) {
+    if (value.empty())
+      return tl::unexpected(
+          Failure{400, fmt::format("ExtenderBindingArgs: {} field should not be empty", field)});
   }
   const std::string label = label_of(uid, ns, name);
   const auto found = pods_.find(uid);
-  if (found == pods_.end()) return tl::unexpected(Failure{400, error_text(400, label, "bindRoutine", "Pod does not exist, completed or has not been informed to the scheduler")});
+  if (found == pods_.end())
+    return tl::unexpected(Failure{
+        400,
+        error_text(400,
+                   label,
+                   "bindRoutine",
+                   "Pod does not exist, completed or has not been informed to the scheduler")});
   const Pod& pod = found->second;
   if (pod.state == PodState::kBound && pod.bind.node == node) return {};
   if (pod.state != PodState::kBinding) {
-    return tl::unexpected(Failure{400, error_text(400, label, "bindRoutine", "Pod cannot be bound without a scheduling placement")});
+    return tl::unexpected(Failure{
+        400,
+        error_text(
+            400, label, "bindRoutine", "Pod cannot be bound without a scheduling placement")});
   }
   if (pod.bind.node != node) {
-    return tl::unexpected(Failure{400, error_text(400, label, "bindRoutine", fmt::format("Pod binding node mismatch: expected {}, received {}", pod.bind.node, node))});
+    return tl::unexpected(Failure{
+        400,
+        error_text(
+            400,
+            label,
+            "bindRoutine",
+            fmt::format(
+                "Pod binding node mismatch: expected {}, received {}", pod.bind.node, node))});
   }
   const int status = post(pod);
-  if (status >= 300) return tl::unexpected(Failure{500, error_text(500, label, "bindRoutine", fmt::format("Failed to bind Pod: the API server answered {}", status))});
+  if (status >= 300)
+    return tl::unexpected(
+        Failure{500,
+                error_text(500,
+                           label,
+                           "bindRoutine",
+                           fmt::format("Failed to bind Pod: the API server answered {}", status))});
   return {};
 }
 
 HttpAnswer Extender::bind(std::string_view body) {
   const auto request = json::parse(body);
-  Outcome<void> done = request ? bind_pod(*request)
-                               : Outcome<void>(tl::unexpected(Failure{400, fmt::format("Failed to unmarshal web request object to ExtenderBindingArgs: {}", request.error().message)}));
-  return json_answer(200, Object{{"Error", done ? std::string() : extender_error(done.error().code, done.error().message)}});
+  Outcome<void> done =
+      request ? bind_pod(*request)
+              : Outcome<void>(tl::unexpected(Failure{
+                    400,
+                    fmt::format("Failed to unmarshal web request object to ExtenderBindingArgs: {}",
+                                request.error().message)}));
+  return json_answer(
+      200,
+      Object{{"Error",
+              done ? std::string() : extender_error(done.error().code, done.error().message)}});
 }
 
 Extender::Outcome<Value> Extender::preempt_pod(const Value& request, Time now) {
   const Value& object = any_case(request, "Pod");
-  if (!object.is_object()) return tl::unexpected(Failure{400, "ExtenderPreemptionArgs: Pod field should not be nil"});
+  if (!object.is_object())
+    return tl::unexpected(Failure{400, "ExtenderPreemptionArgs: Pod field should not be nil"});
   std::vector<std::string> suggested;
-  for (const auto& member : json::as_object(any_case(request, "NodeNameToMetaVictims"))) suggested.emplace_back(member.key());
+  for (const auto& member : json::as_object(any_case(request, "NodeNameToMetaVictims")))
+    suggested.emplace_back(member.key());
   const std::string label = label_of(object);
-  const auto found = find_pod(json::text(json::at(object, "metadata", "uid")), label, "preemptRoutine");
+  const auto found =
+      find_pod(json::text(json::at(object, "metadata", "uid")), label, "preemptRoutine");
   if (!found) return tl::unexpected(found.error());
   Pod& pod = **found;
   if (pod.state == PodState::kBinding) {
-    return tl::unexpected(Failure{400, error_text(400, label, "preemptRoutine", fmt::format("Pod has already been binding to node {}", pod.bind.node))});
+    return tl::unexpected(
+        Failure{400,
+                error_text(400,
+                           label,
+                           "preemptRoutine",
+                           fmt::format("Pod has already been binding to node {}", pod.bind.node))});
   }
   const auto decision = schedule(pod, object, Phase::kPreempting, suggested, "preemptRoutine", now);
   if (!decision) return tl::unexpected(decision.error());
@@ -300,22 +405,29 @@ Extender::Outcome<Value> Extender::preempt_pod(const Value& request, Time now) {
     const Victims& victims = decision->victims.front();
     Array pods;
     for (const PodRef& victim : victims.pods) pods.push_back(Object{{"UID", victim.uid}});
-    answer["NodeNameToMetaVictims"] = Object{{victims.node, Object{{"Pods", std::move(pods)}, {"NumPDBViolations", 0}}}};
+    answer["NodeNameToMetaVictims"] =
+        Object{{victims.node, Object{{"Pods", std::move(pods)}, {"NumPDBViolations", 0}}}};
   }
   return answer;
 }
 
 HttpAnswer Extender::preempt(std::string_view body, Time now) {
   const auto request = json::parse(body);
-  if (!request) return json_answer(400, Value(fmt::format("Failed to unmarshal web request object to ExtenderPreemptionArgs: {}", request.error().message)));
+  if (!request)
+    return json_answer(
+        400,
+        Value(fmt::format("Failed to unmarshal web request object to ExtenderPreemptionArgs: {}",
+                          request.error().message)));
   const auto done = preempt_pod(*request, now);
-  return done ? json_answer(200, *done) : json_answer(done.error().code, Value(done.error().message));
+  return done ? json_answer(200, *done)
+              : json_answer(done.error().code, Value(done.error().message));
 }
 
 HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
   constexpr std::string_view kGroups = "/v1/inspect/affinitygroups/";
   constexpr std::string_view kVirtual = "/v1/inspect/clusterstatus/virtualclusters/";
-  if (path == kGroups.substr(0, kGroups.size() - 1) || path == kVirtual.substr(0, kVirtual.size() - 1)) {
+  if (path == kGroups.substr(0, kGroups.size() - 1) ||
+      path == kVirtual.substr(0, kVirtual.size() - 1)) {
     HttpAnswer moved;
     moved.status = 301;
     moved.location = std::string(path) + "/";
@@ -323,9 +435,12 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     moved.body = fmt::format("<a href=\"{}\">Moved Permanently</a>.\n\n", moved.location);
     return moved;
   }
-  const bool known = path == "/" || path.starts_with(kGroups) || path == "/v1/inspect/clusterstatus" || path == "/v1/inspect/clusterstatus/physicalcluster" || path.starts_with(kVirtual);
+  const bool known =
+      path == "/" || path.starts_with(kGroups) || path == "/v1/inspect/clusterstatus" ||
+      path == "/v1/inspect/clusterstatus/physicalcluster" || path.starts_with(kVirtual);
   if (!known) return json_answer(404, Value(fmt::format("Path not found: {}", path)));
-  if (method != "GET") return json_answer(400, Value(fmt::format("NotImplemented: {}: {}", method, path)));
+  if (method != "GET")
+    return json_answer(400, Value(fmt::format("NotImplemented: {}: {}", method, path)));
   if (path == "/") {
     Array paths;
     for (const char* one : kPaths) paths.push_back(Value(one));
@@ -336,7 +451,10 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     if (name.empty()) return json_answer(200, inspect_groups(allocator_));
     const Group* group = allocator_.find_group(name);
     if (group == nullptr) {
-      return json_answer(400, Value(fmt::format("Affinity group {} does not exist since it is not allocated or preempting", name)));
+      return json_answer(
+          400,
+          Value(fmt::format(
+              "Affinity group {} does not exist since it is not allocated or preempting", name)));
     }
     return json_answer(200, inspect_group(allocator_, *group));
   }
@@ -347,11 +465,17 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     if (vc == kNone) return json_answer(400, Value(fmt::format("VC {} not found", name)));
     return json_answer(200, inspect_virtual(allocator_, vc));
   }
-  return json_answer(200, path == "/v1/inspect/clusterstatus" ? inspect_cluster(allocator_) : inspect_physical(allocator_));
+  return json_answer(200,
+                     path == "/v1/inspect/clusterstatus" ? inspect_cluster(allocator_)
+                                                         : inspect_physical(allocator_));
 }
 
-HttpAnswer Extender::handle(std::string_view method, std::string_view path, std::string_view body, Time now) {
-  const std::string decoded = percent_decode(path.substr(0, path.find('?')), false).value_or(std::string(path));
+HttpAnswer Extender::handle(std::string_view method,
+                            std::string_view path,
+                            std::string_view body,
+                            Time now) {
+  const std::string decoded =
+      percent_decode(path.substr(0, path.find('?')), false).value_or(std::string(path));
   if (decoded == "/v1/extender/filter") return filter(body, now);
   if (decoded == "/v1/extender/bind") return bind(body);
   if (decoded == "/v1/extender/preempt") return preempt(body, now);

@@ -1,9 +1,11 @@
-/// HiveD's HTTP face: the extender verbs of kube-scheduler (filter, preempt, bind) and the inspect API, as a function
-/// from a request to an answer. It also keeps what HiveD's framework keeps: which pods are known and how far
-/// each is (Waiting, Preempting, Binding, Bound), and which nodes exist.
+/// HiveD's HTTP face: the extender verbs of kube-scheduler (filter, preempt, bind) and the inspect
+/// API, as a function from a request to an answer. It also keeps what HiveD's framework keeps:
+/// which pods are known and how far each is (Waiting, Preempting, Binding, Bound), and which nodes
+/// exist.
 ///
-/// Nothing here touches the network: the caller feeds node and pod events, hands in requests, and supplies
-/// `post_binding`, which sends a Binding object to the API server and answers its HTTP status.
+/// Nothing here touches the network: the caller feeds node and pod events, hands in requests, and
+/// supplies `post_binding`, which sends a Binding object to the API server and answers its HTTP
+/// status.
 #pragma once
 
 #include <functional>
@@ -40,7 +42,10 @@ class Extender {
   void pod_updated(const json::Value& pod, Time now);
   void pod_deleted(const json::Value& pod);
 
-  HttpAnswer handle(std::string_view method, std::string_view path, std::string_view body, Time now);
+  HttpAnswer handle(std::string_view method,
+                    std::string_view path,
+                    std::string_view body,
+                    Time now);
 
   const engine::cells::CellAllocator& allocator() const { return allocator_; }
   /// What was odd but passed over, newest last; taken by the caller's log.
@@ -57,7 +62,7 @@ class Extender {
     engine::cells::BindInfo bind;
     json::Object bind_annotations;
     std::int32_t attempts = 0;
-    std::string group;       // last one scheduled with
+    std::string group;  // last one scheduled with
   };
   struct Failure {
     int code;
@@ -67,7 +72,9 @@ class Extender {
   using Outcome = tl::expected<T, Failure>;
 
   Extender(engine::cells::CellAllocator allocator, Config config, PostBinding post_binding)
-      : allocator_(std::move(allocator)), config_(std::move(config)), post_binding_(std::move(post_binding)) {}
+      : allocator_(std::move(allocator)),
+        config_(std::move(config)),
+        post_binding_(std::move(post_binding)) {}
 
   void add_pod(const json::Value& pod, Time now);
   void remove_pod(const std::string& uid);
@@ -81,7 +88,12 @@ class Extender {
   Outcome<json::Value> preempt_pod(const json::Value& request, Time now);
   Outcome<void> bind_pod(const json::Value& request);
   Outcome<Pod*> find_pod(const std::string& uid, const std::string& label, const char* routine);
-  Outcome<engine::cells::Decision> schedule(Pod& pod, const json::Value& object, engine::cells::Phase phase, const std::vector<std::string>& suggested, const char* routine, Time now);
+  Outcome<engine::cells::Decision> schedule(Pod& pod,
+                                            const json::Value& object,
+                                            engine::cells::Phase phase,
+                                            const std::vector<std::string>& suggested,
+                                            const char* routine,
+                                            Time now);
   void assume(Pod& pod, const json::Value& object, const engine::cells::BindInfo& bind, Time now);
   bool should_force(const Pod& pod, const std::vector<std::string>& suggested) const;
   int post(const Pod& pod);
@@ -89,8 +101,8 @@ class Extender {
   engine::cells::CellAllocator allocator_;
   Config config_;
   PostBinding post_binding_;
-  std::map<std::string, Pod> pods_;         // by UID
-  std::map<std::string, std::string> uids_; // by namespace/name
+  std::map<std::string, Pod> pods_;          // by UID
+  std::map<std::string, std::string> uids_;  // by namespace/name
   std::map<std::string, bool> nodes_;
   std::vector<std::string> warnings_;
 };

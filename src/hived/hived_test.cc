@@ -24,7 +24,9 @@ constexpr const char* kCluster = R"(physicalCluster:
     - cellAddress: n1
 )";
 
-std::string with_vcs(const std::string& vcs) { return std::string(kCluster) + "virtualClusters:\n" + vcs; }
+std::string with_vcs(const std::string& vcs) {
+  return std::string(kCluster) + "virtualClusters:\n" + vcs;
+}
 
 std::string load_error(const std::string& yaml) {
   const auto config = parse_config(yaml);
@@ -35,11 +37,16 @@ std::string load_error(const std::string& yaml) {
 
 CellAllocator load(const std::string& yaml) {
   auto allocator = CellAllocator::create(parse_config(yaml)->cells, {});
-  for (const Node& node : std::vector<Node>(allocator->cells().nodes)) allocator->set_node(node.name, true);
+  for (const Node& node : std::vector<Node>(allocator->cells().nodes))
+    allocator->set_node(node.name, true);
   return std::move(*allocator);
 }
 
-PodSpec spec_of(const std::string& vc, std::int32_t priority, std::int32_t leaves, const std::string& group, std::int32_t pods = 1) {
+PodSpec spec_of(const std::string& vc,
+                std::int32_t priority,
+                std::int32_t leaves,
+                const std::string& group,
+                std::int32_t pods = 1) {
   PodSpec spec;
   spec.vc = vc;
   spec.priority = priority;
@@ -58,25 +65,52 @@ struct BadFile {
 TEST(HivedConfig, EveryInvalidFileSaysWhereAndWhat) {
   const BadFile cases[] = {
       {"not YAML", "a: [1", "line 2: not YAML"},
-      {"number expected", "physicalCluster:\n  cellTypes:\n    A: {childCellType: G, childCellNumber: many}\n", "line 3: childCellNumber: want a whole number of 32 bits, such as 2, found \"many\""},
-      {"list expected", "physicalCluster:\n  physicalCells: {}\n", "line 2: physicalCells: want a list"},
-      {"unknown top type", "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 1, isNodeLevel: true}\n  physicalCells:\n  - cellType: NODES\n", "line 5: physicalCells contains unknown cellType: NODES"},
-      {"top below node", "physicalCluster:\n  cellTypes:\n    SW: {childCellType: G, childCellNumber: 1}\n  physicalCells:\n  - cellType: SW\n", "line 5: top cell must be node-level or above: SW"},
-      {"type cycle", "physicalCluster:\n  cellTypes:\n    A: {childCellType: B, childCellNumber: 1}\n    B: {childCellType: A, childCellNumber: 1}\n", "contains itself"},
-      {"leaf address", "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 1, isNodeLevel: true}\n  physicalCells:\n  - cellType: NODE\n    cellChildren:\n    - cellAddress: x\n", "line 7: cell \"0/x\": the address of a leaf cell is its device index, invalid literal for int32"},
-      {"unknown VC type", with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NOD, cellNumber: 1}\n"), "line 13: virtualClusters.a: unknown cell type \"NOD\""},
-      {"unknown chain", with_vcs("  a:\n    virtualCells:\n    - {cellType: NODE, cellNumber: 1}\n"), "Chain NODE does not exists in physical cluster"},
-      {"too much", with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 3}\n"), "Insufficient physical cells at chain POOL level 2: 3 needed, 2 available"},
-      {"unknown pin", with_vcs("  a:\n    pinnedCells:\n    - pinnedCellId: p\n"), "line 13: pinned cell not found in physicalCells: VC: a, ID: p"},
+      {"number expected",
+       "physicalCluster:\n  cellTypes:\n    A: {childCellType: G, childCellNumber: many}\n",
+       "line 3: childCellNumber: want a whole number of 32 bits, such as 2, found \"many\""},
+      {"list expected",
+       "physicalCluster:\n  physicalCells: {}\n",
+       "line 2: physicalCells: want a list"},
+      {"unknown top type",
+       "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 1, isNodeLevel: true}\n  physicalCells:\n  - cellType: NODES\n",
+       "line 5: physicalCells contains unknown cellType: NODES"},
+      {"top below node",
+       "physicalCluster:\n  cellTypes:\n    SW: {childCellType: G, childCellNumber: 1}\n  physicalCells:\n  - cellType: SW\n",
+       "line 5: top cell must be node-level or above: SW"},
+      {"type cycle",
+       "physicalCluster:\n  cellTypes:\n    A: {childCellType: B, childCellNumber: 1}\n    B: {childCellType: A, childCellNumber: 1}\n",
+       "contains itself"},
+      {"leaf address",
+       "physicalCluster:\n  cellTypes:\n    NODE: {childCellType: G, childCellNumber: 1, isNodeLevel: true}\n  physicalCells:\n  - cellType: NODE\n    cellChildren:\n    - cellAddress: x\n",
+       "line 7: cell \"0/x\": the address of a leaf cell is its device index, invalid literal for int32"},
+      {"unknown VC type",
+       with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NOD, cellNumber: 1}\n"),
+       "line 13: virtualClusters.a: unknown cell type \"NOD\""},
+      {"unknown chain",
+       with_vcs("  a:\n    virtualCells:\n    - {cellType: NODE, cellNumber: 1}\n"),
+       "Chain NODE does not exists in physical cluster"},
+      {"too much",
+       with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 3}\n"),
+       "Insufficient physical cells at chain POOL level 2: 3 needed, 2 available"},
+      {"unknown pin",
+       with_vcs("  a:\n    pinnedCells:\n    - pinnedCellId: p\n"),
+       "line 13: pinned cell not found in physicalCells: VC: a, ID: p"},
   };
-  for (const BadFile& c : cases) EXPECT_NE(load_error(c.yaml).find(c.error), std::string::npos) << c.name << ": " << load_error(c.yaml);
+  for (const BadFile& c : cases)
+    EXPECT_NE(load_error(c.yaml).find(c.error), std::string::npos)
+        << c.name << ": " << load_error(c.yaml);
 }
 
 TEST(HivedConfig, OddFilesAreAcceptedWithWarnings) {
   EXPECT_EQ(load_error(""), "");
   EXPECT_EQ(load_error(kCluster), "");  // a chain that nobody owns
-  EXPECT_EQ(load_error(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.WRONG.NODE, cellNumber: 1}\n")), "");
-  EXPECT_EQ(load_error(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 0}\n  b: null\n")), "");
+  EXPECT_EQ(load_error(with_vcs(
+                "  a:\n    virtualCells:\n    - {cellType: POOL.WRONG.NODE, cellNumber: 1}\n")),
+            "");
+  EXPECT_EQ(
+      load_error(with_vcs(
+          "  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 0}\n  b: null\n")),
+      "");
 }
 
 TEST(HivedAnnotations, BindInfoReadsBackAsWritten) {
@@ -84,7 +118,8 @@ TEST(HivedAnnotations, BindInfoReadsBackAsWritten) {
   bind.node = "10.0";  // looks like a number, is a name
   bind.leaves = {3, 1};
   bind.chain = "POOL";
-  bind.group = std::make_shared<std::vector<MemberPlacement>>(std::vector<MemberPlacement>{{{{"10.0", {3, 1}, {"NODE", "NODE"}}, {"n1", {0, 2}, {"", ""}}}}});
+  bind.group = std::make_shared<std::vector<MemberPlacement>>(std::vector<MemberPlacement>{
+      {{{"10.0", {3, 1}, {"NODE", "NODE"}}, {"n1", {0, 2}, {"", ""}}}}});
   const std::string text = format_bind_info(bind);
   const auto read = parse_bind_info(text);
   ASSERT_TRUE(read) << read.error().message;
@@ -96,7 +131,8 @@ TEST(HivedAnnotations, BindInfoReadsBackAsWritten) {
 }
 
 TEST(HivedAnnotations, OldNamesAndWrongSpecs) {
-  const auto old = parse_scheduling_spec("virtualCluster: a\ngpuType: GPU\ngpuNumber: 2\n", "ns", "p");
+  const auto old =
+      parse_scheduling_spec("virtualCluster: a\ngpuType: GPU\ngpuNumber: 2\n", "ns", "p");
   ASSERT_TRUE(old);
   EXPECT_EQ(old->leaf_type, "GPU");
   EXPECT_EQ(old->leaves, 2);
@@ -107,9 +143,12 @@ TEST(HivedAnnotations, OldNamesAndWrongSpecs) {
       {"{virtualCluster: a, priority: -2}", "Priority is less than -1"},
       {"{virtualCluster: a, priority: 1001}", "Priority is greater than 1000"},
       {"{virtualCluster: a}", "LeafCellNumber is non-positive"},
-      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {members: []}}", "AffinityGroup.Name is empty"},
-      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 0, leafCellNumber: 1}]}}", "non-positive PodNumber"},
-      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 1, leafCellNumber: 2}]}}", "does not contains current Pod"},
+      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {members: []}}",
+       "AffinityGroup.Name is empty"},
+      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 0, leafCellNumber: 1}]}}",
+       "non-positive PodNumber"},
+      {"{virtualCluster: a, leafCellNumber: 1, affinityGroup: {name: g, members: [{podNumber: 1, leafCellNumber: 2}]}}",
+       "does not contains current Pod"},
       {"{virtualCluster: a, leafCellNumber: x}", "want a whole number, found \"x\""},
   };
   for (const auto& [yaml, text] : cases) {
@@ -120,9 +159,12 @@ TEST(HivedAnnotations, OldNamesAndWrongSpecs) {
 }
 
 TEST(HivedCheck, TellsWhoWouldBeDowngraded) {
-  const auto old_config = *parse_config(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
-  const auto new_config = *parse_config(with_vcs("  b:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 2}\n"));
-  CellAllocator allocator = load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
+  const auto old_config = *parse_config(
+      with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
+  const auto new_config = *parse_config(
+      with_vcs("  b:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 2}\n"));
+  CellAllocator allocator =
+      load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
   const PodRef pod{"u1", "ns/p1"};
   const PodSpec spec = spec_of("a", 10, 4, "job");
   const Decision decision = allocator.schedule({pod, spec, Phase::kFiltering, nullptr, Time{}});
@@ -132,47 +174,66 @@ TEST(HivedCheck, TellsWhoWouldBeDowngraded) {
   ASSERT_TRUE(report);
   ASSERT_EQ(report->changes.size(), 1U);
   EXPECT_EQ(report->changes[0].effect, GroupChange::Effect::kDowngraded);
-  EXPECT_NE(to_string(*report).find("virtual cluster \"a\" is gone"), std::string::npos) << to_string(*report);
+  EXPECT_NE(to_string(*report).find("virtual cluster \"a\" is gone"), std::string::npos)
+      << to_string(*report);
   const std::string tree = tree_text(allocator, {});
   EXPECT_NE(tree.find("NODE 0/n0 = a/0  [0-3] job (a, priority 10)"), std::string::npos) << tree;
   EXPECT_NE(tree.find("virtual cluster a"), std::string::npos);
 }
 
 TEST(HivedExplain, NamesWhatIsFreeAndWhoHoldsTheRest) {
-  CellAllocator allocator = load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
+  CellAllocator allocator =
+      load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n"));
   const PodRef pod{"u1", "ns/p1"};
   const PodSpec small = spec_of("a", 10, 1, "small");
   const Decision decision = allocator.schedule({pod, small, Phase::kFiltering, nullptr, Time{}});
   ASSERT_TRUE(allocator.add_allocated(pod, small, decision.bind, Time{}));
-  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "big")), "a needs 1 x 4 leaf cells, each pod in one cell; of 1 NODE 0 free, 1 partly free (at most 3 in one): free one or wait for small");
+  EXPECT_EQ(
+      allocator.explain(spec_of("a", 10, 4, "big")),
+      "a needs 1 x 4 leaf cells, each pod in one cell; of 1 NODE 0 free, 1 partly free (at most 3 in one): free one or wait for small");
 }
 
 TEST(HivedExplain, AFreeCellDoesNotHideWhomAGangWaitsFor) {
-  CellAllocator allocator = load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 2}\n"));
+  CellAllocator allocator =
+      load(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 2}\n"));
   const PodRef pod{"u1", "ns/p1"};
   const PodSpec small = spec_of("a", 10, 2, "small");
   const Decision decision = allocator.schedule({pod, small, Phase::kFiltering, nullptr, Time{}});
   ASSERT_TRUE(allocator.add_allocated(pod, small, decision.bind, Time{}));
-  EXPECT_EQ(allocator.explain(spec_of("a", 10, 4, "gang", 2)), "a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free (at most 2 in one): free one or wait for small");
+  EXPECT_EQ(
+      allocator.explain(spec_of("a", 10, 4, "gang", 2)),
+      "a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free (at most 2 in one): free one or wait for small");
 }
 
 TEST(HivedExtender, FilterBindAndInspect) {
   std::vector<json::Value> posted;
-  auto extender = Extender::create(*parse_config(with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")), [&](const json::Value& binding) {
-    posted.push_back(binding);
-    return 201;
-  });
+  auto extender = Extender::create(
+      *parse_config(
+          with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")),
+      [&](const json::Value& binding) {
+        posted.push_back(binding);
+        return 201;
+      });
   ASSERT_TRUE(extender);
   extender->node_added("n0", true);
   extender->node_added("n1", true);
-  const std::string pod = R"({"metadata":{"name":"p","namespace":"ns","uid":"u","annotations":{"hivedscheduler.microsoft.com/pod-scheduling-spec":"virtualCluster: a\nleafCellNumber: 2\n"}},
+  const std::string pod =
+      R"({"metadata":{"name":"p","namespace":"ns","uid":"u","annotations":{"hivedscheduler.microsoft.com/pod-scheduling-spec":"virtualCluster: a\nleafCellNumber: 2\n"}},
     "spec":{"containers":[{"resources":{"limits":{"hivedscheduler.microsoft.com/pod-scheduling-enable":1}}}]}})";
   const std::string request = R"({"Pod":)" + pod + R"(,"NodeNames":["n0","n1"]})";
-  EXPECT_NE(extender->handle("POST", "/v1/extender/filter", request, Time{}).body.find("Code: 400"), std::string::npos);  // not informed yet
+  EXPECT_NE(extender->handle("POST", "/v1/extender/filter", request, Time{}).body.find("Code: 400"),
+            std::string::npos);  // not informed yet
   extender->pod_added(*json::parse(pod), Time{});
-  EXPECT_EQ(extender->handle("POST", "/v1/extender/filter", request, Time{}).body, R"({"Nodes":null,"NodeNames":["n0"],"FailedNodes":null,"Error":""})");
+  EXPECT_EQ(extender->handle("POST", "/v1/extender/filter", request, Time{}).body,
+            R"({"Nodes":null,"NodeNames":["n0"],"FailedNodes":null,"Error":""})");
   EXPECT_TRUE(posted.empty());
-  EXPECT_EQ(extender->handle("POST", "/v1/extender/bind", R"({"podName":"p","podNamespace":"ns","podUID":"u","node":"n0"})", Time{}).body, R"({"Error":""})");
+  EXPECT_EQ(extender
+                ->handle("POST",
+                         "/v1/extender/bind",
+                         R"({"podName":"p","podNamespace":"ns","podUID":"u","node":"n0"})",
+                         Time{})
+                .body,
+            R"({"Error":""})");
   ASSERT_EQ(posted.size(), 1U);
   EXPECT_EQ(json::text(json::at(posted[0], "metadata", "annotations", kLeafCellIsolation)), "0,1");
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/ns/p", "", Time{}).status, 200);
@@ -180,21 +241,29 @@ TEST(HivedExtender, FilterBindAndInspect) {
   EXPECT_EQ(extender->handle("GET", "/nowhere", "", Time{}).status, 404);
   EXPECT_EQ(extender->handle("DELETE", "/v1/inspect/clusterstatus", "", Time{}).status, 400);
   extender->pod_deleted(*json::parse(pod));
-  EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/", "", Time{}).body, R"({"items":null})");
+  EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/", "", Time{}).body,
+            R"({"items":null})");
 }
 
 /// The experiments of the course's sixth lab, as pods: one GPU on each of two nodes.
 class Lab6 : public ::testing::Test {
  protected:
-  Decision run(CellAllocator& cells, const std::string& vc, std::int32_t priority, const std::string& name, std::int32_t pods = 1, std::int32_t pod = 0) {
+  Decision run(CellAllocator& cells,
+               const std::string& vc,
+               std::int32_t priority,
+               const std::string& name,
+               std::int32_t pods = 1,
+               std::int32_t pod = 0) {
     const PodRef ref{name + std::to_string(pod), "default/" + name + std::to_string(pod)};
     const PodSpec spec = spec_of(vc, priority, 1, name, pods);
     Decision decision = cells.schedule({ref, spec, Phase::kFiltering, nullptr, Time{}});
-    if (decision.kind == Decision::Kind::kBind) EXPECT_TRUE(cells.add_allocated(ref, spec, decision.bind, Time{}));
+    if (decision.kind == Decision::Kind::kBind)
+      EXPECT_TRUE(cells.add_allocated(ref, spec, decision.bind, Time{}));
     return decision;
   }
   static std::string file(const char* name) {
-    for (const char* root : {"../shared/data/lab6/", "../../shared/data/lab6/", "../../../shared/data/lab6/"}) {
+    for (const char* root :
+         {"../shared/data/lab6/", "../../shared/data/lab6/", "../../../shared/data/lab6/"}) {
       std::ifstream in(std::string(root) + name);
       if (!in) continue;
       std::stringstream text;
@@ -210,10 +279,12 @@ TEST_F(Lab6, TwoVirtualClustersOnOneNodeEach) {
   if (config.empty()) GTEST_SKIP() << "hived-config-a.yaml is not here";
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "vc1", 10, "test").bind.node, "hostname-dan");
-  EXPECT_EQ(run(cells, "vc1", 100, "prod").kind, Decision::Kind::kPreempt);                  // 4.2: prod takes test's cell
-  EXPECT_EQ(run(cells, "vc1", 10, "second").kind, Decision::Kind::kWait);                    // same class waits
-  EXPECT_EQ(run(cells, "vc1", -1, "oppo").bind.node, "hostname-carol");                      // 4.3: opportunistic borrows default's
-  const Decision owner = run(cells, "default", 100, "owner");                                // 4.4: the owner takes it back
+  EXPECT_EQ(run(cells, "vc1", 100, "prod").kind,
+            Decision::Kind::kPreempt);  // 4.2: prod takes test's cell
+  EXPECT_EQ(run(cells, "vc1", 10, "second").kind, Decision::Kind::kWait);  // same class waits
+  EXPECT_EQ(run(cells, "vc1", -1, "oppo").bind.node,
+            "hostname-carol");  // 4.3: opportunistic borrows default's
+  const Decision owner = run(cells, "default", 100, "owner");  // 4.4: the owner takes it back
   ASSERT_EQ(owner.kind, Decision::Kind::kPreempt);
   EXPECT_EQ(owner.victims[0].pods[0].name, "default/oppo0");
 }
@@ -223,9 +294,11 @@ TEST_F(Lab6, GangsAndSingleTasksInOneVirtualCluster) {
   if (config.empty()) GTEST_SKIP() << "hived-config-b.yaml is not here";
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "default", 100, "five").kind, Decision::Kind::kBind);
-  EXPECT_EQ(run(cells, "default", 100, "gang", 2, 0).kind, Decision::Kind::kWait);           // 4.6: both tasks or none
+  EXPECT_EQ(run(cells, "default", 100, "gang", 2, 0).kind,
+            Decision::Kind::kWait);  // 4.6: both tasks or none
   EXPECT_EQ(run(cells, "default", 100, "gang", 2, 1).kind, Decision::Kind::kWait);
-  EXPECT_EQ(run(cells, "default", 100, "single-a").kind, Decision::Kind::kBind);             // 4.7: without a gang one starts
+  EXPECT_EQ(run(cells, "default", 100, "single-a").kind,
+            Decision::Kind::kBind);  // 4.7: without a gang one starts
   EXPECT_EQ(run(cells, "default", 100, "single-b").kind, Decision::Kind::kWait);
 }
 

@@ -24,8 +24,12 @@ Object common(const Cells& cells, const Cell& c, const std::string& address, boo
   return out;
 }
 
-Object physical_bare(const Cells& cells, Index i) { return common(cells, cells.p(i), cells.address(i), cells.p(i).parent == kNone); }
-Object virtual_bare(const Cells& cells, Index i) { return common(cells, cells.v(i), cells.vaddress(i), cells.v(i).parent == kNone); }
+Object physical_bare(const Cells& cells, Index i) {
+  return common(cells, cells.p(i), cells.address(i), cells.p(i).parent == kNone);
+}
+Object virtual_bare(const Cells& cells, Index i) {
+  return common(cells, cells.v(i), cells.vaddress(i), cells.v(i).parent == kNone);
+}
 
 Object physical_cell(const Cells& cells, Index i) {
   const PhysicalCell& c = cells.p(i);
@@ -73,7 +77,10 @@ Value inspect_group(const CellAllocator& allocator, const Group& group) {
       const Index leaf = member.physical[i];
       if (leaf == kNone) continue;
       push(physical, cells.node_name(cells.p(leaf)), cells.p(leaf).leaf_index);
-      if (group.has_virtual && member.virt[i] != kNone) push(virt, cells.vaddress(cells.v(member.virt[i]).root), Value(cells.vaddress(member.virt[i])));
+      if (group.has_virtual && member.virt[i] != kNone)
+        push(virt,
+             cells.vaddress(cells.v(member.virt[i]).root),
+             Value(cells.vaddress(member.virt[i])));
     }
     for (const auto& slot : member.slots) {
       if (slot) pods.push_back(slot->pod);
@@ -88,7 +95,8 @@ Value inspect_group(const CellAllocator& allocator, const Group& group) {
   if (!pods.empty()) status["allocatedPods"] = uids(pods);
   if (!group.preempting_pods.empty()) status["preemptingPods"] = uids(group.preempting_pods);
   if (!group.lazy_preemptor.empty()) {
-    status["lazyPreemptionStatus"] = Object{{"preemptor", group.lazy_preemptor}, {"preemptionTime", format_time(group.lazy_time)}};
+    status["lazyPreemptionStatus"] = Object{{"preemptor", group.lazy_preemptor},
+                                            {"preemptionTime", format_time(group.lazy_time)}};
   }
   return Object{{"metadata", Object{{"name", group.name}}}, {"status", std::move(status)}};
 }
@@ -101,7 +109,8 @@ Value inspect_groups(const CellAllocator& allocator) {
 
 Value inspect_physical(const CellAllocator& allocator) {
   Array out;
-  for (const Index top : allocator.cells().tops) out.push_back(physical_cell(allocator.cells(), top));
+  for (const Index top : allocator.cells().tops)
+    out.push_back(physical_cell(allocator.cells(), top));
   return out;
 }
 
@@ -130,13 +139,15 @@ Value inspect_virtual_clusters(const CellAllocator& allocator) {
   Object out;
   for (std::size_t i = 0; i < allocator.cells().vcs.size(); ++i) {
     const VirtualCluster& vc = allocator.cells().vcs[i];
-    if (vc.configured || !vc.opportunistic.empty()) out[vc.name] = inspect_virtual(allocator, static_cast<Index>(i));
+    if (vc.configured || !vc.opportunistic.empty())
+      out[vc.name] = inspect_virtual(allocator, static_cast<Index>(i));
   }
   return out;
 }
 
 Value inspect_cluster(const CellAllocator& allocator) {
-  return Object{{"physicalCluster", inspect_physical(allocator)}, {"virtualClusters", inspect_virtual_clusters(allocator)}};
+  return Object{{"physicalCluster", inspect_physical(allocator)},
+                {"virtualClusters", inspect_virtual_clusters(allocator)}};
 }
 
 }  // namespace muster::hived

@@ -8,7 +8,8 @@
 
 namespace muster::hived {
 
-json::Value inspect_group(const engine::cells::CellAllocator& allocator, const engine::cells::Group& group);
+json::Value inspect_group(const engine::cells::CellAllocator& allocator,
+                          const engine::cells::Group& group);
 /// {"items": […]}; null when there is none.
 json::Value inspect_groups(const engine::cells::CellAllocator& allocator);
 /// The top physical cells with their children.

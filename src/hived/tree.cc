@@ -17,17 +17,22 @@ using json::Value;
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-constexpr std::string_view kRed = "\x1b[31m", kGreen = "\x1b[32m", kYellow = "\x1b[33m", kBlue = "\x1b[34m", kDim = "\x1b[2m", kOff = "\x1b[0m";
+constexpr std::string_view kRed = "\x1b[31m", kGreen = "\x1b[32m", kYellow = "\x1b[33m",
+                           kBlue = "\x1b[34m", kDim = "\x1b[2m", kOff = "\x1b[0m";
 
 class Printer {
  public:
-  Printer(const CellAllocator& allocator, const TreeOptions& options) : allocator_(allocator), cells_(allocator.cells()), options_(options) {}
+  Printer(const CellAllocator& allocator, const TreeOptions& options)
+      : allocator_(allocator), cells_(allocator.cells()), options_(options) {}
 
   std::string run() {
     std::size_t bad = 0, used = 0;
     for (const Node& node : cells_.nodes) bad += node.healthy ? 0 : 1;
     for (const Index leaf : cells_.leaves) used += cells_.p(leaf).priority == kFreePriority ? 0 : 1;
-    out_ += fmt::format("physical cluster: {} nodes, {} of {} devices used", cells_.nodes.size(), used, cells_.leaves.size());
+    out_ += fmt::format("physical cluster: {} nodes, {} of {} devices used",
+                        cells_.nodes.size(),
+                        used,
+                        cells_.leaves.size());
     if (bad > 0) out_ += paint(kRed, fmt::format(", {} nodes bad", bad));
     out_ += '\n';
     for (const Index top : cells_.tops) physical(top, 1);
@@ -36,7 +41,9 @@ class Printer {
   }
 
  private:
-  std::string paint(std::string_view colour, const std::string& text) const { return options_.colours ? fmt::format("{}{}{}", colour, text, kOff) : text; }
+  std::string paint(std::string_view colour, const std::string& text) const {
+    return options_.colours ? fmt::format("{}{}{}", colour, text, kOff) : text;
+  }
 
   /// "0-3,6".
   static std::string ranges(std::vector<std::int32_t> list) {
@@ -52,7 +59,9 @@ class Printer {
     return out;
   }
 
-  std::string reserver(const PhysicalCell& leaf) const { return leaf.reserving_group == kNone ? "" : allocator_.group(leaf.reserving_group).name; }
+  std::string reserver(const PhysicalCell& leaf) const {
+    return leaf.reserving_group == kNone ? "" : allocator_.group(leaf.reserving_group).name;
+  }
 
   /// Who holds the leaves of a cell: "[0-3] user~job (vc1, priority 100)  [4-7] free".
   std::string holders(const PhysicalCell& c) const {
@@ -64,14 +73,21 @@ class Printer {
       std::string text = paint(kDim, "free");
       if (const Group* user = allocator_.user_of(leaf)) {
         const bool guaranteed = cell.allocated_virtual != kNone;
-        text = paint(guaranteed ? kGreen : kYellow, fmt::format("{} ({}, {})", user->name, cells_.vc(user->vc).name, guaranteed ? fmt::format("priority {}", user->priority) : std::string("opportunistic")));
+        text = paint(guaranteed ? kGreen : kYellow,
+                     fmt::format("{} ({}, {})",
+                                 user->name,
+                                 cells_.vc(user->vc).name,
+                                 guaranteed ? fmt::format("priority {}", user->priority)
+                                            : std::string("opportunistic")));
       }
-      if (cell.reserving_group != kNone) text += paint(kBlue, fmt::format(" reserved for {}", reserver(cell)));
+      if (cell.reserving_group != kNone)
+        text += paint(kBlue, fmt::format(" reserved for {}", reserver(cell)));
       if (by_text.find(text) == by_text.end()) order.push_back(text);
       by_text[text].push_back(cell.leaf_index);
     }
     std::string out;
-    for (const std::string& text : order) out += fmt::format("  [{}] {}", ranges(by_text[text]), text);
+    for (const std::string& text : order)
+      out += fmt::format("  [{}] {}", ranges(by_text[text]), text);
     return out;
   }
 
@@ -84,8 +100,10 @@ class Printer {
     if (c.virt != kNone) out_ += fmt::format(" = {}", cells_.vaddress(c.virt));
     if (c.pinned) out_ += " pinned";
     if (cells_.in_list(index, kDoomedList)) out_ += paint(kRed, " doomed");
-    if (node || c.level == 1) out_ += holders(c);
-    else out_ += fmt::format("  {} of {} used", c.used_total, c.leaf_end - c.leaf_begin);
+    if (node || c.level == 1)
+      out_ += holders(c);
+    else
+      out_ += fmt::format("  {} of {} used", c.used_total, c.leaf_end - c.leaf_begin);
     out_ += '\n';
     if (node && !options_.devices) return;
     for (const Index child : cells_.children(c)) physical(child, depth + 1);
@@ -104,8 +122,10 @@ class Printer {
       std::vector<std::string> users;
       for (Index l = c.leaf_begin; l < c.leaf_end; ++l) {
         const Index p = cells_.v(cells_.virtual_leaves[at(l)]).physical;
-        const Group* user = p == kNone || cells_.p(p).allocated_virtual == kNone ? nullptr : allocator_.user_of(p);
-        if (user != nullptr && std::find(users.begin(), users.end(), user->name) == users.end()) users.push_back(user->name);
+        const Group* user =
+            p == kNone || cells_.p(p).allocated_virtual == kNone ? nullptr : allocator_.user_of(p);
+        if (user != nullptr && std::find(users.begin(), users.end(), user->name) == users.end())
+          users.push_back(user->name);
       }
       if (!users.empty()) out_ += ": " + paint(kGreen, join(users, ", "));
     }
@@ -122,25 +142,35 @@ class Printer {
       lost += c.physical != kNone && cells_.in_list(c.physical, kDoomedList) ? 1 : 0;
     };
     for (const Holding& holding : vc.holdings) {
-      for (const RootList& roots : holding.roots) std::for_each(roots.cells.begin(), roots.cells.end(), add);
+      for (const RootList& roots : holding.roots)
+        std::for_each(roots.cells.begin(), roots.cells.end(), add);
     }
     for (const PinnedHolding& pinned : vc.pinned) add(pinned.root);
     std::string out = fmt::format(": {} of {} devices used", used, all);
-    if (lost > 0) out += paint(kRed, fmt::format(", {} {} lost to bad nodes", lost, lost == 1 ? "cell" : "cells"));
+    if (lost > 0)
+      out +=
+          paint(kRed, fmt::format(", {} {} lost to bad nodes", lost, lost == 1 ? "cell" : "cells"));
     return out;
   }
 
   void virtual_cluster(Index number) {
     const VirtualCluster& vc = cells_.vc(number);
     if (!vc.configured && vc.opportunistic.empty()) return;
-    out_ += fmt::format("virtual cluster {}{}{}\n", vc.name, vc.configured ? "" : paint(kRed, " (not configured)"), totals(vc));
+    out_ += fmt::format("virtual cluster {}{}{}\n",
+                        vc.name,
+                        vc.configured ? "" : paint(kRed, " (not configured)"),
+                        totals(vc));
     for (const Holding& holding : vc.holdings) {
       for (std::size_t l = holding.roots.size(); l-- > 1;) {
         for (const Index index : holding.roots[l].cells) root(index, "");
       }
     }
-    for (const PinnedHolding& pinned : vc.pinned) root(pinned.root, fmt::format(" pinned {}", pinned.id));
-    if (!vc.opportunistic.empty()) out_ += "  " + paint(kYellow, fmt::format("opportunistic: {} leaf cells", vc.opportunistic.size())) + "\n";
+    for (const PinnedHolding& pinned : vc.pinned)
+      root(pinned.root, fmt::format(" pinned {}", pinned.id));
+    if (!vc.opportunistic.empty())
+      out_ += "  " +
+              paint(kYellow, fmt::format("opportunistic: {} leaf cells", vc.opportunistic.size())) +
+              "\n";
   }
 
   const CellAllocator& allocator_;
@@ -156,13 +186,16 @@ Result<CellAllocator> take_over(const Config& config, const std::vector<RunningP
   std::vector<std::string> names;
   for (const Node& node : allocator->cells().nodes) names.push_back(node.name);
   for (const std::string& name : names) allocator->set_node(name, true);
-  for (const RunningPod& pod : pods) (void)allocator->add_allocated(pod.pod, pod.spec, pod.bind, Time{});
+  for (const RunningPod& pod : pods)
+    (void)allocator->add_allocated(pod.pod, pod.spec, pod.bind, Time{});
   return allocator;
 }
 
 std::size_t missing_cells(const Group& group) {
   std::size_t missing = 0;
-  for (const Group::Member& member : group.members) missing += static_cast<std::size_t>(std::count(member.physical.begin(), member.physical.end(), kNone));
+  for (const Group::Member& member : group.members)
+    missing +=
+        static_cast<std::size_t>(std::count(member.physical.begin(), member.physical.end(), kNone));
   return missing;
 }
 
@@ -176,13 +209,17 @@ GroupChange change_of(const Group* before, const Group& after, const CellAllocat
   if (is_downgraded && !was_downgraded) {
     out.effect = GroupChange::Effect::kDowngraded;
     const bool vc_gone = !allocator.cells().vc(after.vc).configured;
-    const std::string why = vc_gone ? fmt::format("virtual cluster \"{}\" is gone", out.vc)
-                            : after.lazy_preemptor != after.name ? fmt::format("\"{}\" takes its cells", after.lazy_preemptor)
-                                                                 : fmt::format("virtual cluster \"{}\" no longer owns cells for it", out.vc);
+    const std::string why =
+        vc_gone ? fmt::format("virtual cluster \"{}\" is gone", out.vc)
+        : after.lazy_preemptor != after.name
+            ? fmt::format("\"{}\" takes its cells", after.lazy_preemptor)
+            : fmt::format("virtual cluster \"{}\" no longer owns cells for it", out.vc);
     out.text = fmt::format("runs on as opportunistic, any guaranteed gang may preempt it: {}", why);
   } else if (missing > 0) {
     out.effect = GroupChange::Effect::kCellsLost;
-    out.text = fmt::format("runs on; {} of its leaf cells are not in the new configuration and are no longer counted", missing);
+    out.text = fmt::format(
+        "runs on; {} of its leaf cells are not in the new configuration and are no longer counted",
+        missing);
   } else if (was_downgraded && !is_downgraded) {
     out.effect = GroupChange::Effect::kPromoted;
     out.text = "is guaranteed again";
@@ -199,12 +236,16 @@ void compare_clusters(const Cells& before, const Cells& after, CheckReport& out)
     std::sort(out_names.begin(), out_names.end());
     return out_names;
   };
-  const auto differ = [&](const std::vector<std::string>& a, const std::vector<std::string>& b, std::string_view what) {
+  const auto differ = [&](const std::vector<std::string>& a,
+                          const std::vector<std::string>& b,
+                          std::string_view what) {
     for (const std::string& name : a) {
-      if (!std::binary_search(b.begin(), b.end(), name)) out.facts.push_back(fmt::format("{} \"{}\" is removed", what, name));
+      if (!std::binary_search(b.begin(), b.end(), name))
+        out.facts.push_back(fmt::format("{} \"{}\" is removed", what, name));
     }
     for (const std::string& name : b) {
-      if (!std::binary_search(a.begin(), a.end(), name)) out.facts.push_back(fmt::format("{} \"{}\" is added", what, name));
+      if (!std::binary_search(a.begin(), a.end(), name))
+        out.facts.push_back(fmt::format("{} \"{}\" is added", what, name));
     }
   };
   differ(names(before.nodes), names(after.nodes), "node");
@@ -224,26 +265,34 @@ void compare_clusters(const Cells& before, const Cells& after, CheckReport& out)
     for (const Holding& holding : vc.holdings) {
       const Chain& chain = cells.chain(holding.chain);
       for (std::size_t l = 1; l < holding.roots.size(); ++l) {
-        if (!holding.roots[l].cells.empty()) out_cells[fmt::format("{} of {}", cells.type(chain.types[l]).name, chain.name)] += holding.roots[l].cells.size();
+        if (!holding.roots[l].cells.empty())
+          out_cells[fmt::format("{} of {}", cells.type(chain.types[l]).name, chain.name)] +=
+              holding.roots[l].cells.size();
       }
     }
-    for (const PinnedHolding& pinned : vc.pinned) out_cells[fmt::format("pinned cell {}", pinned.id)] = 1;
+    for (const PinnedHolding& pinned : vc.pinned)
+      out_cells[fmt::format("pinned cell {}", pinned.id)] = 1;
     return out_cells;
   };
   for (const VirtualCluster& vc : after.vcs) {
     const Index old = before.find_vc(vc.name);
     if (!vc.configured || old == kNone || !before.vc(old).configured) continue;
-    std::map<std::string, std::size_t> was = promised(before, before.vc(old)), is = promised(after, vc);
+    std::map<std::string, std::size_t> was = promised(before, before.vc(old)),
+                                       is = promised(after, vc);
     for (const auto& [what, number] : is) was.try_emplace(what, 0);
     for (const auto& [what, number] : was) {
-      if (is[what] != number) out.facts.push_back(fmt::format("virtual cluster \"{}\": {}: {} -> {}", vc.name, what, number, is[what]));
+      if (is[what] != number)
+        out.facts.push_back(
+            fmt::format("virtual cluster \"{}\": {}: {} -> {}", vc.name, what, number, is[what]));
     }
   }
 }
 
 }  // namespace
 
-std::string tree_text(const CellAllocator& allocator, const TreeOptions& options) { return Printer(allocator, options).run(); }
+std::string tree_text(const CellAllocator& allocator, const TreeOptions& options) {
+  return Printer(allocator, options).run();
+}
 
 Value tree_json(const CellAllocator& allocator) {
   Value out = inspect_cluster(allocator);
@@ -251,23 +300,30 @@ Value tree_json(const CellAllocator& allocator) {
   return out;
 }
 
-Result<CheckReport> check(const Config& old_config, const Config& new_config, const std::vector<RunningPod>& pods) {
+Result<CheckReport> check(const Config& old_config,
+                          const Config& new_config,
+                          const std::vector<RunningPod>& pods) {
   const auto before = take_over(old_config, pods);
   if (!before) return fail(before.error());
   const auto after = take_over(new_config, pods);
   if (!after) return fail(after.error());
   CheckReport out;
   out.warnings = new_config.warnings;
-  out.warnings.insert(out.warnings.end(), after->cells().warnings.begin(), after->cells().warnings.end());
+  out.warnings.insert(
+      out.warnings.end(), after->cells().warnings.begin(), after->cells().warnings.end());
   compare_clusters(before->cells(), after->cells(), out);
-  for (const Group* group : after->groups()) out.changes.push_back(change_of(before->find_group(group->name), *group, *after));
+  for (const Group* group : after->groups())
+    out.changes.push_back(change_of(before->find_group(group->name), *group, *after));
   return out;
 }
 
 std::string describe(const Config& config) {
   const auto cells = CellAllocator::create(config.cells, {});
   if (!cells) return "";
-  return fmt::format("{} nodes, {} devices, {} chains, {} virtual clusters", cells->cells().nodes.size(), cells->cells().leaves.size(), cells->cells().chains.size(),
+  return fmt::format("{} nodes, {} devices, {} chains, {} virtual clusters",
+                     cells->cells().nodes.size(),
+                     cells->cells().leaves.size(),
+                     cells->cells().chains.size(),
                      config.cells.virtual_clusters.size());
 }
 
@@ -277,8 +333,10 @@ std::string to_string(const CheckReport& report) {
   for (const std::string& fact : report.facts) out += fact + "\n";
   std::size_t kept = 0;
   for (const GroupChange& change : report.changes) {
-    if (change.effect == GroupChange::Effect::kKept) ++kept;
-    else out += fmt::format("{} ({}): {}\n", change.group, change.vc, change.text);
+    if (change.effect == GroupChange::Effect::kKept)
+      ++kept;
+    else
+      out += fmt::format("{} ({}): {}\n", change.group, change.vc, change.text);
   }
   return out + fmt::format("{} of {} gangs unchanged\n", kept, report.changes.size());
 }

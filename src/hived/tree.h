@@ -1,4 +1,5 @@
-/// For people: the physical and the virtual clusters with who sits where, and what a new configuration would do to whom.
+/// For people: the physical and the virtual clusters with who sits where, and what a new
+/// configuration would do to whom.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ struct TreeOptions {
 
 /// Both clusters as indented text.
 std::string tree_text(const engine::cells::CellAllocator& allocator, const TreeOptions& options);
-/// The same as JSON in the shape of /v1/inspect/clusterstatus, with the gangs under "affinityGroups".
+/// The same as JSON in the shape of /v1/inspect/clusterstatus, with the gangs under
+/// "affinityGroups".
 json::Value tree_json(const engine::cells::CellAllocator& allocator);
 
 /// A bound pod as its annotations tell.
@@ -29,14 +31,14 @@ struct RunningPod {
   engine::cells::BindInfo bind;
 };
 
-/// What a new configuration does to one gang. Nothing is evicted by it; what is downgraded may be preempted
-/// later by any guaranteed gang.
+/// What a new configuration does to one gang. Nothing is evicted by it; what is downgraded may be
+/// preempted later by any guaranteed gang.
 struct GroupChange {
   enum class Effect : std::uint8_t {
-    kKept,           // as before
-    kPromoted,       // was downgraded, is guaranteed again
-    kDowngraded,     // runs on, now opportunistic
-    kCellsLost,      // runs on, on cells the new file does not know; those are not counted
+    kKept,        // as before
+    kPromoted,    // was downgraded, is guaranteed again
+    kDowngraded,  // runs on, now opportunistic
+    kCellsLost,   // runs on, on cells the new file does not know; those are not counted
   };
   std::string group;
   std::string vc;
@@ -45,14 +47,16 @@ struct GroupChange {
 };
 
 struct CheckReport {
-  std::vector<GroupChange> changes;  // by group name
-  std::vector<std::string> warnings; // odd but accepted
-  std::vector<std::string> facts;    // what else changes: nodes, virtual clusters, promises
+  std::vector<GroupChange> changes;   // by group name
+  std::vector<std::string> warnings;  // odd but accepted
+  std::vector<std::string> facts;     // what else changes: nodes, virtual clusters, promises
 };
 
-/// Errors: the new file is refused (the line, what was found, what would be right). `pods` in the order in which they
-/// will be taken over; nodes count as healthy.
-Result<CheckReport> check(const Config& old_config, const Config& new_config, const std::vector<RunningPod>& pods);
+/// Errors: the new file is refused (the line, what was found, what would be right). `pods` in the
+/// order in which they will be taken over; nodes count as healthy.
+Result<CheckReport> check(const Config& old_config,
+                          const Config& new_config,
+                          const std::vector<RunningPod>& pods);
 std::string to_string(const CheckReport& report);
 /// "3 nodes, 12 devices, 1 chains, 2 virtual clusters"; empty when the configuration is refused.
 std::string describe(const Config& config);

@@ -18,14 +18,16 @@ namespace {
 
 constexpr std::size_t kMaxDepth = 200;
 
-/// True for text that stands in JSON as it is: no control character, quote, backslash or DEL. Eight bytes at a time.
+/// True for text that stands in JSON as it is: no control character, quote, backslash or DEL. Eight
+/// bytes at a time.
 bool is_plain(std::string_view text) {
   constexpr std::uint64_t kOnes = 0x0101010101010101, kHigh = 0x8080808080808080;
   // The high bit of each byte that is zero (and, after the first such byte, perhaps of others).
   const auto zeros = [](std::uint64_t word) { return (word - kOnes) & ~word & kHigh; };
   const auto special = [&](std::uint64_t word) {
     const std::uint64_t below_space = (word - kOnes * 0x20) & ~word & kHigh;
-    return below_space | zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\')) | zeros(word ^ (kOnes * 0x7f));
+    return below_space | zeros(word ^ (kOnes * '"')) | zeros(word ^ (kOnes * '\\')) |
+           zeros(word ^ (kOnes * 0x7f));
   };
   std::size_t at = 0;
   for (; at + sizeof(std::uint64_t) <= text.size(); at += sizeof(std::uint64_t)) {
@@ -40,7 +42,8 @@ bool is_plain(std::string_view text) {
 }
 
 void write_string(std::string& out, std::string_view text) {
-  // Nearly every string is written as it is; a serializer for each would cost more than the rest of the object.
+  // Nearly every string is written as it is; a serializer for each would cost more than the rest of
+  // the object.
   if (is_plain(text)) {
     out += '"';
     out += text;
@@ -53,7 +56,8 @@ void write_string(std::string& out, std::string_view text) {
 void write_number(std::string& out, double number) {
   // Boost prints 0.5 as 5E-1; fmt's shortest form reads as people expect and parses back exactly.
   if (std::isfinite(number)) {
-    out += number == std::floor(number) && std::abs(number) < 1e15 ? fmt::format("{:.0f}", number) : fmt::format("{}", number);
+    out += number == std::floor(number) && std::abs(number) < 1e15 ? fmt::format("{:.0f}", number)
+                                                                   : fmt::format("{}", number);
   } else {
     out += "null";
   }
@@ -117,11 +121,14 @@ void write(std::string& out, const Value& value, int indent) {
   }
 }
 
-/// Scans the text once more for keys that stand twice in one object. Runs only when asked (fieldValidation),
-/// on text that has already parsed.
+/// Scans the text once more for keys that stand twice in one object. Runs only when asked
+/// (fieldValidation), on text that has already parsed.
 class DuplicateKeys {
  public:
-  DuplicateKeys(std::string_view text, std::vector<std::string>* found) : text_(text), found_(found) { value(); }
+  DuplicateKeys(std::string_view text, std::vector<std::string>* found)
+      : text_(text), found_(found) {
+    value();
+  }
 
  private:
   /// Where the scan is: in the member of an object, or at an item of an array.
@@ -131,7 +138,9 @@ class DuplicateKeys {
   };
 
   void space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
   /// What stands between the quotes, as it stands there.
   std::string_view string() {
@@ -144,14 +153,18 @@ class DuplicateKeys {
     const std::string_view raw = string();
     if (raw.find('\\') == std::string_view::npos) return raw;
     boost::system::error_code failure;
-    const Value parsed = boost::json::parse(boost::json::string_view(raw.data() - 1, raw.size() + 2), failure);
-    return unescaped_.emplace_back(parsed.is_string() ? std::string(parsed.get_string()) : std::string());
+    const Value parsed =
+        boost::json::parse(boost::json::string_view(raw.data() - 1, raw.size() + 2), failure);
+    return unescaped_.emplace_back(parsed.is_string() ? std::string(parsed.get_string())
+                                                      : std::string());
   }
   [[nodiscard]] std::string path() const {
     std::string out;
     for (const Step& step : steps_) {
-      if (step.index >= 0) out += fmt::format("[{}]", step.index);
-      else out.append(out.empty() ? "" : ".").append(step.key);
+      if (step.index >= 0)
+        out += fmt::format("[{}]", step.index);
+      else
+        out.append(out.empty() ? "" : ".").append(step.key);
     }
     return out;
   }
@@ -166,7 +179,8 @@ class DuplicateKeys {
     } else if (text_[at_] == '"') {
       string();
     } else {
-      while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}' && text_[at_] != ']') ++at_;
+      while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '}' && text_[at_] != ']')
+        ++at_;
     }
   }
   void array() {
@@ -206,10 +220,13 @@ class DuplicateKeys {
   bool note(std::string_view name, std::size_t first, std::set<std::string_view>& many) {
     constexpr std::size_t kFew = 24;
     if (keys_.size() - first >= kFew) {
-      if (many.empty()) many.insert(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end());
+      if (many.empty())
+        many.insert(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end());
       return many.insert(name).second;
     }
-    const bool fresh = std::find(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end(), name) == keys_.end();
+    const bool fresh =
+        std::find(keys_.begin() + static_cast<std::ptrdiff_t>(first), keys_.end(), name) ==
+        keys_.end();
     if (fresh) keys_.push_back(name);
     return fresh;
   }
@@ -245,12 +262,16 @@ Result<Value> parse(std::string_view text, std::vector<std::string>* duplicate_k
   const std::size_t used = parser.write_some(text.data(), text.size(), failure);
   if (!failure) parser.finish(failure);
   if (failure) {
-    return fail(Code::kBadRequest, fmt::format("json parse error at byte {}: {}", used, failure.message()));
+    return fail(Code::kBadRequest,
+                fmt::format("json parse error at byte {}: {}", used, failure.message()));
   }
   std::size_t rest = used;
-  while (rest < text.size() && (text[rest] == ' ' || text[rest] == '\n' || text[rest] == '\r' || text[rest] == '\t')) ++rest;
+  while (rest < text.size() &&
+         (text[rest] == ' ' || text[rest] == '\n' || text[rest] == '\r' || text[rest] == '\t'))
+    ++rest;
   if (rest != text.size()) {
-    return fail(Code::kBadRequest, fmt::format("json parse error at byte {}: text after the value", rest));
+    return fail(Code::kBadRequest,
+                fmt::format("json parse error at byte {}: text after the value", rest));
   }
   if (duplicate_keys != nullptr) DuplicateKeys(text, duplicate_keys);
   return parser.release();
@@ -267,8 +288,10 @@ void append(std::string& out, const Value& value) { write(out, value, -1); }
 void append_string(std::string& out, std::string_view text) { write_string(out, text); }
 
 void append_key(std::string& out, std::string_view prefix, std::string_view text) {
-  if (is_plain(text)) out.append(1, '"').append(prefix).append(text).append("\":", 2);
-  else write_string(out, std::string(prefix).append(text)), out += ':';
+  if (is_plain(text))
+    out.append(1, '"').append(prefix).append(text).append("\":", 2);
+  else
+    write_string(out, std::string(prefix).append(text)), out += ':';
 }
 
 std::string dump_pretty(const Value& value) {
@@ -289,16 +312,21 @@ Word word_at(const char* text) {
   return word;
 }
 
-/// Compares a name as two words of one size, its first and its last bytes, which overlap in a short one and leave a middle in a
-/// long one. Half of what a look-up costs would be calls of memcmp.
+/// Compares a name as two words of one size, its first and its last bytes, which overlap in a short
+/// one and leave a middle in a long one. Half of what a look-up costs would be calls of memcmp.
 template <typename Word>
 const Value* find_by_words(const Object& object, std::string_view key) {
   const std::size_t size = key.size(), last = size - sizeof(Word);
   const Word head = word_at<Word>(key.data()), tail = word_at<Word>(key.data() + last);
   for (const auto& member : object) {
     const auto name = member.key();
-    if (name.size() != size || word_at<Word>(name.data()) != head || word_at<Word>(name.data() + last) != tail) continue;
-    if (size <= 2 * sizeof(Word) || std::memcmp(name.data() + sizeof(Word), key.data() + sizeof(Word), size - 2 * sizeof(Word)) == 0) return &member.value();
+    if (name.size() != size || word_at<Word>(name.data()) != head ||
+        word_at<Word>(name.data() + last) != tail)
+      continue;
+    if (size <= 2 * sizeof(Word) ||
+        std::memcmp(
+            name.data() + sizeof(Word), key.data() + sizeof(Word), size - 2 * sizeof(Word)) == 0)
+      return &member.value();
   }
   return nullptr;
 }
@@ -306,7 +334,8 @@ const Value* find_by_words(const Object& object, std::string_view key) {
 const Value* find_among_few(const Object& object, std::string_view key) {
   if (key.size() >= sizeof(std::uint64_t)) return find_by_words<std::uint64_t>(object, key);
   if (key.size() >= sizeof(std::uint32_t)) return find_by_words<std::uint32_t>(object, key);
-  return key.size() >= sizeof(std::uint16_t) ? find_by_words<std::uint16_t>(object, key) : find_by_words<char>(object, key);
+  return key.size() >= sizeof(std::uint16_t) ? find_by_words<std::uint16_t>(object, key)
+                                             : find_by_words<char>(object, key);
 }
 
 }  // namespace
@@ -314,7 +343,8 @@ const Value* find_among_few(const Object& object, std::string_view key) {
 const Value& at(const Value& value, std::string_view key) {
   const Object* object = value.if_object();
   if (object == nullptr) return null_value();
-  const Value* member = key.empty() || object->size() > kFewMembers ? object->if_contains(key) : find_among_few(*object, key);
+  const Value* member = key.empty() || object->size() > kFewMembers ? object->if_contains(key)
+                                                                    : find_among_few(*object, key);
   return member == nullptr ? null_value() : *member;
 }
 
@@ -361,7 +391,9 @@ std::int64_t as_int(const Value& value, std::int64_t otherwise) {
   return otherwise;
 }
 
-bool as_bool(const Value& value, bool otherwise) { return value.is_bool() ? value.get_bool() : otherwise; }
+bool as_bool(const Value& value, bool otherwise) {
+  return value.is_bool() ? value.get_bool() : otherwise;
+}
 
 const Object& as_object(const Value& value) {
   static const Object kEmpty;
@@ -386,7 +418,8 @@ bool equal(const Value& a, const Value& b) {
     // Two states of one object have their members in the same order nearly always.
     auto beside = right.begin();
     for (const auto& member : left) {
-      const Value* other = beside->key() == member.key() ? &beside->value() : right.if_contains(member.key());
+      const Value* other =
+          beside->key() == member.key() ? &beside->value() : right.if_contains(member.key());
       if (other == nullptr || !equal(member.value(), *other)) return false;
       ++beside;
     }
@@ -406,14 +439,22 @@ bool equal(const Value& a, const Value& b) {
 
 bool is_empty(const Value& value) {
   switch (value.kind()) {
-    case boost::json::kind::null: return true;
-    case boost::json::kind::bool_: return !value.get_bool();
-    case boost::json::kind::int64: return value.get_int64() == 0;
-    case boost::json::kind::uint64: return value.get_uint64() == 0;
-    case boost::json::kind::double_: return value.get_double() == 0;
-    case boost::json::kind::string: return value.get_string().empty();
-    case boost::json::kind::array: return value.get_array().empty();
-    case boost::json::kind::object: return value.get_object().empty();
+    case boost::json::kind::null:
+      return true;
+    case boost::json::kind::bool_:
+      return !value.get_bool();
+    case boost::json::kind::int64:
+      return value.get_int64() == 0;
+    case boost::json::kind::uint64:
+      return value.get_uint64() == 0;
+    case boost::json::kind::double_:
+      return value.get_double() == 0;
+    case boost::json::kind::string:
+      return value.get_string().empty();
+    case boost::json::kind::array:
+      return value.get_array().empty();
+    case boost::json::kind::object:
+      return value.get_object().empty();
   }
   return false;
 }

@@ -1,7 +1,7 @@
 /// The JSON value of Muster: Boost.JSON's, with the look-ups that Kubernetes objects need.
 ///
-/// Objects keep the order of their keys (use stable_erase to remove one). Parsing limits depth and refuses
-/// trailing text; duplicate keys keep the last value unless asked for.
+/// Objects keep the order of their keys (use stable_erase to remove one). Parsing limits depth and
+/// refuses trailing text; duplicate keys keep the last value unless asked for.
 #pragma once
 
 #include <boost/json.hpp>
@@ -64,8 +64,8 @@ Result<void> json_patch(Value& target, const Value& operations);
 /// RFC 6901 look-up; nullptr if absent.
 const Value* find_pointer(const Value& value, std::string_view pointer);
 
-/// YAML 1.1 as Kubernetes reads it (sigs.k8s.io/yaml): the documents of a stream, empty ones dropped.
-/// Errors name the line.
+/// YAML 1.1 as Kubernetes reads it (sigs.k8s.io/yaml): the documents of a stream, empty ones
+/// dropped. Errors name the line.
 Result<std::vector<Value>> parse_yaml(std::string_view text);
 /// One document; more than one is an error.
 Result<Value> parse_yaml_one(std::string_view text);

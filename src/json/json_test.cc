@@ -9,7 +9,8 @@ namespace {
 Value read(std::string_view text) { return *parse(text); }
 
 TEST(Json, KeepsOrderAndPrintsNumbersPlainly) {
-  EXPECT_EQ(dump(read(R"({"b":0.5,"a":[1,2.0,"x\n"],"c":null})")), R"({"b":0.5,"a":[1,2,"x\n"],"c":null})");
+  EXPECT_EQ(dump(read(R"({"b":0.5,"a":[1,2.0,"x\n"],"c":null})")),
+            R"({"b":0.5,"a":[1,2,"x\n"],"c":null})");
 }
 
 TEST(Json, RefusesTrailingTextAndDepth) {
@@ -33,9 +34,13 @@ TEST(Json, NamesDuplicateKeys) {
 }
 
 TEST(MergePatch, Rfc7386) {
-  struct Case { const char *target, *patch, *want; };
-  for (const Case& c : {Case{R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"}, Case{R"({"a":"b"})", R"({"a":null})", "{}"},
-                        Case{R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"}, Case{R"({"a":"foo"})", "null", "null"},
+  struct Case {
+    const char *target, *patch, *want;
+  };
+  for (const Case& c : {Case{R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},
+                        Case{R"({"a":"b"})", R"({"a":null})", "{}"},
+                        Case{R"({"a":["b"]})", R"({"a":"c"})", R"({"a":"c"})"},
+                        Case{R"({"a":"foo"})", "null", "null"},
                         Case{R"({})", R"({"a":{"bb":{"ccc":null}}})", R"({"a":{"bb":{}}})"}}) {
     Value target = read(c.target);
     merge_patch(target, read(c.patch));
@@ -45,7 +50,8 @@ TEST(MergePatch, Rfc7386) {
 
 TEST(JsonPatch, AllOperations) {
   Value target = read(R"({"a":[1,2],"b":{"c":1}})");
-  ASSERT_TRUE(json_patch(target, read(R"([{"op":"add","path":"/a/1","value":9},{"op":"remove","path":"/b/c"},
+  ASSERT_TRUE(json_patch(
+      target, read(R"([{"op":"add","path":"/a/1","value":9},{"op":"remove","path":"/b/c"},
     {"op":"add","path":"/a/-","value":3},{"op":"copy","from":"/a","path":"/d"},{"op":"move","from":"/b","path":"/e~1f"},
     {"op":"test","path":"/d/0","value":1},{"op":"replace","path":"/d","value":true}])")));
   EXPECT_EQ(dump(target), R"({"a":[1,9,2,3],"d":true,"e/f":{}})");
@@ -53,19 +59,23 @@ TEST(JsonPatch, AllOperations) {
 
 TEST(JsonPatch, FailureChangesNothing) {
   Value target = read(R"({"a":1})");
-  EXPECT_FALSE(json_patch(target, read(R"([{"op":"add","path":"/b","value":1},{"op":"test","path":"/a","value":2}])")));
+  EXPECT_FALSE(json_patch(
+      target, read(R"([{"op":"add","path":"/b","value":1},{"op":"test","path":"/a","value":2}])")));
   EXPECT_EQ(dump(target), R"({"a":1})");
 }
 
 TEST(Yaml, ReadsAsKubernetesDoes) {
-  const auto documents = parse_yaml("a: 1\nb: '1'\nc: yes\nd: 0x10\ne: 010\nf: 1.5\ng: ~\nh: [x, {y: z}]\n---\n---\nlast: on\n");
+  const auto documents = parse_yaml(
+      "a: 1\nb: '1'\nc: yes\nd: 0x10\ne: 010\nf: 1.5\ng: ~\nh: [x, {y: z}]\n---\n---\nlast: on\n");
   ASSERT_TRUE(documents);
   ASSERT_EQ(documents->size(), 2U);
-  EXPECT_EQ(dump((*documents)[0]), R"({"a":1,"b":"1","c":true,"d":16,"e":8,"f":1.5,"g":null,"h":["x",{"y":"z"}]})");
+  EXPECT_EQ(dump((*documents)[0]),
+            R"({"a":1,"b":"1","c":true,"d":16,"e":8,"f":1.5,"g":null,"h":["x",{"y":"z"}]})");
 }
 
 TEST(Yaml, ErrorsNameTheLine) {
-  EXPECT_EQ(parse_yaml("a: 1\na: 2\n").error().message, "yaml: line 2: key \"a\" already set in map");
+  EXPECT_EQ(parse_yaml("a: 1\na: 2\n").error().message,
+            "yaml: line 2: key \"a\" already set in map");
   EXPECT_NE(parse_yaml("a: [1\nb: 2").error().message.find("line 2"), std::string::npos);
 }
 
@@ -75,7 +85,8 @@ TEST(Yaml, MergeKeys) {
 }
 
 TEST(Yaml, WritesWhatItReads) {
-  const Value value = read(R"({"kind":"Pod","list":[{"name":"a","args":["-c","echo hi: there","5","true",""]},[1,[2]]],"empty":{},"none":[],
+  const Value value = read(
+      R"({"kind":"Pod","list":[{"name":"a","args":["-c","echo hi: there","5","true",""]},[1,[2]]],"empty":{},"none":[],
     "text":"line1\nline2\n","colon":"http://x:80/","num":1.5,"q":"say \"hi\""})");
   const auto back = parse_yaml_one(to_yaml(value));
   ASSERT_TRUE(back) << back.error().message << to_yaml(value);

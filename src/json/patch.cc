@@ -96,12 +96,16 @@ Result<void> apply(Value& root, const Value& operation) {
   const std::string op = text(at(operation, "op"));
   const std::string path = text(at(operation, "path"));
   if (!at(operation, "path").is_string() || (!path.empty() && path[0] != '/')) {
-    return fail(Code::kInvalid, fmt::format("operation \"{}\": \"path\" must be a JSON pointer, found \"{}\"", op, path));
+    return fail(
+        Code::kInvalid,
+        fmt::format("operation \"{}\": \"path\" must be a JSON pointer, found \"{}\"", op, path));
   }
   const Object* object = operation.if_object();
   const bool has_value = object != nullptr && object->contains("value");
   if (op == "add" || op == "replace" || op == "test") {
-    if (!has_value) return fail(Code::kInvalid, fmt::format("operation \"{}\" on \"{}\" needs a \"value\"", op, path));
+    if (!has_value)
+      return fail(Code::kInvalid,
+                  fmt::format("operation \"{}\" on \"{}\" needs a \"value\"", op, path));
   }
   if (op == "add") return add(root, path, at(operation, "value"));
   if (op == "remove") {
@@ -117,7 +121,8 @@ Result<void> apply(Value& root, const Value& operation) {
   }
   if (op == "test") {
     const Value* found = find_pointer(root, path);
-    if (found == nullptr ? !at(operation, "value").is_null() : !equal(*found, at(operation, "value"))) {
+    if (found == nullptr ? !at(operation, "value").is_null()
+                         : !equal(*found, at(operation, "value"))) {
       return fail(Code::kInvalid, fmt::format("testing path \"{}\" failed", path));
     }
     return {};
@@ -136,7 +141,10 @@ Result<void> apply(Value& root, const Value& operation) {
     if (!taken) return fail(taken.error());
     return add(root, path, std::move(*taken));
   }
-  return fail(Code::kInvalid, fmt::format("operation \"{}\" is unknown: want add, remove, replace, move, copy or test", op));
+  return fail(
+      Code::kInvalid,
+      fmt::format("operation \"{}\" is unknown: want add, remove, replace, move, copy or test",
+                  op));
 }
 
 }  // namespace
@@ -169,7 +177,8 @@ void merge_patch(Value& target, const Value& patch) {
 }
 
 Result<void> json_patch(Value& target, const Value& operations) {
-  if (!operations.is_array()) return fail(Code::kBadRequest, "a JSON patch must be a list of operations");
+  if (!operations.is_array())
+    return fail(Code::kBadRequest, "a JSON patch must be a list of operations");
   // Ten thousand is Kubernetes' own limit (JSONPatch max operations).
   if (operations.get_array().size() > 10'000) {
     return fail(Code::kTooLarge, "a JSON patch may have at most 10000 operations");

@@ -20,20 +20,26 @@ class PickParser {
 
   Result<Picks> all() {
     auto picks = list(0);
-    if (picks && at_ < text_.size()) return fail(Code::kBadRequest, fmt::format("fields: \")\" without \"(\" at position {}", at_));
+    if (picks && at_ < text_.size())
+      return fail(Code::kBadRequest,
+                  fmt::format("fields: \")\" without \"(\" at position {}", at_));
     return picks;
   }
 
  private:
   Result<Picks> list(int depth) {
-    if (depth > kDepthMax) return fail(Code::kBadRequest, fmt::format("fields: more than {} levels", kDepthMax));
+    if (depth > kDepthMax)
+      return fail(Code::kBadRequest, fmt::format("fields: more than {} levels", kDepthMax));
     Picks picks;
     std::set<std::string_view> names;  // of this level: an object has each member once
     for (;;) {
       const std::size_t end = std::min(text_.find_first_of("(),", at_), text_.size());
-      if (end == at_) return fail(Code::kBadRequest, fmt::format("fields: a name is missing at position {}", at_));
+      if (end == at_)
+        return fail(Code::kBadRequest,
+                    fmt::format("fields: a name is missing at position {}", at_));
       const std::string_view name = text_.substr(at_, end - at_);
-      if (!names.insert(name).second) return fail(Code::kBadRequest, fmt::format("fields: \"{}\" is named twice", name));
+      if (!names.insert(name).second)
+        return fail(Code::kBadRequest, fmt::format("fields: \"{}\" is named twice", name));
       Pick& pick = picks.emplace_back(Pick{.name = std::string(name)});
       at_ = end;
       if (here() == '(') {
@@ -80,7 +86,8 @@ void append_value(const Value& value, std::string& out) {
   out += dump(value);
 }
 
-void append_member(bool& first, std::string_view name, const Value& value, const Picks& picks, std::string& out) {
+void append_member(
+    bool& first, std::string_view name, const Value& value, const Picks& picks, std::string& out) {
   if (!first) out += ',';
   first = false;
   append_text(name, out);
@@ -112,7 +119,9 @@ class Cutter {
   [[nodiscard]] char here() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void step() { at_ += at_ < text_.size() ? 1 : 0; }
   void blanks() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) ++at_;
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r'))
+      ++at_;
   }
 
   /// From the opening quote to behind the closing one; the text between, escapes as they are.
@@ -120,12 +129,14 @@ class Cutter {
     step();
     const std::size_t first = at_;
     for (;;) {
-      const void* quote = at_ < text_.size() ? std::memchr(text_.data() + at_, '"', text_.size() - at_) : nullptr;
+      const void* quote =
+          at_ < text_.size() ? std::memchr(text_.data() + at_, '"', text_.size() - at_) : nullptr;
       if (quote == nullptr) {
         at_ = text_.size();
         return text_.substr(first);
       }
-      const std::size_t end = static_cast<std::size_t>(static_cast<const char*>(quote) - text_.data());
+      const std::size_t end =
+          static_cast<std::size_t>(static_cast<const char*>(quote) - text_.data());
       std::size_t slashes = 0;
       while (end - slashes > first && text_[end - slashes - 1] == '\\') ++slashes;
       at_ = end + 1;
@@ -137,8 +148,11 @@ class Cutter {
     int depth = 0;
     do {
       switch (here()) {
-        case '\0': return;
-        case '"': string(); break;
+        case '\0':
+          return;
+        case '"':
+          string();
+          break;
         case '{':
         case '[':
           ++depth;
@@ -154,7 +168,8 @@ class Cutter {
           if (depth == 0) return;
           ++at_;
           break;
-        default: ++at_;
+        default:
+          ++at_;
       }
     } while (depth > 0 || (here() != ',' && here() != '}' && here() != ']' && at_ < text_.size()));
   }
@@ -220,7 +235,8 @@ Result<Value> Block::parse(std::string_view text) {
   boost::json::parse_options options;
   options.max_depth = 200;
   boost::json::value value = boost::json::parse(text, failure, &memory_->resource, options);
-  if (failure) return fail(Code::kBadRequest, fmt::format("json parse error: {}", failure.message()));
+  if (failure)
+    return fail(Code::kBadRequest, fmt::format("json parse error: {}", failure.message()));
   return value;
 }
 
@@ -241,12 +257,16 @@ void append_picked(const Value& value, const Picks& picks, std::string& out) {
   bool first = true;
   if (const Object* object = value.if_object()) {
     out += '{';
-    const bool star = std::any_of(picks.begin(), picks.end(), [](const Pick& pick) { return pick.name == "*"; });
+    const bool star =
+        std::any_of(picks.begin(), picks.end(), [](const Pick& pick) { return pick.name == "*"; });
     if (star) {
-      for (const auto& member : *object) append_member(first, member.key(), member.value(), find_pick(picks, member.key())->children, out);
+      for (const auto& member : *object)
+        append_member(
+            first, member.key(), member.value(), find_pick(picks, member.key())->children, out);
     } else {
       for (const Pick& pick : picks) {
-        if (const Value* member = object->if_contains(pick.name)) append_member(first, pick.name, *member, pick.children, out);
+        if (const Value* member = object->if_contains(pick.name))
+          append_member(first, pick.name, *member, pick.children, out);
       }
     }
     out += '}';

@@ -21,14 +21,20 @@ TEST(Pick, KeepsWhatIsNamedAndNothingElse) {
 }
 
 TEST(Pick, TheStarStandsForEveryNameThatIsNotNamed) {
-  EXPECT_EQ(pick_from_text(R"({"torch":{"Master":{"n":1,"t":2}},"named":{"Master":{"n":1}}})", {{"named"}, {"*", {{"*", {{"t"}}}}}}),
+  EXPECT_EQ(pick_from_text(R"({"torch":{"Master":{"n":1,"t":2}},"named":{"Master":{"n":1}}})",
+                           {{"named"}, {"*", {{"*", {{"t"}}}}}}),
             R"({"torch":{"Master":{"t":2}},"named":{"Master":{"n":1}}})");
 }
 
 TEST(Pick, AValueIsPickedAsItsTextIs) {
-  const std::string text = R"({"metadata":{"name":"a\"b","labels":{"app":"x","z":1},"uid":"u"},"list":[{"x":1,"y":2},{"y":3}],"n":null})";
+  const std::string text =
+      R"({"metadata":{"name":"a\"b","labels":{"app":"x","z":1},"uid":"u"},"list":[{"x":1,"y":2},{"y":3}],"n":null})";
   const auto value = parse(text);
-  for (const char* fields : {"metadata(name,labels(app)),list(x)", "list(*(q)),n", "*(name)", "none", "metadata(labels(*))"}) {
+  for (const char* fields : {"metadata(name,labels(app)),list(x)",
+                             "list(*(q)),n",
+                             "*(name)",
+                             "none",
+                             "metadata(labels(*))"}) {
     const auto picks = parse_picks(fields);
     ASSERT_TRUE(picks) << fields;
     EXPECT_EQ(picks_text(*picks), fields);
@@ -39,7 +45,8 @@ TEST(Pick, AValueIsPickedAsItsTextIs) {
 }
 
 TEST(Pick, RefusesWhatIsNotAList) {
-  for (const char* fields : {"", "a,", "a(", "a()", "a(b", "a)", "(a)", "a,,b", "a,b,a", "a(b,b)"}) EXPECT_FALSE(parse_picks(fields)) << fields;
+  for (const char* fields : {"", "a,", "a(", "a()", "a(b", "a)", "(a)", "a,,b", "a,b,a", "a(b,b)"})
+    EXPECT_FALSE(parse_picks(fields)) << fields;
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += "a(";
   EXPECT_FALSE(parse_picks(deep + "a" + std::string(100, ')')));

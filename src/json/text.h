@@ -12,7 +12,8 @@ namespace muster::json {
 void append(std::string& out, const Value& value);
 /// Appends the text as a JSON string, quotes included.
 void append_string(std::string& out, std::string_view text);
-/// Appends the name of a member, put together of two parts, and its colon. The first part is plain text.
+/// Appends the name of a member, put together of two parts, and its colon. The first part is plain
+/// text.
 void append_key(std::string& out, std::string_view prefix, std::string_view text);
 
 }  // namespace muster::json

@@ -1,5 +1,6 @@
-/// YAML as a tree that keeps what a JSON value drops: the line of every node and a scalar's text as written.
-/// For configuration files whose errors must name the line, and whose text fields may look like numbers.
+/// YAML as a tree that keeps what a JSON value drops: the line of every node and a scalar's text as
+/// written. For configuration files whose errors must name the line, and whose text fields may look
+/// like numbers.
 #pragma once
 
 #include <cstdint>

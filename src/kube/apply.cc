@@ -20,9 +20,13 @@ using json::Value;
 
 constexpr int kDepthMax = 200;
 
-const Shape* member_of(const Shape* shape, std::string_view key) { return shape == nullptr ? nullptr : shape->member(key); }
+const Shape* member_of(const Shape* shape, std::string_view key) {
+  return shape == nullptr ? nullptr : shape->member(key);
+}
 bool atomic_map(const Shape* shape) { return shape != nullptr && shape->atomic_map(); }
-Shape::ListKind list_kind(const Shape* shape) { return shape == nullptr ? Shape::ListKind::kAtomic : shape->list_kind(); }
+Shape::ListKind list_kind(const Shape* shape) {
+  return shape == nullptr ? Shape::ListKind::kAtomic : shape->list_kind();
+}
 
 /// "k:{…}" or "v:…" of a list's item, empty when the item has none of the keys.
 std::string item_element(const Shape& shape, const Value& item) {
@@ -32,7 +36,8 @@ std::string item_element(const Shape& shape, const Value& item) {
   char before = '{';
   const auto add = [&](const std::string& name) {
     const Value& given = json::at(item, name);
-    const Value& value = given.is_null() && name == "protocol" ? kProtocol : given;  // the one key with a default
+    const Value& value =
+        given.is_null() && name == "protocol" ? kProtocol : given;  // the one key with a default
     if (value.is_null()) return;
     out += std::exchange(before, ',');
     json::append_key(out, "", name);
@@ -59,7 +64,9 @@ bool granular_list(const Shape* shape, const Value& value) {
   return value.is_array() && list_kind(shape) != Shape::ListKind::kAtomic;
 }
 
-bool granular_map(const Shape* shape, const Value& value) { return value.is_object() && !atomic_map(shape); }
+bool granular_map(const Shape* shape, const Value& value) {
+  return value.is_object() && !atomic_map(shape);
+}
 
 /// What `value` sets: its leaves, and the items and keys on the way.
 void collect(const Shape* shape, const Value& value, FieldSet& set, int depth) {
@@ -69,11 +76,14 @@ void collect(const Shape* shape, const Value& value, FieldSet& set, int depth) {
       const std::string_view key = member.key();
       const Shape* inner = member_of(shape, key);
       const Value& is = member.value();
-      if (granular_list(inner, is) && is.get_array().empty()) continue;  // its items are owned, and there are none
+      if (granular_list(inner, is) && is.get_array().empty())
+        continue;  // its items are owned, and there are none
       FieldSet& child = set.children["f:" + std::string(key)];
       const bool empty_container = is.is_object() && is.get_object().empty();
-      if (granular_map(inner, is) || granular_list(inner, is)) collect(inner, is, child, depth + 1);
-      else child.member = true;
+      if (granular_map(inner, is) || granular_list(inner, is))
+        collect(inner, is, child, depth + 1);
+      else
+        child.member = true;
       if (empty_container || shape == nullptr || !shape->declares(key)) child.member = true;
     }
   } else if (granular_list(shape, value)) {
@@ -99,42 +109,64 @@ struct Place {
   const Place* parent = nullptr;
   std::string element = {};
 
-  [[nodiscard]] FieldSet& in(FieldSet& root) const { return parent == nullptr ? root : parent->in(root).children[element]; }
+  [[nodiscard]] FieldSet& in(FieldSet& root) const {
+    return parent == nullptr ? root : parent->in(root).children[element];
+  }
   [[nodiscard]] Place child(std::string name) const { return {out, this, std::move(name)}; }
 };
 
-/// All of a value that appeared or vanished; its containers are members themselves ("." in the set).
+/// All of a value that appeared or vanished; its containers are members themselves ("." in the
+/// set).
 void take_all(const Shape* shape, const Value& value, FieldSet& set, int depth) {
   set.member = true;
   if (depth > kDepthMax) return;
   if (granular_map(shape, value)) {
     for (const auto& member : value.get_object()) {
-      if (!member.value().is_null()) take_all(member_of(shape, member.key()), member.value(), set.children["f:" + std::string(member.key())], depth + 1);
+      if (!member.value().is_null())
+        take_all(member_of(shape, member.key()),
+                 member.value(),
+                 set.children["f:" + std::string(member.key())],
+                 depth + 1);
     }
   } else if (granular_list(shape, value)) {
-    for (const auto& [element, item] : by_element(*shape, value.get_array())) take_all(shape->item(), *item, set.children[element], depth + 1);
+    for (const auto& [element, item] : by_element(*shape, value.get_array()))
+      take_all(shape->item(), *item, set.children[element], depth + 1);
   }
 }
 
-void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth);
-void compare_items(const Shape& shape, const Value& before, const Value& now, const Place& out, int depth);
+void compare_members(
+    const Shape* shape, const Value& before, const Value& now, const Place& out, int depth);
+void compare_items(
+    const Shape& shape, const Value& before, const Value& now, const Place& out, int depth);
 
-void compare(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
+void compare(
+    const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
   if (depth > kDepthMax) return;
   const Value& sample = now.is_null() ? before : now;
   const bool same_kind = before.is_null() || now.is_null() || before.kind() == now.kind();
   const bool nothing = json::is_empty(before) && json::is_empty(now);
-  if (same_kind && !nothing && granular_map(shape, sample)) compare_members(shape, before, now, out, depth);
-  else if (same_kind && !nothing && granular_list(shape, sample)) compare_items(*shape, before, now, out, depth);
-  else if (!json::equal(before, now)) out.in(out.out.modified).member = true;
+  if (same_kind && !nothing && granular_map(shape, sample))
+    compare_members(shape, before, now, out, depth);
+  else if (same_kind && !nothing && granular_list(shape, sample))
+    compare_items(*shape, before, now, out, depth);
+  else if (!json::equal(before, now))
+    out.in(out.out.modified).member = true;
 }
 
 /// Null pointers mean absent.
-void compare_step(const Shape* inner, std::string element, const Value* before, const Value* now, const Place& out, int depth) {
+void compare_step(const Shape* inner,
+                  std::string element,
+                  const Value* before,
+                  const Value* now,
+                  const Place& out,
+                  int depth) {
   const Place here = out.child(std::move(element));
-  if (before == nullptr) take_all(inner, *now, here.in(out.out.added), depth + 1);
-  else if (now == nullptr) take_all(inner, *before, here.in(out.out.removed), depth + 1);
-  else compare(inner, *before, *now, here, depth + 1);
+  if (before == nullptr)
+    take_all(inner, *now, here.in(out.out.added), depth + 1);
+  else if (now == nullptr)
+    take_all(inner, *before, here.in(out.out.removed), depth + 1);
+  else
+    compare(inner, *before, *now, here, depth + 1);
 }
 
 std::string field_element(std::string_view key) {
@@ -144,7 +176,8 @@ std::string field_element(std::string_view key) {
   return element;
 }
 
-void compare_members(const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
+void compare_members(
+    const Shape* shape, const Value& before, const Value& now, const Place& out, int depth) {
   const Object& left = json::as_object(before);
   const Object& right = json::as_object(now);
   // Two states of one object have their members in the same order nearly always.
@@ -152,46 +185,73 @@ void compare_members(const Shape* shape, const Value& before, const Value& now, 
   std::size_t kept = 0;
   for (const auto& member : right) {
     const Value* old = nullptr;
-    if (beside != left.end() && beside->key() == member.key()) old = &(beside++)->value();
-    else old = left.if_contains(member.key());
+    if (beside != left.end() && beside->key() == member.key())
+      old = &(beside++)->value();
+    else
+      old = left.if_contains(member.key());
     if (old != nullptr) ++kept;
     if (old != nullptr && json::equal(*old, member.value())) continue;
     // A plain struct of Go stands in an empty object already; so does a required list, as null.
-    if (old == nullptr && shape != nullptr && shape->always_there(member.key())) old = &json::null_value();
+    if (old == nullptr && shape != nullptr && shape->always_there(member.key()))
+      old = &json::null_value();
     if (member.value().is_null() && (old == nullptr || old->is_null())) continue;
-    compare_step(member_of(shape, member.key()), field_element(member.key()), old, &member.value(), out, depth);
+    compare_step(member_of(shape, member.key()),
+                 field_element(member.key()),
+                 old,
+                 &member.value(),
+                 out,
+                 depth);
   }
   if (kept == left.size()) return;
   for (const auto& member : left) {
     if (right.contains(member.key())) continue;
-    compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, out, depth);
+    compare_step(member_of(shape, member.key()),
+                 field_element(member.key()),
+                 &member.value(),
+                 nullptr,
+                 out,
+                 depth);
   }
 }
 
-void compare_items(const Shape& shape, const Value& before, const Value& now, const Place& out, int depth) {
+void compare_items(
+    const Shape& shape, const Value& before, const Value& now, const Place& out, int depth) {
   const auto old_items = by_element(shape, json::as_array(before));
   const auto new_items = by_element(shape, json::as_array(now));
   for (const auto& [element, item] : new_items) {
     const auto old = old_items.find(element);
     if (old != old_items.end() && json::equal(*old->second, *item)) continue;
-    compare_step(shape.item(), element, old == old_items.end() ? nullptr : old->second, item, out, depth);
+    compare_step(
+        shape.item(), element, old == old_items.end() ? nullptr : old->second, item, out, depth);
   }
   for (const auto& [element, item] : old_items) {
-    if (!new_items.contains(element)) compare_step(shape.item(), element, item, nullptr, out, depth);
+    if (!new_items.contains(element))
+      compare_step(shape.item(), element, item, nullptr, out, depth);
   }
 }
 
 bool server_metadata(std::string_view key) {
-  static constexpr std::string_view kKeys[] = {"name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
-                                               "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds"};
+  static constexpr std::string_view kKeys[] = {"name",
+                                               "namespace",
+                                               "creationTimestamp",
+                                               "selfLink",
+                                               "uid",
+                                               "clusterName",
+                                               "generation",
+                                               "managedFields",
+                                               "resourceVersion",
+                                               "deletionTimestamp",
+                                               "deletionGracePeriodSeconds"};
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
-/// What an applied configuration may own: without what only the server writes, and without the other subresource.
+/// What an applied configuration may own: without what only the server writes, and without the
+/// other subresource.
 Value owned_part(const Value& object, const std::string& subresource) {
   Value out = Object();
   if (subresource == "status") {
-    if (!json::at(object, "status").is_null()) out.get_object()["status"] = json::at(object, "status");
+    if (!json::at(object, "status").is_null())
+      out.get_object()["status"] = json::at(object, "status");
     return out;
   }
   for (const auto& member : json::as_object(object)) {
@@ -199,11 +259,14 @@ Value owned_part(const Value& object, const std::string& subresource) {
     if (key == "apiVersion" || key == "kind" || key == "status") continue;
     out.get_object().emplace(key, member.value());
   }
-  if (Value* metadata = out.get_object().if_contains("metadata"); metadata != nullptr && metadata->is_object()) {
+  if (Value* metadata = out.get_object().if_contains("metadata");
+      metadata != nullptr && metadata->is_object()) {
     Object& members = metadata->get_object();
     for (auto at = members.begin(); at != members.end();) {
-      if (server_metadata(at->key())) at = members.stable_erase(at);
-      else ++at;
+      if (server_metadata(at->key()))
+        at = members.stable_erase(at);
+      else
+        ++at;
     }
     if (members.empty()) json::remove(out, {"metadata"});
   }
@@ -233,38 +296,56 @@ bool same_owned_metadata(const Value& a, const Value& b) {
   return owned == 0;
 }
 
-/// Whether a request to this subresource may own the top-level member. Metadata is looked at by itself.
+/// Whether a request to this subresource may own the top-level member. Metadata is looked at by
+/// itself.
 bool owned_member(std::string_view key, std::string_view subresource) {
   if (key == "apiVersion" || key == "kind" || key == "metadata") return false;
   return (key == "status") == (subresource == "status");
 }
 
-/// What changed between two whole objects, as far as a request to this subresource may own it. Absent: empty.
-Difference difference(const Shape* shape, const Value& before, const Value& now, const std::string& subresource) {
+/// What changed between two whole objects, as far as a request to this subresource may own it.
+/// Absent: empty.
+Difference difference(const Shape* shape,
+                      const Value& before,
+                      const Value& now,
+                      const std::string& subresource) {
   Difference out;
   const Place root{out};
   const auto old = [&](std::string_view key) -> const Value* {
     const Value* found = json::as_object(before).if_contains(key);
-    return found == nullptr && shape != nullptr && shape->always_there(key) ? &json::null_value() : found;
+    return found == nullptr && shape != nullptr && shape->always_there(key) ? &json::null_value()
+                                                                            : found;
   };
   for (const auto& member : json::as_object(now)) {
     if (!owned_member(member.key(), subresource) || member.value().is_null()) continue;
     const Value* was = old(member.key());
     if (was != nullptr && json::equal(*was, member.value())) continue;
-    compare_step(member_of(shape, member.key()), field_element(member.key()), was, &member.value(), root, 0);
+    compare_step(
+        member_of(shape, member.key()), field_element(member.key()), was, &member.value(), root, 0);
   }
   for (const auto& member : json::as_object(before)) {
-    if (!owned_member(member.key(), subresource) || json::as_object(now).contains(member.key())) continue;
-    compare_step(member_of(shape, member.key()), field_element(member.key()), &member.value(), nullptr, root, 0);
+    if (!owned_member(member.key(), subresource) || json::as_object(now).contains(member.key()))
+      continue;
+    compare_step(member_of(shape, member.key()),
+                 field_element(member.key()),
+                 &member.value(),
+                 nullptr,
+                 root,
+                 0);
   }
   if (subresource.empty() && !same_owned_metadata(before, now)) {
-    compare(member_of(shape, "metadata"), owned_metadata(before), owned_metadata(now), root.child("f:metadata"), 1);
+    compare(member_of(shape, "metadata"),
+            owned_metadata(before),
+            owned_metadata(now),
+            root.child("f:metadata"),
+            1);
   }
   for (FieldSet* set : {&out.added, &out.modified, &out.removed}) set->tidy();
   return out;
 }
 
-/// Writes what whoever creates a value owns, as the text of a set: the same as difference() from nothing, without a set between.
+/// Writes what whoever creates a value owns, as the text of a set: the same as difference() from
+/// nothing, without a set between.
 class Creation {
  public:
   explicit Creation(std::string& out) : out_(out) { out_.reserve(1024); }
@@ -273,7 +354,8 @@ class Creation {
   void object(const Shape* shape, const Value& object, const std::string& subresource) {
     Members members;
     for (const auto& member : json::as_object(object)) {
-      if (owned_member(member.key(), subresource) && !member.value().is_null()) members.push_back({member.key(), &member.value()});
+      if (owned_member(member.key(), subresource) && !member.value().is_null())
+        members.push_back({member.key(), &member.value()});
     }
     const Value metadata = subresource.empty() ? owned_metadata(object) : Value(Object());
     if (!json::as_object(metadata).empty()) members.push_back({"metadata", &metadata});
@@ -304,10 +386,13 @@ class Creation {
   }
 
   void fields(const Shape* shape, Members& members, bool top) {
-    std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+    std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) {
+      return a.key < b.key;
+    });
     for (const Member& member : members) {
       const Shape* inner = member_of(shape, member.key);
-      const bool there = (top && member.key == "metadata") || (shape != nullptr && shape->always_there(member.key));
+      const bool there = (top && member.key == "metadata") ||
+                         (shape != nullptr && shape->always_there(member.key));
       if (!there) {
         key("f:", member.key);
         appeared(inner, *member.value);
@@ -346,7 +431,9 @@ class Creation {
       Members members = members_of(value);
       if (!members.empty()) key("", ".");
       if (!members.empty()) out_ += "{}";
-      std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.key < b.key; });
+      std::sort(members.begin(), members.end(), [](const Member& a, const Member& b) {
+        return a.key < b.key;
+      });
       for (const Member& member : members) {
         key("f:", member.key);
         appeared(member_of(shape, member.key), *member.value);
@@ -362,7 +449,8 @@ class Creation {
   /// A value in the place of an empty one. False: nothing to own.
   bool filled(const Shape* shape, const Value& value) {
     begin();
-    const bool granular = !json::is_empty(value) && (granular_map(shape, value) || granular_list(shape, value));
+    const bool granular =
+        !json::is_empty(value) && (granular_map(shape, value) || granular_list(shape, value));
     if (granular && value.is_object()) {
       Members members = members_of(value);
       fields(shape, members, /*top=*/false);
@@ -388,7 +476,8 @@ struct Manager {
   Value entry = {};
 
   [[nodiscard]] bool is(const ApplyRequest& request, std::string_view kind) const {
-    return name == request.manager && operation == kind && api_version == request.api_version && subresource == request.subresource;
+    return name == request.manager && operation == kind && api_version == request.api_version &&
+           subresource == request.subresource;
   }
   [[nodiscard]] std::string title() const {
     std::string out = quoted(name);
@@ -442,7 +531,13 @@ bool is_as_written(const Value& entry) {
     std::string_view key;
     bool required;
   };
-  static constexpr Member kMembers[] = {{"manager", true}, {"operation", true}, {"apiVersion", true}, {"time", false}, {"fieldsType", true}, {"fieldsV1", true}, {"subresource", false}};
+  static constexpr Member kMembers[] = {{"manager", true},
+                                        {"operation", true},
+                                        {"apiVersion", true},
+                                        {"time", false},
+                                        {"fieldsType", true},
+                                        {"fieldsV1", true},
+                                        {"subresource", false}};
   const Object& members = json::as_object(entry);
   auto here = members.begin();
   for (const Member& member : kMembers) {
@@ -453,28 +548,34 @@ bool is_as_written(const Value& entry) {
   return here == members.end() && json::as_string(json::at(entry, "fieldsType")) == "FieldsV1";
 }
 
-/// As read_managers(), for one who writes them back: entries that will not change are taken out whole.
+/// As read_managers(), for one who writes them back: entries that will not change are taken out
+/// whole.
 std::vector<Manager> take_managers(Value& object) {
   Value& list = json::make(object, {"metadata", "managedFields"});
   std::vector<Manager> out;
   for (Value& entry : list.get_array()) {
     Manager manager = read_manager(entry);
     if (manager.operation.empty()) continue;
-    if (is_as_written(entry)) manager.entry = std::move(entry);
-    else manager.text = json::text(json::at(entry, "fieldsV1"));
+    if (is_as_written(entry))
+      manager.entry = std::move(entry);
+    else
+      manager.text = json::text(json::at(entry, "fieldsV1"));
     out.push_back(std::move(manager));
   }
   return out;
 }
 
 void write_managers(Value& object, std::vector<Manager> managers) {
-  std::erase_if(managers, [](const Manager& manager) { return manager.text.empty() ? manager.set->empty() : manager.text == "{}"; });
+  std::erase_if(managers, [](const Manager& manager) {
+    return manager.text.empty() ? manager.set->empty() : manager.text == "{}";
+  });
   if (managers.empty()) {
     json::remove(object, {"metadata", "managedFields"});
     return;
   }
   std::sort(managers.begin(), managers.end(), [](const Manager& a, const Manager& b) {
-    return std::tie(a.operation, a.time, a.name, a.api_version, a.subresource) < std::tie(b.operation, b.time, b.name, b.api_version, b.subresource);
+    return std::tie(a.operation, a.time, a.name, a.api_version, a.subresource) <
+           std::tie(b.operation, b.time, b.name, b.api_version, b.subresource);
   });
   Value& list = json::make(object, {"metadata", "managedFields"});
   Array& entries = list.emplace_array();
@@ -496,11 +597,17 @@ void write_managers(Value& object, std::vector<Manager> managers) {
   }
 }
 
-Manager& manager_for(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation) {
+Manager& manager_for(std::vector<Manager>& managers,
+                     const ApplyRequest& request,
+                     std::string_view operation) {
   for (Manager& manager : managers) {
     if (manager.is(request, operation)) return manager;
   }
-  managers.push_back({.name = request.manager, .operation = std::string(operation), .api_version = request.api_version, .subresource = request.subresource, .time = ""});
+  managers.push_back({.name = request.manager,
+                      .operation = std::string(operation),
+                      .api_version = request.api_version,
+                      .subresource = request.subresource,
+                      .time = ""});
   return managers.back();
 }
 
@@ -511,18 +618,23 @@ void merge(const Shape* shape, Value& live, const Value& applied, int depth) {
     Object& object = live.get_object();
     for (const auto& member : applied.get_object()) {
       Value* have = object.if_contains(member.key());
-      if (have == nullptr) object.emplace(member.key(), member.value());
-      else merge(member_of(shape, member.key()), *have, member.value(), depth + 1);
+      if (have == nullptr)
+        object.emplace(member.key(), member.value());
+      else
+        merge(member_of(shape, member.key()), *have, member.value(), depth + 1);
     }
     return;
   }
   if (granular_list(shape, applied) && live.is_array()) {
     std::map<std::string, std::size_t> places;
-    for (std::size_t i = 0; i < live.get_array().size(); ++i) places.emplace(item_element(*shape, live.get_array()[i]), i);
+    for (std::size_t i = 0; i < live.get_array().size(); ++i)
+      places.emplace(item_element(*shape, live.get_array()[i]), i);
     for (const Value& item : applied.get_array()) {
       const auto found = places.find(item_element(*shape, item));
-      if (found == places.end()) live.get_array().push_back(item);
-      else merge(shape->item(), live.get_array()[found->second], item, depth + 1);
+      if (found == places.end())
+        live.get_array().push_back(item);
+      else
+        merge(shape->item(), live.get_array()[found->second], item, depth + 1);
     }
     return;
   }
@@ -530,7 +642,8 @@ void merge(const Shape* shape, Value& live, const Value& applied, int depth) {
 }
 
 /// Removes what the manager applied last time (`last`) and nobody owns now.
-void prune(const Shape* shape, Value& value, const FieldSet& last, const FieldSet& owned, int depth) {
+void prune(
+    const Shape* shape, Value& value, const FieldSet& last, const FieldSet& owned, int depth) {
   if (depth > kDepthMax) return;
   if (granular_map(shape, value)) {
     Object& object = value.get_object();
@@ -539,8 +652,14 @@ void prune(const Shape* shape, Value& value, const FieldSet& last, const FieldSe
       const auto found = object.find(std::string_view(element).substr(2));
       if (found == object.end()) continue;
       const FieldSet* still = owned.find(element);
-      if (still == nullptr || still->empty()) object.stable_erase(found);
-      else prune(member_of(shape, std::string_view(element).substr(2)), found->value(), child, *still, depth + 1);
+      if (still == nullptr || still->empty())
+        object.stable_erase(found);
+      else
+        prune(member_of(shape, std::string_view(element).substr(2)),
+              found->value(),
+              child,
+              *still,
+              depth + 1);
     }
   } else if (granular_list(shape, value)) {
     Array kept;
@@ -563,24 +682,34 @@ struct Conflict {
 Error conflict_error(const std::vector<Conflict>& conflicts) {
   Error error;
   error.code = Code::kConflict;
-  for (const Conflict& conflict : conflicts) error.causes.push_back({"FieldManagerConflict", "conflict with " + conflict.manager, conflict.path});
+  for (const Conflict& conflict : conflicts)
+    error.causes.push_back(
+        {"FieldManagerConflict", "conflict with " + conflict.manager, conflict.path});
   if (conflicts.size() == 1) {
-    error.message = fmt::format("Apply failed with 1 conflict: conflict with {}: {}", conflicts[0].manager, conflicts[0].path);
+    error.message = fmt::format("Apply failed with 1 conflict: conflict with {}: {}",
+                                conflicts[0].manager,
+                                conflicts[0].path);
     return error;
   }
   std::vector<std::string> lines;
   std::string last;
   for (const Conflict& conflict : conflicts) {
-    if (conflict.manager != last) lines.push_back(fmt::format("conflicts with {}:", conflict.manager));
+    if (conflict.manager != last)
+      lines.push_back(fmt::format("conflicts with {}:", conflict.manager));
     last = conflict.manager;
     lines.push_back("- " + conflict.path);
   }
-  error.message = fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), join(lines, "\n"));
+  error.message =
+      fmt::format("Apply failed with {} conflicts: {}", conflicts.size(), join(lines, "\n"));
   return error;
 }
 
-/// Takes changed and removed fields away from the other managers; without force, changed ones are conflicts.
-std::vector<Conflict> settle(std::vector<Manager>& managers, const ApplyRequest& request, std::string_view operation, const Difference& change) {
+/// Takes changed and removed fields away from the other managers; without force, changed ones are
+/// conflicts.
+std::vector<Conflict> settle(std::vector<Manager>& managers,
+                             const ApplyRequest& request,
+                             std::string_view operation,
+                             const Difference& change) {
   const bool force = operation == "Update" || request.force;
   std::vector<Conflict> conflicts;
   for (Manager& manager : managers) {
@@ -594,22 +723,30 @@ std::vector<Conflict> settle(std::vector<Manager>& managers, const ApplyRequest&
     }
     manager.subtract(change.removed);
   }
-  std::sort(conflicts.begin(), conflicts.end(), [](const Conflict& a, const Conflict& b) { return std::tie(a.manager, a.path) < std::tie(b.manager, b.path); });
+  std::sort(conflicts.begin(), conflicts.end(), [](const Conflict& a, const Conflict& b) {
+    return std::tie(a.manager, a.path) < std::tie(b.manager, b.path);
+  });
   return conflicts;
 }
 
 }  // namespace
 
-Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& live, const json::Value& applied, const ApplyRequest& request) {
-  if (!applied.is_object()) return fail(Code::kBadRequest, "an applied configuration must be an object");
-  if (!json::as_array(json::at(applied, "metadata", "managedFields")).empty()) return fail(Code::kBadRequest, "metadata.managedFields must be nil");
+Result<json::Value> apply(const Shape* shape,
+                          const std::optional<json::Value>& live,
+                          const json::Value& applied,
+                          const ApplyRequest& request) {
+  if (!applied.is_object())
+    return fail(Code::kBadRequest, "an applied configuration must be an object");
+  if (!json::as_array(json::at(applied, "metadata", "managedFields")).empty())
+    return fail(Code::kBadRequest, "metadata.managedFields must be nil");
 
   const Value wanted = owned_part(applied, request.subresource);
   FieldSet wanted_set;
   collect(shape, wanted, wanted_set, 0);
   std::vector<Manager> managers = live ? read_managers(*live) : std::vector<Manager>();
   if (live && managers.empty()) {
-    // Nobody kept book so far: what is there belongs to somebody, so that it is not taken without a word.
+    // Nobody kept book so far: what is there belongs to somebody, so that it is not taken without a
+    // word.
     ApplyRequest before = request;
     before.manager = "before-first-apply";
     before.subresource = "";
@@ -632,7 +769,8 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
     for (const Manager& manager : managers) owned.add(*manager.set);
     prune(shape, result, last, owned, 0);
   }
-  const Difference change = difference(shape, live ? *live : json::null_value(), result, request.subresource);
+  const Difference change =
+      difference(shape, live ? *live : json::null_value(), result, request.subresource);
   const auto conflicts = settle(managers, request, "Apply", change);
   if (!conflicts.empty()) return fail(conflict_error(conflicts));
   Manager& mine = manager_for(managers, request, "Apply");
@@ -642,15 +780,24 @@ Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& 
   return result;
 }
 
-void track_update(const Shape* shape, const json::Value* live, json::Value& updated, const ApplyRequest& request) {
+void track_update(const Shape* shape,
+                  const json::Value* live,
+                  json::Value& updated,
+                  const ApplyRequest& request) {
   if (request.manager.empty() || !updated.is_object()) return;
-  // An explicit empty list in the update resets the book; otherwise what the client sent of it does not count
-  // unless it really changed something (kubectl's migration to server-side apply writes it).
+  // An explicit empty list in the update resets the book; otherwise what the client sent of it does
+  // not count unless it really changed something (kubectl's migration to server-side apply writes
+  // it).
   const Value& sent = json::at(updated, "metadata", "managedFields");
-  const bool reset = sent.is_array() && (sent.get_array().empty() || (sent.get_array().size() == 1 && json::is_empty(json::at(sent.get_array()[0], "operation"))));
+  const bool reset =
+      sent.is_array() &&
+      (sent.get_array().empty() || (sent.get_array().size() == 1 &&
+                                    json::is_empty(json::at(sent.get_array()[0], "operation"))));
   std::vector<Manager> managers;
-  if (sent.is_array() && !reset) managers = take_managers(updated);
-  else if (live && !reset) managers = read_managers(*live);
+  if (sent.is_array() && !reset)
+    managers = take_managers(updated);
+  else if (live && !reset)
+    managers = read_managers(*live);
 
   if (live == nullptr && managers.empty()) {
     Manager& own = manager_for(managers, request, "Update");
@@ -659,7 +806,8 @@ void track_update(const Shape* shape, const json::Value* live, json::Value& upda
     write_managers(updated, std::move(managers));
     return;
   }
-  Difference change = difference(shape, live ? *live : json::null_value(), updated, request.subresource);
+  Difference change =
+      difference(shape, live ? *live : json::null_value(), updated, request.subresource);
   if (!change.empty()) {
     settle(managers, request, "Update", change);
     Manager& own = manager_for(managers, request, "Update");

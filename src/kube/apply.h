@@ -8,8 +8,8 @@
 
 namespace muster::kube {
 
-/// How lists and maps of one kind are merged and owned. Built-ins take it from their Type, custom resources from
-/// their CRD's schema (x-kubernetes-list-type and -map-keys).
+/// How lists and maps of one kind are merged and owned. Built-ins take it from their Type, custom
+/// resources from their CRD's schema (x-kubernetes-list-type and -map-keys).
 class Shape {
  public:
   enum class ListKind { kAtomic, kSet, kMap };
@@ -20,9 +20,11 @@ class Shape {
   [[nodiscard]] virtual ListKind list_kind() const = 0;
   [[nodiscard]] virtual const std::vector<std::string>& list_keys() const = 0;
   [[nodiscard]] virtual bool atomic_map() const = 0;
-  /// A field that the type declares, in contrast to a key of a map. Keys are owned by themselves ("." in the set).
+  /// A field that the type declares, in contrast to a key of a map. Keys are owned by themselves
+  /// ("." in the set).
   [[nodiscard]] virtual bool declares(std::string_view) const { return false; }
-  /// A field that an empty object of the kind already holds (Go's plain structs): creating it is nobody's change.
+  /// A field that an empty object of the kind already holds (Go's plain structs): creating it is
+  /// nobody's change.
   [[nodiscard]] virtual bool always_there(std::string_view) const { return false; }
 };
 const Shape& shape_of(const Type& type);  // lives as long as the schema
@@ -35,11 +37,18 @@ struct ApplyRequest {
   Time now;
 };
 
-/// `live` null: the object is created. The result carries managedFields; Conflict lists every field and its owner.
-Result<json::Value> apply(const Shape* shape, const std::optional<json::Value>& live, const json::Value& applied, const ApplyRequest& request);
+/// `live` null: the object is created. The result carries managedFields; Conflict lists every field
+/// and its owner.
+Result<json::Value> apply(const Shape* shape,
+                          const std::optional<json::Value>& live,
+                          const json::Value& applied,
+                          const ApplyRequest& request);
 
-/// After a create, update or patch by `manager`: recomputes managedFields of `updated` from what changed since
-/// `live` (absent: all of it). A manager without a name leaves managedFields alone.
-void track_update(const Shape* shape, const json::Value* live, json::Value& updated, const ApplyRequest& request);
+/// After a create, update or patch by `manager`: recomputes managedFields of `updated` from what
+/// changed since `live` (absent: all of it). A manager without a name leaves managedFields alone.
+void track_update(const Shape* shape,
+                  const json::Value* live,
+                  json::Value& updated,
+                  const ApplyRequest& request);
 
 }  // namespace muster::kube

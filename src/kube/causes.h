@@ -16,7 +16,9 @@ class Causes {
   void required(std::string field, std::string_view detail = "");
   /// `value` as Go would print it: quoted("x"), "5", "null".
   void invalid(std::string field, std::string_view value, std::string_view detail);
-  void not_supported(std::string field, std::string_view value, const std::vector<std::string_view>& supported);
+  void not_supported(std::string field,
+                     std::string_view value,
+                     const std::vector<std::string_view>& supported);
   void duplicate(std::string field, std::string_view value);
   void not_found(std::string field, std::string_view value);
   void forbidden(std::string field, std::string_view detail);

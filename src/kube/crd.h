@@ -1,6 +1,7 @@
-/// CustomResourceDefinitions: what they serve, their structural schemas (pruning, defaulting, validation), printer
-/// columns, status and scale subresources. Versions share one storage; conversion strategy None changes apiVersion.
-/// CEL rules (x-kubernetes-validations) are kept in the schema and not evaluated.
+/// CustomResourceDefinitions: what they serve, their structural schemas (pruning, defaulting,
+/// validation), printer columns, status and scale subresources. Versions share one storage;
+/// conversion strategy None changes apiVersion. CEL rules (x-kubernetes-validations) are kept in
+/// the schema and not evaluated.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ struct CrdVersion {
   bool served = true, storage = false, deprecated = false;
   std::string deprecation_warning;
   std::shared_ptr<const StructuralSchema> schema;
-  ResourceInfo info;               // columns included
+  ResourceInfo info;  // columns included
   bool status_subresource = false;
   struct Scale {
     std::string spec_path, status_path, selector_path;
@@ -42,8 +43,9 @@ struct Crd {
 /// Causes when the CRD itself is invalid.
 Result<Crd> parse_crd(const json::Value& object);
 
-/// The CRDs that are present from the start: Kubeflow (PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob), MPIJob
-/// (v1alpha1, v1, v2beta1), Volcano (Queue, PodGroup, Job, Command, HyperNode), T9k MPIJob, scheduling.x-k8s.io PodGroup.
+/// The CRDs that are present from the start: Kubeflow (PyTorchJob, TFJob, XGBoostJob, PaddleJob,
+/// JAXJob), MPIJob (v1alpha1, v1, v2beta1), Volcano (Queue, PodGroup, Job, Command, HyperNode), T9k
+/// MPIJob, scheduling.x-k8s.io PodGroup.
 std::vector<json::Value> bundled_crds();
 
 }  // namespace muster::kube

@@ -36,7 +36,8 @@ std::string_view pull_policy(std::string_view image) {
   const std::size_t slash = image.rfind('/');
   const std::string_view last = slash == std::string_view::npos ? image : image.substr(slash + 1);
   const std::size_t colon = last.find(':');
-  return colon == std::string_view::npos || last.substr(colon + 1) == "latest" ? "Always" : "IfNotPresent";
+  return colon == std::string_view::npos || last.substr(colon + 1) == "latest" ? "Always"
+                                                                               : "IfNotPresent";
 }
 
 void default_http_get(Object& holder) {
@@ -80,13 +81,16 @@ void default_container(Object& container, bool pod, bool host_network) {
   put_text(container, "terminationMessagePath", "/dev/termination-log");
   put_text(container, "terminationMessagePolicy", "File");
   const Value* image = container.if_contains("image");
-  put_text(container, "imagePullPolicy", pull_policy(image == nullptr ? std::string_view() : json::as_string(*image)));
+  put_text(container,
+           "imagePullPolicy",
+           pull_policy(image == nullptr ? std::string_view() : json::as_string(*image)));
   each(container, "ports", [&](Object& port) {
     put_text(port, "protocol", "TCP");
     if (host_network && json::is_empty(port["hostPort"])) port["hostPort"] = port["containerPort"];
   });
   each(container, "env", [](Object& env) { with(env, "valueFrom", default_field_refs); });
-  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"}) with(container, probe, default_probe);
+  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe"})
+    with(container, probe, default_probe);
   with(container, "lifecycle", [](Object& lifecycle) {
     with(lifecycle, "postStart", default_http_get);
     with(lifecycle, "preStop", default_http_get);
@@ -110,11 +114,15 @@ void default_volume(Object& volume) {
     put(projected, "defaultMode", 420);
     each(projected, "sources", [&](Object& source) {
       with(source, "downwardAPI", items);
-      with(source, "serviceAccountToken", [](Object& token) { put(token, "expirationSeconds", 3600); });
+      with(source, "serviceAccountToken", [](Object& token) {
+        put(token, "expirationSeconds", 3600);
+      });
     });
   });
   with(volume, "ephemeral", [](Object& ephemeral) {
-    with(ephemeral, "volumeClaimTemplate", [](Object& claim) { with(claim, "spec", [](Object& spec) { put_text(spec, "volumeMode", "Filesystem"); }); });
+    with(ephemeral, "volumeClaimTemplate", [](Object& claim) {
+      with(claim, "spec", [](Object& spec) { put_text(spec, "volumeMode", "Filesystem"); });
+    });
   });
 }
 
@@ -127,16 +135,22 @@ void default_pod_spec(json::Value& value, bool pod) {
   const bool host_network = network != nullptr && json::as_bool(*network);
   each(spec, "volumes", default_volume);
   for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
-    each(spec, list, [&](Object& container) { default_container(container, pod && list != "ephemeralContainers", host_network); });
+    each(spec, list, [&](Object& container) {
+      default_container(container, pod && list != "ephemeralContainers", host_network);
+    });
   }
   put_text(spec, "restartPolicy", "Always");
   put(spec, "terminationGracePeriodSeconds", 30);
   put_text(spec, "dnsPolicy", "ClusterFirst");
   // One account under two names: each fills the other.
-  const std::string account = json::text(spec.contains("serviceAccountName") ? spec["serviceAccountName"] : json::null_value());
-  const std::string old_account = json::text(spec.contains("serviceAccount") ? spec["serviceAccount"] : json::null_value());
-  if (!account.empty()) spec["serviceAccount"] = account;
-  else if (!old_account.empty()) spec["serviceAccountName"] = old_account;
+  const std::string account = json::text(
+      spec.contains("serviceAccountName") ? spec["serviceAccountName"] : json::null_value());
+  const std::string old_account =
+      json::text(spec.contains("serviceAccount") ? spec["serviceAccount"] : json::null_value());
+  if (!account.empty())
+    spec["serviceAccount"] = account;
+  else if (!old_account.empty())
+    spec["serviceAccountName"] = old_account;
   put(spec, "securityContext", Object());
   put_text(spec, "schedulerName", "default-scheduler");
   if (!pod) return;

@@ -67,7 +67,8 @@ void default_service(Object& object) {
     if (json::is_empty(target)) target = std::move(number);
   });
   if (type != "ExternalName") put_text(spec, "internalTrafficPolicy", "Cluster");
-  if (type == "NodePort" || type == "LoadBalancer") put_text(spec, "externalTrafficPolicy", "Cluster");
+  if (type == "NodePort" || type == "LoadBalancer")
+    put_text(spec, "externalTrafficPolicy", "Cluster");
   if (type == "LoadBalancer") put(spec, "allocateLoadBalancerNodePorts", true);
 }
 
@@ -103,7 +104,9 @@ void default_replication_controller(Object& object) {
   default_template(spec);
 }
 
-void default_claim_spec(Object& claim) { put_text(object_at(claim, "spec"), "volumeMode", "Filesystem"); }
+void default_claim_spec(Object& claim) {
+  put_text(object_at(claim, "spec"), "volumeMode", "Filesystem");
+}
 
 void default_stateful_set(Object& object) {
   Object& spec = object_at(object, "spec");
@@ -152,7 +155,9 @@ void default_job_spec(Object& spec) {
   put(spec, "suspend", false);
   put(spec, "manualSelector", false);
   const Value* failure = spec.if_contains("podFailurePolicy");
-  put_text(spec, "podReplacementPolicy", failure != nullptr && failure->is_object() ? "Failed" : "TerminatingOrFailed");
+  put_text(spec,
+           "podReplacementPolicy",
+           failure != nullptr && failure->is_object() ? "Failed" : "TerminatingOrFailed");
   default_template(spec);
 }
 
@@ -164,7 +169,8 @@ void default_cron_job(Object& object) {
   put(spec, "suspend", false);
   put(spec, "successfulJobsHistoryLimit", 3);
   put(spec, "failedJobsHistoryLimit", 1);
-  // The Job in the template gets its own defaults when it is created; only its pods are defaulted here.
+  // The Job in the template gets its own defaults when it is created; only its pods are defaulted
+  // here.
   if (Object* job = find(spec, "jobTemplate")) {
     if (Object* job_spec = find(*job, "spec")) default_template(*job_spec);
   }
@@ -176,7 +182,8 @@ void default_secret(Object& object) {
     if (plain->is_object()) {
       const Object entries = plain->get_object();
       Object& data = object_at(object, "data");
-      for (const auto& entry : entries) data[entry.key()] = base64_encode(json::as_string(entry.value()));
+      for (const auto& entry : entries)
+        data[entry.key()] = base64_encode(json::as_string(entry.value()));
     }
     object.stable_erase(object.find("stringData"));
   }
@@ -184,7 +191,8 @@ void default_secret(Object& object) {
 
 void default_namespace(Object& object) {
   Object& metadata = object_at(object, "metadata");
-  const std::string name = json::text(metadata.contains("name") ? metadata["name"] : json::null_value());
+  const std::string name =
+      json::text(metadata.contains("name") ? metadata["name"] : json::null_value());
   if (!name.empty()) object_at(metadata, "labels")["kubernetes.io/metadata.name"] = name;
 }
 
@@ -210,12 +218,15 @@ void default_binding(Object& object) {
   put_text(object_at(object, "roleRef"), "apiGroup", "rbac.authorization.k8s.io");
   each(object, "subjects", [](Object& subject) {
     const std::string_view kind = json::as_string(subject["kind"]);
-    if (kind == "User" || kind == "Group") put_text(subject, "apiGroup", "rbac.authorization.k8s.io");
+    if (kind == "User" || kind == "Group")
+      put_text(subject, "apiGroup", "rbac.authorization.k8s.io");
   });
 }
 
 void default_endpoints(Object& object) {
-  each(object, "subsets", [](Object& subset) { each(subset, "ports", [](Object& port) { put_text(port, "protocol", "TCP"); }); });
+  each(object, "subsets", [](Object& subset) {
+    each(subset, "ports", [](Object& port) { put_text(port, "protocol", "TCP"); });
+  });
 }
 
 void default_endpoint_slice(Object& object) {
@@ -228,15 +239,24 @@ void default_endpoint_slice(Object& object) {
 /// A node that says nothing of what it can hand out hands out all it has.
 void default_node(Object& object) {
   Object& status = object_at(object, "status");
-  if (Object* capacity = find(status, "capacity"); capacity != nullptr && !capacity->empty() && find(status, "allocatable") == nullptr) {
+  if (Object* capacity = find(status, "capacity");
+      capacity != nullptr && !capacity->empty() && find(status, "allocatable") == nullptr) {
     Value all = *capacity;
     status["allocatable"] = std::move(all);
   }
   // Plain structs of Go, printed whether they say something or not.
   put(object_at(object_at(status, "daemonEndpoints"), "kubeletEndpoint"), "Port", 0);
   Object& info = object_at(status, "nodeInfo");
-  for (const std::string_view key :
-       {"machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion", "kubeProxyVersion", "operatingSystem", "architecture"}) {
+  for (const std::string_view key : {"machineID",
+                                     "systemUUID",
+                                     "bootID",
+                                     "kernelVersion",
+                                     "osImage",
+                                     "containerRuntimeVersion",
+                                     "kubeletVersion",
+                                     "kubeProxyVersion",
+                                     "operatingSystem",
+                                     "architecture"}) {
     put(info, key, "");
   }
 }
@@ -300,10 +320,18 @@ Defaulter defaulter_of(const Gvk& gvk) {
       {"storage.k8s.io/StorageClass", default_storage_class},
       {"networking.k8s.io/NetworkPolicy", default_network_policy},
       {"apiextensions.k8s.io/CustomResourceDefinition", default_crd},
-      {"scheduling.k8s.io/PriorityClass", [](Object& object) { put_text(object, "preemptionPolicy", "PreemptLowerPriority"); }},
-      {"scheduling.k8s.io/PodGroup", [](Object& object) { put(object_at(object, "spec"), "disruptionMode", Object{{"single", Object()}}); }},
-      {"scheduling.k8s.io/CompositePodGroup", [](Object& object) { put(object_at(object, "spec"), "disruptionMode", Object{{"single", Object()}}); }},
-      {"autoscaling/HorizontalPodAutoscaler", [](Object& object) { put(object_at(object, "spec"), "minReplicas", 1); }},
+      {"scheduling.k8s.io/PriorityClass",
+       [](Object& object) { put_text(object, "preemptionPolicy", "PreemptLowerPriority"); }},
+      {"scheduling.k8s.io/PodGroup",
+       [](Object& object) {
+         put(object_at(object, "spec"), "disruptionMode", Object{{"single", Object()}});
+       }},
+      {"scheduling.k8s.io/CompositePodGroup",
+       [](Object& object) {
+         put(object_at(object, "spec"), "disruptionMode", Object{{"single", Object()}});
+       }},
+      {"autoscaling/HorizontalPodAutoscaler",
+       [](Object& object) { put(object_at(object, "spec"), "minReplicas", 1); }},
       {"events.k8s.io/Event", nullptr},
   };
   const auto found = kByKind.find(gvk.group + "/" + gvk.kind);

@@ -1,4 +1,5 @@
-/// The descriptions that `kubectl explain` shows, from data/descriptions.txt: "Type.field text" or "Type text", one a line.
+/// The descriptions that `kubectl explain` shows, from data/descriptions.txt: "Type.field text" or
+/// "Type text", one a line.
 #include <map>
 #include <string_view>
 

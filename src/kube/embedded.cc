@@ -1,18 +1,24 @@
 #include "kube/embedded.h"
 
-// MUSTER_KUBE_DIR is this folder's absolute path; the build re-compiles this file when the data changes.
-#define MUSTER_EMBED(name, file)                                                                              \
-  asm(".pushsection .rodata." #name ",\"a\",@progbits\n"                                                      \
-      ".balign 16\n"                                                                                          \
-      ".globl muster_embed_" #name "\nmuster_embed_" #name ":\n"                                              \
-      ".incbin \"" MUSTER_KUBE_DIR "/" file "\"\n"                                                            \
-      ".globl muster_embed_" #name "_end\nmuster_embed_" #name "_end:\n"                                      \
-      ".byte 0\n.popsection\n");                                                                              \
-  extern "C" const char muster_embed_##name[];                                                                \
+// MUSTER_KUBE_DIR is this folder's absolute path; the build re-compiles this file when the data
+// changes.
+#define MUSTER_EMBED(name, file)                               \
+  asm(".pushsection .rodata." #name                            \
+      ",\"a\",@progbits\n"                                     \
+      ".balign 16\n"                                           \
+      ".globl muster_embed_" #name "\nmuster_embed_" #name     \
+      ":\n"                                                    \
+      ".incbin \"" MUSTER_KUBE_DIR "/" file                    \
+      "\"\n"                                                   \
+      ".globl muster_embed_" #name "_end\nmuster_embed_" #name \
+      "_end:\n"                                                \
+      ".byte 0\n.popsection\n");                               \
+  extern "C" const char muster_embed_##name[];                 \
   extern "C" const char muster_embed_##name##_end[];
 
-#define MUSTER_EMBEDDED(name) \
-  std::string_view(muster_embed_##name, static_cast<std::size_t>(muster_embed_##name##_end - muster_embed_##name))
+#define MUSTER_EMBEDDED(name)           \
+  std::string_view(muster_embed_##name, \
+                   static_cast<std::size_t>(muster_embed_##name##_end - muster_embed_##name))
 
 MUSTER_EMBED(types, "data/types.json")
 MUSTER_EMBED(resources, "data/resources.json")
@@ -33,7 +39,10 @@ std::string_view embedded_descriptions() { return MUSTER_EMBEDDED(descriptions);
 std::string_view embedded_user_roles() { return MUSTER_EMBEDDED(roles_users); }
 
 std::vector<std::string_view> embedded_crds() {
-  return {MUSTER_EMBEDDED(crd_kubeflow), MUSTER_EMBEDDED(crd_mpijob), MUSTER_EMBEDDED(crd_volcano), MUSTER_EMBEDDED(crd_t9k),
+  return {MUSTER_EMBEDDED(crd_kubeflow),
+          MUSTER_EMBEDDED(crd_mpijob),
+          MUSTER_EMBEDDED(crd_volcano),
+          MUSTER_EMBEDDED(crd_t9k),
           MUSTER_EMBEDDED(crd_coscheduling)};
 }
 

@@ -1,4 +1,5 @@
-/// The data files that travel inside the binary: the table of Kubernetes' kinds, the bundled CRDs and the roles of their users.
+/// The data files that travel inside the binary: the table of Kubernetes' kinds, the bundled CRDs
+/// and the roles of their users.
 #pragma once
 
 #include <string_view>

@@ -17,8 +17,10 @@ void read(const json::Value& value, FieldSet& into, int depth) {
       continue;
     }
     FieldSet& child = into.children[std::string(key)];
-    if (json::as_object(member.value()).empty()) child.member = true;
-    else read(member.value(), child, depth + 1);
+    if (json::as_object(member.value()).empty())
+      child.member = true;
+    else
+      read(member.value(), child, depth + 1);
   }
 }
 
@@ -41,7 +43,8 @@ void write(const FieldSet& set, std::string& out) {
 
 void list_paths(const FieldSet& set, const std::string& path, std::vector<std::string>& out) {
   if (set.member && !path.empty()) out.push_back(path);
-  for (const auto& [element, child] : set.children) list_paths(child, path + element_text(element), out);
+  for (const auto& [element, child] : set.children)
+    list_paths(child, path + element_text(element), out);
 }
 
 }  // namespace
@@ -107,8 +110,10 @@ FieldSet FieldSet::intersect(const FieldSet& other) const {
 void FieldSet::tidy() {
   for (auto at = children.begin(); at != children.end();) {
     at->second.tidy();
-    if (!at->second.member && at->second.children.empty()) at = children.erase(at);
-    else ++at;
+    if (!at->second.member && at->second.children.empty())
+      at = children.erase(at);
+    else
+      ++at;
   }
 }
 
@@ -126,7 +131,8 @@ std::string element_text(std::string_view element) {
   const auto keys = json::parse(element.substr(2));
   std::vector<std::string> parts;
   if (keys && keys->is_object()) {
-    for (const auto& key : keys->get_object()) parts.push_back(std::string(key.key()) + "=" + json::dump(key.value()));
+    for (const auto& key : keys->get_object())
+      parts.push_back(std::string(key.key()) + "=" + json::dump(key.value()));
   }
   return "[" + join(parts, ",") + "]";
 }

@@ -1,4 +1,5 @@
-/// A set of field paths, as managedFields stores it: a tree whose edges are "f:name", "k:{keys}", "v:value".
+/// A set of field paths, as managedFields stores it: a tree whose edges are "f:name", "k:{keys}",
+/// "v:value".
 #pragma once
 
 #include <map>

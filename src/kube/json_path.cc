@@ -17,7 +17,8 @@ class Reader {
     while (at_ < path_.size() && !failed_) {
       if (path_[at_] == '.') {
         ++at_;
-        if (at_ < path_.size() && path_[at_] == '.') return {};  // recursive descent is not part of the subset
+        if (at_ < path_.size() && path_[at_] == '.')
+          return {};  // recursive descent is not part of the subset
         if (at_ < path_.size() && path_[at_] != '[') field(name());
       } else if (path_[at_] == '[') {
         bracket();
@@ -45,8 +46,10 @@ class Reader {
     std::vector<const Value*> next;
     for (const Value* value : values_) {
       if (key == "*") {
-        if (value->is_object()) for (const auto& member : value->get_object()) next.push_back(&member.value());
-        if (value->is_array()) for (const Value& item : value->get_array()) next.push_back(&item);
+        if (value->is_object())
+          for (const auto& member : value->get_object()) next.push_back(&member.value());
+        if (value->is_array())
+          for (const Value& item : value->get_array()) next.push_back(&item);
       } else if (const json::Object* object = value->if_object()) {
         if (const Value* member = object->if_contains(key)) next.push_back(member);
       }
@@ -78,9 +81,11 @@ class Reader {
   void bracket() {
     const std::string text = inside();
     if (failed_) return;
-    if (text.starts_with("?(") && text.ends_with(")")) return filter(text.substr(2, text.size() - 3));
+    if (text.starts_with("?(") && text.ends_with(")"))
+      return filter(text.substr(2, text.size() - 3));
     if (text == "*") return field("*");
-    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"')) return field(text.substr(1, text.size() - 2));
+    if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"'))
+      return field(text.substr(1, text.size() - 2));
     slice(text);
   }
 
@@ -99,14 +104,17 @@ class Reader {
       std::int64_t last = parts.size() > 1 ? place(parts[1], size) : first + 1;
       if (parts.size() == 1 && trim(parts[0]).empty()) last = size;
       first = std::max<std::int64_t>(first, 0);
-      for (std::int64_t i = first; i < std::min(last, size); ++i) next.push_back(&list[static_cast<std::size_t>(i)]);
+      for (std::int64_t i = first; i < std::min(last, size); ++i)
+        next.push_back(&list[static_cast<std::size_t>(i)]);
     }
     values_ = std::move(next);
   }
 
   static std::string plain(std::string_view text) {
     text = trim(text);
-    if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) text = text.substr(1, text.size() - 2);
+    if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') &&
+        text.back() == text.front())
+      text = text.substr(1, text.size() - 2);
     return std::string(text);
   }
 
@@ -128,7 +136,8 @@ class Reader {
       for (const Value& item : json::as_array(*value)) {
         const auto found = json_path(item, std::string_view(left).substr(1));
         bool keep = !found.empty();
-        if (keep && !op.empty()) keep = holds(found[0], op, plain(std::string_view(text).substr(at + op.size())));
+        if (keep && !op.empty())
+          keep = holds(found[0], op, plain(std::string_view(text).substr(at + op.size())));
         if (keep) next.push_back(&item);
       }
     }
@@ -155,6 +164,8 @@ class Reader {
 
 }  // namespace
 
-std::vector<json::Value> json_path(const json::Value& object, std::string_view path) { return Reader(object, path).run(); }
+std::vector<json::Value> json_path(const json::Value& object, std::string_view path) {
+  return Reader(object, path).run();
+}
 
 }  // namespace muster::kube

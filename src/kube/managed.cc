@@ -12,9 +12,12 @@ constexpr std::size_t kRemembered = 2048;
 
 struct TextHash {
   using is_transparent = void;
-  std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  std::size_t operator()(std::string_view text) const {
+    return std::hash<std::string_view>()(text);
+  }
 };
-using Sets = std::unordered_map<std::string, std::shared_ptr<const FieldSet>, TextHash, std::equal_to<>>;
+using Sets =
+    std::unordered_map<std::string, std::shared_ptr<const FieldSet>, TextHash, std::equal_to<>>;
 
 /// Null for a text that is not a JSON object.
 std::shared_ptr<const FieldSet> set_of_text(std::string_view text) {
@@ -24,7 +27,9 @@ std::shared_ptr<const FieldSet> set_of_text(std::string_view text) {
   const auto value = json::parse(text);
   if (!value || !value->is_object()) return nullptr;
   if (sets.size() >= kRemembered) sets.clear();
-  return sets.emplace(std::string(text), std::make_shared<const FieldSet>(FieldSet::from_json(*value))).first->second;
+  return sets
+      .emplace(std::string(text), std::make_shared<const FieldSet>(FieldSet::from_json(*value)))
+      .first->second;
 }
 
 json::Array* managers_of(json::Value& object) {
@@ -35,7 +40,8 @@ json::Array* managers_of(json::Value& object) {
   return managers == nullptr ? nullptr : managers->if_array();
 }
 
-/// An object's text, its members' values written by `append_value(key, value)`; what is no object as it is.
+/// An object's text, its members' values written by `append_value(key, value)`; what is no object
+/// as it is.
 template <typename AppendValue>
 void append_members(const json::Value& value, std::string& out, AppendValue append_value) {
   const json::Object* members = value.if_object();
@@ -56,8 +62,10 @@ void append_members(const json::Value& value, std::string& out, AppendValue appe
 
 void append_entry(const json::Value& entry, std::string& out) {
   append_members(entry, out, [&](std::string_view key, const json::Value& value) {
-    if (key == "fieldsV1" && value.is_string()) out += json::as_string(value);
-    else json::append(out, value);
+    if (key == "fieldsV1" && value.is_string())
+      out += json::as_string(value);
+    else
+      json::append(out, value);
   });
 }
 
@@ -85,8 +93,10 @@ void pack_managers(json::Value& object) {
   for (json::Value& entry : *managers) {
     json::Value* fields = entry.is_object() ? entry.get_object().if_contains("fieldsV1") : nullptr;
     if (fields == nullptr) continue;
-    if (fields->is_object()) *fields = json::dump(*fields);
-    else if (!fields->is_string() || set_of_text(json::as_string(*fields)) == nullptr) *fields = "{}";
+    if (fields->is_object())
+      *fields = json::dump(*fields);
+    else if (!fields->is_string() || set_of_text(json::as_string(*fields)) == nullptr)
+      *fields = "{}";
   }
 }
 
@@ -102,12 +112,15 @@ void unpack_managers(json::Value& object) {
 }
 
 std::string object_text(const json::Value& object) {
-  // The text is kept as long as the object: it is made in a place that is used again, and copied to one of its own size.
+  // The text is kept as long as the object: it is made in a place that is used again, and copied to
+  // one of its own size.
   thread_local std::string out;
   out.clear();
   append_members(object, out, [&](std::string_view key, const json::Value& value) {
-    if (key == "metadata") append_metadata(value, out);
-    else json::append(out, value);
+    if (key == "metadata")
+      append_metadata(value, out);
+    else
+      json::append(out, value);
   });
   return out;
 }
@@ -120,7 +133,8 @@ std::string metadata_text(const json::Value& metadata) {
 
 std::shared_ptr<const FieldSet> fields_of(const json::Value& fields_v1) {
   static const auto kNone = std::make_shared<const FieldSet>();
-  if (!fields_v1.is_string()) return std::make_shared<const FieldSet>(FieldSet::from_json(fields_v1));
+  if (!fields_v1.is_string())
+    return std::make_shared<const FieldSet>(FieldSet::from_json(fields_v1));
   auto set = set_of_text(json::as_string(fields_v1));
   return set ? set : kNone;
 }

@@ -1,9 +1,10 @@
 /// metadata.managedFields as the server keeps them.
 ///
-/// The sets of fields have as many members as the rest of the object, and nobody but the next write looks at them. So the
-/// fieldsV1 of each entry is kept as one string, the set's JSON text ("packed"): it is copied, compared and written as a whole,
-/// and read once for all objects that have the same. Clients of the same process see it packed; text for everybody else
-/// holds the tree that Kubernetes knows.
+/// The sets of fields have as many members as the rest of the object, and nobody but the next write
+/// looks at them. So the fieldsV1 of each entry is kept as one string, the set's JSON text
+/// ("packed"): it is copied, compared and written as a whole, and read once for all objects that
+/// have the same. Clients of the same process see it packed; text for everybody else holds the tree
+/// that Kubernetes knows.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,8 @@
 
 namespace muster::kube {
 
-/// Packs what is not; a string that is no JSON object becomes the empty set, so that text made of it stays JSON.
+/// Packs what is not; a string that is no JSON object becomes the empty set, so that text made of
+/// it stays JSON.
 void pack_managers(json::Value& object);
 /// Trees again, as Kubernetes knows them.
 void unpack_managers(json::Value& object);

@@ -6,16 +6,20 @@ namespace muster::kube {
 namespace {
 
 json::Value with_fields(std::string_view fields) {
-  return *json::parse(R"({"kind":"Pod","metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","fieldsV1":)" + std::string(fields) + R"(}]},"spec":{}})");
+  return *json::parse(
+      R"({"kind":"Pod","metadata":{"name":"a","managedFields":[{"manager":"m","operation":"Update","fieldsV1":)" +
+      std::string(fields) + R"(}]},"spec":{}})");
 }
 
 TEST(Managed, TextOfAPackedObjectIsThatOfTheTree) {
   json::Value object = with_fields(R"({"f:spec":{"f:a\"b":{},"k:{\"name\":\"x\"}":{".":{}}}})");
   const std::string text = json::dump(object);
   pack_managers(object);
-  EXPECT_TRUE(json::at(json::as_array(json::at(object, "metadata", "managedFields"))[0], "fieldsV1").is_string());
+  EXPECT_TRUE(json::at(json::as_array(json::at(object, "metadata", "managedFields"))[0], "fieldsV1")
+                  .is_string());
   EXPECT_EQ(object_text(object), text);
-  EXPECT_EQ(metadata_text(json::at(object, "metadata")), json::dump(json::at(*json::parse(text), "metadata")));
+  EXPECT_EQ(metadata_text(json::at(object, "metadata")),
+            json::dump(json::at(*json::parse(text), "metadata")));
   unpack_managers(object);
   EXPECT_EQ(json::dump(object), text);
 }
@@ -31,7 +35,12 @@ TEST(Managed, AStringThatIsNoSetCannotBreakTheText) {
 }
 
 TEST(Managed, OddObjectsAreWrittenAsTheyAre) {
-  for (const char* odd : {"{}", "[]", R"({"metadata":{}})", R"({"metadata":[1]})", R"({"metadata":{"managedFields":[]}})", R"({"metadata":{"managedFields":[{},3]}})"}) {
+  for (const char* odd : {"{}",
+                          "[]",
+                          R"({"metadata":{}})",
+                          R"({"metadata":[1]})",
+                          R"({"metadata":{"managedFields":[]}})",
+                          R"({"metadata":{"managedFields":[{},3]}})"}) {
     EXPECT_EQ(object_text(*json::parse(odd)), odd);
   }
 }
@@ -40,7 +49,10 @@ TEST(Managed, EqualSetsAreReadOnce) {
   json::Value a = with_fields(R"({"f:spec":{}})"), b = a;
   pack_managers(a);
   pack_managers(b);
-  const auto set = [](const json::Value& object) { return fields_of(json::at(json::as_array(json::at(object, "metadata", "managedFields"))[0], "fieldsV1")); };
+  const auto set = [](const json::Value& object) {
+    return fields_of(
+        json::at(json::as_array(json::at(object, "metadata", "managedFields"))[0], "fieldsV1"));
+  };
   EXPECT_EQ(set(a), set(b));
   EXPECT_TRUE(set(a)->find("f:spec")->member);
 }

@@ -28,9 +28,15 @@ Gvk gvk_of(const json::Value& object) {
   return gvk;
 }
 
-std::string_view name_of(const json::Value& object) { return json::as_string(json::at(metadata(object), "name")); }
-std::string_view namespace_of(const json::Value& object) { return json::as_string(json::at(metadata(object), "namespace")); }
-std::string_view uid_of(const json::Value& object) { return json::as_string(json::at(metadata(object), "uid")); }
+std::string_view name_of(const json::Value& object) {
+  return json::as_string(json::at(metadata(object), "name"));
+}
+std::string_view namespace_of(const json::Value& object) {
+  return json::as_string(json::at(metadata(object), "namespace"));
+}
+std::string_view uid_of(const json::Value& object) {
+  return json::as_string(json::at(metadata(object), "uid"));
+}
 std::string_view resource_version_of(const json::Value& object) {
   return json::as_string(json::at(metadata(object), "resourceVersion"));
 }
@@ -50,12 +56,13 @@ bool is_deleting(const json::Value& object) {
 std::vector<OwnerReference> owners_of(const json::Value& object) {
   std::vector<OwnerReference> owners;
   for (const json::Value& value : json::as_array(json::at(metadata(object), "ownerReferences"))) {
-    owners.push_back({.api_version = json::text(json::at(value, "apiVersion")),
-                      .kind = json::text(json::at(value, "kind")),
-                      .name = json::text(json::at(value, "name")),
-                      .uid = json::text(json::at(value, "uid")),
-                      .controller = json::as_bool(json::at(value, "controller")),
-                      .block_owner_deletion = json::as_bool(json::at(value, "blockOwnerDeletion"))});
+    owners.push_back(
+        {.api_version = json::text(json::at(value, "apiVersion")),
+         .kind = json::text(json::at(value, "kind")),
+         .name = json::text(json::at(value, "name")),
+         .uid = json::text(json::at(value, "uid")),
+         .controller = json::as_bool(json::at(value, "controller")),
+         .block_owner_deletion = json::as_bool(json::at(value, "blockOwnerDeletion"))});
   }
   return owners;
 }

@@ -15,7 +15,9 @@ struct Gvk {
   std::string version;
   std::string kind;
   auto operator<=>(const Gvk&) const = default;
-  [[nodiscard]] std::string api_version() const { return group.empty() ? version : group + "/" + version; }
+  [[nodiscard]] std::string api_version() const {
+    return group.empty() ? version : group + "/" + version;
+  }
 };
 
 /// From apiVersion and kind; empty fields when absent.
@@ -40,7 +42,8 @@ std::vector<OwnerReference> owners_of(const json::Value& object);
 OwnerReference controller_of(const json::Value& object);
 json::Value owner_reference(const json::Value& owner, bool controller, bool block_owner_deletion);
 
-/// status.conditions: find by type (null_value if absent), and set: transition time changes with the status only.
+/// status.conditions: find by type (null_value if absent), and set: transition time changes with
+/// the status only.
 const json::Value& condition(const json::Value& object, std::string_view type);
 bool condition_true(const json::Value& object, std::string_view type);
 struct Condition {

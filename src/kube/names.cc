@@ -1,10 +1,11 @@
-// The rules for names, labels and keys, by hand: they run on every write, and a regular expression would cost
-// more than the rest of the validation together.
+// The rules for names, labels and keys, by hand: they run on every write, and a regular expression
+// would cost more than the rest of the validation together.
+#include "kube/names.h"
+
 #include <arpa/inet.h>
 #include <fmt/core.h>
 
 #include "base/strings.h"
-#include "kube/names.h"
 #include "kube/validate.h"
 
 namespace muster::kube {
@@ -39,7 +40,9 @@ bool is_qualified_part(std::string_view text) {
   return true;
 }
 
-std::string too_long(std::size_t most) { return fmt::format("must be no more than {} characters", most); }
+std::string too_long(std::size_t most) {
+  return fmt::format("must be no more than {} characters", most);
+}
 /// Labels count bytes.
 constexpr std::string_view kValueTooLong = "must be no more than 63 bytes";
 
@@ -68,7 +71,8 @@ std::string check_dns_label(std::string_view text) {
 
 std::string check_dns_1035_label(std::string_view text) {
   if (text.size() > 63) return too_long(63);
-  return is_label(text) && !(text[0] >= '0' && text[0] <= '9') ? std::string() : std::string(kLabel1035Text);
+  return is_label(text) && !(text[0] >= '0' && text[0] <= '9') ? std::string()
+                                                               : std::string(kLabel1035Text);
 }
 
 std::string check_dns_subdomain(std::string_view text) {
@@ -82,9 +86,10 @@ std::vector<std::string> qualified_name_problems(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash != std::string_view::npos) {
     if (text.find('/', slash + 1) != std::string_view::npos) {
-      return {"a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
-              "'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
-              "subdomain prefix and '/' (e.g. 'example.com/MyName')"};
+      return {
+          "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. "
+          "'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS "
+          "subdomain prefix and '/' (e.g. 'example.com/MyName')"};
     }
     const std::string_view prefix = text.substr(0, slash);
     name = text.substr(slash + 1);
@@ -107,7 +112,9 @@ std::string check_label_key(std::string_view text) {
   // Nearly every key is fine: say so without building the list.
   const std::size_t slash = text.find('/');
   const std::string_view name = slash == std::string_view::npos ? text : text.substr(slash + 1);
-  if (is_qualified_part(name) && name.size() <= 63 && (slash == std::string_view::npos || (slash <= 253 && is_subdomain(text.substr(0, slash))))) return {};
+  if (is_qualified_part(name) && name.size() <= 63 &&
+      (slash == std::string_view::npos || (slash <= 253 && is_subdomain(text.substr(0, slash)))))
+    return {};
   const auto problems = qualified_name_problems(text);
   std::string joined;
   for (const std::string& problem : problems) joined += (joined.empty() ? "" : "; ") + problem;
@@ -136,7 +143,9 @@ std::string check_config_key(std::string_view text) {
 std::string check_env_name(std::string_view text) {
   bool fine = !text.empty();
   for (const char c : text) fine = fine && c >= ' ' && c <= '~' && c != '=';
-  return fine ? std::string() : "a valid environment variable name must consist only of printable ASCII characters other than '='";
+  return fine
+             ? std::string()
+             : "a valid environment variable name must consist only of printable ASCII characters other than '='";
 }
 
 std::string check_path_segment(std::string_view text) {
@@ -156,10 +165,13 @@ std::vector<std::string> port_name_problems(std::string_view text) {
     letter = letter || (c >= 'a' && c <= 'z');
     charset = charset && (lower_alnum(c) || c == '-');
   }
-  if (!charset) problems.emplace_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+  if (!charset)
+    problems.emplace_back("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
   if (!letter) problems.emplace_back("must contain at least one letter (a-z)");
-  if (text.find("--") != std::string_view::npos) problems.emplace_back("must not contain consecutive hyphens");
-  if (text.starts_with('-') || text.ends_with('-')) problems.emplace_back("must not begin or end with a hyphen");
+  if (text.find("--") != std::string_view::npos)
+    problems.emplace_back("must not contain consecutive hyphens");
+  if (text.starts_with('-') || text.ends_with('-'))
+    problems.emplace_back("must not begin or end with a hyphen");
   return problems;
 }
 
@@ -167,7 +179,8 @@ bool is_address(std::string_view text) {
   const std::string copy(text);
   in_addr v4{};
   in6_addr v6{};
-  return ::inet_pton(AF_INET, copy.c_str(), &v4) == 1 || ::inet_pton(AF_INET6, copy.c_str(), &v6) == 1;
+  return ::inet_pton(AF_INET, copy.c_str(), &v4) == 1 ||
+         ::inet_pton(AF_INET6, copy.c_str(), &v6) == 1;
 }
 
 bool is_address_range(std::string_view text) {

@@ -16,7 +16,9 @@ using json::Value;
 
 std::string ref(const Type& type) { return "#/components/schemas/" + type.name; }
 
-Value gvk_value(const Gvk& gvk) { return Object{{"group", gvk.group}, {"kind", gvk.kind}, {"version", gvk.version}}; }
+Value gvk_value(const Gvk& gvk) {
+  return Object{{"group", gvk.group}, {"kind", gvk.kind}, {"version", gvk.version}};
+}
 
 /// The types a document has to hold: those of its kinds and all they refer to.
 struct ByName {
@@ -46,28 +48,38 @@ Value scalar_schema(const std::string& scalar) {
 
 Value type_schema(const FieldType& type) {
   switch (type.shape) {
-    case FieldType::Shape::kMessage: return Object{{"allOf", Array{Object{{"$ref", ref(*type.type)}}}}, {"default", Object()}};
-    case FieldType::Shape::kList: return Object{{"type", "array"}, {"items", type_schema(*type.element)}};
-    case FieldType::Shape::kMap: return Object{{"type", "object"}, {"additionalProperties", type_schema(*type.element)}};
-    case FieldType::Shape::kScalar: break;
+    case FieldType::Shape::kMessage:
+      return Object{{"allOf", Array{Object{{"$ref", ref(*type.type)}}}}, {"default", Object()}};
+    case FieldType::Shape::kList:
+      return Object{{"type", "array"}, {"items", type_schema(*type.element)}};
+    case FieldType::Shape::kMap:
+      return Object{{"type", "object"}, {"additionalProperties", type_schema(*type.element)}};
+    case FieldType::Shape::kScalar:
+      break;
   }
   if (type.type != nullptr) return Object{{"$ref", ref(*type.type)}};
   return scalar_schema(type.scalar);
 }
 
 Value named_schema(const Type& type) {
-  if (type.special == Special::kQuantity) return Object{{"description", "Quantity is a fixed-point number, such as 500m or 1Gi."}, {"oneOf", Array{Object{{"type", "string"}}, Object{{"type", "number"}}}}};
-  if (type.special == Special::kIntOrString) return Object{{"format", "int-or-string"}, {"oneOf", Array{Object{{"type", "integer"}}, Object{{"type", "string"}}}}};
+  if (type.special == Special::kQuantity)
+    return Object{{"description", "Quantity is a fixed-point number, such as 500m or 1Gi."},
+                  {"oneOf", Array{Object{{"type", "string"}}, Object{{"type", "number"}}}}};
+  if (type.special == Special::kIntOrString)
+    return Object{{"format", "int-or-string"},
+                  {"oneOf", Array{Object{{"type", "integer"}}, Object{{"type", "string"}}}}};
   if (!type.scalar.empty()) return scalar_schema(type.scalar);
   Object out{{"type", "object"}};
-  if (const std::string_view about = description_of(type.short_name(), ""); !about.empty()) out["description"] = about;
+  if (const std::string_view about = description_of(type.short_name(), ""); !about.empty())
+    out["description"] = about;
   Object properties;
   Array required;
   for (const auto& [name, field] : type.fields) {
     Value schema = type_schema(field.type);
     if (field.type.shape == FieldType::Shape::kMessage) schema.get_object().erase("default");
     Object& extra = schema.get_object();
-    if (const std::string_view about = description_of(type.short_name(), name); !about.empty()) extra["description"] = about;
+    if (const std::string_view about = description_of(type.short_name(), name); !about.empty())
+      extra["description"] = about;
     if (!field.enumeration.empty()) {
       Array values;
       for (const std::string& value : field.enumeration) values.emplace_back(value);
@@ -97,24 +109,39 @@ Value named_schema(const Type& type) {
 }
 
 Value parameter(std::string_view name, std::string_view type) {
-  return Object{{"name", name}, {"in", "query"}, {"schema", Object{{"type", type}, {"uniqueItems", true}}}};
+  return Object{
+      {"name", name}, {"in", "query"}, {"schema", Object{{"type", type}, {"uniqueItems", true}}}};
 }
 
 Value operation(const Gvk& gvk, std::string_view action, const std::string& schema) {
-  Object out{{"responses", Object{{"200", Object{{"description", "OK"}, {"content", Object{{"application/json", Object{{"schema", Object{{"$ref", schema}}}}}}}}}}},
-             {"x-kubernetes-action", action},
-             {"x-kubernetes-group-version-kind", gvk_value(gvk)}};
+  Object out{
+      {"responses",
+       Object{
+           {"200",
+            Object{{"description", "OK"},
+                   {"content",
+                    Object{{"application/json", Object{{"schema", Object{{"$ref", schema}}}}}}}}}}},
+      {"x-kubernetes-action", action},
+      {"x-kubernetes-group-version-kind", gvk_value(gvk)}};
   if (action != "get" && action != "list") {
-    out["parameters"] = Array{parameter("dryRun", "string"), parameter("fieldManager", "string"), parameter("fieldValidation", "string"), parameter("force", "boolean")};
+    out["parameters"] = Array{parameter("dryRun", "string"),
+                              parameter("fieldManager", "string"),
+                              parameter("fieldValidation", "string"),
+                              parameter("force", "boolean")};
   }
   return out;
 }
 
-/// One path per resource is all that clients read: kubectl looks for fieldValidation on the kind's PATCH.
+/// One path per resource is all that clients read: kubectl looks for fieldValidation on the kind's
+/// PATCH.
 void add_paths(Object& paths, const ResourceInfo& info, const std::string& schema) {
-  const std::string base = info.group.empty() ? "/api/" + info.version : "/apis/" + info.group + "/" + info.version;
-  const std::string collection = base + (info.namespaced ? "/namespaces/{namespace}/" : "/") + info.plural;
-  const auto allows = [&](std::string_view verb) { return std::find(info.verbs.begin(), info.verbs.end(), verb) != info.verbs.end(); };
+  const std::string base =
+      info.group.empty() ? "/api/" + info.version : "/apis/" + info.group + "/" + info.version;
+  const std::string collection =
+      base + (info.namespaced ? "/namespaces/{namespace}/" : "/") + info.plural;
+  const auto allows = [&](std::string_view verb) {
+    return std::find(info.verbs.begin(), info.verbs.end(), verb) != info.verbs.end();
+  };
   Object many, one;
   if (allows("list")) many["get"] = operation(info.gvk(), "list", schema);
   if (allows("create")) many["post"] = operation(info.gvk(), "post", schema);
@@ -131,8 +158,12 @@ Value crd_schema(const Crd& crd, const CrdVersion& version) {
   Object& properties = json::make_object(out, {"properties"});
   properties["apiVersion"] = Object{{"type", "string"}};
   properties["kind"] = Object{{"type", "string"}};
-  properties["metadata"] = Object{{"allOf", Array{Object{{"$ref", "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}}}};
-  out.get_object()["x-kubernetes-group-version-kind"] = Array{gvk_value({crd.group, version.name, crd.kind})};
+  properties["metadata"] = Object{
+      {"allOf",
+       Array{Object{
+           {"$ref", "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}}}}};
+  out.get_object()["x-kubernetes-group-version-kind"] =
+      Array{gvk_value({crd.group, version.name, crd.kind})};
   return out;
 }
 
@@ -145,7 +176,10 @@ std::string crd_schema_name(const Crd& crd, const CrdVersion& version) {
   return out + version.name + "." + crd.kind;
 }
 
-json::Value openapi_v3(const Schema& schema, std::string_view group, std::string_view version, const std::vector<Crd>& crds) {
+json::Value openapi_v3(const Schema& schema,
+                       std::string_view group,
+                       std::string_view version,
+                       const std::vector<Crd>& crds) {
   Object paths, schemas;
   Types types;
   for (const ResourceInfo& info : schema.resources()) {
@@ -162,7 +196,8 @@ json::Value openapi_v3(const Schema& schema, std::string_view group, std::string
       const std::string name = crd_schema_name(crd, one);
       schemas[name] = crd_schema(crd, one);
       add_paths(paths, one.info, "#/components/schemas/" + name);
-      if (const Type* meta = schema.find_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")) reach(*meta, types);
+      if (const Type* meta = schema.find_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"))
+        reach(*meta, types);
     }
   }
   for (const Type* type : types) schemas[type->name] = named_schema(*type);

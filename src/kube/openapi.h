@@ -1,4 +1,5 @@
-/// OpenAPI documents made from the table: /openapi/v3 per group-version, and the bytes of /openapi/v2.
+/// OpenAPI documents made from the table: /openapi/v3 per group-version, and the bytes of
+/// /openapi/v2.
 #pragma once
 
 #include "kube/crd.h"
@@ -6,8 +7,12 @@
 
 namespace muster::kube {
 
-/// The v3 document of one group-version: schemas and, per kind, paths whose PATCH has fieldValidation.
-json::Value openapi_v3(const Schema& schema, std::string_view group, std::string_view version, const std::vector<Crd>& crds);
+/// The v3 document of one group-version: schemas and, per kind, paths whose PATCH has
+/// fieldValidation.
+json::Value openapi_v3(const Schema& schema,
+                       std::string_view group,
+                       std::string_view version,
+                       const std::vector<Crd>& crds);
 
 /// The v2 document of everything, as the protobuf that kubectl up to 1.28 reads.
 std::string openapi_v2(const Schema& schema, const std::vector<Crd>& crds);

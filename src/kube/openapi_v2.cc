@@ -1,8 +1,10 @@
-/// /openapi/v2 in the protobuf form that kubectl up to 1.28 asks for: gnostic's openapi_v2.Document.
+/// /openapi/v2 in the protobuf form that kubectl up to 1.28 asks for: gnostic's
+/// openapi_v2.Document.
 ///
-/// Only what those clients read is written: definitions with their group-version-kinds, from which `explain` and the check of fields before a
-/// create are made, and one path for each kind whose PATCH lists its parameters, which is where kubectl looks for dryRun. Field numbers
-/// are those of gnostic's published OpenAPIv2.proto.
+/// Only what those clients read is written: definitions with their group-version-kinds, from which
+/// `explain` and the check of fields before a create are made, and one path for each kind whose
+/// PATCH lists its parameters, which is where kubectl looks for dryRun. Field numbers are those of
+/// gnostic's published OpenAPIv2.proto.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,8 +38,9 @@ class Message {
 };
 
 // Fields of gnostic's messages.
-constexpr int kName = 1, kValue = 2;                                                                   // Named…
-constexpr int kRef = 1, kFormat = 2, kDescription = 4, kRequired = 19, kAdditional = 21, kType = 22;   // Schema
+constexpr int kName = 1, kValue = 2;  // Named…
+constexpr int kRef = 1, kFormat = 2, kDescription = 4, kRequired = 19, kAdditional = 21,
+              kType = 22;  // Schema
 constexpr int kItems = 23, kProperties = 25, kExtension = 31;
 
 Message named(std::string_view name, const Message& value) {
@@ -47,13 +50,24 @@ Message named(std::string_view name, const Message& value) {
 }
 
 /// An extension: a name and a value as YAML.
-Message extension(std::string_view name, std::string_view yaml) { return named(name, Message().text(2, yaml)); }
+Message extension(std::string_view name, std::string_view yaml) {
+  return named(name, Message().text(2, yaml));
+}
 
-std::string gvk_yaml(const Gvk& gvk) { return fmt::format("group: {}\nkind: {}\nversion: {}\n", gvk.group.empty() ? "\"\"" : gvk.group, gvk.kind, gvk.version); }
+std::string gvk_yaml(const Gvk& gvk) {
+  return fmt::format("group: {}\nkind: {}\nversion: {}\n",
+                     gvk.group.empty() ? "\"\"" : gvk.group,
+                     gvk.kind,
+                     gvk.version);
+}
 
 std::string gvk_list_yaml(const std::vector<Gvk>& gvks) {
   std::string out;
-  for (const Gvk& gvk : gvks) out += fmt::format("- group: {}\n  kind: {}\n  version: {}\n", gvk.group.empty() ? "\"\"" : gvk.group, gvk.kind, gvk.version);
+  for (const Gvk& gvk : gvks)
+    out += fmt::format("- group: {}\n  kind: {}\n  version: {}\n",
+                       gvk.group.empty() ? "\"\"" : gvk.group,
+                       gvk.kind,
+                       gvk.version);
   return out;
 }
 
@@ -65,7 +79,8 @@ void put_scalar(Message& schema, std::string_view scalar) {
 }
 
 void put_type(Message& schema, const FieldType& type) {
-  if (type.type != nullptr && type.shape != FieldType::Shape::kList && type.shape != FieldType::Shape::kMap) {
+  if (type.type != nullptr && type.shape != FieldType::Shape::kList &&
+      type.shape != FieldType::Shape::kMap) {
     schema.text(kRef, "#/definitions/" + type.type->name);
     return;
   }
@@ -86,14 +101,16 @@ void put_type(Message& schema, const FieldType& type) {
 
 Message definition(const Type& type) {
   Message schema;
-  if (const std::string_view about = description_of(type.short_name(), ""); !about.empty()) schema.text(kDescription, about);
+  if (const std::string_view about = description_of(type.short_name(), ""); !about.empty())
+    schema.text(kDescription, about);
   if (type.special == Special::kIntOrString) {
     put_scalar(schema, "string:int-or-string");
   } else if (type.special == Special::kQuantity) {
     put_scalar(schema, "string");
   } else if (!type.scalar.empty()) {
     put_scalar(schema, type.scalar);
-  } else if (type.special != Special::kJson && type.special != Special::kPropsOrBool && type.special != Special::kPropsOrArray && type.special != Special::kPropsOrStrings) {
+  } else if (type.special != Special::kJson && type.special != Special::kPropsOrBool &&
+             type.special != Special::kPropsOrArray && type.special != Special::kPropsOrStrings) {
     put_scalar(schema, "object");
   }
   Message properties;
@@ -101,20 +118,28 @@ Message definition(const Type& type) {
     if (field.required) schema.text(kRequired, name);
     Message property;
     put_type(property, field.type);
-    if (const std::string_view about = description_of(type.short_name(), name); !about.empty()) property.text(kDescription, about);
-    if (!field.patch_strategy.empty()) property.message(kExtension, extension("x-kubernetes-patch-strategy", field.patch_strategy));
-    if (!field.merge_key.empty()) property.message(kExtension, extension("x-kubernetes-patch-merge-key", field.merge_key));
+    if (const std::string_view about = description_of(type.short_name(), name); !about.empty())
+      property.text(kDescription, about);
+    if (!field.patch_strategy.empty())
+      property.message(kExtension, extension("x-kubernetes-patch-strategy", field.patch_strategy));
+    if (!field.merge_key.empty())
+      property.message(kExtension, extension("x-kubernetes-patch-merge-key", field.merge_key));
     properties.message(1, named(name, property));
   }
   if (!type.fields.empty()) schema.message(kProperties, properties);
-  if (!type.gvks.empty()) schema.message(kExtension, extension("x-kubernetes-group-version-kind", gvk_list_yaml(type.gvks)));
+  if (!type.gvks.empty())
+    schema.message(kExtension,
+                   extension("x-kubernetes-group-version-kind", gvk_list_yaml(type.gvks)));
   return schema;
 }
 
-/// A CRD's schema. What v2 cannot say (unknown fields kept, a number or a text) is left open, so that no client refuses it.
+/// A CRD's schema. What v2 cannot say (unknown fields kept, a number or a text) is left open, so
+/// that no client refuses it.
 Message custom_schema(const Value& openapi, bool root) {
   Message schema;
-  if (const std::string_view about = json::as_string(json::at(openapi, "description")); !about.empty()) schema.text(kDescription, about);
+  if (const std::string_view about = json::as_string(json::at(openapi, "description"));
+      !about.empty())
+    schema.text(kDescription, about);
   if (json::as_bool(json::at(openapi, "x-kubernetes-int-or-string"))) return schema;
   const std::string_view type = json::as_string(json::at(openapi, "type"));
   if (json::as_bool(json::at(openapi, "x-kubernetes-preserve-unknown-fields")) && !root) {
@@ -122,8 +147,10 @@ Message custom_schema(const Value& openapi, bool root) {
     return schema;
   }
   put_scalar(schema, type);
-  for (const Value& name : json::as_array(json::at(openapi, "required"))) schema.text(kRequired, json::as_string(name));
-  if (const Value& items = json::at(openapi, "items"); items.is_object()) schema.message(kItems, Message().message(1, custom_schema(items, false)));
+  for (const Value& name : json::as_array(json::at(openapi, "required")))
+    schema.text(kRequired, json::as_string(name));
+  if (const Value& items = json::at(openapi, "items"); items.is_object())
+    schema.message(kItems, Message().message(1, custom_schema(items, false)));
   if (const Value& more = json::at(openapi, "additionalProperties"); more.is_object()) {
     schema.message(kAdditional, Message().message(1, custom_schema(more, false)));
   }
@@ -137,7 +164,11 @@ Message custom_schema(const Value& openapi, bool root) {
     Message text;
     put_scalar(text, "string");
     properties.message(1, named("apiVersion", text)).message(1, named("kind", text));
-    properties.message(1, named("metadata", Message().text(kRef, "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")));
+    properties.message(
+        1,
+        named(
+            "metadata",
+            Message().text(kRef, "#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")));
   }
   if (!properties.bytes().empty()) schema.message(kProperties, properties);
   return schema;
@@ -146,19 +177,23 @@ Message custom_schema(const Value& openapi, bool root) {
 Message query_parameter(std::string_view name, std::string_view type) {
   Message query;
   query.text(2, "query").text(4, name).text(6, type);
-  // ParametersItem.parameter, Parameter.non_body_parameter, NonBodyParameter.query_parameter_sub_schema
+  // ParametersItem.parameter, Parameter.non_body_parameter,
+  // NonBodyParameter.query_parameter_sub_schema
   return Message().message(1, Message().message(2, Message().message(3, query)));
 }
 
 void put_path(Message& paths, const ResourceInfo& info) {
   if (std::find(info.verbs.begin(), info.verbs.end(), "patch") == info.verbs.end()) return;
   Message operation;
-  for (const std::string_view name : {"dryRun", "fieldManager", "fieldValidation"}) operation.message(8, query_parameter(name, "string"));
+  for (const std::string_view name : {"dryRun", "fieldManager", "fieldValidation"})
+    operation.message(8, query_parameter(name, "string"));
   operation.message(8, query_parameter("force", "boolean"));
   operation.message(13, extension("x-kubernetes-action", "patch"));
   operation.message(13, extension("x-kubernetes-group-version-kind", gvk_yaml(info.gvk())));
-  const std::string base = info.group.empty() ? "/api/" + info.version : "/apis/" + info.group + "/" + info.version;
-  const std::string path = base + (info.namespaced ? "/namespaces/{namespace}/" : "/") + info.plural + "/{name}";
+  const std::string base =
+      info.group.empty() ? "/api/" + info.version : "/apis/" + info.group + "/" + info.version;
+  const std::string path =
+      base + (info.namespaced ? "/namespaces/{namespace}/" : "/") + info.plural + "/{name}";
   paths.message(2, named(path, Message().message(8, operation)));
 }
 
@@ -167,18 +202,24 @@ void put_path(Message& paths, const ResourceInfo& info) {
 std::string openapi_v2(const Schema& schema, const std::vector<Crd>& crds) {
   Message paths, definitions;
   for (const ResourceInfo& info : schema.resources()) put_path(paths, info);
-  for (const auto& [name, type] : schema.types()) definitions.message(1, named(name, definition(type)));
+  for (const auto& [name, type] : schema.types())
+    definitions.message(1, named(name, definition(type)));
   for (const Crd& crd : crds) {
     for (const CrdVersion& version : crd.versions) {
       if (!version.served) continue;
       put_path(paths, version.info);
       Message own = custom_schema(version.schema->openapi(), true);
-      own.message(kExtension, extension("x-kubernetes-group-version-kind", gvk_list_yaml({{crd.group, version.name, crd.kind}})));
+      own.message(kExtension,
+                  extension("x-kubernetes-group-version-kind",
+                            gvk_list_yaml({{crd.group, version.name, crd.kind}})));
       definitions.message(1, named(crd_schema_name(crd, version), own));
     }
   }
   Message document;
-  document.text(1, "2.0").message(2, Message().text(1, "Kubernetes").text(2, "v1.37.0")).message(8, paths).message(9, definitions);
+  document.text(1, "2.0")
+      .message(2, Message().text(1, "Kubernetes").text(2, "v1.37.0"))
+      .message(8, paths)
+      .message(9, definitions);
   return document.bytes();
 }
 

@@ -14,7 +14,9 @@ json::Value parsed(std::string_view text) {
   return value ? *value : json::Value();
 }
 
-const Type& type_of(const char* group, const char* kind) { return *Schema::builtin().find_type({group, "v1", kind}); }
+const Type& type_of(const char* group, const char* kind) {
+  return *Schema::builtin().find_type({group, "v1", kind});
+}
 
 TEST(StrategicMerge, Cases) {
   struct {
@@ -25,23 +27,96 @@ TEST(StrategicMerge, Cases) {
     const char* patch;
     const char* want;
   } cases[] = {
-      {"merge by key", "", "Pod", "{spec: {containers: [{name: a, image: i}, {name: b, image: i}]}}", "{spec: {containers: [{name: b, image: j}]}}",
+      {"merge by key",
+       "",
+       "Pod",
+       "{spec: {containers: [{name: a, image: i}, {name: b, image: i}]}}",
+       "{spec: {containers: [{name: b, image: j}]}}",
        R"({"spec":{"containers":[{"name":"a","image":"i"},{"name":"b","image":"j"}]}})"},
-      {"new items come first", "", "Pod", "{spec: {containers: [{name: a}]}}", "{spec: {containers: [{name: c}]}}", R"({"spec":{"containers":[{"name":"c"},{"name":"a"}]}})"},
-      {"delete item", "", "Pod", "{spec: {containers: [{name: a}, {name: b}]}}", "{spec: {containers: [{name: a, $patch: delete}]}}", R"({"spec":{"containers":[{"name":"b"}]}})"},
-      {"replace list", "", "Pod", "{spec: {containers: [{name: a}, {name: b}]}}", "{spec: {containers: [{name: c}, {$patch: replace}]}}", R"({"spec":{"containers":[{"name":"c"}]}})"},
-      {"replace map", "", "Pod", "{metadata: {labels: {a: b, c: d}}}", "{metadata: {labels: {$patch: replace, x: z}}}", R"({"metadata":{"labels":{"x":"z"}}})"},
-      {"delete map", "", "Pod", "{spec: {securityContext: {runAsUser: 1}}}", "{spec: {securityContext: {$patch: delete}}}", R"({"spec":{"securityContext":{}}})"},
-      {"null", "", "Pod", "{metadata: {labels: {a: b, c: d}}}", "{metadata: {labels: {a: null}}}", R"({"metadata":{"labels":{"c":"d"}}})"},
-      {"atomic list", "", "Pod", "{spec: {tolerations: [{key: a}]}}", "{spec: {tolerations: [{key: b}]}}", R"({"spec":{"tolerations":[{"key":"b"}]}})"},
-      {"order", "", "Pod", "{spec: {containers: [{name: a}, {name: b}]}}", "{spec: {$setElementOrder/containers: [{name: b}, {name: a}]}}", R"({"spec":{"containers":[{"name":"b"},{"name":"a"}]}})"},
-      {"primitive merge", "", "Pod", "{metadata: {finalizers: [a/b]}}", "{metadata: {finalizers: [c/d, a/b]}}", R"({"metadata":{"finalizers":["c/d","a/b"]}})"},
-      {"primitive delete", "", "Pod", "{metadata: {finalizers: [a/b, c/d]}}", "{metadata: {$deleteFromPrimitiveList/finalizers: [a/b]}}", R"({"metadata":{"finalizers":["c/d"]}})"},
-      {"retain keys", "apps", "Deployment", "{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}", "{spec: {strategy: {$retainKeys: [type], type: Recreate}}}", R"({"spec":{"strategy":{"type":"Recreate"}}})"},
-      {"conditions", "", "Pod", "{status: {conditions: [{type: A, status: 'True'}]}}", "{status: {conditions: [{type: B, status: 'False'}]}}",
+      {"new items come first",
+       "",
+       "Pod",
+       "{spec: {containers: [{name: a}]}}",
+       "{spec: {containers: [{name: c}]}}",
+       R"({"spec":{"containers":[{"name":"c"},{"name":"a"}]}})"},
+      {"delete item",
+       "",
+       "Pod",
+       "{spec: {containers: [{name: a}, {name: b}]}}",
+       "{spec: {containers: [{name: a, $patch: delete}]}}",
+       R"({"spec":{"containers":[{"name":"b"}]}})"},
+      {"replace list",
+       "",
+       "Pod",
+       "{spec: {containers: [{name: a}, {name: b}]}}",
+       "{spec: {containers: [{name: c}, {$patch: replace}]}}",
+       R"({"spec":{"containers":[{"name":"c"}]}})"},
+      {"replace map",
+       "",
+       "Pod",
+       "{metadata: {labels: {a: b, c: d}}}",
+       "{metadata: {labels: {$patch: replace, x: z}}}",
+       R"({"metadata":{"labels":{"x":"z"}}})"},
+      {"delete map",
+       "",
+       "Pod",
+       "{spec: {securityContext: {runAsUser: 1}}}",
+       "{spec: {securityContext: {$patch: delete}}}",
+       R"({"spec":{"securityContext":{}}})"},
+      {"null",
+       "",
+       "Pod",
+       "{metadata: {labels: {a: b, c: d}}}",
+       "{metadata: {labels: {a: null}}}",
+       R"({"metadata":{"labels":{"c":"d"}}})"},
+      {"atomic list",
+       "",
+       "Pod",
+       "{spec: {tolerations: [{key: a}]}}",
+       "{spec: {tolerations: [{key: b}]}}",
+       R"({"spec":{"tolerations":[{"key":"b"}]}})"},
+      {"order",
+       "",
+       "Pod",
+       "{spec: {containers: [{name: a}, {name: b}]}}",
+       "{spec: {$setElementOrder/containers: [{name: b}, {name: a}]}}",
+       R"({"spec":{"containers":[{"name":"b"},{"name":"a"}]}})"},
+      {"primitive merge",
+       "",
+       "Pod",
+       "{metadata: {finalizers: [a/b]}}",
+       "{metadata: {finalizers: [c/d, a/b]}}",
+       R"({"metadata":{"finalizers":["c/d","a/b"]}})"},
+      {"primitive delete",
+       "",
+       "Pod",
+       "{metadata: {finalizers: [a/b, c/d]}}",
+       "{metadata: {$deleteFromPrimitiveList/finalizers: [a/b]}}",
+       R"({"metadata":{"finalizers":["c/d"]}})"},
+      {"retain keys",
+       "apps",
+       "Deployment",
+       "{spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}}}",
+       "{spec: {strategy: {$retainKeys: [type], type: Recreate}}}",
+       R"({"spec":{"strategy":{"type":"Recreate"}}})"},
+      {"conditions",
+       "",
+       "Pod",
+       "{status: {conditions: [{type: A, status: 'True'}]}}",
+       "{status: {conditions: [{type: B, status: 'False'}]}}",
        R"({"status":{"conditions":[{"type":"B","status":"False"},{"type":"A","status":"True"}]}})"},
-      {"ports by two keys use one", "", "Service", "{spec: {ports: [{port: 80, name: a}]}}", "{spec: {ports: [{port: 80, name: b}]}}", R"({"spec":{"ports":[{"port":80,"name":"b"}]}})"},
-      {"directives in what is new", "", "Pod", "{}", "{spec: {containers: [{name: a}], $setElementOrder/containers: [{name: a}]}}", R"({"spec":{"containers":[{"name":"a"}]}})"},
+      {"ports by two keys use one",
+       "",
+       "Service",
+       "{spec: {ports: [{port: 80, name: a}]}}",
+       "{spec: {ports: [{port: 80, name: b}]}}",
+       R"({"spec":{"ports":[{"port":80,"name":"b"}]}})"},
+      {"directives in what is new",
+       "",
+       "Pod",
+       "{}",
+       "{spec: {containers: [{name: a}], $setElementOrder/containers: [{name: a}]}}",
+       R"({"spec":{"containers":[{"name":"a"}]}})"},
   };
   for (const auto& one : cases) {
     json::Value object = parsed(one.live);
@@ -54,9 +129,13 @@ TEST(StrategicMerge, Cases) {
 TEST(StrategicMerge, FailuresLeaveTheObject) {
   json::Value pod = parsed("{metadata: {name: p}, spec: {containers: [{name: a}]}}");
   const json::Value before = pod;
-  const auto no_key = strategic_merge(type_of("", "Pod"), pod, parsed("{metadata: {name: x}, spec: {containers: [{image: nokey}]}}"));
+  const auto no_key =
+      strategic_merge(type_of("", "Pod"),
+                      pod,
+                      parsed("{metadata: {name: x}, spec: {containers: [{image: nokey}]}}"));
   ASSERT_FALSE(no_key);
-  EXPECT_EQ(no_key.error().message, "map: map[image:nokey] does not contain declared merge key: name");
+  EXPECT_EQ(no_key.error().message,
+            "map: map[image:nokey] does not contain declared merge key: name");
   EXPECT_FALSE(strategic_merge(type_of("", "Pod"), pod, parsed("{metadata: {$patch: bogus}}")));
   EXPECT_FALSE(strategic_merge(type_of("", "Pod"), pod, parsed("[]")));
   EXPECT_TRUE(json::equal(before, pod));
@@ -66,7 +145,10 @@ struct Applier {
   const Shape* shape;
   std::optional<json::Value> live;
 
-  Result<json::Value> operator()(const char* manager, const char* yaml, bool force = false, const char* subresource = "") {
+  Result<json::Value> operator()(const char* manager,
+                                 const char* yaml,
+                                 bool force = false,
+                                 const char* subresource = "") {
     ApplyRequest request;
     request.manager = manager;
     request.api_version = "v1";
@@ -91,7 +173,8 @@ struct Applier {
   std::string owners() {
     std::string out;
     for (const json::Value& entry : json::as_array(json::at(*live, "metadata", "managedFields"))) {
-      out += json::text(json::at(entry, "manager")) + ":" + json::text(json::at(entry, "fieldsV1")) + "\n";
+      out += json::text(json::at(entry, "manager")) + ":" +
+             json::text(json::at(entry, "fieldsV1")) + "\n";
     }
     return out;
   }
@@ -107,11 +190,15 @@ TEST(Apply, RemovedWhenNoLongerApplied) {
 
 TEST(Apply, WhoOnlyJoinsTheOwnersHasNoTime) {
   Applier configure{&shape_of(type_of("", "ConfigMap")), std::nullopt};
-  ASSERT_TRUE(configure("one", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
-  ASSERT_TRUE(configure("two", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
-  const json::Array& entries = json::as_array(json::at(*configure.live, "metadata", "managedFields"));
+  ASSERT_TRUE(
+      configure("one", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
+  ASSERT_TRUE(
+      configure("two", "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: '1'}}"));
+  const json::Array& entries =
+      json::as_array(json::at(*configure.live, "metadata", "managedFields"));
   ASSERT_EQ(entries.size(), 2U);
-  for (const json::Value& entry : entries) EXPECT_EQ(json::at(entry, "time").is_null(), json::text(json::at(entry, "manager")) == "two");
+  for (const json::Value& entry : entries)
+    EXPECT_EQ(json::at(entry, "time").is_null(), json::text(json::at(entry, "manager")) == "two");
 }
 
 TEST(Apply, ConflictWithAnUpdateNamesItsVersion) {
@@ -120,9 +207,12 @@ TEST(Apply, ConflictWithAnUpdateNamesItsVersion) {
   const auto result = map("a", "{data: {x: '9', z: '8'}}");
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Code::kConflict);
-  EXPECT_EQ(result.error().message, "Apply failed with 2 conflicts: conflicts with \"kubectl-edit\" using v1:\n- .data.x\n- .data.z");
+  EXPECT_EQ(
+      result.error().message,
+      "Apply failed with 2 conflicts: conflicts with \"kubectl-edit\" using v1:\n- .data.x\n- .data.z");
   ASSERT_TRUE(map("a", "{data: {x: '9'}}", true));
-  EXPECT_EQ(map.owners(), "a:{\"f:data\":{\"f:x\":{}}}\nkubectl-edit:{\"f:data\":{\".\":{},\"f:z\":{}}}\n");
+  EXPECT_EQ(map.owners(),
+            "a:{\"f:data\":{\"f:x\":{}}}\nkubectl-edit:{\"f:data\":{\".\":{},\"f:z\":{}}}\n");
 }
 
 TEST(Apply, ListsOfMapsMergeAndSharedItemsStay) {
@@ -131,7 +221,8 @@ TEST(Apply, ListsOfMapsMergeAndSharedItemsStay) {
   ASSERT_TRUE(pod("b", "{spec: {containers: [{name: x, command: [c]}]}}"));
   ASSERT_TRUE(pod("a", "{spec: {containers: [{name: z, image: i}]}}"));
   // x stays: b still owns it; a's image goes.
-  EXPECT_EQ(pod.content("spec"), R"({"containers":[{"name":"x","command":["c"]},{"name":"z","image":"i"}]})");
+  EXPECT_EQ(pod.content("spec"),
+            R"({"containers":[{"name":"x","command":["c"]},{"name":"z","image":"i"}]})");
 }
 
 TEST(Apply, ItemsGoWithTheirDefaults) {
@@ -167,10 +258,16 @@ TEST(Apply, SetsShareTheirItems) {
 TEST(Apply, StatusHasItsOwnBook) {
   Applier pod{&shape_of(type_of("", "Pod")), {}};
   ASSERT_TRUE(pod("a", "{metadata: {labels: {x: z}}, spec: {nodeName: n1}}"));
-  ASSERT_TRUE(pod("a", "{metadata: {labels: {q: q}}, spec: {nodeName: other}, status: {conditions: [{type: A, status: 'True'}]}}", false, "status"));
+  ASSERT_TRUE(pod(
+      "a",
+      "{metadata: {labels: {q: q}}, spec: {nodeName: other}, status: {conditions: [{type: A, status: 'True'}]}}",
+      false,
+      "status"));
   EXPECT_EQ(pod.content("spec"), R"({"nodeName":"n1"})");
-  EXPECT_EQ(pod.owners(), "a:{\"f:metadata\":{\"f:labels\":{\"f:x\":{}}},\"f:spec\":{\"f:nodeName\":{}}}\n"
-                          "a:{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":\\\"A\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}}}}\n");
+  EXPECT_EQ(
+      pod.owners(),
+      "a:{\"f:metadata\":{\"f:labels\":{\"f:x\":{}}},\"f:spec\":{\"f:nodeName\":{}}}\n"
+      "a:{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":\\\"A\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}}}}\n");
 }
 
 TEST(Apply, WhatWasThereBeforeBelongsToSomebody) {
@@ -178,7 +275,8 @@ TEST(Apply, WhatWasThereBeforeBelongsToSomebody) {
   map.live = parsed("{metadata: {name: m}, data: {x: '1'}}");
   const auto result = map("a", "{data: {x: '2'}}");
   ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().message, "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.x");
+  EXPECT_EQ(result.error().message,
+            "Apply failed with 1 conflict: conflict with \"before-first-apply\" using v1: .data.x");
 }
 
 TEST(Apply, CustomResourcesFollowTheirSchema) {
@@ -196,11 +294,17 @@ TEST(Apply, CustomResourcesFollowTheirSchema) {
 TEST(TrackUpdate, WritersTakeWhatTheyChange) {
   Applier map{&shape_of(type_of("", "ConfigMap")), {}};
   map.update("one", "{metadata: {name: m, labels: {l: '1'}}, data: {x: '1', z: '2'}}");
-  EXPECT_EQ(map.owners(), "one:{\"f:data\":{\".\":{},\"f:x\":{},\"f:z\":{}},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\n");
+  EXPECT_EQ(
+      map.owners(),
+      "one:{\"f:data\":{\".\":{},\"f:x\":{},\"f:z\":{}},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\n");
   map.update("two", "{data: {x: '9'}}");
-  EXPECT_EQ(map.owners(), "one:{\"f:data\":{\".\":{},\"f:z\":{}},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\ntwo:{\"f:data\":{\"f:x\":{}}}\n");
+  EXPECT_EQ(
+      map.owners(),
+      "one:{\"f:data\":{\".\":{},\"f:z\":{}},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\ntwo:{\"f:data\":{\"f:x\":{}}}\n");
   map.update("two", "{data: {z: null}}");
-  EXPECT_EQ(map.owners(), "one:{\"f:data\":{},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\ntwo:{\"f:data\":{\"f:x\":{}}}\n");
+  EXPECT_EQ(
+      map.owners(),
+      "one:{\"f:data\":{},\"f:metadata\":{\"f:labels\":{\".\":{},\"f:l\":{}}}}\ntwo:{\"f:data\":{\"f:x\":{}}}\n");
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 
 namespace muster::kube {
 
-/// True when `text` contains a match. A pattern that does not compile matches everything (parse_crd refuses it).
+/// True when `text` contains a match. A pattern that does not compile matches everything (parse_crd
+/// refuses it).
 bool pattern_matches(const std::string& pattern, std::string_view text);
 bool pattern_compiles(const std::string& pattern);
 

@@ -8,7 +8,9 @@ namespace {
 
 std::int64_t add_clamped(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+  if (__builtin_add_overflow(a, b, &sum))
+    return b > 0 ? std::numeric_limits<std::int64_t>::max()
+                 : std::numeric_limits<std::int64_t>::min();
   return sum;
 }
 
@@ -32,7 +34,8 @@ std::int64_t amount_of(std::string_view resource, const json::Value& value) {
     if (resource != "cpu") return units;
     return Quantity::from_units(units).milli();
   }
-  const auto quantity = parse_quantity(value.is_string() ? std::string(json::as_string(value)) : json::dump(value));
+  const auto quantity =
+      parse_quantity(value.is_string() ? std::string(json::as_string(value)) : json::dump(value));
   if (!quantity) return 0;
   return resource == "cpu" ? quantity->milli() : quantity->units();
 }
@@ -101,11 +104,14 @@ std::string qos_class(const json::Value& pod) {
   };
   std::vector<const json::Value*> sources;
   const json::Value& pod_resources = json::at(spec, "resources");
-  if (!json::as_object(json::at(pod_resources, "requests")).empty() || !json::as_object(json::at(pod_resources, "limits")).empty()) {
+  if (!json::as_object(json::at(pod_resources, "requests")).empty() ||
+      !json::as_object(json::at(pod_resources, "limits")).empty()) {
     sources.push_back(&pod_resources);
   } else {
-    for (const json::Value& container : json::as_array(json::at(spec, "containers"))) sources.push_back(&json::at(container, "resources"));
-    for (const json::Value& container : json::as_array(json::at(spec, "initContainers"))) sources.push_back(&json::at(container, "resources"));
+    for (const json::Value& container : json::as_array(json::at(spec, "containers")))
+      sources.push_back(&json::at(container, "resources"));
+    for (const json::Value& container : json::as_array(json::at(spec, "initContainers")))
+      sources.push_back(&json::at(container, "resources"));
   }
   bool any = false;
   bool guaranteed = !sources.empty();

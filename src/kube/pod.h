@@ -1,4 +1,5 @@
-/// What a pod asks for and where it may run, read off its JSON: for the scheduler, the agent, quota and the CLI.
+/// What a pod asks for and where it may run, read off its JSON: for the scheduler, the agent, quota
+/// and the CLI.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace muster::kube {
 /// Resource name -> amount; cpu in milli, everything else in units.
 using ResourceAmounts = std::map<std::string, std::int64_t>;
 
-/// max(Σ containers + sidecars, init rules) + overhead, pod-level resources included (kubernetes-api.md §15.3).
+/// max(Σ containers + sidecars, init rules) + overhead, pod-level resources included
+/// (kubernetes-api.md §15.3).
 ResourceAmounts pod_requests(const json::Value& pod);
 ResourceAmounts pod_limits(const json::Value& pod);
 /// A resource map such as node.status.allocatable or PodGroup.spec.minResources.

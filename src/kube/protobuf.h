@@ -9,6 +9,8 @@ namespace muster::kube {
 enum class ManagedFields : std::uint8_t { kKeep, kLeaveOut };
 
 /// The object with apiVersion and kind set.
-Result<json::Value> decode_protobuf(const Schema& schema, std::string_view body, ManagedFields managed = ManagedFields::kKeep);
+Result<json::Value> decode_protobuf(const Schema& schema,
+                                    std::string_view body,
+                                    ManagedFields managed = ManagedFields::kKeep);
 
 }  // namespace muster::kube

@@ -1,4 +1,5 @@
-/// Steps through the bytes of a protobuf message: tags, numbers, and views of what stands in them. Nothing is copied.
+/// Steps through the bytes of a protobuf message: tags, numbers, and views of what stands in them.
+/// Nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@ namespace muster::kube {
 
 class ProtobufCursor {
  public:
-  explicit ProtobufCursor(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  explicit ProtobufCursor(std::string_view bytes)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   [[nodiscard]] bool at_end() const { return at_ == end_; }
 
@@ -42,7 +44,8 @@ class ProtobufCursor {
     at_ += size;
     return true;
   }
-  /// Over the value behind `tag`. A group, which nobody sends, ends with its own end and may hold others.
+  /// Over the value behind `tag`. A group, which nobody sends, ends with its own end and may hold
+  /// others.
   bool skip(std::uint32_t tag) {
     std::uint64_t number = 0;
     std::string_view text;
@@ -58,7 +61,9 @@ class ProtobufCursor {
         case 2:
           if (!bytes(text)) return false;
           break;
-        case 3: ++groups; break;
+        case 3:
+          ++groups;
+          break;
         case 4:
           if (--groups < 0) return false;
           break;
@@ -66,7 +71,8 @@ class ProtobufCursor {
           if (end_ - at_ < 4) return false;
           at_ += 4;
           break;
-        default: return false;
+        default:
+          return false;
       }
       if (groups == 0) return true;
       if (!this->tag(tag)) return false;

@@ -42,7 +42,8 @@ TEST(Protobuf, TwentyRecordedObjectsEqualTheirJson) {
     ASSERT_TRUE(object) << json::dump(json::at(pair, "path")) << ": " << object.error().message;
     const json::Value want = without_empty(json::at(pair, "json"));
     const json::Value have = without_empty(*object);
-    EXPECT_TRUE(json::equal(have, want)) << "have " << json::dump(have) << "\nwant " << json::dump(want);
+    EXPECT_TRUE(json::equal(have, want))
+        << "have " << json::dump(have) << "\nwant " << json::dump(want);
     ++compared;
   }
   EXPECT_EQ(compared, 20);
@@ -50,7 +51,9 @@ TEST(Protobuf, TwentyRecordedObjectsEqualTheirJson) {
 
 TEST(Protobuf, RecordedClientBodiesDecode) {
   int decoded = 0;
-  for (const std::string file : {"server-v1.32.4_client-go-v0.32.jsonl", "server-v1.37.0_client-go-v0.37.jsonl", "server-v1.37.0_kubectl-v1.37.jsonl"}) {
+  for (const std::string file : {"server-v1.32.4_client-go-v0.32.jsonl",
+                                 "server-v1.37.0_client-go-v0.37.jsonl",
+                                 "server-v1.37.0_kubectl-v1.37.jsonl"}) {
     const auto text = recorded::read(file);
     SKIP_WITHOUT(text);
     std::istringstream lines(*text);
@@ -93,7 +96,8 @@ TEST(Protobuf, BrokenBodiesAreBadRequests) {
 TEST(Protobuf, UnknownFieldsAreSkipped) {
   // Pod{1: metadata{1: "p"}, 99: "new in some later version"}
   const std::string raw("\x0a\x03\x0a\x01p\x9a\x06\x03new", 11);
-  const std::string body = std::string("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12", 16) + static_cast<char>(raw.size()) + raw;
+  const std::string body = std::string("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12", 16) +
+                           static_cast<char>(raw.size()) + raw;
   const auto object = decode_protobuf(Schema::builtin(), body);
   ASSERT_TRUE(object) << object.error().message;
   EXPECT_EQ(json::dump(*object), R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})");
@@ -102,10 +106,12 @@ TEST(Protobuf, UnknownFieldsAreSkipped) {
 TEST(Protobuf, AMapsEntryMayHaveNoKey) {
   // Pod{1: metadata{11: {2: "x"}}}
   const std::string raw("\x0a\x05\x5a\x03\x12\x01x", 7);
-  const std::string body = std::string("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12", 16) + static_cast<char>(raw.size()) + raw;
+  const std::string body = std::string("k8s\0\x0a\x09\x0a\x02v1\x12\x03Pod\x12", 16) +
+                           static_cast<char>(raw.size()) + raw;
   const auto object = decode_protobuf(Schema::builtin(), body);
   ASSERT_TRUE(object) << object.error().message;
-  EXPECT_EQ(json::dump(*object), R"({"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"":"x"}}})");
+  EXPECT_EQ(json::dump(*object),
+            R"({"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"":"x"}}})");
 }
 
 }  // namespace

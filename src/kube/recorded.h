@@ -1,4 +1,5 @@
-/// For tests: what was recorded from real API servers, found beside the repository. Absent: the test skips.
+/// For tests: what was recorded from real API servers, found beside the repository. Absent: the
+/// test skips.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +16,9 @@ namespace muster::kube::recorded {
 /// ../shared seen from the repository's root, which is above the program that runs.
 inline std::filesystem::path folder() {
   const std::filesystem::path wanted = "shared/data/kubernetes-transcripts";
-  for (auto at = std::filesystem::read_symlink("/proc/self/exe").parent_path(); at.has_relative_path(); at = at.parent_path()) {
+  for (auto at = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+       at.has_relative_path();
+       at = at.parent_path()) {
     if (std::filesystem::exists(at / wanted)) return at / wanted;
   }
   return "../" / wanted;

@@ -1,4 +1,6 @@
 // Replays what real API servers were asked: our defaults, patches and messages against theirs.
+#include "kube/recorded.h"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -6,7 +8,6 @@
 #include "base/strings.h"
 #include "kube/apply.h"
 #include "kube/managed.h"
-#include "kube/recorded.h"
 #include "kube/strategic.h"
 #include "kube/validate.h"
 
@@ -20,8 +21,10 @@ const ResourceInfo* resource_of(const std::string& path) {
   std::size_t at = 0;
   std::string group;
   if (parts.size() < 3) return nullptr;
-  if (parts[0] == "apis") group = parts[1], at = 3;
-  else at = 2;
+  if (parts[0] == "apis")
+    group = parts[1], at = 3;
+  else
+    at = 2;
   const std::string version = parts[at - 1];
   if (parts.size() > at + 2 && parts[at] == "namespaces") at += 2;
   if (at >= parts.size() || parts.size() > at + 2) return nullptr;  // subresources are not replayed
@@ -41,23 +44,45 @@ std::string namespace_in(const std::string& path) {
 
 /// Server-side values that no pure function can know, and what admission plugins add.
 json::Value comparable(json::Value object, const Gvk& gvk) {
-  for (const std::string_view key : {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace"}) json::remove(object, {"metadata", key});
+  for (const std::string_view key :
+       {"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "namespace"})
+    json::remove(object, {"metadata", key});
   json::remove(object, {"spec", "template", "metadata", "creationTimestamp"});
   json::remove(object, {"apiVersion"});
   json::remove(object, {"kind"});
   if (gvk.kind == "Pod") {
-    if (json::Value* status = object.get_object().if_contains("status"); status != nullptr && json::at(*status, "conditions").is_array()) {
-      for (json::Value& one : status->get_object()["conditions"].get_array()) json::remove(one, {"lastTransitionTime"});
+    if (json::Value* status = object.get_object().if_contains("status");
+        status != nullptr && json::at(*status, "conditions").is_array()) {
+      for (json::Value& one : status->get_object()["conditions"].get_array())
+        json::remove(one, {"lastTransitionTime"});
     }
-    for (const std::string_view key : {"tolerations", "priority", "preemptionPolicy", "serviceAccount", "serviceAccountName", "volumes"}) json::remove(object, {"spec", key});
-    if (json::Value* spec = object.get_object().if_contains("spec"); spec != nullptr && spec->is_object()) {
-      if (json::Value* containers = spec->get_object().if_contains("containers"); containers != nullptr && containers->is_array()) {
-        for (json::Value& container : containers->get_array()) json::remove(container, {"volumeMounts"});
+    for (const std::string_view key : {"tolerations",
+                                       "priority",
+                                       "preemptionPolicy",
+                                       "serviceAccount",
+                                       "serviceAccountName",
+                                       "volumes"})
+      json::remove(object, {"spec", key});
+    if (json::Value* spec = object.get_object().if_contains("spec");
+        spec != nullptr && spec->is_object()) {
+      if (json::Value* containers = spec->get_object().if_contains("containers");
+          containers != nullptr && containers->is_array()) {
+        for (json::Value& container : containers->get_array())
+          json::remove(container, {"volumeMounts"});
       }
     }
   }
-  if (gvk.kind == "Service") for (const std::string_view key : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}) json::remove(object, {"spec", key});
-  if (gvk.kind == "Event") for (const std::string_view key : {"eventTime", "reportingComponent", "reportingInstance", "deprecatedSource", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"}) json::remove(object, {key});
+  if (gvk.kind == "Service")
+    for (const std::string_view key : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"})
+      json::remove(object, {"spec", key});
+  if (gvk.kind == "Event")
+    for (const std::string_view key : {"eventTime",
+                                       "reportingComponent",
+                                       "reportingInstance",
+                                       "deprecatedSource",
+                                       "deprecatedFirstTimestamp",
+                                       "deprecatedLastTimestamp"})
+      json::remove(object, {key});
   if (gvk.kind == "Job") {
     for (const std::string_view key : {"selector"}) json::remove(object, {"spec", key});
     json::remove(object, {"spec", "template", "metadata", "labels"});
@@ -74,21 +99,31 @@ json::Value prepared(const ResourceInfo& info, const Exchange& exchange) {
   return object;
 }
 
-const char* const kTranscripts[] = {"server-v1.32.4_raw-http.jsonl", "server-v1.37.0_raw-http.jsonl", "server-v1.32.4_kubectl-v1.32.jsonl",
+const char* const kTranscripts[] = {"server-v1.32.4_raw-http.jsonl",
+                                    "server-v1.37.0_raw-http.jsonl",
+                                    "server-v1.32.4_kubectl-v1.32.jsonl",
                                     "server-v1.37.0_kubectl-v1.37.jsonl"};
 
 TEST(Recorded, CreatedObjectsGetTheSameDefaults) {
   int compared = 0;
   for (const char* file : kTranscripts) {
     for (const Exchange& exchange : recorded::exchanges(file)) {
-      const ResourceInfo* info = exchange.method == "POST" && exchange.status == 201 ? resource_of(exchange.path) : nullptr;
-      if (info == nullptr || !exchange.request.is_object() || !exchange.answer.is_object() || info->group.starts_with("auth")) continue;
-      if (json::as_string(json::at(exchange.answer, "kind")) != info->kind || !json::as_string(json::at(exchange.request, "metadata", "generateName")).empty()) continue;
+      const ResourceInfo* info = exchange.method == "POST" && exchange.status == 201
+                                     ? resource_of(exchange.path)
+                                     : nullptr;
+      if (info == nullptr || !exchange.request.is_object() || !exchange.answer.is_object() ||
+          info->group.starts_with("auth"))
+        continue;
+      if (json::as_string(json::at(exchange.answer, "kind")) != info->kind ||
+          !json::as_string(json::at(exchange.request, "metadata", "generateName")).empty())
+        continue;
       if (info->kind == "CustomResourceDefinition") continue;
       const json::Value have = comparable(prepared(*info, exchange), info->gvk());
       const json::Value want = comparable(exchange.answer, info->gvk());
       // A recorded answer may have lost nulls that our defaults never write; compare what is left.
-      EXPECT_TRUE(json::equal(have, want)) << file << " " << exchange.suite << " " << exchange.url << "\nhave " << json::dump(have) << "\nwant " << json::dump(want);
+      EXPECT_TRUE(json::equal(have, want))
+          << file << " " << exchange.suite << " " << exchange.url << "\nhave " << json::dump(have)
+          << "\nwant " << json::dump(want);
       ++compared;
     }
   }
@@ -100,13 +135,18 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
   int compared = 0;
   for (const char* file : kTranscripts) {
     for (const Exchange& exchange : recorded::exchanges(file)) {
-      const ResourceInfo* info = exchange.method == "POST" && exchange.status == 422 ? resource_of(exchange.path) : nullptr;
+      const ResourceInfo* info = exchange.method == "POST" && exchange.status == 422
+                                     ? resource_of(exchange.path)
+                                     : nullptr;
       if (info == nullptr || !exchange.request.is_object()) continue;
       const std::string want = json::text(json::at(exchange.answer, "message"));
       if (want.find("Options.meta.k8s.io") != std::string::npos) continue;
       // Values of Go structs are printed as JSON since 1.34; the rest of the text is the same.
-      if (want.find("resource.Quantity{") != std::string::npos || want.find("v1.OwnerReference{") != std::string::npos) continue;
-      if (want.find("metadata.ownerReferences.") != std::string::npos) continue;  // each is named by its index since 1.37
+      if (want.find("resource.Quantity{") != std::string::npos ||
+          want.find("v1.OwnerReference{") != std::string::npos)
+        continue;
+      if (want.find("metadata.ownerReferences.") != std::string::npos)
+        continue;  // each is named by its index since 1.37
       const json::Value object = prepared(*info, exchange);
       const auto causes = validate_create(info->gvk(), info->namespaced, object);
       EXPECT_EQ(invalid(info->gvk(), name_of(object), causes).message, want) << exchange.suite;
@@ -131,21 +171,26 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
     for (const Exchange& exchange : recorded::exchanges(file)) {
       // A subresource (resize, ephemeralcontainers) answers with the whole object.
       const auto owner = live.find(exchange.path.substr(0, exchange.path.rfind('/')));
-      if (owner != live.end() && exchange.status < 300 && json::equal(json::at(exchange.answer, "kind"), json::at(owner->second, "kind"))) {
+      if (owner != live.end() && exchange.status < 300 &&
+          json::equal(json::at(exchange.answer, "kind"), json::at(owner->second, "kind"))) {
         owner->second = exchange.answer;
         continue;
       }
       const ResourceInfo* info = resource_of(exchange.path);
-      if (info == nullptr || exchange.status >= 300 || json::as_string(json::at(exchange.answer, "kind")) != info->kind) continue;
+      if (info == nullptr || exchange.status >= 300 ||
+          json::as_string(json::at(exchange.answer, "kind")) != info->kind)
+        continue;
       std::string key = exchange.path;
       if (exchange.method == "POST") key += "/" + std::string(name_of(exchange.answer));
       const auto found = live.find(key);
       const bool strategic = exchange.content_type == "application/strategic-merge-patch+json";
       const bool merge = exchange.content_type == "application/merge-patch+json";
-      if (exchange.method == "PATCH" && found != live.end() && (strategic || merge) && exchange.request.is_object() && exchange.url.find("dryRun") == std::string::npos) {
+      if (exchange.method == "PATCH" && found != live.end() && (strategic || merge) &&
+          exchange.request.is_object() && exchange.url.find("dryRun") == std::string::npos) {
         json::Value object = found->second;
         if (strategic) {
-          const auto done = strategic_merge(*Schema::builtin().find_type(info->gvk()), object, exchange.request);
+          const auto done =
+              strategic_merge(*Schema::builtin().find_type(info->gvk()), object, exchange.request);
           EXPECT_TRUE(done) << done.error().message;
         } else {
           json::merge_patch(object, exchange.request);
@@ -155,14 +200,19 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
         prepare_update(info->gvk(), object, found->second);
         json::Value have = object, want = exchange.answer;
         for (json::Value* value : {&have, &want}) {
-          for (const std::string_view key_name : {"resourceVersion", "managedFields", "generation"}) json::remove(*value, {"metadata", key_name});
+          for (const std::string_view key_name : {"resourceVersion", "managedFields", "generation"})
+            json::remove(*value, {"metadata", key_name});
           json::remove(*value, {"status"});
           json::remove(*value, {"spec", "template", "metadata", "creationTimestamp"});
           json::remove(*value, {"eventTime"});
           // Written in between by controllers and other requests.
-          for (const std::string_view key_name : {"annotations", "deletionTimestamp", "deletionGracePeriodSeconds"}) json::remove(*value, {"metadata", key_name});
+          for (const std::string_view key_name :
+               {"annotations", "deletionTimestamp", "deletionGracePeriodSeconds"})
+            json::remove(*value, {"metadata", key_name});
         }
-        EXPECT_TRUE(json::equal(have, want)) << exchange.url << "\npatch " << json::dump(exchange.request) << "\nhave " << json::dump(have) << "\nwant " << json::dump(want);
+        EXPECT_TRUE(json::equal(have, want))
+            << exchange.url << "\npatch " << json::dump(exchange.request) << "\nhave "
+            << json::dump(have) << "\nwant " << json::dump(want);
         ++compared;
       }
       live[key] = exchange.answer;
@@ -173,7 +223,8 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
 }
 
 json::Value without_times(json::Value managed) {
-  if (managed.is_array()) for (json::Value& entry : managed.get_array()) json::remove(entry, {"time"});
+  if (managed.is_array())
+    for (json::Value& entry : managed.get_array()) json::remove(entry, {"time"});
   return managed;
 }
 
@@ -184,8 +235,11 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     const ResourceInfo* info = resource_of(exchange.path);
     if (info == nullptr || exchange.suite != "ssa") continue;
     if (exchange.method == "DELETE") live.erase(exchange.path);
-    if (exchange.status < 300 && !exchange.request.is_object() && json::as_string(json::at(exchange.answer, "kind")) == info->kind) live[exchange.path] = exchange.answer;
-    if (exchange.content_type != "application/apply-patch+yaml" || !exchange.request.is_object()) continue;
+    if (exchange.status < 300 && !exchange.request.is_object() &&
+        json::as_string(json::at(exchange.answer, "kind")) == info->kind)
+      live[exchange.path] = exchange.answer;
+    if (exchange.content_type != "application/apply-patch+yaml" || !exchange.request.is_object())
+      continue;
     const std::size_t at = exchange.url.find("fieldManager=");
     if (at == std::string::npos) continue;
     ApplyRequest request;
@@ -195,12 +249,16 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     request.now = *parse_time("2026-11-15T03:17:41Z");
     const Shape& shape = shape_of(*Schema::builtin().find_type(info->gvk()));
     const auto found = live.find(exchange.path);
-    const std::optional<json::Value> before = found == live.end() ? std::nullopt : std::optional<json::Value>(found->second);
+    const std::optional<json::Value> before =
+        found == live.end() ? std::nullopt : std::optional<json::Value>(found->second);
     const auto result = apply(&shape, before, exchange.request, request);
     if (exchange.status == 409) {
       ASSERT_FALSE(result) << exchange.url;
       EXPECT_EQ(result.error().message, json::as_string(json::at(exchange.answer, "message")));
-      EXPECT_EQ(result.error().causes.at(0).field, json::as_string(json::at(json::as_array(json::at(exchange.answer, "details", "causes")).at(0), "field")));
+      EXPECT_EQ(
+          result.error().causes.at(0).field,
+          json::as_string(json::at(
+              json::as_array(json::at(exchange.answer, "details", "causes")).at(0), "field")));
       ++conflicts;
       continue;
     }
@@ -210,13 +268,16 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     unpack_managers(object);
     set_defaults(info->gvk(), object);
     json::Value want = exchange.answer;
-    EXPECT_EQ(json::dump(without_times(json::at(object, "metadata", "managedFields"))), json::dump(without_times(json::at(want, "metadata", "managedFields")))) << exchange.url;
+    EXPECT_EQ(json::dump(without_times(json::at(object, "metadata", "managedFields"))),
+              json::dump(without_times(json::at(want, "metadata", "managedFields"))))
+        << exchange.url;
     for (json::Value* value : {&object, &want}) {
       json::remove(*value, {"metadata"});
       json::remove(*value, {"status"});
       json::remove(*value, {"spec", "template", "metadata", "creationTimestamp"});
     }
-    EXPECT_TRUE(json::equal(object, want)) << exchange.url << "\nhave " << json::dump(object) << "\nwant " << json::dump(want);
+    EXPECT_TRUE(json::equal(object, want))
+        << exchange.url << "\nhave " << json::dump(object) << "\nwant " << json::dump(want);
     live[exchange.path] = exchange.answer;
     ++compared;
   }
@@ -233,26 +294,33 @@ TEST(Recorded, CreatorsOwnTheSameFields) {
     json::Value object = json::at(pair, "json");
     const Type* type = Schema::builtin().find_type(gvk_of(object));
     const json::Array managed = json::as_array(json::at(object, "metadata", "managedFields"));
-    if (type == nullptr || managed.size() != 1 || json::as_string(json::at(managed[0], "operation")) != "Update") continue;
-    // What the registry adds after the book is kept: finalizers, addresses; and events have two faces.
+    if (type == nullptr || managed.size() != 1 ||
+        json::as_string(json::at(managed[0], "operation")) != "Update")
+      continue;
+    // What the registry adds after the book is kept: finalizers, addresses; and events have two
+    // faces.
     if (type->short_name() == "Event") continue;
     json::remove(object, {"metadata", "managedFields"});
     json::remove(object, {"status"});
     if (type->short_name() == "Namespace") json::remove(object, {"spec"});
-    if (type->short_name() == "PersistentVolumeClaim") json::remove(object, {"metadata", "finalizers"});
-    for (const std::string_view key : {"clusterIPs", "ipFamilies", "ipFamilyPolicy"}) json::remove(object, {"spec", key});
+    if (type->short_name() == "PersistentVolumeClaim")
+      json::remove(object, {"metadata", "finalizers"});
+    for (const std::string_view key : {"clusterIPs", "ipFamilies", "ipFamilyPolicy"})
+      json::remove(object, {"spec", key});
     ApplyRequest request;
     request.manager = json::text(json::at(managed[0], "manager"));
     request.api_version = json::text(json::at(managed[0], "apiVersion"));
     request.now = Time{1};
     track_update(&shape_of(*type), nullptr, object, request);
     unpack_managers(object);
-    // Admission's additions are not the creator's; the recorder ran without them only for some kinds.
+    // Admission's additions are not the creator's; the recorder ran without them only for some
+    // kinds.
     if (type->short_name() == "Pod") continue;
     const json::Array& have = json::as_array(json::at(object, "metadata", "managedFields"));
     ASSERT_EQ(have.size(), 1U);
     EXPECT_TRUE(json::equal(json::at(have[0], "fieldsV1"), json::at(managed[0], "fieldsV1")))
-        << type->name << "\nhave " << json::dump(json::at(have[0], "fieldsV1")) << "\nwant " << json::dump(json::at(managed[0], "fieldsV1"));
+        << type->name << "\nhave " << json::dump(json::at(have[0], "fieldsV1")) << "\nwant "
+        << json::dump(json::at(managed[0], "fieldsV1"));
     ++compared;
   }
   EXPECT_GT(compared, 8);

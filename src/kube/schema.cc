@@ -15,8 +15,11 @@ namespace {
 /// Length and three letters tell nearly all fields of one type apart.
 std::size_t hash_of(std::string_view name) {
   if (name.empty()) return 0;
-  const auto letter = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(name[at])); };
-  return name.size() * 131 + letter(0) * 31 + letter(name.size() / 2) * 7 + letter(name.size() - 1) * 3;
+  const auto letter = [&](std::size_t at) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(name[at]));
+  };
+  return name.size() * 131 + letter(0) * 31 + letter(name.size() / 2) * 7 +
+         letter(name.size() - 1) * 3;
 }
 
 Special special_of(std::string_view name) {
@@ -52,25 +55,86 @@ std::vector<std::string> strings(const json::Value& list) {
   return out;
 }
 
-/// Go writes a struct's plain fields in protobuf even when they are zero, but a pointer only when it is set. The JSON form leaves plain
-/// zeros out, and a pointer's zero means something. The table does not tell the two apart; these names are pointers.
+/// Go writes a struct's plain fields in protobuf even when they are zero, but a pointer only when
+/// it is set. The JSON form leaves plain zeros out, and a pointer's zero means something. The table
+/// does not tell the two apart; these names are pointers.
 bool is_pointer(std::string_view field) {
-  static const std::set<std::string_view> kPointers = {
-      "activeDeadlineSeconds", "allocateLoadBalancerNodePorts", "allowPrivilegeEscalation", "allowVolumeExpansion", "automountServiceAccountToken",
-      "backoffLimit", "backoffLimitPerIndex", "blockOwnerDeletion", "completions", "controller", "defaultMode", "deletionGracePeriodSeconds",
-      "enableServiceLinks", "expirationSeconds", "failedJobsHistoryLimit", "fsGroup", "gracePeriodSeconds", "holderIdentity", "hostUsers", "immutable",
-      "leaseDurationSeconds", "leaseTransitions", "manualSelector", "maxFailedIndexes", "maxReplicas", "minDomains", "minReplicas", "mode", "optional",
-      "orphanDependents", "parallelism", "partition", "port", "priority", "privileged", "progressDeadlineSeconds", "readOnlyRootFilesystem", "ready",
-      "replicas", "revisionHistoryLimit", "runAsGroup", "runAsNonRoot", "runAsUser", "seconds", "serving", "setHostnameAsFQDN", "shareProcessNamespace",
-      "started", "startingDeadlineSeconds", "storageClassName", "successfulJobsHistoryLimit", "suspend", "terminating", "terminationGracePeriodSeconds",
-      "timeoutSeconds", "tolerationSeconds", "ttlSecondsAfterFinished", "minCount", "minGroupCount", "maximum", "minimum", "maxLength", "minLength",
-      "maxItems", "minItems", "maxProperties", "minProperties", "multipleOf", "x-kubernetes-preserve-unknown-fields"};
+  static const std::set<std::string_view> kPointers = {"activeDeadlineSeconds",
+                                                       "allocateLoadBalancerNodePorts",
+                                                       "allowPrivilegeEscalation",
+                                                       "allowVolumeExpansion",
+                                                       "automountServiceAccountToken",
+                                                       "backoffLimit",
+                                                       "backoffLimitPerIndex",
+                                                       "blockOwnerDeletion",
+                                                       "completions",
+                                                       "controller",
+                                                       "defaultMode",
+                                                       "deletionGracePeriodSeconds",
+                                                       "enableServiceLinks",
+                                                       "expirationSeconds",
+                                                       "failedJobsHistoryLimit",
+                                                       "fsGroup",
+                                                       "gracePeriodSeconds",
+                                                       "holderIdentity",
+                                                       "hostUsers",
+                                                       "immutable",
+                                                       "leaseDurationSeconds",
+                                                       "leaseTransitions",
+                                                       "manualSelector",
+                                                       "maxFailedIndexes",
+                                                       "maxReplicas",
+                                                       "minDomains",
+                                                       "minReplicas",
+                                                       "mode",
+                                                       "optional",
+                                                       "orphanDependents",
+                                                       "parallelism",
+                                                       "partition",
+                                                       "port",
+                                                       "priority",
+                                                       "privileged",
+                                                       "progressDeadlineSeconds",
+                                                       "readOnlyRootFilesystem",
+                                                       "ready",
+                                                       "replicas",
+                                                       "revisionHistoryLimit",
+                                                       "runAsGroup",
+                                                       "runAsNonRoot",
+                                                       "runAsUser",
+                                                       "seconds",
+                                                       "serving",
+                                                       "setHostnameAsFQDN",
+                                                       "shareProcessNamespace",
+                                                       "started",
+                                                       "startingDeadlineSeconds",
+                                                       "storageClassName",
+                                                       "successfulJobsHistoryLimit",
+                                                       "suspend",
+                                                       "terminating",
+                                                       "terminationGracePeriodSeconds",
+                                                       "timeoutSeconds",
+                                                       "tolerationSeconds",
+                                                       "ttlSecondsAfterFinished",
+                                                       "minCount",
+                                                       "minGroupCount",
+                                                       "maximum",
+                                                       "minimum",
+                                                       "maxLength",
+                                                       "minLength",
+                                                       "maxItems",
+                                                       "minItems",
+                                                       "maxProperties",
+                                                       "minProperties",
+                                                       "multipleOf",
+                                                       "x-kubernetes-preserve-unknown-fields"};
   return kPointers.contains(field);
 }
 
 }  // namespace
 
-/// Fills a Schema from the two tables. A table that does not parse is a broken build, so it stops the program.
+/// Fills a Schema from the two tables. A table that does not parse is a broken build, so it stops
+/// the program.
 struct SchemaLoader {
   Schema schema;
 
@@ -89,8 +153,10 @@ struct SchemaLoader {
         out.scalar = name;
       } else {
         out.type = &found->second;
-        if (found->second.scalar.empty()) out.shape = FieldType::Shape::kMessage;
-        else out.scalar = found->second.scalar;
+        if (found->second.scalar.empty())
+          out.shape = FieldType::Shape::kMessage;
+        else
+          out.scalar = found->second.scalar;
       }
       out.kind = kind_of(out.scalar);
     }
@@ -103,17 +169,29 @@ struct SchemaLoader {
     for (const auto& member : json::as_object(value)) {
       const std::string_view key = member.key();
       const json::Value& is = member.value();
-      if (key == "type") out.type = field_type(is);
-      else if (key == "required") out.required = json::as_bool(is);
-      else if (key == "patchStrategy") out.patch_strategy = json::as_string(is);
-      else if (key == "mergeKey") out.merge_key = json::as_string(is);
-      else if (key == "listType") out.list_type = json::as_string(is);
-      else if (key == "mapType") out.map_type = json::as_string(is);
-      else if (key == "listMapKeys") out.list_map_keys = strings(is);
-      else if (key == "enum") out.enumeration = strings(is);
-      else if (key == "default") out.default_value = is;
-      else if (key == "proto" && is.is_int64()) out.proto = {static_cast<int>(is.get_int64())};
-      else if (key == "proto") for (const json::Value& number : json::as_array(is)) out.proto.push_back(static_cast<int>(json::as_int(number)));
+      if (key == "type")
+        out.type = field_type(is);
+      else if (key == "required")
+        out.required = json::as_bool(is);
+      else if (key == "patchStrategy")
+        out.patch_strategy = json::as_string(is);
+      else if (key == "mergeKey")
+        out.merge_key = json::as_string(is);
+      else if (key == "listType")
+        out.list_type = json::as_string(is);
+      else if (key == "mapType")
+        out.map_type = json::as_string(is);
+      else if (key == "listMapKeys")
+        out.list_map_keys = strings(is);
+      else if (key == "enum")
+        out.enumeration = strings(is);
+      else if (key == "default")
+        out.default_value = is;
+      else if (key == "proto" && is.is_int64())
+        out.proto = {static_cast<int>(is.get_int64())};
+      else if (key == "proto")
+        for (const json::Value& number : json::as_array(is))
+          out.proto.push_back(static_cast<int>(json::as_int(number)));
     }
     return out;
   }
@@ -125,11 +203,14 @@ struct SchemaLoader {
       type.special = special_of(type.name);
       const json::Value& scalar = json::at(member.value(), "type");
       // An empty message ({"type":"object"} without fields) is a message all the same.
-      if (scalar.is_string() && (json::as_string(scalar) != "object" || type.special != Special::kNone)) type.scalar = json::as_string(scalar);
+      if (scalar.is_string() &&
+          (json::as_string(scalar) != "object" || type.special != Special::kNone))
+        type.scalar = json::as_string(scalar);
       type.map_type = json::text(json::at(member.value(), "mapType"));
       for (const json::Value& gvk : json::as_array(json::at(member.value(), "gvk"))) {
         const json::Array& parts = json::as_array(gvk);
-        type.gvks.push_back({json::text(parts.at(0)), json::text(parts.at(1)), json::text(parts.at(2))});
+        type.gvks.push_back(
+            {json::text(parts.at(0)), json::text(parts.at(1)), json::text(parts.at(2))});
         schema.by_gvk_[type.gvks.back()] = &type;
       }
     }
@@ -148,7 +229,8 @@ struct SchemaLoader {
     }
   }
 
-  /// A look-up is one hash and one comparison, because every field of every body is looked up several times.
+  /// A look-up is one hash and one comparison, because every field of every body is looked up
+  /// several times.
   static void index(Type& type) {
     if (type.fields.empty()) return;
     type.by_hash.resize(std::bit_ceil(type.fields.size() * 4));
@@ -175,15 +257,21 @@ struct SchemaLoader {
       info.categories = strings(json::at(value, "categories"));
       for (const json::Value& sub : json::as_array(json::at(value, "subresources"))) {
         // A kind without a group of its own belongs to the resource's group-version.
-        const bool foreign = json::at(sub, "group").is_string() || json::at(sub, "version").is_string();
+        const bool foreign =
+            json::at(sub, "group").is_string() || json::at(sub, "version").is_string();
         info.subresources.push_back({json::text(json::at(sub, "name")),
                                      foreign ? json::text(json::at(sub, "group")) : info.group,
                                      foreign ? json::text(json::at(sub, "version")) : info.version,
-                                     json::text(json::at(sub, "kind")), strings(json::at(sub, "verbs"))});
+                                     json::text(json::at(sub, "kind")),
+                                     strings(json::at(sub, "verbs"))});
       }
       for (const json::Value& column : json::as_array(json::at(value, "columns"))) {
-        info.columns.push_back({json::text(json::at(column, "name")), json::text(json::at(column, "type")), json::text(json::at(column, "format")),
-                                json::text(json::at(column, "description")), static_cast<int>(json::as_int(json::at(column, "priority"))), ""});
+        info.columns.push_back({json::text(json::at(column, "name")),
+                                json::text(json::at(column, "type")),
+                                json::text(json::at(column, "format")),
+                                json::text(json::at(column, "description")),
+                                static_cast<int>(json::as_int(json::at(column, "priority"))),
+                                ""});
       }
     }
   }
@@ -207,7 +295,9 @@ const Field* Type::find(std::string_view field) const {
   }
 }
 
-std::string_view Type::short_name() const { return std::string_view(name).substr(name.rfind('.') + 1); }
+std::string_view Type::short_name() const {
+  return std::string_view(name).substr(name.rfind('.') + 1);
+}
 
 const Subresource* ResourceInfo::find_subresource(std::string_view subresource) const {
   for (const Subresource& sub : subresources) {
@@ -233,14 +323,16 @@ const Type* Schema::find_type(const Gvk& gvk) const {
 
 namespace {
 
-/// Where Go's decoder would stop; nothing when the text is base64. Line breaks are skipped, as there.
+/// Where Go's decoder would stop; nothing when the text is base64. Line breaks are skipped, as
+/// there.
 std::optional<std::size_t> base64_error_at(std::string_view text) {
   if (base64_decode(text)) return std::nullopt;
   std::size_t digits = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\n' || c == '\r') continue;
-    const bool digit = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' || c == '/';
+    const bool digit = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+                       c == '+' || c == '/';
     if (!digit) return i;
     ++digits;
   }
@@ -249,18 +341,25 @@ std::optional<std::size_t> base64_error_at(std::string_view text) {
 
 std::string_view go_kind(const json::Value& value) {
   switch (value.kind()) {
-    case boost::json::kind::object: return "object";
-    case boost::json::kind::array: return "array";
-    case boost::json::kind::string: return "string";
-    case boost::json::kind::bool_: return "bool";
-    default: return "number";
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::bool_:
+      return "bool";
+    default:
+      return "number";
   }
 }
 
 std::string go_type(const FieldType& type) {
   switch (type.shape) {
-    case FieldType::Shape::kList: return "[]" + go_type(*type.element);
-    case FieldType::Shape::kMap: return "map[string]" + go_type(*type.element);
+    case FieldType::Shape::kList:
+      return "[]" + go_type(*type.element);
+    case FieldType::Shape::kMap:
+      return "map[string]" + go_type(*type.element);
     case FieldType::Shape::kMessage: {
       // "io.k8s.api.core.v1.PodSpec" is v1.PodSpec in Go.
       const std::string& name = type.type->name;
@@ -268,7 +367,8 @@ std::string go_type(const FieldType& type) {
       const std::size_t before = name.rfind('.', last - 1);
       return name.substr(before + 1);
     }
-    case FieldType::Shape::kScalar: break;
+    case FieldType::Shape::kScalar:
+      break;
   }
   if (type.scalar == "boolean") return "bool";
   if (type.scalar == "integer:int32") return "int32";
@@ -278,8 +378,8 @@ std::string go_type(const FieldType& type) {
   return "string";
 }
 
-/// Walks an object and its type together. The path is kept as a stack of pieces and only put together for a
-/// message, so a clean object costs no allocation.
+/// Walks an object and its type together. The path is kept as a stack of pieces and only put
+/// together for a message, so a clean object costs no allocation.
 class Checker {
  public:
   explicit Checker(std::vector<std::string>* unknown) : unknown_(unknown) { path_.reserve(16); }
@@ -304,7 +404,7 @@ class Checker {
   struct Step {
     std::string_view name;  // empty for an index
     std::size_t index;
-    bool key = false;       // of a map: part of the path, but not of Go's
+    bool key = false;  // of a map: part of the path, but not of Go's
   };
 
   bool value(const FieldType& type, const json::Value& is, const Type& owner) {
@@ -330,7 +430,8 @@ class Checker {
           path_.pop_back();
         }
         return true;
-      case FieldType::Shape::kScalar: return scalar(type, is, owner);
+      case FieldType::Shape::kScalar:
+        return scalar(type, is, owner);
     }
     return true;
   }
@@ -340,7 +441,9 @@ class Checker {
     switch (special) {
       case Special::kQuantity: {
         if (is.is_number()) return true;
-        if (!is.is_string()) return bad("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+        if (!is.is_string())
+          return bad(
+              "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
         const auto quantity = parse_quantity(json::as_string(is));
         return quantity ? true : bad(quantity.error().message);
       }
@@ -349,7 +452,11 @@ class Checker {
         if (!is.is_string()) return mismatch_as("Time", is, owner);
         if (json::as_string(is).empty()) return true;
         const auto time = parse_time(json::as_string(is));
-        return time ? true : bad(fmt::format("parsing time {0} as \"2006-01-02T15:04:05Z07:00\": cannot parse {0} as \"2006\"", quoted(json::as_string(is))));
+        return time
+                   ? true
+                   : bad(fmt::format(
+                         "parsing time {0} as \"2006-01-02T15:04:05Z07:00\": cannot parse {0} as \"2006\"",
+                         quoted(json::as_string(is))));
       }
       case Special::kIntOrString:
         return is.is_string() || is.is_int64() || mismatch_as("intstr.IntOrString", is, owner);
@@ -358,21 +465,29 @@ class Checker {
       case Special::kJson:
       case Special::kPropsOrBool:
       case Special::kPropsOrArray:
-      case Special::kPropsOrStrings: return true;
-      case Special::kNone: break;
+      case Special::kPropsOrStrings:
+        return true;
+      case Special::kNone:
+        break;
     }
     switch (type.kind) {
-      case Scalar::kBoolean: return is.is_bool() || mismatch(type, is, owner);
+      case Scalar::kBoolean:
+        return is.is_bool() || mismatch(type, is, owner);
       case Scalar::kInt32:
       case Scalar::kInt64: {
-        // A whole number written as 1.0 does not decode into a Go integer; one out of range neither.
-        if (!is.is_int64()) return is.is_number() ? mismatch_number(type, is, owner) : mismatch(type, is, owner);
+        // A whole number written as 1.0 does not decode into a Go integer; one out of range
+        // neither.
+        if (!is.is_int64())
+          return is.is_number() ? mismatch_number(type, is, owner) : mismatch(type, is, owner);
         const std::int64_t number = is.get_int64();
-        if (type.kind == Scalar::kInt32 && number != static_cast<std::int32_t>(number)) return mismatch_number(type, is, owner);
+        if (type.kind == Scalar::kInt32 && number != static_cast<std::int32_t>(number))
+          return mismatch_number(type, is, owner);
         return true;
       }
-      case Scalar::kDouble: return is.is_number() || mismatch(type, is, owner);
-      case Scalar::kAny: return true;
+      case Scalar::kDouble:
+        return is.is_number() || mismatch(type, is, owner);
+      case Scalar::kAny:
+        return true;
       case Scalar::kBytes:
         if (is.is_string()) {
           const auto wrong = base64_error_at(json::as_string(is));
@@ -380,7 +495,8 @@ class Checker {
         }
         break;
       case Scalar::kString:
-      case Scalar::kOther: break;
+      case Scalar::kOther:
+        break;
     }
     return is.is_string() || mismatch(type, is, owner);
   }
@@ -389,12 +505,22 @@ class Checker {
     error = std::move(message);
     return false;
   }
-  bool mismatch(const FieldType& type, const json::Value& is, const Type& owner) { return mismatch_as(go_type(type), is, owner); }
+  bool mismatch(const FieldType& type, const json::Value& is, const Type& owner) {
+    return mismatch_as(go_type(type), is, owner);
+  }
   bool mismatch_number(const FieldType& type, const json::Value& is, const Type& owner) {
-    return bad(fmt::format("json: cannot unmarshal number {} into Go struct field {}.{} of type {}", json::dump(is), owner.short_name(), plain_path(), go_type(type)));
+    return bad(fmt::format("json: cannot unmarshal number {} into Go struct field {}.{} of type {}",
+                           json::dump(is),
+                           owner.short_name(),
+                           plain_path(),
+                           go_type(type)));
   }
   bool mismatch_as(std::string_view wanted, const json::Value& is, const Type& owner) {
-    return bad(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", go_kind(is), owner.short_name(), plain_path(), wanted));
+    return bad(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}",
+                           go_kind(is),
+                           owner.short_name(),
+                           plain_path(),
+                           wanted));
   }
 
   [[nodiscard]] std::string path() const {
@@ -426,7 +552,9 @@ class Checker {
 
 void drop_in(const FieldType& type, json::Value& value) {
   switch (type.shape) {
-    case FieldType::Shape::kMessage: drop_unknown_fields(*type.type, value); return;
+    case FieldType::Shape::kMessage:
+      drop_unknown_fields(*type.type, value);
+      return;
     case FieldType::Shape::kList:
       if (value.is_array() && type.element->shape != FieldType::Shape::kScalar) {
         for (json::Value& item : value.get_array()) drop_in(*type.element, item);
@@ -437,7 +565,8 @@ void drop_in(const FieldType& type, json::Value& value) {
         for (auto& member : value.get_object()) drop_in(*type.element, member.value());
       }
       return;
-    case FieldType::Shape::kScalar: return;
+    case FieldType::Shape::kScalar:
+      return;
   }
 }
 
@@ -446,7 +575,10 @@ void drop_in(const FieldType& type, json::Value& value) {
 Result<std::vector<std::string>> check_fields(const Type& type, const json::Value& object) {
   std::vector<std::string> unknown;
   if (!object.is_object()) {
-    return fail(Code::kBadRequest, fmt::format("json: cannot unmarshal {} into Go value of type {}", go_kind(object), go_type({.shape = FieldType::Shape::kMessage, .type = &type})));
+    return fail(Code::kBadRequest,
+                fmt::format("json: cannot unmarshal {} into Go value of type {}",
+                            go_kind(object),
+                            go_type({.shape = FieldType::Shape::kMessage, .type = &type})));
   }
   Checker checker(&unknown);
   if (!checker.message(type, object.get_object())) return fail(Code::kBadRequest, checker.error);
@@ -459,8 +591,10 @@ void drop_unknown_fields(const Type& type, json::Value& value) {
   std::vector<std::string> doomed;
   for (auto& member : *object) {
     const Field* field = type.find(member.key());
-    if (field == nullptr) doomed.emplace_back(member.key());
-    else drop_in(field->type, member.value());
+    if (field == nullptr)
+      doomed.emplace_back(member.key());
+    else
+      drop_in(field->type, member.value());
   }
   for (const std::string& key : doomed) object->stable_erase(object->find(key));
 }

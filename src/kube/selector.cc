@@ -14,7 +14,9 @@ namespace {
 
 using Operator = Requirement::Operator;
 
-Result<LabelSelector> bad(std::string message) { return fail(Code::kBadRequest, std::move(message)); }
+Result<LabelSelector> bad(std::string message) {
+  return fail(Code::kBadRequest, std::move(message));
+}
 
 /// Tokens as Kubernetes' lexer sees them: '(' ')' ',' '!' '=' '==' '!=' '<' '>' and words.
 class Lexer {
@@ -30,7 +32,8 @@ class Lexer {
     const std::size_t first = at_;
     if (at_ < text_.size() && symbol(text_[at_])) {
       ++at_;
-      if (at_ < text_.size() && text_[at_] == '=' && (text_[first] == '=' || text_[first] == '!')) ++at_;
+      if (at_ < text_.size() && text_[at_] == '=' && (text_[first] == '=' || text_[first] == '!'))
+        ++at_;
     } else {
       while (at_ < text_.size() && !space(text_[at_]) && !symbol(text_[at_])) ++at_;
     }
@@ -39,7 +42,9 @@ class Lexer {
 
  private:
   static bool space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
-  static bool symbol(char c) { return std::string_view("=!(),<>").find(c) != std::string_view::npos; }
+  static bool symbol(char c) {
+    return std::string_view("=!(),<>").find(c) != std::string_view::npos;
+  }
 
   std::string_view text_;
   std::string_view token_;
@@ -52,20 +57,29 @@ std::string check_requirement(const Requirement& requirement) {
   if (requirement.op == Operator::kGreater || requirement.op == Operator::kLess) {
     for (std::size_t i = 0; i < requirement.values.size(); ++i) {
       if (!parse_int(requirement.values[i])) {
-        return fmt::format("values[{}]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer", i, quoted(requirement.values[i]));
+        return fmt::format(
+            "values[{}]: Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer",
+            i,
+            quoted(requirement.values[i]));
       }
     }
   }
   for (std::size_t i = 0; i < requirement.values.size(); ++i) {
     const std::string value = check_label_value(requirement.values[i]);
-    if (!value.empty()) return fmt::format("values[{}][{}]: Invalid value: {}: {}", i, requirement.key, quoted(requirement.values[i]), value);
+    if (!value.empty())
+      return fmt::format("values[{}][{}]: Invalid value: {}: {}",
+                         i,
+                         requirement.key,
+                         quoted(requirement.values[i]),
+                         value);
   }
   return "";
 }
 
 /// "(a,b)": the lexer stands on what should be the opening parenthesis.
 Result<std::vector<std::string>> parse_set(Lexer& lexer) {
-  if (lexer.token() != "(") return fail(Code::kBadRequest, fmt::format("found '{}' expected: '('", lexer.token()));
+  if (lexer.token() != "(")
+    return fail(Code::kBadRequest, fmt::format("found '{}' expected: '('", lexer.token()));
   lexer.advance();
   std::set<std::string> values;
   bool want_value = true;
@@ -83,7 +97,8 @@ Result<std::vector<std::string>> parse_set(Lexer& lexer) {
       values.insert(std::string(lexer.token()));
       want_value = false;
     } else {
-      return fail(Code::kBadRequest, fmt::format("found '{}', expected: ',' or ')'", lexer.token()));
+      return fail(Code::kBadRequest,
+                  fmt::format("found '{}', expected: ',' or ')'", lexer.token()));
     }
     lexer.advance();
   }
@@ -95,12 +110,16 @@ Result<Requirement> parse_requirement(Lexer& lexer) {
   const bool negated = lexer.token() == "!";
   if (negated) lexer.advance();
   if (!lexer.word()) {
-    return fail(Code::kBadRequest, fmt::format("found '{}', expected: identifier{}", lexer.token(), negated ? "" : " after ','"));
+    return fail(
+        Code::kBadRequest,
+        fmt::format(
+            "found '{}', expected: identifier{}", lexer.token(), negated ? "" : " after ','"));
   }
   requirement.key = std::string(lexer.token());
   const std::string key_problem = check_label_key(requirement.key);
   if (!key_problem.empty()) {
-    return fail(Code::kBadRequest, fmt::format("key: Invalid value: {}: {}", quoted(requirement.key), key_problem));
+    return fail(Code::kBadRequest,
+                fmt::format("key: Invalid value: {}: {}", quoted(requirement.key), key_problem));
   }
   lexer.advance();
   if (negated) {
@@ -112,13 +131,21 @@ Result<Requirement> parse_requirement(Lexer& lexer) {
     return requirement;
   }
   const std::string op(lexer.token());
-  if (op == "=" || op == "==") requirement.op = Operator::kEquals;
-  else if (op == "!=") requirement.op = Operator::kNotEquals;
-  else if (op == "in") requirement.op = Operator::kIn;
-  else if (op == "notin") requirement.op = Operator::kNotIn;
-  else if (op == ">" || op == "gt") requirement.op = Operator::kGreater;
-  else if (op == "<" || op == "lt") requirement.op = Operator::kLess;
-  else return fail(Code::kBadRequest, fmt::format("found '{}', expected: in, notin, =, ==, !=, gt, lt", op));
+  if (op == "=" || op == "==")
+    requirement.op = Operator::kEquals;
+  else if (op == "!=")
+    requirement.op = Operator::kNotEquals;
+  else if (op == "in")
+    requirement.op = Operator::kIn;
+  else if (op == "notin")
+    requirement.op = Operator::kNotIn;
+  else if (op == ">" || op == "gt")
+    requirement.op = Operator::kGreater;
+  else if (op == "<" || op == "lt")
+    requirement.op = Operator::kLess;
+  else
+    return fail(Code::kBadRequest,
+                fmt::format("found '{}', expected: in, notin, =, ==, !=, gt, lt", op));
   lexer.advance();
   if (requirement.op == Operator::kIn || requirement.op == Operator::kNotIn) {
     auto values = parse_set(lexer);
@@ -144,11 +171,15 @@ bool holds(const Requirement& requirement, const json::Value* value) {
   const bool listed = present && std::find(values.begin(), values.end(), text) != values.end();
   switch (requirement.op) {
     case Operator::kEquals:
-    case Operator::kIn: return listed;
+    case Operator::kIn:
+      return listed;
     case Operator::kNotEquals:
-    case Operator::kNotIn: return !listed;
-    case Operator::kExists: return present;
-    case Operator::kDoesNotExist: return !present;
+    case Operator::kNotIn:
+      return !listed;
+    case Operator::kExists:
+      return present;
+    case Operator::kDoesNotExist:
+      return !present;
     case Operator::kGreater:
     case Operator::kLess: {
       const auto have = present ? parse_int(text) : std::nullopt;
@@ -160,23 +191,54 @@ bool holds(const Requirement& requirement, const json::Value* value) {
   return false;
 }
 
-/// The JSON path of a field label; empty when the kind does not have it. A leading '/' in neither case: paths are dotted.
-const std::vector<std::string_view>* supported_fields(std::string_view group, std::string_view kind) {
+/// The JSON path of a field label; empty when the kind does not have it. A leading '/' in neither
+/// case: paths are dotted.
+const std::vector<std::string_view>* supported_fields(std::string_view group,
+                                                      std::string_view kind) {
   using List = std::vector<std::string_view>;
-  static const List kPod = {"metadata.name", "metadata.namespace", "spec.nodeName", "spec.restartPolicy", "spec.schedulerName",
-                            "spec.serviceAccountName", "spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"};
+  static const List kPod = {"metadata.name",
+                            "metadata.namespace",
+                            "spec.nodeName",
+                            "spec.restartPolicy",
+                            "spec.schedulerName",
+                            "spec.serviceAccountName",
+                            "spec.hostNetwork",
+                            "status.phase",
+                            "status.podIP",
+                            "status.podIPs",
+                            "status.nominatedNodeName"};
   static const List kNode = {"metadata.name", "spec.unschedulable"};
   static const List kNamespace = {"metadata.name", "status.phase"};
-  static const List kEvent = {"metadata.name", "metadata.namespace", "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
-                              "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
-                              "reason", "reportingComponent", "source", "type"};
-  static const List kNewEvent = {"metadata.name", "metadata.namespace", "regarding.kind", "regarding.namespace", "regarding.name",
-                                 "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath",
-                                 "reason", "reportingController", "type"};
+  static const List kEvent = {"metadata.name",
+                              "metadata.namespace",
+                              "involvedObject.kind",
+                              "involvedObject.namespace",
+                              "involvedObject.name",
+                              "involvedObject.uid",
+                              "involvedObject.apiVersion",
+                              "involvedObject.resourceVersion",
+                              "involvedObject.fieldPath",
+                              "reason",
+                              "reportingComponent",
+                              "source",
+                              "type"};
+  static const List kNewEvent = {"metadata.name",
+                                 "metadata.namespace",
+                                 "regarding.kind",
+                                 "regarding.namespace",
+                                 "regarding.name",
+                                 "regarding.uid",
+                                 "regarding.apiVersion",
+                                 "regarding.resourceVersion",
+                                 "regarding.fieldPath",
+                                 "reason",
+                                 "reportingController",
+                                 "type"};
   static const List kSecret = {"metadata.name", "metadata.namespace", "type"};
   static const List kReplicas = {"metadata.name", "metadata.namespace", "status.replicas"};
   static const List kJob = {"metadata.name", "metadata.namespace", "status.successful"};
-  static const List kService = {"metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"};
+  static const List kService = {
+      "metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"};
   static const List kSlice = {"metadata.name", "spec.nodeName", "spec.driver"};
   static const List kCsr = {"metadata.name", "spec.signerName"};
   if (group.empty()) {
@@ -207,7 +269,8 @@ std::string field_text(const json::Value& object, std::string_view field) {
     here = &json::at(*here, rest.substr(0, dot));
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   }
-  if (here->is_null() && (field == "spec.unschedulable" || field == "spec.hostNetwork")) return "false";
+  if (here->is_null() && (field == "spec.unschedulable" || field == "spec.hostNetwork"))
+    return "false";
   if (here->is_null() && (field == "status.replicas" || field == "status.succeeded")) return "0";
   if (here->is_string()) return json::text(*here);
   return here->is_null() ? std::string() : json::dump(*here);
@@ -218,8 +281,11 @@ Result<std::string> unescape(std::string_view value, std::string_view whole) {
   std::string out;
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '\\') {
-      if (i + 1 == value.size() || std::string_view("\\,=").find(value[i + 1]) == std::string_view::npos) {
-        return fail(Code::kBadRequest, fmt::format("invalid field selector: invalid escape sequence in {}", quoted(whole)));
+      if (i + 1 == value.size() ||
+          std::string_view("\\,=").find(value[i + 1]) == std::string_view::npos) {
+        return fail(
+            Code::kBadRequest,
+            fmt::format("invalid field selector: invalid escape sequence in {}", quoted(whole)));
       }
       ++i;
     }
@@ -256,11 +322,14 @@ Result<LabelSelector> LabelSelector::parse(std::string_view text) {
     if (!requirement) return bad("unable to parse requirement: " + requirement.error().message);
     selector.requirements_.push_back(std::move(*requirement));
     if (lexer.end()) break;
-    if (lexer.token() != ",") return bad(fmt::format("found '{}', expected: ',' or 'end of string'", lexer.token()));
+    if (lexer.token() != ",")
+      return bad(fmt::format("found '{}', expected: ',' or 'end of string'", lexer.token()));
     lexer.advance();
-    if (lexer.end()) return bad("unable to parse requirement: found '', expected: identifier after ','");
+    if (lexer.end())
+      return bad("unable to parse requirement: found '', expected: identifier after ','");
   }
-  std::stable_sort(selector.requirements_.begin(), selector.requirements_.end(),
+  std::stable_sort(selector.requirements_.begin(),
+                   selector.requirements_.end(),
                    [](const Requirement& a, const Requirement& b) { return a.key < b.key; });
   return selector;
 }
@@ -272,22 +341,31 @@ Result<LabelSelector> LabelSelector::from_object(const json::Value& object) {
     return selector;
   }
   for (const auto& member : json::as_object(json::at(object, "matchLabels"))) {
-    selector.requirements_.push_back({Operator::kEquals, std::string(member.key()), {json::text(member.value())}});
+    selector.requirements_.push_back(
+        {Operator::kEquals, std::string(member.key()), {json::text(member.value())}});
   }
   for (const json::Value& expression : json::as_array(json::at(object, "matchExpressions"))) {
     Requirement requirement;
     requirement.key = json::text(json::at(expression, "key"));
     const std::string_view op = json::as_string(json::at(expression, "operator"));
-    if (op == "In") requirement.op = Operator::kIn;
-    else if (op == "NotIn") requirement.op = Operator::kNotIn;
-    else if (op == "Exists") requirement.op = Operator::kExists;
-    else if (op == "DoesNotExist") requirement.op = Operator::kDoesNotExist;
-    else return bad(fmt::format("{} is not a valid label selector operator", quoted(op)));
-    for (const json::Value& value : json::as_array(json::at(expression, "values"))) requirement.values.push_back(json::text(value));
+    if (op == "In")
+      requirement.op = Operator::kIn;
+    else if (op == "NotIn")
+      requirement.op = Operator::kNotIn;
+    else if (op == "Exists")
+      requirement.op = Operator::kExists;
+    else if (op == "DoesNotExist")
+      requirement.op = Operator::kDoesNotExist;
+    else
+      return bad(fmt::format("{} is not a valid label selector operator", quoted(op)));
+    for (const json::Value& value : json::as_array(json::at(expression, "values")))
+      requirement.values.push_back(json::text(value));
     const bool wants_values = requirement.op == Operator::kIn || requirement.op == Operator::kNotIn;
     if (wants_values == requirement.values.empty()) {
-      return bad(wants_values ? "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
-                              : "values: Invalid value: values set must be empty for exists and does not exist");
+      return bad(
+          wants_values
+              ? "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+              : "values: Invalid value: values set must be empty for exists and does not exist");
     }
     selector.requirements_.push_back(std::move(requirement));
   }
@@ -295,15 +373,18 @@ Result<LabelSelector> LabelSelector::from_object(const json::Value& object) {
     const std::string problem = check_requirement(requirement);
     if (!problem.empty()) return bad(problem);
   }
-  std::stable_sort(selector.requirements_.begin(), selector.requirements_.end(),
+  std::stable_sort(selector.requirements_.begin(),
+                   selector.requirements_.end(),
                    [](const Requirement& a, const Requirement& b) { return a.key < b.key; });
   return selector;
 }
 
 bool LabelSelector::matches(const json::Object& labels) const {
   if (nothing_) return false;
-  return std::all_of(requirements_.begin(), requirements_.end(),
-                     [&](const Requirement& requirement) { return holds(requirement, labels.if_contains(requirement.key)); });
+  return std::all_of(
+      requirements_.begin(), requirements_.end(), [&](const Requirement& requirement) {
+        return holds(requirement, labels.if_contains(requirement.key));
+      });
 }
 
 bool LabelSelector::matches_object(const json::Value& object) const {
@@ -316,18 +397,36 @@ std::string LabelSelector::text() const {
   std::vector<std::string> parts;
   for (const Requirement& requirement : requirements_) {
     const std::string& key = requirement.key;
-    const auto first = [&] { return requirement.values.empty() ? std::string() : requirement.values[0]; };
+    const auto first = [&] {
+      return requirement.values.empty() ? std::string() : requirement.values[0];
+    };
     auto values = requirement.values;
     std::sort(values.begin(), values.end());
     switch (requirement.op) {
-      case Operator::kEquals: parts.push_back(key + "=" + first()); break;
-      case Operator::kNotEquals: parts.push_back(key + "!=" + first()); break;
-      case Operator::kIn: parts.push_back(fmt::format("{} in ({})", key, join(values, ","))); break;
-      case Operator::kNotIn: parts.push_back(fmt::format("{} notin ({})", key, join(values, ","))); break;
-      case Operator::kExists: parts.push_back(key); break;
-      case Operator::kDoesNotExist: parts.push_back("!" + key); break;
-      case Operator::kGreater: parts.push_back(key + ">" + first()); break;
-      case Operator::kLess: parts.push_back(key + "<" + first()); break;
+      case Operator::kEquals:
+        parts.push_back(key + "=" + first());
+        break;
+      case Operator::kNotEquals:
+        parts.push_back(key + "!=" + first());
+        break;
+      case Operator::kIn:
+        parts.push_back(fmt::format("{} in ({})", key, join(values, ",")));
+        break;
+      case Operator::kNotIn:
+        parts.push_back(fmt::format("{} notin ({})", key, join(values, ",")));
+        break;
+      case Operator::kExists:
+        parts.push_back(key);
+        break;
+      case Operator::kDoesNotExist:
+        parts.push_back("!" + key);
+        break;
+      case Operator::kGreater:
+        parts.push_back(key + ">" + first());
+        break;
+      case Operator::kLess:
+        parts.push_back(key + "<" + first());
+        break;
     }
   }
   return join(parts, ",");
@@ -351,7 +450,9 @@ Result<FieldSelector> FieldSelector::parse(std::string_view text) {
         break;
       }
     }
-    if (op.empty()) return fail(Code::kBadRequest, fmt::format("invalid selector: '{}'; can't understand '{}'", text, part));
+    if (op.empty())
+      return fail(Code::kBadRequest,
+                  fmt::format("invalid selector: '{}'; can't understand '{}'", text, part));
     auto value = unescape(std::string_view(part).substr(at + op.size()), part);
     if (!value) return fail(value.error());
     selector.terms_.push_back({part.substr(0, at), std::move(*value), op != "!="});
@@ -374,13 +475,19 @@ Result<void> FieldSelector::check(std::string_view group, std::string_view kind)
       return fail(Code::kBadRequest, "field label not supported: " + term.field);
     }
     if (term.field == "metadata.name" || term.field == "metadata.namespace") continue;
-    return fail(Code::kBadRequest, fmt::format("{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", quoted(term.field)));
+    return fail(
+        Code::kBadRequest,
+        fmt::format(
+            "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+            quoted(term.field)));
   }
   return {};
 }
 
 bool FieldSelector::matches(const json::Value& object) const {
-  return std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) { return (field_text(object, term.field) == term.value) == term.equal; });
+  return std::all_of(terms_.begin(), terms_.end(), [&](const Term& term) {
+    return (field_text(object, term.field) == term.value) == term.equal;
+  });
 }
 
 }  // namespace muster::kube

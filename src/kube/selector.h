@@ -11,7 +11,16 @@
 namespace muster::kube {
 
 struct Requirement {
-  enum class Operator { kEquals, kNotEquals, kIn, kNotIn, kExists, kDoesNotExist, kGreater, kLess } op = Operator::kExists;
+  enum class Operator {
+    kEquals,
+    kNotEquals,
+    kIn,
+    kNotIn,
+    kExists,
+    kDoesNotExist,
+    kGreater,
+    kLess
+  } op = Operator::kExists;
   std::string key;
   std::vector<std::string> values;
 };

@@ -64,12 +64,14 @@ TEST(LabelSelector, ErrorsCarryKubernetesText) {
 
 TEST(LabelSelector, ObjectForm) {
   const auto labels = json::parse(R"({"app":"web"})");
-  const auto selector = json::parse(R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"x","operator":"DoesNotExist"},{"key":"app","operator":"In","values":["web","y"]}]})");
+  const auto selector = json::parse(
+      R"({"matchLabels":{"app":"web"},"matchExpressions":[{"key":"x","operator":"DoesNotExist"},{"key":"app","operator":"In","values":["web","y"]}]})");
   ASSERT_TRUE(selector && labels);
   EXPECT_TRUE(LabelSelector::from_object(*selector)->matches(labels->as_object()));
   EXPECT_FALSE(LabelSelector::from_object(nullptr)->matches(labels->as_object()));
   EXPECT_TRUE(LabelSelector::from_object(json::Object())->matches(labels->as_object()));
-  EXPECT_FALSE(LabelSelector::from_object(json::Object{{"matchExpressions", json::Array{json::Object{{"key", "a"}, {"operator", "In"}}}}}));
+  EXPECT_FALSE(LabelSelector::from_object(json::Object{
+      {"matchExpressions", json::Array{json::Object{{"key", "a"}, {"operator", "In"}}}}}));
 }
 
 TEST(LabelSelector, TermsOfOneKeyKeepTheirOrder) {
@@ -79,12 +81,18 @@ TEST(LabelSelector, TermsOfOneKeyKeepTheirOrder) {
 }
 
 TEST(FieldSelector, MatchesAndRefuses) {
-  const auto pod = json::parse(R"({"metadata":{"name":"x"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}})");
+  const auto pod = json::parse(
+      R"({"metadata":{"name":"x"},"spec":{"nodeName":"n1"},"status":{"phase":"Running"}})");
   ASSERT_TRUE(pod);
   struct {
     const char* text;
     bool matches;
-  } cases[] = {{"", true}, {"metadata.name=x", true}, {"spec.nodeName!=n1", false}, {"status.phase==Running,spec.nodeName=n1", true}, {"spec.hostNetwork=false", true}, {"metadata.name=a\\,b", false}};
+  } cases[] = {{"", true},
+               {"metadata.name=x", true},
+               {"spec.nodeName!=n1", false},
+               {"status.phase==Running,spec.nodeName=n1", true},
+               {"spec.hostNetwork=false", true},
+               {"metadata.name=a\\,b", false}};
   for (const auto& one : cases) {
     const auto selector = FieldSelector::parse(one.text);
     ASSERT_TRUE(selector) << one.text;
@@ -92,10 +100,13 @@ TEST(FieldSelector, MatchesAndRefuses) {
     EXPECT_EQ(selector->matches(*pod), one.matches) << one.text;
   }
   EXPECT_EQ(FieldSelector::parse("metadata.name=x,spec.nodeName=y")->required_name(), "x");
-  EXPECT_EQ(FieldSelector::parse("spec.foo=1")->check("", "Pod").error().message, "field label not supported: spec.foo");
-  EXPECT_EQ(FieldSelector::parse("data.a=1")->check("", "ConfigMap").error().message,
-            "\"data.a\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
-  EXPECT_EQ(FieldSelector::parse("metadata.name").error().message, "invalid selector: 'metadata.name'; can't understand 'metadata.name'");
+  EXPECT_EQ(FieldSelector::parse("spec.foo=1")->check("", "Pod").error().message,
+            "field label not supported: spec.foo");
+  EXPECT_EQ(
+      FieldSelector::parse("data.a=1")->check("", "ConfigMap").error().message,
+      "\"data.a\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+  EXPECT_EQ(FieldSelector::parse("metadata.name").error().message,
+            "invalid selector: 'metadata.name'; can't understand 'metadata.name'");
   EXPECT_FALSE(FieldSelector::parse("a=b\\"));
 }
 
@@ -123,29 +134,51 @@ TEST(Pod, RequestsFollowTheRules) {
     const char* spec;
     const char* want;
   } cases[] = {
-      {"sum", R"({"containers":[{"resources":{"requests":{"cpu":"500m","nvidia.com/gpu":"1"}}},{"resources":{"requests":{"cpu":"1"}}}]})", "cpu=1500 nvidia.com/gpu=1 "},
-      {"init is a maximum", R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"initContainers":[{"resources":{"requests":{"cpu":"3","memory":"1Gi"}}}]})", "cpu=3000 memory=1073741824 "},
-      {"sidecar adds to both", R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},{"resources":{"requests":{"cpu":"2"}}}]})", "cpu=4000 "},
-      {"overhead", R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"overhead":{"cpu":"250m"}})", "cpu=1250 "},
-      {"pod level", R"({"resources":{"requests":{"cpu":"4"}},"containers":[{"resources":{"requests":{"cpu":"1","nvidia.com/gpu":"2"}}}]})", "cpu=4000 nvidia.com/gpu=2 "},
-      {"numbers", R"({"containers":[{"resources":{"requests":{"cpu":2,"nvidia.com/gpu":3}}}]})", "cpu=2000 nvidia.com/gpu=3 "},
+      {"sum",
+       R"({"containers":[{"resources":{"requests":{"cpu":"500m","nvidia.com/gpu":"1"}}},{"resources":{"requests":{"cpu":"1"}}}]})",
+       "cpu=1500 nvidia.com/gpu=1 "},
+      {"init is a maximum",
+       R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"initContainers":[{"resources":{"requests":{"cpu":"3","memory":"1Gi"}}}]})",
+       "cpu=3000 memory=1073741824 "},
+      {"sidecar adds to both",
+       R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":"2"}}},{"resources":{"requests":{"cpu":"2"}}}]})",
+       "cpu=4000 "},
+      {"overhead",
+       R"({"containers":[{"resources":{"requests":{"cpu":"1"}}}],"overhead":{"cpu":"250m"}})",
+       "cpu=1250 "},
+      {"pod level",
+       R"({"resources":{"requests":{"cpu":"4"}},"containers":[{"resources":{"requests":{"cpu":"1","nvidia.com/gpu":"2"}}}]})",
+       "cpu=4000 nvidia.com/gpu=2 "},
+      {"numbers",
+       R"({"containers":[{"resources":{"requests":{"cpu":2,"nvidia.com/gpu":3}}}]})",
+       "cpu=2000 nvidia.com/gpu=3 "},
   };
   for (const auto& one : cases) {
     const auto spec = json::parse(one.spec);
     ASSERT_TRUE(spec) << one.name;
     std::string have;
-    for (const auto& [name, amount] : pod_requests(json::Object{{"spec", *spec}})) have += name + "=" + std::to_string(amount) + " ";
+    for (const auto& [name, amount] : pod_requests(json::Object{{"spec", *spec}}))
+      have += name + "=" + std::to_string(amount) + " ";
     EXPECT_EQ(have, one.want) << one.name;
   }
 }
 
 TEST(Pod, QosClass) {
-  const auto qos = [](const char* containers) { return qos_class(json::Object{{"spec", json::Object{{"containers", *json::parse(containers)}}}}); };
+  const auto qos = [](const char* containers) {
+    return qos_class(
+        json::Object{{"spec", json::Object{{"containers", *json::parse(containers)}}}});
+  };
   EXPECT_EQ(qos(R"([{"resources":{}}])"), "BestEffort");
-  EXPECT_EQ(qos(R"([{"resources":{"requests":{"nvidia.com/gpu":"1"},"limits":{"nvidia.com/gpu":"1"}}}])"), "BestEffort");
+  EXPECT_EQ(
+      qos(R"([{"resources":{"requests":{"nvidia.com/gpu":"1"},"limits":{"nvidia.com/gpu":"1"}}}])"),
+      "BestEffort");
   EXPECT_EQ(qos(R"([{"resources":{"requests":{"cpu":"1"}}}])"), "Burstable");
-  EXPECT_EQ(qos(R"([{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}}])"), "Guaranteed");
-  EXPECT_EQ(qos(R"([{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}},{}])"), "Burstable");
+  EXPECT_EQ(
+      qos(R"([{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}}])"),
+      "Guaranteed");
+  EXPECT_EQ(
+      qos(R"([{"resources":{"requests":{"cpu":"1","memory":"1Gi"},"limits":{"cpu":"1","memory":"1Gi"}}},{}])"),
+      "Burstable");
 }
 
 TEST(Meta, ConditionsChangeTheirTimeWithTheStatusOnly) {
@@ -154,9 +187,11 @@ TEST(Meta, ConditionsChangeTheirTimeWithTheStatusOnly) {
   EXPECT_TRUE(set_condition(object, {"Ready", "False", "A", "m"}, first));
   EXPECT_FALSE(set_condition(object, {"Ready", "False", "A", "m"}, second));
   EXPECT_TRUE(set_condition(object, {"Ready", "False", "B", "m"}, second));
-  EXPECT_EQ(json::as_string(json::at(condition(object, "Ready"), "lastTransitionTime")), format_time(first));
+  EXPECT_EQ(json::as_string(json::at(condition(object, "Ready"), "lastTransitionTime")),
+            format_time(first));
   EXPECT_TRUE(set_condition(object, {"Ready", "True", "B", ""}, second));
-  EXPECT_EQ(json::as_string(json::at(condition(object, "Ready"), "lastTransitionTime")), format_time(second));
+  EXPECT_EQ(json::as_string(json::at(condition(object, "Ready"), "lastTransitionTime")),
+            format_time(second));
   EXPECT_TRUE(condition_true(object, "Ready"));
   EXPECT_FALSE(condition_true(object, "Other"));
 }

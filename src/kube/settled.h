@@ -1,4 +1,5 @@
-/// What comes from a client of this process, checked as the parser checks text (shared.h), for one who only reads it.
+/// What comes from a client of this process, checked as the parser checks text (shared.h), for one
+/// who only reads it.
 #pragma once
 
 #include "kube/shared.h"

@@ -8,10 +8,13 @@
 namespace muster::kube {
 namespace {
 
-ObjectPtr shared(json::Value value) { return std::make_shared<const json::Value>(std::move(value)); }
+ObjectPtr shared(json::Value value) {
+  return std::make_shared<const json::Value>(std::move(value));
+}
 
 TEST(Settled, WhatTextCouldHaveGivenIsNotCopied) {
-  const ObjectPtr object = shared({{"a", json::Array{1, 0.5, "ü", nullptr, true}}, {"b", std::numeric_limits<std::uint64_t>::max()}});
+  const ObjectPtr object = shared({{"a", json::Array{1, 0.5, "ü", nullptr, true}},
+                                   {"b", std::numeric_limits<std::uint64_t>::max()}});
   const auto result = settled(object);
   ASSERT_TRUE(result);
   EXPECT_EQ(*result, object);

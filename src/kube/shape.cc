@@ -28,10 +28,19 @@ class TypeShape : public Shape {
  public:
   explicit TypeShape(const Type& type) : type_(type) {}
   void build(Shapes& shapes) {
-    static constexpr std::string_view kPlain[] = {"metadata", "spec", "status", "strategy", "updateStrategy", "template", "resources", "source"};
+    static constexpr std::string_view kPlain[] = {"metadata",
+                                                  "spec",
+                                                  "status",
+                                                  "strategy",
+                                                  "updateStrategy",
+                                                  "template",
+                                                  "resources",
+                                                  "source"};
     for (const auto& [name, field] : type_.fields) {
       const bool plain = std::find(std::begin(kPlain), std::end(kPlain), name) != std::end(kPlain);
-      members_.push_back({shapes.of_field(field.type, &field), plain || (field.required && field.type.shape != FieldType::Shape::kScalar)});
+      members_.push_back(
+          {shapes.of_field(field.type, &field),
+           plain || (field.required && field.type.shape != FieldType::Shape::kScalar)});
     }
   }
   const Shape* member(std::string_view name) const override {
@@ -76,7 +85,8 @@ class FieldMessageShape : public Shape {
 
 class ContainerShape : public Shape {
  public:
-  ContainerShape(const Shape* element, const Field* field, bool atomic) : element_(element), field_(field), atomic_(atomic) {}
+  ContainerShape(const Shape* element, const Field* field, bool atomic)
+      : element_(element), field_(field), atomic_(atomic) {}
   const Shape* member(std::string_view) const override { return element_; }
   const Shape* item() const override { return element_; }
   ListKind list_kind() const override {
@@ -84,7 +94,9 @@ class ContainerShape : public Shape {
     if (field_->list_type == "map") return ListKind::kMap;
     return field_->list_type == "set" ? ListKind::kSet : ListKind::kAtomic;
   }
-  const std::vector<std::string>& list_keys() const override { return field_ == nullptr ? no_keys() : field_->list_map_keys; }
+  const std::vector<std::string>& list_keys() const override {
+    return field_ == nullptr ? no_keys() : field_->list_map_keys;
+  }
   bool atomic_map() const override { return atomic_; }
 
  private:
@@ -94,7 +106,8 @@ class ContainerShape : public Shape {
 };
 
 const Shape* Shapes::of_field(const FieldType& type, const Field* field) {
-  const std::string_view map_type = field == nullptr ? std::string_view() : std::string_view(field->map_type);
+  const std::string_view map_type =
+      field == nullptr ? std::string_view() : std::string_view(field->map_type);
   switch (type.shape) {
     case FieldType::Shape::kMessage: {
       const Shape* inner = by_type.at(type.type).get();
@@ -104,9 +117,11 @@ const Shape* Shapes::of_field(const FieldType& type, const Field* field) {
     }
     case FieldType::Shape::kList:
     case FieldType::Shape::kMap:
-      others.push_back(std::make_unique<ContainerShape>(of_field(*type.element, nullptr), field, map_type == "atomic"));
+      others.push_back(std::make_unique<ContainerShape>(
+          of_field(*type.element, nullptr), field, map_type == "atomic"));
       return others.back().get();
-    case FieldType::Shape::kScalar: break;
+    case FieldType::Shape::kScalar:
+      break;
   }
   // Free-form values (RawExtension, JSON) are owned as one.
   static const ContainerShape kLeaf(nullptr, nullptr, true);
@@ -114,7 +129,8 @@ const Shape* Shapes::of_field(const FieldType& type, const Field* field) {
 }
 
 Shapes::Shapes() {
-  for (const auto& [name, type] : Schema::builtin().types()) by_type.emplace(&type, std::make_unique<TypeShape>(type));
+  for (const auto& [name, type] : Schema::builtin().types())
+    by_type.emplace(&type, std::make_unique<TypeShape>(type));
   for (auto& [type, shape] : by_type) shape->build(*this);
 }
 

@@ -1,8 +1,8 @@
-#include "kube/settled.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+
+#include "kube/settled.h"
 
 namespace muster::kube {
 namespace {
@@ -17,13 +17,15 @@ bool is_utf8(std::string_view text) {
       continue;
     }
     const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || i + static_cast<std::size_t>(more) >= text.size()) return false;
+    if (lead < 0xC2 || lead > 0xF4 || i + static_cast<std::size_t>(more) >= text.size())
+      return false;
     const auto second = static_cast<unsigned char>(text[i + 1]);
     // Overlong forms, surrogates and what lies behind U+10FFFF.
     if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return false;
     if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return false;
     for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xC0) != 0x80) return false;
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xC0) != 0x80)
+        return false;
     }
     i += static_cast<std::size_t>(more) + 1;
   }
@@ -56,10 +58,14 @@ bool settle(json::Value& value, int depth) {
 bool is_settled(const json::Value& value, int depth) {
   if (depth > kDepthMax) return false;
   if (const json::Object* members = value.if_object()) {
-    return std::all_of(members->begin(), members->end(), [&](const auto& member) { return is_utf8(member.key()) && is_settled(member.value(), depth + 1); });
+    return std::all_of(members->begin(), members->end(), [&](const auto& member) {
+      return is_utf8(member.key()) && is_settled(member.value(), depth + 1);
+    });
   }
   if (const json::Array* elements = value.if_array()) {
-    return std::all_of(elements->begin(), elements->end(), [&](const json::Value& element) { return is_settled(element, depth + 1); });
+    return std::all_of(elements->begin(), elements->end(), [&](const json::Value& element) {
+      return is_settled(element, depth + 1);
+    });
   }
   if (const json::String* text = value.if_string()) return is_utf8(*text);
   if (value.is_double()) return std::isfinite(value.get_double());

@@ -1,4 +1,5 @@
-/// Objects as they pass between the embedded server and clients of the same process: as they are, never as text.
+/// Objects as they pass between the embedded server and clients of the same process: as they are,
+/// never as text.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,8 @@ struct Watched {
   std::string_view type;  // ADDED MODIFIED DELETED BOOKMARK ERROR
   ObjectPtr object;
 };
-/// A copy as the parser would have made it from text: one kind of whole number, text that is UTF-8. What an object of
-/// this process may hold and JSON may not is refused here, before it is stored.
+/// A copy as the parser would have made it from text: one kind of whole number, text that is UTF-8.
+/// What an object of this process may hold and JSON may not is refused here, before it is stored.
 Result<json::Value> settled(const json::Value& value);
 
 using WatchBatch = std::shared_ptr<const std::vector<Watched>>;

@@ -24,7 +24,8 @@ constexpr int kDepthMax = 100;
 std::string go_text(const Value& value) {
   if (value.is_object()) {
     std::map<std::string, std::string> sorted;
-    for (const auto& member : value.get_object()) sorted[std::string(member.key())] = go_text(member.value());
+    for (const auto& member : value.get_object())
+      sorted[std::string(member.key())] = go_text(member.value());
     std::vector<std::string> parts;
     for (const auto& [key, text] : sorted) parts.push_back(key + ":" + text);
     return "map[" + join(parts, " ") + "]";
@@ -44,7 +45,9 @@ void drop_directives(Value& value, int depth = 0) {
     Object& object = value.get_object();
     for (auto at = object.begin(); at != object.end();) {
       const std::string_view key = at->key();
-      const bool directive = key.starts_with('$') && (key == kDirective || key == kRetainKeys || key.starts_with(kOrder) || key.starts_with(kDeletePrimitive));
+      const bool directive =
+          key.starts_with('$') && (key == kDirective || key == kRetainKeys ||
+                                   key.starts_with(kOrder) || key.starts_with(kDeletePrimitive));
       if (directive || at->value().is_null()) {
         at = object.stable_erase(at);
       } else {
@@ -76,12 +79,14 @@ class Merger {
   Result<void> list(const Field& field, Value& target, const Array& patch, int depth);
   Result<void> merge_items(const Field& field, Array& target, const Array& patch, int depth);
   Result<void> ordered(const Object& patch, Object& target, const FieldType* type, int depth);
-  Result<void> member(const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth);
+  Result<void> member(
+      const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth);
   static Result<void> retain(Object& target, const Object& patch, const Value& keys);
 };
 
 const Field* field_of(const FieldType* type, std::string_view key) {
-  return type != nullptr && type->shape == FieldType::Shape::kMessage ? type->type->find(key) : nullptr;
+  return type != nullptr && type->shape == FieldType::Shape::kMessage ? type->type->find(key)
+                                                                      : nullptr;
 }
 
 /// The type of a member: a message's field, or a map's element.
@@ -92,8 +97,12 @@ const FieldType* type_of(const FieldType* type, std::string_view key) {
   return field == nullptr ? nullptr : &field->type;
 }
 
-bool merges(const Field* field) { return field != nullptr && field->patch_strategy.find("merge") != std::string::npos; }
-bool replaces(const Field* field) { return field != nullptr && field->patch_strategy.find("replace") != std::string::npos; }
+bool merges(const Field* field) {
+  return field != nullptr && field->patch_strategy.find("merge") != std::string::npos;
+}
+bool replaces(const Field* field) {
+  return field != nullptr && field->patch_strategy.find("replace") != std::string::npos;
+}
 
 bool same_item(const Value& a, const Value& b, const std::string& key) {
   return key.empty() ? json::equal(a, b) : json::equal(json::at(a, key), json::at(b, key));
@@ -107,7 +116,9 @@ int index_in(const Array& list, const Value& item, const std::string& key) {
 }
 
 /// What an item is known by: the value of its list's merge key; itself where there is none.
-const Value& key_of(const Value& item, const std::string& key) { return key.empty() ? item : json::at(item, key); }
+const Value& key_of(const Value& item, const std::string& key) {
+  return key.empty() ? item : json::at(item, key);
+}
 
 Array keys_of(const Array& list, const std::string& key) {
   Array keys;
@@ -116,12 +127,18 @@ Array keys_of(const Array& list, const std::string& key) {
   return keys;
 }
 
-/// Puts the items with the keys of `order` in its order, the others where they stood, as Kubernetes' normalizeElementOrder does.
-/// `original` are the keys of the list before the patch.
-Array put_in_order(Array merged, const Array& order, const Array& original, const std::string& key) {
-  const auto place_in = [&](const Array& keys, const Value& item) { return index_in(keys, key_of(item, key), ""); };
+/// Puts the items with the keys of `order` in its order, the others where they stood, as
+/// Kubernetes' normalizeElementOrder does. `original` are the keys of the list before the patch.
+Array put_in_order(Array merged,
+                   const Array& order,
+                   const Array& original,
+                   const std::string& key) {
+  const auto place_in = [&](const Array& keys, const Value& item) {
+    return index_in(keys, key_of(item, key), "");
+  };
   Array patched, server;
-  for (Value& item : merged) (place_in(order, item) >= 0 ? patched : server).push_back(std::move(item));
+  for (Value& item : merged)
+    (place_in(order, item) >= 0 ? patched : server).push_back(std::move(item));
   const auto sort_by = [&](Array& list, const Array& by) {
     std::vector<std::pair<std::size_t, std::size_t>> places;  // in `by`, then here
     for (const Value& item : list) {
@@ -157,16 +174,23 @@ Result<void> Merger::retain(Object& target, const Object& patch, const Value& ke
   if (!keys.is_array()) return bad(Code::kBadRequest, "$retainKeys must be a list of field names");
   const auto listed = [&](std::string_view key) {
     const Array& list = keys.get_array();
-    return std::any_of(list.begin(), list.end(), [&](const Value& name) { return json::as_string(name) == key; });
+    return std::any_of(
+        list.begin(), list.end(), [&](const Value& name) { return json::as_string(name) == key; });
   };
   for (const auto& member : patch) {
-    if (!std::string_view(member.key()).starts_with('$') && !member.value().is_null() && !listed(member.key())) {
-      return bad(Code::kBadRequest, fmt::format("{} and {}: $retainKeys must list every field that the patch sets", go_text(keys), std::string_view(member.key())));
+    if (!std::string_view(member.key()).starts_with('$') && !member.value().is_null() &&
+        !listed(member.key())) {
+      return bad(Code::kBadRequest,
+                 fmt::format("{} and {}: $retainKeys must list every field that the patch sets",
+                             go_text(keys),
+                             std::string_view(member.key())));
     }
   }
   for (auto at = target.begin(); at != target.end();) {
-    if (listed(at->key())) ++at;
-    else at = target.stable_erase(at);
+    if (listed(at->key()))
+      ++at;
+    else
+      at = target.stable_erase(at);
   }
   return {};
 }
@@ -185,12 +209,15 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
       target = std::move(copy.get_object());
       return {};
     }
-    if (what != "merge") return bad(Code::kBadRequest, fmt::format("unknown patch type found: {}", what));
+    if (what != "merge")
+      return bad(Code::kBadRequest, fmt::format("unknown patch type found: {}", what));
   }
   if (const Value* keys = patch.if_contains(kRetainKeys)) {
     if (auto done = retain(target, patch, *keys); !done) return done;
   }
-  const bool any_order = std::any_of(patch.begin(), patch.end(), [](const auto& entry) { return std::string_view(entry.key()).starts_with(kOrder); });
+  const bool any_order = std::any_of(patch.begin(), patch.end(), [](const auto& entry) {
+    return std::string_view(entry.key()).starts_with(kOrder);
+  });
   if (any_order) {
     if (auto done = ordered(patch, target, type, depth); !done) return done;
   }
@@ -208,13 +235,16 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
       continue;
     }
     // A list with an order was merged above.
-    if (any_order && patch.contains(std::string(kOrder) + std::string(key)) && entry.value().is_array()) continue;
+    if (any_order && patch.contains(std::string(kOrder) + std::string(key)) &&
+        entry.value().is_array())
+      continue;
     if (auto done = member(type, key, entry.value(), target, depth); !done) return done;
   }
   return {};
 }
 
-Result<void> Merger::member(const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth) {
+Result<void> Merger::member(
+    const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth) {
   if (patch.is_null()) {
     const auto found = target.find(key);
     if (found != target.end()) target.stable_erase(found);
@@ -227,8 +257,12 @@ Result<void> Merger::member(const FieldType* type, std::string_view key, const V
     // An object that starts with a "delete" leaves nothing; other directives only lose their marks.
     if (merges(field) && patch.is_array()) {
       for (const Value& item : patch.get_array()) {
-        if (item.is_object() && !field->merge_key.empty() && !item.get_object().contains(kDirective) && json::at(item, field->merge_key).is_null()) {
-          return bad(Code::kInternal, fmt::format("map: {} does not contain declared merge key: {}", go_text(item), field->merge_key));
+        if (item.is_object() && !field->merge_key.empty() &&
+            !item.get_object().contains(kDirective) && json::at(item, field->merge_key).is_null()) {
+          return bad(Code::kInternal,
+                     fmt::format("map: {} does not contain declared merge key: {}",
+                                 go_text(item),
+                                 field->merge_key));
         }
       }
     }
@@ -239,7 +273,8 @@ Result<void> Merger::member(const FieldType* type, std::string_view key, const V
   if (patch.is_object() && have->is_object() && !replaces(field)) {
     return object(type_of(type, key), have->get_object(), patch.get_object(), depth + 1);
   }
-  if (patch.is_array() && have->is_array() && merges(field)) return list(*field, *have, patch.get_array(), depth);
+  if (patch.is_array() && have->is_array() && merges(field))
+    return list(*field, *have, patch.get_array(), depth);
   Value fresh = patch;
   drop_directives(fresh);
   *have = std::move(fresh);
@@ -252,7 +287,8 @@ Result<void> Merger::list(const Field& field, Value& target, const Array& patch,
   if (auto done = merge_items(field, merged, patch, depth); !done) return done;
   Array order;
   for (const Value& item : patch) {
-    if (!item.is_object() || !item.get_object().contains(kDirective)) order.push_back(key_of(item, field.merge_key));
+    if (!item.is_object() || !item.get_object().contains(kDirective))
+      order.push_back(key_of(item, field.merge_key));
   }
   target = put_in_order(std::move(merged), order, original, field.merge_key);
   return {};
@@ -260,8 +296,11 @@ Result<void> Merger::list(const Field& field, Value& target, const Array& patch,
 
 Result<void> Merger::merge_items(const Field& field, Array& target, const Array& patch, int depth) {
   const std::string& key = field.merge_key;
-  const auto directive = [](const Value& item) { return json::as_string(json::at(item, kDirective)); };
-  const bool replace = std::any_of(patch.begin(), patch.end(), [&](const Value& item) { return directive(item) == "replace"; });
+  const auto directive = [](const Value& item) {
+    return json::as_string(json::at(item, kDirective));
+  };
+  const bool replace = std::any_of(
+      patch.begin(), patch.end(), [&](const Value& item) { return directive(item) == "replace"; });
   if (replace) target.clear();
   for (const Value& item : patch) {
     if (!item.is_object()) {
@@ -269,10 +308,14 @@ Result<void> Merger::merge_items(const Field& field, Array& target, const Array&
       continue;
     }
     if (directive(item) == "replace") continue;
-    if (key.empty()) return bad(Code::kBadRequest, fmt::format("cannot merge lists without merge key for {}", field.name));
+    if (key.empty())
+      return bad(Code::kBadRequest,
+                 fmt::format("cannot merge lists without merge key for {}", field.name));
     if (json::at(item, key).is_null()) {
       if (directive(item) == "merge") continue;
-      return bad(Code::kInternal, fmt::format("map: {} does not contain declared merge key: {}", go_text(item), key));
+      return bad(
+          Code::kInternal,
+          fmt::format("map: {} does not contain declared merge key: {}", go_text(item), key));
     }
     if (directive(item) == "delete") {
       Array kept;
@@ -285,7 +328,8 @@ Result<void> Merger::merge_items(const Field& field, Array& target, const Array&
     const int at = index_in(target, item, key);
     if (at >= 0 && target[static_cast<std::size_t>(at)].is_object()) {
       Object& have = target[static_cast<std::size_t>(at)].get_object();
-      if (auto done = object(field.type.element.get(), have, item.get_object(), depth + 1); !done) return done;
+      if (auto done = object(field.type.element.get(), have, item.get_object(), depth + 1); !done)
+        return done;
     } else {
       Value fresh = item;
       drop_directives(fresh);
@@ -295,14 +339,19 @@ Result<void> Merger::merge_items(const Field& field, Array& target, const Array&
   return {};
 }
 
-/// $setElementOrder/x: merges the list x of the patch (which may be absent), then puts the result in that order.
-Result<void> Merger::ordered(const Object& patch, Object& target, const FieldType* type, int depth) {
+/// $setElementOrder/x: merges the list x of the patch (which may be absent), then puts the result
+/// in that order.
+Result<void> Merger::ordered(const Object& patch,
+                             Object& target,
+                             const FieldType* type,
+                             int depth) {
   for (const auto& entry : patch) {
     const std::string_view directive = entry.key();
     if (!directive.starts_with(kOrder)) continue;
     const std::string_view key = directive.substr(kOrder.size());
     const Field* field = field_of(type, key);
-    if (!entry.value().is_array()) return bad(Code::kBadRequest, fmt::format("{} must be a list", directive));
+    if (!entry.value().is_array())
+      return bad(Code::kBadRequest, fmt::format("{} must be a list", directive));
     const Value* update = patch.if_contains(key);
     if (!merges(field)) {
       if (update != nullptr) {
@@ -315,7 +364,8 @@ Result<void> Merger::ordered(const Object& patch, Object& target, const FieldTyp
     const Array original = keys_of(merged, field->merge_key);
     if (original.empty() && update == nullptr) continue;
     if (update != nullptr) {
-      if (auto done = merge_items(*field, merged, json::as_array(*update), depth); !done) return done;
+      if (auto done = merge_items(*field, merged, json::as_array(*update), depth); !done)
+        return done;
     }
     if (const Value* doomed = patch.if_contains(std::string(kDeletePrimitive) + std::string(key))) {
       Array kept;
@@ -324,20 +374,27 @@ Result<void> Merger::ordered(const Object& patch, Object& target, const FieldTyp
       }
       merged = std::move(kept);
     }
-    target[key] = put_in_order(std::move(merged), keys_of(entry.value().get_array(), field->merge_key), original, field->merge_key);
+    target[key] = put_in_order(std::move(merged),
+                               keys_of(entry.value().get_array(), field->merge_key),
+                               original,
+                               field->merge_key);
   }
   return {};
 }
 
 }  // namespace
 
-Result<json::Value> strategic_merged(const Type& type, const json::Value& before, const json::Value& patch) {
-  if (!patch.is_object()) return fail(Code::kBadRequest, "a strategic merge patch must be an object");
+Result<json::Value> strategic_merged(const Type& type,
+                                     const json::Value& before,
+                                     const json::Value& patch) {
+  if (!patch.is_object())
+    return fail(Code::kBadRequest, "a strategic merge patch must be an object");
   Value result = before.is_object() ? before : Value(Object());
   FieldType root;
   root.shape = FieldType::Shape::kMessage;
   root.type = &type;
-  if (auto done = Merger().object(&root, result.get_object(), patch.get_object(), 0); !done) return fail(done.error());
+  if (auto done = Merger().object(&root, result.get_object(), patch.get_object(), 0); !done)
+    return fail(done.error());
   return result;
 }
 

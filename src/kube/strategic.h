@@ -1,5 +1,5 @@
-/// Strategic merge patch for the built-in kinds: lists merge by key, $patch, $retainKeys, $setElementOrder,
-/// $deleteFromPrimitiveList.
+/// Strategic merge patch for the built-in kinds: lists merge by key, $patch, $retainKeys,
+/// $setElementOrder, $deleteFromPrimitiveList.
 #pragma once
 
 #include "kube/schema.h"
@@ -7,7 +7,9 @@
 namespace muster::kube {
 
 /// A copy of `before` with the patch applied.
-Result<json::Value> strategic_merged(const Type& type, const json::Value& before, const json::Value& patch);
+Result<json::Value> strategic_merged(const Type& type,
+                                     const json::Value& before,
+                                     const json::Value& patch);
 /// The target is unchanged when it fails.
 Result<void> strategic_merge(const Type& type, json::Value& target, const json::Value& patch);
 

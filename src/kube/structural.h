@@ -1,4 +1,5 @@
-/// A CRD version's openAPIV3Schema, compiled into nodes: pruning, defaults, validation and shape in one tree.
+/// A CRD version's openAPIV3Schema, compiled into nodes: pruning, defaults, validation and shape in
+/// one tree.
 #pragma once
 
 #include <memory>
@@ -24,21 +25,28 @@ class SchemaNode : public Shape {
   const std::vector<std::string>& list_keys() const override { return list_keys_; }
   bool atomic_map() const override { return atomic_map_; }
   bool declares(std::string_view name) const override;
-  bool always_there(std::string_view name) const override { return resource_ && name == "metadata"; }
+  bool always_there(std::string_view name) const override {
+    return resource_ && name == "metadata";
+  }
 
  private:
   [[nodiscard]] const SchemaNode* child(std::string_view name) const;
-  void validate_type(const json::Value& value, const std::string& path, Causes& causes, bool& fits) const;
+  void validate_type(const json::Value& value,
+                     const std::string& path,
+                     Causes& causes,
+                     bool& fits) const;
   void validate_scalar(const json::Value& value, const std::string& path, Causes& causes) const;
   void validate_object(const json::Value& value, const std::string& path, Causes& causes) const;
   void validate_list(const json::Value& value, const std::string& path, Causes& causes) const;
   void validate_junctors(const json::Value& value, const std::string& path, Causes& causes) const;
 
   std::string type_, format_, pattern_;
-  bool resource_ = false, preserve_ = false, int_or_string_ = false, nullable_ = false, unique_ = false;
+  bool resource_ = false, preserve_ = false, int_or_string_ = false, nullable_ = false,
+       unique_ = false;
   bool exclusive_minimum_ = false, exclusive_maximum_ = false, atomic_map_ = false;
   std::optional<double> minimum_, maximum_, multiple_of_;
-  std::optional<std::int64_t> min_length_, max_length_, min_items_, max_items_, min_properties_, max_properties_;
+  std::optional<std::int64_t> min_length_, max_length_, min_items_, max_items_, min_properties_,
+      max_properties_;
   std::vector<std::string> required_;
   json::Array enum_;
   std::optional<json::Value> default_;

@@ -37,14 +37,16 @@ std::string ended(const Value& terminated) {
 
 bool restartable(const Value& pod, std::string_view name) {
   for (const Value& container : json::as_array(json::at(pod, "spec", "initContainers"))) {
-    if (json::as_string(json::at(container, "name")) == name) return json::as_string(json::at(container, "restartPolicy")) == "Always";
+    if (json::as_string(json::at(container, "name")) == name)
+      return json::as_string(json::at(container, "restartPolicy")) == "Always";
   }
   return false;
 }
 
 void count_restarts(const Value& status, Counts& counts) {
   counts.restarts += json::as_int(json::at(status, "restartCount"));
-  counts.last_restart = std::max(counts.last_restart, time_at(json::at(status, "lastState", "terminated", "finishedAt")));
+  counts.last_restart = std::max(
+      counts.last_restart, time_at(json::at(status, "lastState", "terminated", "finishedAt")));
 }
 
 /// The first init container that is not done names the pod's state; true when there is one.
@@ -65,7 +67,8 @@ bool initializing(const Value& pod, std::string& reason, Counts& counts) {
     }
     if (terminated.is_object()) {
       reason = "Init:" + ended(terminated);
-    } else if (waiting.is_object() && !json::as_string(json::at(waiting, "reason")).empty() && json::as_string(json::at(waiting, "reason")) != "PodInitializing") {
+    } else if (waiting.is_object() && !json::as_string(json::at(waiting, "reason")).empty() &&
+               json::as_string(json::at(waiting, "reason")) != "PodInitializing") {
       reason = "Init:" + json::text(json::at(waiting, "reason"));
     } else {
       reason = fmt::format("Init:{}/{}", i, total);
@@ -98,9 +101,12 @@ void walk_containers(const Value& pod, std::string& reason, Counts& counts) {
     }
   }
   if (reason != "Completed") return;
-  if (running && ready_condition(pod)) reason = "Running";
-  else if (!failed.empty()) reason = failed;  // since 1.35 a failure shows through the containers that completed
-  else if (running) reason = "NotReady";
+  if (running && ready_condition(pod))
+    reason = "Running";
+  else if (!failed.empty())
+    reason = failed;  // since 1.35 a failure shows through the containers that completed
+  else if (running)
+    reason = "NotReady";
 }
 
 std::string status_and_counts(const Value& pod, Counts& counts) {
@@ -108,7 +114,8 @@ std::string status_and_counts(const Value& pod, Counts& counts) {
   std::string reason = json::text(json::at(status, "phase"));
   const std::string own = json::text(json::at(status, "reason"));
   if (!own.empty()) reason = own;
-  if (json::as_string(json::at(condition(pod, "PodScheduled"), "reason")) == "SchedulingGated") reason = "SchedulingGated";
+  if (json::as_string(json::at(condition(pod, "PodScheduled"), "reason")) == "SchedulingGated")
+    reason = "SchedulingGated";
   counts.total = static_cast<int>(json::as_array(json::at(pod, "spec", "containers")).size());
   for (const Value& container : json::as_array(json::at(pod, "spec", "initContainers"))) {
     if (json::as_string(json::at(container, "restartPolicy")) == "Always") ++counts.total;
@@ -121,7 +128,8 @@ std::string status_and_counts(const Value& pod, Counts& counts) {
   } else {
     // Restarts of the containers; sidecars count on both sides of READY.
     counts.ready = init.ready;
-    if (counts.total > static_cast<int>(json::as_array(json::at(pod, "spec", "containers")).size())) {
+    if (counts.total >
+        static_cast<int>(json::as_array(json::at(pod, "spec", "containers")).size())) {
       for (const Value& one : json::as_array(json::at(status, "initContainerStatuses"))) {
         if (restartable(pod, json::as_string(json::at(one, "name")))) count_restarts(one, counts);
       }
@@ -130,8 +138,10 @@ std::string status_and_counts(const Value& pod, Counts& counts) {
     walk_containers(pod, reason, counts);
   }
   if (is_deleting(pod)) {
-    if (own == "NodeLost") reason = "Unknown";
-    else if (phase != "Failed" && phase != "Succeeded") reason = "Terminating";
+    if (own == "NodeLost")
+      reason = "Unknown";
+    else if (phase != "Failed" && phase != "Succeeded")
+      reason = "Terminating";
   }
   return reason;
 }
@@ -180,7 +190,8 @@ json::Array pod_cells(const Value& pod, Time now) {
   Counts counts;
   const std::string status = status_and_counts(pod, counts);
   std::string restarts = std::to_string(counts.restarts);
-  if (counts.restarts > 0 && counts.last_restart) restarts += fmt::format(" ({} ago)", age_of(counts.last_restart, now));
+  if (counts.restarts > 0 && counts.last_restart)
+    restarts += fmt::format(" ({} ago)", age_of(counts.last_restart, now));
   const Value& state = json::at(pod, "status");
   std::string ip = json::text(json::at(state, "podIP"));
   const Array& ips = json::as_array(json::at(state, "podIPs"));
@@ -199,14 +210,17 @@ json::Array pod_cells(const Value& pod, Time now) {
 json::Value pod_row_conditions(const Value& pod) {
   const std::string_view phase = json::as_string(json::at(pod, "status", "phase"));
   if (phase != "Succeeded" && phase != "Failed") return nullptr;
-  const std::string_view message = phase == "Succeeded" ? "The pod has completed successfully." : "The pod failed.";
-  return Array{json::Object{{"type", "Completed"}, {"status", "True"}, {"reason", phase}, {"message", message}}};
+  const std::string_view message =
+      phase == "Succeeded" ? "The pod has completed successfully." : "The pod failed.";
+  return Array{json::Object{
+      {"type", "Completed"}, {"status", "True"}, {"reason", phase}, {"message", message}}};
 }
 
 json::Array node_cells(const Value& node, Time now) {
   const Value& ready = condition(node, "Ready");
   std::string status = "Unknown";
-  if (ready.is_object()) status = json::as_string(json::at(ready, "status")) == "True" ? "Ready" : "NotReady";
+  if (ready.is_object())
+    status = json::as_string(json::at(ready, "status")) == "True" ? "Ready" : "NotReady";
   if (json::as_bool(json::at(node, "spec", "unschedulable"))) status += ",SchedulingDisabled";
   const Value& info = json::at(node, "status", "nodeInfo");
   const auto text = [&](std::string_view key) {
@@ -216,8 +230,16 @@ json::Array node_cells(const Value& node, Time now) {
   std::string kernel = text("kernelVersion");
   const std::string architecture = json::text(json::at(info, "architecture"));
   if (!architecture.empty() && kernel != "<unknown>") kernel += fmt::format(" ({})", architecture);
-  return {name_of(node), status, roles(node), age_of(creation_time(node), now), json::at(info, "kubeletVersion").is_null() ? Value("") : json::at(info, "kubeletVersion"),
-          address(node, "InternalIP"), address(node, "ExternalIP"), text("osImage"), kernel, text("containerRuntimeVersion")};
+  return {name_of(node),
+          status,
+          roles(node),
+          age_of(creation_time(node), now),
+          json::at(info, "kubeletVersion").is_null() ? Value("") : json::at(info, "kubeletVersion"),
+          address(node, "InternalIP"),
+          address(node, "ExternalIP"),
+          text("osImage"),
+          kernel,
+          text("containerRuntimeVersion")};
 }
 
 }  // namespace muster::kube

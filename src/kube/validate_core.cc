@@ -16,7 +16,10 @@ using json::Value;
 constexpr std::size_t kDataBytesMax = 1024 * 1024;
 
 /// Sizes and keys of data and binaryData together, as ConfigMap and Secret have them.
-void validate_data(const Value& object, const std::vector<std::string_view>& members, bool base64, Causes& causes) {
+void validate_data(const Value& object,
+                   const std::vector<std::string_view>& members,
+                   bool base64,
+                   Causes& causes) {
   std::size_t total = 0;
   for (const std::string_view member : members) {
     for (const auto& entry : json::as_object(json::at(object, member))) {
@@ -29,9 +32,13 @@ void validate_data(const Value& object, const std::vector<std::string_view>& mem
   if (total > kDataBytesMax) causes.too_long(base64 ? "data" : "[]", kDataBytesMax);
 }
 
-void immutable_data(const Value& now, const Value& before, const std::vector<std::string_view>& members, Causes& causes) {
+void immutable_data(const Value& now,
+                    const Value& before,
+                    const std::vector<std::string_view>& members,
+                    Causes& causes) {
   if (!json::as_bool(json::at(before, "immutable"))) return;
-  if (!json::as_bool(json::at(now, "immutable"))) causes.forbidden("immutable", "field is immutable when `immutable` is set");
+  if (!json::as_bool(json::at(now, "immutable")))
+    causes.forbidden("immutable", "field is immutable when `immutable` is set");
   for (const std::string_view member : members) {
     const Value& value = json::at(now, member);
     const Value& old = json::at(before, member);
@@ -41,7 +48,10 @@ void immutable_data(const Value& now, const Value& before, const std::vector<std
   }
 }
 
-void validate_service_port(const Value& port, const std::string& here, bool several, Causes& causes) {
+void validate_service_port(const Value& port,
+                           const std::string& here,
+                           bool several,
+                           Causes& causes) {
   const std::string_view name = json::as_string(json::at(port, "name"));
   if (name.empty()) {
     if (several) causes.required(here + ".name");
@@ -49,12 +59,17 @@ void validate_service_port(const Value& port, const std::string& here, bool seve
     causes.check(here + ".name", name, check_dns_label(name));
   }
   const Value& number = json::at(port, "port");
-  if (json::as_int(number) < 1 || json::as_int(number) > 65535) causes.invalid(here + ".port", json::dump(number.is_null() ? Value(0) : number), "must be between 1 and 65535, inclusive");
+  if (json::as_int(number) < 1 || json::as_int(number) > 65535)
+    causes.invalid(here + ".port",
+                   json::dump(number.is_null() ? Value(0) : number),
+                   "must be between 1 and 65535, inclusive");
   validate_enum(json::at(port, "protocol"), here + ".protocol", {"SCTP", "TCP", "UDP"}, causes);
   const Value& target = json::at(port, "targetPort");
-  if (target.is_int64()) validate_range(target, here + ".targetPort", 1, 65535, causes);
+  if (target.is_int64())
+    validate_range(target, here + ".targetPort", 1, 65535, causes);
   else if (target.is_string()) {
-    for (const std::string& problem : port_name_problems(json::as_string(target))) causes.invalid(here + ".targetPort", shown(target), problem);
+    for (const std::string& problem : port_name_problems(json::as_string(target)))
+      causes.invalid(here + ".targetPort", shown(target), problem);
   }
 }
 
@@ -65,12 +80,16 @@ void validate_service(const Value& service, const Value* live, Causes& causes) {
   const std::string_view type = json::as_string(json::at(spec, "type"));
   const std::string_view cluster_ip = json::as_string(json::at(spec, "clusterIP"));
   const json::Array& ports = json::as_array(json::at(spec, "ports"));
-  if (ports.empty() && cluster_ip != "None" && type != "ExternalName") causes.required("spec.ports");
+  if (ports.empty() && cluster_ip != "None" && type != "ExternalName")
+    causes.required("spec.ports");
   if (type == "ExternalName") {
-    if (!cluster_ip.empty()) causes.forbidden("spec.clusterIPs[0]", "may not be set when `type` is 'ExternalName'");
+    if (!cluster_ip.empty())
+      causes.forbidden("spec.clusterIPs[0]", "may not be set when `type` is 'ExternalName'");
     const std::string_view name = json::as_string(json::at(spec, "externalName"));
-    if (name.empty()) causes.required("spec.externalName");
-    else causes.check("spec.externalName", name, check_dns_subdomain(name));
+    if (name.empty())
+      causes.required("spec.externalName");
+    else
+      causes.check("spec.externalName", name, check_dns_subdomain(name));
   }
   std::set<std::string_view> names;
   std::set<std::string> seen;
@@ -79,43 +98,79 @@ void validate_service(const Value& service, const Value* live, Causes& causes) {
     validate_service_port(ports[i], here, ports.size() > 1, causes);
     const std::string_view name = json::as_string(json::at(ports[i], "name"));
     if (!name.empty() && !names.insert(name).second) causes.duplicate(here + ".name", quoted(name));
-    const std::string pair = fmt::format("{}/{}", json::as_string(json::at(ports[i], "protocol")), json::as_int(json::at(ports[i], "port")));
+    const std::string pair = fmt::format("{}/{}",
+                                         json::as_string(json::at(ports[i], "protocol")),
+                                         json::as_int(json::at(ports[i], "port")));
     if (!seen.insert(pair).second) {
-      causes.duplicate(here, json::dump(json::Object{{"protocol", json::at(ports[i], "protocol")}, {"port", json::at(ports[i], "port")}}));
+      causes.duplicate(here,
+                       json::dump(json::Object{{"protocol", json::at(ports[i], "protocol")},
+                                               {"port", json::at(ports[i], "port")}}));
     }
   }
   validate_labels(json::at(spec, "selector"), "spec.selector", causes);
-  validate_enum(json::at(spec, "sessionAffinity"), "spec.sessionAffinity", {"ClientIP", "None"}, causes);
-  validate_enum(json::at(spec, "type"), "spec.type", {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"}, causes);
+  validate_enum(
+      json::at(spec, "sessionAffinity"), "spec.sessionAffinity", {"ClientIP", "None"}, causes);
+  validate_enum(json::at(spec, "type"),
+                "spec.type",
+                {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort"},
+                causes);
   if (!cluster_ip.empty() && cluster_ip != "None" && !is_address(cluster_ip)) {
-    causes.invalid("spec.clusterIPs[0]", quoted(cluster_ip), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    causes.invalid("spec.clusterIPs[0]",
+                   quoted(cluster_ip),
+                   "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
   }
   if (cluster_ip == "None" && (type == "NodePort" || type == "LoadBalancer")) {
-    causes.invalid("spec.clusterIPs[0]", "\"None\"", fmt::format("may not be set to 'None' for {} services", type));
+    causes.invalid("spec.clusterIPs[0]",
+                   "\"None\"",
+                   fmt::format("may not be set to 'None' for {} services", type));
   }
   const json::Array& external = json::as_array(json::at(spec, "externalIPs"));
   for (std::size_t i = 0; i < external.size(); ++i) {
     const std::string_view address = json::as_string(external[i]);
-    if (!is_address(address)) causes.invalid(fmt::format("spec.externalIPs[{}]", i), quoted(address), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+    if (!is_address(address))
+      causes.invalid(fmt::format("spec.externalIPs[{}]", i),
+                     quoted(address),
+                     "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
   }
-  validate_enum(json::at(spec, "ipFamilyPolicy"), "spec.ipFamilyPolicy", {"PreferDualStack", "RequireDualStack", "SingleStack"}, causes, false);
-  validate_enum(json::at(spec, "internalTrafficPolicy"), "spec.internalTrafficPolicy", {"Cluster", "Local"}, causes, false);
-  validate_enum(json::at(spec, "externalTrafficPolicy"), "spec.externalTrafficPolicy", {"Cluster", "Local"}, causes, false);
+  validate_enum(json::at(spec, "ipFamilyPolicy"),
+                "spec.ipFamilyPolicy",
+                {"PreferDualStack", "RequireDualStack", "SingleStack"},
+                causes,
+                false);
+  validate_enum(json::at(spec, "internalTrafficPolicy"),
+                "spec.internalTrafficPolicy",
+                {"Cluster", "Local"},
+                causes,
+                false);
+  validate_enum(json::at(spec, "externalTrafficPolicy"),
+                "spec.externalTrafficPolicy",
+                {"Cluster", "Local"},
+                causes,
+                false);
   const Value& policy = json::at(spec, "externalTrafficPolicy");
-  if (live == nullptr && !json::is_empty(policy) && type != "NodePort" && type != "LoadBalancer" && external.empty()) {
-    causes.invalid("spec.externalTrafficPolicy", shown(policy), "may only be set for externally-accessible services");
+  if (live == nullptr && !json::is_empty(policy) && type != "NodePort" && type != "LoadBalancer" &&
+      external.empty()) {
+    causes.invalid("spec.externalTrafficPolicy",
+                   shown(policy),
+                   "may only be set for externally-accessible services");
   }
   const json::Array& sources = json::as_array(json::at(spec, "loadBalancerSourceRanges"));
-  if (!sources.empty() && type != "LoadBalancer") causes.forbidden("spec.LoadBalancerSourceRanges", "may only be used when `type` is 'LoadBalancer'");
+  if (!sources.empty() && type != "LoadBalancer")
+    causes.forbidden("spec.LoadBalancerSourceRanges",
+                     "may only be used when `type` is 'LoadBalancer'");
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (is_address_range(json::as_string(sources[i]))) continue;
-    causes.invalid(fmt::format("spec.LoadBalancerSourceRanges[{}]", i), shown(sources[i]), "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+    causes.invalid(fmt::format("spec.LoadBalancerSourceRanges[{}]", i),
+                   shown(sources[i]),
+                   "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
   }
   if (live != nullptr) {
     const std::string_view old_ip = json::as_string(json::at(*live, "spec", "clusterIP"));
     const std::string_view old_type = json::as_string(json::at(*live, "spec", "type"));
-    if (!old_ip.empty() && old_ip != cluster_ip && type != "ExternalName" && old_type != "ExternalName") {
-      causes.invalid("spec.clusterIPs[0]", fmt::format("[{}]", quoted(cluster_ip)), "may not change once set");
+    if (!old_ip.empty() && old_ip != cluster_ip && type != "ExternalName" &&
+        old_type != "ExternalName") {
+      causes.invalid(
+          "spec.clusterIPs[0]", fmt::format("[{}]", quoted(cluster_ip)), "may not change once set");
     }
   }
 }
@@ -124,7 +179,9 @@ void validate_config_map(const Value& map, const Value* live, Causes& causes) {
   validate_data(map, {"data", "binaryData"}, false, causes);
   for (const auto& entry : json::as_object(json::at(map, "binaryData"))) {
     if (json::as_object(json::at(map, "data")).contains(entry.key())) {
-      causes.invalid(fmt::format("data[{}]", std::string_view(entry.key())), quoted(std::string_view(entry.key())), "duplicate of key present in binaryData");
+      causes.invalid(fmt::format("data[{}]", std::string_view(entry.key())),
+                     quoted(std::string_view(entry.key())),
+                     "duplicate of key present in binaryData");
     }
   }
   if (live != nullptr) immutable_data(map, *live, {"data", "binaryData"}, causes);
@@ -146,11 +203,15 @@ void validate_secret(const Value& secret, const Value* live, Causes& causes) {
     need(".dockerconfigjson");
     const auto config = base64_decode(json::as_string(json::at(data, ".dockerconfigjson")));
     if (config && !json::at(data, ".dockerconfigjson").is_null() && !json::parse(*config)) {
-      const std::string found = config->empty() ? "unexpected end of JSON input" : fmt::format("invalid character '{}' looking for beginning of value", config->front());
+      const std::string found =
+          config->empty() ? "unexpected end of JSON input"
+                          : fmt::format("invalid character '{}' looking for beginning of value",
+                                        config->front());
       causes.invalid("data[.dockerconfigjson]", "\"<secret contents redacted>\"", found);
     }
   } else if (type == "kubernetes.io/service-account-token") {
-    if (annotation(secret, "kubernetes.io/service-account.name").empty()) causes.required("metadata.annotations[kubernetes.io/service-account.name]");
+    if (annotation(secret, "kubernetes.io/service-account.name").empty())
+      causes.required("metadata.annotations[kubernetes.io/service-account.name]");
   } else if (type == "kubernetes.io/basic-auth") {
     if (json::at(data, "username").is_null() && json::at(data, "password").is_null()) {
       causes.required("data[username]");
@@ -172,12 +233,17 @@ void validate_taints(const Value& taints, const std::string& field, Causes& caus
     const std::string_view value = json::as_string(json::at(list[i], "value"));
     const std::string_view effect = json::as_string(json::at(list[i], "effect"));
     if (!check_label_key(key).empty()) {
-      for (const std::string& problem : qualified_name_problems(key)) causes.invalid(here + ".key", quoted(key), problem);
+      for (const std::string& problem : qualified_name_problems(key))
+        causes.invalid(here + ".key", quoted(key), problem);
     }
     causes.check(here + ".value", value, check_label_value(value));
-    validate_enum(json::at(list[i], "effect"), here + ".effect", {"NoSchedule", "PreferNoSchedule", "NoExecute"}, causes);
+    validate_enum(json::at(list[i], "effect"),
+                  here + ".effect",
+                  {"NoSchedule", "PreferNoSchedule", "NoExecute"},
+                  causes);
     if (!seen.insert(fmt::format("{}:{}", key, effect)).second) {
-      causes.duplicate(here, json::dump(list[i]) + ": taints must be unique by key and effect pair");
+      causes.duplicate(here,
+                       json::dump(list[i]) + ": taints must be unique by key and effect pair");
     }
   }
 }
@@ -187,10 +253,13 @@ void validate_node(const Value& node, Causes& causes) {
   const json::Array& ranges = json::as_array(json::at(node, "spec", "podCIDRs"));
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     if (is_address_range(json::as_string(ranges[i]))) continue;
-    causes.invalid(fmt::format("spec.podCIDRs[{}]", i), shown(ranges[i]), "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+    causes.invalid(fmt::format("spec.podCIDRs[{}]", i),
+                   shown(ranges[i]),
+                   "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
   }
   validate_resource_list(json::at(node, "status", "capacity"), "status.capacity", false, causes);
-  validate_resource_list(json::at(node, "status", "allocatable"), "status.allocatable", false, causes);
+  validate_resource_list(
+      json::at(node, "status", "allocatable"), "status.allocatable", false, causes);
 }
 
 void validate_priority_class(const Value& object, const Value* live, Causes& causes) {
@@ -198,17 +267,27 @@ void validate_priority_class(const Value& object, const Value* live, Causes& cau
   const std::int64_t value = json::as_int(json::at(object, "value"));
   const bool system = name.starts_with("system-");
   if (system && name != "system-node-critical" && name != "system-cluster-critical") {
-    causes.forbidden("metadata.name", "priority class names with 'system-' prefix are reserved for system use only. error: " + std::string(name) +
-                                          " is not a known system priority class");
+    causes.forbidden(
+        "metadata.name",
+        "priority class names with 'system-' prefix are reserved for system use only. error: " +
+            std::string(name) + " is not a known system priority class");
   } else if (!system && value > 1'000'000'000) {
-    causes.forbidden("value", fmt::format("maximum allowed value of a user defined priority is {}", 1'000'000'000));
+    causes.forbidden(
+        "value",
+        fmt::format("maximum allowed value of a user defined priority is {}", 1'000'000'000));
   }
-  validate_enum(json::at(object, "preemptionPolicy"), "preemptionPolicy", {"PreemptLowerPriority", "Never"}, causes, false);
+  validate_enum(json::at(object, "preemptionPolicy"),
+                "preemptionPolicy",
+                {"PreemptLowerPriority", "Never"},
+                causes,
+                false);
   if (live != nullptr) {
-    if (value != json::as_int(json::at(*live, "value"))) causes.forbidden("value", "may not be changed in an update.");
+    if (value != json::as_int(json::at(*live, "value")))
+      causes.forbidden("value", "may not be changed in an update.");
     const Value& policy = json::at(object, "preemptionPolicy");
     const Value& old = json::at(*live, "preemptionPolicy");
-    if (!json::equal(policy, old)) causes.invalid("preemptionPolicy", shown(policy), "field is immutable");
+    if (!json::equal(policy, old))
+      causes.invalid("preemptionPolicy", shown(policy), "field is immutable");
   }
 }
 
@@ -222,23 +301,36 @@ void validate_pdb(const Value& object, Causes& causes) {
   validate_int_or_percent(least, "spec.minAvailable", causes);
   validate_int_or_percent(most, "spec.maxUnavailable", causes);
   validate_label_selector(json::at(spec, "selector"), "spec.selector", causes);
-  validate_enum(json::at(spec, "unhealthyPodEvictionPolicy"), "spec.unhealthyPodEvictionPolicy", {"AlwaysAllow", "IfHealthyBudget"}, causes, false);
+  validate_enum(json::at(spec, "unhealthyPodEvictionPolicy"),
+                "spec.unhealthyPodEvictionPolicy",
+                {"AlwaysAllow", "IfHealthyBudget"},
+                causes,
+                false);
 }
 
 void validate_claim(const Value& object, const Value* live, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   const json::Array& modes = json::as_array(json::at(spec, "accessModes"));
   if (modes.empty()) causes.required("spec.accessModes", "at least 1 access mode is required");
-  for (const Value& mode : modes) validate_enum(mode, "spec.accessModes", {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"}, causes);
+  for (const Value& mode : modes)
+    validate_enum(mode,
+                  "spec.accessModes",
+                  {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"},
+                  causes);
   const Value& storage = json::at(spec, "resources", "requests", "storage");
   if (storage.is_null()) {
     causes.required("spec.resources[storage]");
-  } else if (const auto quantity = parse_quantity(storage.is_string() ? json::text(storage) : json::dump(storage)); quantity && (quantity->is_negative() || quantity->is_zero())) {
-    causes.invalid("spec.resources[storage]", quoted(quantity->text()), "must be greater than zero");
+  } else if (const auto quantity =
+                 parse_quantity(storage.is_string() ? json::text(storage) : json::dump(storage));
+             quantity && (quantity->is_negative() || quantity->is_zero())) {
+    causes.invalid(
+        "spec.resources[storage]", quoted(quantity->text()), "must be greater than zero");
   }
-  validate_enum(json::at(spec, "volumeMode"), "spec.volumeMode", {"Block", "Filesystem"}, causes, false);
+  validate_enum(
+      json::at(spec, "volumeMode"), "spec.volumeMode", {"Block", "Filesystem"}, causes, false);
   const std::string_view storage_class = json::as_string(json::at(spec, "storageClassName"));
-  if (!storage_class.empty()) causes.check("spec.storageClassName", storage_class, check_dns_subdomain(storage_class));
+  if (!storage_class.empty())
+    causes.check("spec.storageClassName", storage_class, check_dns_subdomain(storage_class));
   validate_label_selector(json::at(spec, "selector"), "spec.selector", causes);
   if (live == nullptr) return;
   Value now = spec;
@@ -251,14 +343,17 @@ void validate_claim(const Value& object, const Value* live, Causes& causes) {
     json::remove(*value, {"dataSourceRef"});
   }
   // A class may be given to a claim that has none yet.
-  if (json::at(before, "storageClassName").is_null() && !bound) json::remove(now, {"storageClassName"});
+  if (json::at(before, "storageClassName").is_null() && !bound)
+    json::remove(now, {"storageClassName"});
   const bool binding = json::is_empty(json::at(before, "volumeName"));  // the binder fills it once
   if (binding) {
     json::remove(now, {"volumeName"});
     json::remove(before, {"volumeName"});
   }
   if (!json::equal(now, before)) {
-    causes.forbidden("spec", "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
+    causes.forbidden(
+        "spec",
+        "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims");
   }
 }
 
@@ -268,7 +363,8 @@ void validate_event(const Value& object, bool new_api, Causes& causes) {
   const std::string_view space = json::as_string(json::at(involved, "namespace"));
   const std::string_view own = namespace_of(object);
   if (space.empty()) {
-    if (!own.empty() && own != "default" && own != "kube-system") causes.invalid(field, "\"\"", "does not match event.namespace");
+    if (!own.empty() && own != "default" && own != "kube-system")
+      causes.invalid(field, "\"\"", "does not match event.namespace");
   } else if (space != own) {
     causes.invalid(field, quoted(space), "does not match event.namespace");
   }
@@ -283,18 +379,23 @@ void validate_event(const Value& object, bool new_api, Causes& causes) {
   }
   const std::string_view controller = json::as_string(json::at(object, "reportingController"));
   if (controller.empty()) causes.required("reportingController");
-  for (const std::string& problem : qualified_name_problems(controller)) causes.invalid("reportingController", quoted(controller), problem);
+  for (const std::string& problem : qualified_name_problems(controller))
+    causes.invalid("reportingController", quoted(controller), problem);
   if (json::is_empty(json::at(object, "reportingInstance"))) causes.required("reportingInstance");
   if (json::is_empty(json::at(object, "action"))) causes.required("action");
   if (json::is_empty(json::at(object, "reason"))) causes.required("reason");
   if (!known) causes.invalid("type", "\"\"", fmt::format("has invalid value: {}", type));
-  if (json::as_string(json::at(object, "note")).size() > 1024) causes.invalid("note", quoted(json::as_string(json::at(object, "note"))), "can have at most 1024 characters");
+  if (json::as_string(json::at(object, "note")).size() > 1024)
+    causes.invalid("note",
+                   quoted(json::as_string(json::at(object, "note"))),
+                   "can have at most 1024 characters");
 }
 
 void validate_lease(const Value& object, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   const Value& duration = json::at(spec, "leaseDurationSeconds");
-  if (!duration.is_null() && json::as_int(duration) <= 0) causes.invalid("spec.leaseDurationSeconds", json::dump(duration), "must be greater than 0");
+  if (!duration.is_null() && json::as_int(duration) <= 0)
+    causes.invalid("spec.leaseDurationSeconds", json::dump(duration), "must be greater than 0");
   validate_non_negative(json::at(spec, "leaseTransitions"), "spec.leaseTransitions", causes);
 }
 
@@ -305,25 +406,36 @@ void validate_role(const Value& object, bool cluster, Causes& causes) {
     if (json::as_array(json::at(rules[i], "verbs")).empty()) causes.required(here + ".verbs");
     const bool urls = !json::as_array(json::at(rules[i], "nonResourceURLs")).empty();
     if (urls) {
-      if (!cluster) causes.invalid(here + ".nonResourceURLs", json::dump(json::at(rules[i], "nonResourceURLs")), "namespaced rules cannot apply to non-resource URLs");
-      if (!json::as_array(json::at(rules[i], "apiGroups")).empty() || !json::as_array(json::at(rules[i], "resources")).empty() ||
+      if (!cluster)
+        causes.invalid(here + ".nonResourceURLs",
+                       json::dump(json::at(rules[i], "nonResourceURLs")),
+                       "namespaced rules cannot apply to non-resource URLs");
+      if (!json::as_array(json::at(rules[i], "apiGroups")).empty() ||
+          !json::as_array(json::at(rules[i], "resources")).empty() ||
           !json::as_array(json::at(rules[i], "resourceNames")).empty()) {
-        causes.invalid(here + ".nonResourceURLs", json::dump(json::at(rules[i], "nonResourceURLs")), "rules cannot apply to both regular resources and non-resource URLs");
+        causes.invalid(here + ".nonResourceURLs",
+                       json::dump(json::at(rules[i], "nonResourceURLs")),
+                       "rules cannot apply to both regular resources and non-resource URLs");
       }
       continue;
     }
-    if (json::as_array(json::at(rules[i], "apiGroups")).empty()) causes.required(here + ".apiGroups", "resource rules must supply at least one api group");
-    if (json::as_array(json::at(rules[i], "resources")).empty()) causes.required(here + ".resources", "resource rules must supply at least one resource");
+    if (json::as_array(json::at(rules[i], "apiGroups")).empty())
+      causes.required(here + ".apiGroups", "resource rules must supply at least one api group");
+    if (json::as_array(json::at(rules[i], "resources")).empty())
+      causes.required(here + ".resources", "resource rules must supply at least one resource");
   }
 }
 
 void validate_role_binding(const Value& object, const Value* live, bool cluster, Causes& causes) {
   const Value& ref = json::at(object, "roleRef");
   const std::string_view group = json::as_string(json::at(ref, "apiGroup"));
-  if (group != "rbac.authorization.k8s.io") causes.not_supported("roleRef.apiGroup", group, {"rbac.authorization.k8s.io"});
+  if (group != "rbac.authorization.k8s.io")
+    causes.not_supported("roleRef.apiGroup", group, {"rbac.authorization.k8s.io"});
   const std::string_view kind = json::as_string(json::at(ref, "kind"));
-  if (cluster && kind != "ClusterRole") causes.not_supported("roleRef.kind", kind, {"ClusterRole"});
-  else if (kind != "Role" && kind != "ClusterRole") causes.not_supported("roleRef.kind", kind, {"Role", "ClusterRole"});
+  if (cluster && kind != "ClusterRole")
+    causes.not_supported("roleRef.kind", kind, {"ClusterRole"});
+  else if (kind != "Role" && kind != "ClusterRole")
+    causes.not_supported("roleRef.kind", kind, {"Role", "ClusterRole"});
   if (json::is_empty(json::at(ref, "name"))) causes.required("roleRef.name");
   const json::Array& subjects = json::as_array(json::at(object, "subjects"));
   for (std::size_t i = 0; i < subjects.size(); ++i) {
@@ -331,13 +443,17 @@ void validate_role_binding(const Value& object, const Value* live, bool cluster,
     if (json::is_empty(json::at(subjects[i], "name"))) causes.required(here + ".name");
     const std::string_view subject = json::as_string(json::at(subjects[i], "kind"));
     if (subject == "ServiceAccount") {
-      if (json::is_empty(json::at(subjects[i], "namespace")) && cluster) causes.required(here + ".namespace");
-      if (!json::is_empty(json::at(subjects[i], "apiGroup"))) causes.not_supported(here + ".apiGroup", json::as_string(json::at(subjects[i], "apiGroup")), {""});
+      if (json::is_empty(json::at(subjects[i], "namespace")) && cluster)
+        causes.required(here + ".namespace");
+      if (!json::is_empty(json::at(subjects[i], "apiGroup")))
+        causes.not_supported(
+            here + ".apiGroup", json::as_string(json::at(subjects[i], "apiGroup")), {""});
     } else if (subject != "User" && subject != "Group") {
       causes.not_supported(here + ".kind", subject, {"ServiceAccount", "User", "Group"});
     }
   }
-  if (live != nullptr && !json::equal(ref, json::at(*live, "roleRef"))) causes.invalid("roleRef", json::dump(ref), "field is immutable");
+  if (live != nullptr && !json::equal(ref, json::at(*live, "roleRef")))
+    causes.invalid("roleRef", json::dump(ref), "field is immutable");
 }
 
 }  // namespace muster::kube

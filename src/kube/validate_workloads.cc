@@ -26,20 +26,31 @@ void validate_template(const Value& spec, const std::string& field, Causes& caus
 void selector_matches_template(const Gvk& gvk, const Value& spec, Causes& causes) {
   const Value& selector = json::at(spec, "selector");
   const Value& labels = json::at(spec, "template", "metadata", "labels");
-  const auto mismatch = [&] { causes.invalid("spec.template.metadata.labels", json::dump(labels), "`selector` does not match template `labels`"); };
+  const auto mismatch = [&] {
+    causes.invalid("spec.template.metadata.labels",
+                   json::dump(labels),
+                   "`selector` does not match template `labels`");
+  };
   if (selector.is_null()) {
     if (gvk.kind != "DaemonSet") causes.required("spec.selector");
     mismatch();
     return;
   }
   validate_label_selector(selector, "spec.selector", causes);
-  if (json::is_empty(json::at(selector, "matchLabels")) && json::is_empty(json::at(selector, "matchExpressions"))) {
-    causes.invalid("spec.selector", json::dump(selector), fmt::format("empty selector is invalid for {}", to_lower(gvk.kind == "ReplicaSet" ? "Deployment" : gvk.kind)));
+  if (json::is_empty(json::at(selector, "matchLabels")) &&
+      json::is_empty(json::at(selector, "matchExpressions"))) {
+    causes.invalid("spec.selector",
+                   json::dump(selector),
+                   fmt::format("empty selector is invalid for {}",
+                               to_lower(gvk.kind == "ReplicaSet" ? "Deployment" : gvk.kind)));
     return;
   }
   const auto parsed = LabelSelector::from_object(selector);
   if (!parsed) {
-    if (gvk.kind != "DaemonSet") causes.invalid("spec.selector", json::dump(selector), gvk.kind == "StatefulSet" ? "" : "invalid label selector");
+    if (gvk.kind != "DaemonSet")
+      causes.invalid("spec.selector",
+                     json::dump(selector),
+                     gvk.kind == "StatefulSet" ? "" : "invalid label selector");
   } else if (!parsed->matches(json::as_object(labels))) {
     mismatch();
   }
@@ -50,94 +61,160 @@ void validate_strategy(const Gvk& gvk, const Value& spec, Causes& causes) {
     const Value& strategy = json::at(spec, "strategy");
     const std::string_view type = json::as_string(json::at(strategy, "type"));
     if (type == "Recreate" && json::at(strategy, "rollingUpdate").is_object()) {
-      causes.forbidden("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'");
+      causes.forbidden("spec.strategy.rollingUpdate",
+                       "may not be specified when strategy `type` is 'Recreate'");
     } else if (type != "Recreate" && type != "RollingUpdate") {
-      causes.add({"FieldValueNotSupported", fmt::format("Unsupported value: {}: supported values: \"Recreate\", \"RollingUpdate\"", json::dump(strategy)), "spec.strategy"});
+      causes.add(
+          {"FieldValueNotSupported",
+           fmt::format("Unsupported value: {}: supported values: \"Recreate\", \"RollingUpdate\"",
+                       json::dump(strategy)),
+           "spec.strategy"});
     }
-    const auto zero = [](const Value& value) { return json::is_empty(value) || json::as_string(value) == "0%"; };
+    const auto zero = [](const Value& value) {
+      return json::is_empty(value) || json::as_string(value) == "0%";
+    };
     const Value& rolling = json::at(strategy, "rollingUpdate");
     if (type == "RollingUpdate") {
-      validate_int_or_percent(json::at(rolling, "maxUnavailable"), "spec.strategy.rollingUpdate.maxUnavailable", causes);
+      validate_int_or_percent(json::at(rolling, "maxUnavailable"),
+                              "spec.strategy.rollingUpdate.maxUnavailable",
+                              causes);
       const Value& surge = json::at(rolling, "maxSurge");
-      const bool above = json::as_string(surge).ends_with('%') && parse_int(json::as_string(surge).substr(0, json::as_string(surge).size() - 1));
-      if (!above) validate_int_or_percent(surge, "spec.strategy.rollingUpdate.maxSurge", causes);  // a surge may exceed 100%
+      const bool above =
+          json::as_string(surge).ends_with('%') &&
+          parse_int(json::as_string(surge).substr(0, json::as_string(surge).size() - 1));
+      if (!above)
+        validate_int_or_percent(
+            surge, "spec.strategy.rollingUpdate.maxSurge", causes);  // a surge may exceed 100%
     }
     const Value& deadline = json::at(spec, "progressDeadlineSeconds");
     if (!deadline.is_null()) {
       validate_non_negative(deadline, "spec.progressDeadlineSeconds", causes);
       if (json::as_int(deadline) <= json::as_int(json::at(spec, "minReadySeconds"))) {
-        causes.invalid("spec.progressDeadlineSeconds", json::dump(deadline), "must be greater than minReadySeconds");
+        causes.invalid("spec.progressDeadlineSeconds",
+                       json::dump(deadline),
+                       "must be greater than minReadySeconds");
       }
     }
-    if (type == "RollingUpdate" && zero(json::at(rolling, "maxUnavailable")) && zero(json::at(rolling, "maxSurge"))) {
-      causes.invalid("spec.strategy.rollingUpdate.maxUnavailable", shown(json::at(rolling, "maxUnavailable")), "may not be 0 when `maxSurge` is 0");
+    if (type == "RollingUpdate" && zero(json::at(rolling, "maxUnavailable")) &&
+        zero(json::at(rolling, "maxSurge"))) {
+      causes.invalid("spec.strategy.rollingUpdate.maxUnavailable",
+                     shown(json::at(rolling, "maxUnavailable")),
+                     "may not be 0 when `maxSurge` is 0");
     }
   } else if (gvk.kind == "StatefulSet") {
     const std::string_view policy = json::as_string(json::at(spec, "podManagementPolicy"));
-    if (policy.empty()) causes.required("spec.podManagementPolicy");
-    else if (policy != "OrderedReady" && policy != "Parallel") causes.invalid("spec.podManagementPolicy", quoted(policy), "must be 'OrderedReady' or 'Parallel'");
+    if (policy.empty())
+      causes.required("spec.podManagementPolicy");
+    else if (policy != "OrderedReady" && policy != "Parallel")
+      causes.invalid(
+          "spec.podManagementPolicy", quoted(policy), "must be 'OrderedReady' or 'Parallel'");
     const Value& strategy = json::at(spec, "updateStrategy");
     const std::string_view type = json::as_string(json::at(strategy, "type"));
-    if (type.empty()) causes.required("spec.updateStrategy");
-    else if (type != "RollingUpdate" && type != "OnDelete") causes.invalid("spec.updateStrategy", json::dump(strategy), "must be 'RollingUpdate' or 'OnDelete'");
-    validate_non_negative(json::at(strategy, "rollingUpdate", "partition"), "spec.updateStrategy.rollingUpdate.partition", causes);
+    if (type.empty())
+      causes.required("spec.updateStrategy");
+    else if (type != "RollingUpdate" && type != "OnDelete")
+      causes.invalid(
+          "spec.updateStrategy", json::dump(strategy), "must be 'RollingUpdate' or 'OnDelete'");
+    validate_non_negative(json::at(strategy, "rollingUpdate", "partition"),
+                          "spec.updateStrategy.rollingUpdate.partition",
+                          causes);
     validate_non_negative(json::at(spec, "ordinals", "start"), "spec.ordinals.start", causes);
     const std::string_view service = json::as_string(json::at(spec, "serviceName"));
     if (!service.empty()) causes.check("spec.serviceName", service, check_dns_label(service));
   } else if (gvk.kind == "DaemonSet") {
-    validate_enum(json::at(spec, "updateStrategy", "type"), "spec.updateStrategy.type", {"RollingUpdate", "OnDelete"}, causes);
+    validate_enum(json::at(spec, "updateStrategy", "type"),
+                  "spec.updateStrategy.type",
+                  {"RollingUpdate", "OnDelete"},
+                  causes);
   }
 }
 
 /// What counts by index needs indexes.
-void validate_indexed_only(const Value& spec, const std::string& field, bool indexed, Causes& causes) {
+void validate_indexed_only(const Value& spec,
+                           const std::string& field,
+                           bool indexed,
+                           Causes& causes) {
   const Value& per_index = json::at(spec, "backoffLimitPerIndex");
   const Value& failed = json::at(spec, "maxFailedIndexes");
-  if (!failed.is_null() && per_index.is_null()) causes.required(field + ".backoffLimitPerIndex", "when maxFailedIndexes is specified");
+  if (!failed.is_null() && per_index.is_null())
+    causes.required(field + ".backoffLimitPerIndex", "when maxFailedIndexes is specified");
   if (indexed) return;
-  if (!per_index.is_null()) causes.invalid(field + ".backoffLimitPerIndex", json::dump(per_index), "requires indexed completion mode");
-  if (!failed.is_null()) causes.invalid(field + ".maxFailedIndexes", json::dump(failed), "requires indexed completion mode");
+  if (!per_index.is_null())
+    causes.invalid(
+        field + ".backoffLimitPerIndex", json::dump(per_index), "requires indexed completion mode");
+  if (!failed.is_null())
+    causes.invalid(
+        field + ".maxFailedIndexes", json::dump(failed), "requires indexed completion mode");
   const Value& success = json::at(spec, "successPolicy");
-  if (!success.is_null()) causes.invalid(field + ".successPolicy", json::dump(success), "requires indexed completion mode");
+  if (!success.is_null())
+    causes.invalid(
+        field + ".successPolicy", json::dump(success), "requires indexed completion mode");
 }
 
 void validate_failure_policy(const Value& policy, const std::string& field, Causes& causes) {
   const json::Array& rules = json::as_array(json::at(policy, "rules"));
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const std::string here = fmt::format("{}.rules[{}]", field, i);
-    validate_enum(json::at(rules[i], "action"), here + ".action", {"Count", "FailIndex", "FailJob", "Ignore"}, causes);
+    validate_enum(json::at(rules[i], "action"),
+                  here + ".action",
+                  {"Count", "FailIndex", "FailJob", "Ignore"},
+                  causes);
     const bool codes = json::at(rules[i], "onExitCodes").is_object();
     const bool conditions = !json::as_array(json::at(rules[i], "onPodConditions")).empty();
-    if (codes && conditions) causes.add({"FieldValueInvalid", "Invalid value: specifying both OnExitCodes and OnPodConditions is not supported", here});
-    if (!codes && !conditions) causes.add({"FieldValueInvalid", "Invalid value: specifying one of OnExitCodes and OnPodConditions is required", here});
+    if (codes && conditions)
+      causes.add({"FieldValueInvalid",
+                  "Invalid value: specifying both OnExitCodes and OnPodConditions is not supported",
+                  here});
+    if (!codes && !conditions)
+      causes.add({"FieldValueInvalid",
+                  "Invalid value: specifying one of OnExitCodes and OnPodConditions is required",
+                  here});
   }
 }
 
 void validate_job_spec(const Value& spec, const std::string& field, bool selector, Causes& causes) {
-  for (const std::string_view key : {"parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "maxFailedIndexes", "ttlSecondsAfterFinished"}) {
+  for (const std::string_view key : {"parallelism",
+                                     "completions",
+                                     "activeDeadlineSeconds",
+                                     "backoffLimit",
+                                     "backoffLimitPerIndex",
+                                     "maxFailedIndexes",
+                                     "ttlSecondsAfterFinished"}) {
     const Value& value = json::at(spec, key);
     if (!value.is_null()) validate_non_negative(value, fmt::format("{}.{}", field, key), causes);
   }
   const std::string_view manager = json::as_string(json::at(spec, "managedBy"));
   if (!manager.empty() && manager.find('/') == std::string_view::npos) {
-    causes.invalid(field + ".managedBy", quoted(manager), "must be a domain-prefixed path (such as \"acme.io/foo\")");
+    causes.invalid(field + ".managedBy",
+                   quoted(manager),
+                   "must be a domain-prefixed path (such as \"acme.io/foo\")");
   }
   const std::string_view mode = json::as_string(json::at(spec, "completionMode"));
   validate_indexed_only(spec, field, mode == "Indexed", causes);
   validate_failure_policy(json::at(spec, "podFailurePolicy"), field + ".podFailurePolicy", causes);
-  validate_enum(json::at(spec, "podReplacementPolicy"), field + ".podReplacementPolicy", {"Failed", "TerminatingOrFailed"}, causes, false);
-  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed") causes.not_supported(field + ".completionMode", mode, {"NonIndexed", "Indexed"});
+  validate_enum(json::at(spec, "podReplacementPolicy"),
+                field + ".podReplacementPolicy",
+                {"Failed", "TerminatingOrFailed"},
+                causes,
+                false);
+  if (!mode.empty() && mode != "NonIndexed" && mode != "Indexed")
+    causes.not_supported(field + ".completionMode", mode, {"NonIndexed", "Indexed"});
   if (mode == "Indexed") {
-    if (json::at(spec, "completions").is_null()) causes.required(field + ".completions", "when completion mode is Indexed");
+    if (json::at(spec, "completions").is_null())
+      causes.required(field + ".completions", "when completion mode is Indexed");
     if (json::as_int(json::at(spec, "parallelism")) > 100000) {
-      causes.invalid(field + ".parallelism", json::dump(json::at(spec, "parallelism")), "must be less than or equal to 100000 when completion mode is Indexed");
+      causes.invalid(field + ".parallelism",
+                     json::dump(json::at(spec, "parallelism")),
+                     "must be less than or equal to 100000 when completion mode is Indexed");
     }
   }
   if (selector && json::at(spec, "selector").is_null()) causes.required(field + ".selector");
   validate_template(spec, field + ".template", causes);
   const Value& restart = json::at(spec, "template", "spec", "restartPolicy");
   if (json::as_string(restart) == "Always" || json::as_string(restart).empty()) {
-    causes.add({"FieldValueRequired", "Required value: valid values: \"OnFailure\", \"Never\"", field + ".template.spec.restartPolicy"});
+    causes.add({"FieldValueRequired",
+                "Required value: valid values: \"OnFailure\", \"Never\"",
+                field + ".template.spec.restartPolicy"});
   }
 }
 
@@ -146,12 +223,15 @@ void keep_placement(Value& now, const Value& before) {
   const auto keep = [&](std::initializer_list<std::string_view> path) {
     const Value* old = &before;
     for (const std::string_view part : path) old = &json::at(*old, part);
-    if (old->is_null()) json::remove(now, path);
-    else json::make(now, path) = *old;
+    if (old->is_null())
+      json::remove(now, path);
+    else
+      json::make(now, path) = *old;
   };
   keep({"metadata", "labels"});
   keep({"metadata", "annotations"});
-  for (const std::string_view key : {"nodeSelector", "affinity", "tolerations", "schedulingGates"}) keep({"spec", key});
+  for (const std::string_view key : {"nodeSelector", "affinity", "tolerations", "schedulingGates"})
+    keep({"spec", key});
 }
 
 void validate_job_scheduling(const Value& spec, const Value* live, Causes& causes) {
@@ -162,17 +242,23 @@ void validate_job_scheduling(const Value& spec, const Value* live, Causes& cause
   const Value& count = json::at(policy, "gang", "minCount");
   const std::int64_t parallelism = json::as_int(json::at(spec, "parallelism"), 1);
   if (!count.is_null() && json::as_int(count) > parallelism) {
-    causes.invalid("spec.scheduling.schedulingPolicy.gang.minCount", json::dump(count), fmt::format("must not be greater than parallelism ({})", parallelism));
+    causes.invalid("spec.scheduling.schedulingPolicy.gang.minCount",
+                   json::dump(count),
+                   fmt::format("must not be greater than parallelism ({})", parallelism));
   }
   const bool gang = json::at(policy, "gang").is_object();
   if (!gang && json::at(scheduling, "disruptionMode", "all").is_object()) {
-    causes.invalid("spec.scheduling.disruptionMode", "\"\"", "the disruptionMode `all` is not supported with the Basic scheduling policy");
+    causes.invalid("spec.scheduling.disruptionMode",
+                   "\"\"",
+                   "the disruptionMode `all` is not supported with the Basic scheduling policy");
   }
   if (live != nullptr) {
     const Value& old = json::at(*live, "spec", "scheduling", "schedulingPolicy");
     if (json::at(old, "gang").is_object() != gang) {
-      causes.invalid("spec.scheduling.schedulingPolicy", "null",
-                     "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated");
+      causes.invalid(
+          "spec.scheduling.schedulingPolicy",
+          "null",
+          "the basic/gang policy variant is immutable after creation; only schedulingPolicy.gang.minCount may be updated");
     }
   }
 }
@@ -184,8 +270,12 @@ void validate_replicated(const Gvk& gvk, const Value& object, const Value* live,
   const Value& spec = json::at(object, "spec");
   validate_non_negative(json::at(spec, "replicas"), "spec.replicas", causes);
   validate_non_negative(json::at(spec, "minReadySeconds"), "spec.minReadySeconds", causes);
-  if (gvk.kind == "Deployment" || gvk.kind == "DaemonSet") validate_non_negative(json::at(spec, "revisionHistoryLimit"), "spec.revisionHistoryLimit", causes);
-  if (live != nullptr && gvk.kind == "DaemonSet") immutable(json::at(spec, "selector"), json::at(*live, "spec", "selector"), "spec.selector", causes);
+  if (gvk.kind == "Deployment" || gvk.kind == "DaemonSet")
+    validate_non_negative(
+        json::at(spec, "revisionHistoryLimit"), "spec.revisionHistoryLimit", causes);
+  if (live != nullptr && gvk.kind == "DaemonSet")
+    immutable(
+        json::at(spec, "selector"), json::at(*live, "spec", "selector"), "spec.selector", causes);
   if (gvk.group == "apps") selector_matches_template(gvk, spec, causes);
   validate_strategy(gvk, spec, causes);
   validate_template(spec, "spec.template", causes);
@@ -194,27 +284,42 @@ void validate_replicated(const Gvk& gvk, const Value& object, const Value* live,
     causes.not_supported("spec.template.spec.restartPolicy", json::as_string(restart), {"Always"});
   }
   if (!json::at(spec, "template", "spec", "activeDeadlineSeconds").is_null()) {
-    causes.forbidden("spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported");
+    causes.forbidden("spec.template.spec.activeDeadlineSeconds",
+                     "activeDeadlineSeconds in ReplicaSet is not Supported");
   }
   if (live == nullptr || gvk.group != "apps") return;
   const Value& before = json::at(*live, "spec");
-  if (gvk.kind != "DaemonSet") immutable(json::at(spec, "selector"), json::at(before, "selector"), "spec.selector", causes);
+  if (gvk.kind != "DaemonSet")
+    immutable(json::at(spec, "selector"), json::at(before, "selector"), "spec.selector", causes);
   if (gvk.kind != "StatefulSet") return;
-  for (const std::string_view key : {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {
+  for (const std::string_view key :
+       {"serviceName", "podManagementPolicy", "volumeClaimTemplates"}) {
     const Value& old = json::at(before, key);
-    if (!(json::is_empty(json::at(spec, key)) && json::is_empty(old))) immutable(json::at(spec, key), old, fmt::format("spec.{}", key), causes);
+    if (!(json::is_empty(json::at(spec, key)) && json::is_empty(old)))
+      immutable(json::at(spec, key), old, fmt::format("spec.{}", key), causes);
   }
   Value now = spec;
   Value old = before;
   for (Value* value : {&now, &old}) {
-    for (const std::string_view key : {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
-                                       "serviceName", "podManagementPolicy", "volumeClaimTemplates", "selector"}) {
+    for (const std::string_view key : {"replicas",
+                                       "ordinals",
+                                       "template",
+                                       "updateStrategy",
+                                       "revisionHistoryLimit",
+                                       "persistentVolumeClaimRetentionPolicy",
+                                       "minReadySeconds",
+                                       "serviceName",
+                                       "podManagementPolicy",
+                                       "volumeClaimTemplates",
+                                       "selector"}) {
       json::remove(*value, {key});
     }
   }
   if (!json::equal(now, old)) {
-    causes.forbidden("spec", "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
-                             "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
+    causes.forbidden(
+        "spec",
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+        "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
   }
 }
 
@@ -227,25 +332,38 @@ void validate_job(const Value& object, const Value* live, Causes& causes) {
     const Value& selector = json::at(spec, "selector");
     const Value& labels = json::at(spec, "template", "metadata", "labels");
     const bool manual = json::as_bool(json::at(spec, "manualSelector"));
-    if (!manual && json::as_object(json::at(selector, "matchLabels")).size() + json::as_array(json::at(selector, "matchExpressions")).size() != 1) {
+    if (!manual && json::as_object(json::at(selector, "matchLabels")).size() +
+                           json::as_array(json::at(selector, "matchExpressions")).size() !=
+                       1) {
       causes.invalid("spec.selector", json::dump(selector), "`selector` not auto-generated");
     }
     if (manual && selector.is_null()) causes.required("spec.selector");
     const auto parsed = LabelSelector::from_object(selector);
     const bool matches = !selector.is_null() && parsed && parsed->matches(json::as_object(labels));
-    if (!matches) causes.invalid("spec.template.metadata.labels", json::dump(labels), "`selector` does not match template `labels`");
+    if (!matches)
+      causes.invalid("spec.template.metadata.labels",
+                     json::dump(labels),
+                     "`selector` does not match template `labels`");
     return;
   }
   const Value& before = json::at(*live, "spec");
   if (json::as_string(json::at(spec, "completionMode")) != "Indexed") {
-    immutable(json::at(spec, "completions"), json::at(before, "completions"), "spec.completions", causes);
+    immutable(
+        json::at(spec, "completions"), json::at(before, "completions"), "spec.completions", causes);
   }
   immutable(json::at(spec, "selector"), json::at(before, "selector"), "spec.selector", causes);
-  immutable(json::at(spec, "completionMode"), json::at(before, "completionMode"), "spec.completionMode", causes);
-  immutable(json::at(spec, "podFailurePolicy"), json::at(before, "podFailurePolicy"), "spec.podFailurePolicy", causes);
+  immutable(json::at(spec, "completionMode"),
+            json::at(before, "completionMode"),
+            "spec.completionMode",
+            causes);
+  immutable(json::at(spec, "podFailurePolicy"),
+            json::at(before, "podFailurePolicy"),
+            "spec.podFailurePolicy",
+            causes);
   immutable(json::at(spec, "managedBy"), json::at(before, "managedBy"), "spec.managedBy", causes);
   // While suspended and never started, the template's placement may still change.
-  const bool open = json::as_bool(json::at(before, "suspend")) && json::at(*live, "status", "startTime").is_null();
+  const bool open = json::as_bool(json::at(before, "suspend")) &&
+                    json::at(*live, "status", "startTime").is_null();
   Value now = json::at(spec, "template");
   if (open) keep_placement(now, json::at(before, "template"));
   immutable(now, json::at(before, "template"), "spec.template", causes);
@@ -258,12 +376,17 @@ void validate_job_status(const Value& object, Causes& causes) {
   }
   const auto holds = [&](std::string_view type) {
     for (const Value& condition : json::as_array(json::at(status, "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == type && json::as_string(json::at(condition, "status")) == "True") return true;
+      if (json::as_string(json::at(condition, "type")) == type &&
+          json::as_string(json::at(condition, "status")) == "True")
+        return true;
     }
     return false;
   };
   const auto both = [&](std::string_view one, std::string_view other) {
-    if (holds(one) && holds(other)) causes.invalid("status.conditions", "\"\"", fmt::format("cannot set {}=True and {}=true conditions", one, other));
+    if (holds(one) && holds(other))
+      causes.invalid("status.conditions",
+                     "\"\"",
+                     fmt::format("cannot set {}=True and {}=true conditions", one, other));
   };
   both("Complete", "Failed");
   both("Complete", "FailureTarget");
@@ -273,9 +396,13 @@ void validate_job_status(const Value& object, Causes& causes) {
 void validate_time_zone(const Value& zone, Causes& causes) {
   if (!zone.is_string()) return;
   const std::string_view name = json::as_string(zone);
-  const auto bad = [&](std::string_view why) { causes.invalid("spec.timeZone", quoted(name), std::string(why)); };
+  const auto bad = [&](std::string_view why) {
+    causes.invalid("spec.timeZone", quoted(name), std::string(why));
+  };
   if (name.empty()) return bad("timeZone must be nil or non-empty string");
-  if (to_lower(name) == "local") return bad("timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
+  if (to_lower(name) == "local")
+    return bad(
+        "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones");
   if (const auto found = TimeZone::find(name); !found) bad(found.error().message);
 }
 
@@ -285,10 +412,18 @@ void validate_cron_job(const Value& object, Causes& causes) {
   if (schedule.empty()) {
     causes.required("spec.schedule");
   } else if (!schedule.starts_with('@') && split_nonempty(schedule, ' ').size() != 5) {
-    causes.invalid("spec.schedule", quoted(schedule), fmt::format("expected exactly 5 fields, found {}: [{}]", split_nonempty(schedule, ' ').size(), schedule));
+    causes.invalid("spec.schedule",
+                   quoted(schedule),
+                   fmt::format("expected exactly 5 fields, found {}: [{}]",
+                               split_nonempty(schedule, ' ').size(),
+                               schedule));
   }
-  validate_enum(json::at(spec, "concurrencyPolicy"), "spec.concurrencyPolicy", {"Allow", "Forbid", "Replace"}, causes);
-  for (const std::string_view key : {"startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) {
+  validate_enum(json::at(spec, "concurrencyPolicy"),
+                "spec.concurrencyPolicy",
+                {"Allow", "Forbid", "Replace"},
+                causes);
+  for (const std::string_view key :
+       {"startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"}) {
     validate_non_negative(json::at(spec, key), fmt::format("spec.{}", key), causes);
   }
   validate_time_zone(json::at(spec, "timeZone"), causes);

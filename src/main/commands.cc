@@ -26,7 +26,9 @@ constexpr OwnCommand kCommands[] = {
     {"down", "Stop it", run_down},
     {"status", "Say whether it runs, and where", run_status},
     {"run", "Be the scheduler and operator of a Kubernetes cluster", run_run},
-    {"hived", "Show the cells of HiveD's virtual clusters, or check a new configuration", run_hived},
+    {"hived",
+     "Show the cells of HiveD's virtual clusters, or check a new configuration",
+     run_hived},
     {"sim", "Replay a job trace through the scheduling engine", run_sim},
 };
 
@@ -34,7 +36,8 @@ constexpr OwnCommand kCommands[] = {
 
 int run_command(int argc, char** argv) {
   std::vector<cli::CommandInfo> foreign;
-  for (const OwnCommand& command : kCommands) foreign.push_back({command.name, command.summary, {}});
+  for (const OwnCommand& command : kCommands)
+    foreign.push_back({command.name, command.summary, {}});
   cli::add_foreign_commands(std::move(foreign));
   const std::string word = argc > 1 ? argv[1] : "";
   for (const OwnCommand& command : kCommands) {

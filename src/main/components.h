@@ -1,5 +1,6 @@
-/// The parts that run beside the API server in one process. Each sees the cluster only through a client of its own, and through
-/// informers that scheduler and controllers share: every further copy of the pods costs as much again for each change.
+/// The parts that run beside the API server in one process. Each sees the cluster only through a
+/// client of its own, and through informers that scheduler and controllers share: every further
+/// copy of the pods costs as much again for each change.
 ///
 /// To add one: write a function that makes it from a ComponentContext and list it in components.cc.
 #pragma once
@@ -22,18 +23,19 @@ namespace muster {
 
 struct ComponentContext {
   net::Loop& loop;
-  apiserver::Server& server;                 // set_pod_streams() is the agent's to call
-  client::Informers& informers;              // stopped after all components
-  std::string directory;                     // the data folder
-  std::string api_address;                   // where pods and people reach the server
+  apiserver::Server& server;     // set_pod_streams() is the agent's to call
+  client::Informers& informers;  // stopped after all components
+  std::string directory;         // the data folder
+  std::string api_address;       // where pods and people reach the server
   std::uint16_t api_port = 0;
   std::string ca_pem;
-  bool hollow = false;                       // pods are only said to run
-  std::string scheduler_config;              // file with Volcano's configuration or a policy of Muster's own; empty: its defaults
-  std::string hived_config;                  // file with HiveD's cells; empty: none
-  std::string images;                        // file that maps image names to roots; empty: none
+  bool hollow = false;           // pods are only said to run
+  std::string scheduler_config;  // file with Volcano's configuration or a policy of Muster's own;
+                                 // empty: its defaults
+  std::string hived_config;      // file with HiveD's cells; empty: none
+  std::string images;            // file that maps image names to roots; empty: none
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
-  std::set<std::string> without;             // names left out: scheduler, controllers, agent
+  std::set<std::string> without;                   // names left out: scheduler, controllers, agent
   /// An in-process client under this user name, e.g. "system:muster-scheduler".
   std::function<std::unique_ptr<client::Client>(const std::string& user)> make_client;
 };

@@ -14,13 +14,15 @@ class ControllersComponent final : public Component {
   Task<Result<void>> start() override {
     controllers::Options options;
     // Pods of a gang wait until its PodGroup is admitted, and only a scheduler admits it.
-    controllers::set_gang_scheduler(options.settings, context_.without.contains("scheduler") ? "none" : "volcano");
+    controllers::set_gang_scheduler(options.settings,
+                                    context_.without.contains("scheduler") ? "none" : "volcano");
     options.settings.pytorch_init_lookup = "getent hosts";
     options.settings.exec_over_websocket = true;
     options.settings.force_delete_after = std::chrono::minutes(1);
     options.node_grace = context_.node_grace;
     client_ = context_.make_client("system:muster-controllers");
-    controllers_ = std::make_unique<controllers::Controllers>(context_.loop, *client_, context_.informers, std::move(options));
+    controllers_ = std::make_unique<controllers::Controllers>(
+        context_.loop, *client_, context_.informers, std::move(options));
     co_await controllers_->start();
     co_return Result<void>();
   }
@@ -39,6 +41,8 @@ class ControllersComponent final : public Component {
 
 }  // namespace
 
-std::unique_ptr<Component> make_controllers_component(ComponentContext& context) { return std::make_unique<ControllersComponent>(context); }
+std::unique_ptr<Component> make_controllers_component(ComponentContext& context) {
+  return std::make_unique<ControllersComponent>(context);
+}
 
 }  // namespace muster

@@ -24,16 +24,28 @@ std::string default_data_dir() {
 Result<DataLock> DataLock::take(const std::string& directory) {
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
-  if (failure) return fail(Code::kInternal, fmt::format("cannot make the data folder \"{}\": {}; choose another with --data", directory, failure.message()));
+  if (failure)
+    return fail(Code::kInternal,
+                fmt::format("cannot make the data folder \"{}\": {}; choose another with --data",
+                            directory,
+                            failure.message()));
   ::chmod(directory.c_str(), 0700);
   const std::string path = directory + "/muster.lock";
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return fail(Code::kInternal, fmt::format("cannot open \"{}\": {}; choose another folder with --data", path, std::strerror(errno)));
+  if (file < 0)
+    return fail(Code::kInternal,
+                fmt::format("cannot open \"{}\": {}; choose another folder with --data",
+                            path,
+                            std::strerror(errno)));
   if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     ::close(file);
     const Running running = find_running(directory);
-    return fail(Code::kConflict, fmt::format("a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data",
-                                             directory, running.pid));
+    return fail(
+        Code::kConflict,
+        fmt::format(
+            "a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data",
+            directory,
+            running.pid));
   }
   return DataLock(file, directory);
 }
@@ -47,7 +59,8 @@ DataLock::~DataLock() {
 Result<void> DataLock::publish(const std::string& address) const {
   std::ofstream out(directory_ + "/muster.pid", std::ios::trunc);
   out << ::getpid() << '\n' << address << '\n';
-  if (!out.flush()) return fail(Code::kInternal, fmt::format("cannot write \"{}/muster.pid\"", directory_));
+  if (!out.flush())
+    return fail(Code::kInternal, fmt::format("cannot write \"{}/muster.pid\"", directory_));
   return {};
 }
 

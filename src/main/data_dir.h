@@ -17,7 +17,10 @@ class DataLock {
  public:
   /// Makes the folder (0700) and locks it; fails when another process holds it.
   static Result<DataLock> take(const std::string& directory);
-  DataLock(DataLock&& other) noexcept : file_(other.file_), directory_(std::move(other.directory_)) { other.file_ = -1; }
+  DataLock(DataLock&& other) noexcept
+      : file_(other.file_), directory_(std::move(other.directory_)) {
+    other.file_ = -1;
+  }
   DataLock& operator=(DataLock&&) = delete;
   ~DataLock();
   /// Writes the process id and address for `status` and `down`.

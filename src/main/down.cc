@@ -16,8 +16,10 @@
 namespace muster {
 namespace {
 
-constexpr const char* kDownHelp = "Stop the cluster that 'muster up' started.\n\nUsage:\n  muster down [--data DIR]\n";
-constexpr const char* kStatusHelp = "Say whether a cluster runs, and where.\n\nUsage:\n  muster status [--data DIR]\n";
+constexpr const char* kDownHelp =
+    "Stop the cluster that 'muster up' started.\n\nUsage:\n  muster down [--data DIR]\n";
+constexpr const char* kStatusHelp =
+    "Say whether a cluster runs, and where.\n\nUsage:\n  muster status [--data DIR]\n";
 
 struct Options {
   std::string data = default_data_dir();
@@ -25,7 +27,8 @@ struct Options {
 };
 
 bool parse(int argc, char** argv, const char* command, Options* options) {
-  const auto parsed = parse_flags(argc, argv, 2, {{"data", &options->data}, {"help", nullptr, &options->help}});
+  const auto parsed =
+      parse_flags(argc, argv, 2, {{"data", &options->data}, {"help", nullptr, &options->help}});
   if (!parsed) fmt::print(stderr, "muster {}: {}\n", command, parsed.error().message);
   return parsed.has_value();
 }
@@ -45,7 +48,8 @@ int run_down(int argc, char** argv) {
     return 0;
   }
   if (::kill(running.pid, SIGTERM) != 0) {
-    fmt::print(stderr, "muster down: cannot stop process {}: {}\n", running.pid, std::strerror(errno));
+    fmt::print(
+        stderr, "muster down: cannot stop process {}: {}\n", running.pid, std::strerror(errno));
     return 1;
   }
   // The folder's lock is free exactly when the process is gone.
@@ -56,7 +60,10 @@ int run_down(int argc, char** argv) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  fmt::print(stderr, "muster down: process {} did not stop within 30 s; see {}/muster.log\n", running.pid, options.data);
+  fmt::print(stderr,
+             "muster down: process {} did not stop within 30 s; see {}/muster.log\n",
+             running.pid,
+             options.data);
   return 1;
 }
 
@@ -76,7 +83,10 @@ int run_status(int argc, char** argv) {
     fmt::print("starting (data folder \"{}\")\n", options.data);
     return 1;
   }
-  fmt::print("running at {} (process {})\n\n  export KUBECONFIG={}/kubeconfig\n", running.address, running.pid, options.data);
+  fmt::print("running at {} (process {})\n\n  export KUBECONFIG={}/kubeconfig\n",
+             running.address,
+             running.pid,
+             options.data);
   return 0;
 }
 

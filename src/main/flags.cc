@@ -11,16 +11,23 @@ Result<void> parse_flags(int argc, char** argv, int first, const std::vector<Fla
   for (const FlagSpec& flag : flags) names.push_back(flag.name);
   for (int i = first; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (!word.starts_with("--")) return fail(Code::kBadRequest, fmt::format("unexpected argument \"{}\"; flags begin with --", word));
+    if (!word.starts_with("--"))
+      return fail(Code::kBadRequest,
+                  fmt::format("unexpected argument \"{}\"; flags begin with --", word));
     const auto equals = word.find('=');
-    const std::string name(word.substr(2, equals == std::string_view::npos ? std::string_view::npos : equals - 2));
+    const std::string name(
+        word.substr(2, equals == std::string_view::npos ? std::string_view::npos : equals - 2));
     const FlagSpec* found = nullptr;
     for (const FlagSpec& flag : flags) {
       if (flag.name == name) found = &flag;
     }
     if (found == nullptr) {
       const auto near = nearest(name, names);
-      return fail(Code::kBadRequest, fmt::format("unknown flag --{}{}", name, near ? fmt::format("; did you mean --{}?", *near) : std::string("; see --help")));
+      return fail(Code::kBadRequest,
+                  fmt::format("unknown flag --{}{}",
+                              name,
+                              near ? fmt::format("; did you mean --{}?", *near)
+                                   : std::string("; see --help")));
     }
     if (found->on != nullptr) {
       *found->on = equals == std::string_view::npos || word.substr(equals + 1) != "false";

@@ -9,9 +9,9 @@
 namespace muster {
 
 struct FlagSpec {
-  std::string name;          // "data"
+  std::string name;  // "data"
   std::string* text = nullptr;
-  bool* on = nullptr;        // a switch
+  bool* on = nullptr;  // a switch
 };
 
 /// Reads argv[first…]; an unknown flag or a stray word is an error that says what would be right.

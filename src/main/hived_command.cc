@@ -81,7 +81,10 @@ int check_alone(const std::string& path, const std::string& why) {
     return 1;
   }
   for (const std::string& warning : config->warnings) fmt::print("warning: {}\n", warning);
-  fmt::print("{} is right: {}\nnot compared with running gangs: {}\n", path, hived::describe(*config), why);
+  fmt::print("{} is right: {}\nnot compared with running gangs: {}\n",
+             path,
+             hived::describe(*config),
+             why);
   return 0;
 }
 
@@ -89,15 +92,18 @@ bool healthy(const json::Value& node) {
   if (json::as_bool(json::at(node, "spec", "unschedulable"))) return false;
   const json::Array conditions = json::as_array(json::at(node, "status", "conditions"));
   return std::any_of(conditions.begin(), conditions.end(), [](const json::Value& condition) {
-    return json::as_string(json::at(condition, "type")) == "Ready" && json::as_string(json::at(condition, "status")) == "True";
+    return json::as_string(json::at(condition, "type")) == "Ready" &&
+           json::as_string(json::at(condition, "status")) == "True";
   });
 }
 
 /// Only a bound pod that carries its cells; others hold none.
 std::optional<hived::RunningPod> running(const json::Value& pod) {
-  if (kube::pod_finished(pod) || json::as_string(json::at(pod, "spec", "nodeName")).empty()) return std::nullopt;
+  if (kube::pod_finished(pod) || json::as_string(json::at(pod, "spec", "nodeName")).empty())
+    return std::nullopt;
   const std::string ns(kube::namespace_of(pod)), name(kube::name_of(pod));
-  const auto spec = hived::parse_scheduling_spec(kube::annotation(pod, hived::kSchedulingSpec), ns, name);
+  const auto spec =
+      hived::parse_scheduling_spec(kube::annotation(pod, hived::kSchedulingSpec), ns, name);
   const auto bind = hived::parse_bind_info(kube::annotation(pod, hived::kBindInfo));
   if (!spec || !bind) return std::nullopt;
   return hived::RunningPod{{std::string(kube::uid_of(pod)), ns + "/" + name}, *spec, *bind};
@@ -113,19 +119,28 @@ Task<Result<Seen>> look(client::Client& client, const HivedOptions& options) {
     const auto text = co_await read_hived_config_map(client);
     if (!text) co_return fail(text.error());
     if (!*text) {
-      co_return fail(Code::kNotFound, fmt::format("this cluster has no ConfigMap {}/{} with HiveD's configuration; start it with 'muster up --hived-config FILE', or name the file with --hived-config",
-                                                  kHivedNamespace, kHivedConfigMap));
+      co_return fail(
+          Code::kNotFound,
+          fmt::format(
+              "this cluster has no ConfigMap {}/{} with HiveD's configuration; start it with 'muster up --hived-config FILE', or name the file with --hived-config",
+              kHivedNamespace,
+              kHivedConfigMap));
     }
-    auto config = parse_named(fmt::format("ConfigMap {}/{}", kHivedNamespace, kHivedConfigMap), **text);
+    auto config =
+        parse_named(fmt::format("ConfigMap {}/{}", kHivedNamespace, kHivedConfigMap), **text);
     if (!config) co_return fail(config.error());
     seen.config = std::move(*config);
   }
   const auto nodes = co_await client.list(client::resources::kNodes, {});
   if (!nodes) co_return fail(nodes.error());
-  for (const json::Value& node : nodes->items) seen.nodes.emplace_back(kube::name_of(node), healthy(node));
+  for (const json::Value& node : nodes->items)
+    seen.nodes.emplace_back(kube::name_of(node), healthy(node));
   auto pods = co_await client.list(client::resources::kPods, {});
   if (!pods) co_return fail(pods.error());
-  std::stable_sort(pods->items.begin(), pods->items.end(), [](const json::Value& a, const json::Value& b) { return kube::creation_time(a) < kube::creation_time(b); });
+  std::stable_sort(
+      pods->items.begin(), pods->items.end(), [](const json::Value& a, const json::Value& b) {
+        return kube::creation_time(a) < kube::creation_time(b);
+      });
   for (const json::Value& pod : pods->items) {
     auto found = running(pod);
     if (found) seen.pods.push_back(std::move(*found));
@@ -139,7 +154,11 @@ Result<std::string> tree(const Seen& seen, const HivedOptions& options, Time now
   for (const auto& [name, is_healthy] : seen.nodes) allocator->set_node(name, is_healthy);
   for (const hived::RunningPod& pod : seen.pods) {
     const auto added = allocator->add_allocated(pod.pod, pod.spec, pod.bind, now);
-    if (!added) fmt::print(stderr, "muster hived tree: pod {} is not on these cells: {}\n", pod.pod.name, added.error().message);
+    if (!added)
+      fmt::print(stderr,
+                 "muster hived tree: pod {} is not on these cells: {}\n",
+                 pod.pod.name,
+                 added.error().message);
   }
   if (options.output == "json") return json::dump_pretty(hived::tree_json(*allocator)) + "\n";
   hived::TreeOptions how;
@@ -191,14 +210,24 @@ int run_hived(int argc, char** argv) {
   for (int i = first; i < argc; ++i) {
     if (std::string_view(argv[i]) == "-o") argv[i] = output_flag.data();
   }
-  const auto parsed = parse_flags(argc, argv, first,
-                                  {{"hived-config", &options.config}, {"output", &options.output}, {"kubeconfig", &options.kubeconfig}, {"context", &options.context},
-                                   {"devices", nullptr, &options.devices}, {"help", nullptr, &options.help}});
+  const auto parsed = parse_flags(argc,
+                                  argv,
+                                  first,
+                                  {{"hived-config", &options.config},
+                                   {"output", &options.output},
+                                   {"kubeconfig", &options.kubeconfig},
+                                   {"context", &options.context},
+                                   {"devices", nullptr, &options.devices},
+                                   {"help", nullptr, &options.help}});
   std::string wrong;
-  if (!parsed) wrong = parsed.error().message;
-  else if (word != "tree" && word != "check") wrong = fmt::format("\"{}\": wanted tree or check", word);
-  else if (word == "check" && options.new_file.empty() && !options.help) wrong = "check: wanted the new file, e.g. muster hived check new.yaml";
-  else if (!options.output.empty() && options.output != "json") wrong = fmt::format("-o {}: wanted json, or nothing for text", options.output);
+  if (!parsed)
+    wrong = parsed.error().message;
+  else if (word != "tree" && word != "check")
+    wrong = fmt::format("\"{}\": wanted tree or check", word);
+  else if (word == "check" && options.new_file.empty() && !options.help)
+    wrong = "check: wanted the new file, e.g. muster hived check new.yaml";
+  else if (!options.output.empty() && options.output != "json")
+    wrong = fmt::format("-o {}: wanted json, or nothing for text", options.output);
   if (!wrong.empty()) {
     fmt::print(stderr, "muster hived: {}\n", wrong);
     return 2;

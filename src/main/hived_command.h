@@ -1,4 +1,5 @@
-/// `muster hived tree` and `muster hived check`: who sits on which cell, and what a new configuration would do.
+/// `muster hived tree` and `muster hived check`: who sits on which cell, and what a new
+/// configuration would do.
 #pragma once
 
 namespace muster {

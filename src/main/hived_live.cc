@@ -22,7 +22,8 @@ client::ListOptions config_map_options() {
 }  // namespace
 
 Task<Result<std::optional<std::string>>> read_hived_config_map(client::Client& client) {
-  // A list of one: the right to list is needed for the watch anyway, a right to get would be another.
+  // A list of one: the right to list is needed for the watch anyway, a right to get would be
+  // another.
   const auto found = co_await client.list(kConfigMaps, config_map_options());
   if (!found) co_return fail(found.error());
   if (found->items.empty()) co_return std::optional<std::string>();
@@ -40,7 +41,8 @@ Task<Result<void>> write_hived_config_map(client::Client& client, std::string te
   if (made) co_return Result<void>();
   if (made.error().code != Code::kAlreadyExists) co_return fail(made.error());
   json::remove(map, {"metadata"});
-  const auto patched = co_await client.patch(kConfigMaps, kHivedNamespace, kHivedConfigMap, "", client::PatchType::kMerge, std::move(map));
+  const auto patched = co_await client.patch(
+      kConfigMaps, kHivedNamespace, kHivedConfigMap, "", client::PatchType::kMerge, std::move(map));
   if (!patched) co_return fail(patched.error());
   co_return Result<void>();
 }
@@ -51,20 +53,33 @@ Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Op
   if (!*found) co_return std::string();
   auto config = hived::parse_config(**found);
   if (!config) {
-    co_return fail(Code::kInvalid, fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it", kHivedNamespace, kHivedConfigMap, config.error().message));
+    co_return fail(Code::kInvalid,
+                   fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it",
+                               kHivedNamespace,
+                               kHivedConfigMap,
+                               config.error().message));
   }
   for (const std::string& warning : config->warnings) log::warn("hived", "{}", warning);
   options.cells = std::move(config->cells);
   co_return **found;
 }
 
-HivedLive::HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text, const std::string& source)
-    : informers_(informers), scheduler_(scheduler), text_(std::move(text)), events_(client::make_event_recorder(env, client, source, "")) {}
+HivedLive::HivedLive(Env& env,
+                     client::Client& client,
+                     client::Informers& informers,
+                     scheduler::Scheduler& scheduler,
+                     std::string text,
+                     const std::string& source)
+    : informers_(informers),
+      scheduler_(scheduler),
+      text_(std::move(text)),
+      events_(client::make_event_recorder(env, client, source, "")) {}
 
 void HivedLive::start() {
   informers_.get(kConfigMaps, config_map_options())
       .add_handlers({[this](const client::ObjectPtr&, const client::ObjectPtr& now) {
-                       // Cells outlive their ConfigMap: deleting it must not free what was promised.
+                       // Cells outlive their ConfigMap: deleting it must not free what was
+                       // promised.
                        if (now && !stopped_) changed(*now);
                      },
                      [] {}});
@@ -83,7 +98,8 @@ void HivedLive::changed(const json::Value& map) {
   json::make(about, {"apiVersion"}) = "v1";
   json::make(about, {"kind"}) = "ConfigMap";
   const auto refuse = [&](const std::string& why) {
-    log::warn("hived", "ConfigMap {}/{} is not taken over: {}", kHivedNamespace, kHivedConfigMap, why);
+    log::warn(
+        "hived", "ConfigMap {}/{} is not taken over: {}", kHivedNamespace, kHivedConfigMap, why);
     events_->record(about, "Warning", "CellsRefused", why + "; the cells stay as they were");
   };
   if (!found.is_string()) {

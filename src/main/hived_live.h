@@ -1,5 +1,6 @@
-/// The cells' configuration of a cluster lives in ConfigMap kube-system/muster-hived: `up --hived-config` writes it, and who
-/// changes it there changes the cells of the running scheduler, embedded or of `muster run`.
+/// The cells' configuration of a cluster lives in ConfigMap kube-system/muster-hived: `up
+/// --hived-config` writes it, and who changes it there changes the cells of the running scheduler,
+/// embedded or of `muster run`.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,12 @@ Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Op
 class HivedLive {
  public:
   /// `text`: what the scheduler was started with. `source`: whom events name.
-  HivedLive(Env& env, client::Client& client, client::Informers& informers, scheduler::Scheduler& scheduler, std::string text, const std::string& source);
+  HivedLive(Env& env,
+            client::Client& client,
+            client::Informers& informers,
+            scheduler::Scheduler& scheduler,
+            std::string text,
+            const std::string& source);
   /// After the scheduler's start.
   void start();
   Task<void> stop();

@@ -44,13 +44,16 @@ void add(std::vector<std::string>& names, std::string name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
 }
 
-/// The names under which others reach a server that listens on every address: the machine's own name and the addresses of its
-/// interfaces. IPv6 addresses of one link only are left out: nobody else can use them.
+/// The names under which others reach a server that listens on every address: the machine's own
+/// name and the addresses of its interfaces. IPv6 addresses of one link only are left out: nobody
+/// else can use them.
 void add_names_of_machine(net::CertificateRequest& server) {
   char host[HOST_NAME_MAX + 1] = {};
   if (::gethostname(host, sizeof host - 1) == 0) {
     std::string name = host;
-    const bool is_dns = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.'; });
+    const bool is_dns = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+      return std::isalnum(c) != 0 || c == '-' || c == '.';
+    });
     if (is_dns) add(server.dns_names, std::move(name));
   }
   ifaddrs* all = nullptr;
@@ -59,7 +62,10 @@ void add_names_of_machine(net::CertificateRequest& server) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     char text[INET6_ADDRSTRLEN] = {};
     if (one->ifa_addr->sa_family == AF_INET) {
-      ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text, sizeof text);
+      ::inet_ntop(AF_INET,
+                  &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr,
+                  text,
+                  sizeof text);
     } else if (one->ifa_addr->sa_family == AF_INET6) {
       const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(one->ifa_addr)->sin6_addr;
       if (!IN6_IS_ADDR_LINKLOCAL(&address)) ::inet_ntop(AF_INET6, &address, text, sizeof text);
@@ -73,7 +79,8 @@ void add_names_of_machine(net::CertificateRequest& server) {
 
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) return fail(Code::kNotFound, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
+  if (!in)
+    return fail(Code::kNotFound, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
@@ -82,19 +89,24 @@ Result<std::string> read_file(const std::string& path) {
 Result<void> write_private(const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new";
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  if (file < 0)
+    return fail(Code::kInternal,
+                fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
     if (wrote < 0) {
       const int error = errno;
       ::close(file);
-      return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(error)));
+      return fail(Code::kInternal,
+                  fmt::format("cannot write \"{}\": {}", path, std::strerror(error)));
     }
     done += static_cast<std::size_t>(wrote);
   }
   ::close(file);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return fail(Code::kInternal, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
+  if (::rename(temporary.c_str(), path.c_str()) != 0)
+    return fail(Code::kInternal,
+                fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
   return {};
 }
 
@@ -102,7 +114,8 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
   const std::string pki = directory + "/pki";
   std::error_code failure;
   std::filesystem::create_directories(pki, failure);
-  if (failure) return fail(Code::kInternal, fmt::format("cannot make \"{}\": {}", pki, failure.message()));
+  if (failure)
+    return fail(Code::kInternal, fmt::format("cannot make \"{}\": {}", pki, failure.message()));
   std::filesystem::permissions(pki, std::filesystem::perms::owner_all, failure);
 
   Identity identity;
@@ -122,7 +135,11 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
   net::CertificateRequest server;
   server.common_name = "kube-apiserver";
   server.server = true;
-  server.dns_names = {"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"};
+  server.dns_names = {"localhost",
+                      "kubernetes",
+                      "kubernetes.default",
+                      "kubernetes.default.svc",
+                      "kubernetes.default.svc.cluster.local"};
   server.addresses = {"127.0.0.1", "::1", "10.96.0.1"};
   if (is_wildcard(address)) {
     add_names_of_machine(server);
@@ -140,7 +157,8 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
   if (!made_admin) return fail(made_admin.error());
   identity.admin = std::move(*made_admin);
 
-  auto token = keep(pki + "/admin.token", [] { return Result<std::string>(hex(net::random_bytes(24))); });
+  auto token =
+      keep(pki + "/admin.token", [] { return Result<std::string>(hex(net::random_bytes(24))); });
   if (!token) return fail(token.error());
   identity.admin_token = std::string(trim(*token));
   auto signing = keep(pki + "/sa.key", [] { return net::make_signing_key(); });
@@ -154,14 +172,22 @@ Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest&
   const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
   // Named as an extension, which kubectl and the client libraries keep and pass over.
   const std::string beside =
-      request.socket.empty() ? std::string()
-                             : fmt::format("    extensions:\n    - name: muster.dev/socket\n      extension:\n        path: {}\n", muster::quoted(request.socket));
+      request.socket.empty()
+          ? std::string()
+          : fmt::format(
+                "    extensions:\n    - name: muster.dev/socket\n      extension:\n        path: {}\n",
+                muster::quoted(request.socket));
   const std::string text = fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: muster\n"
       "clusters:\n- name: muster\n  cluster:\n    server: https://{}:{}\n    certificate-authority-data: {}\n{}"
       "contexts:\n- name: muster\n  context:\n    cluster: muster\n    user: muster-admin\n    namespace: default\n"
       "users:\n- name: muster-admin\n  user:\n    client-certificate-data: {}\n    client-key-data: {}\n    token: {}\n",
-      shown, request.port, base64_encode(identity.ca.certificate_pem), beside, base64_encode(identity.admin.certificate_pem), base64_encode(identity.admin.key_pem),
+      shown,
+      request.port,
+      base64_encode(identity.ca.certificate_pem),
+      beside,
+      base64_encode(identity.admin.certificate_pem),
+      base64_encode(identity.admin.key_pem),
       identity.admin_token);
   return write_private(request.path, text);
 }

@@ -1,5 +1,6 @@
-/// The keys of an embedded cluster, made on its first start and kept in its data folder: CA, server and admin
-/// certificates, the admin token, the key that signs service-account tokens; and the kubeconfig over them.
+/// The keys of an embedded cluster, made on its first start and kept in its data folder: CA, server
+/// and admin certificates, the admin token, the key that signs service-account tokens; and the
+/// kubeconfig over them.
 #pragma once
 
 #include <string>
@@ -16,13 +17,15 @@ struct Identity {
   std::string token_key;
 };
 
-/// Reads or makes DIR/pki. The server certificate is renewed at each start for the addresses it serves.
+/// Reads or makes DIR/pki. The server certificate is renewed at each start for the addresses it
+/// serves.
 Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now);
 
 struct KubeconfigRequest {
   std::string path, address;
   std::uint16_t port = 0;
-  std::string socket;  // the same API on a Unix socket, for programs of Muster that find it; empty: none
+  std::string
+      socket;  // the same API on a Unix socket, for programs of Muster that find it; empty: none
 };
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request);
 

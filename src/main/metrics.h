@@ -1,4 +1,5 @@
-/// What `muster run` says on /metrics, in Prometheus' text format. docs/metrics.md lists every name; a test compares.
+/// What `muster run` says on /metrics, in Prometheus' text format. docs/metrics.md lists every
+/// name; a test compares.
 #pragma once
 
 #include <string>

@@ -36,21 +36,46 @@ json::Value node_info() {
   }
   std::string machine_id;
   std::ifstream("/etc/machine-id") >> machine_id;
-  return json::Value{{"machineID", machine_id},           {"systemUUID", machine_id},         {"bootID", ""},
-                     {"kernelVersion", system.release},   {"osImage", os},                    {"containerRuntimeVersion", "muster://0.1.0"},
-                     {"kubeletVersion", "v1.37.0"},       {"kubeProxyVersion", ""},           {"operatingSystem", "linux"},
+  return json::Value{{"machineID", machine_id},
+                     {"systemUUID", machine_id},
+                     {"bootID", ""},
+                     {"kernelVersion", system.release},
+                     {"osImage", os},
+                     {"containerRuntimeVersion", "muster://0.1.0"},
+                     {"kubeletVersion", "v1.37.0"},
+                     {"kubeProxyVersion", ""},
+                     {"operatingSystem", "linux"},
                      {"architecture", "amd64"}};
 }
 
-json::Value condition(std::string_view type, std::string_view status, std::string_view reason, std::string_view message, Time now) {
-  return json::Value{{"type", type}, {"status", status}, {"lastHeartbeatTime", format_time(now)}, {"lastTransitionTime", format_time(now)}, {"reason", reason}, {"message", message}};
+json::Value condition(std::string_view type,
+                      std::string_view status,
+                      std::string_view reason,
+                      std::string_view message,
+                      Time now) {
+  return json::Value{{"type", type},
+                     {"status", status},
+                     {"lastHeartbeatTime", format_time(now)},
+                     {"lastTransitionTime", format_time(now)},
+                     {"reason", reason},
+                     {"message", message}};
 }
 
 json::Array ready_conditions(Time now) {
-  return json::Array{condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available", now),
-                     condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure", now),
-                     condition("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available", now),
-                     condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", now)};
+  return json::Array{
+      condition("MemoryPressure",
+                "False",
+                "KubeletHasSufficientMemory",
+                "kubelet has sufficient memory available",
+                now),
+      condition(
+          "DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure", now),
+      condition("PIDPressure",
+                "False",
+                "KubeletHasSufficientPID",
+                "kubelet has sufficient PID available",
+                now),
+      condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", now)};
 }
 
 json::Value virtual_node(int index, const NodesRequest& request, Time now) {
@@ -59,17 +84,22 @@ json::Value virtual_node(int index, const NodesRequest& request, Time now) {
                          {"kubernetes.io/os", "linux"},
                          {"kubernetes.io/arch", "amd64"},
                          {kVirtualLabel, "true"}};
-  json::Object capacity = {{"cpu", std::to_string(std::max(1U, std::thread::hardware_concurrency()))},
-                           {"memory", fmt::format("{}Ki", memory_kib())},
-                           {"ephemeral-storage", "100Gi"},
-                           {"pods", "110"}};
+  json::Object capacity = {
+      {"cpu", std::to_string(std::max(1U, std::thread::hardware_concurrency()))},
+      {"memory", fmt::format("{}Ki", memory_kib())},
+      {"ephemeral-storage", "100Gi"},
+      {"pods", "110"}};
   // A real GPU is in one node only; the machine's belong to the first.
   const bool real = !request.real_gpus.empty();
-  const auto gpus = !real ? static_cast<std::size_t>(std::max(0, request.gpus)) : index == 0 ? request.real_gpus.size() : 0;
+  const auto gpus = !real        ? static_cast<std::size_t>(std::max(0, request.gpus))
+                    : index == 0 ? request.real_gpus.size()
+                                 : 0;
   if (gpus > 0) {
     labels["nvidia.com/gpu.count"] = std::to_string(gpus);
-    if (real) labels["nvidia.com/gpu.product"] = replace_all(request.real_gpus.front(), " ", "-");
-    else labels["muster.dev/gpu-simulated"] = "true";
+    if (real)
+      labels["nvidia.com/gpu.product"] = replace_all(request.real_gpus.front(), " ", "-");
+    else
+      labels["muster.dev/gpu-simulated"] = "true";
     capacity["nvidia.com/gpu"] = std::to_string(gpus);
   }
   return json::Value{{"kind", "Node"},
@@ -80,43 +110,64 @@ json::Value virtual_node(int index, const NodesRequest& request, Time now) {
                       {{"capacity", capacity},
                        {"allocatable", capacity},
                        {"conditions", ready_conditions(now)},
-                       {"addresses", json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}}, json::Value{{"type", "Hostname"}, {"address", name}}}},
+                       {"addresses",
+                        json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
+                                    json::Value{{"type", "Hostname"}, {"address", name}}}},
                        {"nodeInfo", node_info()}}}};
 }
 
 Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now) {
   const auto text = read_file(path);
   if (!text) {
-    return fail(Code::kBadRequest, fmt::format("--nodes {}: {}; give a number of nodes or a file with Node objects", path, text.error().message));
+    return fail(Code::kBadRequest,
+                fmt::format("--nodes {}: {}; give a number of nodes or a file with Node objects",
+                            path,
+                            text.error().message));
   }
   const auto documents = json::parse_yaml(*text);
-  if (!documents) return fail(Code::kBadRequest, fmt::format("--nodes {}: {}", path, documents.error().message));
+  if (!documents)
+    return fail(Code::kBadRequest, fmt::format("--nodes {}: {}", path, documents.error().message));
   std::vector<json::Value> nodes;
   std::set<std::string> names;
   const auto take = [&](const json::Value& object) -> Result<void> {
     const std::size_t number = nodes.size() + 1;
     if (json::as_string(json::at(object, "kind")) != "Node") {
-      return fail(Code::kBadRequest, fmt::format("--nodes {}: object {} is a \"{}\", wanted Node", path, number, json::as_string(json::at(object, "kind"), "(no kind)")));
+      return fail(Code::kBadRequest,
+                  fmt::format("--nodes {}: object {} is a \"{}\", wanted Node",
+                              path,
+                              number,
+                              json::as_string(json::at(object, "kind"), "(no kind)")));
     }
     json::Value node = object;
     const std::string name(kube::name_of(node));
-    if (name.empty()) return fail(Code::kBadRequest, fmt::format("--nodes {}: object {} has no metadata.name", path, number));
-    if (!names.insert(name).second) return fail(Code::kBadRequest, fmt::format("--nodes {}: the node \"{}\" stands there twice", path, name));
+    if (name.empty())
+      return fail(Code::kBadRequest,
+                  fmt::format("--nodes {}: object {} has no metadata.name", path, number));
+    if (!names.insert(name).second)
+      return fail(Code::kBadRequest,
+                  fmt::format("--nodes {}: the node \"{}\" stands there twice", path, name));
     node.get_object()["apiVersion"] = "v1";
-    for (const std::string_view key : {"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"}) json::remove(node, {"metadata", key});
+    for (const std::string_view key :
+         {"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"})
+      json::remove(node, {"metadata", key});
     json::Object& labels = json::make_object(node, {"metadata", "labels"});
     if (!labels.contains("kubernetes.io/hostname")) labels["kubernetes.io/hostname"] = name;
     labels[kVirtualLabel] = "true";
     json::Object& status = json::make_object(node, {"status"});
-    if (!status.contains("capacity")) status["capacity"] = status.contains("allocatable") ? status["allocatable"] : json::Value(json::Object());
+    if (!status.contains("capacity"))
+      status["capacity"] =
+          status.contains("allocatable") ? status["allocatable"] : json::Value(json::Object());
     if (!status.contains("allocatable")) status["allocatable"] = status["capacity"];
     if (json::at(node, "status", "allocatable", "pods").is_null()) {
       json::make(node, {"status", "allocatable", "pods"}) = "110";
       json::make(node, {"status", "capacity", "pods"}) = "110";
     }
-    if (json::at(node, "status", "conditions").is_null()) status["conditions"] = ready_conditions(now);
+    if (json::at(node, "status", "conditions").is_null())
+      status["conditions"] = ready_conditions(now);
     if (json::at(node, "status", "addresses").is_null()) {
-      status["addresses"] = json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}}, json::Value{{"type", "Hostname"}, {"address", name}}};
+      status["addresses"] =
+          json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
+                      json::Value{{"type", "Hostname"}, {"address", name}}};
     }
     if (json::at(node, "status", "nodeInfo").is_null()) status["nodeInfo"] = node_info();
     nodes.push_back(std::move(node));
@@ -130,12 +181,14 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
       continue;
     }
     for (json::Value item : json::as_array(json::at(document, "items"))) {
-      if (item.is_object() && !item.get_object().contains("kind")) item.get_object()["kind"] = "Node";
+      if (item.is_object() && !item.get_object().contains("kind"))
+        item.get_object()["kind"] = "Node";
       const auto taken = take(item);
       if (!taken) return fail(taken.error());
     }
   }
-  if (nodes.empty()) return fail(Code::kBadRequest, fmt::format("--nodes {}: no Node objects in it", path));
+  if (nodes.empty())
+    return fail(Code::kBadRequest, fmt::format("--nodes {}: no Node objects in it", path));
   return nodes;
 }
 
@@ -144,8 +197,10 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
 Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time now) {
   const auto count = parse_int(request.nodes);
   if (!count) return nodes_of_file(request.nodes, now);
-  if (*count < 0 || *count > kNodesMax) return fail(Code::kBadRequest, fmt::format("--nodes {}: wanted 0 to {}", *count, kNodesMax));
-  if (request.gpus < 0 || request.gpus > 1024) return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted 0 to 1024", request.gpus));
+  if (*count < 0 || *count > kNodesMax)
+    return fail(Code::kBadRequest, fmt::format("--nodes {}: wanted 0 to {}", *count, kNodesMax));
+  if (request.gpus < 0 || request.gpus > 1024)
+    return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted 0 to 1024", request.gpus));
   std::vector<json::Value> nodes;
   for (int i = 0; i < *count; ++i) nodes.push_back(virtual_node(i, request, now));
   return nodes;
@@ -204,8 +259,13 @@ Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<jso
   const client::Resource& kind = client::resources::kNodes;
   const auto existing = co_await client.list(kind, {});
   if (!existing) co_return fail(existing.error());
-  NodeWrites writes{.client = client, .wanted = std::move(nodes), .present = {}, .failure = {}, .done = env.make_signal()};
-  for (const json::Value& node : existing->items) writes.present.emplace(std::string(kube::name_of(node)), node);
+  NodeWrites writes{.client = client,
+                    .wanted = std::move(nodes),
+                    .present = {},
+                    .failure = {},
+                    .done = env.make_signal()};
+  for (const json::Value& node : existing->items)
+    writes.present.emplace(std::string(kube::name_of(node)), node);
   std::map<std::string, json::Value> left_over = writes.present;
   for (const json::Value& node : writes.wanted) left_over.erase(std::string(kube::name_of(node)));
   writes.writers = std::min(kNodeWriters, writes.wanted.size());

@@ -15,13 +15,15 @@ namespace muster {
 struct NodesRequest {
   std::string nodes;  // a number, or the path of a file with Node objects
   int gpus = 4;
-  std::vector<std::string> real_gpus;  // models of this machine's GPUs: node-0 has them all; empty: simulated ones
+  std::vector<std::string>
+      real_gpus;  // models of this machine's GPUs: node-0 has them all; empty: simulated ones
 };
 
 /// Errors name the file and what was wrong in it.
 Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time now);
 
-/// Makes the cluster's nodes these: creates and refreshes them, removes virtual ones that are no longer wanted.
+/// Makes the cluster's nodes these: creates and refreshes them, removes virtual ones that are no
+/// longer wanted.
 Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<json::Value> nodes);
 
 }  // namespace muster

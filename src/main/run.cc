@@ -52,7 +52,8 @@ constexpr const char* kHelp =
     "  --without LIST           leave out scheduler, controllers (comma separated)\n";
 
 struct RunOptions {
-  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns, metrics, without, gang_scheduler;
+  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns,
+                                   metrics, without, gang_scheduler;
   WebhookOptions webhook;
   bool leader_elect = false, help = false;
   // What the lists say.
@@ -70,10 +71,15 @@ std::vector<std::string> words_of(std::string_view list) {
 /// A slip here would place pods of others, or make a second operator of jobs that have one.
 Result<void> read_lists(RunOptions& options) {
   options.scheduler_names = words_of(options.scheduler_name);
-  if (options.scheduler_names.empty()) return fail(Code::kBadRequest, "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
+  if (options.scheduler_names.empty())
+    return fail(
+        Code::kBadRequest,
+        "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
   options.left_out = words_of(options.without);
   for (const std::string& part : options.left_out) {
-    if (part != "scheduler" && part != "controllers") return fail(Code::kBadRequest, fmt::format("--without {}: there are scheduler and controllers", part));
+    if (part != "scheduler" && part != "controllers")
+      return fail(Code::kBadRequest,
+                  fmt::format("--without {}: there are scheduler and controllers", part));
   }
   return {};
 }
@@ -94,11 +100,13 @@ class Operator {
     if (!connected) return fail(connected.error());
     client_ = std::move(*connected);
     scheduling_.name = options_.scheduler_names.front();
-    scheduling_.scheduler_names.insert(options_.scheduler_names.begin(), options_.scheduler_names.end());
+    scheduling_.scheduler_names.insert(options_.scheduler_names.begin(),
+                                       options_.scheduler_names.end());
     scheduling_.engine.scheduler_name = scheduling_.name;
     scheduling_.volumes = true;
-    // Enough that etcd writes many in one go: with half as many the server itself pays a fifth more a pod. More bring nothing, and a server's
-    // own fairness lets a hundred or so of one client through at once.
+    // Enough that etcd writes many in one go: with half as many the server itself pays a fifth more
+    // a pod. More bring nothing, and a server's own fairness lets a hundred or so of one client
+    // through at once.
     scheduling_.in_flight_max = 128;
     return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
   }
@@ -117,21 +125,27 @@ class Operator {
       scheduler_ = std::move(*made);
       scheduler_->start();
       if (!options_.scheduler_config.empty()) {
-        config_live_ = std::make_unique<SchedulerConfigLive>(loop_, options_.scheduler_config, *scheduler_);
+        config_live_ =
+            std::make_unique<SchedulerConfigLive>(loop_, options_.scheduler_config, *scheduler_);
         config_live_->start();
       }
       if (options_.hived_config.empty()) {
-        live_ = std::make_unique<HivedLive>(loop_, *client_, *informers_, *scheduler_, std::move(cells), scheduling_.name);
+        live_ = std::make_unique<HivedLive>(
+            loop_, *client_, *informers_, *scheduler_, std::move(cells), scheduling_.name);
         live_->start();
       }
     }
     if (!without("controllers")) {
       controllers::Options options;
       const std::string fallback = without("scheduler") ? "volcano" : "muster";
-      controllers::set_gang_scheduler(options.settings, options_.gang_scheduler.empty() ? fallback : options_.gang_scheduler);
-      if (options_.gang_scheduler.empty() && !without("scheduler")) options.settings.gang_scheduler = scheduling_.name;
-      options.workloads = false;  // the cluster's own controller manager keeps Jobs, StatefulSets and the like
-      controllers_ = std::make_unique<controllers::Controllers>(loop_, *client_, *informers_, std::move(options));
+      controllers::set_gang_scheduler(
+          options.settings, options_.gang_scheduler.empty() ? fallback : options_.gang_scheduler);
+      if (options_.gang_scheduler.empty() && !without("scheduler"))
+        options.settings.gang_scheduler = scheduling_.name;
+      options.workloads =
+          false;  // the cluster's own controller manager keeps Jobs, StatefulSets and the like
+      controllers_ = std::make_unique<controllers::Controllers>(
+          loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
     }
     log::info("main", "working");
@@ -151,17 +165,26 @@ class Operator {
   [[nodiscard]] client::Client& client() { return *client_; }
   [[nodiscard]] bool working() const { return informers_ != nullptr; }
 
-  [[nodiscard]] bool idle() const { return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle()); }
+  [[nodiscard]] bool idle() const {
+    return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle());
+  }
   /// Leading with the whole picture, or standing by: either way this replica is as it should be.
   [[nodiscard]] bool ready() const { return !working() || !scheduler_ || scheduler_->ready(); }
 
   /// What it waits for if it is not.
-  [[nodiscard]] std::string not_ready_because() const { return fmt::format("kinds that are not known yet: {}\n", join(scheduler_->unknown(), ", ")); }
+  [[nodiscard]] std::string not_ready_because() const {
+    return fmt::format("kinds that are not known yet: {}\n", join(scheduler_->unknown(), ", "));
+  }
 
-  [[nodiscard]] std::string metrics() const { return format_metrics({working(), scheduler_.get()}); }
+  [[nodiscard]] std::string metrics() const {
+    return format_metrics({working(), scheduler_.get()});
+  }
 
  private:
-  [[nodiscard]] bool without(std::string_view part) const { return std::find(options_.left_out.begin(), options_.left_out.end(), part) != options_.left_out.end(); }
+  [[nodiscard]] bool without(std::string_view part) const {
+    return std::find(options_.left_out.begin(), options_.left_out.end(), part) !=
+           options_.left_out.end();
+  }
 
   net::Loop& loop_;
   const RunOptions& options_;
@@ -174,30 +197,35 @@ class Operator {
   std::unique_ptr<controllers::Controllers> controllers_;
 };
 
-Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop, const RunOptions& options, Operator& worker) {
+Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop,
+                                                   const RunOptions& options,
+                                                   Operator& worker) {
   auto where = parse_listen("--metrics", options.metrics);
   if (!where) return fail(where.error());
-  return net::listen(loop, std::move(*where), [&worker](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-    net::Response response;
-    response.headers.set("Content-Type", "text/plain; version=0.0.4");
-    const std::string path = request.target.substr(0, request.target.find('?'));
-    const bool healthy = path == "/livez" || path == "/healthz" || (path == "/readyz" && worker.ready());
-    if (path == "/metrics") {
-      response.body = worker.metrics();
-    } else if (path == "/debug/idle") {
-      response.status = worker.idle() ? 200 : 503;
-      response.body = worker.idle() ? "idle\n" : "busy\n";
-    } else if (healthy) {
-      response.body = "ok";
-    } else if (path == "/readyz") {
-      response.status = 503;
-      response.body = worker.not_ready_because();
-    } else {
-      response.status = 404;
-    }
-    const auto sent = co_await writer.send(std::move(response));
-    (void)sent;
-  });
+  return net::listen(loop,
+                     std::move(*where),
+                     [&worker](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+                       net::Response response;
+                       response.headers.set("Content-Type", "text/plain; version=0.0.4");
+                       const std::string path = request.target.substr(0, request.target.find('?'));
+                       const bool healthy = path == "/livez" || path == "/healthz" ||
+                                            (path == "/readyz" && worker.ready());
+                       if (path == "/metrics") {
+                         response.body = worker.metrics();
+                       } else if (path == "/debug/idle") {
+                         response.status = worker.idle() ? 200 : 503;
+                         response.body = worker.idle() ? "idle\n" : "busy\n";
+                       } else if (healthy) {
+                         response.body = "ok";
+                       } else if (path == "/readyz") {
+                         response.status = 503;
+                         response.body = worker.not_ready_because();
+                       } else {
+                         response.status = 404;
+                       }
+                       const auto sent = co_await writer.send(std::move(response));
+                       (void)sent;
+                     });
 }
 
 Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code) {
@@ -210,8 +238,10 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   }
   std::vector<std::unique_ptr<net::Server>> servers;
   const auto serve = [&](Result<std::unique_ptr<net::Server>> served) {
-    if (served) servers.push_back(std::move(*served));
-    else fmt::print(stderr, "muster run: {}\n", served.error().message);
+    if (served)
+      servers.push_back(std::move(*served));
+    else
+      fmt::print(stderr, "muster run: {}\n", served.error().message);
     return static_cast<bool>(served);
   };
   if ((!options.metrics.empty() && !serve(serve_metrics(loop, options, worker))) ||
@@ -227,7 +257,8 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     election.ns = options.ns;
     char host[256] = {};
     ::gethostname(host, sizeof host - 1);
-    election.identity = fmt::format("{}_{}_{:08x}", host, ::getpid(), static_cast<std::uint32_t>(loop.random()));
+    election.identity =
+        fmt::format("{}_{}_{:08x}", host, ::getpid(), static_cast<std::uint32_t>(loop.random()));
     election.on_started = [&] {
       loop.spawn([](Operator& leader, Signal& end, bool& wrong) -> Task<void> {
         const auto begun = co_await leader.begin();
@@ -237,7 +268,8 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
         end.notify();
       }(worker, stop, refused));
     };
-    // Another replica may work already: whatever we hold in memory is stale, so this process ends and is started anew.
+    // Another replica may work already: whatever we hold in memory is stale, so this process ends
+    // and is started anew.
     election.on_stopped = [&] {
       lost = true;
       stop.notify();
@@ -260,7 +292,8 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   co_await worker.end(!lost && !refused);
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();
-  // What this process knew of the cluster goes with it: to free it object by object would keep a successor waiting.
+  // What this process knew of the cluster goes with it: to free it object by object would keep a
+  // successor waiting.
   std::fflush(nullptr);
   std::_Exit(code);
 }
@@ -271,12 +304,22 @@ int run_run(int argc, char** argv) {
   RunOptions options;
   const char* pod_namespace = std::getenv("POD_NAMESPACE");
   options.ns = pod_namespace != nullptr ? pod_namespace : "muster-system";
-  const auto parsed = parse_flags(argc, argv, 2,
-                                  {{"kubeconfig", &options.kubeconfig}, {"context", &options.context}, {"scheduler-name", &options.scheduler_name},
-                                   {"scheduler-config", &options.scheduler_config}, {"hived-config", &options.hived_config}, {"namespace", &options.ns},
-                                   {"metrics", &options.metrics}, {"gang-scheduler", &options.gang_scheduler},
-                                   {"webhook-listen", &options.webhook.listen}, {"webhook-certificate", &options.webhook.certificate_file},
-                                   {"webhook-key", &options.webhook.key_file}, {"without", &options.without}, {"leader-elect", nullptr, &options.leader_elect},
+  const auto parsed = parse_flags(argc,
+                                  argv,
+                                  2,
+                                  {{"kubeconfig", &options.kubeconfig},
+                                   {"context", &options.context},
+                                   {"scheduler-name", &options.scheduler_name},
+                                   {"scheduler-config", &options.scheduler_config},
+                                   {"hived-config", &options.hived_config},
+                                   {"namespace", &options.ns},
+                                   {"metrics", &options.metrics},
+                                   {"gang-scheduler", &options.gang_scheduler},
+                                   {"webhook-listen", &options.webhook.listen},
+                                   {"webhook-certificate", &options.webhook.certificate_file},
+                                   {"webhook-key", &options.webhook.key_file},
+                                   {"without", &options.without},
+                                   {"leader-elect", nullptr, &options.leader_elect},
                                    {"help", nullptr, &options.help}});
   if (!parsed) {
     fmt::print(stderr, "muster run: {}\n", parsed.error().message);
@@ -299,7 +342,8 @@ int run_run(int argc, char** argv) {
   const auto stop = loop.make_signal();
   std::thread waiter([&] {
     int number = 0;
-    while (sigwait(&signals, &number) == 0 && number != SIGUSR2) loop.post([&stop] { stop->notify(); });
+    while (sigwait(&signals, &number) == 0 && number != SIGUSR2)
+      loop.post([&stop] { stop->notify(); });
   });
   int code = 0;
   loop.run_until_done(operate(loop, options, *stop, code));

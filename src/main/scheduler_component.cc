@@ -21,12 +21,14 @@ class SchedulerComponent final : public Component {
   Task<Result<void>> start() override {
     scheduler::Options options;
     options.name = "default-scheduler";
-    const auto read = read_scheduler_files({context_.scheduler_config, context_.hived_config}, options);
+    const auto read =
+        read_scheduler_files({context_.scheduler_config, context_.hived_config}, options);
     if (!read) co_return read;
     client_ = context_.make_client("system:muster-scheduler");
     const auto cells = co_await remembered_cells(options);
     if (!cells) co_return fail(cells.error());
-    auto made = scheduler::make_scheduler(context_.loop, *client_, context_.informers, std::move(options));
+    auto made =
+        scheduler::make_scheduler(context_.loop, *client_, context_.informers, std::move(options));
     if (!made) co_return fail(made.error());
     scheduler_ = std::move(*made);
     if (!context_.hived_config.empty()) {
@@ -34,10 +36,12 @@ class SchedulerComponent final : public Component {
       if (!written) co_return written;
     }
     scheduler_->start();
-    live_ = std::make_unique<HivedLive>(context_.loop, *client_, context_.informers, *scheduler_, *cells, "default-scheduler");
+    live_ = std::make_unique<HivedLive>(
+        context_.loop, *client_, context_.informers, *scheduler_, *cells, "default-scheduler");
     live_->start();
     if (!context_.scheduler_config.empty()) {
-      config_live_ = std::make_unique<SchedulerConfigLive>(context_.loop, context_.scheduler_config, *scheduler_);
+      config_live_ = std::make_unique<SchedulerConfigLive>(
+          context_.loop, context_.scheduler_config, *scheduler_);
       config_live_->start();
     }
     co_return Result<void>();
@@ -88,12 +92,15 @@ Result<void> read_scheduler_files(const SchedulerFiles& files, scheduler::Option
     if (!text) return fail(text.error());
     auto config = hived::parse_config(*text);
     if (!config) return in_file(files.hived_config, config.error());
-    for (const std::string& warning : config->warnings) log::warn("hived", "{}: {}", files.hived_config, warning);
+    for (const std::string& warning : config->warnings)
+      log::warn("hived", "{}: {}", files.hived_config, warning);
     options.cells = std::move(config->cells);
   }
   return {};
 }
 
-std::unique_ptr<Component> make_scheduler_component(ComponentContext& context) { return std::make_unique<SchedulerComponent>(context); }
+std::unique_ptr<Component> make_scheduler_component(ComponentContext& context) {
+  return std::make_unique<SchedulerComponent>(context);
+}
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-/// The scheduler as a component of the embedded cluster, and its settings from files for `muster run` too.
+/// The scheduler as a component of the embedded cluster, and its settings from files for `muster
+/// run` too.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-/// The file of --scheduler-config: Volcano's scheduler configuration (`actions`, `tiers`), or a policy of Muster's own with the keys of
-/// `muster sim` (`placement`, `backfill`, …), so that what was simulated can be run as it is.
+/// The file of --scheduler-config: Volcano's scheduler configuration (`actions`, `tiers`), or a
+/// policy of Muster's own with the keys of `muster sim` (`placement`, `backfill`, …), so that what
+/// was simulated can be run as it is.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ namespace muster {
 
 struct SchedulerConfig {
   engine::Config engine;
-  engine::BackfillMode backfill = engine::BackfillMode::kReservation;  // of queues that do not say it themselves
+  engine::BackfillMode backfill =
+      engine::BackfillMode::kReservation;   // of queues that do not say it themselves
   std::vector<std::string> without_effect;  // what the file asks for and nobody here does
 };
 

@@ -36,7 +36,10 @@ void SchedulerConfigLive::look() {
   const auto found = file_.look();
   if (!found) return;
   if (!*found) {
-    log::warn("scheduler", "{}: {}; the configuration stays as it was", file_.path(), found->error().message);
+    log::warn("scheduler",
+              "{}: {}; the configuration stays as it was",
+              file_.path(),
+              found->error().message);
     return;
   }
   take(**found);
@@ -48,7 +51,8 @@ void SchedulerConfigLive::take(const SchedulerConfig& config) {
     log::warn("scheduler", "{}: {}", file_.path(), taken.error().message);
     return;
   }
-  for (const std::string& idle : config.without_effect) log::warn("scheduler", "{}: {} is accepted and has no effect", file_.path(), idle);
+  for (const std::string& idle : config.without_effect)
+    log::warn("scheduler", "{}: {} is accepted and has no effect", file_.path(), idle);
   log::info("scheduler", "{}: the new configuration is in force", file_.path());
 }
 

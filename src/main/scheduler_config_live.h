@@ -1,5 +1,6 @@
-/// The scheduler's configuration file while the program runs: what is written there is taken over, and a file that is wrong
-/// changes nothing. The file may be replaced as a whole, as the kubelet does with mounted ConfigMaps.
+/// The scheduler's configuration file while the program runs: what is written there is taken over,
+/// and a file that is wrong changes nothing. The file may be replaced as a whole, as the kubelet
+/// does with mounted ConfigMaps.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,8 @@ namespace muster {
 class SchedulerConfigFile {
  public:
   explicit SchedulerConfigFile(std::string path) : path_(std::move(path)) {}
-  /// What the file says or what is wrong with it; nothing when that is what it was at the last look.
+  /// What the file says or what is wrong with it; nothing when that is what it was at the last
+  /// look.
   std::optional<Result<SchedulerConfig>> look();
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -28,7 +30,8 @@ class SchedulerConfigFile {
 /// Looks every second. Everything runs on the loop.
 class SchedulerConfigLive {
  public:
-  SchedulerConfigLive(Env& env, const std::string& path, scheduler::Scheduler& scheduler) : env_(env), file_(path), scheduler_(scheduler) {}
+  SchedulerConfigLive(Env& env, const std::string& path, scheduler::Scheduler& scheduler)
+      : env_(env), file_(path), scheduler_(scheduler) {}
   /// After the scheduler's start, which was made from the same file.
   void start();
   void stop() { timer_.reset(); }

@@ -1,12 +1,12 @@
 #include "main/scheduler_config_live.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 namespace muster {
 namespace {
@@ -15,7 +15,8 @@ namespace {
 class TheFile {
  public:
   TheFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-config-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "muster-config-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
   }
   ~TheFile() { std::filesystem::remove_all(folder_); }
@@ -79,7 +80,8 @@ TEST(SchedulerConfig, IsVolcanosOrAPolicyOfOurOwn) {
   const auto volcano = parse_scheduler_config("actions: allocate\n" + kTiers);
   ASSERT_TRUE(volcano) << volcano.error().message;
   EXPECT_EQ(volcano->engine.policy, engine::Policy::kVolcano);
-  const auto own = parse_scheduler_config("placement: spread\nbackfill: fifo\nreservations: 3\npatience: 1m\ndrf: true\npreemptAcrossQueues: false\n");
+  const auto own = parse_scheduler_config(
+      "placement: spread\nbackfill: fifo\nreservations: 3\npatience: 1m\ndrf: true\npreemptAcrossQueues: false\n");
   ASSERT_TRUE(own) << own.error().message;
   EXPECT_EQ(own->engine.policy, engine::Policy::kMuster);
   EXPECT_EQ(own->engine.placement, engine::PlacementRule::kSpread);
@@ -88,7 +90,8 @@ TEST(SchedulerConfig, IsVolcanosOrAPolicyOfOurOwn) {
   EXPECT_EQ(own->engine.patience, std::chrono::minutes(1));
   EXPECT_TRUE(own->engine.drf);
   EXPECT_FALSE(own->engine.preempt_across_queues);
-  const auto one_of_a_list = parse_scheduler_config("policies:\n- name: spread-out\n  placement: spread\n");
+  const auto one_of_a_list =
+      parse_scheduler_config("policies:\n- name: spread-out\n  placement: spread\n");
   ASSERT_TRUE(one_of_a_list) << one_of_a_list.error().message;
   EXPECT_EQ(one_of_a_list->engine.placement, engine::PlacementRule::kSpread);
 }
@@ -98,13 +101,23 @@ TEST(SchedulerConfig, SaysWhatACallerCanDoAboutIt) {
     const auto parsed = parse_scheduler_config(text);
     return parsed ? "" : parsed.error().message;
   };
-  EXPECT_EQ(message("plcement: spread\n"), "policy: unknown key \"plcement\" (did you mean \"placement\"?)");
-  EXPECT_EQ(message("placement: random\n"), "policy.placement: want one of pack, spread, fragmentation, found \"random\"");
-  EXPECT_EQ(message("placement: pack\nresume: true\n"), "policy.resume: means something to `muster sim` alone; remove it");
-  EXPECT_EQ(message("queues: [{name: a}]\n"), "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
-  EXPECT_EQ(message("policies: [{name: a}, {name: b}]\n"), "policies: a cluster has one policy, found 2; keep the one to run");
-  EXPECT_EQ(message("just words\n"), "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
-  EXPECT_EQ(message(""), "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+  EXPECT_EQ(message("plcement: spread\n"),
+            "policy: unknown key \"plcement\" (did you mean \"placement\"?)");
+  EXPECT_EQ(message("placement: random\n"),
+            "policy.placement: want one of pack, spread, fragmentation, found \"random\"");
+  EXPECT_EQ(message("placement: pack\nresume: true\n"),
+            "policy.resume: means something to `muster sim` alone; remove it");
+  EXPECT_EQ(
+      message("queues: [{name: a}]\n"),
+      "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
+  EXPECT_EQ(message("policies: [{name: a}, {name: b}]\n"),
+            "policies: a cluster has one policy, found 2; keep the one to run");
+  EXPECT_EQ(
+      message("just words\n"),
+      "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
+  EXPECT_EQ(
+      message(""),
+      "want Volcano's \"actions\" and \"tiers\", or keys of Muster's own policy such as \"placement: spread\"");
 }
 
 }  // namespace

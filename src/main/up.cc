@@ -33,9 +33,11 @@
 namespace muster {
 namespace {
 
-/// A thread for the sockets pays where a core is free beside the loop, the store and the clients of the machine; on two it only costs.
+/// A thread for the sockets pays where a core is free beside the loop, the store and the clients of
+/// the machine; on two it only costs.
 bool sockets_apart() {
-  if (const char* said = std::getenv("MUSTER_API_THREAD"); said != nullptr) return net::truthy(said);
+  if (const char* said = std::getenv("MUSTER_API_THREAD"); said != nullptr)
+    return net::truthy(said);
   return std::thread::hardware_concurrency() > 2;
 }
 
@@ -59,7 +61,8 @@ constexpr const char* kHelp =
     "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
 
 struct UpOptions {
-  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config, scheduler_config, images, node_grace = "40s", token_lifetime;
+  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config,
+                    scheduler_config, images, node_grace = "40s", token_lifetime;
   bool hollow = false, detach = false, help = false;
   std::string address;
   std::uint16_t port = 0;
@@ -69,30 +72,57 @@ struct UpOptions {
 Result<UpOptions> parse_up(int argc, char** argv) {
   UpOptions options;
   options.data = default_data_dir();
-  const auto parsed = parse_flags(argc, argv, 2,
-                                  {{"data", &options.data}, {"listen", &options.listen}, {"nodes", &options.nodes}, {"gpus", &options.gpus},
-                                   {"kubeconfig", &options.kubeconfig}, {"without", &options.without}, {"hived-config", &options.hived_config}, {"scheduler-config", &options.scheduler_config}, {"images", &options.images}, {"node-monitor-grace-period", &options.node_grace}, {"service-account-max-token-expiration", &options.token_lifetime}, {"hollow", nullptr, &options.hollow},
-                                   {"detach", nullptr, &options.detach}, {"help", nullptr, &options.help}});
+  const auto parsed =
+      parse_flags(argc,
+                  argv,
+                  2,
+                  {{"data", &options.data},
+                   {"listen", &options.listen},
+                   {"nodes", &options.nodes},
+                   {"gpus", &options.gpus},
+                   {"kubeconfig", &options.kubeconfig},
+                   {"without", &options.without},
+                   {"hived-config", &options.hived_config},
+                   {"scheduler-config", &options.scheduler_config},
+                   {"images", &options.images},
+                   {"node-monitor-grace-period", &options.node_grace},
+                   {"service-account-max-token-expiration", &options.token_lifetime},
+                   {"hollow", nullptr, &options.hollow},
+                   {"detach", nullptr, &options.detach},
+                   {"help", nullptr, &options.help}});
   if (!parsed) return fail(parsed.error());
   if (const auto span = parse_duration(options.node_grace); !span || *span <= Duration::zero()) {
-    return fail(Code::kBadRequest, fmt::format("--node-monitor-grace-period {}: wanted a span of time, e.g. 40s", options.node_grace));
+    return fail(Code::kBadRequest,
+                fmt::format("--node-monitor-grace-period {}: wanted a span of time, e.g. 40s",
+                            options.node_grace));
   }
-  if (const auto span = parse_duration(options.token_lifetime); !options.token_lifetime.empty() && (!span || *span < std::chrono::seconds(1))) {
-    return fail(Code::kBadRequest, fmt::format("--service-account-max-token-expiration {}: wanted a second or more, e.g. 1h", options.token_lifetime));
+  if (const auto span = parse_duration(options.token_lifetime);
+      !options.token_lifetime.empty() && (!span || *span < std::chrono::seconds(1))) {
+    return fail(
+        Code::kBadRequest,
+        fmt::format("--service-account-max-token-expiration {}: wanted a second or more, e.g. 1h",
+                    options.token_lifetime));
   }
   const auto colon = options.listen.rfind(':');
-  const auto port = colon == std::string::npos ? std::nullopt : parse_int(std::string_view(options.listen).substr(colon + 1));
+  const auto port = colon == std::string::npos
+                        ? std::nullopt
+                        : parse_int(std::string_view(options.listen).substr(colon + 1));
   if (!port || *port < 0 || *port > 65535) {
-    return fail(Code::kBadRequest, fmt::format("--listen {}: wanted ADDRESS:PORT, e.g. 127.0.0.1:6443", options.listen));
+    return fail(
+        Code::kBadRequest,
+        fmt::format("--listen {}: wanted ADDRESS:PORT, e.g. 127.0.0.1:6443", options.listen));
   }
   options.port = static_cast<std::uint16_t>(*port);
   options.address = options.listen.substr(0, colon);
   if (options.address.empty()) options.address = "0.0.0.0";
-  if (options.address.starts_with('[') && options.address.ends_with(']')) options.address = options.address.substr(1, options.address.size() - 2);
-  if (!options.gpus.empty() && !parse_int(options.gpus)) return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
+  if (options.address.starts_with('[') && options.address.ends_with(']'))
+    options.address = options.address.substr(1, options.address.size() - 2);
+  if (!options.gpus.empty() && !parse_int(options.gpus))
+    return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
   for (const std::string& part : split_nonempty(options.without, ',')) {
     if (part != "scheduler" && part != "controllers" && part != "agent") {
-      return fail(Code::kBadRequest, fmt::format("--without {}: wanted scheduler, controllers or agent", part));
+      return fail(Code::kBadRequest,
+                  fmt::format("--without {}: wanted scheduler, controllers or agent", part));
     }
     options.left_out.insert(part);
   }
@@ -103,7 +133,8 @@ Result<UpOptions> parse_up(int argc, char** argv) {
 /// The cluster in this process, from the store up to the components.
 class Cluster {
  public:
-  Cluster(net::Loop& loop, UpOptions options, const DataLock& lock) : loop_(loop), options_(std::move(options)), lock_(lock) {}
+  Cluster(net::Loop& loop, UpOptions options, const DataLock& lock)
+      : loop_(loop), options_(std::move(options)), lock_(lock) {}
 
   Task<Result<void>> start() {
     auto nodes = planned_nodes();
@@ -119,13 +150,17 @@ class Cluster {
     server_options.token_key_pem = identity->token_key;
     server_options.admin_token = identity->admin_token;
     // What a cluster with the operators installed has as validating webhooks.
-    server_options.custom_rules = [](const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings) {
+    server_options.custom_rules = [](const json::Value& object,
+                                     const json::Value* old_object,
+                                     std::vector<std::string>* warnings) {
       auto verdict = controllers::admit(object, old_object);
-      if (warnings != nullptr) warnings->insert(warnings->end(), verdict.warnings.begin(), verdict.warnings.end());
+      if (warnings != nullptr)
+        warnings->insert(warnings->end(), verdict.warnings.begin(), verdict.warnings.end());
       return std::move(verdict.errors);
     };
     server_options.address = options_.address;
-    if (const auto span = parse_duration(options_.token_lifetime); span) server_options.token_lifetime_s_max = span->count() / 1'000'000;
+    if (const auto span = parse_duration(options_.token_lifetime); span)
+      server_options.token_lifetime_s_max = span->count() / 1'000'000;
     server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(server_options));
     const auto started = co_await server_->start();
     if (!started) co_return started;
@@ -136,7 +171,9 @@ class Cluster {
     listen_options.certificate_pem = identity->server.certificate_pem;
     listen_options.key_pem = identity->server.key_pem;
     listen_options.client_ca_pem = identity->ca.certificate_pem;
-    auto listening = sockets_apart() ? net::listen_apart(loop_, std::move(listen_options), handler()) : net::listen(loop_, std::move(listen_options), handler());
+    auto listening = sockets_apart()
+                         ? net::listen_apart(loop_, std::move(listen_options), handler())
+                         : net::listen(loop_, std::move(listen_options), handler());
     if (!listening) co_return fail(explain_listen(listening.error()));
     socket_ = std::move(*listening);
     listen_beside();
@@ -164,7 +201,11 @@ class Cluster {
     if (store_) co_await store_->close();
   }
 
-  [[nodiscard]] std::string address() const { return fmt::format("https://{}:{}", options_.address == "0.0.0.0" ? "127.0.0.1" : options_.address, socket_->port()); }
+  [[nodiscard]] std::string address() const {
+    return fmt::format("https://{}:{}",
+                       options_.address == "0.0.0.0" ? "127.0.0.1" : options_.address,
+                       socket_->port());
+  }
   [[nodiscard]] std::size_t node_count() const { return node_count_; }
 
  private:
@@ -178,16 +219,20 @@ class Cluster {
     } else {
       request.gpus = static_cast<int>(*parse_int(options_.gpus));
     }
-    request.nodes = !options_.nodes.empty() ? options_.nodes : request.real_gpus.empty() ? "3" : "1";
+    request.nodes = !options_.nodes.empty()     ? options_.nodes
+                    : request.real_gpus.empty() ? "3"
+                                                : "1";
     auto nodes = plan_nodes(request, const_cast<net::Loop&>(loop_).now());
     if (!nodes) return fail(nodes.error());
     return std::optional<std::vector<json::Value>>(std::move(*nodes));
   }
 
-  [[nodiscard]] std::string socket_path() const { return std::filesystem::absolute(options_.data).lexically_normal().string() + "/api.sock"; }
+  [[nodiscard]] std::string socket_path() const {
+    return std::filesystem::absolute(options_.data).lexically_normal().string() + "/api.sock";
+  }
 
-  /// The API once more, where it costs no TLS; credentials are asked for all the same. Without it (its path may be too long) commands take
-  /// the address.
+  /// The API once more, where it costs no TLS; credentials are asked for all the same. Without it
+  /// (its path may be too long) commands take the address.
   void listen_beside() {
     net::ServerOptions beside;
     beside.unix_path = socket_path();
@@ -200,14 +245,19 @@ class Cluster {
   }
 
   Error explain_listen(Error error) const {
-    error.message = fmt::format("cannot listen on {}: {}; choose another with --listen, or --listen {}:0 for any free port", options_.listen, error.message, options_.address);
+    error.message = fmt::format(
+        "cannot listen on {}: {}; choose another with --listen, or --listen {}:0 for any free port",
+        options_.listen,
+        error.message,
+        options_.address);
     return error;
   }
 
   std::unique_ptr<client::Client> make_client(const std::string& user) {
     client::ClientOptions options;
     options.user_agent = user.starts_with("system:") ? user.substr(7) : user;
-    return client::make_client(loop_, net::make_local_client(loop_, server_->handler(), user, true), std::move(options));
+    return client::make_client(
+        loop_, net::make_local_client(loop_, server_->handler(), user, true), std::move(options));
   }
 
   Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes) {
@@ -252,11 +302,12 @@ class Cluster {
     co_return Result<void>();
   }
 
-  /// The API server's, and /debug/idle beside it: which parts of the process have something to do. As /healthz it
-  /// asks nobody who they are.
+  /// The API server's, and /debug/idle beside it: which parts of the process have something to do.
+  /// As /healthz it asks nobody who they are.
   net::Handler handler() {
     return [this, inner = server_->handler()](net::Request request, net::ResponseWriter& writer) {
-      return request.target.starts_with("/debug/idle") ? tell_idle(writer) : inner(std::move(request), writer);
+      return request.target.starts_with("/debug/idle") ? tell_idle(writer)
+                                                       : inner(std::move(request), writer);
     };
   }
 
@@ -303,8 +354,13 @@ class Cluster {
 };
 
 void say_ready(const Cluster& cluster, const UpOptions& options, double seconds) {
-  std::printf("muster is ready at %s (%zu nodes, %.2f s)\n\n", cluster.address().c_str(), cluster.node_count(), seconds);
-  std::printf("  export KUBECONFIG=%s\n  kubectl get nodes\n\n", options.kubeconfig.empty() ? (options.data + "/kubeconfig").c_str() : options.kubeconfig.c_str());
+  std::printf("muster is ready at %s (%zu nodes, %.2f s)\n\n",
+              cluster.address().c_str(),
+              cluster.node_count(),
+              seconds);
+  std::printf("  export KUBECONFIG=%s\n  kubectl get nodes\n\n",
+              options.kubeconfig.empty() ? (options.data + "/kubeconfig").c_str()
+                                         : options.kubeconfig.c_str());
   std::fflush(stdout);
 }
 
@@ -335,7 +391,13 @@ int serve(const UpOptions& options, Ready ready) {
     }
   });
   int code = 0;
-  loop.run_until_done([](Cluster& it, Signal& end, int& result, net::Loop& env, Duration start, Ready& tell, const UpOptions& wanted) -> Task<void> {
+  loop.run_until_done([](Cluster& it,
+                         Signal& end,
+                         int& result,
+                         net::Loop& env,
+                         Duration start,
+                         Ready& tell,
+                         const UpOptions& wanted) -> Task<void> {
     const auto started = co_await it.start();
     if (started) {
       const double seconds = std::chrono::duration<double>(env.monotonic() - start).count();
@@ -358,7 +420,11 @@ int serve(const UpOptions& options, Ready ready) {
 int detach(const UpOptions& options) {
   const Running running = find_running(options.data);
   if (running.pid != 0) {
-    fmt::print(stderr, "muster up: a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data\n", options.data, running.pid);
+    fmt::print(
+        stderr,
+        "muster up: a muster already runs with the data folder \"{}\" (process {}); stop it with 'muster down', or choose another with --data\n",
+        options.data,
+        running.pid);
     return 1;
   }
   std::error_code failure;
@@ -366,7 +432,10 @@ int detach(const UpOptions& options) {
   const std::string log_path = options.data + "/muster.log";
   int pipe_ends[2];
   if (failure || ::pipe2(pipe_ends, O_CLOEXEC) != 0) {
-    fmt::print(stderr, "muster up: cannot use the data folder \"{}\": {}\n", options.data, failure ? failure.message() : std::strerror(errno));
+    fmt::print(stderr,
+               "muster up: cannot use the data folder \"{}\": {}\n",
+               options.data,
+               failure ? failure.message() : std::strerror(errno));
     return 1;
   }
   const pid_t child = ::fork();
@@ -378,7 +447,8 @@ int detach(const UpOptions& options) {
     ::close(pipe_ends[1]);
     std::string said;
     char buffer[4096];
-    for (ssize_t got = 0; (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(got));
+    for (ssize_t got = 0; (got = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;)
+      said.append(buffer, static_cast<std::size_t>(got));
     ::close(pipe_ends[0]);
     if (!said.empty()) {
       std::fputs(said.c_str(), stdout);
@@ -388,7 +458,9 @@ int detach(const UpOptions& options) {
     ::waitpid(child, &status, 0);
     fmt::print(stderr, "muster up: it did not start; the end of {}:\n", log_path);
     const auto log_text = read_file(log_path);
-    if (log_text) std::fputs(log_text->substr(log_text->size() > 2000 ? log_text->size() - 2000 : 0).c_str(), stderr);
+    if (log_text)
+      std::fputs(log_text->substr(log_text->size() > 2000 ? log_text->size() - 2000 : 0).c_str(),
+                 stderr);
     return 1;
   }
   ::setsid();
@@ -400,9 +472,14 @@ int detach(const UpOptions& options) {
   ::dup2(log_file, 1);
   ::dup2(log_file, 2);
   const int code = serve(options, [&](const Cluster& cluster, double seconds) {
-    const std::string text = fmt::format("muster is ready at {} ({} nodes, {:.2f} s), process {}\n\n  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\nlog: {}\n",
-                                         cluster.address(), cluster.node_count(), seconds, ::getpid(),
-                                         options.kubeconfig.empty() ? options.data + "/kubeconfig" : options.kubeconfig, log_path);
+    const std::string text = fmt::format(
+        "muster is ready at {} ({} nodes, {:.2f} s), process {}\n\n  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\nlog: {}\n",
+        cluster.address(),
+        cluster.node_count(),
+        seconds,
+        ::getpid(),
+        options.kubeconfig.empty() ? options.data + "/kubeconfig" : options.kubeconfig,
+        log_path);
     std::size_t done = 0;
     while (done < text.size()) {
       const ssize_t wrote = ::write(pipe_ends[1], text.data() + done, text.size() - done);
@@ -427,7 +504,9 @@ int run_up(int argc, char** argv) {
     return 0;
   }
   if (options->detach) return detach(*options);
-  return serve(*options, [&](const Cluster& cluster, double seconds) { say_ready(cluster, *options, seconds); });
+  return serve(*options, [&](const Cluster& cluster, double seconds) {
+    say_ready(cluster, *options, seconds);
+  });
 }
 
 }  // namespace muster

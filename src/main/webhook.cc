@@ -14,12 +14,18 @@ namespace {
 
 json::Object validate(const json::Value& request) {
   const auto& old_object = json::at(request, "oldObject");
-  const auto verdict = controllers::admit(json::at(request, "object"), old_object.is_object() ? &old_object : nullptr);
+  const auto verdict = controllers::admit(json::at(request, "object"),
+                                          old_object.is_object() ? &old_object : nullptr);
   json::Object response{{"allowed", verdict.errors.empty()}};
   if (!verdict.errors.empty()) {
     json::Array causes;
-    for (const auto& cause : verdict.errors) causes.push_back(json::Object{{"reason", cause.reason}, {"message", cause.message}, {"field", cause.field}});
-    response["status"] = json::Object{{"status", "Failure"}, {"reason", "Invalid"}, {"code", 422}, {"message", verdict.text()},
+    for (const auto& cause : verdict.errors)
+      causes.push_back(json::Object{
+          {"reason", cause.reason}, {"message", cause.message}, {"field", cause.field}});
+    response["status"] = json::Object{{"status", "Failure"},
+                                      {"reason", "Invalid"},
+                                      {"code", 422},
+                                      {"message", verdict.text()},
                                       {"details", json::Object{{"causes", std::move(causes)}}}};
   }
   json::Array warnings;
@@ -33,7 +39,8 @@ json::Object fill_in(const json::Value& request) {
   const auto filled = controllers::with_defaults(object);
   json::Object response{{"allowed", true}};
   if (json::equal(json::at(filled, "spec"), json::at(object, "spec"))) return response;
-  const json::Value patch = json::Array{json::Object{{"op", "replace"}, {"path", "/spec"}, {"value", json::at(filled, "spec")}}};
+  const json::Value patch = json::Array{
+      json::Object{{"op", "replace"}, {"path", "/spec"}, {"value", json::at(filled, "spec")}}};
   response["patchType"] = "JSONPatch";
   response["patch"] = base64_encode(json::dump(patch));
   return response;
@@ -51,13 +58,16 @@ net::Response answer(const net::Request& request) {
   const auto review = json::parse(request.body);
   if (!review || !json::at(*review, "request").is_object()) {
     response.status = 400;
-    response.body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","message":"wanted an AdmissionReview of admission.k8s.io/v1"})";
+    response.body =
+        R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","message":"wanted an AdmissionReview of admission.k8s.io/v1"})";
     return response;
   }
   const auto& asked = json::at(*review, "request");
   json::Object said = judges ? validate(asked) : fill_in(asked);
   said["uid"] = json::at(asked, "uid");
-  response.body = json::dump(json::Value(json::Object{{"apiVersion", "admission.k8s.io/v1"}, {"kind", "AdmissionReview"}, {"response", std::move(said)}}));
+  response.body = json::dump(json::Value(json::Object{{"apiVersion", "admission.k8s.io/v1"},
+                                                      {"kind", "AdmissionReview"},
+                                                      {"response", std::move(said)}}));
   return response;
 }
 
@@ -68,7 +78,9 @@ struct Pair {
 
 Result<Pair> read_pair(const WebhookOptions& options) {
   auto certificate = read_file(options.certificate_file);
-  if (!certificate) return fail(Code::kBadRequest, fmt::format("--webhook-certificate: {}", certificate.error().message));
+  if (!certificate)
+    return fail(Code::kBadRequest,
+                fmt::format("--webhook-certificate: {}", certificate.error().message));
   auto key = read_file(options.key_file);
   if (!key) return fail(Code::kBadRequest, fmt::format("--webhook-key: {}", key.error().message));
   return Pair{std::move(*certificate), std::move(*key)};
@@ -78,7 +90,10 @@ Result<Pair> read_pair(const WebhookOptions& options) {
 class Webhook final : public net::Server {
  public:
   Webhook(Env& env, WebhookOptions options, Pair shown, std::unique_ptr<net::Server> server)
-      : env_(env), options_(std::move(options)), seen_(std::move(shown)), server_(std::move(server)) {
+      : env_(env),
+        options_(std::move(options)),
+        seen_(std::move(shown)),
+        server_(std::move(server)) {
     wait();
   }
   [[nodiscard]] std::uint16_t port() const override { return server_->port(); }
@@ -99,9 +114,15 @@ class Webhook final : public net::Server {
     // Missing for a moment while they are replaced.
     if (!found || *found == seen_) return;
     seen_ = *found;
-    const auto taken = net::set_certificate(*server_, std::move(found->certificate), std::move(found->key));
-    if (taken) log::info("main", "the webhook shows the new certificate");
-    else log::warn("main", "{}: {}; the webhook keeps the certificate it had", options_.certificate_file, taken.error().message);
+    const auto taken =
+        net::set_certificate(*server_, std::move(found->certificate), std::move(found->key));
+    if (taken)
+      log::info("main", "the webhook shows the new certificate");
+    else
+      log::warn("main",
+                "{}: {}; the webhook keeps the certificate it had",
+                options_.certificate_file,
+                taken.error().message);
   }
 
   Env& env_;
@@ -120,13 +141,15 @@ Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const Webhoo
   if (!pair) return fail(pair.error());
   where->certificate_pem = pair->certificate;
   where->key_pem = pair->key;
-  auto server = net::listen(loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-    auto response = answer(request);
-    const auto sent = co_await writer.send(std::move(response));
-    (void)sent;
-  });
+  auto server = net::listen(
+      loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+        auto response = answer(request);
+        const auto sent = co_await writer.send(std::move(response));
+        (void)sent;
+      });
   if (!server) return server;
-  return std::unique_ptr<net::Server>(std::make_unique<Webhook>(loop, options, std::move(*pair), std::move(*server)));
+  return std::unique_ptr<net::Server>(
+      std::make_unique<Webhook>(loop, options, std::move(*pair), std::move(*server)));
 }
 
 }  // namespace muster

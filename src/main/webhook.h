@@ -1,5 +1,6 @@
-/// The admission webhook of a real cluster: what the embedded API server does with job kinds itself, as AdmissionReview
-/// (admission.k8s.io/v1). POST /validate judges, POST /default fills in what the controllers would assume.
+/// The admission webhook of a real cluster: what the embedded API server does with job kinds
+/// itself, as AdmissionReview (admission.k8s.io/v1). POST /validate judges, POST /default fills in
+/// what the controllers would assume.
 #pragma once
 
 #include <memory>
@@ -10,13 +11,14 @@
 namespace muster {
 
 struct WebhookOptions {
-  std::string listen;            // ADDRESS:PORT
-  std::string certificate_file;  // PEM; the API server must trust it through the configuration's caBundle
+  std::string listen;  // ADDRESS:PORT
+  std::string
+      certificate_file;  // PEM; the API server must trust it through the configuration's caBundle
   std::string key_file;
 };
 
-/// Bound and listening when it returns. The files are looked at every second, since the kubelet replaces those of a Secret that changed: what is
-/// right in them is shown to new connections.
+/// Bound and listening when it returns. The files are looked at every second, since the kubelet
+/// replaces those of a Secret that changed: what is right in them is shown to new connections.
 Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options);
 
 }  // namespace muster

@@ -24,7 +24,8 @@ using asio::ip::tcp;
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kAnswerBytesMax = 512ULL * 1024 * 1024;
 constexpr std::size_t kHeaderBytesMax = 64 * 1024;
-/// Below the idle limit of any server we talk to, so that a kept connection is seldom closed under us.
+/// Below the idle limit of any server we talk to, so that a kept connection is seldom closed under
+/// us.
 constexpr auto kIdleMax = std::chrono::seconds(60);
 /// HTTP/2 connections, each of which carries about a hundred requests at once.
 constexpr std::size_t kMultiplexedMax = 4;
@@ -36,14 +37,16 @@ struct Url {
   std::string port;
   std::string path;  // prefix of every target, without a slash at its end
   [[nodiscard]] std::string authority() const {
-    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+    return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                               : fmt::format("[{}]:{}", host, port);
   }
 };
 
 Result<Url> parse_url(std::string_view text) {
   Url url;
   const auto bad = [&](std::string_view why) {
-    return fail(Code::kInvalid, fmt::format("server address {}: {}, want https://host:port", quoted(text), why));
+    return fail(Code::kInvalid,
+                fmt::format("server address {}: {}, want https://host:port", quoted(text), why));
   };
   std::string_view rest;
   if (text.starts_with("https://")) {
@@ -60,12 +63,15 @@ Result<Url> parse_url(std::string_view text) {
     while (url.path.ends_with('/')) url.path.pop_back();
     rest = rest.substr(0, slash);
   }
-  if (rest.find('@') != std::string_view::npos) return bad("a user in the address is not supported");
+  if (rest.find('@') != std::string_view::npos)
+    return bad("a user in the address is not supported");
   const bool bracketed = rest.starts_with('[');
   const auto host_end = bracketed ? rest.find(']') : rest.find(':');
   if (bracketed && host_end == std::string_view::npos) return bad("\"[\" without \"]\"");
   url.host = bracketed ? rest.substr(1, host_end - 1) : rest.substr(0, host_end);
-  const auto after = host_end == std::string_view::npos ? std::string_view() : rest.substr(host_end + (bracketed ? 1 : 0));
+  const auto after = host_end == std::string_view::npos
+                         ? std::string_view()
+                         : rest.substr(host_end + (bracketed ? 1 : 0));
   if (url.host.empty()) return bad("no host");
   if (!after.empty() && !after.starts_with(':')) return bad("text after the host");
   url.port = after.empty() ? (url.tls ? "443" : "80") : std::string(after.substr(1));
@@ -74,7 +80,8 @@ Result<Url> parse_url(std::string_view text) {
   return url;
 }
 
-/// Those who wait for a connection, first come, first served: each release wakes one, however many wait.
+/// Those who wait for a connection, first come, first served: each release wakes one, however many
+/// wait.
 class Line {
  public:
   /// False when nobody woke us in time.
@@ -123,10 +130,11 @@ struct Shared {
 
 /// A stream with a time limit that closes it.
 struct Guarded {
-  explicit Guarded(Loop& loop, std::shared_ptr<Stream> s) : stream(std::move(s)), deadline(loop.context(), [this] {
-      expired = true;
-      if (stream) stream->close();
-    }) {}
+  explicit Guarded(Loop& loop, std::shared_ptr<Stream> s)
+      : stream(std::move(s)), deadline(loop.context(), [this] {
+          expired = true;
+          if (stream) stream->close();
+        }) {}
   std::shared_ptr<Stream> stream;
   bool expired = false;
   Deadline deadline;
@@ -175,22 +183,32 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared, bool offer_http2 =
   });
   deadline.set(shared.options.connect_timeout);
   const auto failed = [&](std::string_view what, const ErrorCode& error) {
-    if (expired) return fail(Code::kTimeout, fmt::format("{} {}: no answer within {} s", what, where, std::chrono::duration_cast<std::chrono::seconds>(shared.options.connect_timeout).count()));
+    if (expired)
+      return fail(Code::kTimeout,
+                  fmt::format("{} {}: no answer within {} s",
+                              what,
+                              where,
+                              std::chrono::duration_cast<std::chrono::seconds>(
+                                  shared.options.connect_timeout)
+                                  .count()));
     return fail(io_error(fmt::format("{} {}", what, where), error));
   };
   tcp::resolver::results_type endpoints;
   ErrorCode not_numeric;
   const auto address = asio::ip::make_address(url.host, not_numeric);
   if (not_numeric) {
-    const auto [resolve_error, resolved] = co_await resolver.async_resolve(url.host, url.port, kAwaitTuple);
+    const auto [resolve_error, resolved] =
+        co_await resolver.async_resolve(url.host, url.port, kAwaitTuple);
     if (resolve_error) co_return failed("resolve", resolve_error);
     endpoints = resolved;
   } else {
     // The resolver would start a thread to find that there is nothing to look up.
     const auto port = static_cast<std::uint16_t>(parse_int(url.port).value_or(0));
-    endpoints = tcp::resolver::results_type::create(tcp::endpoint(address, port), url.host, url.port);
+    endpoints =
+        tcp::resolver::results_type::create(tcp::endpoint(address, port), url.host, url.port);
   }
-  const auto [connect_error, endpoint] = co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
+  const auto [connect_error, endpoint] =
+      co_await asio::async_connect(*socket, endpoints, kAwaitTuple);
   if (connect_error) co_return failed("connect to", connect_error);
   tune_socket(*socket);
   if (!url.tls) co_return make_plain_stream(std::move(*socket));
@@ -202,10 +220,14 @@ Task<Result<std::shared_ptr<Stream>>> connect(Shared& shared, bool offer_http2 =
 }
 
 std::string head_of(const Shared& shared, const Request& request) {
-  std::string head = fmt::format("{} {}{} HTTP/1.1\r\n", request.method, shared.url.path, request.target);
-  if (!request.headers.has("Host")) head.append("Host: ").append(shared.url.authority()).append("\r\n");
-  for (const auto& [name, value] : request.headers.fields()) head.append(name).append(": ").append(value).append("\r\n");
-  const bool wants_length = !request.body.empty() || request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
+  std::string head =
+      fmt::format("{} {}{} HTTP/1.1\r\n", request.method, shared.url.path, request.target);
+  if (!request.headers.has("Host"))
+    head.append("Host: ").append(shared.url.authority()).append("\r\n");
+  for (const auto& [name, value] : request.headers.fields())
+    head.append(name).append(": ").append(value).append("\r\n");
+  const bool wants_length = !request.body.empty() || request.method == "POST" ||
+                            request.method == "PUT" || request.method == "PATCH";
   if (wants_length) head.append(fmt::format("Content-Length: {}\r\n", request.body.size()));
   head.append("\r\n");
   return head;
@@ -214,17 +236,22 @@ std::string head_of(const Shared& shared, const Request& request) {
 constexpr std::string_view kUnsafe("\r\n\0", 3);
 
 bool is_safe_target(std::string_view target) {
-  return target.find_first_of(kUnsafe) == std::string_view::npos && target.find(' ') == std::string_view::npos && target.starts_with('/');
+  return target.find_first_of(kUnsafe) == std::string_view::npos &&
+         target.find(' ') == std::string_view::npos && target.starts_with('/');
 }
 
 /// A request that could smuggle another one is refused before anything is sent.
 Result<void> check_request(const Request& request) {
-  const auto bad = [&](std::string_view text) { return text.find_first_of(kUnsafe) != std::string_view::npos; };
+  const auto bad = [&](std::string_view text) {
+    return text.find_first_of(kUnsafe) != std::string_view::npos;
+  };
   if (bad(request.method) || !is_safe_target(request.target)) {
-    return fail(Code::kBadRequest, fmt::format("request target {} is not valid", quoted(request.target)));
+    return fail(Code::kBadRequest,
+                fmt::format("request target {} is not valid", quoted(request.target)));
   }
   for (const auto& [name, value] : request.headers.fields()) {
-    if (bad(name) || bad(value)) return fail(Code::kBadRequest, fmt::format("header {} holds a line break", quoted(name)));
+    if (bad(name) || bad(value))
+      return fail(Code::kBadRequest, fmt::format("header {} holds a line break", quoted(name)));
   }
   return {};
 }
@@ -249,7 +276,8 @@ class Reader {
     if (got.error) co_return got.error;
     got_any_ = true;
     in_.append(chunk_.get(), got.bytes);
-    // Each event of a watch is a record of its own; all that have come are taken together. An error is met again by the next read.
+    // Each event of a watch is a record of its own; all that have come are taken together. An error
+    // is met again by the next read.
     const auto more = stream.read_now(asio::mutable_buffer(chunk_.get(), kReadBytes));
     in_.append(chunk_.get(), more.bytes);
     error = feed(parser);
@@ -281,14 +309,20 @@ void prepare(ResponseParser& parser, const Request& request) {
 
 Headers headers_of(ResponseParser& parser) {
   Headers headers;
-  for (const auto& field : parser.get()) headers.add(std::string(field.name_string()), std::string(field.value()));
+  for (const auto& field : parser.get())
+    headers.add(std::string(field.name_string()), std::string(field.value()));
   return headers;
 }
 
 class SocketResponseStream final : public ResponseStream {
  public:
-  SocketResponseStream(std::shared_ptr<Shared> shared, std::shared_ptr<Stream> stream, Reader reader, std::unique_ptr<ResponseParser> parser)
-      : state_(std::make_shared<State>()), status_(static_cast<int>(parser->get().result_int())), headers_(headers_of(*parser)) {
+  SocketResponseStream(std::shared_ptr<Shared> shared,
+                       std::shared_ptr<Stream> stream,
+                       Reader reader,
+                       std::unique_ptr<ResponseParser> parser)
+      : state_(std::make_shared<State>()),
+        status_(static_cast<int>(parser->get().result_int())),
+        headers_(headers_of(*parser)) {
     state_->shared = std::move(shared);
     state_->stream = std::move(stream);
     state_->reader = std::move(reader);
@@ -306,7 +340,9 @@ class SocketResponseStream final : public ResponseStream {
       if (!body.empty()) co_return std::exchange(body, std::string());
       if (state->parser->is_done()) co_return std::string();
       const auto error = co_await state->reader.step(*state->stream, *state->parser);
-      if (error) co_return fail(io_error(fmt::format("stream from {}", state->shared->url.authority()), error));
+      if (error)
+        co_return fail(
+            io_error(fmt::format("stream from {}", state->shared->url.authority()), error));
     }
   }
   void close() override { state_->stream->close(); }
@@ -337,7 +373,11 @@ class SocketClient final : public Client, public Submitter {
     co_return answer;
   }
 
-  static Task<void> submit_slowly(std::shared_ptr<Shared> shared, std::shared_ptr<const CommonHead> head, std::string target, std::string body, Done done) {
+  static Task<void> submit_slowly(std::shared_ptr<Shared> shared,
+                                  std::shared_ptr<const CommonHead> head,
+                                  std::string target,
+                                  std::string body,
+                                  Done done) {
     Request request;
     request.method = head->method;
     request.headers = head->headers;
@@ -350,31 +390,40 @@ class SocketClient final : public Client, public Submitter {
   static Task<Result<Response>> request_of(std::shared_ptr<Shared> shared, Request request) {
     const auto safe = check_request(request);
     if (!safe) co_return tl::unexpected(safe.error());
-    // A request that a dying connection had not begun, or that changes nothing, is put to another one.
+    // A request that a dying connection had not begun, or that changes nothing, is put to another
+    // one.
     for (int tries = 1; shared->may_multiplex; ++tries) {
       auto connection = co_await connection_with_room(shared);
       if (!connection) co_return tl::unexpected(std::move(connection.error()));
       if (!*connection) break;
       bool untouched = false;
-      auto response = co_await (*connection)->request(request, shared->options.request_timeout, untouched);
-      if (response || tries == kTriesMax || response.error().code == Code::kTimeout || !(untouched || is_repeatable(request))) co_return response;
+      auto response =
+          co_await (*connection)->request(request, shared->options.request_timeout, untouched);
+      if (response || tries == kTriesMax || response.error().code == Code::kTimeout ||
+          !(untouched || is_repeatable(request)))
+        co_return response;
     }
     while (shared->in_use >= shared->options.connections_max) {
       const bool freed = co_await shared->line.wait(shared->loop, shared->options.request_timeout);
       if (!freed) {
-        co_return fail(Code::kTimeout, fmt::format("{} {}: all {} connections to {} are busy", request.method, request.target,
-                                                   shared->options.connections_max, shared->url.authority()));
+        co_return fail(Code::kTimeout,
+                       fmt::format("{} {}: all {} connections to {} are busy",
+                                   request.method,
+                                   request.target,
+                                   shared->options.connections_max,
+                                   shared->url.authority()));
       }
     }
     const Use use(*shared);
-    // A kept connection may have been closed by the server just now. When nothing of an answer has come and the
-    // request changes nothing, a fresh one is tried; otherwise the caller must know.
+    // A kept connection may have been closed by the server just now. When nothing of an answer has
+    // come and the request changes nothing, a fresh one is tried; otherwise the caller must know.
     const bool repeatable = is_repeatable(request);
     auto kept = take_idle(*shared);
     if (kept) {
       bool began = false;
       auto response = co_await exchange(shared, std::move(kept), request, began);
-      if (response || began || !repeatable || response.error().code == Code::kTimeout) co_return response;
+      if (response || began || !repeatable || response.error().code == Code::kTimeout)
+        co_return response;
     }
     auto fresh = co_await connect(*shared);
     if (!fresh) co_return tl::unexpected(std::move(fresh.error()));
@@ -383,20 +432,32 @@ class SocketClient final : public Client, public Submitter {
     co_return response;
   }
 
-  void submit(std::shared_ptr<const CommonHead> head, std::string target, std::string body, Done done) override {
+  void submit(std::shared_ptr<const CommonHead> head,
+              std::string target,
+              std::string body,
+              Done done) override {
     for (const auto& connection : shared_->multiplexed) {
       if (!shared_->may_multiplex || !is_safe_target(target)) break;
       if (connection->room() == 0) continue;
       // Kept for the case that the server has not looked at it.
       const auto again = std::make_shared<std::pair<std::string, std::string>>(target, body);
-      connection->submit(head, target, std::move(body), shared_->options.request_timeout,
-                         [shared = shared_, head, again, done = std::move(done)](Result<Response> answer, bool untouched) mutable {
+      connection->submit(head,
+                         target,
+                         std::move(body),
+                         shared_->options.request_timeout,
+                         [shared = shared_, head, again, done = std::move(done)](
+                             Result<Response> answer, bool untouched) mutable {
                            if (answer || !untouched) return done(std::move(answer));
-                           shared->loop.spawn(submit_slowly(shared, std::move(head), std::move(again->first), std::move(again->second), std::move(done)));
+                           shared->loop.spawn(submit_slowly(shared,
+                                                            std::move(head),
+                                                            std::move(again->first),
+                                                            std::move(again->second),
+                                                            std::move(done)));
                          });
       return;
     }
-    shared_->loop.spawn(submit_slowly(shared_, std::move(head), std::move(target), std::move(body), std::move(done)));
+    shared_->loop.spawn(submit_slowly(
+        shared_, std::move(head), std::move(target), std::move(body), std::move(done)));
   }
 
   Task<Result<Opened>> stream_beside(Request request) override {
@@ -408,9 +469,12 @@ class SocketClient final : public Client, public Submitter {
       if (!connection) co_return tl::unexpected(std::move(connection.error()));
       if (!*connection || !(*connection)->takes_stream()) break;
       bool untouched = false;
-      auto opened = co_await (*connection)->stream(request, shared->options.request_timeout, untouched);
+      auto opened =
+          co_await (*connection)->stream(request, shared->options.request_timeout, untouched);
       if (opened) co_return Opened{std::move(*opened), true};
-      if (tries == kTriesMax || opened.error().code == Code::kTimeout || !(untouched || is_repeatable(request))) co_return tl::unexpected(std::move(opened.error()));
+      if (tries == kTriesMax || opened.error().code == Code::kTimeout ||
+          !(untouched || is_repeatable(request)))
+        co_return tl::unexpected(std::move(opened.error()));
     }
     auto opened = co_await stream(std::move(request));
     if (!opened) co_return tl::unexpected(std::move(opened.error()));
@@ -438,18 +502,20 @@ class SocketClient final : public Client, public Submitter {
       if (error) co_return failed(*shared, request, guarded.expired, error);
     }
     guarded.deadline.clear();
-    co_return std::unique_ptr<ResponseStream>(
-        std::make_unique<SocketResponseStream>(shared, std::move(guarded.stream), std::move(reader), std::move(parser)));
+    co_return std::unique_ptr<ResponseStream>(std::make_unique<SocketResponseStream>(
+        shared, std::move(guarded.stream), std::move(reader), std::move(parser)));
   }
 
-  Task<Result<std::unique_ptr<WebSocket>>> websocket(Request request, std::string subprotocol) override {
+  Task<Result<std::unique_ptr<WebSocket>>> websocket(Request request,
+                                                     std::string subprotocol) override {
     const auto shared = shared_;
     const auto safe = check_request(request);
     if (!safe) co_return tl::unexpected(safe.error());
     auto connected = co_await connect(*shared);
     if (!connected) co_return tl::unexpected(std::move(connected.error()));
     request.target = shared->url.path + request.target;
-    auto socket = co_await connect_websocket(std::move(*connected), shared->url.authority(), std::move(request), std::move(subprotocol));
+    auto socket = co_await connect_websocket(
+        std::move(*connected), shared->url.authority(), std::move(request), std::move(subprotocol));
     co_return socket;
   }
 
@@ -469,16 +535,22 @@ class SocketClient final : public Client, public Submitter {
     return request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS";
   }
 
-  /// One that takes another request, made where all are full; null when the server does not speak HTTP/2.
-  static Task<Result<std::shared_ptr<Http2Connection>>> connection_with_room(std::shared_ptr<Shared> shared) {
+  /// One that takes another request, made where all are full; null when the server does not speak
+  /// HTTP/2.
+  static Task<Result<std::shared_ptr<Http2Connection>>> connection_with_room(
+      std::shared_ptr<Shared> shared) {
     while (true) {
-      std::erase_if(shared->multiplexed, [](const auto& connection) { return !connection->usable(); });
+      std::erase_if(shared->multiplexed,
+                    [](const auto& connection) { return !connection->usable(); });
       for (const auto& connection : shared->multiplexed) {
         if (connection->room() > 0) co_return connection;
       }
       if (shared->connecting || shared->multiplexed.size() >= kMultiplexedMax) {
-        const bool woken = co_await shared->line.wait(shared->loop, shared->options.request_timeout);
-        if (!woken) co_return fail(Code::kTimeout, fmt::format("all connections to {} are busy", shared->url.authority()));
+        const bool woken =
+            co_await shared->line.wait(shared->loop, shared->options.request_timeout);
+        if (!woken)
+          co_return fail(Code::kTimeout,
+                         fmt::format("all connections to {} are busy", shared->url.authority()));
         if (!shared->may_multiplex) co_return std::shared_ptr<Http2Connection>();
         continue;
       }
@@ -492,9 +564,13 @@ class SocketClient final : public Client, public Submitter {
         shared->idle.push_back({std::move(*stream), shared->loop.monotonic()});
         co_return std::shared_ptr<Http2Connection>();
       }
-      shared->multiplexed.push_back(start_http2(std::move(*stream), shared->url.authority(), shared->url.path, [weak = std::weak_ptr(shared)] {
-        if (const auto alive = weak.lock()) alive->line.wake_one();
-      }));
+      shared->multiplexed.push_back(start_http2(std::move(*stream),
+                                                shared->url.authority(),
+                                                shared->url.path,
+                                                [weak = std::weak_ptr(shared)] {
+                                                  if (const auto alive = weak.lock())
+                                                    alive->line.wake_one();
+                                                }));
     }
   }
 
@@ -509,19 +585,26 @@ class SocketClient final : public Client, public Submitter {
     return nullptr;
   }
 
-  static tl::unexpected<Error> failed(const Shared& shared, const Request& request, bool expired, const ErrorCode& error) {
+  static tl::unexpected<Error> failed(const Shared& shared,
+                                      const Request& request,
+                                      bool expired,
+                                      const ErrorCode& error) {
     const auto what = fmt::format("{} {}{}", request.method, shared.options.url, request.target);
     if (expired) return fail(Code::kTimeout, fmt::format("{}: no answer in time", what));
     return fail(io_error(what, error));
   }
 
-  static Task<Result<Response>> exchange(std::shared_ptr<Shared> shared, std::shared_ptr<Stream> stream, const Request& request, bool& began) {
+  static Task<Result<Response>> exchange(std::shared_ptr<Shared> shared,
+                                         std::shared_ptr<Stream> stream,
+                                         const Request& request,
+                                         bool& began) {
     Guarded guarded(shared->loop, std::move(stream));
     guarded.deadline.set(shared->options.request_timeout);
     const auto head = head_of(*shared, request);
     std::vector<asio::const_buffer> buffers{asio::buffer(head), asio::buffer(request.body)};
     const auto write_error = co_await guarded.stream->write_all(std::move(buffers));
-    // A server that refuses a large body answers before it has read all of it: look for the answer first.
+    // A server that refuses a large body answers before it has read all of it: look for the answer
+    // first.
     ResponseParser parser;
     prepare(parser, request);
     Reader reader;
@@ -530,7 +613,8 @@ class SocketClient final : public Client, public Submitter {
       began = reader.got_any();
       if (error) {
         guarded.stream->close();
-        co_return failed(*shared, request, guarded.expired, write_error && !began ? write_error : error);
+        co_return failed(
+            *shared, request, guarded.expired, write_error && !began ? write_error : error);
       }
     }
     Response response;
@@ -538,7 +622,8 @@ class SocketClient final : public Client, public Submitter {
     response.headers = headers_of(parser);
     response.body = std::move(parser.get().body());
     guarded.deadline.clear();
-    const bool reusable = parser.get().keep_alive() && !write_error && !reader.left_over() && guarded.stream->is_open();
+    const bool reusable = parser.get().keep_alive() && !write_error && !reader.left_over() &&
+                          guarded.stream->is_open();
     if (reusable && shared->idle.size() < shared->options.connections_max) {
       shared->idle.push_back({std::move(guarded.stream), shared->loop.monotonic()});
     } else {

@@ -24,8 +24,8 @@ class Descriptor {
 std::unique_ptr<Descriptor> make_descriptor(Loop& loop, int fd);
 /// The same as a stream of bytes. EIO counts as the end (a terminal whose other side is gone).
 std::unique_ptr<ByteStream> make_fd_stream(Loop& loop, int fd);
-/// Says that nothing more will be written to a stream made here, if it is a connection: the peer reads
-/// an end, and can still be read.
+/// Says that nothing more will be written to a stream made here, if it is a connection: the peer
+/// reads an end, and can still be read.
 void end_writing(ByteStream& stream);
 /// A TCP connection to an IPv4 address of this machine or its pods.
 Task<Result<std::unique_ptr<ByteStream>>> connect_tcp(Loop& loop,

@@ -287,7 +287,8 @@ void Front::send_now(const std::vector<ExchangePtr>& streams) {
   };
   const auto send = [&](std::size_t group) {
     const std::size_t upto = std::min(streams.size(), (group + 1) * kGroup);
-    for (std::size_t i = group * kGroup; i < upto; ++i) (void)streams[i]->front.writer->writes_aside();  // asks for their memory
+    for (std::size_t i = group * kGroup; i < upto; ++i)
+      (void)streams[i]->front.writer->writes_aside();  // asks for their memory
     for (std::size_t i = group * kGroup; i < upto; ++i) send_one(streams[i]);
   };
   const std::size_t groups = (streams.size() + kGroup - 1) / kGroup;
@@ -371,11 +372,13 @@ Result<T> or_gone(std::optional<Result<T>> outcome) {
   return std::move(*outcome);
 }
 
-/// The loop's end of what an upgrade made: each read and write is done at the front and its outcome brought back.
+/// The loop's end of what an upgrade made: each read and write is done at the front and its outcome
+/// brought back.
 template <typename T>
 class Upgraded {
  public:
-  Upgraded(std::shared_ptr<Front> front, std::shared_ptr<Held<T>> held) : front_(std::move(front)), held_(std::move(held)) {}
+  Upgraded(std::shared_ptr<Front> front, std::shared_ptr<Held<T>> held)
+      : front_(std::move(front)), held_(std::move(held)) {}
   ~Upgraded() {
     front_->to_front().put([held = held_] { held->it.reset(); });
   }
@@ -396,7 +399,8 @@ class Upgraded {
   template <typename Written>
   Task<Result<void>> write(Written what) {
     const auto shared = std::make_shared<Written>(std::move(what));
-    const std::function<Task<Result<void>>()> work = [held = held_, shared]() -> Task<Result<void>> {
+    const std::function<Task<Result<void>>()> work = [held = held_,
+                                                      shared]() -> Task<Result<void>> {
       if (!held->it) co_return gone();
       const auto written = co_await held->it->write(std::move(*shared));
       co_return written;
@@ -414,13 +418,18 @@ class Upgraded {
 
 class FrontWebSocket final : public WebSocket {
  public:
-  FrontWebSocket(std::shared_ptr<Front> front, std::shared_ptr<Held<WebSocket>> held, std::string subprotocol)
+  FrontWebSocket(std::shared_ptr<Front> front,
+                 std::shared_ptr<Held<WebSocket>> held,
+                 std::string subprotocol)
       : upgraded_(std::move(front), std::move(held)), subprotocol_(std::move(subprotocol)) {}
   [[nodiscard]] std::string subprotocol() const override { return subprotocol_; }
-  Task<Result<std::optional<Message>>> read() override { return upgraded_.read<std::optional<Message>>(); }
+  Task<Result<std::optional<Message>>> read() override {
+    return upgraded_.read<std::optional<Message>>();
+  }
   Task<Result<void>> write(Message message) override { return upgraded_.write(std::move(message)); }
   Task<void> close(std::uint16_t code, std::string reason) override {
-    const std::function<Task<bool>()> work = [held = upgraded_.held(), code, reason]() -> Task<bool> {
+    const std::function<Task<bool>()> work =
+        [held = upgraded_.held(), code, reason]() -> Task<bool> {
       if (held->it) co_await held->it->close(code, reason);
       co_return true;
     };
@@ -434,7 +443,8 @@ class FrontWebSocket final : public WebSocket {
 
 class FrontByteStream final : public ByteStream {
  public:
-  FrontByteStream(std::shared_ptr<Front> front, std::shared_ptr<Held<ByteStream>> held) : upgraded_(std::move(front), std::move(held)) {}
+  FrontByteStream(std::shared_ptr<Front> front, std::shared_ptr<Held<ByteStream>> held)
+      : upgraded_(std::move(front), std::move(held)) {}
   Task<Result<std::string>> read() override { return upgraded_.read<std::string>(); }
   Task<Result<void>> write(std::string bytes) override { return upgraded_.write(std::move(bytes)); }
   void close() override {

@@ -1,4 +1,5 @@
-/// Streams that cross between the loop and the front. What every server does is in net_test.cc, for both kinds.
+/// Streams that cross between the loop and the front. What every server does is in net_test.cc, for
+/// both kinds.
 #include "net/front.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,9 @@ using namespace std::chrono_literals;
 
 /// Each answer lasts until its client goes.
 struct Streams : TestStreams {
-  Streams() : TestStreams(&listen_apart, [this](ResponseWriter& writer) { return until_closed(writer); }) {}
+  Streams()
+      : TestStreams(&listen_apart,
+                    [this](ResponseWriter& writer) { return until_closed(writer); }) {}
 
   Task<void> until_closed(ResponseWriter& writer) {
     const std::shared_ptr<Signal> ended = loop.make_signal();
@@ -28,9 +31,11 @@ TEST(Front, EveryStreamGetsEveryChunkInOrder) {
     auto clients = co_await s.open(80);
     std::string want;
     for (int round = 0; round < 50; ++round) {
-      const auto chunk = std::make_shared<const std::string>("round " + std::to_string(round) + "\n");
+      const auto chunk =
+          std::make_shared<const std::string>("round " + std::to_string(round) + "\n");
       want += *chunk;
-      for (ResponseWriter* writer : s.writers) EXPECT_EQ(writer->write_now(chunk), ResponseWriter::Now::kSent);
+      for (ResponseWriter* writer : s.writers)
+        EXPECT_EQ(writer->write_now(chunk), ResponseWriter::Now::kSent);
       if (round % 3 == 0) co_await s.loop.sleep(1ms);
     }
     for (const auto& client : clients) {
@@ -59,10 +64,11 @@ TEST(Front, AHandlerGetsNoFurtherThanItsClientReads) {
     }
     EXPECT_LT(taken, 1000u);
     bool written = false;
-    s.loop.spawn([](ResponseWriter& to, std::shared_ptr<const std::string> last, bool& end) -> Task<void> {
-      const auto wrote = co_await to.write(last);
-      end = wrote.has_value();
-    }(writer, chunk, written));
+    s.loop.spawn(
+        [](ResponseWriter& to, std::shared_ptr<const std::string> last, bool& end) -> Task<void> {
+          const auto wrote = co_await to.write(last);
+          end = wrote.has_value();
+        }(writer, chunk, written));
     const std::string have = co_await read_bytes(*clients[0], (taken + 1) * chunk->size());
     EXPECT_EQ(have.size(), (taken + 1) * chunk->size());
     EXPECT_TRUE(written);
@@ -72,12 +78,13 @@ TEST(Front, AHandlerGetsNoFurtherThanItsClientReads) {
 TEST(Front, ServesManyConnectionsAtOnce) {
   Loop loop;
   int served = 0;
-  auto server = listen_apart(loop, ServerOptions{}, [&](Request request, ResponseWriter& writer) -> Task<void> {
-    ++served;  // the loop's, like all that handlers touch
-    Response response;
-    response.body = request.target + request.body;
-    (void)co_await writer.send(std::move(response));
-  });
+  auto server = listen_apart(
+      loop, ServerOptions{}, [&](Request request, ResponseWriter& writer) -> Task<void> {
+        ++served;  // the loop's, like all that handlers touch
+        Response response;
+        response.body = request.target + request.body;
+        (void)co_await writer.send(std::move(response));
+      });
   ASSERT_TRUE(server);
   ClientOptions to;
   to.url = "http://127.0.0.1:" + std::to_string((*server)->port());
@@ -108,14 +115,16 @@ TEST(Front, ServesManyConnectionsAtOnce) {
 
 TEST(Front, EndsWithStreamsOpenAndWithoutAStop) {
   Loop loop;
-  auto server = listen_apart(loop, ServerOptions{}, [](Request, ResponseWriter& writer) -> Task<void> {
-    Response head;
-    (void)co_await writer.start(std::move(head));
-    while (!writer.closed()) {
-      const auto written = co_await writer.write(std::make_shared<const std::string>(100'000, 'x'));
-      if (!written) break;
-    }
-  });
+  auto server =
+      listen_apart(loop, ServerOptions{}, [](Request, ResponseWriter& writer) -> Task<void> {
+        Response head;
+        (void)co_await writer.start(std::move(head));
+        while (!writer.closed()) {
+          const auto written =
+              co_await writer.write(std::make_shared<const std::string>(100'000, 'x'));
+          if (!written) break;
+        }
+      });
   ASSERT_TRUE(server);
   ClientOptions to;
   to.url = "http://127.0.0.1:" + std::to_string((*server)->port());

@@ -55,7 +55,8 @@ void Helpers::start() {
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { help(); });
 }
 
-/// The kernel often wakes a thread where its waker runs, and moves it at the next tick, when this caller has done the work alone.
+/// The kernel often wakes a thread where its waker runs, and moves it at the next tick, when this
+/// caller has done the work alone.
 void Helpers::send_to_other_cores() {
   const int here = ::sched_getcpu();
   if (here < 0 || here == core_) return;
@@ -63,7 +64,8 @@ void Helpers::send_to_other_cores() {
   cpu_set_t others = allowed_cores();
   CPU_CLR(here, &others);
   if (CPU_COUNT(&others) == 0) return;
-  for (std::thread& thread : threads_) ::pthread_setaffinity_np(thread.native_handle(), sizeof others, &others);
+  for (std::thread& thread : threads_)
+    ::pthread_setaffinity_np(thread.native_handle(), sizeof others, &others);
 }
 
 void Helpers::help() {
@@ -97,7 +99,8 @@ void Helpers::spread(std::size_t count, const std::function<void(std::size_t)>& 
     wake_.notify_all();
   }
   batch->work();
-  for (auto done = batch->done.load(std::memory_order_acquire); done < count; done = batch->done.load(std::memory_order_acquire)) {
+  for (auto done = batch->done.load(std::memory_order_acquire); done < count;
+       done = batch->done.load(std::memory_order_acquire)) {
     batch->done.wait(done, std::memory_order_acquire);
   }
 }

@@ -1,4 +1,5 @@
-/// Threads that help one other thread with many short calls, one for each further core. They start when they are first needed.
+/// Threads that help one other thread with many short calls, one for each further core. They start
+/// when they are first needed.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +19,8 @@ class Helpers {
   ~Helpers();
   Helpers(const Helpers&) = delete;
 
-  /// Calls each(0) … each(count - 1), on this thread and the helpers together, and returns when all are done. One caller at a time.
+  /// Calls each(0) … each(count - 1), on this thread and the helpers together, and returns when all
+  /// are done. One caller at a time.
   void spread(std::size_t count, const std::function<void(std::size_t)>& each);
 
  private:

@@ -8,33 +8,89 @@ namespace {
 
 /// RFC 7541, appendix A.
 const std::array<HeaderField, 61> kFixed{{
-    {":authority", ""}, {":method", "GET"}, {":method", "POST"}, {":path", "/"}, {":path", "/index.html"}, {":scheme", "http"},
-    {":scheme", "https"}, {":status", "200"}, {":status", "204"}, {":status", "206"}, {":status", "304"}, {":status", "400"},
-    {":status", "404"}, {":status", "500"}, {"accept-charset", ""}, {"accept-encoding", "gzip, deflate"}, {"accept-language", ""},
-    {"accept-ranges", ""}, {"accept", ""}, {"access-control-allow-origin", ""}, {"age", ""}, {"allow", ""}, {"authorization", ""},
-    {"cache-control", ""}, {"content-disposition", ""}, {"content-encoding", ""}, {"content-language", ""}, {"content-length", ""},
-    {"content-location", ""}, {"content-range", ""}, {"content-type", ""}, {"cookie", ""}, {"date", ""}, {"etag", ""}, {"expect", ""},
-    {"expires", ""}, {"from", ""}, {"host", ""}, {"if-match", ""}, {"if-modified-since", ""}, {"if-none-match", ""}, {"if-range", ""},
-    {"if-unmodified-since", ""}, {"last-modified", ""}, {"link", ""}, {"location", ""}, {"max-forwards", ""}, {"proxy-authenticate", ""},
-    {"proxy-authorization", ""}, {"range", ""}, {"referer", ""}, {"refresh", ""}, {"retry-after", ""}, {"server", ""}, {"set-cookie", ""},
-    {"strict-transport-security", ""}, {"transfer-encoding", ""}, {"user-agent", ""}, {"vary", ""}, {"via", ""}, {"www-authenticate", ""},
+    {":authority", ""},
+    {":method", "GET"},
+    {":method", "POST"},
+    {":path", "/"},
+    {":path", "/index.html"},
+    {":scheme", "http"},
+    {":scheme", "https"},
+    {":status", "200"},
+    {":status", "204"},
+    {":status", "206"},
+    {":status", "304"},
+    {":status", "400"},
+    {":status", "404"},
+    {":status", "500"},
+    {"accept-charset", ""},
+    {"accept-encoding", "gzip, deflate"},
+    {"accept-language", ""},
+    {"accept-ranges", ""},
+    {"accept", ""},
+    {"access-control-allow-origin", ""},
+    {"age", ""},
+    {"allow", ""},
+    {"authorization", ""},
+    {"cache-control", ""},
+    {"content-disposition", ""},
+    {"content-encoding", ""},
+    {"content-language", ""},
+    {"content-length", ""},
+    {"content-location", ""},
+    {"content-range", ""},
+    {"content-type", ""},
+    {"cookie", ""},
+    {"date", ""},
+    {"etag", ""},
+    {"expect", ""},
+    {"expires", ""},
+    {"from", ""},
+    {"host", ""},
+    {"if-match", ""},
+    {"if-modified-since", ""},
+    {"if-none-match", ""},
+    {"if-range", ""},
+    {"if-unmodified-since", ""},
+    {"last-modified", ""},
+    {"link", ""},
+    {"location", ""},
+    {"max-forwards", ""},
+    {"proxy-authenticate", ""},
+    {"proxy-authorization", ""},
+    {"range", ""},
+    {"referer", ""},
+    {"refresh", ""},
+    {"retry-after", ""},
+    {"server", ""},
+    {"set-cookie", ""},
+    {"strict-transport-security", ""},
+    {"transfer-encoding", ""},
+    {"user-agent", ""},
+    {"vary", ""},
+    {"via", ""},
+    {"www-authenticate", ""},
 }};
 
-/// RFC 7541, appendix B: the length of each byte's code. The code is canonical (shorter first, then by byte), so the lengths say it
-/// all; the end-of-string symbol is the last code of 30 bits and must not occur.
+/// RFC 7541, appendix B: the length of each byte's code. The code is canonical (shorter first, then
+/// by byte), so the lengths say it all; the end-of-string symbol is the last code of 30 bits and
+/// must not occur.
 constexpr std::array<std::uint8_t, 256> kCodeBits{
-    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28,
-    6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,  5,  5,  5,  6,  6,  6,  6,  6,  6,  6,  7,  8,  15, 6,  12, 10,
-    13, 6,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  8,  7,  8,  13, 19, 13, 14, 6,
-    15, 5,  6,  5,  6,  5,  6,  6,  6,  5,  7,  7,  6,  6,  6,  5,  6,  7,  6,  5,  5,  6,  7,  7,  7,  7,  7,  15, 11, 14, 13, 28,
-    20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23, 24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24,
-    22, 21, 20, 22, 22, 23, 23, 21, 23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
-    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27,
-    20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26};
+    13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
+    28, 28, 28, 28, 28, 28, 28, 28, 6,  10, 10, 12, 13, 6,  8,  11, 10, 10, 8,  11, 8,  6,  6,  6,
+    5,  5,  5,  6,  6,  6,  6,  6,  6,  6,  7,  8,  15, 6,  12, 10, 13, 6,  7,  7,  7,  7,  7,  7,
+    7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  7,  8,  7,  8,  13, 19, 13, 14, 6,
+    15, 5,  6,  5,  6,  5,  6,  6,  6,  5,  7,  7,  6,  6,  6,  5,  6,  7,  6,  5,  5,  6,  7,  7,
+    7,  7,  7,  15, 11, 14, 13, 28, 20, 22, 20, 20, 22, 22, 22, 23, 22, 23, 23, 23, 23, 23, 24, 23,
+    24, 24, 22, 23, 24, 23, 23, 23, 23, 21, 22, 23, 22, 23, 23, 24, 22, 21, 20, 22, 22, 23, 23, 21,
+    23, 22, 22, 24, 21, 22, 23, 23, 21, 21, 22, 21, 23, 22, 23, 23, 20, 22, 22, 22, 23, 22, 22, 23,
+    26, 26, 20, 19, 22, 23, 22, 25, 26, 26, 26, 27, 27, 26, 24, 25, 19, 21, 26, 27, 27, 26, 27, 24,
+    21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25, 25, 24, 24, 26, 23,
+    26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26};
 constexpr std::size_t kBitsMax = 30;
 
-/// The code as a machine that takes four bits a step. A state is an inner node of the code's tree; as no code is shorter than five
-/// bits, a step ends at most one byte. An answer of the API server brings a new identifier of 36 characters, so this is not rare.
+/// The code as a machine that takes four bits a step. A state is an inner node of the code's tree;
+/// as no code is shorter than five bits, a step ends at most one byte. An answer of the API server
+/// brings a new identifier of 36 characters, so this is not rare.
 class HuffmanMachine {
  public:
   struct Step {
@@ -54,15 +110,20 @@ class HuffmanMachine {
     }
     steps_.resize(nodes_.size());
     for (std::size_t node = 0; node < nodes_.size(); ++node) {
-      for (std::uint32_t nibble = 0; nibble < 16; ++nibble) steps_[node][nibble] = walk(node, nibble);
+      for (std::uint32_t nibble = 0; nibble < 16; ++nibble)
+        steps_[node][nibble] = walk(node, nibble);
     }
     // What is left at the end is padding: fewer than eight ones.
     ends_.resize(nodes_.size());
     int node = 0;
-    for (int ones = 0; ones < 8 && node >= 0; ++ones, node = nodes_[static_cast<std::size_t>(node)][1]) ends_[static_cast<std::size_t>(node)] = true;
+    for (int ones = 0; ones < 8 && node >= 0;
+         ++ones, node = nodes_[static_cast<std::size_t>(node)][1])
+      ends_[static_cast<std::size_t>(node)] = true;
   }
 
-  [[nodiscard]] const Step& step(std::uint16_t state, unsigned nibble) const { return steps_[state][nibble]; }
+  [[nodiscard]] const Step& step(std::uint16_t state, unsigned nibble) const {
+    return steps_[state][nibble];
+  }
   [[nodiscard]] bool may_end(std::uint16_t state) const { return ends_[state]; }
 
  private:
@@ -216,7 +277,10 @@ HpackTable::Match HpackTable::match(std::string_view name, std::string_view valu
   return match;
 }
 
-void HpackEncoder::encode(std::string& out, std::string_view name, std::string_view value, bool remember) {
+void HpackEncoder::encode(std::string& out,
+                          std::string_view name,
+                          std::string_view value,
+                          bool remember) {
   if (announce_) {
     put_integer(out, 0x20, 5, table_.bytes_max());
     announce_ = false;
@@ -229,8 +293,10 @@ void HpackEncoder::encode(std::string& out, std::string_view name, std::string_v
   }
   // One field must not push everything else out.
   remember = remember && name.size() + value.size() + 32 <= table_.bytes_max() / 2;
-  if (remember) put_integer(out, 0x40, 6, match.name);
-  else put_integer(out, 0x00, 4, match.name);
+  if (remember)
+    put_integer(out, 0x40, 6, match.name);
+  else
+    put_integer(out, 0x00, 4, match.name);
   if (match.name == 0) put_string(out, name);
   put_string(out, value);
   if (!remember) return;
@@ -248,13 +314,16 @@ void HpackEncoder::limit(std::size_t bytes_max) {
 
 std::optional<std::vector<HeaderField>> HpackDecoder::decode(std::string_view block) {
   std::vector<HeaderField> fields;
-  const bool whole = decode(block, [&](std::string_view name, std::string_view value) { fields.emplace_back(name, value); });
+  const bool whole = decode(block, [&](std::string_view name, std::string_view value) {
+    fields.emplace_back(name, value);
+  });
   if (!whole) return std::nullopt;
   return fields;
 }
 
 bool HpackDecoder::decode(std::string_view block, const Each& each) {
-  constexpr std::size_t kTableBytesMax = 4096;  // what we promised in our settings, by not naming another
+  constexpr std::size_t kTableBytesMax =
+      4096;  // what we promised in our settings, by not naming another
   while (!block.empty()) {
     const auto kind = static_cast<unsigned char>(block.front());
     if ((kind & 0x80) != 0) {

@@ -1,5 +1,5 @@
-/// HPACK (RFC 7541): HTTP/2's header fields as bytes, with a table of recent fields on either side of a connection.
-/// Strings are written plain and read plain or Huffman-coded. Pure.
+/// HPACK (RFC 7541): HTTP/2's header fields as bytes, with a table of recent fields on either side
+/// of a connection. Strings are written plain and read plain or Huffman-coded. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ namespace muster::net {
 
 using HeaderField = std::pair<std::string, std::string>;
 
-/// The fields both sides remember, newest first; the oldest go when the sum of their sizes passes the limit.
+/// The fields both sides remember, newest first; the oldest go when the sum of their sizes passes
+/// the limit.
 class HpackTable {
  public:
   void add(HeaderField field);
@@ -28,7 +29,9 @@ class HpackTable {
     std::size_t field = 0, name = 0;
   };
   [[nodiscard]] Match match(std::string_view name, std::string_view value) const;
-  static std::size_t size_of(const HeaderField& field) { return field.first.size() + field.second.size() + 32; }
+  static std::size_t size_of(const HeaderField& field) {
+    return field.first.size() + field.second.size() + 32;
+  }
 
  private:
   void evict();

@@ -1,7 +1,8 @@
-/// HTTP as the rest of Muster sees it: requests in, answers out, streams and upgrades. No Boost in sight.
+/// HTTP as the rest of Muster sees it: requests in, answers out, streams and upgrades. No Boost in
+/// sight.
 ///
-/// One handler serves both worlds: net::Server calls it for requests from sockets, and the in-process
-/// transport of client/ calls it directly. Everything runs on the loop.
+/// One handler serves both worlds: net::Server calls it for requests from sockets, and the
+/// in-process transport of client/ calls it directly. Everything runs on the loop.
 #pragma once
 
 #include <any>
@@ -30,7 +31,9 @@ class Headers {
   [[nodiscard]] bool has(std::string_view name) const;
   /// Every value of the name, comma lists left as they are.
   [[nodiscard]] std::vector<std::string_view> all(std::string_view name) const;
-  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& fields() const { return fields_; }
+  [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& fields() const {
+    return fields_;
+  }
 
  private:
   std::vector<std::pair<std::string, std::string>> fields_;
@@ -38,15 +41,16 @@ class Headers {
 
 /// Who is at the other end, as far as the transport knows.
 struct Peer {
-  std::string address;                    // "127.0.0.1:54321"; empty in-process
-  std::optional<std::string> cert_user;   // common name of a verified client certificate
-  std::vector<std::string> cert_groups;   // its organisations
-  /// Set by the in-process transport only: the request is Muster's own component and needs no credential.
+  std::string address;                   // "127.0.0.1:54321"; empty in-process
+  std::optional<std::string> cert_user;  // common name of a verified client certificate
+  std::vector<std::string> cert_groups;  // its organisations
+  /// Set by the in-process transport only: the request is Muster's own component and needs no
+  /// credential.
   std::optional<std::string> trusted_user;
 };
 
-/// What a body says, as a value instead of text, between two ends in one process. The rooms at the ends agree on what is in it
-/// (kube/shared.h); over a socket there is none.
+/// What a body says, as a value instead of text, between two ends in one process. The rooms at the
+/// ends agree on what is in it (kube/shared.h); over a socket there is none.
 using Value = std::any;
 
 struct Request {
@@ -97,7 +101,8 @@ class ResponseWriter {
   virtual ~ResponseWriter() = default;
   /// The whole answer at once.
   virtual Task<Result<void>> send(Response response) = 0;
-  /// Head of a streamed (chunked) answer; then write() as often as needed, each flushed; then finish().
+  /// Head of a streamed (chunked) answer; then write() as often as needed, each flushed; then
+  /// finish().
   virtual Task<Result<void>> start(Response head) = 0;
   /// Shared bytes: one serialised event goes to many watchers without a copy.
   virtual Task<Result<void>> write(std::shared_ptr<const std::string> chunk) = 0;
@@ -114,7 +119,8 @@ class ResponseWriter {
   virtual Now write_now(std::shared_ptr<const std::string> chunk) = 0;
   /// Waits until what write_now() kept is sent.
   virtual Task<Result<void>> flush() = 0;
-  /// True when write_now() may run on a worker, as long as nobody else uses the writer meanwhile. Asks for the memory that it will touch, too.
+  /// True when write_now() may run on a worker, as long as nobody else uses the writer meanwhile.
+  /// Asks for the memory that it will touch, too.
   [[nodiscard]] virtual bool writes_aside() const { return false; }
 
   /// True once the client has gone; a streaming handler that waits for events should look.
@@ -132,9 +138,9 @@ using Handler = std::function<Task<void>(Request, ResponseWriter&)>;
 
 /// The parts of a target.
 struct Target {
-  std::string path;                                         // decoded; "/api/v1/pods"
-  std::vector<std::string> segments;                        // decoded, no empty ones
-  std::vector<std::pair<std::string, std::string>> query;   // decoded, in order
+  std::string path;                                                // decoded; "/api/v1/pods"
+  std::vector<std::string> segments;                               // decoded, no empty ones
+  std::vector<std::pair<std::string, std::string>> query;          // decoded, in order
   [[nodiscard]] std::string_view get(std::string_view key) const;  // first value or empty
   [[nodiscard]] bool has(std::string_view key) const;
   [[nodiscard]] std::vector<std::string> all(std::string_view key) const;

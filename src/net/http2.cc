@@ -14,9 +14,31 @@
 namespace muster::net {
 namespace {
 
-enum FrameType : std::uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4, kPushPromise = 5, kPing = 6, kGoAway = 7, kWindowUpdate = 8, kContinuation = 9 };
-enum Flag : std::uint8_t { kAck = 1, kEndStream = 1, kEndHeaders = 4, kPadded = 8, kPriority = 0x20 };
-enum Setting : std::uint16_t { kHeaderTableSize = 1, kEnablePush = 2, kMaxStreams = 3, kInitialWindow = 4, kMaxFrame = 5 };
+enum FrameType : std::uint8_t {
+  kData = 0,
+  kHeaders = 1,
+  kReset = 3,
+  kSettings = 4,
+  kPushPromise = 5,
+  kPing = 6,
+  kGoAway = 7,
+  kWindowUpdate = 8,
+  kContinuation = 9
+};
+enum Flag : std::uint8_t {
+  kAck = 1,
+  kEndStream = 1,
+  kEndHeaders = 4,
+  kPadded = 8,
+  kPriority = 0x20
+};
+enum Setting : std::uint16_t {
+  kHeaderTableSize = 1,
+  kEnablePush = 2,
+  kMaxStreams = 3,
+  kInitialWindow = 4,
+  kMaxFrame = 5
+};
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::size_t kFrameHead = 9;
@@ -31,7 +53,8 @@ constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr std::uint32_t kStreamsMax = 0x3fffffff;
 constexpr std::uint32_t kCancel = 8, kRefusedStream = 7;
 constexpr auto kLook = std::chrono::seconds(1);
-/// A server that says nothing at all for so long while it owes answers is asked; then it has as long again.
+/// A server that says nothing at all for so long while it owes answers is asked; then it has as
+/// long again.
 constexpr auto kSilenceMax = std::chrono::seconds(15);
 
 using Clock = std::chrono::steady_clock;
@@ -43,11 +66,13 @@ std::uint32_t big_endian(std::string_view bytes) {
 }
 
 void put_number(std::string& out, std::uint32_t value, int bytes) {
-  for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
+  for (int shift = (bytes - 1) * 8; shift >= 0; shift -= 8)
+    out += static_cast<char>(value >> shift & 0xff);
 }
 
-/// While so many answers are due, a quarter of them is gathered: the server has work meanwhile, and each turn of the loop saved is worth
-/// more than the request in it. How long that takes is known from how fast answers came so far.
+/// While so many answers are due, a quarter of them is gathered: the server has work meanwhile, and
+/// each turn of the loop saved is worth more than the request in it. How long that takes is known
+/// from how fast answers came so far.
 constexpr std::size_t kManyCalls = 24;
 constexpr auto kGatherFirst = std::chrono::milliseconds(2);
 constexpr auto kGatherMax = std::chrono::milliseconds(20);
@@ -56,8 +81,8 @@ constexpr auto kGatherStreams = std::chrono::milliseconds(5);
 /// What a stream's reader took is given back to the server in such steps.
 constexpr std::int64_t kStreamCreditStep = 4 * 1024 * 1024;
 
-/// One request under way. Lives in its coroutine, with the reader of its answer, or on the heap until `done` has been called; listed by
-/// stream number.
+/// One request under way. Lives in its coroutine, with the reader of its answer, or on the heap
+/// until `done` has been called; listed by stream number.
 struct Call {
   std::uint32_t id = 0;
   std::string body;
@@ -77,8 +102,16 @@ struct Call {
 
 class Connection final : public Http2Connection, public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed)
-      : stream_(std::move(stream)), authority_(std::move(authority)), path_(std::move(path)), freed_(std::move(freed)), timer_(stream_->context()), gather_(stream_->context()) {}
+  Connection(std::shared_ptr<Stream> stream,
+             std::string authority,
+             std::string path,
+             std::function<void()> freed)
+      : stream_(std::move(stream)),
+        authority_(std::move(authority)),
+        path_(std::move(path)),
+        freed_(std::move(freed)),
+        timer_(stream_->context()),
+        gather_(stream_->context()) {}
 
   void start() {
     out_ = kPreface;
@@ -97,8 +130,12 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     look_later();
   }
 
-  [[nodiscard]] bool usable() const override { return !failed_ && !leaving_ && next_stream_ < kStreamsMax; }
-  [[nodiscard]] std::size_t room() const override { return usable() && calls_.size() < streams_max_ ? streams_max_ - calls_.size() : 0; }
+  [[nodiscard]] bool usable() const override {
+    return !failed_ && !leaving_ && next_stream_ < kStreamsMax;
+  }
+  [[nodiscard]] std::size_t room() const override {
+    return usable() && calls_.size() < streams_max_ ? streams_max_ - calls_.size() : 0;
+  }
 
   Task<Result<Response>> request(Request request, Duration timeout, bool& untouched) override {
     const auto self = shared_from_this();
@@ -115,13 +152,22 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!call.ended) co_await wait_for(call);
     untouched = call.untouched;
     if (call.error) {
-      call.error->message = fmt::format("{} https://{}{}{}: {}", request.method, authority_, path_, request.target, call.error->message);
+      call.error->message = fmt::format("{} https://{}{}{}: {}",
+                                        request.method,
+                                        authority_,
+                                        path_,
+                                        request.target,
+                                        call.error->message);
       co_return fail(std::move(*call.error));
     }
     co_return std::move(call.response);
   }
 
-  void submit(std::shared_ptr<const CommonHead> head, std::string_view target, std::string body, Duration timeout, Done done) override {
+  void submit(std::shared_ptr<const CommonHead> head,
+              std::string_view target,
+              std::string body,
+              Duration timeout,
+              Done done) override {
     auto owned = std::make_unique<Call>();
     Call& call = *owned;
     call.id = next_stream_;
@@ -136,9 +182,13 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!call.body.empty()) send_body(call.id, call);
   }
 
-  [[nodiscard]] bool takes_stream() const override { return room() > 0 && streams_ < streams_max_ / 2; }
+  [[nodiscard]] bool takes_stream() const override {
+    return room() > 0 && streams_ < streams_max_ / 2;
+  }
 
-  Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request, Duration timeout, bool& untouched) override;
+  Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request,
+                                                       Duration timeout,
+                                                       bool& untouched) override;
 
   void close() override { lost("closed by us"); }
 
@@ -151,7 +201,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
  private:
   /// Keeps the list right also when the coroutine is destroyed while it waits.
   struct Listed {
-    Listed(Connection& c, std::uint32_t i, Call& call) : connection(c), id(i) { connection.calls_[id] = &call; }
+    Listed(Connection& c, std::uint32_t i, Call& call) : connection(c), id(i) {
+      connection.calls_[id] = &call;
+    }
     ~Listed() {
       connection.calls_.erase(id);
       if (connection.calls_.empty() && connection.leaving_) connection.stream_->close();
@@ -167,12 +219,15 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   /// Returns when the call has ended or something of its answer has come.
   static Task<void> wait_for(Call& call) {
     const auto start = [&call](auto handler) { call.waiter = make_io_op(std::move(handler)); };
-    co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+    co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start,
+                                                                                       kAwaitTuple);
   }
 
-  /// Posted: the coroutine that goes on may start requests, and change what is being gone over here.
+  /// Posted: the coroutine that goes on may start requests, and change what is being gone over
+  /// here.
   void wake(Call& call) {
-    if (call.waiter) asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
+    if (call.waiter)
+      asio::post(stream_->context(), [waiter = std::move(call.waiter)] { waiter->done({}, 0); });
   }
 
   /// What the reader of a stream took may come again.
@@ -184,7 +239,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     frame(kWindowUpdate, 0, call.id, credit);
   }
 
-  // ------------------------------------------------------------------------------------------------- sending
+  // -------------------------------------------------------------------------------------------------
+  // sending
 
   void frame(FrameType type, std::uint8_t flags, std::uint32_t id, std::string_view payload) {
     put_number(out_, static_cast<std::uint32_t>(payload.size()), 3);
@@ -201,11 +257,13 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     encoder_.encode(block, ":scheme", "https", true);
     encoder_.encode(block, ":authority", authority_, true);
     encoder_.encode(block, ":path", path_ + request.target, false);
-    for (const auto& [name, value] : request.headers.fields()) encoder_.encode(block, to_lower(name), value, true);
+    for (const auto& [name, value] : request.headers.fields())
+      encoder_.encode(block, to_lower(name), value, true);
     send_block(id, std::move(block), last);
   }
 
-  /// A head as it was encoded last, around the target: valid while the encoder's table stays as it is.
+  /// A head as it was encoded last, around the target: valid while the encoder's table stays as it
+  /// is.
   struct EncodedHead {
     std::shared_ptr<const CommonHead> head;
     std::uint64_t version = 0;
@@ -214,11 +272,13 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
 
   const EncodedHead& encoded(const std::shared_ptr<const CommonHead>& head) {
     constexpr std::size_t kKeptMax = 8;
-    auto known = std::find_if(heads_.begin(), heads_.end(), [&](const EncodedHead& one) { return one.head == head; });
+    auto known = std::find_if(
+        heads_.begin(), heads_.end(), [&](const EncodedHead& one) { return one.head == head; });
     if (known == heads_.end()) {
       if (heads_.size() >= kKeptMax) heads_.erase(heads_.begin());
       known = heads_.insert(heads_.end(), {head, 0, "", ""});
-      // What is remembered for the first time is written in full now and as a number from the next time on.
+      // What is remembered for the first time is written in full now and as a number from the next
+      // time on.
       known->version = encoder_.version() + 1;
     }
     if (known->version == encoder_.version()) return *known;
@@ -228,28 +288,37 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     encoder_.encode(known->before, ":method", head->method, true);
     encoder_.encode(known->before, ":scheme", "https", true);
     encoder_.encode(known->before, ":authority", authority_, true);
-    for (const auto& [name, value] : head->headers.fields()) encoder_.encode(known->behind, to_lower(name), value, true);
+    for (const auto& [name, value] : head->headers.fields())
+      encoder_.encode(known->behind, to_lower(name), value, true);
     known->version = encoder_.version() == version ? version : version - 1;
     return *known;
   }
 
-  void send_common_head(std::uint32_t id, const std::shared_ptr<const CommonHead>& head, std::string_view target, bool last) {
+  void send_common_head(std::uint32_t id,
+                        const std::shared_ptr<const CommonHead>& head,
+                        std::string_view target,
+                        bool last) {
     const EncodedHead& known = encoded(head);
     std::string block;
     block.reserve(known.before.size() + known.behind.size() + path_.size() + target.size() + 8);
     block += known.before;
-    if (path_.empty()) encoder_.encode(block, ":path", target, false);
-    else encoder_.encode(block, ":path", path_ + std::string(target), false);
+    if (path_.empty())
+      encoder_.encode(block, ":path", target, false);
+    else
+      encoder_.encode(block, ":path", path_ + std::string(target), false);
     block += known.behind;
     send_block(id, std::move(block), last);
   }
 
   void send_block(std::uint32_t id, std::string block, bool last) {
-    if (block.size() <= peer_frame_max_) return frame(kHeaders, static_cast<std::uint8_t>(kEndHeaders | (last ? kEndStream : 0)), id, block);
+    if (block.size() <= peer_frame_max_)
+      return frame(
+          kHeaders, static_cast<std::uint8_t>(kEndHeaders | (last ? kEndStream : 0)), id, block);
     for (bool first = true; first || !block.empty(); first = false) {
       const auto piece = block.substr(0, peer_frame_max_);
       block.erase(0, piece.size());
-      const auto flags = static_cast<std::uint8_t>((block.empty() ? kEndHeaders : 0) | (first && last ? kEndStream : 0));
+      const auto flags = static_cast<std::uint8_t>((block.empty() ? kEndHeaders : 0) |
+                                                   (first && last ? kEndStream : 0));
       frame(first ? kHeaders : kContinuation, flags, id, piece);
     }
   }
@@ -259,7 +328,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     while (call.sent < call.body.size()) {
       const auto allowed = std::min(call.window, window_);
       if (allowed <= 0) return;
-      const auto bytes = std::min({call.body.size() - call.sent, static_cast<std::size_t>(allowed), peer_frame_max_});
+      const auto bytes = std::min(
+          {call.body.size() - call.sent, static_cast<std::size_t>(allowed), peer_frame_max_});
       const bool last = call.sent + bytes == call.body.size();
       frame(kData, last ? kEndStream : 0, id, std::string_view(call.body).substr(call.sent, bytes));
       call.sent += bytes;
@@ -282,7 +352,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   void flush_later() {
     if (flushing_ || failed_) return;
     flushing_ = true;
-    asio::post(stream_->context(), [self = shared_from_this()] { asio::co_spawn(self->stream_->context(), self->flush(self), asio::detached); });
+    asio::post(stream_->context(), [self = shared_from_this()] {
+      asio::co_spawn(self->stream_->context(), self->flush(self), asio::detached);
+    });
   }
 
   Task<void> flush(std::shared_ptr<Connection> self) {
@@ -290,12 +362,14 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
       writing_.clear();
       std::swap(out_, writing_);
       const auto error = co_await stream_->write_all(writing_);
-      if (error) lost(error == asio::error::eof ? "connection closed by the other side" : error.message());
+      if (error)
+        lost(error == asio::error::eof ? "connection closed by the other side" : error.message());
     }
     flushing_ = false;
   }
 
-  // ----------------------------------------------------------------------------------------------- receiving
+  // -----------------------------------------------------------------------------------------------
+  // receiving
 
   Task<void> read_all(std::shared_ptr<Connection> self) {
     const auto chunk = std::make_unique_for_overwrite<char[]>(kReadBytes);
@@ -303,13 +377,15 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     while (!failed_) {
       const auto got = co_await stream_->read_some(asio::mutable_buffer(chunk.get(), kReadBytes));
       if (got.error) {
-        lost(got.error == asio::error::eof ? "connection closed by the other side" : got.error.message());
+        lost(got.error == asio::error::eof ? "connection closed by the other side"
+                                           : got.error.message());
         break;
       }
       heard_ = Clock::now();
       asked_ = false;
       in.append(chunk.get(), got.bytes);
-      // Each answer is a record of its own; all that have come are taken together. An error is met again by the next read.
+      // Each answer is a record of its own; all that have come are taken together. An error is met
+      // again by the next read.
       const auto more = stream_->read_now(asio::mutable_buffer(chunk.get(), kReadBytes));
       in.append(chunk.get(), more.bytes);
       std::size_t used = 0;
@@ -321,8 +397,12 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
           break;
         }
         if (in.size() - used < kFrameHead + size) break;
-        const auto type = static_cast<std::uint8_t>(head[3]), flags = static_cast<std::uint8_t>(head[4]);
-        on_frame(type, flags, big_endian(head.substr(5)) & 0x7fffffff, std::string_view(in).substr(used + kFrameHead, size));
+        const auto type = static_cast<std::uint8_t>(head[3]),
+                   flags = static_cast<std::uint8_t>(head[4]);
+        on_frame(type,
+                 flags,
+                 big_endian(head.substr(5)) & 0x7fffffff,
+                 std::string_view(in).substr(used + kFrameHead, size));
         used += kFrameHead + size;
       }
       in.erase(0, used);
@@ -340,12 +420,14 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     const bool told = std::exchange(told_, false);
     if (answered > 0) {
       const auto each = std::min<Clock::duration>(since / answered, kGatherMax);
-      answer_takes_ = answer_takes_ == Clock::duration::zero() ? each : (3 * answer_takes_ + each) / 4;
+      answer_takes_ =
+          answer_takes_ == Clock::duration::zero() ? each : (3 * answer_takes_ + each) / 4;
     }
     const std::size_t due = calls_.size() - streams_;
     if (due >= kManyCalls) {
       if (answer_takes_ == Clock::duration::zero()) return kGatherFirst;
-      return std::min<Clock::duration>(answer_takes_ * static_cast<std::int64_t>(due / 4), kGatherMax);
+      return std::min<Clock::duration>(answer_takes_ * static_cast<std::int64_t>(due / 4),
+                                       kGatherMax);
     }
     answer_takes_ = Clock::duration::zero();
     return told && since < 2 * kGatherStreams ? kGatherStreams : Clock::duration::zero();
@@ -358,7 +440,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
         return on_data(flags, id, payload);
       case kHeaders:
         if (!unpad(flags, payload)) return lost("a frame's padding is wrong");
-        if ((flags & kPriority) != 0) payload.remove_prefix(std::min<std::size_t>(5, payload.size()));
+        if ((flags & kPriority) != 0)
+          payload.remove_prefix(std::min<std::size_t>(5, payload.size()));
         block_end_ = (flags & kEndStream) != 0;
         return on_block(flags, id, payload);
       case kContinuation:
@@ -412,7 +495,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     }
     if (found->second->response.body.size() > kAnswerBytesMax) {
       reset(id, kCancel);
-      return finish(*found->second, Error{Code::kInternal, fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
+      return finish(*found->second,
+                    Error{Code::kInternal,
+                          fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
     }
     if ((flags & kEndStream) != 0) finish(*found->second, std::nullopt);
   }
@@ -423,8 +508,10 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     // Read in any case: the table that both sides keep must stay the same.
     const auto each = [wanted](std::string_view name, std::string_view value) {
       if (wanted == nullptr) return;
-      if (name == ":status") wanted->response.status = static_cast<int>(parse_int(value).value_or(0));
-      else if (!wanted->done || wanted->response.status >= 300) wanted->response.headers.add(std::string(name), std::string(value));
+      if (name == ":status")
+        wanted->response.status = static_cast<int>(parse_int(value).value_or(0));
+      else if (!wanted->done || wanted->response.status >= 300)
+        wanted->response.headers.add(std::string(name), std::string(value));
     };
     bool whole = false;
     if (block_.empty() && (flags & kEndHeaders) != 0) {
@@ -441,7 +528,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     Call& call = *wanted;
     // 100 Continue and the like go before the answer.
     if (call.response.status < 200) call.response = Response{};
-    if (call.streamed && call.response.status >= 200 && !std::exchange(call.headed, true)) wake(call);
+    if (call.streamed && call.response.status >= 200 && !std::exchange(call.headed, true))
+      wake(call);
     if (block_end_) finish(call, std::nullopt);
   }
 
@@ -449,7 +537,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     const auto found = calls_.find(id);
     if (found == calls_.end()) return;
     found->second->untouched = code == kRefusedStream;
-    finish(*found->second, Error{Code::kUnavailable, fmt::format("the server broke the request off with code {}", code)});
+    finish(*found->second,
+           Error{Code::kUnavailable,
+                 fmt::format("the server broke the request off with code {}", code)});
   }
 
   void on_settings(std::string_view payload) {
@@ -463,7 +553,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
           streams_max_ = value;
           break;
         case kInitialWindow:
-          for (auto& [id, call] : calls_) call->window += static_cast<std::int64_t>(value) - peer_window_;
+          for (auto& [id, call] : calls_)
+            call->window += static_cast<std::int64_t>(value) - peer_window_;
           peer_window_ = value;
           break;
         case kMaxFrame:
@@ -504,7 +595,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (freed_) freed_();
   }
 
-  // ------------------------------------------------------------------------------------------------- ends
+  // -------------------------------------------------------------------------------------------------
+  // ends
 
   void finish(Call& call, std::optional<Error> error) {
     if (call.ended) return;
@@ -513,7 +605,8 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!call.streamed) ++answered_;
     if (call.done) {
       finished_.push_back(call.id);
-      if (finished_.size() == 1) asio::post(stream_->context(), [self = shared_from_this()] { self->deliver(); });
+      if (finished_.size() == 1)
+        asio::post(stream_->context(), [self = shared_from_this()] { self->deliver(); });
       return;
     }
     wake(call);
@@ -526,8 +619,10 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
       if (found == calls_.end()) continue;
       const std::unique_ptr<Call> call(found->second);
       calls_.erase(found);
-      if (call->error) call->done(fail(std::move(*call->error)), call->untouched);
-      else call->done(std::move(call->response), false);
+      if (call->error)
+        call->done(fail(std::move(*call->error)), call->untouched);
+      else
+        call->done(std::move(call->response), false);
     }
     if (calls_.empty() && leaving_) stream_->close();
     if (freed_) freed_();
@@ -572,20 +667,21 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   HpackDecoder decoder_;
   std::vector<EncodedHead> heads_;
   std::map<std::uint32_t, Call*> calls_;
-  std::size_t streams_ = 0;               // calls whose answers are streamed
-  std::vector<std::uint32_t> finished_;   // calls without a coroutine whose `done` is due
+  std::size_t streams_ = 0;              // calls whose answers are streamed
+  std::vector<std::uint32_t> finished_;  // calls without a coroutine whose `done` is due
   std::uint32_t next_stream_ = 1;
-  std::size_t streams_max_ = 100;         // until the server says otherwise
+  std::size_t streams_max_ = 100;  // until the server says otherwise
   std::size_t peer_frame_max_ = kFrameBytesMax;
   std::int64_t peer_window_ = kWindowFirst;
-  std::int64_t window_ = kWindowFirst;    // what we may still send on the connection
-  std::int64_t credit_ = 0;               // received and not yet given back
-  std::string block_;                     // a header block that goes on in the next frame
+  std::int64_t window_ = kWindowFirst;  // what we may still send on the connection
+  std::int64_t credit_ = 0;             // received and not yet given back
+  std::string block_;                   // a header block that goes on in the next frame
   bool block_end_ = false;
   std::string out_, writing_;
   bool flushing_ = false, failed_ = false, leaving_ = false, asked_ = false;
   Clock::time_point heard_ = Clock::now();
-  // Since the last read: answers that ended, and whether a stream had something to tell; and how fast answers come while many are due.
+  // Since the last read: answers that ended, and whether a stream had something to tell; and how
+  // fast answers come while many are due.
   Clock::time_point paced_ = Clock::now();
   std::int64_t answered_ = 0;
   bool told_ = false;
@@ -597,7 +693,11 @@ class Connection::Reader final : public ResponseStream {
  public:
   Reader(std::shared_ptr<Connection> connection, const Request& request)
       : state_(std::make_shared<State>()) {
-    state_->what = fmt::format("{} https://{}{}{}", request.method, connection->authority_, connection->path_, request.target);
+    state_->what = fmt::format("{} https://{}{}{}",
+                               request.method,
+                               connection->authority_,
+                               connection->path_,
+                               request.target);
     state_->connection = std::move(connection);
   }
   ~Reader() override { leave(); }
@@ -676,7 +776,9 @@ class Connection::Reader final : public ResponseStream {
   std::shared_ptr<State> state_;
 };
 
-Task<Result<std::unique_ptr<ResponseStream>>> Connection::stream(Request request, Duration timeout, bool& untouched) {
+Task<Result<std::unique_ptr<ResponseStream>>> Connection::stream(Request request,
+                                                                 Duration timeout,
+                                                                 bool& untouched) {
   auto reader = std::make_unique<Reader>(shared_from_this(), request);
   reader->begin(request, timeout);
   const auto headed = co_await reader->head(untouched);
@@ -686,8 +788,12 @@ Task<Result<std::unique_ptr<ResponseStream>>> Connection::stream(Request request
 
 }  // namespace
 
-std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream, std::string authority, std::string path, std::function<void()> freed) {
-  auto connection = std::make_shared<Connection>(std::move(stream), std::move(authority), std::move(path), std::move(freed));
+std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream,
+                                             std::string authority,
+                                             std::string path,
+                                             std::function<void()> freed) {
+  auto connection = std::make_shared<Connection>(
+      std::move(stream), std::move(authority), std::move(path), std::move(freed));
   connection->start();
   return connection;
 }

@@ -1,4 +1,5 @@
-/// The in-process transport: a request goes straight to the handler, no sockets, no TLS, no copies of bodies.
+/// The in-process transport: a request goes straight to the handler, no sockets, no TLS, no copies
+/// of bodies.
 #include <fmt/core.h>
 
 #include <deque>
@@ -74,7 +75,8 @@ struct SocketPair {
 
 class LocalSocket final : public WebSocket {
  public:
-  LocalSocket(std::shared_ptr<SocketPair> pair, bool server) : pair_(std::move(pair)), server_(server) {}
+  LocalSocket(std::shared_ptr<SocketPair> pair, bool server)
+      : pair_(std::move(pair)), server_(server) {}
   ~LocalSocket() override {
     out().end();
     in().close();
@@ -113,9 +115,9 @@ struct Piece {
 /// What a handler that runs on its own shares with the one who reads its answer.
 struct Exchange {
   explicit Exchange(Loop& loop) : body(loop), answered(loop.make_signal()) {}
-  Response head;                      // without a body once streaming
+  Response head;  // without a body once streaming
   bool has_head = false;
-  bool finished = false;              // the handler has returned
+  bool finished = false;  // the handler has returned
   Pipe<Piece> body;
   std::shared_ptr<SocketPair> sockets;  // set by upgrade_websocket
   std::unique_ptr<Signal> answered;
@@ -133,7 +135,8 @@ struct Exchange {
 };
 
 tl::unexpected<Error> no_raw_upgrade() {
-  return fail(Code::kBadRequest, "an in-process request cannot be upgraded to raw bytes, ask for a WebSocket");
+  return fail(Code::kBadRequest,
+              "an in-process request cannot be upgraded to raw bytes, ask for a WebSocket");
 }
 
 /// Gathers the whole answer.
@@ -164,7 +167,9 @@ class BufferWriter final : public ResponseWriter {
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string) override {
     co_return fail(Code::kBadRequest, "Upgrade request required");
   }
-  Task<Result<std::unique_ptr<ByteStream>>> upgrade_raw(Headers) override { co_return no_raw_upgrade(); }
+  Task<Result<std::unique_ptr<ByteStream>>> upgrade_raw(Headers) override {
+    co_return no_raw_upgrade();
+  }
 
   [[nodiscard]] bool answered() const { return answered_; }
   Response take() { return std::move(response_); }
@@ -177,8 +182,14 @@ class BufferWriter final : public ResponseWriter {
 /// Hands the answer on piece by piece.
 class StreamWriter final : public ResponseWriter {
  public:
-  StreamWriter(Loop& loop, std::shared_ptr<Exchange> exchange, std::string subprotocol, bool may_upgrade)
-      : loop_(loop), exchange_(std::move(exchange)), subprotocol_(std::move(subprotocol)), may_upgrade_(may_upgrade) {}
+  StreamWriter(Loop& loop,
+               std::shared_ptr<Exchange> exchange,
+               std::string subprotocol,
+               bool may_upgrade)
+      : loop_(loop),
+        exchange_(std::move(exchange)),
+        subprotocol_(std::move(subprotocol)),
+        may_upgrade_(may_upgrade) {}
 
   Task<Result<void>> send(Response response) override {
     const auto exchange = exchange_;
@@ -214,11 +225,14 @@ class StreamWriter final : public ResponseWriter {
   }
   Now write_now(std::shared_ptr<const std::string> chunk) override {
     const auto bytes = chunk->size();
-    return bytes == 0 || exchange_->body.offer(Piece{std::move(chunk), {}}, bytes) ? Now::kSent : Now::kBusy;
+    return bytes == 0 || exchange_->body.offer(Piece{std::move(chunk), {}}, bytes) ? Now::kSent
+                                                                                   : Now::kBusy;
   }
   Task<Result<void>> flush() override { co_return Result<void>{}; }
   [[nodiscard]] bool closed() const override { return exchange_->closed; }
-  void on_close(std::function<void()> callback) override { exchange_->on_close = std::move(callback); }
+  void on_close(std::function<void()> callback) override {
+    exchange_->on_close = std::move(callback);
+  }
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string subprotocol) override {
     if (!may_upgrade_) co_return fail(Code::kBadRequest, "Upgrade request required");
     exchange_->sockets = std::make_shared<SocketPair>(loop_);
@@ -226,9 +240,12 @@ class StreamWriter final : public ResponseWriter {
     Response head;
     head.status = 101;
     publish(std::move(head));
-    co_return std::unique_ptr<WebSocket>(std::make_unique<LocalSocket>(exchange_->sockets, /*server=*/true));
+    co_return std::unique_ptr<WebSocket>(
+        std::make_unique<LocalSocket>(exchange_->sockets, /*server=*/true));
   }
-  Task<Result<std::unique_ptr<ByteStream>>> upgrade_raw(Headers) override { co_return no_raw_upgrade(); }
+  Task<Result<std::unique_ptr<ByteStream>>> upgrade_raw(Headers) override {
+    co_return no_raw_upgrade();
+  }
 
  private:
   void publish(Response head) {
@@ -245,7 +262,8 @@ class StreamWriter final : public ResponseWriter {
 
 class LocalResponseStream final : public ResponseStream {
  public:
-  explicit LocalResponseStream(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  explicit LocalResponseStream(std::shared_ptr<Exchange> exchange)
+      : exchange_(std::move(exchange)) {}
   ~LocalResponseStream() override { exchange_->close(); }
   [[nodiscard]] int status() const override { return exchange_->head.status; }
   [[nodiscard]] const Headers& headers() const override { return exchange_->head.headers; }
@@ -269,7 +287,10 @@ class LocalResponseStream final : public ResponseStream {
 class LocalClient final : public Client {
  public:
   LocalClient(Loop& loop, Handler handler, std::string user, bool takes_values)
-      : loop_(loop), handler_(std::make_shared<Handler>(std::move(handler))), user_(std::move(user)), takes_values_(takes_values) {}
+      : loop_(loop),
+        handler_(std::make_shared<Handler>(std::move(handler))),
+        user_(std::move(user)),
+        takes_values_(takes_values) {}
 
   [[nodiscard]] bool takes_values() const override { return takes_values_; }
 
@@ -285,45 +306,60 @@ class LocalClient final : public Client {
       bug = e.what();
     }
     if (!bug.empty()) log::error("net", "handler threw what=\"{}\"", bug);
-    if (!writer.answered()) co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
+    if (!writer.answered())
+      co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
     co_return writer.take();
   }
 
   Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request) override {
     const auto what = fmt::format("{} {}", request.method, request.target);
     const auto exchange = begin(std::move(request), "", /*may_upgrade=*/false);
-    while (!exchange->has_head && !exchange->finished) co_await exchange->answered->wait(Duration::zero());
-    if (!exchange->has_head) co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
+    while (!exchange->has_head && !exchange->finished)
+      co_await exchange->answered->wait(Duration::zero());
+    if (!exchange->has_head)
+      co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
     co_return std::unique_ptr<ResponseStream>(std::make_unique<LocalResponseStream>(exchange));
   }
 
-  Task<Result<std::unique_ptr<WebSocket>>> websocket(Request request, std::string subprotocol) override {
+  Task<Result<std::unique_ptr<WebSocket>>> websocket(Request request,
+                                                     std::string subprotocol) override {
     const auto what = fmt::format("{} {}", request.method, request.target);
     if (!request.headers.has("Upgrade")) request.headers.set("Upgrade", "websocket");
     if (!request.headers.has("Connection")) request.headers.set("Connection", "Upgrade");
     if (!subprotocol.empty()) request.headers.set("Sec-WebSocket-Protocol", subprotocol);
     const auto exchange = begin(std::move(request), subprotocol, /*may_upgrade=*/true);
-    while (!exchange->has_head && !exchange->finished) co_await exchange->answered->wait(Duration::zero());
-    if (!exchange->has_head) co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
+    while (!exchange->has_head && !exchange->finished)
+      co_await exchange->answered->wait(Duration::zero());
+    if (!exchange->has_head)
+      co_return fail(Code::kInternal, fmt::format("{}: the handler gave no answer", what));
     if (!exchange->sockets) {
       const int status = exchange->head.status;
       auto body = co_await exchange->body.pop();
       exchange->close();
       co_return fail(code_of("", status),
-                     fmt::format("websocket upgrade of \"{}\" was answered with {}: {}", what, status, body && body->text ? *body->text : std::string()));
+                     fmt::format("websocket upgrade of \"{}\" was answered with {}: {}",
+                                 what,
+                                 status,
+                                 body && body->text ? *body->text : std::string()));
     }
-    co_return std::unique_ptr<WebSocket>(std::make_unique<LocalSocket>(exchange->sockets, /*server=*/false));
+    co_return std::unique_ptr<WebSocket>(
+        std::make_unique<LocalSocket>(exchange->sockets, /*server=*/false));
   }
 
  private:
   std::shared_ptr<Exchange> begin(Request request, std::string subprotocol, bool may_upgrade) {
     request.peer.trusted_user = user_;
     auto exchange = std::make_shared<Exchange>(loop_);
-    loop_.spawn(run(loop_, handler_, std::move(request), exchange, std::move(subprotocol), may_upgrade));
+    loop_.spawn(
+        run(loop_, handler_, std::move(request), exchange, std::move(subprotocol), may_upgrade));
     return exchange;
   }
-  static Task<void> run(Loop& loop, std::shared_ptr<Handler> handler, Request request, std::shared_ptr<Exchange> exchange,
-                        std::string subprotocol, bool may_upgrade) {
+  static Task<void> run(Loop& loop,
+                        std::shared_ptr<Handler> handler,
+                        Request request,
+                        std::shared_ptr<Exchange> exchange,
+                        std::string subprotocol,
+                        bool may_upgrade) {
     StreamWriter writer(loop, exchange, std::move(subprotocol), may_upgrade);
     std::string bug;
     try {
@@ -346,7 +382,10 @@ class LocalClient final : public Client {
 
 }  // namespace
 
-std::unique_ptr<Client> make_local_client(Loop& loop, Handler handler, std::string user, bool takes_values) {
+std::unique_ptr<Client> make_local_client(Loop& loop,
+                                          Handler handler,
+                                          std::string user,
+                                          bool takes_values) {
   return std::make_unique<LocalClient>(loop, std::move(handler), std::move(user), takes_values);
 }
 

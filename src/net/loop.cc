@@ -7,8 +7,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -52,7 +52,8 @@ class LoopTimer final : public Timer {
 
  private:
   struct State {
-    State(asio::io_context& context, std::function<void()> call) : timer(context), fn(std::move(call)) {}
+    State(asio::io_context& context, std::function<void()> call)
+        : timer(context), fn(std::move(call)) {}
     asio::steady_timer timer;
     std::function<void()> fn;
     bool cancelled = false;
@@ -62,7 +63,8 @@ class LoopTimer final : public Timer {
 
 class LoopSignal final : public Signal {
  public:
-  explicit LoopSignal(asio::io_context& context) : context_(context), state_(std::make_shared<State>()) {}
+  explicit LoopSignal(asio::io_context& context)
+      : context_(context), state_(std::make_shared<State>()) {}
   ~LoopSignal() override { wake(/*notified=*/false); }
 
   void notify() override {
@@ -96,14 +98,15 @@ class LoopSignal final : public Signal {
   struct Waiter {
     explicit Waiter(asio::io_context& context) : timer(context) {}
     asio::steady_timer timer;
-    bool woken = false;     // no longer in the list
+    bool woken = false;  // no longer in the list
     bool notified = false;
   };
   struct State {
     std::list<Waiter*> waiters;
     bool pending = false;  // notified while nobody waited
   };
-  /// Also runs when the coroutine is destroyed while it waits, so that no dangling waiter stays listed.
+  /// Also runs when the coroutine is destroyed while it waits, so that no dangling waiter stays
+  /// listed.
   struct Leave {
     State& state;
     Waiter& waiter;
@@ -130,16 +133,23 @@ class LoopSignal final : public Signal {
 }  // namespace
 
 struct Loop::Impl {
-  Impl() : context(1), stop_event(context, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), workers(kWorkers) { watch_stop(); }
+  Impl()
+      : context(1),
+        stop_event(context, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        workers(kWorkers) {
+    watch_stop();
+  }
 
   /// stop() only writes to an eventfd: it may be called from a signal handler and from any thread.
   void watch_stop() {
-    stop_event.async_wait(asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
-      if (error) return;
-      std::uint64_t count = 0;
-      if (::read(stop_event.native_handle(), &count, sizeof count) > 0) context.stop();
-      watch_stop();
-    });
+    stop_event.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [this](boost::system::error_code error) {
+                            if (error) return;
+                            std::uint64_t count = 0;
+                            if (::read(stop_event.native_handle(), &count, sizeof count) > 0)
+                              context.stop();
+                            watch_stop();
+                          });
   }
 
   asio::io_context context;
@@ -153,9 +163,7 @@ struct Loop::Impl {
 
 Loop::Loop() : impl_(std::make_unique<Impl>()) {}
 
-Loop::~Loop() {
-  impl_->workers.join();
-}
+Loop::~Loop() { impl_->workers.join(); }
 
 void Loop::run() {
   impl_->context.restart();
@@ -174,13 +182,16 @@ void Loop::run_until_done(Task<void> task) {
 
 void Loop::stop() {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(impl_->stop_event.native_handle(), &one, sizeof one);
+  [[maybe_unused]] const auto written =
+      ::write(impl_->stop_event.native_handle(), &one, sizeof one);
 }
 
 asio::io_context& Loop::context() { return impl_->context; }
 
 Time Loop::now() {
-  return Time{std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count()};
+  return Time{std::chrono::duration_cast<std::chrono::microseconds>(
+                  std::chrono::system_clock::now().time_since_epoch())
+                  .count()};
 }
 
 Duration Loop::monotonic() {
@@ -190,7 +201,8 @@ Duration Loop::monotonic() {
 std::uint64_t Loop::random() {
   if (impl_->random_left == 0) {
     const auto got = ::getrandom(impl_->random_block, sizeof impl_->random_block, 0);
-    MUSTER_CHECK(got == static_cast<ssize_t>(sizeof impl_->random_block), "getrandom gave too few bytes");
+    MUSTER_CHECK(got == static_cast<ssize_t>(sizeof impl_->random_block),
+                 "getrandom gave too few bytes");
     impl_->random_left = std::size(impl_->random_block);
   }
   return impl_->random_block[--impl_->random_left];
@@ -211,12 +223,16 @@ void Loop::offload(std::function<void()> work, std::function<void()> done) {
 }
 
 void Loop::spawn(Task<void> task) {
-  // Posted: co_spawn alone would run the coroutine's beginning inside the caller, who may be in the middle of
-  // changing what the coroutine looks at.
-  asio::post(impl_->context, [this, task = std::move(task)]() mutable { asio::co_spawn(impl_->context, std::move(task), abort_on_exception); });
+  // Posted: co_spawn alone would run the coroutine's beginning inside the caller, who may be in the
+  // middle of changing what the coroutine looks at.
+  asio::post(impl_->context, [this, task = std::move(task)]() mutable {
+    asio::co_spawn(impl_->context, std::move(task), abort_on_exception);
+  });
 }
 
-void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& each) { impl_->helpers.spread(count, each); }
+void Loop::spread(std::size_t count, const std::function<void(std::size_t)>& each) {
+  impl_->helpers.spread(count, each);
+}
 
 Task<void> Loop::sleep(Duration delay) {
   asio::steady_timer timer(impl_->context);

@@ -19,10 +19,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// ---- Targets -------------------------------------------------------------------------------------------------
+// ---- Targets
+// -------------------------------------------------------------------------------------------------
 
 TEST(Target, IsSplitAndDecoded) {
-  const auto target = parse_target("/api/v1/pods?labelSelector=a%3Db%2Cc&watch=true&x=1+2&x=3&flag");
+  const auto target =
+      parse_target("/api/v1/pods?labelSelector=a%3Db%2Cc&watch=true&x=1+2&x=3&flag");
   ASSERT_TRUE(target) << target.error().message;
   EXPECT_EQ(target->path, "/api/v1/pods");
   EXPECT_EQ(target->segments, (std::vector<std::string>{"api", "v1", "pods"}));
@@ -42,8 +44,21 @@ TEST(Target, KeepsTrailingSlashInPathButNotInSegments) {
 }
 
 TEST(Target, RefusesTricks) {
-  for (const std::string_view text : {"", "api", "/a/../b", "/a/%2e%2e/b", "/a/%2E./b", "/./a", "/a%2fb", "/a%00b", "/a%0ab", "/a%zz", "/a%2",
-                                      "/a?x=%", "/a?%00=1", "/a#b", "http://x/a"}) {
+  for (const std::string_view text : {"",
+                                      "api",
+                                      "/a/../b",
+                                      "/a/%2e%2e/b",
+                                      "/a/%2E./b",
+                                      "/./a",
+                                      "/a%2fb",
+                                      "/a%00b",
+                                      "/a%0ab",
+                                      "/a%zz",
+                                      "/a%2",
+                                      "/a?x=%",
+                                      "/a?%00=1",
+                                      "/a#b",
+                                      "http://x/a"}) {
     const auto target = parse_target(text);
     EXPECT_FALSE(target) << text;
     if (!target) EXPECT_EQ(target.error().code, Code::kBadRequest);
@@ -60,7 +75,8 @@ TEST(Headers, CompareNamesWithoutCase) {
   EXPECT_EQ(headers.all("Accept"), (std::vector<std::string_view>{"c"}));
 }
 
-// ---- Tokens and certificates ---------------------------------------------------------------------------------
+// ---- Tokens and certificates
+// ---------------------------------------------------------------------------------
 
 TEST(Token, HoldsOnlyWithItsOwnKeyAndText) {
   const auto key = make_signing_key();
@@ -86,7 +102,8 @@ TEST(Digest, IsSha256) {
   EXPECT_NE(random_uuid(), random_uuid());
 }
 
-// ---- Server and client over real sockets ---------------------------------------------------------------------
+// ---- Server and client over real sockets
+// ---------------------------------------------------------------------
 
 /// Everything a server does holds for both: on the loop's thread, and with a thread of its own.
 bool apart = false;
@@ -96,14 +113,17 @@ class Sockets : public testing::TestWithParam<bool> {
   void TearDown() override { apart = false; }
 };
 Result<std::unique_ptr<Server>> listen_here(Loop& loop, ServerOptions options, Handler handler) {
-  return apart ? listen_apart(loop, std::move(options), std::move(handler)) : listen(loop, std::move(options), std::move(handler));
+  return apart ? listen_apart(loop, std::move(options), std::move(handler))
+               : listen(loop, std::move(options), std::move(handler));
 }
 class ServerTest : public Sockets {};
 class StreamTest : public Sockets {};
 class TlsTest : public Sockets {};
 class WebSocketTest : public Sockets {};
 class UpgradeTest : public Sockets {};
-std::string thread_of(const testing::TestParamInfo<bool>& info) { return info.param ? "Apart" : "OnTheLoop"; }
+std::string thread_of(const testing::TestParamInfo<bool>& info) {
+  return info.param ? "Apart" : "OnTheLoop";
+}
 INSTANTIATE_TEST_SUITE_P(, ServerTest, testing::Bool(), thread_of);
 INSTANTIATE_TEST_SUITE_P(, StreamTest, testing::Bool(), thread_of);
 INSTANTIATE_TEST_SUITE_P(, TlsTest, testing::Bool(), thread_of);
@@ -117,7 +137,8 @@ struct Fixture {
     auto made = listen_here(loop, std::move(options), std::move(handler));
     EXPECT_TRUE(made) << made.error().message;
     server = std::move(*made);
-    client_options.url = std::string(tls ? "https" : "http") + "://127.0.0.1:" + std::to_string(server->port());
+    client_options.url =
+        std::string(tls ? "https" : "http") + "://127.0.0.1:" + std::to_string(server->port());
     auto connected = make_client(loop, std::move(client_options));
     EXPECT_TRUE(connected) << connected.error().message;
     client = std::move(*connected);
@@ -125,9 +146,7 @@ struct Fixture {
   ~Fixture() {
     loop.run_until_done([](Fixture& f) -> Task<void> { co_await f.server->stop(); }(*this));
   }
-  void run(std::function<Task<void>()> test) {
-    loop.run_until_done(test());
-  }
+  void run(std::function<Task<void>()> test) { loop.run_until_done(test()); }
   Loop loop;
   std::unique_ptr<Server> server;
   std::unique_ptr<Client> client;
@@ -190,7 +209,9 @@ class RawSocket {
 
 /// Runs `peer` in a thread while the loop serves it.
 void run_with(Loop& loop, std::function<void()> peer) {
-  loop.run_until_done([](Loop& l, std::function<void()> p) -> Task<void> { co_await l.run_on_worker(std::move(p)); }(loop, std::move(peer)));
+  loop.run_until_done([](Loop& l, std::function<void()> p) -> Task<void> {
+    co_await l.run_on_worker(std::move(p));
+  }(loop, std::move(peer)));
 }
 
 TEST_P(ServerTest, AnswersManyRequestsOnOneConnection) {
@@ -217,7 +238,8 @@ TEST_P(ServerTest, AnswersPipelinedRequestsInOrder) {
   std::string text;
   run_with(f.loop, [&] {
     RawSocket socket(f.server->port());
-    socket.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\nGET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    socket.send(
+        "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\nGET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     text = socket.read_all();
   });
   const auto one = text.find("GET /1"), two = text.find("GET /2"), three = text.find("GET /3");
@@ -238,9 +260,10 @@ TEST_P(ServerTest, RefusesWhatIsTooLargeWithAStatus) {
     if (!response) ADD_FAILURE() << response.error().message;
     if (!response) co_return;
     EXPECT_EQ(response->status, 413);
-    EXPECT_EQ(response->body,
-              "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"Request entity too large: limit is "
-              "1000\",\"reason\":\"RequestEntityTooLarge\",\"code\":413}\n");
+    EXPECT_EQ(
+        response->body,
+        "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":\"Request entity too large: limit is "
+        "1000\",\"reason\":\"RequestEntityTooLarge\",\"code\":413}\n");
   });
 }
 
@@ -287,7 +310,8 @@ TEST_P(ServerTest, SendsContinueWhenAsked) {
   std::string first, answer;
   run_with(f.loop, [&] {
     RawSocket socket(f.server->port());
-    socket.send("POST /x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");
+    socket.send(
+        "POST /x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n");
     first = socket.read_until("\r\n\r\n");
     socket.send("hi");
     answer = socket.read_all();
@@ -338,14 +362,16 @@ TEST_P(ServerTest, CompressesLongAnswersWhenAsked) {
   });
 }
 
-// ---- Streams -------------------------------------------------------------------------------------------------
+// ---- Streams
+// -------------------------------------------------------------------------------------------------
 
 /// Writes "0\n" … until `count`, then finishes.
 Handler counter(int count) {
   return [count](Request, ResponseWriter& writer) -> Task<void> {
     Response head;
     auto ok = co_await writer.start(std::move(head));
-    for (int i = 0; ok && i < count; ++i) ok = co_await writer.write(std::make_shared<const std::string>(std::to_string(i) + "\n"));
+    for (int i = 0; ok && i < count; ++i)
+      ok = co_await writer.write(std::make_shared<const std::string>(std::to_string(i) + "\n"));
     if (ok) ok = co_await writer.finish();
   };
 }
@@ -434,13 +460,14 @@ TEST_P(StreamTest, SlowConsumerIsCut) {
   options.write_timeout = 200ms;
   bool failed = false;
   Loop loop;
-  auto server = listen_here(loop, options, [&failed](Request, ResponseWriter& writer) -> Task<void> {
-    Response head;
-    auto ok = co_await writer.start(std::move(head));
-    const auto chunk = std::make_shared<const std::string>(1 << 20, 'x');
-    for (int i = 0; ok && i < 1000; ++i) ok = co_await writer.write(chunk);
-    failed = !ok;
-  });
+  auto server =
+      listen_here(loop, options, [&failed](Request, ResponseWriter& writer) -> Task<void> {
+        Response head;
+        auto ok = co_await writer.start(std::move(head));
+        const auto chunk = std::make_shared<const std::string>(1 << 20, 'x');
+        for (int i = 0; ok && i < 1000; ++i) ok = co_await writer.write(chunk);
+        failed = !ok;
+      });
   ASSERT_TRUE(server);
   loop.run_until_done([](Loop& l, Server& s, bool& f) -> Task<void> {
     RawSocket socket(s.port());
@@ -482,7 +509,8 @@ TEST_P(ServerTest, StopEndsStreams) {
   EXPECT_TRUE(gone.done);
 }
 
-// ---- TLS -----------------------------------------------------------------------------------------------------
+// ---- TLS
+// -----------------------------------------------------------------------------------------------------
 
 struct Pki {
   Pki() {
@@ -528,7 +556,8 @@ TEST_P(TlsTest, ClientCertificateNamesTheUser) {
     KeyPair pair;
     std::string want;
   };
-  for (const auto& c : {Case{"signed by the CA", pki.alice, "alice,team-a,system:masters"}, Case{"signed by another", pki.mallory, "nobody"},
+  for (const auto& c : {Case{"signed by the CA", pki.alice, "alice,team-a,system:masters"},
+                        Case{"signed by another", pki.mallory, "nobody"},
                         Case{"none", {}, "nobody"}}) {
     ClientOptions options;
     options.ca_pem = pki.ca.certificate_pem;
@@ -552,11 +581,12 @@ TEST_P(TlsTest, ServerMustBeWhoItClaims) {
     std::string ca, server_name;
     bool insecure, ok;
   };
-  for (const auto& c : {Case{"address in the certificate", pki.ca.certificate_pem, "", false, true},
-                        Case{"name in the certificate", pki.ca.certificate_pem, "muster.test", false, true},
-                        Case{"name not in it", pki.ca.certificate_pem, "evil.test", false, false},
-                        Case{"unknown CA", pki.other_ca.certificate_pem, "", false, false},
-                        Case{"unknown CA, unchecked", pki.other_ca.certificate_pem, "", true, true}}) {
+  for (const auto& c :
+       {Case{"address in the certificate", pki.ca.certificate_pem, "", false, true},
+        Case{"name in the certificate", pki.ca.certificate_pem, "muster.test", false, true},
+        Case{"name not in it", pki.ca.certificate_pem, "evil.test", false, false},
+        Case{"unknown CA", pki.other_ca.certificate_pem, "", false, false},
+        Case{"unknown CA, unchecked", pki.other_ca.certificate_pem, "", true, true}}) {
     ClientOptions options;
     options.ca_pem = c.ca;
     options.server_name = c.server_name;
@@ -583,7 +613,8 @@ TEST_P(TlsTest, StreamsToo) {
   });
 }
 
-// ---- WebSocket and raw upgrades ------------------------------------------------------------------------------
+// ---- WebSocket and raw upgrades
+// ------------------------------------------------------------------------------
 
 Task<void> ws_echo(Request request, ResponseWriter& writer) {
   if (request.target == "/refuse") {
@@ -613,7 +644,8 @@ Task<void> talk(Client& client) {
   if (!socket) ADD_FAILURE() << socket.error().message;
   if (!socket) co_return;
   EXPECT_EQ((*socket)->subprotocol(), "v5.channel.k8s.io");
-  for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{70'000}, std::size_t{2'000'000}}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{5}, std::size_t{70'000}, std::size_t{2'000'000}}) {
     WebSocket::Message message;
     message.binary = size != 5;
     message.data.assign(size, 'q');
@@ -672,7 +704,8 @@ TEST_P(UpgradeTest, GivesRawBytes) {
   std::string head, early, later;
   run_with(f.loop, [&] {
     RawSocket socket(f.server->port());
-    socket.send("POST /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly");
+    socket.send(
+        "POST /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nearly");
     head = socket.read_until("<early>");
     socket.send("later");
     later = socket.read_until(">");
@@ -683,7 +716,8 @@ TEST_P(UpgradeTest, GivesRawBytes) {
   EXPECT_EQ(later, "<later>");
 }
 
-// ---- The in-process client -----------------------------------------------------------------------------------
+// ---- The in-process client
+// -----------------------------------------------------------------------------------
 
 TEST(LocalClient, RequestsStreamsAndNamesTheUser) {
   Loop loop;
@@ -762,7 +796,8 @@ TEST(LocalClient, AFastWriterWaitsForASlowReader) {
   }(loop, *client, written_bytes));
 }
 
-// ---- The loop ------------------------------------------------------------------------------------------------
+// ---- The loop
+// ------------------------------------------------------------------------------------------------
 
 TEST(Loop, SignalRemembersOneNotifyAndWakesAll) {
   Loop loop;

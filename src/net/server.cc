@@ -26,7 +26,8 @@ using asio::ip::tcp;
 
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kGzipFrom = 128 * 1024;
-/// While a handler streams, what the client sends meanwhile is kept up to here (a pipelined request).
+/// While a handler streams, what the client sends meanwhile is kept up to here (a pipelined
+/// request).
 constexpr std::size_t kReadAheadMax = 64 * 1024;
 constexpr auto kLinger = std::chrono::seconds(2);
 constexpr auto kStopWait = std::chrono::seconds(5);
@@ -36,7 +37,8 @@ class Connection;
 
 /// What connections share; outlives the Server while any of them lives.
 struct Shared {
-  Shared(Loop& l, ServerOptions o, Handler h) : loop(l), options(std::move(o)), handler(std::move(h)), changed(loop.make_signal()) {}
+  Shared(Loop& l, ServerOptions o, Handler h)
+      : loop(l), options(std::move(o)), handler(std::move(h)), changed(loop.make_signal()) {}
   Loop& loop;
   ServerOptions options;
   Handler handler;
@@ -66,9 +68,12 @@ struct Shared {
 };
 
 std::string status_body(int code, std::string_view reason, std::string_view message) {
-  return fmt::format(R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":{},"reason":"{}","code":{}}})"
-                     "\n",
-                     quoted(message), reason, code);
+  return fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":{},"reason":"{}","code":{}}})"
+      "\n",
+      quoted(message),
+      reason,
+      code);
 }
 
 Response status_response(int code, std::string_view reason, std::string_view message) {
@@ -80,7 +85,9 @@ Response status_response(int code, std::string_view reason, std::string_view mes
 }
 
 /// A header value must not be able to start another header.
-bool is_header_safe(std::string_view text) { return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos; }
+bool is_header_safe(std::string_view text) {
+  return text.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
+}
 
 /// What stands before a chunk: its size.
 std::string chunk_head(std::size_t bytes) {
@@ -98,7 +105,8 @@ Request to_request(RequestParser& parser, Peer peer) {
   Request request;
   request.method = std::string(message.method_string());
   request.target = std::string(message.target());
-  for (const auto& field : message) request.headers.add(std::string(field.name_string()), std::string(field.value()));
+  for (const auto& field : message)
+    request.headers.add(std::string(field.name_string()), std::string(field.value()));
   request.body = std::move(message.body());
   request.peer = std::move(peer);
   return request;
@@ -120,7 +128,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     shared_->changed->notify();
   }
 
-  /// Requests one after the other until the peer or an answer closes. The coroutine holds the connection.
+  /// Requests one after the other until the peer or an answer closes. The coroutine holds the
+  /// connection.
   static Task<void> serve(std::shared_ptr<Connection> self) { co_await self->serve_all(); }
 
   /// The server stops: an idle connection ends now, a stream is told, an exchange may finish.
@@ -179,14 +188,15 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Phase phase_ = Phase::kHandshake;
   bool timed_out_ = false;
 
-  // Reading. One read at a time goes into chunk_ and is appended to in_ when it ends; while a handler streams
-  // the same read tells that the peer went away.
+  // Reading. One read at a time goes into chunk_ and is appended to in_ when it ends; while a
+  // handler streams the same read tells that the peer went away.
   std::string in_;
   std::unique_ptr<char[]> chunk_ = std::make_unique<char[]>(kReadBytes);
   bool filling_ = false;
   ErrorCode fill_error_;
 
-  std::string unsent_;  // taken by write_now(), but not yet by the socket; always what is written next
+  std::string
+      unsent_;  // taken by write_now(), but not yet by the socket; always what is written next
 
   // The exchange under way.
   Request upgrade_request_;  // head only, kept for a WebSocket handshake
@@ -253,7 +263,8 @@ Task<bool> Connection::read_request(RequestParser& parser) {
   timed_out_ = false;
   bool continued = false;
   if (in_.empty()) {
-    enter(phase_ == Phase::kHandshake ? Phase::kHead : Phase::kIdle, phase_ == Phase::kHandshake ? options.head_timeout : options.idle_timeout);
+    enter(phase_ == Phase::kHandshake ? Phase::kHead : Phase::kIdle,
+          phase_ == Phase::kHandshake ? options.head_timeout : options.idle_timeout);
   } else {
     enter(Phase::kHead, options.head_timeout);
   }
@@ -271,7 +282,8 @@ Task<bool> Connection::read_request(RequestParser& parser) {
       }
       if (parser.is_header_done() && phase_ == Phase::kHead) {
         enter(Phase::kBody, options.body_timeout);
-        if (!continued && boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+        if (!continued &&
+            boost::beast::iequals(parser.get()[http::field::expect], "100-continue")) {
           continued = true;
           error = co_await stream_->write_all("HTTP/1.1 100 Continue\r\n\r\n");
           if (error) co_return false;
@@ -280,7 +292,8 @@ Task<bool> Connection::read_request(RequestParser& parser) {
     }
     error = co_await fill();
     if (error) {
-      if (timed_out_ && (phase_ == Phase::kBody || (phase_ == Phase::kHead && !in_.empty()))) co_await refuse(make_error_code(boost::system::errc::timed_out));
+      if (timed_out_ && (phase_ == Phase::kBody || (phase_ == Phase::kHead && !in_.empty())))
+        co_await refuse(make_error_code(boost::system::errc::timed_out));
       co_return false;
     }
   }
@@ -290,15 +303,20 @@ Task<bool> Connection::read_request(RequestParser& parser) {
 Task<void> Connection::refuse(const ErrorCode& error) {
   Response response;
   if (error == http::error::body_limit) {
-    response = status_response(413, "RequestEntityTooLarge",
-                               fmt::format("Request entity too large: limit is {}", shared_->options.body_bytes_max));
+    response = status_response(
+        413,
+        "RequestEntityTooLarge",
+        fmt::format("Request entity too large: limit is {}", shared_->options.body_bytes_max));
   } else if (error == http::error::header_limit) {
-    response = status_response(431, "BadRequest",
-                               fmt::format("request header is larger than {} bytes", shared_->options.header_bytes_max));
+    response = status_response(
+        431,
+        "BadRequest",
+        fmt::format("request header is larger than {} bytes", shared_->options.header_bytes_max));
   } else if (error == boost::system::errc::timed_out) {
     response = status_response(408, "Timeout", "the request did not arrive in time");
   } else {
-    response = status_response(400, "BadRequest", fmt::format("not an HTTP/1.1 request: {}", error.message()));
+    response = status_response(
+        400, "BadRequest", fmt::format("not an HTTP/1.1 request: {}", error.message()));
   }
   keep_alive_ = false;
   head_only_ = false;
@@ -308,8 +326,8 @@ Task<void> Connection::refuse(const ErrorCode& error) {
   if (sent) co_await linger();
 }
 
-/// Closing with unread bytes would reset the connection and may destroy our answer on its way: end our side,
-/// then read what the peer still sends, for a moment.
+/// Closing with unread bytes would reset the connection and may destroy our answer on its way: end
+/// our side, then read what the peer still sends, for a moment.
 Task<void> Connection::linger() {
   enter(Phase::kLinger, kLinger);
   co_await stream_->shutdown();
@@ -377,7 +395,10 @@ Task<void> Connection::serve_all() {
 }
 
 std::string Connection::head_text(const Response& response, std::string_view framing) {
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, std::string_view(http::obsolete_reason(http::int_to_status(static_cast<unsigned>(response.status)))));
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\n",
+                                 response.status,
+                                 std::string_view(http::obsolete_reason(
+                                     http::int_to_status(static_cast<unsigned>(response.status)))));
   for (const auto& [name, value] : response.headers.fields()) {
     if (!is_header_safe(name) || !is_header_safe(value)) continue;
     head.append(name).append(": ").append(value).append("\r\n");
@@ -422,7 +443,8 @@ Task<Result<void>> Connection::send(Response response) {
     }
   }
   const bool bodiless = response.status == 204 || response.status == 304 || response.status < 200;
-  const auto framing = bodiless ? std::string() : fmt::format("Content-Length: {}\r\n", response.body.size());
+  const auto framing =
+      bodiless ? std::string() : fmt::format("Content-Length: {}\r\n", response.body.size());
   const auto head = head_text(response, framing);
   std::vector<asio::const_buffer> buffers{asio::buffer(head)};
   if (!bodiless && !head_only_) buffers.push_back(asio::buffer(response.body));
@@ -513,14 +535,16 @@ Task<Result<std::unique_ptr<WebSocket>>> Connection::upgrade_websocket(std::stri
   answer_ = Answer::kUpgraded;
   stream_->put_back(std::move(in_));
   in_.clear();
-  auto socket = co_await accept_websocket(stream_, upgrade_request_, std::move(subprotocol), shared_from_this());
+  auto socket = co_await accept_websocket(
+      stream_, upgrade_request_, std::move(subprotocol), shared_from_this());
   co_return socket;
 }
 
 /// Raw bytes after a 101. Holds the connection, so that stopping the server cuts it.
 class RawStream final : public ByteStream {
  public:
-  RawStream(std::shared_ptr<Stream> stream, std::shared_ptr<void> keep) : stream_(std::move(stream)), keep_(std::move(keep)) {}
+  RawStream(std::shared_ptr<Stream> stream, std::shared_ptr<void> keep)
+      : stream_(std::move(stream)), keep_(std::move(keep)) {}
   ~RawStream() override { stream_->close(); }
 
   Task<Result<std::string>> read() override {
@@ -551,7 +575,8 @@ Task<Result<std::unique_ptr<ByteStream>>> Connection::upgrade_raw(Headers header
   std::string head = "HTTP/1.1 101 Switching Protocols\r\n";
   if (!headers.has("Connection")) headers.set("Connection", "Upgrade");
   for (const auto& [name, value] : headers.fields()) {
-    if (is_header_safe(name) && is_header_safe(value)) head.append(name).append(": ").append(value).append("\r\n");
+    if (is_header_safe(name) && is_header_safe(value))
+      head.append(name).append(": ").append(value).append("\r\n");
   }
   head.append("\r\n");
   std::vector<asio::const_buffer> buffers{asio::buffer(head)};
@@ -573,7 +598,8 @@ Result<std::shared_ptr<TlsContext>> tls_of(const ServerOptions& options) {
 class SocketServer final : public Server {
  public:
   SocketServer(std::shared_ptr<Shared> shared, tcp::acceptor acceptor)
-      : shared_(std::move(shared)), acceptor_(std::make_shared<tcp::acceptor>(std::move(acceptor))) {
+      : shared_(std::move(shared)),
+        acceptor_(std::make_shared<tcp::acceptor>(std::move(acceptor))) {
     if (shared_->options.unix_path.empty()) port_ = acceptor_->local_endpoint().port();
     shared_->loop.spawn(accept_all(shared_, acceptor_));
   }
@@ -616,7 +642,8 @@ class SocketServer final : public Server {
   }
 
  private:
-  static Task<void> accept_all(std::shared_ptr<Shared> shared, std::shared_ptr<tcp::acceptor> acceptor) {
+  static Task<void> accept_all(std::shared_ptr<Shared> shared,
+                               std::shared_ptr<tcp::acceptor> acceptor) {
     while (!shared->stopping) {
       tcp::socket socket(shared->loop.context());
       const auto [error] = co_await acceptor->async_accept(socket, kAwaitTuple);
@@ -632,7 +659,8 @@ class SocketServer final : public Server {
         continue;
       }
       tune_socket(socket);
-      auto stream = shared->tls ? make_tls_server_stream(std::move(socket), shared->tls) : make_plain_stream(std::move(socket));
+      auto stream = shared->tls ? make_tls_server_stream(std::move(socket), shared->tls)
+                                : make_plain_stream(std::move(socket));
       const auto connection = std::make_shared<Connection>(shared, std::move(stream));
       shared->loop.spawn(Connection::serve(connection));
     }
@@ -650,7 +678,8 @@ class SocketServer final : public Server {
   }
   void close_acceptor() {
     ErrorCode ignored;
-    if (acceptor_->is_open() && !shared_->options.unix_path.empty()) ::unlink(shared_->options.unix_path.c_str());
+    if (acceptor_->is_open() && !shared_->options.unix_path.empty())
+      ::unlink(shared_->options.unix_path.c_str());
     acceptor_->close(ignored);
   }
 
@@ -666,14 +695,19 @@ Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handle
   ErrorCode error;
   if (!options.unix_path.empty()) {
     const int listening = listen_unix(options.unix_path);
-    if (listening < 0) return fail(Code::kUnavailable, fmt::format("cannot listen on {}: {}", options.unix_path, std::strerror(errno)));
+    if (listening < 0)
+      return fail(Code::kUnavailable,
+                  fmt::format("cannot listen on {}: {}", options.unix_path, std::strerror(errno)));
     tcp::acceptor acceptor(loop.context());
     acceptor.assign(tcp::v4(), listening, error);
     auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(handler));
-    return std::unique_ptr<Server>(std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
+    return std::unique_ptr<Server>(
+        std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
   }
   const auto address = asio::ip::make_address(options.address, error);
-  if (error) return fail(Code::kInvalid, fmt::format("listen address \"{}\" is not an IP address", options.address));
+  if (error)
+    return fail(Code::kInvalid,
+                fmt::format("listen address \"{}\" is not an IP address", options.address));
   auto shared = std::make_shared<Shared>(loop, std::move(options), std::move(handler));
   if (!shared->options.certificate_pem.empty()) {
     auto made = tls_of(shared->options);
@@ -686,12 +720,15 @@ Result<std::unique_ptr<Server>> listen(Loop& loop, ServerOptions options, Handle
   if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return fail(Code::kUnavailable, fmt::format("cannot listen on {}: {}", place, error.message()));
-  return std::unique_ptr<Server>(std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
+  if (error)
+    return fail(Code::kUnavailable, fmt::format("cannot listen on {}: {}", place, error.message()));
+  return std::unique_ptr<Server>(
+      std::make_unique<SocketServer>(std::move(shared), std::move(acceptor)));
 }
 
 Result<void> set_certificate(Server& server, std::string certificate_pem, std::string key_pem) {
-  return dynamic_cast<SocketServer&>(server).set_certificate(std::move(certificate_pem), std::move(key_pem));
+  return dynamic_cast<SocketServer&>(server).set_certificate(std::move(certificate_pem),
+                                                             std::move(key_pem));
 }
 
 }  // namespace muster::net

@@ -1,4 +1,5 @@
-/// What plain and TLS streams do alike with a socket and with gathered buffers. Seen by net's own .cc files only.
+/// What plain and TLS streams do alike with a socket and with gathered buffers. Seen by net's own
+/// .cc files only.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -15,15 +16,17 @@ std::string address_of(const boost::asio::ip::tcp::socket& socket);
 bool socket_is_quiet(boost::asio::ip::tcp::socket& socket);
 void close_socket(boost::asio::ip::tcp::socket& socket);
 
-/// Unix sockets, as descriptors that a tcp::socket or tcp::acceptor takes over: reading, writing and accepting are the same
-/// calls for both, so nothing above has to know. -1 with errno. A file in the way of listening is removed; the new one has mode 0600.
+/// Unix sockets, as descriptors that a tcp::socket or tcp::acceptor takes over: reading, writing
+/// and accepting are the same calls for both, so nothing above has to know. -1 with errno. A file
+/// in the way of listening is removed; the new one has mode 0600.
 int connect_unix(const std::string& path);
 int listen_unix(const std::string& path);
 
 /// Asks for a line of memory without waiting for it.
 inline void fetch(const void* address) { __builtin_prefetch(address); }
 
-/// Walks over buffers in pieces as large as one write should be: small neighbours are copied together.
+/// Walks over buffers in pieces as large as one write should be: small neighbours are copied
+/// together.
 class Pieces {
  public:
   explicit Pieces(const std::vector<boost::asio::const_buffer>& buffers) : buffers_(buffers) {}
@@ -43,7 +46,8 @@ class Pieces {
       const auto rest = buffers_[i] + from;
       from = 0;
       const auto bytes = std::min(rest.size(), room_bytes - filled);
-      if (bytes > 0) std::memcpy(room + filled, rest.data(), bytes);  // an empty buffer may have no address
+      if (bytes > 0)
+        std::memcpy(room + filled, rest.data(), bytes);  // an empty buffer may have no address
       filled += bytes;
     }
     return {room, filled};

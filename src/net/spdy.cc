@@ -12,17 +12,21 @@ namespace muster::net {
 namespace {
 
 // Frame types and flags of the draft, section 2.6.
-constexpr unsigned kSynStream = 1, kSynReply = 2, kRstStream = 3, kSettings = 4, kPing = 6, kGoAway = 7, kHeaders = 8, kWindowUpdate = 9;
+constexpr unsigned kSynStream = 1, kSynReply = 2, kRstStream = 3, kSettings = 4, kPing = 6,
+                   kGoAway = 7, kHeaders = 8, kWindowUpdate = 9;
 constexpr unsigned kFlagFin = 1;
 constexpr std::uint32_t kProtocolError = 1, kInvalidStream = 2, kRefusedStream = 3, kCancel = 5;
 constexpr std::uint32_t kSettingInitialWindow = 7;
 
 constexpr std::size_t kHeadBytes = 8;
 constexpr std::size_t kControlBytesMax = 64 * 1024;
-constexpr std::size_t kDataBytesMax = 32 * 1024;     // of one frame we send, so that streams take turns
-constexpr std::size_t kInboxBytesMax = 256 * 1024;   // of one stream; then the whole session waits for its reader
+constexpr std::size_t kDataBytesMax =
+    32 * 1024;  // of one frame we send, so that streams take turns
+constexpr std::size_t kInboxBytesMax =
+    256 * 1024;  // of one stream; then the whole session waits for its reader
 constexpr std::size_t kOutboxBytesMax = 256 * 1024;  // of the session; then writers wait
-constexpr std::size_t kOutboxHardMax = 4 * 1024 * 1024;  // replies to a peer that does not read: it is cut
+constexpr std::size_t kOutboxHardMax =
+    4 * 1024 * 1024;  // replies to a peer that does not read: it is cut
 constexpr std::size_t kStreamsMax = 512;
 constexpr std::int64_t kWindowInitial = 64 * 1024;
 constexpr std::int64_t kWindowGrant = 32 * 1024;
@@ -58,18 +62,21 @@ std::string two_words(std::uint32_t a, std::uint32_t b) {
 
 struct StreamState {
   StreamState(Env& env, std::uint32_t stream_id, Headers stream_headers)
-      : id(stream_id), headers(std::move(stream_headers)), readable(env.make_signal()), writable(env.make_signal()) {}
+      : id(stream_id),
+        headers(std::move(stream_headers)),
+        readable(env.make_signal()),
+        writable(env.make_signal()) {}
   std::uint32_t id;
   Headers headers;
   std::deque<std::string> inbox;
   std::size_t inbox_bytes = 0;
-  std::int64_t to_grant = 0;        // consumed, but not yet announced
+  std::int64_t to_grant = 0;             // consumed, but not yet announced
   std::int64_t window = kWindowInitial;  // what the peer lets us send
-  bool replied = false;             // to a stream that we opened
+  bool replied = false;                  // to a stream that we opened
   bool peer_finished = false;
   bool we_finished = false;
   bool reset = false;
-  bool ignoring = false;            // closed by us: what still comes is dropped
+  bool ignoring = false;  // closed by us: what still comes is dropped
   std::unique_ptr<Signal> readable, writable;
 };
 using StreamPtr = std::shared_ptr<StreamState>;
@@ -98,8 +105,8 @@ struct Core : std::enable_shared_from_this<Core> {
   std::deque<std::string> outbox;
   std::size_t outbox_bytes = 0;
   bool writing = false;
-  bool dead = false;            // no more bytes either way
-  bool no_more_streams = false; // the peer sent GOAWAY
+  bool dead = false;             // no more bytes either way
+  bool no_more_streams = false;  // the peer sent GOAWAY
   // Windows count only for a peer that shows it knows them.
   bool peer_has_windows = false;
   std::int64_t session_window = kWindowInitial;
@@ -151,11 +158,13 @@ struct Core : std::enable_shared_from_this<Core> {
     session_to_grant += static_cast<std::int64_t>(count);
     stream->to_grant += static_cast<std::int64_t>(count);
     if (session_to_grant >= kWindowGrant) {
-      post(control_frame(kWindowUpdate, 0, two_words(0, static_cast<std::uint32_t>(session_to_grant))));
+      post(control_frame(
+          kWindowUpdate, 0, two_words(0, static_cast<std::uint32_t>(session_to_grant))));
       session_to_grant = 0;
     }
     if (stream->to_grant >= kWindowGrant && !stream->peer_finished && !stream->reset) {
-      post(control_frame(kWindowUpdate, 0, two_words(stream->id, static_cast<std::uint32_t>(stream->to_grant))));
+      post(control_frame(
+          kWindowUpdate, 0, two_words(stream->id, static_cast<std::uint32_t>(stream->to_grant))));
       stream->to_grant = 0;
     }
   }
@@ -185,7 +194,8 @@ class StreamHandle final : public SpdyStream {
       co_return piece;
     }
     if (state->peer_finished) co_return std::string();
-    co_return fail(Code::kUnavailable, state->reset ? "SPDY stream was reset" : "SPDY session has ended");
+    co_return fail(Code::kUnavailable,
+                   state->reset ? "SPDY stream was reset" : "SPDY session has ended");
   }
 
   Task<Result<void>> write(std::string bytes) override {
@@ -199,7 +209,8 @@ class StreamHandle final : public SpdyStream {
         continue;
       }
       auto allowed = static_cast<std::int64_t>(std::min(left.size(), kDataBytesMax));
-      if (core->peer_has_windows) allowed = std::min({allowed, state->window, core->session_window});
+      if (core->peer_has_windows)
+        allowed = std::min({allowed, state->window, core->session_window});
       if (allowed <= 0) {
         co_await state->writable->wait(Duration::zero());
         continue;
@@ -226,7 +237,9 @@ class StreamHandle final : public SpdyStream {
   }
 
  private:
-  static bool gone(const Core& core, const StreamState& state) { return core.dead || state.reset || state.we_finished; }
+  static bool gone(const Core& core, const StreamState& state) {
+    return core.dead || state.reset || state.we_finished;
+  }
   void finish_now() {
     if (gone(*core_, *state_)) return;
     state_->we_finished = true;
@@ -238,9 +251,11 @@ class StreamHandle final : public SpdyStream {
   StreamPtr state_;
 };
 
-// ---- Reading ---------------------------------------------------------------------------------------------------
+// ---- Reading
+// ---------------------------------------------------------------------------------------------------
 
-/// Takes frames apart as bytes come. A data frame's payload is handed on piece by piece, never gathered.
+/// Takes frames apart as bytes come. A data frame's payload is handed on piece by piece, never
+/// gathered.
 class FrameReader {
  public:
   explicit FrameReader(CorePtr core) : core_(std::move(core)) {}
@@ -304,7 +319,8 @@ class FrameReader {
       // Dropped, but counted, or the session's window would shrink for ever.
       core_->session_to_grant += static_cast<std::int64_t>(piece.size());
     } else if (!piece.empty()) {
-      while (stream->inbox_bytes >= kInboxBytesMax && !stream->ignoring && !stream->reset && !core_->dead) {
+      while (stream->inbox_bytes >= kInboxBytesMax && !stream->ignoring && !stream->reset &&
+             !core_->dead) {
         co_await core_->in_room->wait(Duration::zero());
       }
       if (!stream->ignoring) {
@@ -379,7 +395,8 @@ class FrameReader {
   bool on_reply(unsigned type, unsigned flags, std::string_view payload) {
     if (payload.size() < 4) return protocol_error("a reply is cut short");
     const auto id = get_32(payload, 0) & 0x7fffffff;
-    auto headers = core_->inflater.unpack(payload.substr(4));  // always: the zlib state must stay in step
+    auto headers =
+        core_->inflater.unpack(payload.substr(4));  // always: the zlib state must stay in step
     if (!headers) return protocol_error(headers.error().message);
     const auto stream = find(id);
     if (!stream) {
@@ -495,7 +512,8 @@ class Session final : public SpdySession {
 
   Task<std::shared_ptr<SpdyStream>> accept() override {
     const auto core = core_;
-    while (core->accepted.empty() && !core->dead && !core->no_more_streams) co_await core->arrived->wait(Duration::zero());
+    while (core->accepted.empty() && !core->dead && !core->no_more_streams)
+      co_await core->arrived->wait(Duration::zero());
     if (core->accepted.empty()) co_return nullptr;
     auto state = std::move(core->accepted.front());
     core->accepted.pop_front();
@@ -504,7 +522,8 @@ class Session final : public SpdySession {
 
   Task<Result<std::shared_ptr<SpdyStream>>> open(Headers headers) override {
     const auto core = core_;
-    if (core->dead || core->no_more_streams) co_return fail(Code::kUnavailable, "SPDY session has ended");
+    if (core->dead || core->no_more_streams)
+      co_return fail(Code::kUnavailable, "SPDY session has ended");
     const auto id = core->next_id;
     core->next_id += 2;
     const auto block = core->deflater.pack(headers);
@@ -529,7 +548,8 @@ class Session final : public SpdySession {
     const auto core = core_;
     core->post(control_frame(kGoAway, 0, two_words(core->last_peer_id, 0)));
     const auto begun = core->env.monotonic();
-    while (!core->dead && (core->writing || !core->outbox.empty()) && core->env.monotonic() - begun < kShutdownWait) {
+    while (!core->dead && (core->writing || !core->outbox.empty()) &&
+           core->env.monotonic() - begun < kShutdownWait) {
       co_await core->out_room->wait(kShutdownWait);
     }
     core->die();
@@ -541,11 +561,13 @@ class Session final : public SpdySession {
   CorePtr core_;
 };
 
-// ---- Bytes inside WebSocket messages ---------------------------------------------------------------------------
+// ---- Bytes inside WebSocket messages
+// ---------------------------------------------------------------------------
 
 class WebSocketBytes final : public ByteStream {
  public:
-  WebSocketBytes(Env& env, std::unique_ptr<WebSocket> socket) : env_(env), socket_(std::move(socket)) {}
+  WebSocketBytes(Env& env, std::unique_ptr<WebSocket> socket)
+      : env_(env), socket_(std::move(socket)) {}
   ~WebSocketBytes() override { close(); }
 
   Task<Result<std::string>> read() override {
@@ -568,7 +590,9 @@ class WebSocketBytes final : public ByteStream {
   }
   void close() override {
     if (std::exchange(closed_, true)) return;
-    env_.spawn([](std::shared_ptr<WebSocket> socket) -> Task<void> { co_await socket->close(1000, ""); }(socket_));
+    env_.spawn([](std::shared_ptr<WebSocket> socket) -> Task<void> {
+      co_await socket->close(1000, "");
+    }(socket_));
   }
 
  private:
@@ -579,7 +603,9 @@ class WebSocketBytes final : public ByteStream {
 
 }  // namespace
 
-std::unique_ptr<SpdySession> make_spdy_session(Env& env, std::unique_ptr<ByteStream> bytes, SpdyRole role) {
+std::unique_ptr<SpdySession> make_spdy_session(Env& env,
+                                               std::unique_ptr<ByteStream> bytes,
+                                               SpdyRole role) {
   return std::make_unique<Session>(std::make_shared<Core>(env, std::move(bytes), role));
 }
 

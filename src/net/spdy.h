@@ -1,9 +1,10 @@
-/// SPDY/3.1 framing as kubectl up to 1.29 speaks it after an upgrade (exec, attach, port-forward), and as newer
-/// ones tunnel it inside WebSocket messages (port-forward): many streams with headers over one ByteStream.
+/// SPDY/3.1 framing as kubectl up to 1.29 speaks it after an upgrade (exec, attach, port-forward),
+/// and as newer ones tunnel it inside WebSocket messages (port-forward): many streams with headers
+/// over one ByteStream.
 ///
-/// What the streams mean (error, stdin, stdout …) is the caller's. Flow control: windows are announced, and
-/// honoured once the peer is seen to use them; Kubernetes' own library does not, so TCP's back-pressure is what
-/// bounds memory otherwise. Everything runs on the loop.
+/// What the streams mean (error, stdin, stdout …) is the caller's. Flow control: windows are
+/// announced, and honoured once the peer is seen to use them; Kubernetes' own library does not, so
+/// TCP's back-pressure is what bounds memory otherwise. Everything runs on the loop.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class SpdyStream : public ByteStream {
 class SpdySession {
  public:
   virtual ~SpdySession() = default;
-  /// The next stream that the peer opens (it has been replied to); null when the session has ended or the peer
-  /// opens no more.
+  /// The next stream that the peer opens (it has been replied to); null when the session has ended
+  /// or the peer opens no more.
   virtual Task<std::shared_ptr<SpdyStream>> accept() = 0;
   /// Opens one and waits for the reply.
   virtual Task<Result<std::shared_ptr<SpdyStream>>> open(Headers headers) = 0;
@@ -43,9 +44,12 @@ class SpdySession {
 };
 
 enum class SpdyRole { kServer, kClient };
-std::unique_ptr<SpdySession> make_spdy_session(Env& env, std::unique_ptr<ByteStream> bytes, SpdyRole role);
+std::unique_ptr<SpdySession> make_spdy_session(Env& env,
+                                               std::unique_ptr<ByteStream> bytes,
+                                               SpdyRole role);
 
-/// The byte stream inside the binary messages of a WebSocket. close() sends a Close frame in the background.
+/// The byte stream inside the binary messages of a WebSocket. close() sends a Close frame in the
+/// background.
 std::unique_ptr<ByteStream> make_websocket_bytes(Env& env, std::unique_ptr<WebSocket> socket);
 
 }  // namespace muster::net

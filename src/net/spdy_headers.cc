@@ -18,14 +18,71 @@ void put_32(std::string& out, std::size_t value) {
 /// Every word stands behind its length in four bytes; then plain text that often occurs in values.
 std::string make_dictionary() {
   std::string out;
-  for (const std::string_view word :
-       {"options", "head", "post", "put", "delete", "trace", "accept", "accept-charset", "accept-encoding", "accept-language", "accept-ranges",
-        "age", "allow", "authorization", "cache-control", "connection", "content-base", "content-encoding", "content-language", "content-length",
-        "content-location", "content-md5", "content-range", "content-type", "date", "etag", "expect", "expires", "from", "host", "if-match",
-        "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "last-modified", "location", "max-forwards", "pragma",
-        "proxy-authenticate", "proxy-authorization", "range", "referer", "retry-after", "server", "te", "trailer", "transfer-encoding", "upgrade",
-        "user-agent", "vary", "via", "warning", "www-authenticate", "method", "get", "status", "200 OK", "version", "HTTP/1.1", "url", "public",
-        "set-cookie", "keep-alive", "origin"}) {
+  for (const std::string_view word : {"options",
+                                      "head",
+                                      "post",
+                                      "put",
+                                      "delete",
+                                      "trace",
+                                      "accept",
+                                      "accept-charset",
+                                      "accept-encoding",
+                                      "accept-language",
+                                      "accept-ranges",
+                                      "age",
+                                      "allow",
+                                      "authorization",
+                                      "cache-control",
+                                      "connection",
+                                      "content-base",
+                                      "content-encoding",
+                                      "content-language",
+                                      "content-length",
+                                      "content-location",
+                                      "content-md5",
+                                      "content-range",
+                                      "content-type",
+                                      "date",
+                                      "etag",
+                                      "expect",
+                                      "expires",
+                                      "from",
+                                      "host",
+                                      "if-match",
+                                      "if-modified-since",
+                                      "if-none-match",
+                                      "if-range",
+                                      "if-unmodified-since",
+                                      "last-modified",
+                                      "location",
+                                      "max-forwards",
+                                      "pragma",
+                                      "proxy-authenticate",
+                                      "proxy-authorization",
+                                      "range",
+                                      "referer",
+                                      "retry-after",
+                                      "server",
+                                      "te",
+                                      "trailer",
+                                      "transfer-encoding",
+                                      "upgrade",
+                                      "user-agent",
+                                      "vary",
+                                      "via",
+                                      "warning",
+                                      "www-authenticate",
+                                      "method",
+                                      "get",
+                                      "status",
+                                      "200 OK",
+                                      "version",
+                                      "HTTP/1.1",
+                                      "url",
+                                      "public",
+                                      "set-cookie",
+                                      "keep-alive",
+                                      "origin"}) {
     put_32(out, word.size());
     out += word;
   }
@@ -48,7 +105,8 @@ class BlockReader {
   bool number(std::size_t& out) {
     if (text_.size() < 4) return false;
     out = 0;
-    for (int i = 0; i < 4; ++i) out = out << 8 | static_cast<unsigned char>(text_[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 4; ++i)
+      out = out << 8 | static_cast<unsigned char>(text_[static_cast<std::size_t>(i)]);
     text_.remove_prefix(4);
     return true;
   }
@@ -64,7 +122,9 @@ class BlockReader {
   std::string_view text_;
 };
 
-tl::unexpected<Error> bad_block(std::string_view why) { return fail(Code::kBadRequest, fmt::format("SPDY header block: {}", why)); }
+tl::unexpected<Error> bad_block(std::string_view why) {
+  return fail(Code::kBadRequest, fmt::format("SPDY header block: {}", why));
+}
 
 }  // namespace
 
@@ -75,7 +135,8 @@ std::string_view spdy_dictionary() {
 
 SpdyDeflater::SpdyDeflater() {
   MUSTER_CHECK(deflateInit(&z_, Z_BEST_SPEED) == Z_OK, "zlib has no memory");
-  deflateSetDictionary(&z_, as_bytes(spdy_dictionary()), static_cast<uInt>(spdy_dictionary().size()));
+  deflateSetDictionary(
+      &z_, as_bytes(spdy_dictionary()), static_cast<uInt>(spdy_dictionary().size()));
 }
 SpdyDeflater::~SpdyDeflater() { deflateEnd(&z_); }
 
@@ -124,14 +185,17 @@ Result<Headers> SpdyInflater::unpack(std::string_view block) {
     z_.avail_out = sizeof buffer;
     const int code = inflate(&z_, Z_SYNC_FLUSH);
     if (code == Z_NEED_DICT) {
-      if (inflateSetDictionary(&z_, as_bytes(spdy_dictionary()), static_cast<uInt>(spdy_dictionary().size())) != Z_OK) {
+      if (inflateSetDictionary(&z_,
+                               as_bytes(spdy_dictionary()),
+                               static_cast<uInt>(spdy_dictionary().size())) != Z_OK) {
         return bad_block("packed with another dictionary");
       }
       continue;
     }
     if (code != Z_OK && code != Z_BUF_ERROR) return bad_block("does not unpack");
     text.append(buffer, sizeof buffer - z_.avail_out);
-    if (text.size() > kBlockBytesMax) return bad_block(fmt::format("larger than {} bytes", kBlockBytesMax));
+    if (text.size() > kBlockBytesMax)
+      return bad_block(fmt::format("larger than {} bytes", kBlockBytesMax));
     if (z_.avail_in == 0 && z_.avail_out > 0) break;
     if (code == Z_BUF_ERROR) break;
   }

@@ -1,4 +1,5 @@
-/// SPDY/3's compressed header blocks: one zlib stream per direction, primed with a dictionary both sides know.
+/// SPDY/3's compressed header blocks: one zlib stream per direction, primed with a dictionary both
+/// sides know.
 #pragma once
 
 #include <zlib.h>

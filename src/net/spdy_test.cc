@@ -14,10 +14,14 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(SpdyHeaders, DictionaryIsTheOneOfTheDraft) {
-  // The first block of every SPDY/3 session begins with the dictionary's checksum: 78 bb e3 c6 a7 c2.
+  // The first block of every SPDY/3 session begins with the dictionary's checksum: 78 bb e3 c6 a7
+  // c2.
   const auto dictionary = spdy_dictionary();
   EXPECT_EQ(dictionary.size(), 1423u);
-  EXPECT_EQ(adler32(adler32(0, nullptr, 0), reinterpret_cast<const Bytef*>(dictionary.data()), static_cast<uInt>(dictionary.size())), 0xe3c6a7c2u);
+  EXPECT_EQ(adler32(adler32(0, nullptr, 0),
+                    reinterpret_cast<const Bytef*>(dictionary.data()),
+                    static_cast<uInt>(dictionary.size())),
+            0xe3c6a7c2u);
 }
 
 TEST(SpdyHeaders, SurviveBothWaysBlockAfterBlock) {
@@ -44,7 +48,8 @@ TEST(SpdyHeaders, GarbageIsRefused) {
   EXPECT_FALSE(empty.unpack(""));
 }
 
-/// Two ends of a byte stream inside the process, through a real WebSocket pair (which also tests the adapter).
+/// Two ends of a byte stream inside the process, through a real WebSocket pair (which also tests
+/// the adapter).
 struct Tunnel {
   Tunnel() {
     client = make_local_client(
@@ -52,7 +57,8 @@ struct Tunnel {
         [this](Request, ResponseWriter& writer) -> Task<void> {
           auto socket = co_await writer.upgrade_websocket("SPDY/3.1+portforward.k8s.io");
           if (!socket) co_return;
-          server_session = make_spdy_session(loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kServer);
+          server_session = make_spdy_session(
+              loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kServer);
           ready->notify();
         },
         "me");
@@ -64,7 +70,8 @@ struct Tunnel {
     auto socket = co_await client->websocket(std::move(request), "SPDY/3.1+portforward.k8s.io");
     EXPECT_TRUE(socket);
     if (!socket) co_return;
-    client_session = make_spdy_session(loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kClient);
+    client_session =
+        make_spdy_session(loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kClient);
     while (!server_session) co_await ready->wait(Duration::zero());
   }
   Loop loop;
@@ -193,7 +200,8 @@ TEST(Spdy, GarbageEndsTheSession) {
       loop,
       [&](Request, ResponseWriter& writer) -> Task<void> {
         auto socket = co_await writer.upgrade_websocket("");
-        const auto session = make_spdy_session(loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kServer);
+        const auto session = make_spdy_session(
+            loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kServer);
         const auto stream = co_await session->accept();
         ended = stream == nullptr;
       },

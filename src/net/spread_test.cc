@@ -11,7 +11,8 @@ namespace {
 TEST(Spread, CallsEachOnceAndReturnsWhenAllAreDone) {
   Loop loop;
   std::vector<std::atomic<int>> calls(1000);
-  for (int round = 0; round < 20; ++round) loop.spread(calls.size(), [&](std::size_t i) { ++calls[i]; });
+  for (int round = 0; round < 20; ++round)
+    loop.spread(calls.size(), [&](std::size_t i) { ++calls[i]; });
   for (const auto& count : calls) EXPECT_EQ(count, 20);
   loop.spread(0, [](std::size_t) { FAIL(); });
 }
@@ -36,11 +37,14 @@ TEST(Spread, EveryStreamGetsEveryChunkInOrder) {
     const auto clients = co_await s.open(40);
     std::string want;
     for (int round = 0; round < 50; ++round) {
-      const auto chunk = std::make_shared<const std::string>("round " + std::to_string(round) + "\n");
+      const auto chunk =
+          std::make_shared<const std::string>("round " + std::to_string(round) + "\n");
       want += *chunk;
       const std::vector<ResponseWriter*> all(s.writers.begin(), s.writers.end());
       std::atomic<int> sent = 0;
-      s.loop.spread(all.size(), [&](std::size_t i) { sent += all[i]->write_now(chunk) == ResponseWriter::Now::kSent; });
+      s.loop.spread(all.size(), [&](std::size_t i) {
+        sent += all[i]->write_now(chunk) == ResponseWriter::Now::kSent;
+      });
       EXPECT_EQ(sent, 40);
     }
     for (const auto& client : clients) {

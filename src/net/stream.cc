@@ -30,9 +30,12 @@ void Stream::start_read(asio::mutable_buffer buffer, IoOpPtr op) {
 }
 
 Task<IoResult> Stream::read_some(asio::mutable_buffer buffer) {
-  const auto start = [this, buffer](auto handler) { start_read(buffer, make_io_op(std::move(handler))); };
+  const auto start = [this, buffer](auto handler) {
+    start_read(buffer, make_io_op(std::move(handler)));
+  };
   const auto [error, bytes] =
-      co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+      co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(
+          start, kAwaitTuple);
   co_return IoResult{error, bytes};
 }
 
@@ -57,9 +60,12 @@ Task<ErrorCode> Stream::write_all(std::vector<asio::const_buffer> buffers) {
   if (now.error && now.error != asio::error::would_block) co_return now.error;
   drop_front(buffers, now.bytes);
   while (!buffers.empty()) {
-    const auto start = [this, &buffers](auto handler) { start_write(buffers, make_io_op(std::move(handler))); };
+    const auto start = [this, &buffers](auto handler) {
+      start_write(buffers, make_io_op(std::move(handler)));
+    };
     const auto [error, bytes] =
-        co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(start, kAwaitTuple);
+        co_await asio::async_initiate<decltype(kAwaitTuple), void(ErrorCode, std::size_t)>(
+            start, kAwaitTuple);
     if (error) co_return error;
     drop_front(buffers, bytes);
   }
@@ -75,9 +81,11 @@ Task<ErrorCode> Stream::write_all(std::string_view bytes) {
 std::string address_of(const tcp::socket& socket) {
   ErrorCode error;
   const auto endpoint = socket.remote_endpoint(error);
-  if (error || (endpoint.data()->sa_family != AF_INET && endpoint.data()->sa_family != AF_INET6)) return {};
+  if (error || (endpoint.data()->sa_family != AF_INET && endpoint.data()->sa_family != AF_INET6))
+    return {};
   const auto text = endpoint.address().to_string();
-  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", text, endpoint.port()) : fmt::format("{}:{}", text, endpoint.port());
+  return endpoint.address().is_v6() ? fmt::format("[{}]:{}", text, endpoint.port())
+                                    : fmt::format("{}:{}", text, endpoint.port());
 }
 
 bool socket_is_quiet(tcp::socket& socket) {
@@ -119,7 +127,8 @@ int connect_unix(const std::string& path) {
   sockaddr_un address;
   const int descriptor = open_unix(path, address);
   if (descriptor < 0) return -1;
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) return close_failed(descriptor);
+  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return close_failed(descriptor);
   return descriptor;
 }
 
@@ -140,9 +149,12 @@ namespace {
 
 class PlainStream final : public Stream {
  public:
-  explicit PlainStream(tcp::socket socket) : socket_(std::move(socket)), address_(address_of(socket_)) {}
+  explicit PlainStream(tcp::socket socket)
+      : socket_(std::move(socket)), address_(address_of(socket_)) {}
 
-  asio::io_context& context() override { return static_cast<asio::io_context&>(socket_.get_executor().context()); }
+  asio::io_context& context() override {
+    return static_cast<asio::io_context&>(socket_.get_executor().context());
+  }
   Task<ErrorCode> handshake() override { co_return ErrorCode{}; }
   Task<void> shutdown() override {
     ErrorCode ignored;
@@ -165,8 +177,11 @@ class PlainStream final : public Stream {
   IoResult read_now(asio::mutable_buffer buffer) override {
     IoResult result;
     const auto got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (got > 0) result.bytes = static_cast<std::size_t>(got);
-    else result.error = got == 0 ? ErrorCode(asio::error::eof) : ErrorCode(errno, boost::system::system_category());
+    if (got > 0)
+      result.bytes = static_cast<std::size_t>(got);
+    else
+      result.error = got == 0 ? ErrorCode(asio::error::eof)
+                              : ErrorCode(errno, boost::system::system_category());
     return result;
   }
 
@@ -177,7 +192,8 @@ class PlainStream final : public Stream {
     while (true) {
       const asio::const_buffer piece = pieces.next(gathered, sizeof gathered);
       if (piece.size() == 0) return result;
-      const auto sent = ::send(socket_.native_handle(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      const auto sent =
+          ::send(socket_.native_handle(), piece.data(), piece.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0) {
         result.error = ErrorCode(errno, boost::system::system_category());
         return result;
@@ -189,10 +205,14 @@ class PlainStream final : public Stream {
 
  protected:
   void do_read(asio::mutable_buffer buffer, IoOpPtr op) override {
-    socket_.async_read_some(buffer, [op = std::move(op)](ErrorCode error, std::size_t bytes) { op->done(error, bytes); });
+    socket_.async_read_some(buffer, [op = std::move(op)](ErrorCode error, std::size_t bytes) {
+      op->done(error, bytes);
+    });
   }
   void do_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) override {
-    socket_.async_write_some(buffers, [op = std::move(op)](ErrorCode error, std::size_t bytes) { op->done(error, bytes); });
+    socket_.async_write_some(buffers, [op = std::move(op)](ErrorCode error, std::size_t bytes) {
+      op->done(error, bytes);
+    });
   }
 
  private:
@@ -206,16 +226,20 @@ void tune_socket(tcp::socket& socket) {
   ErrorCode ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  // A peer that vanished is noticed within two minutes; one that merely does not read is left in peace.
+  // A peer that vanished is noticed within two minutes; one that merely does not read is left in
+  // peace.
   const int idle_s = 60, interval_s = 15, probes = 4;
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
   ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
 }
 
-std::shared_ptr<Stream> make_plain_stream(tcp::socket socket) { return std::make_shared<PlainStream>(std::move(socket)); }
+std::shared_ptr<Stream> make_plain_stream(tcp::socket socket) {
+  return std::make_shared<PlainStream>(std::move(socket));
+}
 
-Deadline::Deadline(asio::io_context& context, std::function<void()> expired) : timer_(context), expired_(std::move(expired)) {}
+Deadline::Deadline(asio::io_context& context, std::function<void()> expired)
+    : timer_(context), expired_(std::move(expired)) {}
 
 void Deadline::set(Duration from_now) {
   at_ = Clock::now() + from_now;
@@ -241,7 +265,10 @@ void Deadline::arm(Clock::time_point when) {
 Error io_error(std::string_view what, const ErrorCode& error) {
   Error out;
   out.code = error == asio::error::timed_out ? Code::kTimeout : Code::kUnavailable;
-  out.message = fmt::format("{}: {}", what, error == asio::error::eof ? "connection closed by the other side" : error.message());
+  out.message = fmt::format(
+      "{}: {}",
+      what,
+      error == asio::error::eof ? "connection closed by the other side" : error.message());
   return out;
 }
 

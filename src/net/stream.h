@@ -1,5 +1,5 @@
-/// One connection's bytes, plain or TLS, behind virtual calls: Beast's parsers and WebSocket are compiled once
-/// over it instead of once for each transport. Seen by net's own .cc files only.
+/// One connection's bytes, plain or TLS, behind virtual calls: Beast's parsers and WebSocket are
+/// compiled once over it instead of once for each transport. Seen by net's own .cc files only.
 ///
 /// One read and one write may be outstanding at a time. Everything runs on the loop.
 #pragma once
@@ -22,7 +22,6 @@
 #include "base/task.h"
 #include "base/time.h"
 #include "net/http.h"
-
 
 namespace muster::net {
 
@@ -63,14 +62,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void put_back(std::string bytes) { prefix_ = std::move(bytes); }
 
   void start_read(asio::mutable_buffer buffer, IoOpPtr op);
-  void start_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) { do_write(std::move(buffers), std::move(op)); }
+  void start_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) {
+    do_write(std::move(buffers), std::move(op));
+  }
 
-  /// As much as the socket takes without waiting; would_block with what went before when it is full. Not while another
-  /// write is outstanding. What was not taken must be the beginning of the next write. The one call that may run
-  /// beside the loop, on a worker, as long as nobody else touches the stream meanwhile.
+  /// As much as the socket takes without waiting; would_block with what went before when it is
+  /// full. Not while another write is outstanding. What was not taken must be the beginning of the
+  /// next write. The one call that may run beside the loop, on a worker, as long as nobody else
+  /// touches the stream meanwhile.
   virtual IoResult write_now(const std::vector<asio::const_buffer>& buffers) = 0;
 
-  /// write_now() comes soon: asks for the memory it will touch. Said of several streams before the first write, their waits for memory overlap.
+  /// write_now() comes soon: asks for the memory it will touch. Said of several streams before the
+  /// first write, their waits for memory overlap.
   virtual void expect_write() const {}
 
   Task<IoResult> read_some(asio::mutable_buffer buffer);
@@ -78,7 +81,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Task<ErrorCode> write_all(std::vector<asio::const_buffer> buffers);
   Task<ErrorCode> write_all(std::string_view bytes);
 
-  /// What is there already, without waiting; would_block when nothing is. Not while another read is outstanding.
+  /// What is there already, without waiting; would_block when nothing is. Not while another read is
+  /// outstanding.
   virtual IoResult read_now(asio::mutable_buffer buffer) = 0;
 
   virtual Task<ErrorCode> handshake() = 0;
@@ -118,13 +122,16 @@ struct TlsClientOptions {
 };
 Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& options);
 Result<std::shared_ptr<TlsContext>> make_tls_client(const TlsClientOptions& options);
-std::shared_ptr<Stream> make_tls_server_stream(asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls);
+std::shared_ptr<Stream> make_tls_server_stream(asio::ip::tcp::socket socket,
+                                               std::shared_ptr<TlsContext> tls);
 /// `name` is sent as SNI (unless it is an address) and compared with the certificate.
-std::shared_ptr<Stream> make_tls_client_stream(asio::ip::tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name,
+std::shared_ptr<Stream> make_tls_client_stream(asio::ip::tcp::socket socket,
+                                               std::shared_ptr<TlsContext> tls,
+                                               const std::string& name,
                                                bool offer_http2 = false);
 
-/// One time limit that is moved often and fires rarely: the timer is re-armed only when it comes due or must
-/// come earlier, so moving it costs nothing on the busy path.
+/// One time limit that is moved often and fires rarely: the timer is re-armed only when it comes
+/// due or must come earlier, so moving it costs nothing on the busy path.
 class Deadline {
  public:
   Deadline(asio::io_context& context, std::function<void()> expired);

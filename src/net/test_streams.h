@@ -1,4 +1,5 @@
-/// A TLS server whose answers stay open and are written to from outside, as watches are, and a client to read them. For tests.
+/// A TLS server whose answers stay open and are written to from outside, as watches are, and a
+/// client to read them. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +25,8 @@ struct TestStreams {
   Loop loop;
   std::set<ResponseWriter*> writers;
   std::unique_ptr<Signal> changed = loop.make_signal();  // a writer came or went
-  std::unique_ptr<Signal> done = loop.make_signal();     // for a hold to wait on; here, since holds end with the server
+  std::unique_ptr<Signal> done =
+      loop.make_signal();  // for a hold to wait on; here, since holds end with the server
   std::unique_ptr<Server> server;
   std::unique_ptr<Client> client;
 
@@ -38,7 +40,8 @@ struct TestStreams {
     ServerOptions options;
     options.certificate_pem = pair->certificate_pem;
     options.key_pem = pair->key_pem;
-    server = std::move(*listen_as(loop, options, [this](Request, ResponseWriter& writer) { return answer(writer); }));
+    server = std::move(*listen_as(
+        loop, options, [this](Request, ResponseWriter& writer) { return answer(writer); }));
     ClientOptions to;
     to.url = "https://127.0.0.1:" + std::to_string(server->port());
     to.ca_pem = ca->certificate_pem;

@@ -30,7 +30,8 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using Digest = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
 using Signature = std::unique_ptr<ECDSA_SIG, Deleter<ECDSA_SIG_free>>;
 
-constexpr std::size_t kCoordinateBytes = 32;  // of P-256: a JOSE signature is R and S, each this long
+constexpr std::size_t kCoordinateBytes =
+    32;  // of P-256: a JOSE signature is R and S, each this long
 constexpr auto kClockSkew = std::chrono::minutes(5);
 constexpr auto kCaLifetime = std::chrono::hours(24 * 3650);
 
@@ -48,11 +49,14 @@ std::string text_of(BIO* bio) {
   return std::string(data, static_cast<std::size_t>(length));
 }
 
-Bio memory(std::string_view text) { return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))); }
+Bio memory(std::string_view text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
 
 Result<std::string> key_pem(EVP_PKEY* key) {
   const Bio bio(BIO_new(BIO_s_mem()));
-  if (PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1) return openssl_failed("write a key");
+  if (PEM_write_bio_PKCS8PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr) != 1)
+    return openssl_failed("write a key");
   return text_of(bio.get());
 }
 
@@ -67,7 +71,8 @@ Result<Key> read_key(std::string_view pem) {
 }
 
 Result<KeyPair> finish(X509* certificate, EVP_PKEY* own_key, EVP_PKEY* signer) {
-  if (X509_sign(certificate, signer, EVP_sha256()) == 0) return openssl_failed("sign a certificate");
+  if (X509_sign(certificate, signer, EVP_sha256()) == 0)
+    return openssl_failed("sign a certificate");
   const Bio bio(BIO_new(BIO_s_mem()));
   if (PEM_write_bio_X509(bio.get(), certificate) != 1) return openssl_failed("write a certificate");
   auto key = key_pem(own_key);
@@ -76,8 +81,13 @@ Result<KeyPair> finish(X509* certificate, EVP_PKEY* own_key, EVP_PKEY* signer) {
 }
 
 bool add_name(X509_NAME* name, const char* field, const std::string& value) {
-  return X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(value.data()),
-                                    static_cast<int>(value.size()), -1, 0) == 1;
+  return X509_NAME_add_entry_by_txt(name,
+                                    field,
+                                    MBSTRING_UTF8,
+                                    reinterpret_cast<const unsigned char*>(value.data()),
+                                    static_cast<int>(value.size()),
+                                    -1,
+                                    0) == 1;
 }
 
 bool add_extension(X509* certificate, X509* issuer, int nid, const std::string& value) {
@@ -104,7 +114,8 @@ Result<Certificate> blank(EVP_PKEY* key, Time now, Duration lifetime) {
   BN_free(number);
   ASN1_TIME_set(X509_getm_notBefore(certificate.get()), (now - kClockSkew).seconds());
   ASN1_TIME_set(X509_getm_notAfter(certificate.get()), (now + lifetime).seconds());
-  if (X509_set_pubkey(certificate.get(), key) != 1) return openssl_failed("set a certificate's key");
+  if (X509_set_pubkey(certificate.get(), key) != 1)
+    return openssl_failed("set a certificate's key");
   return certificate;
 }
 
@@ -132,10 +143,11 @@ Result<KeyPair> make_ca(std::string common_name, Time now) {
   if (!certificate) return tl::unexpected(std::move(certificate.error()));
   auto* x = certificate->get();
   auto* name = X509_get_subject_name(x);
-  const bool ok = add_name(name, "CN", common_name) && X509_set_issuer_name(x, name) == 1 &&
-                  add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE") &&
-                  add_extension(x, x, NID_key_usage, "critical,digitalSignature,keyCertSign,cRLSign") &&
-                  add_extension(x, x, NID_subject_key_identifier, "hash");
+  const bool ok =
+      add_name(name, "CN", common_name) && X509_set_issuer_name(x, name) == 1 &&
+      add_extension(x, x, NID_basic_constraints, "critical,CA:TRUE") &&
+      add_extension(x, x, NID_key_usage, "critical,digitalSignature,keyCertSign,cRLSign") &&
+      add_extension(x, x, NID_subject_key_identifier, "hash");
   if (!ok) return openssl_failed("describe a CA");
   return finish(x, key.get(), key.get());
 }
@@ -154,26 +166,37 @@ Result<KeyPair> make_certificate(const KeyPair& ca, CertificateRequest request, 
 
   auto* name = X509_get_subject_name(x);
   bool ok = X509_set_issuer_name(x, X509_get_subject_name(issuer)) == 1;
-  for (const auto& organization : request.organizations) ok = ok && add_name(name, "O", organization);
-  ok = ok && add_name(name, "CN", request.common_name) && add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
+  for (const auto& organization : request.organizations)
+    ok = ok && add_name(name, "O", organization);
+  ok = ok && add_name(name, "CN", request.common_name) &&
+       add_extension(x, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
        add_extension(x, issuer, NID_key_usage, "critical,digitalSignature") &&
-       add_extension(x, issuer, NID_ext_key_usage, request.server ? "serverAuth,clientAuth" : "clientAuth") &&
-       // Told apart by their keys, a certificate that bears its CA's very name does not look self-signed.
-       add_extension(x, issuer, NID_subject_key_identifier, "hash") && add_extension(x, issuer, NID_authority_key_identifier, "keyid");
-  if (!ok) return openssl_failed(fmt::format("describe a certificate for \"{}\"", request.common_name));
+       add_extension(
+           x, issuer, NID_ext_key_usage, request.server ? "serverAuth,clientAuth" : "clientAuth") &&
+       // Told apart by their keys, a certificate that bears its CA's very name does not look
+       // self-signed.
+       add_extension(x, issuer, NID_subject_key_identifier, "hash") &&
+       add_extension(x, issuer, NID_authority_key_identifier, "keyid");
+  if (!ok)
+    return openssl_failed(fmt::format("describe a certificate for \"{}\"", request.common_name));
 
   std::vector<std::string> names;
   for (const auto& dns : request.dns_names) {
-    if (!is_plain_name(dns)) return fail(Code::kInvalid, fmt::format("DNS name {} of a certificate is not valid", quoted(dns)));
+    if (!is_plain_name(dns))
+      return fail(Code::kInvalid,
+                  fmt::format("DNS name {} of a certificate is not valid", quoted(dns)));
     names.push_back("DNS:" + dns);
   }
   for (const auto& address : request.addresses) {
-    if (!is_plain_name(address)) return fail(Code::kInvalid, fmt::format("address {} of a certificate is not valid", quoted(address)));
+    if (!is_plain_name(address))
+      return fail(Code::kInvalid,
+                  fmt::format("address {} of a certificate is not valid", quoted(address)));
     names.push_back("IP:" + address);
   }
   if (!names.empty() && !add_extension(x, issuer, NID_subject_alt_name, join(names, ","))) {
     ERR_clear_error();
-    return fail(Code::kInvalid, fmt::format("certificate names \"{}\" are not valid", join(names, ",")));
+    return fail(Code::kInvalid,
+                fmt::format("certificate names \"{}\" are not valid", join(names, ",")));
   }
   return finish(x, key.get(), ca_key->get());
 }
@@ -186,7 +209,8 @@ Result<std::string> make_signing_key() {
 
 namespace {
 
-/// Tokens are signed and checked with one and the same key, and reading that takes ten times as long as a signature.
+/// Tokens are signed and checked with one and the same key, and reading that takes ten times as
+/// long as a signature.
 Result<EVP_PKEY*> token_key(std::string_view pem) {
   thread_local std::string text;
   thread_local Key key;
@@ -204,7 +228,8 @@ Result<EVP_PKEY*> token_key(std::string_view pem) {
 Result<std::string> sign_token(std::string_view pem, std::string_view payload_json) {
   const auto key = token_key(pem);
   if (!key) return tl::unexpected(key.error());
-  auto text = base64url_encode(R"({"alg":"ES256","typ":"JWT"})") + "." + base64url_encode(payload_json);
+  auto text =
+      base64url_encode(R"({"alg":"ES256","typ":"JWT"})") + "." + base64url_encode(payload_json);
   const Digest digest(EVP_MD_CTX_new());
   std::size_t length = 0;
   const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
@@ -213,7 +238,11 @@ Result<std::string> sign_token(std::string_view pem, std::string_view payload_js
     return openssl_failed("sign a token");
   }
   std::string der(length, '\0');
-  if (EVP_DigestSign(digest.get(), reinterpret_cast<unsigned char*>(der.data()), &length, bytes, text.size()) != 1) {
+  if (EVP_DigestSign(digest.get(),
+                     reinterpret_cast<unsigned char*>(der.data()),
+                     &length,
+                     bytes,
+                     text.size()) != 1) {
     return openssl_failed("sign a token");
   }
   const auto* at = reinterpret_cast<const unsigned char*>(der.data());
@@ -227,30 +256,39 @@ Result<std::string> sign_token(std::string_view pem, std::string_view payload_js
 }
 
 Result<std::string> verify_token(std::string_view pem, std::string_view token) {
-  const auto refused = [](std::string_view why) { return fail(Code::kUnauthorized, fmt::format("token: {}", why)); };
+  const auto refused = [](std::string_view why) {
+    return fail(Code::kUnauthorized, fmt::format("token: {}", why));
+  };
   const auto key = token_key(pem);
   if (!key) return tl::unexpected(key.error());
   const auto last = token.rfind('.');
   const auto first = token.find('.');
-  if (first == std::string_view::npos || first == last) return refused("want three parts separated by dots");
+  if (first == std::string_view::npos || first == last)
+    return refused("want three parts separated by dots");
   const auto header = base64url_decode(token.substr(0, first));
   const auto payload = base64url_decode(token.substr(first + 1, last - first - 1));
   const auto raw = base64url_decode(token.substr(last + 1));
   if (!header || !payload || !raw) return refused("not base64url");
   // Only what sign_token writes is accepted, so "alg": "none" and its kin never reach a decision.
-  if (*header != R"({"alg":"ES256","typ":"JWT"})") return refused("want the header of an ES256 token of this cluster");
+  if (*header != R"({"alg":"ES256","typ":"JWT"})")
+    return refused("want the header of an ES256 token of this cluster");
   if (raw->size() != 2 * kCoordinateBytes) return refused("signature has the wrong length");
   const auto* bytes = reinterpret_cast<const unsigned char*>(raw->data());
   const Signature signature(ECDSA_SIG_new());
-  ECDSA_SIG_set0(signature.get(), BN_bin2bn(bytes, kCoordinateBytes, nullptr), BN_bin2bn(bytes + kCoordinateBytes, kCoordinateBytes, nullptr));
+  ECDSA_SIG_set0(signature.get(),
+                 BN_bin2bn(bytes, kCoordinateBytes, nullptr),
+                 BN_bin2bn(bytes + kCoordinateBytes, kCoordinateBytes, nullptr));
   unsigned char* der = nullptr;
   const int length = i2d_ECDSA_SIG(signature.get(), &der);
   if (length <= 0) return refused("signature does not hold");
   const Digest digest(EVP_MD_CTX_new());
   const auto signed_text = token.substr(0, last);
   const bool ok = EVP_DigestVerifyInit(digest.get(), nullptr, EVP_sha256(), nullptr, *key) == 1 &&
-                  EVP_DigestVerify(digest.get(), der, static_cast<std::size_t>(length),
-                                   reinterpret_cast<const unsigned char*>(signed_text.data()), signed_text.size()) == 1;
+                  EVP_DigestVerify(digest.get(),
+                                   der,
+                                   static_cast<std::size_t>(length),
+                                   reinterpret_cast<const unsigned char*>(signed_text.data()),
+                                   signed_text.size()) == 1;
   OPENSSL_free(der);
   ERR_clear_error();
   if (!ok) return refused("signature does not hold");
@@ -259,7 +297,9 @@ Result<std::string> verify_token(std::string_view pem, std::string_view token) {
 
 std::string random_bytes(std::size_t count) {
   std::string bytes(count, '\0');
-  MUSTER_CHECK(RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) == 1, "no random bytes");
+  MUSTER_CHECK(
+      RAND_bytes(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(count)) == 1,
+      "no random bytes");
   return bytes;
 }
 
@@ -285,7 +325,9 @@ std::string random_uuid() {
 
 std::string sha256(std::string_view bytes) {
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()),
+         bytes.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
   return digest;
 }
 

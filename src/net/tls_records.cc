@@ -11,10 +11,15 @@ namespace muster::net {
 namespace {
 
 unsigned char* bytes_of(char* text) { return reinterpret_cast<unsigned char*>(text); }
-const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 /// HKDF-Expand-Label without a context (RFC 8446, 7.1), of at most one digest.
-std::string expand(const EVP_MD* digest, const std::string& secret, std::string_view label, std::size_t size) {
+std::string expand(const EVP_MD* digest,
+                   const std::string& secret,
+                   std::string_view label,
+                   std::size_t size) {
   const std::string name = "tls13 " + std::string(label);
   std::string info;
   info += '\0';
@@ -25,7 +30,13 @@ std::string expand(const EVP_MD* digest, const std::string& secret, std::string_
   info += '\x01';  // HKDF-Expand's first block
   std::string key(EVP_MAX_MD_SIZE, '\0');
   unsigned made = 0;
-  HMAC(digest, secret.data(), static_cast<int>(secret.size()), bytes_of(info), info.size(), bytes_of(key.data()), &made);
+  HMAC(digest,
+       secret.data(),
+       static_cast<int>(secret.size()),
+       bytes_of(info),
+       info.size(),
+       bytes_of(key.data()),
+       &made);
   MUSTER_CHECK(made >= size, "a key longer than its digest");
   OPENSSL_cleanse(key.data() + size, key.size() - size);
   key.resize(size);
@@ -44,7 +55,9 @@ std::unique_ptr<TlsRecords> TlsRecords::make(const SSL* ssl, std::string secret)
   static const EVP_CIPHER* const kAes256 = EVP_CIPHER_fetch(nullptr, "AES-256-GCM", nullptr);
   const EVP_CIPHER* cipher = kind == NID_aes_128_gcm ? kAes128 : kAes256;
   const EVP_MD* digest = SSL_CIPHER_get_handshake_digest(chosen);
-  if (cipher == nullptr || digest == nullptr || secret.size() != static_cast<std::size_t>(EVP_MD_get_size(digest))) return nullptr;
+  if (cipher == nullptr || digest == nullptr ||
+      secret.size() != static_cast<std::size_t>(EVP_MD_get_size(digest)))
+    return nullptr;
   return std::unique_ptr<TlsRecords>(new TlsRecords(cipher, digest, std::move(secret)));
 }
 
@@ -60,11 +73,13 @@ TlsRecords::~TlsRecords() {
 }
 
 void TlsRecords::use_secret() {
-  std::string key = expand(digest_, secret_, "key", static_cast<std::size_t>(EVP_CIPHER_get_key_length(cipher_)));
+  std::string key =
+      expand(digest_, secret_, "key", static_cast<std::size_t>(EVP_CIPHER_get_key_length(cipher_)));
   const std::string nonce = expand(digest_, secret_, "iv", nonce_.size());
   nonce.copy(reinterpret_cast<char*>(nonce_.data()), nonce_.size());
   sequence_ = 0;
-  const int done = EVP_EncryptInit_ex(context_, cipher_, nullptr, bytes_of(key.data()), nonce_.data());
+  const int done =
+      EVP_EncryptInit_ex(context_, cipher_, nullptr, bytes_of(key.data()), nonce_.data());
   MUSTER_CHECK(done == 1, "OpenSSL refuses a key of its own making");
   OPENSSL_cleanse(key.data(), key.size());
 }
@@ -83,7 +98,8 @@ void TlsRecords::expect() const {
 
 std::size_t TlsRecords::seal(std::uint8_t type, std::string_view text, char* record) {
   auto nonce = nonce_;
-  for (std::size_t i = 0; i < 8; ++i) nonce[nonce.size() - 1 - i] ^= static_cast<unsigned char>(sequence_ >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    nonce[nonce.size() - 1 - i] ^= static_cast<unsigned char>(sequence_ >> (8 * i));
   ++sequence_;
 
   unsigned char* const head = bytes_of(record);

@@ -23,18 +23,22 @@ std::string answer_text() {
   return text;
 }
 
-constexpr int kSmallBufferBytes = 32 * 1024;  // what the kernel keeps of either side of a slow connection
+constexpr int kSmallBufferBytes =
+    32 * 1024;  // what the kernel keeps of either side of a slow connection
 
 void keep_little(int descriptor) {
   for (const int which : {SO_RCVBUF, SO_SNDBUF}) {
-    EXPECT_EQ(::setsockopt(descriptor, SOL_SOCKET, which, &kSmallBufferBytes, sizeof kSmallBufferBytes), 0);
+    EXPECT_EQ(
+        ::setsockopt(descriptor, SOL_SOCKET, which, &kSmallBufferBytes, sizeof kSmallBufferBytes),
+        0);
   }
 }
 
 /// A blocking connection, for workers.
 class RawClient {
  public:
-  RawClient(std::uint16_t port, int version, const char* suite, bool slow = false) : context_(SSL_CTX_new(TLS_client_method())) {
+  RawClient(std::uint16_t port, int version, const char* suite, bool slow = false)
+      : context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_min_proto_version(context_, version);
     SSL_CTX_set_max_proto_version(context_, version);
     if (suite != nullptr) EXPECT_EQ(SSL_CTX_set_ciphersuites(context_, suite), 1) << suite;
@@ -60,7 +64,8 @@ class RawClient {
   [[nodiscard]] int descriptor() const { return fd_; }
   void ask(std::string_view more_headers = "") {
     const std::string text = "GET / HTTP/1.1\r\nHost: x\r\n" + std::string(more_headers) + "\r\n";
-    EXPECT_EQ(SSL_write(ssl_, text.data(), static_cast<int>(text.size())), static_cast<int>(text.size()));
+    EXPECT_EQ(SSL_write(ssl_, text.data(), static_cast<int>(text.size())),
+              static_cast<int>(text.size()));
   }
   /// The body of the next answer.
   std::string read_answer() {
@@ -68,7 +73,8 @@ class RawClient {
     char bytes[16 * 1024];
     while (true) {
       const auto head = text.find("\r\n\r\n");
-      if (head != std::string::npos && text.size() >= head + 4 + answer_text().size()) return text.substr(head + 4);
+      if (head != std::string::npos && text.size() >= head + 4 + answer_text().size())
+        return text.substr(head + 4);
       const int got = SSL_read(ssl_, bytes, sizeof bytes);
       if (got <= 0) return "cut off after " + std::to_string(text.size()) + " bytes";
       text.append(bytes, static_cast<std::size_t>(got));
@@ -96,16 +102,18 @@ void with_server(const std::function<void(std::uint16_t)>& client) {
   ServerOptions options;
   options.certificate_pem = pair.certificate_pem;
   options.key_pem = pair.key_pem;
-  const auto server = std::move(*listen(loop, options, [](Request, ResponseWriter& writer) -> Task<void> {
-    Response response;
-    response.body = answer_text();
-    (void)co_await writer.send(std::move(response));
-  }));
-  loop.run_until_done([](Loop& l, Server& s, std::function<void(std::uint16_t)> work) -> Task<void> {
-    const std::uint16_t port = s.port();
-    co_await l.run_on_worker([work = std::move(work), port] { work(port); });
-    co_await s.stop();
-  }(loop, *server, client));
+  const auto server =
+      std::move(*listen(loop, options, [](Request, ResponseWriter& writer) -> Task<void> {
+        Response response;
+        response.body = answer_text();
+        (void)co_await writer.send(std::move(response));
+      }));
+  loop.run_until_done(
+      [](Loop& l, Server& s, std::function<void(std::uint16_t)> work) -> Task<void> {
+        const std::uint16_t port = s.port();
+        co_await l.run_on_worker([work = std::move(work), port] { work(port); });
+        co_await s.stop();
+      }(loop, *server, client));
 }
 
 TEST(TlsRecords, EveryProtocolAndSuiteReadsThem) {
@@ -113,13 +121,16 @@ TEST(TlsRecords, EveryProtocolAndSuiteReadsThem) {
     int version;
     const char* suite;
   };
-  for (const Case c : {Case{TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256"}, Case{TLS1_3_VERSION, "TLS_AES_256_GCM_SHA384"},
-                       Case{TLS1_3_VERSION, "TLS_CHACHA20_POLY1305_SHA256"}, Case{TLS1_2_VERSION, nullptr}}) {
+  for (const Case c : {Case{TLS1_3_VERSION, "TLS_AES_128_GCM_SHA256"},
+                       Case{TLS1_3_VERSION, "TLS_AES_256_GCM_SHA384"},
+                       Case{TLS1_3_VERSION, "TLS_CHACHA20_POLY1305_SHA256"},
+                       Case{TLS1_2_VERSION, nullptr}}) {
     with_server([c](std::uint16_t port) {
       RawClient client(port, c.version, c.suite);
       for (int i = 0; i < 3; ++i) {
         client.ask();
-        EXPECT_TRUE(client.read_answer() == answer_text()) << (c.suite != nullptr ? c.suite : "TLS 1.2");
+        EXPECT_TRUE(client.read_answer() == answer_text())
+            << (c.suite != nullptr ? c.suite : "TLS 1.2");
       }
     });
   }
@@ -153,7 +164,8 @@ TEST(TlsRecords, AForgedRecordIsAnsweredWithAnAlert) {
     client.ask();
     EXPECT_TRUE(client.read_answer() == answer_text());
     const std::string forged = std::string("\x17\x03\x03\x00\x20", 5) + std::string(32, 'x');
-    EXPECT_EQ(::send(client.descriptor(), forged.data(), forged.size(), 0), static_cast<ssize_t>(forged.size()));
+    EXPECT_EQ(::send(client.descriptor(), forged.data(), forged.size(), 0),
+              static_cast<ssize_t>(forged.size()));
     char byte = 0;
     EXPECT_LE(SSL_read(client.ssl(), &byte, 1), 0);
     EXPECT_EQ(ERR_GET_REASON(ERR_peek_last_error()), SSL_R_SSLV3_ALERT_BAD_RECORD_MAC);
@@ -162,7 +174,8 @@ TEST(TlsRecords, AForgedRecordIsAnsweredWithAnAlert) {
 }
 
 /// Runs `client` beside a server's end of one slow connection.
-void with_stream(const std::function<void(std::uint16_t)>& client, const std::function<Task<void>(Stream&)>& server) {
+void with_stream(const std::function<void(std::uint16_t)>& client,
+                 const std::function<Task<void>(Stream&)>& server) {
   Loop loop;
   const auto pair = server_certificate(loop.now());
   TlsServerOptions options;
@@ -194,7 +207,8 @@ void with_stream(const std::function<void(std::uint16_t)>& client, const std::fu
   loop.run_until_done(serve());
 }
 
-// The server writes until the socket is full, and only then reads: what the client asks finds a sealed record that has not left.
+// The server writes until the socket is full, and only then reads: what the client asks finds a
+// sealed record that has not left.
 TEST(TlsRecords, ASlowClientMayAskForNewKeysWhileRecordsWait) {
   std::string text;
   while (text.size() < 2'000'000) text += std::to_string(text.size()) + " ";
@@ -204,9 +218,13 @@ TEST(TlsRecords, ASlowClientMayAskForNewKeysWhileRecordsWait) {
       [&](std::uint16_t port) {
         RawClient client(port, TLS1_3_VERSION, nullptr, /*slow=*/true);
         SSL_set_msg_callback_arg(client.ssl(), &updates);
-        SSL_set_msg_callback(client.ssl(), [](int sent, int, int type, const void* data, std::size_t, SSL*, void* count) {
-          if (sent == 0 && type == SSL3_RT_HANDSHAKE && *static_cast<const char*>(data) == SSL3_MT_KEY_UPDATE) ++*static_cast<int*>(count);
-        });
+        SSL_set_msg_callback(
+            client.ssl(),
+            [](int sent, int, int type, const void* data, std::size_t, SSL*, void* count) {
+              if (sent == 0 && type == SSL3_RT_HANDSHAKE &&
+                  *static_cast<const char*>(data) == SSL3_MT_KEY_UPDATE)
+                ++*static_cast<int*>(count);
+            });
         std::string got;
         while (got.size() < text.size()) {
           EXPECT_EQ(SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED), 1);
@@ -239,14 +257,16 @@ TEST(TlsRecords, ASlowClientMayAskForNewKeysWhileRecordsWait) {
         }
       });
   EXPECT_GT(stops, 10);
-  EXPECT_GT(updates, stops / 2);  // what answers the last questions may come behind the last of the text
+  EXPECT_GT(updates,
+            stops / 2);  // what answers the last questions may come behind the last of the text
 }
 
 TEST(TlsRecords, WhoAsksForKeysAndNeverReadsIsCutOff) {
   with_stream(
       [](std::uint16_t port) {
         RawClient client(port, TLS1_3_VERSION, nullptr, /*slow=*/true);
-        // Each answer is 27 bytes, so a few thousand are more than anybody keeps. The last fail when the connection is cut.
+        // Each answer is 27 bytes, so a few thousand are more than anybody keeps. The last fail
+        // when the connection is cut.
         for (int i = 0; i < 100'000; ++i) {
           SSL_key_update(client.ssl(), SSL_KEY_UPDATE_REQUESTED);
           if (SSL_write(client.ssl(), "x", 1) != 1) break;

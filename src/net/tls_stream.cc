@@ -1,9 +1,10 @@
 /// TLS over a non-blocking socket.
 ///
-/// OpenSSL reads and writes the socket itself, without a copy between, and a write that the socket takes at once
-/// costs one call and no turn of the loop; only when the socket is full or empty is the loop asked to wait. An idle connection
-/// holds no buffers (SSL_MODE_RELEASE_BUFFERS), so a thousand watches are cheap. What a server sends after the handshake goes
-/// round OpenSSL's record layer where it can (tls_records.h).
+/// OpenSSL reads and writes the socket itself, without a copy between, and a write that the socket
+/// takes at once costs one call and no turn of the loop; only when the socket is full or empty is
+/// the loop asked to wait. An idle connection holds no buffers (SSL_MODE_RELEASE_BUFFERS), so a
+/// thousand watches are cheap. What a server sends after the handshake goes round OpenSSL's record
+/// layer where it can (tls_records.h).
 #include <fmt/core.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
@@ -31,7 +32,8 @@ class TlsContext {
 
 namespace {
 
-/// What one record holds at most; small pieces are gathered up to here, so that a chunk and its frame are one record.
+/// What one record holds at most; small pieces are gathered up to here, so that a chunk and its
+/// frame are one record.
 constexpr std::size_t kRecordBytes = 16 * 1024;
 /// A record, and some short answers to the peer's new keys.
 constexpr std::size_t kRestBytesMax = 2 * kRecordBytes;
@@ -41,7 +43,8 @@ constexpr std::size_t kSealedBytes = TlsRecords::kHeadBytes + kRecordBytes + Tls
 
 struct BioSocket {
   int descriptor = -1;
-  bool mute = false;  // OpenSSL's records are counted wrong and go nowhere: the stream makes its own
+  bool mute =
+      false;  // OpenSSL's records are counted wrong and go nowhere: the stream makes its own
 };
 
 const BioSocket& socket_of(BIO* bio) { return *static_cast<const BioSocket*>(BIO_get_data(bio)); }
@@ -49,14 +52,16 @@ const BioSocket& socket_of(BIO* bio) { return *static_cast<const BioSocket*>(BIO
 int bio_write(BIO* bio, const char* data, int size) {
   BIO_clear_retry_flags(bio);
   if (socket_of(bio).mute) return size;
-  const auto sent = ::send(socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const auto sent = ::send(
+      socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
   return static_cast<int>(sent);
 }
 
 int bio_read(BIO* bio, char* data, int size) {
   BIO_clear_retry_flags(bio);
-  const auto got = ::recv(socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_DONTWAIT);
+  const auto got =
+      ::recv(socket_of(bio).descriptor, data, static_cast<std::size_t>(size), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
   if (got == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
   return static_cast<int>(got);
@@ -86,7 +91,8 @@ BIO_METHOD* socket_method() {
 std::vector<std::string> subject_entries(X509* certificate, int nid) {
   std::vector<std::string> values;
   auto* subject = X509_get_subject_name(certificate);
-  for (int at = X509_NAME_get_index_by_NID(subject, nid, -1); at >= 0; at = X509_NAME_get_index_by_NID(subject, nid, at)) {
+  for (int at = X509_NAME_get_index_by_NID(subject, nid, -1); at >= 0;
+       at = X509_NAME_get_index_by_NID(subject, nid, at)) {
     auto* data = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
     unsigned char* utf8 = nullptr;
     const int length = ASN1_STRING_to_UTF8(&utf8, data);
@@ -100,7 +106,11 @@ std::vector<std::string> subject_entries(X509* certificate, int nid) {
 class TlsStream final : public Stream {
  public:
   TlsStream(tcp::socket socket, std::shared_ptr<TlsContext> tls, bool server)
-      : tls_(std::move(tls)), socket_(std::move(socket)), ssl_(SSL_new(tls_->context.native_handle())), server_(server), address_(address_of(socket_)) {
+      : tls_(std::move(tls)),
+        socket_(std::move(socket)),
+        ssl_(SSL_new(tls_->context.native_handle())),
+        server_(server),
+        address_(address_of(socket_)) {
     MUSTER_CHECK(ssl_ != nullptr, "no memory for a TLS connection");
     ErrorCode ignored;
     socket_.native_non_blocking(true, ignored);
@@ -120,7 +130,8 @@ class TlsStream final : public Stream {
 
   SSL* ssl() { return ssl_; }
 
-  /// OpenSSL tells secrets as lines of a key log: which one, whose, and the secret in hexadecimal digits.
+  /// OpenSSL tells secrets as lines of a key log: which one, whose, and the secret in hexadecimal
+  /// digits.
   static void on_secret(const SSL* ssl, const char* line) {
     constexpr std::string_view kOurs = "SERVER_TRAFFIC_SECRET_0 ";
     const std::string_view text(line);
@@ -128,11 +139,14 @@ class TlsStream final : public Stream {
     long size = 0;
     unsigned char* const bytes = OPENSSL_hexstr2buf(line + text.rfind(' ') + 1, &size);
     if (bytes == nullptr) return;
-    static_cast<TlsStream*>(SSL_get_app_data(ssl))->secret_.assign(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
+    static_cast<TlsStream*>(SSL_get_app_data(ssl))
+        ->secret_.assign(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
     OPENSSL_clear_free(bytes, static_cast<std::size_t>(size));
   }
 
-  asio::io_context& context() override { return static_cast<asio::io_context&>(socket_.get_executor().context()); }
+  asio::io_context& context() override {
+    return static_cast<asio::io_context&>(socket_.get_executor().context());
+  }
 
   Task<ErrorCode> handshake() override {
     const auto error = co_await drive([](SSL* ssl) { return SSL_do_handshake(ssl); });
@@ -195,7 +209,10 @@ class TlsStream final : public Stream {
     while (result.bytes < buffer.size()) {
       std::size_t got = 0;
       ERR_clear_error();
-      const int done = SSL_read_ex(ssl_, static_cast<char*>(buffer.data()) + result.bytes, buffer.size() - result.bytes, &got);
+      const int done = SSL_read_ex(ssl_,
+                                   static_cast<char*>(buffer.data()) + result.bytes,
+                                   buffer.size() - result.bytes,
+                                   &got);
       if (done != 1) {
         result.error = error_of(done);
         break;
@@ -237,8 +254,12 @@ class TlsStream final : public Stream {
   }
 
  protected:
-  void do_read(asio::mutable_buffer buffer, IoOpPtr op) override { read_or_wait(buffer, std::move(op), /*inside=*/true); }
-  void do_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) override { write_or_wait(std::move(buffers), std::move(op), /*inside=*/true); }
+  void do_read(asio::mutable_buffer buffer, IoOpPtr op) override {
+    read_or_wait(buffer, std::move(op), /*inside=*/true);
+  }
+  void do_write(std::vector<asio::const_buffer> buffers, IoOpPtr op) override {
+    write_or_wait(std::move(buffers), std::move(op), /*inside=*/true);
+  }
 
  private:
   /// The handshake has sent all that it sends, so the next record is the first of its key.
@@ -249,21 +270,26 @@ class TlsStream final : public Stream {
     SSL_set_msg_callback(ssl_, on_message);
   }
 
-  /// OpenSSL itself has something to say: that we close, that the peer's record was bad, or that the peer's new key asks for ours.
-  static void on_message(int sent, int, int type, const void* data, std::size_t size, SSL* ssl, void*) {
+  /// OpenSSL itself has something to say: that we close, that the peer's record was bad, or that
+  /// the peer's new key asks for ours.
+  static void on_message(
+      int sent, int, int type, const void* data, std::size_t size, SSL* ssl, void*) {
     if (sent == 0 || (type != SSL3_RT_ALERT && type != SSL3_RT_HANDSHAKE)) return;
     auto& self = *static_cast<TlsStream*>(SSL_get_app_data(ssl));
     const std::string_view text(static_cast<const char*>(data), size);
     char record[kSealedBytes];
     if (text.size() > kRecordBytes) return;
     self.rest_.append(record, self.records_->seal(static_cast<std::uint8_t>(type), text, record));
-    if (type == SSL3_RT_HANDSHAKE && text.front() == SSL3_MT_KEY_UPDATE) self.records_->update_key();
-    if (self.rest_text_ == 0) (void)self.send_rest();  // what the socket does not take goes before the next write
-    if (self.rest_.size() > kRestBytesMax) ::shutdown(self.bio_socket_.descriptor, SHUT_RDWR);  // asks for keys and does not read
+    if (type == SSL3_RT_HANDSHAKE && text.front() == SSL3_MT_KEY_UPDATE)
+      self.records_->update_key();
+    if (self.rest_text_ == 0)
+      (void)self.send_rest();  // what the socket does not take goes before the next write
+    if (self.rest_.size() > kRestBytesMax)
+      ::shutdown(self.bio_socket_.descriptor, SHUT_RDWR);  // asks for keys and does not read
   }
 
-  /// As the caller of write_now() wants it: a record that the socket did not take whole counts as not taken, and the same text comes
-  /// again at the beginning of the next write.
+  /// As the caller of write_now() wants it: a record that the socket did not take whole counts as
+  /// not taken, and the same text comes again at the beginning of the next write.
   IoResult write_sealed(const std::vector<asio::const_buffer>& buffers) {
     IoResult result;
     if (!rest_.empty()) {
@@ -278,7 +304,8 @@ class TlsStream final : public Stream {
     while (true) {
       const asio::const_buffer piece = pieces.next(room, kRecordBytes);
       if (piece.size() == 0) return result;
-      const std::string_view text(static_cast<const char*>(piece.data()), std::min(piece.size(), kRecordBytes));
+      const std::string_view text(static_cast<const char*>(piece.data()),
+                                  std::min(piece.size(), kRecordBytes));
       const std::size_t size = records_->seal(SSL3_RT_APPLICATION_DATA, text, record);
       const auto sent = ::send(bio_socket_.descriptor, record, size, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent != static_cast<ssize_t>(size)) {
@@ -293,7 +320,8 @@ class TlsStream final : public Stream {
   }
 
   ErrorCode send_rest() {
-    const auto sent = ::send(bio_socket_.descriptor, rest_.data(), rest_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto sent =
+        ::send(bio_socket_.descriptor, rest_.data(), rest_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     const bool all = sent == static_cast<ssize_t>(rest_.size());
     const ErrorCode error = all ? ErrorCode{} : send_error(sent);
     if (all) {
@@ -315,7 +343,9 @@ class TlsStream final : public Stream {
       op->done(result.error, result.bytes);
       return;
     }
-    asio::post(socket_.get_executor(), [self = shared_from_this(), op = std::move(op), result] { op->done(result.error, result.bytes); });
+    asio::post(socket_.get_executor(), [self = shared_from_this(), op = std::move(op), result] {
+      op->done(result.error, result.bytes);
+    });
   }
 
   void read_or_wait(asio::mutable_buffer buffer, IoOpPtr op, bool inside) {
@@ -325,7 +355,8 @@ class TlsStream final : public Stream {
       finish(std::move(op), result, inside);
       return;
     }
-    // Peers speak in turns: after a write nothing of theirs can be here yet, and asking would cost a call of the kernel.
+    // Peers speak in turns: after a write nothing of theirs can be here yet, and asking would cost
+    // a call of the kernel.
     const bool early = std::exchange(wrote_last_, false) && SSL_has_pending(ssl_) == 0;
     if (!early) {
       ERR_clear_error();
@@ -337,13 +368,15 @@ class TlsStream final : public Stream {
       }
     }
     const auto want = early ? tcp::socket::wait_read : wanted();
-    socket_.async_wait(want, [this, self = shared_from_this(), buffer, op = std::move(op)](const ErrorCode& error) mutable {
-      if (error) {
-        op->done(error, 0);
-      } else {
-        read_or_wait(buffer, std::move(op), /*inside=*/false);
-      }
-    });
+    socket_.async_wait(want,
+                       [this, self = shared_from_this(), buffer, op = std::move(op)](
+                           const ErrorCode& error) mutable {
+                         if (error) {
+                           op->done(error, 0);
+                         } else {
+                           read_or_wait(buffer, std::move(op), /*inside=*/false);
+                         }
+                       });
   }
 
   void write_or_wait(std::vector<asio::const_buffer> buffers, IoOpPtr op, bool inside) {
@@ -354,13 +387,16 @@ class TlsStream final : public Stream {
       return;
     }
     const auto want = records_ ? tcp::socket::wait_write : wanted();
-    socket_.async_wait(want, [this, self = shared_from_this(), buffers = std::move(buffers), op = std::move(op)](const ErrorCode& error) mutable {
-      if (error) {
-        op->done(error, 0);
-      } else {
-        write_or_wait(std::move(buffers), std::move(op), /*inside=*/false);
-      }
-    });
+    socket_.async_wait(
+        want,
+        [this, self = shared_from_this(), buffers = std::move(buffers), op = std::move(op)](
+            const ErrorCode& error) mutable {
+          if (error) {
+            op->done(error, 0);
+          } else {
+            write_or_wait(std::move(buffers), std::move(op), /*inside=*/false);
+          }
+        });
   }
 
   /// Repeats a call of OpenSSL until it neither wants to read nor to write.
@@ -378,19 +414,24 @@ class TlsStream final : public Stream {
     }
   }
 
-  [[nodiscard]] tcp::socket::wait_type wanted() const { return SSL_want_write(ssl_) ? tcp::socket::wait_write : tcp::socket::wait_read; }
+  [[nodiscard]] tcp::socket::wait_type wanted() const {
+    return SSL_want_write(ssl_) ? tcp::socket::wait_write : tcp::socket::wait_read;
+  }
 
   /// would_block when OpenSSL waits for the socket.
   [[nodiscard]] ErrorCode error_of(int done) const {
     const int failed = errno;
     switch (SSL_get_error(ssl_, done)) {
       case SSL_ERROR_WANT_READ:
-      case SSL_ERROR_WANT_WRITE: return asio::error::would_block;
-      case SSL_ERROR_ZERO_RETURN: return asio::error::eof;
+      case SSL_ERROR_WANT_WRITE:
+        return asio::error::would_block;
+      case SSL_ERROR_ZERO_RETURN:
+        return asio::error::eof;
       case SSL_ERROR_SYSCALL:
         if (failed == 0) return asio::error::eof;
         return ErrorCode(failed, boost::system::system_category());
-      default: return ErrorCode(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category());
+      default:
+        return ErrorCode(static_cast<int>(ERR_get_error()), asio::error::get_ssl_category());
     }
   }
 
@@ -410,23 +451,33 @@ class TlsStream final : public Stream {
 
 asio::const_buffer pem(const std::string& text) { return {text.data(), text.size()}; }
 
-Result<void> use_key_pair(asio::ssl::context& context, const std::string& certificate, const std::string& key) {
+Result<void> use_key_pair(asio::ssl::context& context,
+                          const std::string& certificate,
+                          const std::string& key) {
   ErrorCode error;
   context.use_certificate_chain(pem(certificate), error);
-  if (error) return fail(Code::kInvalid, fmt::format("TLS certificate is not usable PEM: {}", error.message()));
+  if (error)
+    return fail(Code::kInvalid,
+                fmt::format("TLS certificate is not usable PEM: {}", error.message()));
   context.use_private_key(pem(key), asio::ssl::context::pem, error);
-  if (error) return fail(Code::kInvalid, fmt::format("TLS key is not usable PEM or does not fit its certificate: {}", error.message()));
+  if (error)
+    return fail(Code::kInvalid,
+                fmt::format("TLS key is not usable PEM or does not fit its certificate: {}",
+                            error.message()));
   return {};
 }
 
 void harden(asio::ssl::context& context) {
   SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-  // Without resumption every handshake verifies the client's certificate itself. Peers often leave without
-  // close_notify; lengths and chunk ends tell a whole message from a cut one.
-  SSL_CTX_set_options(context.native_handle(), SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  // Without resumption every handshake verifies the client's certificate itself. Peers often leave
+  // without close_notify; lengths and chunk ends tell a whole message from a cut one.
+  SSL_CTX_set_options(context.native_handle(),
+                      SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_session_cache_mode(context.native_handle(), SSL_SESS_CACHE_OFF);
   // A write that the socket did not take whole is repeated from elsewhere in memory.
-  SSL_CTX_set_mode(context.native_handle(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_mode(context.native_handle(),
+                   SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_read_ahead(context.native_handle(), 1);
 }
 
@@ -451,7 +502,8 @@ Result<void> add_authorities(asio::ssl::context& context, const std::string& bun
 Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& options) {
   auto tls = std::make_shared<TlsContext>(asio::ssl::context::tls_server);
   harden(tls->context);
-  // Tickets are for resumption; and without them the first record after the handshake is one of ours.
+  // Tickets are for resumption; and without them the first record after the handshake is one of
+  // ours.
   SSL_CTX_set_num_tickets(tls->context.native_handle(), 0);
   SSL_CTX_set_keylog_callback(tls->context.native_handle(), TlsStream::on_secret);
   auto pair = use_key_pair(tls->context, options.certificate_pem, options.key_pem);
@@ -459,9 +511,10 @@ Result<std::shared_ptr<TlsContext>> make_tls_server(const TlsServerOptions& opti
   if (!options.client_ca_pem.empty()) {
     auto added = add_authorities(tls->context, options.client_ca_pem);
     if (!added) return tl::unexpected(std::move(added.error()));
-    // A certificate is asked for but not demanded, and a bad one does not end the handshake: its holder is
-    // then nobody in particular and gets an HTTP answer that says so.
-    SSL_CTX_set_verify(tls->context.native_handle(), SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
+    // A certificate is asked for but not demanded, and a bad one does not end the handshake: its
+    // holder is then nobody in particular and gets an HTTP answer that says so.
+    SSL_CTX_set_verify(
+        tls->context.native_handle(), SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
   }
   return tls;
 }
@@ -483,7 +536,9 @@ Result<std::shared_ptr<TlsContext>> make_tls_client(const TlsClientOptions& opti
   if (options.ca_pem.empty()) {
     ErrorCode error;
     tls->context.set_default_verify_paths(error);
-    if (error) return fail(Code::kInternal, fmt::format("the system's CA certificates cannot be read: {}", error.message()));
+    if (error)
+      return fail(Code::kInternal,
+                  fmt::format("the system's CA certificates cannot be read: {}", error.message()));
     return tls;
   }
   auto added = add_authorities(tls->context, options.ca_pem);
@@ -491,11 +546,15 @@ Result<std::shared_ptr<TlsContext>> make_tls_client(const TlsClientOptions& opti
   return tls;
 }
 
-std::shared_ptr<Stream> make_tls_server_stream(tcp::socket socket, std::shared_ptr<TlsContext> tls) {
+std::shared_ptr<Stream> make_tls_server_stream(tcp::socket socket,
+                                               std::shared_ptr<TlsContext> tls) {
   return std::make_shared<TlsStream>(std::move(socket), std::move(tls), /*server=*/true);
 }
 
-std::shared_ptr<Stream> make_tls_client_stream(tcp::socket socket, std::shared_ptr<TlsContext> tls, const std::string& name, bool offer_http2) {
+std::shared_ptr<Stream> make_tls_client_stream(tcp::socket socket,
+                                               std::shared_ptr<TlsContext> tls,
+                                               const std::string& name,
+                                               bool offer_http2) {
   auto stream = std::make_shared<TlsStream>(std::move(socket), std::move(tls), /*server=*/false);
   ErrorCode error;
   asio::ip::make_address(name, error);

@@ -29,14 +29,19 @@ class AnyStream {
   template <typename Buffers, typename Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
     return asio::async_initiate<Token, void(ErrorCode, std::size_t)>(
-        [this](auto handler, asio::mutable_buffer buffer) { stream_->start_read(buffer, make_io_op(std::move(handler))); }, token,
+        [this](auto handler, asio::mutable_buffer buffer) {
+          stream_->start_read(buffer, make_io_op(std::move(handler)));
+        },
+        token,
         first_of(buffers));
   }
   template <typename Buffers, typename Token>
   auto async_write_some(const Buffers& buffers, Token&& token) {
     constexpr std::size_t kGatherMax = 8;
     std::vector<asio::const_buffer> gathered;
-    for (auto it = asio::buffer_sequence_begin(buffers); it != asio::buffer_sequence_end(buffers) && gathered.size() < kGatherMax; ++it) {
+    for (auto it = asio::buffer_sequence_begin(buffers);
+         it != asio::buffer_sequence_end(buffers) && gathered.size() < kGatherMax;
+         ++it) {
       const asio::const_buffer piece(*it);
       if (piece.size() > 0) gathered.push_back(piece);
     }
@@ -44,7 +49,8 @@ class AnyStream {
         [this](auto handler, std::vector<asio::const_buffer> pieces) {
           stream_->start_write(std::move(pieces), make_io_op(std::move(handler)));
         },
-        token, std::move(gathered));
+        token,
+        std::move(gathered));
   }
   // The synchronous calls exist in Beast's concept only; nothing here uses them.
   template <typename Buffers>
@@ -64,7 +70,8 @@ class AnyStream {
  private:
   template <typename Buffers>
   static asio::mutable_buffer first_of(const Buffers& buffers) {
-    for (auto it = asio::buffer_sequence_begin(buffers); it != asio::buffer_sequence_end(buffers); ++it) {
+    for (auto it = asio::buffer_sequence_begin(buffers); it != asio::buffer_sequence_end(buffers);
+         ++it) {
       const asio::mutable_buffer piece(*it);
       if (piece.size() > 0) return piece;
     }
@@ -78,7 +85,9 @@ class AnyStream {
 template <typename Handler>
 void async_teardown(beast::role_type, AnyStream& stream, Handler&& handler) {
   stream.close();
-  asio::post(stream.get_executor(), [handler = std::forward<Handler>(handler)]() mutable { std::move(handler)(ErrorCode{}); });
+  asio::post(stream.get_executor(), [handler = std::forward<Handler>(handler)]() mutable {
+    std::move(handler)(ErrorCode{});
+  });
 }
 [[maybe_unused]] void beast_close_socket(AnyStream& stream) { stream.close(); }
 
@@ -86,12 +95,14 @@ using Socket = beast::websocket::stream<AnyStream, /*deflateSupported=*/false>;
 
 /// The state outlives the WebSocket object while operations are under way.
 struct Core {
-  explicit Core(std::shared_ptr<Stream> stream) : socket(AnyStream(std::move(stream))), turn(socket.get_executor()) {
+  explicit Core(std::shared_ptr<Stream> stream)
+      : socket(AnyStream(std::move(stream))), turn(socket.get_executor()) {
     turn.expires_at(asio::steady_timer::time_point::max());
   }
   Socket socket;
-  asio::steady_timer turn;   // cancelled whenever a write ends, to wake those that wait for their turn
-  bool writing = false;      // Beast allows one write at a time; others queue up on `turn`
+  asio::steady_timer
+      turn;              // cancelled whenever a write ends, to wake those that wait for their turn
+  bool writing = false;  // Beast allows one write at a time; others queue up on `turn`
   std::string subprotocol;
   std::shared_ptr<void> keep;
 };
@@ -107,7 +118,8 @@ class BeastWebSocket final : public WebSocket {
     const auto core = core_;
     beast::flat_buffer buffer;
     const auto [error, bytes] = co_await core->socket.async_read(buffer, kAwaitTuple);
-    if (error == beast::websocket::error::closed || error == asio::error::eof) co_return std::optional<Message>{};
+    if (error == beast::websocket::error::closed || error == asio::error::eof)
+      co_return std::optional<Message>{};
     if (error) co_return fail(io_error("websocket read", error));
     Message message;
     message.binary = core->socket.got_binary();
@@ -119,7 +131,8 @@ class BeastWebSocket final : public WebSocket {
     const auto core = core_;
     co_await take_turn(*core);
     core->socket.binary(message.binary);
-    const auto [error, bytes] = co_await core->socket.async_write(asio::buffer(message.data), kAwaitTuple);
+    const auto [error, bytes] =
+        co_await core->socket.async_write(asio::buffer(message.data), kAwaitTuple);
     core->writing = false;
     core->turn.cancel();
     if (error) co_return fail(io_error("websocket write", error));
@@ -155,8 +168,9 @@ class BeastWebSocket final : public WebSocket {
 void set_limits(Socket& socket, beast::role_type role) {
   auto timeout = beast::websocket::stream_base::timeout::suggested(role);
   timeout.handshake_timeout = std::chrono::seconds(15);
-  // A handler that is held back (a process that does not read its stdin) reads nothing for as long as it takes,
-  // not even pongs, so silence here means nothing; the kernel's keep-alive finds dead peers.
+  // A handler that is held back (a process that does not read its stdin) reads nothing for as long
+  // as it takes, not even pongs, so silence here means nothing; the kernel's keep-alive finds dead
+  // peers.
   timeout.idle_timeout = beast::websocket::stream_base::none();
   timeout.keep_alive_pings = false;
   socket.set_option(timeout);
@@ -173,7 +187,9 @@ bool wants_websocket(const Request& request) {
   return false;
 }
 
-Task<Result<std::unique_ptr<WebSocket>>> accept_websocket(std::shared_ptr<Stream> stream, const Request& request, std::string subprotocol,
+Task<Result<std::unique_ptr<WebSocket>>> accept_websocket(std::shared_ptr<Stream> stream,
+                                                          const Request& request,
+                                                          std::string subprotocol,
                                                           std::shared_ptr<void> keep) {
   http::request<http::empty_body> head;
   head.method_string(request.method);
@@ -185,29 +201,38 @@ Task<Result<std::unique_ptr<WebSocket>>> accept_websocket(std::shared_ptr<Stream
   core->subprotocol = subprotocol;
   core->keep = std::move(keep);
   set_limits(core->socket, beast::role_type::server);
-  core->socket.set_option(beast::websocket::stream_base::decorator([subprotocol](beast::websocket::response_type& response) {
-    response.erase(http::field::server);
-    if (!subprotocol.empty()) response.set(http::field::sec_websocket_protocol, subprotocol);
-  }));
+  core->socket.set_option(beast::websocket::stream_base::decorator(
+      [subprotocol](beast::websocket::response_type& response) {
+        response.erase(http::field::server);
+        if (!subprotocol.empty()) response.set(http::field::sec_websocket_protocol, subprotocol);
+      }));
   const auto [error] = co_await core->socket.async_accept(head, kAwaitTuple);
-  if (error) co_return fail(Code::kBadRequest, fmt::format("websocket handshake: {}", error.message()));
+  if (error)
+    co_return fail(Code::kBadRequest, fmt::format("websocket handshake: {}", error.message()));
   co_return std::unique_ptr<WebSocket>(std::make_unique<BeastWebSocket>(std::move(core)));
 }
 
-Task<Result<std::unique_ptr<WebSocket>>> connect_websocket(std::shared_ptr<Stream> stream, std::string host, Request request,
+Task<Result<std::unique_ptr<WebSocket>>> connect_websocket(std::shared_ptr<Stream> stream,
+                                                           std::string host,
+                                                           Request request,
                                                            std::string subprotocol) {
   auto core = std::make_shared<Core>(std::move(stream));
   set_limits(core->socket, beast::role_type::client);
-  core->socket.set_option(beast::websocket::stream_base::decorator([&](beast::websocket::request_type& head) {
-    for (const auto& [name, value] : request.headers.fields()) head.set(name, value);
-    if (!subprotocol.empty()) head.set(http::field::sec_websocket_protocol, subprotocol);
-  }));
+  core->socket.set_option(
+      beast::websocket::stream_base::decorator([&](beast::websocket::request_type& head) {
+        for (const auto& [name, value] : request.headers.fields()) head.set(name, value);
+        if (!subprotocol.empty()) head.set(http::field::sec_websocket_protocol, subprotocol);
+      }));
   beast::websocket::response_type response;
-  const auto [error] = co_await core->socket.async_handshake(response, host, request.target, kAwaitTuple);
+  const auto [error] =
+      co_await core->socket.async_handshake(response, host, request.target, kAwaitTuple);
   if (error == beast::websocket::error::upgrade_declined) {
     const int status = static_cast<int>(response.result_int());
-    co_return fail(code_of("", status), fmt::format("websocket upgrade of \"{}\" was answered with {}: {}", request.target, status,
-                                                   trim(response.body())));
+    co_return fail(code_of("", status),
+                   fmt::format("websocket upgrade of \"{}\" was answered with {}: {}",
+                               request.target,
+                               status,
+                               trim(response.body())));
   }
   if (error) co_return fail(io_error(fmt::format("websocket handshake with {}", host), error));
   core->subprotocol = std::string(response[http::field::sec_websocket_protocol]);

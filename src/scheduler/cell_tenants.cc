@@ -13,7 +13,9 @@ constexpr int kMaxDepth = 32;
 
 bool CellTenants::queue_seen(const engine::Queue& queue) {
   const auto devices = [&](const engine::ResourceList& list) -> std::optional<std::int64_t> {
-    const auto found = std::find_if(list.begin(), list.end(), [&](const engine::Amount& amount) { return amount.name == device_resource_; });
+    const auto found = std::find_if(list.begin(), list.end(), [&](const engine::Amount& amount) {
+      return amount.name == device_resource_;
+    });
     return found == list.end() ? std::nullopt : std::optional<std::int64_t>(found->value);
   };
   Tenant tenant;
@@ -54,7 +56,8 @@ void CellTenants::count(const std::string& queue, std::int64_t devices) {
   }
 }
 
-std::string CellTenants::virtual_cluster_of(const std::string& queue, const std::function<bool(const std::string&)>& exists) const {
+std::string CellTenants::virtual_cluster_of(
+    const std::string& queue, const std::function<bool(const std::string&)>& exists) const {
   std::string name = queue;
   for (int depth = 0; depth < kMaxDepth && !name.empty(); ++depth) {
     const Tenant* tenant = find(name);
@@ -65,14 +68,20 @@ std::string CellTenants::virtual_cluster_of(const std::string& queue, const std:
   return "";
 }
 
-std::optional<std::string> CellTenants::excess(const std::string& queue, std::int64_t devices) const {
+std::optional<std::string> CellTenants::excess(const std::string& queue,
+                                               std::int64_t devices) const {
   std::string name = queue;
   for (int depth = 0; depth < kMaxDepth && !name.empty(); ++depth) {
     const Tenant* tenant = find(name);
     if (tenant == nullptr) break;
     if (!tenant->open) return fmt::format("queue {} is closed", name);
     if (tenant->capability && held(name) + devices > *tenant->capability) {
-      return fmt::format("queue {} may hold {} {}, holds {}, and this gang needs {}", name, *tenant->capability, device_resource_, held(name), devices);
+      return fmt::format("queue {} may hold {} {}, holds {}, and this gang needs {}",
+                         name,
+                         *tenant->capability,
+                         device_resource_,
+                         held(name),
+                         devices);
     }
     name = tenant->parent;
   }

@@ -13,36 +13,47 @@ namespace cells = engine::cells;
 
 namespace {
 
-/// A gang waits this long before later ones are held back for it: most waits end sooner, and holding back costs throughput.
+/// A gang waits this long before later ones are held back for it: most waits end sooner, and
+/// holding back costs throughput.
 constexpr Duration kPatience = std::chrono::minutes(5);
 
 /// Explaining looks at all nodes of a view; so many gangs get one in a round.
 constexpr std::size_t kExplainedMax = 64;
 
 /// HiveD's range: a class below 0 is opportunistic, everything above 1000 counts as 1000.
-std::int32_t hived_priority(std::int32_t priority) { return priority < 0 ? cells::kOpportunistic : std::min(priority, cells::kMaxPriority); }
+std::int32_t hived_priority(std::int32_t priority) {
+  return priority < 0 ? cells::kOpportunistic : std::min(priority, cells::kMaxPriority);
+}
 
 /// Where a pod sits that was bound without cells: on devices nobody promised it.
 cells::BindInfo found_at(const CellRequest& request) {
   cells::BindInfo bind;
   bind.node = request.node;
   bind.leaves = request.device_indexes;
-  cells::PodPlacement place{request.node, request.device_indexes, std::vector<std::string>(request.device_indexes.size())};
-  bind.group = std::make_shared<std::vector<cells::MemberPlacement>>(1, cells::MemberPlacement{{std::move(place)}});
+  cells::PodPlacement place{request.node,
+                            request.device_indexes,
+                            std::vector<std::string>(request.device_indexes.size())};
+  bind.group = std::make_shared<std::vector<cells::MemberPlacement>>(
+      1, cells::MemberPlacement{{std::move(place)}});
   return bind;
 }
 
 }  // namespace
 
-std::string gang_name(const std::string& group_key) { return group_key.substr(group_key.find(':') + 1); }
+std::string gang_name(const std::string& group_key) {
+  return group_key.substr(group_key.find(':') + 1);
+}
 
 CellQueue::CellQueue(cells::CellAllocator allocator, std::string device_resource)
-    : allocator_(std::make_unique<cells::CellAllocator>(std::move(allocator))), tenants_(std::move(device_resource)) {}
+    : allocator_(std::make_unique<cells::CellAllocator>(std::move(allocator))),
+      tenants_(std::move(device_resource)) {}
 
-Result<std::unique_ptr<CellQueue>> CellQueue::create(const cells::Config& config, std::string device_resource) {
+Result<std::unique_ptr<CellQueue>> CellQueue::create(const cells::Config& config,
+                                                     std::string device_resource) {
   auto allocator = cells::CellAllocator::create(config, {});
   if (!allocator) return fail(allocator.error());
-  return std::unique_ptr<CellQueue>(new CellQueue(std::move(*allocator), std::move(device_resource)));
+  return std::unique_ptr<CellQueue>(
+      new CellQueue(std::move(*allocator), std::move(device_resource)));
 }
 
 void CellQueue::read_spec(Pod& pod, const CellRequest& request) const {
@@ -50,8 +61,10 @@ void CellQueue::read_spec(Pod& pod, const CellRequest& request) const {
   pod.spec_error.clear();
   if (!pod.derived) {
     auto spec = hived::parse_scheduling_spec(request.scheduling_spec, request.ns, request.name);
-    if (spec) pod.spec = std::move(*spec);
-    else pod.spec_error = spec.error().message;
+    if (spec)
+      pod.spec = std::move(*spec);
+    else
+      pod.spec_error = spec.error().message;
     return;
   }
   pod.spec = {};
@@ -65,7 +78,9 @@ void CellQueue::read_spec(Pod& pod, const CellRequest& request) const {
 
 void CellQueue::pod_seen(const CellRequest& request, Time now) {
   const std::string key = request.ns + "/" + request.name;
-  if (const auto known = pods_.find(key); known != pods_.end() && known->second.ref.uid != request.uid) pod_gone(key);
+  if (const auto known = pods_.find(key);
+      known != pods_.end() && known->second.ref.uid != request.uid)
+    pod_gone(key);
   Pod& pod = pods_[key];
   pod.ref = {request.uid, key};
   if (!pod.bound) {
@@ -76,7 +91,8 @@ void CellQueue::pod_seen(const CellRequest& request, Time now) {
     read_spec(pod, request);
     dirty_ = true;
   }
-  if (pod.expected_duration.count() > 0 && request.started != Time{}) pod.ends = request.started + pod.expected_duration;
+  if (pod.expected_duration.count() > 0 && request.started != Time{})
+    pod.ends = request.started + pod.expected_duration;
   if (request.node.empty()) {
     if (!pod.bound) waiting_.insert(key);
   } else if (!pod.bound) {
@@ -96,7 +112,8 @@ void CellQueue::pod_seen(const CellRequest& request, Time now) {
 
 void CellQueue::add_bound(Pod& pod, cells::BindInfo bind, Time now) {
   const auto added = allocator_->add_allocated(pod.ref, pod.spec, bind, now);
-  // The allocator ignores a pod whose cells are not configured any more; it keeps running outside of them.
+  // The allocator ignores a pod whose cells are not configured any more; it keeps running outside
+  // of them.
   if (!added) return;
   pod.bound = std::move(bind);
   count(pod, pod.spec.leaves);
@@ -110,7 +127,8 @@ void CellQueue::count(Pod& pod, std::int64_t devices) {
 void CellQueue::release(Pod& pod) {
   count(pod, 0);
   if (pod.bound) {
-    [[maybe_unused]] const auto released = allocator_->delete_allocated(pod.ref, pod.spec, *pod.bound);
+    [[maybe_unused]] const auto released =
+        allocator_->delete_allocated(pod.ref, pod.spec, *pod.bound);
     pod.bound.reset();
   } else if (pod.spec_error.empty()) {
     allocator_->delete_unallocated(pod.ref, pod.spec.group);
@@ -182,7 +200,10 @@ void CellQueue::wait(const std::string& key, Pod& pod, std::string reason, CellP
   plan.waits.push_back({key, std::move(reason)});
 }
 
-void CellQueue::wait_for_cells(const std::string& key, Pod& pod, const std::string& reason, CellPlan& plan) {
+void CellQueue::wait_for_cells(const std::string& key,
+                               Pod& pod,
+                               const std::string& reason,
+                               CellPlan& plan) {
   auto explained = explained_.find(pod.spec.group);
   if (explained == explained_.end()) {
     // Who is far behind in a long backlog keeps the explanation he had.
@@ -190,7 +211,10 @@ void CellQueue::wait_for_cells(const std::string& key, Pod& pod, const std::stri
     std::string text = explained_.size() < kExplainedMax ? allocator_->explain(pod.spec) : "";
     explained = explained_.emplace(pod.spec.group, std::move(text)).first;
   }
-  wait(key, pod, explained->second.empty() ? reason : fmt::format("{}: {}", reason, explained->second), plan);
+  wait(key,
+       pod,
+       explained->second.empty() ? reason : fmt::format("{}: {}", reason, explained->second),
+       plan);
 }
 
 void CellQueue::settle_gang(Pod& pod) const {
@@ -201,7 +225,8 @@ void CellQueue::settle_gang(Pod& pod) const {
     bool room = known->state == cells::GroupState::kPreempting;
     for (const cells::Group::Member& member : known->members) {
       pods_of_size[member.leaves] = static_cast<std::int32_t>(member.slots.size());
-      const bool free_slot = std::any_of(member.slots.begin(), member.slots.end(), [](const auto& slot) { return !slot; });
+      const bool free_slot = std::any_of(
+          member.slots.begin(), member.slots.end(), [](const auto& slot) { return !slot; });
       room = room || (member.leaves == pod.spec.leaves && free_slot);
     }
     if (!room || !pods_of_size.contains(pod.spec.leaves)) {
@@ -213,7 +238,8 @@ void CellQueue::settle_gang(Pod& pod) const {
   } else {
     for (const std::string& key : waiting_) {
       const Pod& other = pods_.at(key);
-      if (other.derived && other.gang == pod.gang && !other.evicting) ++pods_of_size[other.spec.leaves];
+      if (other.derived && other.gang == pod.gang && !other.evicting)
+        ++pods_of_size[other.spec.leaves];
     }
   }
   pod.spec.group = name;
@@ -221,27 +247,37 @@ void CellQueue::settle_gang(Pod& pod) const {
   for (const auto& [leaves, number] : pods_of_size) pod.spec.members.push_back({number, leaves});
 }
 
-std::optional<std::string> CellQueue::held_back(const Pod& pod, Time now, const GangGate& gate) const {
+std::optional<std::string> CellQueue::held_back(const Pod& pod,
+                                                Time now,
+                                                const GangGate& gate) const {
   if (pod.derived && !pod.gang.empty()) {
     if (auto why = gate(pod.gang)) return why;
   }
   // A gang that holds cells already (or has them reserved) has passed.
   if (allocator_->find_group(pod.spec.group) != nullptr) return std::nullopt;
   std::int64_t devices = 0;
-  for (const cells::GroupMember& member : pod.spec.members) devices += std::int64_t{member.pods} * member.leaves;
+  for (const cells::GroupMember& member : pod.spec.members)
+    devices += std::int64_t{member.pods} * member.leaves;
   if (auto why = tenants_.excess(pod.queue, devices)) return why;
   const auto reserved = reservations_.find(pod.spec.vc);
-  if (reserved == reservations_.end() || pod.spec.priority < 0 || reserved->second.gang == pod.spec.group) return std::nullopt;
-  const bool in_time = pod.expected_duration.count() > 0 && reserved->second.until && now + pod.expected_duration <= *reserved->second.until;
+  if (reserved == reservations_.end() || pod.spec.priority < 0 ||
+      reserved->second.gang == pod.spec.group)
+    return std::nullopt;
+  const bool in_time = pod.expected_duration.count() > 0 && reserved->second.until &&
+                       now + pod.expected_duration <= *reserved->second.until;
   if (in_time) return std::nullopt;
-  return fmt::format("{} is kept free for {}, which has waited longer; a gang that says (annotation muster.dev/expected-duration) that it ends before "
-                     "any other there may go first",
-                     pod.spec.vc, reserved->second.gang);
+  return fmt::format(
+      "{} is kept free for {}, which has waited longer; a gang that says (annotation muster.dev/expected-duration) that it ends before "
+      "any other there may go first",
+      pod.spec.vc,
+      reserved->second.gang);
 }
 
 void CellQueue::reserve(const Pod& pod, Time now, CellPlan& plan) {
   const engine::BackfillMode mode = tenants_.backfill(pod.queue);
-  if (pod.spec.priority < 0 || mode == engine::BackfillMode::kSkip || reservations_.contains(pod.spec.vc) || !allocator_->could_hold(pod.spec)) return;
+  if (pod.spec.priority < 0 || mode == engine::BackfillMode::kSkip ||
+      reservations_.contains(pod.spec.vc) || !allocator_->could_hold(pod.spec))
+    return;
   const Time due = pod.created + kPatience;
   if (mode == engine::BackfillMode::kReservation && now < due) {
     if (!plan.wake || due < *plan.wake) plan.wake = due;
@@ -253,14 +289,16 @@ void CellQueue::reserve(const Pod& pod, Time now, CellPlan& plan) {
     for (const auto& [key, other] : pods_) {
       if (!other.bound || other.spec.vc != pod.spec.vc || other.spec.priority < 0) continue;
       known = known && other.ends != Time{};
-      if (known && (!reservation.until || other.ends < *reservation.until)) reservation.until = other.ends;
+      if (known && (!reservation.until || other.ends < *reservation.until))
+        reservation.until = other.ends;
     }
     if (!known) reservation.until.reset();
   }
   reservations_.emplace(pod.spec.vc, std::move(reservation));
 }
 
-void CellQueue::try_pod(const std::string& key, Pod& pod, Time now, const GangGate& gate, CellPlan& plan) {
+void CellQueue::try_pod(
+    const std::string& key, Pod& pod, Time now, const GangGate& gate, CellPlan& plan) {
   if (!pod.spec_error.empty()) {
     wait(key, pod, pod.spec_error, plan);
     return;
@@ -270,8 +308,10 @@ void CellQueue::try_pod(const std::string& key, Pod& pod, Time now, const GangGa
     wait(key, pod, std::move(*why), plan);
     return;
   }
-  cells::Decision decision = allocator_->schedule({pod.ref, pod.spec, cells::Phase::kFiltering, nullptr, now});
-  // Filtering only says that victims would help; the preempting phase reserves their cells for this gang.
+  cells::Decision decision =
+      allocator_->schedule({pod.ref, pod.spec, cells::Phase::kFiltering, nullptr, now});
+  // Filtering only says that victims would help; the preempting phase reserves their cells for this
+  // gang.
   if (decision.kind == cells::Decision::Kind::kPreempt) {
     decision = allocator_->schedule({pod.ref, pod.spec, cells::Phase::kPreempting, nullptr, now});
   }
@@ -282,7 +322,11 @@ void CellQueue::try_pod(const std::string& key, Pod& pod, Time now, const GangGa
         wait(key, pod, added.error().message, plan);
         return;
       }
-      plan.binds.push_back({key, pod.ref.uid, decision.bind.node, hived::format_bind_info(decision.bind), hived::format_isolation(decision.bind),
+      plan.binds.push_back({key,
+                            pod.ref.uid,
+                            decision.bind.node,
+                            hived::format_bind_info(decision.bind),
+                            hived::format_isolation(decision.bind),
                             pod.derived ? hived::format_scheduling_spec(pod.spec) : ""});
       pod.bound = std::move(decision.bind);
       count(pod, pod.spec.leaves);
@@ -319,7 +363,8 @@ CellPlan CellQueue::decide(Time now, const GangGate& gate) {
   std::vector<Rank> order;
   for (const std::string& key : waiting_) {
     const Pod& pod = pods_.at(key);
-    if (!pod.evicting) order.push_back({pod.spec.priority, tenants_.share(pod.queue), pod.created, key});
+    if (!pod.evicting)
+      order.push_back({pod.spec.priority, tenants_.share(pod.queue), pod.created, key});
   }
   std::sort(order.begin(), order.end());
   for (const Rank& rank : order) {

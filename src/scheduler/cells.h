@@ -1,12 +1,13 @@
-/// Pods that are placed by the cells of a HiveD virtual cluster: who waits, in which order they are tried, what was promised to
-/// whom. Decides through engine::cells::CellAllocator; touches nothing.
+/// Pods that are placed by the cells of a HiveD virtual cluster: who waits, in which order they are
+/// tried, what was promised to whom. Decides through engine::cells::CellAllocator; touches nothing.
 ///
-/// A pod asks with HiveD's annotation pod-scheduling-spec, or with nothing but its GPUs, its gang and its queue: then its spec
-/// is made here (`derived`) and written on the pod with its binding. State lives in the pods: after a restart it is rebuilt from
-/// their annotations alone.
+/// A pod asks with HiveD's annotation pod-scheduling-spec, or with nothing but its GPUs, its gang
+/// and its queue: then its spec is made here (`derived`) and written on the pod with its binding.
+/// State lives in the pods: after a restart it is rebuilt from their annotations alone.
 ///
-/// Order: priority, then the share of the queue, then age. A gang that its virtual cluster could hold but that has waited for
-/// long is given a reservation: later gangs of the virtual cluster start only if they end before anybody there does.
+/// Order: priority, then the share of the queue, then age. A gang that its virtual cluster could
+/// hold but that has waited for long is given a reservation: later gangs of the virtual cluster
+/// start only if they end before anybody there does.
 #pragma once
 
 #include <functional>
@@ -25,16 +26,16 @@ namespace muster::scheduler {
 /// What the scheduler knows of a pod that wants cells.
 struct CellRequest {
   std::string ns, name, uid;
-  std::string node;            // empty: not bound
-  std::string scheduling_spec; // the annotation; empty: derived from the rest
-  std::string bind_info;       // the annotation; empty: none
+  std::string node;                          // empty: not bound
+  std::string scheduling_spec;               // the annotation; empty: derived from the rest
+  std::string bind_info;                     // the annotation; empty: none
   std::vector<std::int32_t> device_indexes;  // of a bound pod without bind info
-  std::string virtual_cluster; // derived
+  std::string virtual_cluster;               // derived
   std::string queue;
-  std::string gang;            // key of its group; empty: alone
-  std::string leaf_type;       // empty: any
+  std::string gang;       // key of its group; empty: alone
+  std::string leaf_type;  // empty: any
   std::int32_t leaves = 0;
-  std::int32_t priority = 0;   // of its PriorityClass
+  std::int32_t priority = 0;  // of its PriorityClass
   Time created, started;
   Duration expected_duration{};  // zero: unknown
   bool terminating = false;
@@ -42,9 +43,10 @@ struct CellRequest {
 
 struct CellBind {
   std::string pod, uid, node;
-  std::string bind_info;   // YAML for the annotation
-  std::string isolation;   // "0,1"
-  std::string scheduling_spec;  // of a derived pod, so that it survives a restart; empty: the pod has its own
+  std::string bind_info;        // YAML for the annotation
+  std::string isolation;        // "0,1"
+  std::string scheduling_spec;  // of a derived pod, so that it survives a restart; empty: the pod
+                                // has its own
 };
 
 struct CellEvict {
@@ -72,7 +74,8 @@ using GangGate = std::function<std::optional<std::string>(const std::string& gan
 
 class CellQueue {
  public:
-  static Result<std::unique_ptr<CellQueue>> create(const engine::cells::Config& config, std::string device_resource);
+  static Result<std::unique_ptr<CellQueue>> create(const engine::cells::Config& config,
+                                                   std::string device_resource);
 
   void pod_seen(const CellRequest& request, Time now);
   void pod_gone(const std::string& key);
@@ -83,7 +86,8 @@ class CellQueue {
   void bind_failed(const std::string& key);
   void evict_failed(const std::string& key);
   [[nodiscard]] CellPlan decide(Time now, const GangGate& gate);
-  /// Takes a new configuration over: running pods keep what they hold where the new cells still have it.
+  /// Takes a new configuration over: running pods keep what they hold where the new cells still
+  /// have it.
   Result<void> reconfigure(const engine::cells::Config& config, Time now);
 
   /// The virtual cluster of a queue; empty: none.
@@ -99,13 +103,13 @@ class CellQueue {
   struct Pod {
     engine::cells::PodRef ref;
     engine::cells::PodSpec spec;
-    std::string spec_error;           // a spec that cannot be read is told to its owner
+    std::string spec_error;  // a spec that cannot be read is told to its owner
     bool derived = false;
     std::string queue, gang;
-    Time created, ends;               // ends: zero while unknown
+    Time created, ends;  // ends: zero while unknown
     Duration expected_duration{};
     std::optional<engine::cells::BindInfo> bound;  // by us (assumed) or as the pod says
-    std::int64_t counted = 0;         // devices counted for its queue
+    std::int64_t counted = 0;                      // devices counted for its queue
     bool evicting = false;
     std::string reason;
   };

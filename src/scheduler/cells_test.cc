@@ -9,7 +9,9 @@ namespace muster::scheduler {
 namespace {
 
 constexpr Time kNow{1'700'000'000'000'000};
-const GangGate kOpen = [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
+const GangGate kOpen = [](const std::string&) -> std::optional<std::string> {
+  return std::nullopt;
+};
 
 /// Two nodes of 2 switches with 2 devices in each chain; `a` owns two nodes, `b` one.
 std::unique_ptr<CellQueue> queue() {
@@ -31,7 +33,10 @@ virtualClusters:
   return std::move(*made);
 }
 
-CellRequest pod(const std::string& name, std::int32_t leaves, const std::string& vc = "a", const std::string& gang = "") {
+CellRequest pod(const std::string& name,
+                std::int32_t leaves,
+                const std::string& vc = "a",
+                const std::string& gang = "") {
   CellRequest out;
   out.ns = "ns";
   out.name = name;
@@ -54,7 +59,9 @@ std::string reason_of(const CellPlan& plan, const std::string& key) {
 TEST(CellQueue, AGangWithoutAnnotationStartsWhole) {
   auto cells = queue();
   cells->pod_seen(pod("w0", 4, "a", "volcano:ns/job"), kNow);
-  const GangGate one_of_two = [](const std::string&) { return std::optional<std::string>("its gang ns/job has 1 of 2 pods"); };
+  const GangGate one_of_two = [](const std::string&) {
+    return std::optional<std::string>("its gang ns/job has 1 of 2 pods");
+  };
   EXPECT_EQ(reason_of(cells->decide(kNow, one_of_two), "ns/w0"), "its gang ns/job has 1 of 2 pods");
   cells->pod_seen(pod("w1", 4, "a", "volcano:ns/job"), kNow);
   const CellPlan plan = cells->decide(kNow, kOpen);
@@ -67,7 +74,8 @@ TEST(CellQueue, AGangWithoutAnnotationStartsWhole) {
   EXPECT_EQ(spec->members[0].pods, 2);
   // One that comes later comes on top, alone.
   cells->pod_seen(pod("w2", 1, "a", "volcano:ns/job"), kNow);
-  EXPECT_NE(reason_of(cells->decide(kNow, kOpen), "ns/w2").find("insufficient capacity"), std::string::npos);
+  EXPECT_NE(reason_of(cells->decide(kNow, kOpen), "ns/w2").find("insufficient capacity"),
+            std::string::npos);
 }
 
 TEST(CellQueue, WhatIsWrittenOnThePodIsEnoughForARestart) {
@@ -118,15 +126,17 @@ TEST(CellQueue, QueuesBelowAVirtualClusterKeepTheirLimitAndShare) {
   EXPECT_EQ(cells->virtual_cluster_of("child"), "a");
   EXPECT_EQ(cells->virtual_cluster_of("b"), "b");
   EXPECT_EQ(cells->virtual_cluster_of("nobody"), "");
-  const auto in_queue = [&](const std::string& name, std::int32_t leaves, const std::string& queue_name) {
-    CellRequest request = pod(name, leaves);
-    request.queue = queue_name;
-    cells->pod_seen(request, kNow);
-  };
+  const auto in_queue =
+      [&](const std::string& name, std::int32_t leaves, const std::string& queue_name) {
+        CellRequest request = pod(name, leaves);
+        request.queue = queue_name;
+        cells->pod_seen(request, kNow);
+      };
   in_queue("c0", 2, "child");
   EXPECT_EQ(cells->decide(kNow, kOpen).binds.size(), 1U);
   in_queue("c1", 2, "child");
-  EXPECT_EQ(reason_of(cells->decide(kNow, kOpen), "ns/c1"), "queue vision may hold 3 nvidia.com/gpu, holds 2, and this gang needs 2");
+  EXPECT_EQ(reason_of(cells->decide(kNow, kOpen), "ns/c1"),
+            "queue vision may hold 3 nvidia.com/gpu, holds 2, and this gang needs 2");
   // Among equals the queue with the smaller share goes first.
   in_queue("c2", 1, "child");
   in_queue("o0", 1, "other");
@@ -150,7 +160,11 @@ TEST(CellQueue, AGangThatWaitsLongHasItsVirtualClusterKeptFree) {
   big.uid = "u-big1";
   cells->pod_seen(big, kNow);
   const CellPlan first = cells->decide(kNow, kOpen);
-  EXPECT_NE(reason_of(first, "ns/big0").find("a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free"), std::string::npos) << reason_of(first, "ns/big0");
+  EXPECT_NE(
+      reason_of(first, "ns/big0")
+          .find("a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free"),
+      std::string::npos)
+      << reason_of(first, "ns/big0");
   ASSERT_TRUE(first.wake);
   const Time later = *first.wake;
   CellRequest small = pod("small", 1);
@@ -158,7 +172,8 @@ TEST(CellQueue, AGangThatWaitsLongHasItsVirtualClusterKeptFree) {
   cells->pod_seen(small, later);
   const CellPlan held = cells->decide(later, kOpen);
   EXPECT_TRUE(held.binds.empty());
-  EXPECT_NE(reason_of(held, "ns/small").find("a is kept free for ns/big"), std::string::npos) << reason_of(held, "ns/small");
+  EXPECT_NE(reason_of(held, "ns/small").find("a is kept free for ns/big"), std::string::npos)
+      << reason_of(held, "ns/small");
   // One that ends before the running one does delays nobody.
   CellRequest brief = pod("brief", 1);
   brief.created = later;

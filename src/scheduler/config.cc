@@ -12,11 +12,38 @@
 namespace muster::scheduler {
 namespace {
 
-constexpr std::array<std::string_view, 8> kActions = {"enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"};
-constexpr std::array<std::string_view, 24> kPlugins = {
-    "binpack",   "capacity",     "cdp",       "conformance", "deviceshare", "drf",        "extender",     "gang",
-    "network-topology-aware",    "nodegroup", "nodeorder",   "numa-aware",  "overcommit", "pdb",          "predicates",
-    "priority",  "proportion",   "rescheduling", "resource-strategy-fit",   "resourcequota", "sla",       "task-topology", "tdm", "usage"};
+constexpr std::array<std::string_view, 8> kActions = {"enqueue",
+                                                      "allocate",
+                                                      "backfill",
+                                                      "preempt",
+                                                      "reclaim",
+                                                      "shuffle",
+                                                      "gangpreempt",
+                                                      "gangreclaim"};
+constexpr std::array<std::string_view, 24> kPlugins = {"binpack",
+                                                       "capacity",
+                                                       "cdp",
+                                                       "conformance",
+                                                       "deviceshare",
+                                                       "drf",
+                                                       "extender",
+                                                       "gang",
+                                                       "network-topology-aware",
+                                                       "nodegroup",
+                                                       "nodeorder",
+                                                       "numa-aware",
+                                                       "overcommit",
+                                                       "pdb",
+                                                       "predicates",
+                                                       "priority",
+                                                       "proportion",
+                                                       "rescheduling",
+                                                       "resource-strategy-fit",
+                                                       "resourcequota",
+                                                       "sla",
+                                                       "task-topology",
+                                                       "tdm",
+                                                       "usage"};
 
 std::string list_of(std::span<const std::string_view> names) {
   std::string out;
@@ -28,27 +55,48 @@ Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
   engine::VolcanoPlugin plugin;
   plugin.name = json::text(json::at(value, "name"));
   if (std::find(kPlugins.begin(), kPlugins.end(), plugin.name) == kPlugins.end()) {
-    return fail(Code::kInvalid, fmt::format("tiers: plugin \"{}\" is unknown; want one of {}", plugin.name, list_of(kPlugins)));
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "tiers: plugin \"{}\" is unknown; want one of {}", plugin.name, list_of(kPlugins)));
   }
   for (const auto& member : json::as_object(value)) {
     const std::string_view key = member.key();
     if (!key.starts_with("enable")) continue;
     if (!member.value().is_bool()) {
-      return fail(Code::kInvalid, fmt::format("tiers: plugin \"{}\": {}: want true or false, found {}", plugin.name, std::string(key), json::dump(member.value())));
+      return fail(Code::kInvalid,
+                  fmt::format("tiers: plugin \"{}\": {}: want true or false, found {}",
+                              plugin.name,
+                              std::string(key),
+                              json::dump(member.value())));
     }
     const bool on = json::as_bool(member.value(), true);
-    if (key == "enableHierarchy") plugin.hierarchy = on;
-    else if (!on) plugin.off.emplace_back(key);
+    if (key == "enableHierarchy")
+      plugin.hierarchy = on;
+    else if (!on)
+      plugin.off.emplace_back(key);
   }
   for (const auto& member : json::as_object(json::at(value, "arguments"))) {
     const json::Value& argument = member.value();
-    plugin.arguments.emplace_back(std::string(member.key()), argument.is_string() ? json::text(argument) : json::dump(argument));
+    plugin.arguments.emplace_back(
+        std::string(member.key()),
+        argument.is_string() ? json::text(argument) : json::dump(argument));
   }
   return plugin;
 }
 
-constexpr std::array<std::string_view, 13> kHonoured = {"binpack",    "capacity",   "conformance", "drf",        "gang",     "nodeorder",
-                                                        "overcommit", "pdb",        "predicates",  "priority",   "proportion", "sla",
+constexpr std::array<std::string_view, 13> kHonoured = {"binpack",
+                                                        "capacity",
+                                                        "conformance",
+                                                        "drf",
+                                                        "gang",
+                                                        "nodeorder",
+                                                        "overcommit",
+                                                        "pdb",
+                                                        "predicates",
+                                                        "priority",
+                                                        "proportion",
+                                                        "sla",
                                                         "network-topology-aware"};
 
 }  // namespace
@@ -57,34 +105,45 @@ std::vector<std::string> without_effect(const engine::VolcanoConfig& config) {
   std::vector<std::string> out;
   for (const auto& tier : config.tiers) {
     for (const auto& plugin : tier) {
-      if (std::find(kHonoured.begin(), kHonoured.end(), plugin.name) == kHonoured.end()) out.push_back("plugin " + plugin.name);
+      if (std::find(kHonoured.begin(), kHonoured.end(), plugin.name) == kHonoured.end())
+        out.push_back("plugin " + plugin.name);
     }
   }
-  if (std::find(config.actions.begin(), config.actions.end(), "shuffle") != config.actions.end()) out.emplace_back("action shuffle");
+  if (std::find(config.actions.begin(), config.actions.end(), "shuffle") != config.actions.end())
+    out.emplace_back("action shuffle");
   return out;
 }
 
 Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   auto document = json::parse_yaml_one(yaml);
   if (!document) return fail(document.error());
-  if (!document->is_object()) return fail(Code::kInvalid, "want a map with \"actions\" and \"tiers\"");
+  if (!document->is_object())
+    return fail(Code::kInvalid, "want a map with \"actions\" and \"tiers\"");
   if (!json::at(*document, "actions").is_null() && !json::at(*document, "actions").is_string()) {
-    return fail(Code::kInvalid, fmt::format("actions: want one string such as \"enqueue, allocate, backfill\", found {}", json::dump(json::at(*document, "actions"))));
+    return fail(
+        Code::kInvalid,
+        fmt::format("actions: want one string such as \"enqueue, allocate, backfill\", found {}",
+                    json::dump(json::at(*document, "actions"))));
   }
   if (!json::at(*document, "tiers").is_null() && !json::at(*document, "tiers").is_array()) {
     return fail(Code::kInvalid, "tiers: want a list of {plugins: [...]}");
   }
   engine::VolcanoConfig config;
   config.actions.clear();
-  for (const std::string& part : split_nonempty(json::as_string(json::at(*document, "actions")), ',')) {
+  for (const std::string& part :
+       split_nonempty(json::as_string(json::at(*document, "actions")), ',')) {
     const std::string name(trim(part));
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
-      return fail(Code::kInvalid, fmt::format("actions: \"{}\" is unknown; want some of {}", name, list_of(kActions)));
+      return fail(
+          Code::kInvalid,
+          fmt::format("actions: \"{}\" is unknown; want some of {}", name, list_of(kActions)));
     }
     config.actions.push_back(name);
   }
   if (config.actions.empty()) {
-    return fail(Code::kInvalid, "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
+    return fail(
+        Code::kInvalid,
+        "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
   }
   for (const json::Value& tier : json::as_array(json::at(*document, "tiers"))) {
     config.tiers.emplace_back();
@@ -98,18 +157,25 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
       config.tiers.back().push_back(std::move(*plugin));
     }
     if (hierarchical_drf && proportion) {
-      return fail(Code::kInvalid, "tiers: drf with enableHierarchy and proportion exclude each other in one tier; remove one");
+      return fail(
+          Code::kInvalid,
+          "tiers: drf with enableHierarchy and proportion exclude each other in one tier; remove one");
     }
   }
   for (const json::Value& value : json::as_array(json::at(*document, "configurations"))) {
     const std::string name = json::text(json::at(value, "name"));
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
-      return fail(Code::kInvalid, fmt::format("configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
+      return fail(
+          Code::kInvalid,
+          fmt::format(
+              "configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
     }
     engine::VolcanoAction action{name, {}};
     for (const auto& member : json::as_object(json::at(value, "arguments"))) {
       const json::Value& argument = member.value();
-      action.arguments.emplace_back(std::string(member.key()), argument.is_string() ? json::text(argument) : json::dump(argument));
+      action.arguments.emplace_back(
+          std::string(member.key()),
+          argument.is_string() ? json::text(argument) : json::dump(argument));
     }
     config.configurations.push_back(std::move(action));
   }

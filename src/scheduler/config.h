@@ -13,7 +13,8 @@ namespace muster::scheduler {
 /// Errors name what is unknown and what would be right; nothing is applied then.
 Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml);
 
-/// What the file asks for and nobody here does: plugins and actions that are accepted and have no effect.
+/// What the file asks for and nobody here does: plugins and actions that are accepted and have no
+/// effect.
 std::vector<std::string> without_effect(const engine::VolcanoConfig& config);
 
 }  // namespace muster::scheduler

@@ -1,4 +1,5 @@
-/// What the parts of the scheduler share: the loop, the cluster as the client shows it, and the lanes on which they write.
+/// What the parts of the scheduler share: the loop, the cluster as the client shows it, and the
+/// lanes on which they write.
 #pragma once
 
 #include "base/env.h"

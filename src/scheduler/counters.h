@@ -12,7 +12,8 @@ namespace muster::scheduler {
 /// How long something took, in buckets as Prometheus counts them.
 class Histogram {
  public:
-  static constexpr std::array<double, 11> kBounds_s{0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30};
+  static constexpr std::array<double, 11> kBounds_s{
+      0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 30};
   void add(Duration took) {
     const double seconds = std::chrono::duration<double>(took).count();
     std::size_t bucket = 0;
@@ -33,12 +34,12 @@ class Histogram {
 };
 
 struct Counters {
-  std::int64_t bound = 0;          // bindings that the API server took
+  std::int64_t bound = 0;  // bindings that the API server took
   std::int64_t bind_failures = 0;
   std::int64_t evicted = 0;
   std::int64_t evict_failures = 0;
-  Histogram decide;                // one pass of the engine
-  Histogram bind;                  // a binding from the decision to the API server's answer
+  Histogram decide;  // one pass of the engine
+  Histogram bind;    // a binding from the decision to the API server's answer
 };
 
 }  // namespace muster::scheduler

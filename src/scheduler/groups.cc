@@ -14,12 +14,16 @@ constexpr Duration kCountDelay = std::chrono::milliseconds(200);
 constexpr Duration kQueueDelay = std::chrono::milliseconds(500);
 
 std::string reason_for(const engine::Refusal& refusal) {
-  return refusal.reason == engine::Reason::kNotEnoughMembers ? "NotEnoughTasks" : "NotEnoughResources";
+  return refusal.reason == engine::Reason::kNotEnoughMembers ? "NotEnoughTasks"
+                                                             : "NotEnoughResources";
 }
 
 }  // namespace
 
-void Groups::group_seen(const std::string& key, GroupKind kind, const client::Resource& resource, const client::ObjectPtr& object) {
+void Groups::group_seen(const std::string& key,
+                        GroupKind kind,
+                        const client::Resource& resource,
+                        const client::ObjectPtr& object) {
   Group& group = groups_[key];
   const bool fresh = !group.object || kube::uid_of(*group.object) != kube::uid_of(*object);
   if (fresh) {
@@ -48,10 +52,16 @@ bool Groups::pod_seen(const engine::Pod& pod, const json::Value& object) {
   const std::string disagreed = disagreement(group);
   Member& member = members_[pod.key];
   const std::string phase = json::text(json::at(object, "status", "phase"));
-  const bool changed = member.group != pod.group || member.phase != phase || member.bound != !pod.node.empty();
+  const bool changed =
+      member.group != pod.group || member.phase != phase || member.bound != !pod.node.empty();
   tally(member, -1);
-  member = {pod.group, phase, pod.priority, !pod.node.empty(), !pod.finished,
-            std::string(json::as_string(json::at(object, "spec", "preemptionPolicy"), "PreemptLowerPriority")),
+  member = {pod.group,
+            phase,
+            pod.priority,
+            !pod.node.empty(),
+            !pod.finished,
+            std::string(json::as_string(json::at(object, "spec", "preemptionPolicy"),
+                                        "PreemptLowerPriority")),
             std::string(json::as_string(json::at(object, "spec", "schedulerName")))};
   tally(member, 1);
   group.members.insert(pod.key);
@@ -77,25 +87,35 @@ std::string Groups::disagreement(const Group& group) {
   if (group.kind != GroupKind::kNative || !group.object) return "";
   const auto differ = [](const auto& counts) { return counts.size() > 1; };
   if (differ(group.schedulers)) {
-    return fmt::format("all pods in a single pod group should have the same .spec.schedulerName set, got: \"{}\" and \"{}\"", group.schedulers.begin()->first,
-                       std::next(group.schedulers.begin())->first);
+    return fmt::format(
+        "all pods in a single pod group should have the same .spec.schedulerName set, got: \"{}\" and \"{}\"",
+        group.schedulers.begin()->first,
+        std::next(group.schedulers.begin())->first);
   }
   const json::Value& spec = json::at(*group.object, "spec");
   const auto own = static_cast<std::int32_t>(json::as_int(json::at(spec, "priority")));
   for (const auto& [priority, n] : group.priorities) {
     if (priority != own) {
-      return fmt::format("all pods in a single pod group should have the same priority as the pod group's priority, got {} and {}", priority, own);
+      return fmt::format(
+          "all pods in a single pod group should have the same priority as the pod group's priority, got {} and {}",
+          priority,
+          own);
     }
   }
   const std::string_view policy = json::as_string(json::at(spec, "preemptionPolicy"));
   for (const auto& [other, n] : group.policies) {
     if (!policy.empty() && other != policy) {
-      return fmt::format("all pods in a single pod group should have the same preemption policy as the pod group's preemption policy, got {} and {}", other, policy);
+      return fmt::format(
+          "all pods in a single pod group should have the same preemption policy as the pod group's preemption policy, got {} and {}",
+          other,
+          policy);
     }
   }
   if (differ(group.policies)) {
-    return fmt::format("all pods in a single pod group should have the same preemption policy, got {} and {}", group.policies.begin()->first,
-                       std::next(group.policies.begin())->first);
+    return fmt::format(
+        "all pods in a single pod group should have the same preemption policy, got {} and {}",
+        group.policies.begin()->first,
+        std::next(group.policies.begin())->first);
   }
   return "";
 }
@@ -105,11 +125,18 @@ std::string Groups::disagreement(const std::string& key) const {
   return found == groups_.end() ? "" : disagreement(found->second);
 }
 
-std::string Groups::story(const std::string& key, const engine::Refusal& refusal, const std::string& message) const {
+std::string Groups::story(const std::string& key,
+                          const engine::Refusal& refusal,
+                          const std::string& message) const {
   const auto found = groups_.find(key);
-  const bool room = refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits || refusal.reason == engine::Reason::kTopology;
-  if (found == groups_.end() || found->second.kind != GroupKind::kNative || !found->second.object || !room) return message;
-  const auto need = json::as_int(json::at(*found->second.object, "spec", "schedulingPolicy", "gang", "minCount"));
+  const bool room = refusal.reason == engine::Reason::kNoNodeFits ||
+                    refusal.reason == engine::Reason::kNeverFits ||
+                    refusal.reason == engine::Reason::kTopology;
+  if (found == groups_.end() || found->second.kind != GroupKind::kNative || !found->second.object ||
+      !room)
+    return message;
+  const auto need =
+      json::as_int(json::at(*found->second.object, "spec", "schedulingPolicy", "gang", "minCount"));
   if (need < 2) return message;
   std::int64_t bound = 0;
   for (const std::string& pod : found->second.members) {
@@ -117,9 +144,15 @@ std::string Groups::story(const std::string& key, const engine::Refusal& refusal
     bound += member != members_.end() && member->second.bound && member->second.live ? 1 : 0;
   }
   if (bound >= need) return message;
-  // Kubernetes stops at the first member too many: what is scheduled and what remains make one less than needed.
+  // Kubernetes stops at the first member too many: what is scheduled and what remains make one less
+  // than needed.
   const std::int64_t scheduled = std::min<std::int64_t>(bound + refusal.members_found, need - 1);
-  std::string text = fmt::format("pod group is unschedulable, minCount ({}) cannot be satisfied: {} scheduled, {} remaining; {}", need, scheduled, need - 1 - scheduled, message);
+  std::string text = fmt::format(
+      "pod group is unschedulable, minCount ({}) cannot be satisfied: {} scheduled, {} remaining; {}",
+      need,
+      scheduled,
+      need - 1 - scheduled,
+      message);
   if (text.size() > 1024) text.resize(1024);
   return text;
 }
@@ -133,8 +166,10 @@ void Groups::pod_gone(const std::string& pod) {
   const auto group = groups_.find(key);
   if (group == groups_.end()) return;
   group->second.members.erase(pod);
-  if (group->second.members.empty() && !group->second.object) groups_.erase(group);
-  else mark(key, kCountDelay);
+  if (group->second.members.empty() && !group->second.object)
+    groups_.erase(group);
+  else
+    mark(key, kCountDelay);
 }
 
 void Groups::pod_bound(const std::string& pod) {
@@ -149,15 +184,18 @@ void Groups::pod_bound(const std::string& pod) {
   }
 }
 
-std::optional<engine::Group> Groups::translate(const std::string& key, const TranslateOptions& options) const {
+std::optional<engine::Group> Groups::translate(const std::string& key,
+                                               const TranslateOptions& options) const {
   const auto found = groups_.find(key);
   if (found == groups_.end() || !found->second.object) return std::nullopt;
   const Group& group = found->second;
   engine::Group out = translate_group(group.kind, *group.object, options);
   // A gang that names no class is as important as its pods.
   const json::Value& spec = json::at(*group.object, "spec");
-  const bool own = json::at(spec, "priority").is_number() || !json::as_string(json::at(spec, "priorityClassName")).empty();
-  if (!own && group.kind != GroupKind::kT9k && !group.members.empty()) out.priority = member_priority(group);
+  const bool own = json::at(spec, "priority").is_number() ||
+                   !json::as_string(json::at(spec, "priorityClassName")).empty();
+  if (!own && group.kind != GroupKind::kT9k && !group.members.empty())
+    out.priority = member_priority(group);
   out.hold = out.hold || !disagreement(group).empty();
   return out;
 }
@@ -165,7 +203,8 @@ std::optional<engine::Group> Groups::translate(const std::string& key, const Tra
 std::int32_t Groups::member_priority(const Group& group) const {
   std::int32_t highest = 0;
   bool first = true;
-  // Gangs are uniform in practice; a few members tell, and a gang of 10,000 must not cost 10,000 look-ups a pod.
+  // Gangs are uniform in practice; a few members tell, and a gang of 10,000 must not cost 10,000
+  // look-ups a pod.
   int looked = 0;
   for (const std::string& pod : group.members) {
     const auto member = members_.find(pod);
@@ -209,14 +248,18 @@ void Groups::phase_changed(const engine::PhaseChange& change) {
   mark(change.group, Duration{0});
 }
 
-void Groups::waits(const std::string& key, const engine::Refusal& refusal, const std::string& message) {
+void Groups::waits(const std::string& key,
+                   const engine::Refusal& refusal,
+                   const std::string& message) {
   const auto found = groups_.find(key);
   if (found == groups_.end()) return;
   found->second.message = message;
-  if (refusal.reason == engine::Reason::kNotAdmitted && found->second.phase.empty()) found->second.phase = "Pending";
-  found->second.reason = found->second.kind == GroupKind::kNative
-                             ? (refusal.reason == engine::Reason::kInvalidGroup ? "SchedulerError" : "Unschedulable")
-                             : reason_for(refusal);
+  if (refusal.reason == engine::Reason::kNotAdmitted && found->second.phase.empty())
+    found->second.phase = "Pending";
+  found->second.reason =
+      found->second.kind == GroupKind::kNative
+          ? (refusal.reason == engine::Reason::kInvalidGroup ? "SchedulerError" : "Unschedulable")
+          : reason_for(refusal);
   mark(key, Duration{0});
 }
 
@@ -266,10 +309,14 @@ void Groups::write(const std::string& key) {
 GroupCounts Groups::count(const Group& group) {
   GroupCounts counts;
   for (const auto& [phase, members] : group.phases) {
-    if (phase == "Running") counts.running += members;
-    else if (phase == "Succeeded") counts.succeeded += members;
-    else if (phase == "Failed") counts.failed += members;
-    else counts.pending += members;
+    if (phase == "Running")
+      counts.running += members;
+    else if (phase == "Succeeded")
+      counts.succeeded += members;
+    else if (phase == "Failed")
+      counts.failed += members;
+    else
+      counts.pending += members;
   }
   return counts;
 }
@@ -284,8 +331,10 @@ Task<void> Groups::write_volcano(std::string key) {
   if (!group.phase.empty()) status["phase"] = group.phase;
   // A zero counter is left out, so that its column stays blank, as Volcano's does.
   const auto counter = [&](const char* name, int value) {
-    if (value > 0) status[name] = value;
-    else if (!json::at(*object, "status", name).is_null()) status[name] = nullptr;
+    if (value > 0)
+      status[name] = value;
+    else if (!json::at(*object, "status", name).is_null())
+      status[name] = nullptr;
   };
   counter("running", counts.running);
   counter("succeeded", counts.succeeded);
@@ -295,7 +344,9 @@ Task<void> Groups::write_volcano(std::string key) {
   const auto set = [&](const json::Value& condition) {
     for (json::Value& existing : conditions) {
       if (json::at(existing, "type") == json::at(condition, "type")) {
-        if (json::at(existing, "message") != json::at(condition, "message") || json::at(existing, "status") != json::at(condition, "status")) existing = condition;
+        if (json::at(existing, "message") != json::at(condition, "message") ||
+            json::at(existing, "status") != json::at(condition, "status"))
+          existing = condition;
         return;
       }
     }
@@ -306,7 +357,8 @@ Task<void> Groups::write_volcano(std::string key) {
   } else if (group.scheduled) {
     set(volcano_condition(true, "tasks in gang are ready to be scheduled", "", env_.now()));
     for (auto it = conditions.begin(); it != conditions.end();) {
-      it = json::as_string(json::at(*it, "type")) == "Unschedulable" ? conditions.erase(it) : it + 1;
+      it =
+          json::as_string(json::at(*it, "type")) == "Unschedulable" ? conditions.erase(it) : it + 1;
     }
   }
   if (!json::equal(json::Value(conditions), json::at(*object, "status", "conditions")) &&
@@ -321,9 +373,12 @@ Task<void> Groups::write_volcano(std::string key) {
   json::make(patch, {"status"}) = std::move(status);
   const std::string ns(kube::namespace_of(*object)), name(kube::name_of(*object));
   const client::Resource resource = group.resource;
-  const bool waits = !group.message.empty() && json::as_string(json::at(kube::condition(*object, "Unschedulable"), "message")) != group.message;
+  const bool waits =
+      !group.message.empty() && json::as_string(json::at(kube::condition(*object, "Unschedulable"),
+                                                         "message")) != group.message;
   const std::string message = group.message;
-  const auto done = co_await client_.patch(resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
+  const auto done = co_await client_.patch(
+      resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
   if (!done && done.error().code != Code::kNotFound) {
     log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
   }
@@ -346,10 +401,12 @@ Task<void> Groups::write_native(std::string key) {
   json::Value updated = *object;
   if (!kube::set_condition(updated, condition, env_.now())) co_return;
   json::Value patch = json::Object{};
-  json::make(patch, {"status", "conditions"}) = json::Array{kube::condition(updated, condition.type)};
+  json::make(patch, {"status", "conditions"}) =
+      json::Array{kube::condition(updated, condition.type)};
   const std::string ns(kube::namespace_of(*object)), name(kube::name_of(*object));
   const client::Resource resource = group.resource;
-  const auto done = co_await client_.patch(resource, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+  const auto done = co_await client_.patch(
+      resource, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
   if (!done && done.error().code != Code::kNotFound) {
     log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
   }
@@ -369,20 +426,31 @@ Task<void> Groups::write_t9k(std::string key) {
   status["failed"] = counts.failed;
   const auto wanted = json::as_int(json::at(*object, "spec", "minMember"), 1);
   const bool enough = static_cast<std::int64_t>(group.members.size()) - counts.failed >= wanted;
-  kube::set_condition(updated, {"SufficientGroupMember", enough ? "True" : "False", enough ? "SufficientMemberPods" : "InsufficientMemberPods",
-                                enough ? "" : "Insufficient members in PodGroup, waiting for more"}, env_.now());
+  kube::set_condition(updated,
+                      {"SufficientGroupMember",
+                       enough ? "True" : "False",
+                       enough ? "SufficientMemberPods" : "InsufficientMemberPods",
+                       enough ? "" : "Insufficient members in PodGroup, waiting for more"},
+                      env_.now());
   // GroupScheduled says "was allocated at some time" and stays.
   if (group.scheduled) {
-    kube::set_condition(updated, {"GroupScheduled", "True", "PodGroupScheduled", "Resources have been allocated to PodGroup"}, env_.now());
+    kube::set_condition(updated,
+                        {"GroupScheduled",
+                         "True",
+                         "PodGroupScheduled",
+                         "Resources have been allocated to PodGroup"},
+                        env_.now());
   } else if (!kube::condition_true(*object, "GroupScheduled")) {
-    kube::set_condition(updated, {"GroupScheduled", "False", "GroupNotScheduled", group.message}, env_.now());
+    kube::set_condition(
+        updated, {"GroupScheduled", "False", "GroupNotScheduled", group.message}, env_.now());
   }
   if (json::equal(json::at(updated, "status"), json::at(*object, "status"))) co_return;
   json::Value patch = json::Object{};
   json::make(patch, {"status"}) = json::at(updated, "status");
   const std::string ns(kube::namespace_of(*object)), name(kube::name_of(*object));
   const client::Resource resource = group.resource;
-  const auto done = co_await client_.patch(resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
+  const auto done = co_await client_.patch(
+      resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
   if (!done && done.error().code != Code::kNotFound) {
     log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
   }
@@ -401,7 +469,10 @@ void Groups::allocations_changed(const engine::Engine& engine) {
     queue_timer_.reset();
     for (const auto& [name, queue] : informers_.get(client::resources::kQueues).objects()) {
       const auto view = engine.queue(name);
-      if (view) lane_.add_latest("queue " + name, [this, key = name, allocated = view->allocated] { return write_queue(key, allocated); });
+      if (view)
+        lane_.add_latest("queue " + name, [this, key = name, allocated = view->allocated] {
+          return write_queue(key, allocated);
+        });
     }
   });
 }
@@ -424,7 +495,8 @@ Task<void> Groups::write_queue(std::string name, engine::ResourceList allocated)
   if (json::equal(merged, json::at(*queue, "status"))) co_return;
   json::Value patch = json::Object{};
   json::make(patch, {"status"}) = std::move(status);
-  const auto done = co_await client_.patch(client::resources::kQueues, "", name, "status", client::PatchType::kMerge, std::move(patch));
+  const auto done = co_await client_.patch(
+      client::resources::kQueues, "", name, "status", client::PatchType::kMerge, std::move(patch));
   if (!done && done.error().code != Code::kNotFound) {
     log::warn("scheduler", "queue status failed queue={} reason={}", name, done.error().message);
   }
@@ -443,7 +515,8 @@ void Groups::ensure_default_queues(const std::string& default_queue) {
       json::make(queue, {"spec", "reclaimable"}) = name != "root";
       const auto made = co_await client_.create(client::resources::kQueues, "", std::move(queue));
       // A cluster without the kind has no queues, and needs none.
-      if (!made && made.error().code != Code::kNotFound && made.error().code != Code::kAlreadyExists) {
+      if (!made && made.error().code != Code::kNotFound &&
+          made.error().code != Code::kAlreadyExists) {
         log::warn("scheduler", "queue {} could not be made: {}", name, made.error().message);
       }
     });
@@ -474,7 +547,10 @@ Task<void> Groups::ensure_t9k_queue() {
   const auto made = co_await client_.create(queues, std::string(kNamespace), std::move(queue));
   const bool there = home || home.error().code == Code::kAlreadyExists;
   if (!there || (!made && made.error().code != Code::kAlreadyExists)) {
-    log::warn("scheduler", "queue {}/default could not be made: {}", kNamespace, made ? home.error().message : made.error().message);
+    log::warn("scheduler",
+              "queue {}/default could not be made: {}",
+              kNamespace,
+              made ? home.error().message : made.error().message);
   }
 }
 

@@ -1,7 +1,8 @@
-/// The gangs as objects: who belongs to which, their phases, counts and conditions, and the queues' status.
+/// The gangs as objects: who belongs to which, their phases, counts and conditions, and the queues'
+/// status.
 ///
-/// A phase is written at once (job controllers wait for it before they make pods); counts follow a little later, so
-/// that a burst of pod changes costs one write.
+/// A phase is written at once (job controllers wait for it before they make pods); counts follow a
+/// little later, so that a burst of pod changes costs one write.
 #pragma once
 
 #include <map>
@@ -21,21 +22,33 @@ namespace muster::scheduler {
 class Groups {
  public:
   explicit Groups(const Context& context)
-      : env_(context.env), client_(context.client), informers_(context.informers), events_(context.events), lane_(context.slow) {}
+      : env_(context.env),
+        client_(context.client),
+        informers_(context.informers),
+        events_(context.events),
+        lane_(context.slow) {}
 
-  void group_seen(const std::string& key, GroupKind kind, const client::Resource& resource, const client::ObjectPtr& object);
+  void group_seen(const std::string& key,
+                  GroupKind kind,
+                  const client::Resource& resource,
+                  const client::ObjectPtr& object);
   void group_gone(const std::string& key);
-  /// True when the gang must be told to the engine again: the pod raised its priority, or (dis)agrees with it.
+  /// True when the gang must be told to the engine again: the pod raised its priority, or
+  /// (dis)agrees with it.
   bool pod_seen(const engine::Pod& pod, const json::Value& object);
   void pod_gone(const std::string& pod);
   void pod_bound(const std::string& pod);
-  [[nodiscard]] std::optional<engine::Group> translate(const std::string& key, const TranslateOptions& options) const;
+  [[nodiscard]] std::optional<engine::Group> translate(const std::string& key,
+                                                       const TranslateOptions& options) const;
   [[nodiscard]] std::vector<std::string> keys() const;
   [[nodiscard]] std::vector<std::string> unbound_members(const std::string& key) const;
-  /// How the members of one of Kubernetes' own groups differ from it or from each other; empty: they do not.
+  /// How the members of one of Kubernetes' own groups differ from it or from each other; empty:
+  /// they do not.
   [[nodiscard]] std::string disagreement(const std::string& key) const;
   /// What its owner reads: Kubernetes' own groups say how many of minCount could be placed.
-  [[nodiscard]] std::string story(const std::string& key, const engine::Refusal& refusal, const std::string& message) const;
+  [[nodiscard]] std::string story(const std::string& key,
+                                  const engine::Refusal& refusal,
+                                  const std::string& message) const;
   [[nodiscard]] std::size_t member_count(const std::string& key) const;
 
   void phase_changed(const engine::PhaseChange& change);
@@ -64,16 +77,16 @@ class Groups {
   struct Group {
     GroupKind kind = GroupKind::kVolcano;
     client::Resource resource;
-    client::ObjectPtr object;         // null: only pods of it are known
+    client::ObjectPtr object;  // null: only pods of it are known
     std::set<std::string> members;
     std::map<std::string, int> phases;  // of all members, with how many are in each
     // What live members say, with how many say it.
     std::map<std::int32_t, int> priorities;
     std::map<std::string, int> policies, schedulers;
-    std::string phase;                // as the engine has it; empty: not said yet
-    std::string message;              // why it waits; empty: it does not
+    std::string phase;    // as the engine has it; empty: not said yet
+    std::string message;  // why it waits; empty: it does not
     std::string reason;
-    bool scheduled = false;           // once its minimum was bound
+    bool scheduled = false;  // once its minimum was bound
   };
 
   void mark(const std::string& key, Duration delay);

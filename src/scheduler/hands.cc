@@ -22,31 +22,47 @@ constexpr Duration kBackoffMax = std::chrono::seconds(30);
 /// So many failed bindings of a pod in a row are told.
 constexpr int kToldFailures = 3;
 
-Duration backoff(int failures) { return std::min<Duration>(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10))); }
+Duration backoff(int failures) {
+  return std::min<Duration>(kBackoffMax, kBackoffFirst * (1 << std::min(failures - 1, 10)));
+}
 
-/// Whether the pod changed by its binding alone: it has `node` now, and the devices that were posted with it.
-bool only_bound(const json::Value& before, const json::Value& after, const std::string& node, std::string_view devices) {
-  const auto same = [&](auto... path) { return json::equal(json::at(before, path...), json::at(after, path...)); };
-  if (json::as_string(json::at(after, "spec", "nodeName")) != node || !same("metadata", "uid") || !same("metadata", "labels") ||
-      !same("metadata", "deletionTimestamp") || !same("status", "phase") || !same("status", "nominatedNodeName") || !same("status", "startTime")) {
+/// Whether the pod changed by its binding alone: it has `node` now, and the devices that were
+/// posted with it.
+bool only_bound(const json::Value& before,
+                const json::Value& after,
+                const std::string& node,
+                std::string_view devices) {
+  const auto same = [&](auto... path) {
+    return json::equal(json::at(before, path...), json::at(after, path...));
+  };
+  if (json::as_string(json::at(after, "spec", "nodeName")) != node || !same("metadata", "uid") ||
+      !same("metadata", "labels") || !same("metadata", "deletionTimestamp") ||
+      !same("status", "phase") || !same("status", "nominatedNodeName") ||
+      !same("status", "startTime")) {
     return false;
   }
-  const auto same_but = [](const json::Object& old_members, const json::Object& new_members, std::string_view fresh) {
-    std::size_t alike = 0;
-    for (const auto& member : new_members) {
-      if (member.key() == fresh) continue;
-      const auto* old_value = old_members.if_contains(member.key());
-      if (old_value == nullptr || !json::equal(*old_value, member.value())) return false;
-      ++alike;
-    }
-    return alike == old_members.size();
-  };
+  const auto same_but =
+      [](const json::Object& old_members, const json::Object& new_members, std::string_view fresh) {
+        std::size_t alike = 0;
+        for (const auto& member : new_members) {
+          if (member.key() == fresh) continue;
+          const auto* old_value = old_members.if_contains(member.key());
+          if (old_value == nullptr || !json::equal(*old_value, member.value())) return false;
+          ++alike;
+        }
+        return alike == old_members.size();
+      };
   // A server that counts generations counts every change of the spec but the binding.
-  const bool counted = json::as_int(json::at(before, "metadata", "generation")) > 0 && same("metadata", "generation");
+  const bool counted = json::as_int(json::at(before, "metadata", "generation")) > 0 &&
+                       same("metadata", "generation");
   const json::Object& annotations = json::as_object(json::at(after, "metadata", "annotations"));
-  return (counted || same_but(json::as_object(json::at(before, "spec")), json::as_object(json::at(after, "spec")), "nodeName")) &&
+  return (counted || same_but(json::as_object(json::at(before, "spec")),
+                              json::as_object(json::at(after, "spec")),
+                              "nodeName")) &&
          json::as_string(json::at(after, "metadata", "annotations", kGpuIndices)) == devices &&
-         same_but(json::as_object(json::at(before, "metadata", "annotations")), annotations, kGpuIndices);
+         same_but(json::as_object(json::at(before, "metadata", "annotations")),
+                  annotations,
+                  kGpuIndices);
 }
 
 }  // namespace
@@ -56,19 +72,25 @@ std::pair<std::string, std::string> split_key(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// ------------------------------------------------------------------------------------------------------------ bindings
+// ------------------------------------------------------------------------------------------------------------
+// bindings
 
 void Hands::bind(const engine::Bind& bind, json::Object annotations) {
   assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
   auto order = std::make_shared<Order>(bind, std::move(annotations), context_.env.monotonic());
   context_.quick.add_call([this, order = std::move(order)](std::function<void()> ended) {
-    const ObjectPtr pod = options_.volumes != nullptr ? context_.pods.find(order->bind.pod) : nullptr;
-    if (pod && Volumes::concern(*pod)) context_.env.spawn(bind_with_volumes(order, pod, std::move(ended)));
-    else post(order, std::move(ended));
+    const ObjectPtr pod =
+        options_.volumes != nullptr ? context_.pods.find(order->bind.pod) : nullptr;
+    if (pod && Volumes::concern(*pod))
+      context_.env.spawn(bind_with_volumes(order, pod, std::move(ended)));
+    else
+      post(order, std::move(ended));
   });
 }
 
-Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod, std::function<void()> ended) {
+Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order,
+                                    ObjectPtr pod,
+                                    std::function<void()> ended) {
   const auto open = co_await options_.volumes->choose(pod, order->bind.node);
   if (open && open->empty()) {
     post(std::move(order), std::move(ended));
@@ -81,11 +103,17 @@ Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order, ObjectPtr pod,
   }
   ++awaiting_volumes_;
   ended();
-  const auto bound = co_await options_.volumes->bound(split_key(order->bind.pod).first, *open, order->bind.node, [this, order] { return !stopped_ && stands(order->bind); });
+  const auto bound = co_await options_.volumes->bound(
+      split_key(order->bind.pod).first, *open, order->bind.node, [this, order] {
+        return !stopped_ && stands(order->bind);
+      });
   --awaiting_volumes_;
   if (stopped_) co_return;
-  if (bound) context_.quick.add_call([this, order](std::function<void()> posted) { post(order, std::move(posted)); });
-  else bind_ended(*order, bound);
+  if (bound)
+    context_.quick.add_call(
+        [this, order](std::function<void()> posted) { post(order, std::move(posted)); });
+  else
+    bind_ended(*order, bound);
 }
 
 void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
@@ -95,12 +123,16 @@ void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
     post.text = binding_text(order->bind, post.name);
   } else {
     post.body = binding(order->bind, post.name);
-    for (const auto& member : order->annotations) json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
+    for (const auto& member : order->annotations)
+      json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
   }
-  client::submit(context_.client, std::move(post), [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
-    bind_ended(*order, done);
-    ended();
-  });
+  client::submit(
+      context_.client,
+      std::move(post),
+      [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
+        bind_ended(*order, done);
+        ended();
+      });
 }
 
 void Hands::bind_ended(const Order& order, const Result<void>& done) {
@@ -109,7 +141,10 @@ void Hands::bind_ended(const Order& order, const Result<void>& done) {
     ++options_.counters->bound;
     options_.counters->bind.add(context_.env.monotonic() - order.since);
     if (const ObjectPtr pod = context_.pods.find(bind.pod)) {
-      context_.events.record(*pod, "Normal", "Scheduled", fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
+      context_.events.record(*pod,
+                             "Normal",
+                             "Scheduled",
+                             fmt::format("Successfully assigned {} to {}", bind.pod, bind.node));
       options_.answers.bound(bind.pod);
     }
     return;
@@ -117,11 +152,20 @@ void Hands::bind_ended(const Order& order, const Result<void>& done) {
   if (stopped_) return;
   ++options_.counters->bind_failures;
   if (!stands(bind)) {
-    // The pod is gone, or has got a node otherwise, and the watch has said so. One that was made anew under its name has nothing to do with it.
-    log::debug("scheduler", "bind too late pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
+    // The pod is gone, or has got a node otherwise, and the watch has said so. One that was made
+    // anew under its name has nothing to do with it.
+    log::debug("scheduler",
+               "bind too late pod={} node={} reason={}",
+               bind.pod,
+               bind.node,
+               done.error().message);
     return;
   }
-  log::warn("scheduler", "bind failed pod={} node={} reason={}", bind.pod, bind.node, done.error().message);
+  log::warn("scheduler",
+            "bind failed pod={} node={} reason={}",
+            bind.pod,
+            bind.node,
+            done.error().message);
   assumed_.erase(bind.pod);
   // A pod whose binding fails again and again must not win every round from those that could run.
   const int failures = ++bind_failures_[bind.pod];
@@ -129,7 +173,11 @@ void Hands::bind_ended(const Order& order, const Result<void>& done) {
     held_.erase(pod);
     options_.answers.may_try_again(pod);
   });
-  held_[bind.pod] = {std::move(timer), failures < kToldFailures ? "" : fmt::format("binding to node {} failed: {}", bind.node, done.error().message)};
+  held_[bind.pod] = {
+      std::move(timer),
+      failures < kToldFailures
+          ? ""
+          : fmt::format("binding to node {} failed: {}", bind.node, done.error().message)};
   options_.answers.bind_failed(bind.pod);
 }
 
@@ -143,7 +191,8 @@ void Hands::stop() {
   if (options_.volumes != nullptr) options_.volumes->look_again();
 }
 
-// ------------------------------------------------------------------------------------------- evictions and nominations
+// -------------------------------------------------------------------------------------------
+// evictions and nominations
 
 void Hands::evict(const engine::Evict& evict) {
   evicting_[evict.pod] = evict.uid;
@@ -155,8 +204,18 @@ Task<void> Hands::do_evict(engine::Evict evict) {
   const ObjectPtr pod = context_.pods.find(evict.pod);
   if (pod && kube::uid_of(*pod) == evict.uid) {
     json::Value patch = disruption_patch(options_.scheduler, context_.env.now());
-    const auto marked = co_await context_.client.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-    if (!marked) log::warn("scheduler", "marking a victim failed pod={} reason={}", evict.pod, marked.error().message);
+    const auto marked = co_await context_.client.patch(resources::kPods,
+                                                       ns,
+                                                       name,
+                                                       "status",
+                                                       client::PatchType::kStrategic,
+                                                       std::move(patch),
+                                                       client::Answer::kNone);
+    if (!marked)
+      log::warn("scheduler",
+                "marking a victim failed pod={} reason={}",
+                evict.pod,
+                marked.error().message);
   }
   client::DeleteOptions options;
   options.uid = evict.uid;
@@ -169,14 +228,18 @@ Task<void> Hands::do_evict(engine::Evict evict) {
   }
   ++options_.counters->evict_failures;
   // Gone meanwhile, and perhaps made anew under its name.
-  if (const auto found = evicting_.find(evict.pod); found == evicting_.end() || found->second != evict.uid) co_return;
+  if (const auto found = evicting_.find(evict.pod);
+      found == evicting_.end() || found->second != evict.uid)
+    co_return;
   log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
   evicting_.erase(evict.pod);
-  // A pod that somebody protects must not be asked for again and again, as fast as the server says no.
-  spared_[evict.pod] = context_.env.after(backoff(++evict_failures_[evict.pod]), [this, pod = evict.pod] {
-    spared_.erase(pod);
-    options_.answers.may_evict_again(pod);
-  });
+  // A pod that somebody protects must not be asked for again and again, as fast as the server says
+  // no.
+  spared_[evict.pod] =
+      context_.env.after(backoff(++evict_failures_[evict.pod]), [this, pod = evict.pod] {
+        spared_.erase(pod);
+        options_.answers.may_evict_again(pod);
+      });
   options_.answers.evict_failed(evict.pod);
 }
 
@@ -184,21 +247,35 @@ void Hands::nominate(const engine::Nominate& nominate) {
   context_.slow.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
     auto [ns, name] = split_key(nominate.pod);
     const ObjectPtr pod = context_.pods.find(nominate.pod);
-    if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node) co_return;
+    if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node)
+      co_return;
     // The API server clears the nomination with the binding.
-    if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+    if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty())
+      co_return;
     json::Value patch = nomination_patch(nominate.node);
-    const auto done = co_await context_.client.patch(resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
-    if (!done) log::debug("scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
+    const auto done = co_await context_.client.patch(resources::kPods,
+                                                     ns,
+                                                     name,
+                                                     "status",
+                                                     client::PatchType::kStrategic,
+                                                     std::move(patch),
+                                                     client::Answer::kNone);
+    if (!done)
+      log::debug(
+          "scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);
   });
 }
 
-// ---------------------------------------------------------------------------------------------------- what is remembered
+// ----------------------------------------------------------------------------------------------------
+// what is remembered
 
 bool Hands::came_back(const std::string& pod, const json::Value& before, const json::Value& after) {
   const auto found = assumed_.find(pod);
-  if (found == assumed_.end() || found->second.uid != kube::uid_of(after) || evicting_.contains(pod) || held_.contains(pod)) return false;
-  if (!only_bound(before, after, found->second.node, indexes_text(found->second.devices))) return false;
+  if (found == assumed_.end() || found->second.uid != kube::uid_of(after) ||
+      evicting_.contains(pod) || held_.contains(pod))
+    return false;
+  if (!only_bound(before, after, found->second.node, indexes_text(found->second.devices)))
+    return false;
   assumed_.erase(found);
   bind_failures_.erase(pod);
   return true;
@@ -218,11 +295,14 @@ void Hands::gone(const std::string& pod) {
 }
 
 void Hands::complete(engine::Pod& pod) const {
-  if (const auto found = assumed_.find(pod.key); pod.node.empty() && found != assumed_.end() && found->second.uid == pod.uid) {
+  if (const auto found = assumed_.find(pod.key);
+      pod.node.empty() && found != assumed_.end() && found->second.uid == pod.uid) {
     pod.node = found->second.node;
     pod.device_indexes = found->second.devices;
   }
-  if (const auto found = evicting_.find(pod.key); found != evicting_.end() && found->second == pod.uid) pod.terminating = true;
+  if (const auto found = evicting_.find(pod.key);
+      found != evicting_.end() && found->second == pod.uid)
+    pod.terminating = true;
   if (held_.contains(pod.key)) pod.gated = true;
   if (spared_.contains(pod.key)) pod.preemptable = false;
 }

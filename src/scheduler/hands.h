@@ -1,5 +1,5 @@
-/// The plan carried out: bindings, evictions and nominations are posted, and what was posted is remembered until the watch shows it,
-/// so that an older picture of a pod undoes nothing.
+/// The plan carried out: bindings, evictions and nominations are posted, and what was posted is
+/// remembered until the watch shows it, so that an older picture of a pod undoes nothing.
 #pragma once
 
 #include <functional>
@@ -25,15 +25,17 @@ class Hands {
   /// What is done about a pod when the API server has answered.
   struct Answers {
     std::function<void(const std::string& pod)> bound, bind_failed, evict_failed;
-    std::function<void(const std::string& pod)> may_try_again, may_evict_again;  // some time after a failure
+    std::function<void(const std::string& pod)> may_try_again,
+        may_evict_again;  // some time after a failure
   };
   struct Options {
-    std::string scheduler;        // as victims' conditions name it
-    Volumes* volumes = nullptr;   // null: they are not looked at
+    std::string scheduler;       // as victims' conditions name it
+    Volumes* volumes = nullptr;  // null: they are not looked at
     Counters* counters = nullptr;
     Answers answers;
   };
-  Hands(const Context& context, Options options) : context_(context), options_(std::move(options)) {}
+  Hands(const Context& context, Options options)
+      : context_(context), options_(std::move(options)) {}
 
   /// `annotations` reach the pod with the binding.
   void bind(const engine::Bind& bind, json::Object annotations = {});
@@ -49,11 +51,13 @@ class Hands {
   void gone(const std::string& pod);
   /// Adds to the picture of a pod what was done and is not in it yet.
   void complete(engine::Pod& pod) const;
-  /// Why the pod is held back after a failed binding; empty while that may be a trifle. Null: it is not held back.
+  /// Why the pod is held back after a failed binding; empty while that may be a trifle. Null: it is
+  /// not held back.
   [[nodiscard]] const std::string* held_because(const std::string& pod) const;
 
   void stop();
-  /// Pods whose bindings wait for volumes. They hold no place in a lane: a slow provisioner keeps nobody else waiting.
+  /// Pods whose bindings wait for volumes. They hold no place in a lane: a slow provisioner keeps
+  /// nobody else waiting.
   [[nodiscard]] int awaiting_volumes() const { return awaiting_volumes_; }
 
  private:
@@ -62,7 +66,9 @@ class Hands {
     json::Object annotations;
     Duration since;
   };
-  Task<void> bind_with_volumes(std::shared_ptr<Order> order, client::ObjectPtr pod, std::function<void()> ended);
+  Task<void> bind_with_volumes(std::shared_ptr<Order> order,
+                               client::ObjectPtr pod,
+                               std::function<void()> ended);
   void post(std::shared_ptr<Order> order, std::function<void()> ended);
   void bind_ended(const Order& order, const Result<void>& done);
   /// Whether this very pod, and not another one of its name, still stands where the order puts it.
@@ -87,8 +93,9 @@ class Hands {
     std::unique_ptr<Timer> timer;
     std::string why;
   };
-  std::map<std::string, Held> held_;                      // after a failed binding
-  std::map<std::string, std::unique_ptr<Timer>> spared_;  // after a failed eviction: others are taken instead, if there are any
+  std::map<std::string, Held> held_;  // after a failed binding
+  std::map<std::string, std::unique_ptr<Timer>>
+      spared_;  // after a failed eviction: others are taken instead, if there are any
 };
 
 }  // namespace muster::scheduler

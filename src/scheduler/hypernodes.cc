@@ -11,23 +11,32 @@
 namespace muster::scheduler {
 namespace {
 
-std::string label_key(std::int64_t tier) { return fmt::format("volcano.sh/hypernode-tier-{}", tier); }
+std::string label_key(std::int64_t tier) {
+  return fmt::format("volcano.sh/hypernode-tier-{}", tier);
+}
 
 bool has_labels(const engine::Labels& labels, const json::Value& wanted) {
   const auto& all = json::as_object(wanted);
   return std::all_of(all.begin(), all.end(), [&](const auto& member) {
-    return std::any_of(labels.begin(), labels.end(), [&](const auto& label) { return label.first == std::string_view(member.key()) && label.second == json::text(member.value()); });
+    return std::any_of(labels.begin(), labels.end(), [&](const auto& label) {
+      return label.first == std::string_view(member.key()) &&
+             label.second == json::text(member.value());
+    });
   });
 }
 
 /// Does the member's selector name this one? Labels are for nodes only.
 bool selects(const json::Value& selector, const std::string& name, const engine::Labels* labels) {
-  if (const std::string_view exact = json::as_string(json::at(selector, "exactMatch", "name")); !exact.empty()) return exact == name;
-  if (const std::string_view pattern = json::as_string(json::at(selector, "regexMatch", "pattern")); !pattern.empty()) {
+  if (const std::string_view exact = json::as_string(json::at(selector, "exactMatch", "name"));
+      !exact.empty())
+    return exact == name;
+  if (const std::string_view pattern = json::as_string(json::at(selector, "regexMatch", "pattern"));
+      !pattern.empty()) {
     try {
       return std::regex_search(name, std::regex(std::string(pattern)));
     } catch (const std::regex_error&) {
-      return false;  // Volcano's webhook refuses it; a cluster without the webhook has a HyperNode without members.
+      return false;  // Volcano's webhook refuses it; a cluster without the webhook has a HyperNode
+                     // without members.
     }
   }
   const json::Value& match = json::at(selector, "labelMatch", "matchLabels");
@@ -36,14 +45,19 @@ bool selects(const json::Value& selector, const std::string& name, const engine:
 
 }  // namespace
 
-void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes, const std::map<std::string, engine::Labels>& nodes) {
+void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes,
+                         const std::map<std::string, engine::Labels>& nodes) {
   tiers_.clear();
   labels_.clear();
   std::vector<const json::Value*> by_tier;
   for (const auto& object : hypernodes) by_tier.push_back(object.get());
-  const auto tier_of = [](const json::Value& h) { return json::as_int(json::at(h, "spec", "tier")); };
+  const auto tier_of = [](const json::Value& h) {
+    return json::as_int(json::at(h, "spec", "tier"));
+  };
   // Low tiers first: a HyperNode is made of nodes and of HyperNodes below it.
-  std::stable_sort(by_tier.begin(), by_tier.end(), [&](const auto* a, const auto* b) { return tier_of(*a) < tier_of(*b); });
+  std::stable_sort(by_tier.begin(), by_tier.end(), [&](const auto* a, const auto* b) {
+    return tier_of(*a) < tier_of(*b);
+  });
   std::map<std::string, std::set<std::string>> members;
   for (const json::Value* hypernode : by_tier) {
     std::set<std::string>& mine = members[std::string(kube::name_of(*hypernode))];
@@ -51,7 +65,8 @@ void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes, const
       const json::Value& selector = json::at(member, "selector");
       if (json::as_string(json::at(member, "type")) == "HyperNode") {
         for (const auto& [name, below] : members) {
-          if (&below != &mine && selects(selector, name, nullptr)) mine.insert(below.begin(), below.end());
+          if (&below != &mine && selects(selector, name, nullptr))
+            mine.insert(below.begin(), below.end());
         }
       } else {
         for (const auto& [name, labels] : nodes) {
@@ -60,7 +75,9 @@ void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes, const
       }
     }
     tiers_[tier_of(*hypernode)] = json::text(json::at(*hypernode, "spec", "tierName"));
-    for (const std::string& node : mine) labels_[node].emplace_back(label_key(tier_of(*hypernode)), std::string(kube::name_of(*hypernode)));
+    for (const std::string& node : mine)
+      labels_[node].emplace_back(label_key(tier_of(*hypernode)),
+                                 std::string(kube::name_of(*hypernode)));
   }
 }
 
@@ -85,7 +102,8 @@ std::vector<engine::TopologyLevel> HyperNodes::levels(const json::Value& network
     }
   }
   // Hard, but with the whole cluster allowed, is as soft as soft.
-  const bool hard = json::as_string(json::at(network_topology, "mode"), "hard") != "soft" && bounded && highest <= tiers_.rbegin()->first;
+  const bool hard = json::as_string(json::at(network_topology, "mode"), "hard") != "soft" &&
+                    bounded && highest <= tiers_.rbegin()->first;
   for (auto tier = tiers_.rbegin(); tier != tiers_.rend(); ++tier) {
     if (tier->first > highest) continue;
     out.push_back({label_key(tier->first), hard && out.empty()});

@@ -1,7 +1,9 @@
-/// Volcano's HyperNodes (topology.volcano.sh) as node labels: the engine knows domains by label only.
+/// Volcano's HyperNodes (topology.volcano.sh) as node labels: the engine knows domains by label
+/// only.
 ///
-/// A node below the HyperNode `s1` of tier 1 has the label `volcano.sh/hypernode-tier-1: s1`. A group that may not leave
-/// tier 2 must share the label of tier 2 and would rather share that of tier 1.
+/// A node below the HyperNode `s1` of tier 1 has the label `volcano.sh/hypernode-tier-1: s1`. A
+/// group that may not leave tier 2 must share the label of tier 2 and would rather share that of
+/// tier 1.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +20,13 @@ namespace muster::scheduler {
 class HyperNodes {
  public:
   /// `nodes`: name -> labels.
-  void rebuild(const std::vector<client::ObjectPtr>& hypernodes, const std::map<std::string, engine::Labels>& nodes);
+  void rebuild(const std::vector<client::ObjectPtr>& hypernodes,
+               const std::map<std::string, engine::Labels>& nodes);
   /// To be added to the node's own labels.
   [[nodiscard]] const engine::Labels& labels_of(const std::string& node) const;
   /// spec.networkTopology of a group; nothing when there is none, or no HyperNodes.
-  [[nodiscard]] std::vector<engine::TopologyLevel> levels(const json::Value& network_topology) const;
+  [[nodiscard]] std::vector<engine::TopologyLevel> levels(
+      const json::Value& network_topology) const;
   [[nodiscard]] bool empty() const { return tiers_.empty(); }
 
  private:

@@ -10,11 +10,15 @@
 namespace muster::scheduler {
 
 std::string wait_message(const engine::Refusal& refusal, bool pod_in_group) {
-  // A pod by itself reads exactly as kube-scheduler writes it; a gang's story starts with what the gang lacks.
-  const bool nodes = refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits;
+  // A pod by itself reads exactly as kube-scheduler writes it; a gang's story starts with what the
+  // gang lacks.
+  const bool nodes =
+      refusal.reason == engine::Reason::kNoNodeFits || refusal.reason == engine::Reason::kNeverFits;
   std::string message;
-  if (nodes && !pod_in_group) message = engine::node_message(refusal);
-  else message = engine::describe(refusal);
+  if (nodes && !pod_in_group)
+    message = engine::node_message(refusal);
+  else
+    message = engine::describe(refusal);
   if (nodes && pod_in_group) {
     const std::string counts = engine::node_message(refusal);
     if (message.find(counts) == std::string::npos) message += ". " + counts;
@@ -24,11 +28,15 @@ std::string wait_message(const engine::Refusal& refusal, bool pod_in_group) {
   return message;
 }
 
-json::Value unschedulable_patch(const engine::Refusal& refusal, std::string_view message, std::int64_t generation, Time now) {
+json::Value unschedulable_patch(const engine::Refusal& refusal,
+                                std::string_view message,
+                                std::int64_t generation,
+                                Time now) {
   json::Object condition;
   condition["type"] = "PodScheduled";
   condition["status"] = "False";
-  condition["reason"] = refusal.reason == engine::Reason::kInvalidGroup ? "SchedulerError" : "Unschedulable";
+  condition["reason"] =
+      refusal.reason == engine::Reason::kInvalidGroup ? "SchedulerError" : "Unschedulable";
   condition["message"] = message;
   condition["lastProbeTime"] = nullptr;
   condition["lastTransitionTime"] = format_time(now);
@@ -43,7 +51,8 @@ json::Value disruption_patch(std::string_view scheduler, Time now) {
   condition["type"] = "DisruptionTarget";
   condition["status"] = "True";
   condition["reason"] = "PreemptionByScheduler";
-  condition["message"] = fmt::format("{}: preempting to accommodate a higher priority pod", scheduler);
+  condition["message"] =
+      fmt::format("{}: preempting to accommodate a higher priority pod", scheduler);
   condition["lastTransitionTime"] = format_time(now);
   json::Value patch = json::Object{};
   json::make(patch, {"status", "conditions"}) = json::Array{std::move(condition)};
@@ -53,14 +62,17 @@ json::Value disruption_patch(std::string_view scheduler, Time now) {
 json::Value nomination_patch(std::string_view node) {
   json::Value patch = json::Object{};
   json::Value& field = json::make(patch, {"status", "nominatedNodeName"});
-  if (node.empty()) field = nullptr;
-  else field = node;
+  if (node.empty())
+    field = nullptr;
+  else
+    field = node;
   return patch;
 }
 
 std::string indexes_text(const std::vector<std::int32_t>& indexes) {
   std::string list;
-  for (const std::int32_t index : indexes) list += (list.empty() ? "" : ",") + std::to_string(index);
+  for (const std::int32_t index : indexes)
+    list += (list.empty() ? "" : ",") + std::to_string(index);
   return list;
 }
 
@@ -100,11 +112,15 @@ std::string binding_text(const engine::Bind& bind, std::string_view name) {
 
 std::string preempted_message(const engine::Evict& evict) {
   const std::string& whom = evict.for_whom_pod.empty() ? evict.for_whom : evict.for_whom_pod;
-  if (evict.kind == engine::EvictKind::kReclaim) return fmt::format("reclaimed by {} on node {}", whom, evict.node);
+  if (evict.kind == engine::EvictKind::kReclaim)
+    return fmt::format("reclaimed by {} on node {}", whom, evict.node);
   return fmt::format("by {} on node {}", whom, evict.node);
 }
 
-json::Value volcano_condition(bool scheduled, std::string_view reason, std::string_view message, Time now) {
+json::Value volcano_condition(bool scheduled,
+                              std::string_view reason,
+                              std::string_view message,
+                              Time now) {
   json::Object condition;
   condition["type"] = scheduled ? "Scheduled" : "Unschedulable";
   condition["status"] = "True";
@@ -116,7 +132,8 @@ json::Value volcano_condition(bool scheduled, std::string_view reason, std::stri
 
 std::string amount_text(const engine::Amount& amount) {
   if (amount.name == "cpu") return Quantity::from_milli(amount.value).text();
-  if (amount.name == "memory") return Quantity::from_units(amount.value, QuantityFormat::kBinarySi).text();
+  if (amount.name == "memory")
+    return Quantity::from_units(amount.value, QuantityFormat::kBinarySi).text();
   return Quantity::from_units(amount.value).text();
 }
 

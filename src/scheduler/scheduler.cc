@@ -24,25 +24,36 @@ namespace {
 using client::ObjectPtr;
 namespace resources = client::resources;
 
-const client::Resource kComposites{"scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", true};
-const client::Resource kHyperNodes{"topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", false};
-const client::Resource kT9kGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
+const client::Resource kComposites{
+    "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", true};
+const client::Resource kHyperNodes{
+    "topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", false};
+const client::Resource kT9kGroups{
+    "scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
 const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
 
-/// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk brought.
+/// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk
+/// brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
 constexpr Duration kComplaint = std::chrono::seconds(30);
 
 /// Most pod updates are status details of running pods; the engine need not hear of them.
 bool same_for_engine(const json::Value& a, const json::Value& b) {
-  const auto same = [&](auto... path) { return json::equal(json::at(a, path...), json::at(b, path...)); };
-  return same("metadata", "uid") && same("metadata", "labels") && same("metadata", "annotations") && same("metadata", "deletionTimestamp") &&
-         same("status", "phase") && same("status", "nominatedNodeName") && same("status", "startTime") && same("spec");
+  const auto same = [&](auto... path) {
+    return json::equal(json::at(a, path...), json::at(b, path...));
+  };
+  return same("metadata", "uid") && same("metadata", "labels") && same("metadata", "annotations") &&
+         same("metadata", "deletionTimestamp") && same("status", "phase") &&
+         same("status", "nominatedNodeName") && same("status", "startTime") && same("spec");
 }
 
 class SchedulerImpl final : public Scheduler {
  public:
-  SchedulerImpl(Env& env, client::Client& client, client::Informers& informers, Options options, std::unique_ptr<CellQueue> cells)
+  SchedulerImpl(Env& env,
+                client::Client& client,
+                client::Informers& informers,
+                Options options,
+                std::unique_ptr<CellQueue> cells)
       : env_(env),
         client_(client),
         informers_(informers),
@@ -55,35 +66,56 @@ class SchedulerImpl final : public Scheduler {
         context_{env_, client_, informers_, pods_, *events_, quick_, slow_},
         groups_(context_),
         volumes_(volumes()),
-        hands_(context_, {.scheduler = options_.name, .volumes = volumes_.get(), .counters = &counters_, .answers = answers()}),
-        waits_(context_, {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
+        hands_(context_,
+               {.scheduler = options_.name,
+                .volumes = volumes_.get(),
+                .counters = &counters_,
+                .answers = answers()}),
+        waits_(context_,
+               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
         cells_(std::move(cells)) {
     slow_.yield_to(quick_);
     events_->hold_while([this] { return !quick_.idle(); });
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
     translate_.backfill = options_.backfill;
-    translate_.topology_of = [this](const json::Value& wanted) { return hypernodes_.levels(wanted); };
+    translate_.topology_of = [this](const json::Value& wanted) {
+      return hypernodes_.levels(wanted);
+    };
     translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
   }
 
   void start() override {
     watch_pods();
-    watch(resources::kNodes,
-          [this](const json::Value& node) {
-            engine::Node translated = translate_node(node, translate_);
-            if (cells_) cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
-            in_hypernodes(translated);
-            return engine::Event(engine::NodeUpsert{std::move(translated)});
-          },
-          [this](const json::Value& node) {
-            if (cells_) cells_->node_seen(std::string(kube::name_of(node)), false);
-            return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))});
-          });
-    watch(resources::kNamespaces, [](const json::Value& ns) { return engine::Event(engine::NamespaceUpsert{translate_namespace(ns)}); },
-          [](const json::Value& ns) { return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))}); });
-    watch(resources::kPodDisruptionBudgets, [](const json::Value& budget) { return engine::Event(engine::BudgetUpsert{translate_budget(budget)}); },
-          [](const json::Value& budget) { return engine::Event(engine::BudgetRemove{client::key_of(budget)}); });
+    watch(
+        resources::kNodes,
+        [this](const json::Value& node) {
+          engine::Node translated = translate_node(node, translate_);
+          if (cells_)
+            cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
+          in_hypernodes(translated);
+          return engine::Event(engine::NodeUpsert{std::move(translated)});
+        },
+        [this](const json::Value& node) {
+          if (cells_) cells_->node_seen(std::string(kube::name_of(node)), false);
+          return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))});
+        });
+    watch(
+        resources::kNamespaces,
+        [](const json::Value& ns) {
+          return engine::Event(engine::NamespaceUpsert{translate_namespace(ns)});
+        },
+        [](const json::Value& ns) {
+          return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))});
+        });
+    watch(
+        resources::kPodDisruptionBudgets,
+        [](const json::Value& budget) {
+          return engine::Event(engine::BudgetUpsert{translate_budget(budget)});
+        },
+        [](const json::Value& budget) {
+          return engine::Event(engine::BudgetRemove{client::key_of(budget)});
+        });
     watch_hypernodes();
     watch_queues();
     watch_groups(resources::kPodGroups, GroupKind::kVolcano);
@@ -93,7 +125,8 @@ class SchedulerImpl final : public Scheduler {
     watch_groups(kT9kGroups, GroupKind::kT9k);
     client::Informer& classes = informers_.get(resources::kPriorityClasses);
     track(classes, resources::kPriorityClasses);
-    classes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
+    classes.add_handlers(
+        {[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
     if (volumes_) {
       for (const client::Resource& kind : Volumes::kinds()) track(informers_.get(kind), kind);
     }
@@ -104,7 +137,8 @@ class SchedulerImpl final : public Scheduler {
   Task<void> finish(Duration most) override {
     decide_no_more();
     const Duration end = env_.monotonic() + most;
-    while (!quick_.idle() && env_.monotonic() < end) co_await env_.sleep(std::chrono::milliseconds(5));
+    while (!quick_.idle() && env_.monotonic() < end)
+      co_await env_.sleep(std::chrono::milliseconds(5));
   }
 
   Task<void> stop() override {
@@ -114,7 +148,8 @@ class SchedulerImpl final : public Scheduler {
     quick_.stop();
     slow_.stop();
     groups_.stop();
-    while (quick_.in_flight() + slow_.in_flight() + hands_.awaiting_volumes() > 0) co_await env_.sleep(std::chrono::milliseconds(5));
+    while (quick_.in_flight() + slow_.in_flight() + hands_.awaiting_volumes() > 0)
+      co_await env_.sleep(std::chrono::milliseconds(5));
     co_await events_->flush();
   }
 
@@ -124,14 +159,17 @@ class SchedulerImpl final : public Scheduler {
   [[nodiscard]] std::vector<std::string> unknown() const override {
     std::vector<std::string> names;
     for (const auto& [informer, kind] : followed_) {
-      if (!informer->synced()) names.push_back(kind.group.empty() ? kind.plural : kind.plural + "." + kind.group);
+      if (!informer->synced())
+        names.push_back(kind.group.empty() ? kind.plural : kind.plural + "." + kind.group);
     }
     return names;
   }
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
     std::set<std::string> names{options_.engine.default_queue};
-    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) names.insert(name);
-    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) names.insert(translate_t9k_queue(*queue, translate_).name);
+    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
+      names.insert(name);
+    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects())
+      names.insert(translate_t9k_queue(*queue, translate_).name);
     std::vector<engine::QueueView> all;
     for (const std::string& name : names) {
       if (auto view = engine_.queue(name)) all.push_back(std::move(*view));
@@ -147,8 +185,10 @@ class SchedulerImpl final : public Scheduler {
         const engine::Node translated = translate_node(*node, translate_);
         cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
       }
-      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) cells_->queue_seen(translate_queue(*queue, translate_));
-      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects()) cells_->queue_seen(translate_t9k_queue(*queue, translate_));
+      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
+        cells_->queue_seen(translate_queue(*queue, translate_));
+      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects())
+        cells_->queue_seen(translate_t9k_queue(*queue, translate_));
       for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
     } else {
       auto changed = cells_->reconfigure(config, env_.now());
@@ -160,7 +200,9 @@ class SchedulerImpl final : public Scheduler {
   }
   Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) override {
     if (policy.policy != options_.engine.policy) {
-      return fail(Code::kInvalid, "a change between Volcano's actions and plugins and Muster's own policy takes effect at the next start");
+      return fail(
+          Code::kInvalid,
+          "a change between Volcano's actions and plugins and Muster's own policy takes effect at the next start");
     }
     engine::Config next = policy;
     next.scheduler_name = options_.engine.scheduler_name;
@@ -176,11 +218,13 @@ class SchedulerImpl final : public Scheduler {
     return {};
   }
   [[nodiscard]] bool idle() const override {
-    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes() == 0 && slow_.idle() && waits_.idle() && groups_.idle();
+    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes() == 0 &&
+           slow_.idle() && waits_.idle() && groups_.idle();
   }
 
  private:
-  // ---------------------------------------------------------------------------------------------- what is seen
+  // ----------------------------------------------------------------------------------------------
+  // what is seen
 
   void decide_no_more() {
     stopped_ = true;
@@ -191,13 +235,18 @@ class SchedulerImpl final : public Scheduler {
   }
 
   /// Its kind is to be known before the first decision.
-  void track(client::Informer& informer, const client::Resource& kind) { followed_.emplace_back(&informer, kind); }
+  void track(client::Informer& informer, const client::Resource& kind) {
+    followed_.emplace_back(&informer, kind);
+  }
 
-  /// A kind that we may not see keeps everything waiting; whoever looks for the reason finds it at the end of the log.
+  /// A kind that we may not see keeps everything waiting; whoever looks for the reason finds it at
+  /// the end of the log.
   void complain_later() {
     complaint_timer_ = env_.after(kComplaint, [this] {
       if (started_) return;
-      log::warn("scheduler", "nothing is decided before these kinds are known: {}", join(unknown(), ", "));
+      log::warn("scheduler",
+                "nothing is decided before these kinds are known: {}",
+                join(unknown(), ", "));
       complain_later();
     });
   }
@@ -206,24 +255,27 @@ class SchedulerImpl final : public Scheduler {
   void watch(const client::Resource& resource, Upsert upsert, Remove remove) {
     client::Informer& informer = informers_.get(resource);
     track(informer, resource);
-    informer.add_handlers({[this, upsert, remove](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                             apply(new_object ? upsert(*new_object) : remove(*old_object));
-                           },
-                           [this] { wake(); }});
+    informer.add_handlers(
+        {[this, upsert, remove](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+           apply(new_object ? upsert(*new_object) : remove(*old_object));
+         },
+         [this] { wake(); }});
   }
 
   /// HyperNodes become labels of the nodes below them.
   void watch_hypernodes() {
     client::Informer& hypernodes = informers_.get(kHyperNodes);
     track(hypernodes, kHyperNodes);
-    hypernodes.add_handlers({[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
+    hypernodes.add_handlers(
+        {[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
   }
 
   void rebuild_hypernodes() {
     std::vector<ObjectPtr> all;
     for (const auto& [name, object] : informers_.get(kHyperNodes).objects()) all.push_back(object);
     node_labels_.clear();
-    for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) node_labels_[name] = translate_node(*node, translate_).labels;
+    for (const auto& [name, node] : informers_.get(resources::kNodes).objects())
+      node_labels_[name] = translate_node(*node, translate_).labels;
     hypernodes_.rebuild(all, node_labels_);
   }
 
@@ -237,7 +289,8 @@ class SchedulerImpl final : public Scheduler {
     reapply_groups();
   }
 
-  /// A node that is new or has new labels is looked up anew: members may be named by pattern or label.
+  /// A node that is new or has new labels is looked up anew: members may be named by pattern or
+  /// label.
   void in_hypernodes(engine::Node& node) {
     if (hypernodes_.empty()) return;
     const auto known = node_labels_.find(node.name);
@@ -265,8 +318,10 @@ class SchedulerImpl final : public Scheduler {
     client::Informer& t9k = informers_.get(kT9kQueues);
     track(t9k, kT9kQueues);
     t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                        if (new_object) apply_queue(translate_t9k_queue(*new_object, translate_));
-                        else remove_queue(translate_t9k_queue(*old_object, translate_).name);
+                        if (new_object)
+                          apply_queue(translate_t9k_queue(*new_object, translate_));
+                        else
+                          remove_queue(translate_t9k_queue(*old_object, translate_).name);
                       },
                       [this] { wake(); }});
   }
@@ -289,7 +344,8 @@ class SchedulerImpl final : public Scheduler {
     for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) {
       if (!is_idle_root(*queue)) apply_queue(translate_queue(*queue, translate_));
     }
-    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects()) apply_queue(translate_t9k_queue(*queue, translate_));
+    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects())
+      apply_queue(translate_t9k_queue(*queue, translate_));
   }
 
   void apply_queue(const engine::Queue& queue) {
@@ -309,37 +365,44 @@ class SchedulerImpl final : public Scheduler {
   void watch_groups(const client::Resource& resource, GroupKind kind) {
     client::Informer& informer = informers_.get(resource);
     track(informer, resource);
-    informer.add_handlers({[this, kind, resource](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                             const json::Value& object = new_object ? *new_object : *old_object;
-                             const std::string key = group_key(kind, kube::namespace_of(object), kube::name_of(object));
-                             if (new_object) {
-                               groups_.group_seen(key, kind, resource, new_object);
-                               apply_group(key);
-                               if (cells_ && (!old_object || !json::equal(json::at(*old_object, "spec"), json::at(*new_object, "spec")))) reapply_members(key);
-                             } else {
-                               groups_.group_gone(key);
-                               apply(engine::GroupRemove{key});
-                             }
-                             // Those that hang from it look again, once it has come or gone.
-                             if (kind == GroupKind::kComposite && !(old_object && new_object)) {
-                               for (const std::string& each : groups_.keys()) apply_group(each);
-                             }
-                           },
-                           [this] { wake(); }});
+    informer.add_handlers(
+        {[this, kind, resource](const ObjectPtr& old_object, const ObjectPtr& new_object) {
+           const json::Value& object = new_object ? *new_object : *old_object;
+           const std::string key =
+               group_key(kind, kube::namespace_of(object), kube::name_of(object));
+           if (new_object) {
+             groups_.group_seen(key, kind, resource, new_object);
+             apply_group(key);
+             if (cells_ && (!old_object || !json::equal(json::at(*old_object, "spec"),
+                                                        json::at(*new_object, "spec"))))
+               reapply_members(key);
+           } else {
+             groups_.group_gone(key);
+             apply(engine::GroupRemove{key});
+           }
+           // Those that hang from it look again, once it has come or gone.
+           if (kind == GroupKind::kComposite && !(old_object && new_object)) {
+             for (const std::string& each : groups_.keys()) apply_group(each);
+           }
+         },
+         [this] { wake(); }});
   }
 
   void watch_pods() {
     track(pods_, resources::kPods);
     pods_.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                         if (!new_object) pod_gone(*old_object);
-                         else if (old_object && own_binding_seen(*old_object, *new_object)) return;
-                         else if (!old_object || !same_for_engine(*old_object, *new_object)) pod_seen(*new_object);
-                       },
-                       [this] { wake(); }});
+                          if (!new_object)
+                            pod_gone(*old_object);
+                          else if (old_object && own_binding_seen(*old_object, *new_object))
+                            return;
+                          else if (!old_object || !same_for_engine(*old_object, *new_object))
+                            pod_seen(*new_object);
+                        },
+                        [this] { wake(); }});
   }
 
-  /// Most changes of a busy hour are our own bindings coming back: the engine knows all that they say. In a cluster of cells the
-  /// annotations of a binding tell more than the node.
+  /// Most changes of a busy hour are our own bindings coming back: the engine knows all that they
+  /// say. In a cluster of cells the annotations of a binding tell more than the node.
   bool own_binding_seen(const json::Value& before, const json::Value& after) {
     if (cells_) return false;
     const std::string key = client::key_of(after);
@@ -359,15 +422,18 @@ class SchedulerImpl final : public Scheduler {
     engine::Pod translated = translate_pod(pod, translate_);
     const bool raised = groups_.pod_seen(translated, pod);
     complete(translated, pod);
-    // Cells are told of pods only when nodes, queues and gangs are known, and of everybody who holds some.
-    if (cells_ && started_ && (translated.ours || !translated.node.empty())) by_cells(translated, pod);
+    // Cells are told of pods only when nodes, queues and gangs are known, and of everybody who
+    // holds some.
+    if (cells_ && started_ && (translated.ours || !translated.node.empty()))
+      by_cells(translated, pod);
     const bool ended = translated.finished;
     apply(engine::PodUpsert{std::move(translated)});
     if (ended) groups_.allocations_changed(engine_);
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
-  /// In a cluster of cells GPUs are handed out by virtual cluster alone; the engine places what needs none.
+  /// In a cluster of cells GPUs are handed out by virtual cluster alone; the engine places what
+  /// needs none.
   void by_cells(engine::Pod& pod, const json::Value& object) {
     if (pod.finished) {
       cells_->pod_gone(pod.key);
@@ -376,7 +442,9 @@ class SchedulerImpl final : public Scheduler {
     CellRequest request = cell_request(pod, object);
     if (request.scheduling_spec.empty() && pod.device_share_milli > 0 && pod.node.empty()) {
       pod.gated = true;
-      waits_.tell_otherwise(object, "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
+      waits_.tell_otherwise(
+          object,
+          "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
       return;
     }
     if (request.scheduling_spec.empty() && request.leaves == 0) {
@@ -391,9 +459,15 @@ class SchedulerImpl final : public Scheduler {
         waits_.tell_otherwise(object, "it waits for its group: no such PodGroup yet");
         return;
       }
-      waits_.tell_otherwise(object, fmt::format("this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
-                                             "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
-                                             options_.engine.device_resource, cells_->virtual_clusters(), request.queue, hived::kSchedulingSpec));
+      waits_.tell_otherwise(
+          object,
+          fmt::format(
+              "this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
+              "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
+              options_.engine.device_resource,
+              cells_->virtual_clusters(),
+              request.queue,
+              hived::kSchedulingSpec));
       return;
     }
     if (pod.node.empty()) {
@@ -417,7 +491,9 @@ class SchedulerImpl final : public Scheduler {
     out.bind_info = std::string(kube::annotation(object, hived::kBindInfo));
     out.device_indexes = pod.device_indexes;
     const auto group = pod.group.empty() ? std::nullopt : groups_.translate(pod.group, translate_);
-    out.queue = group && !group->queue.empty() ? group->queue : pod.queue.empty() ? options_.engine.default_queue : pod.queue;
+    out.queue = group && !group->queue.empty() ? group->queue
+                : pod.queue.empty()            ? options_.engine.default_queue
+                                               : pod.queue;
     out.virtual_cluster = cells_->virtual_cluster_of(out.queue);
     out.gang = pod.group;
     for (const std::string& model : pod.device_models) {
@@ -425,12 +501,14 @@ class SchedulerImpl final : public Scheduler {
       if (cells_->has_leaf_type(model)) break;
     }
     for (const engine::Amount& amount : pod.requests) {
-      if (amount.name == options_.engine.device_resource) out.leaves = static_cast<std::int32_t>(amount.value);
+      if (amount.name == options_.engine.device_resource)
+        out.leaves = static_cast<std::int32_t>(amount.value);
     }
     out.priority = std::max(pod.priority, group ? group->priority : pod.priority);
     out.created = group ? group->created : pod.created;
     out.started = pod.started;
-    out.expected_duration = pod.expected_duration.count() > 0 || !group ? pod.expected_duration : group->expected_duration;
+    out.expected_duration = pod.expected_duration.count() > 0 || !group ? pod.expected_duration
+                                                                        : group->expected_duration;
     out.terminating = pod.terminating;
     return out;
   }
@@ -438,7 +516,8 @@ class SchedulerImpl final : public Scheduler {
   /// Why the gang of a pod without HiveD's annotation cannot start yet.
   std::optional<std::string> gang_gate(const std::string& gang) const {
     const auto group = groups_.translate(gang, translate_);
-    if (!group) return fmt::format("its gang {} is not known yet: no such PodGroup", gang_name(gang));
+    if (!group)
+      return fmt::format("its gang {} is not known yet: no such PodGroup", gang_name(gang));
     if (group->hold) return fmt::format("its gang {} is suspended", gang_name(gang));
     const std::size_t here = groups_.member_count(gang);
     if (here >= static_cast<std::size_t>(std::max(group->min_member, 0))) return std::nullopt;
@@ -467,8 +546,10 @@ class SchedulerImpl final : public Scheduler {
         waits_.tell_otherwise(object, why);
       } else if (const std::string* failure = hands_.held_because(pod.key)) {
         // The engine sees a gate, which is not what keeps it.
-        if (failure->empty()) waits_.told_by_others(pod.key);
-        else waits_.tell_otherwise(object, *failure);
+        if (failure->empty())
+          waits_.told_by_others(pod.key);
+        else
+          waits_.tell_otherwise(object, *failure);
       }
     }
   }
@@ -506,12 +587,14 @@ class SchedulerImpl final : public Scheduler {
       return {static_cast<std::int32_t>(json::as_int(json::at(*found, "value"))), true};
     }
     for (const auto& [key, value] : classes.objects()) {
-      if (json::as_bool(json::at(*value, "globalDefault"))) return {static_cast<std::int32_t>(json::as_int(json::at(*value, "value"))), true};
+      if (json::as_bool(json::at(*value, "globalDefault")))
+        return {static_cast<std::int32_t>(json::as_int(json::at(*value, "value"))), true};
     }
     return {0, true};
   }
 
-  // ------------------------------------------------------------------------------------------------ deciding
+  // ------------------------------------------------------------------------------------------------
+  // deciding
 
   void apply(const engine::Event& event) {
     engine_.apply(event);
@@ -523,12 +606,16 @@ class SchedulerImpl final : public Scheduler {
     gather_ = env_.after(kGather, [this] {
       gather_.reset();
       if (!started_) {
-        if (!std::all_of(followed_.begin(), followed_.end(), [](const auto& followed) { return followed.first->synced(); })) return;
+        if (!std::all_of(followed_.begin(), followed_.end(), [](const auto& followed) {
+              return followed.first->synced();
+            }))
+          return;
         started_ = true;
         if (cells_) {
           for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
         }
-        log::info("scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
+        log::info(
+            "scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
         groups_.ensure_default_queues(options_.engine.default_queue);
       }
       decide();
@@ -554,7 +641,8 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void decide_cells() {
-    const CellPlan plan = cells_->decide(env_.now(), [this](const std::string& gang) { return gang_gate(gang); });
+    const CellPlan plan =
+        cells_->decide(env_.now(), [this](const std::string& gang) { return gang_gate(gang); });
     if (plan.wake) {
       cell_timer_ = env_.after(std::max<Duration>(*plan.wake - env_.now(), kGather), [this] {
         cells_->touch();
@@ -594,7 +682,8 @@ class SchedulerImpl final : public Scheduler {
     hands_.bind(bind, std::move(annotations));
   }
 
-  // ----------------------------------------------------------------------------------------------- what comes back
+  // -----------------------------------------------------------------------------------------------
+  // what comes back
 
   Hands::Answers answers() {
     Hands::Answers out;
@@ -621,10 +710,11 @@ class SchedulerImpl final : public Scheduler {
 
   std::unique_ptr<Volumes> volumes() {
     if (!options_.volumes) return nullptr;
-    return std::make_unique<Volumes>(env_, client_, informers_, [this](const std::set<std::string>& pods) {
-      for (const std::string& key : pods) reapply_pod(key);
-      wake();
-    });
+    return std::make_unique<Volumes>(
+        env_, client_, informers_, [this](const std::set<std::string>& pods) {
+          for (const std::string& key : pods) reapply_pod(key);
+          wake();
+        });
   }
 
   Env& env_;
@@ -641,7 +731,7 @@ class SchedulerImpl final : public Scheduler {
   Groups groups_;
   HyperNodes hypernodes_;
   std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
-  std::unique_ptr<Volumes> volumes_;  // null: they are not looked at
+  std::unique_ptr<Volumes> volumes_;                   // null: they are not looked at
   Counters counters_;
   Hands hands_;
   Waits waits_;
@@ -654,14 +744,18 @@ class SchedulerImpl final : public Scheduler {
 
 }  // namespace
 
-Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options) {
+Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env,
+                                                  client::Client& client,
+                                                  client::Informers& informers,
+                                                  Options options) {
   std::unique_ptr<CellQueue> cells;
   if (options.cells) {
     auto made = CellQueue::create(*options.cells, options.engine.device_resource);
     if (!made) return fail(made.error());
     cells = std::move(*made);
   }
-  return std::unique_ptr<Scheduler>(std::make_unique<SchedulerImpl>(env, client, informers, std::move(options), std::move(cells)));
+  return std::unique_ptr<Scheduler>(std::make_unique<SchedulerImpl>(
+      env, client, informers, std::move(options), std::move(cells)));
 }
 
 }  // namespace muster::scheduler

@@ -1,9 +1,9 @@
-/// The engine's hands and eyes: objects of the cluster become engine events; its plan becomes bindings, evictions,
-/// conditions and events. Knows no more of the cluster than client/ shows.
+/// The engine's hands and eyes: objects of the cluster become engine events; its plan becomes
+/// bindings, evictions, conditions and events. Knows no more of the cluster than client/ shows.
 ///
-/// Everything runs on the loop. Changes are applied as they arrive; decide() runs once for a burst of them. Bindings and
-/// evictions go out at once, at most `in_flight_max` together; status texts follow behind in a queue of their own and never
-/// delay a binding.
+/// Everything runs on the loop. Changes are applied as they arrive; decide() runs once for a burst
+/// of them. Bindings and evictions go out at once, at most `in_flight_max` together; status texts
+/// follow behind in a queue of their own and never delay a binding.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,8 @@ struct Options {
   std::string name = "muster";
   /// HiveD's cells: pods that name a virtual cluster are placed by them. Absent: no cells.
   std::optional<engine::cells::Config> cells;
-  /// Pods' volumes are looked at, by the in-tree rules. The embedded cluster has no volumes that care where they are.
+  /// Pods' volumes are looked at, by the in-tree rules. The embedded cluster has no volumes that
+  /// care where they are.
   bool volumes = false;
   int in_flight_max = 256;
   /// How long a wait must last before it is written on objects; short waits are not worth a write.
@@ -42,7 +43,8 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   virtual void start() = 0;
-  /// Before stop(), by one who leaves in good order: decides nothing more and lets what was decided be bound, so that no gang is left in part.
+  /// Before stop(), by one who leaves in good order: decides nothing more and lets what was decided
+  /// be bound, so that no gang is left in part.
   virtual Task<void> finish(Duration most) = 0;
   virtual Task<void> stop() = 0;
   /// For `explain`, metrics and tests. Valid between start and stop.
@@ -56,14 +58,18 @@ class Scheduler {
   [[nodiscard]] virtual std::vector<std::string> unknown() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
-  /// Decides by this policy from now on; `backfill` is for queues that do not say it themselves. Names and the device resource stay.
-  /// Fails when it is of the other kind: Volcano's instead of Muster's own, or the other way round.
+  /// Decides by this policy from now on; `backfill` is for queues that do not say it themselves.
+  /// Names and the device resource stay. Fails when it is of the other kind: Volcano's instead of
+  /// Muster's own, or the other way round.
   virtual Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) = 0;
   /// Nothing to decide, bind, evict or report.
   [[nodiscard]] virtual bool idle() const = 0;
 };
 
 /// Fails when the cells' configuration is wrong; the error says where.
-Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env, client::Client& client, client::Informers& informers, Options options);
+Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env,
+                                                  client::Client& client,
+                                                  client::Informers& informers,
+                                                  Options options);
 
 }  // namespace muster::scheduler

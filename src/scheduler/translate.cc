@@ -21,7 +21,8 @@ using json::text;
 
 engine::Labels labels_of(const json::Value& object) {
   engine::Labels labels;
-  for (const auto& member : as_object(object)) labels.emplace_back(std::string(member.key()), text(member.value()));
+  for (const auto& member : as_object(object))
+    labels.emplace_back(std::string(member.key()), text(member.value()));
   return labels;
 }
 
@@ -46,7 +47,8 @@ std::vector<engine::Requirement> requirements(const json::Value& expressions) {
     engine::Requirement requirement;
     requirement.key = text(at(expression, "key"));
     requirement.op = operator_of(as_string(at(expression, "operator")));
-    for (const json::Value& value : as_array(at(expression, "values"))) requirement.values.push_back(text(value));
+    for (const json::Value& value : as_array(at(expression, "values")))
+      requirement.values.push_back(text(value));
     all.push_back(std::move(requirement));
   }
   return all;
@@ -59,7 +61,8 @@ std::optional<engine::Selector> selector_of(const json::Value& selector) {
   for (const auto& member : as_object(at(selector, "matchLabels"))) {
     out.all.push_back({std::string(member.key()), engine::Operator::kIn, {text(member.value())}});
   }
-  for (engine::Requirement& requirement : requirements(at(selector, "matchExpressions"))) out.all.push_back(std::move(requirement));
+  for (engine::Requirement& requirement : requirements(at(selector, "matchExpressions")))
+    out.all.push_back(std::move(requirement));
   return out;
 }
 
@@ -81,40 +84,55 @@ engine::PodTerm pod_term(const json::Value& term, const json::Value& pod, std::i
   if (out.selector) {
     for (const json::Value& key : as_array(at(term, "matchLabelKeys"))) {
       const std::string_view value = kube::label(pod, as_string(key));
-      if (!value.empty()) out.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
+      if (!value.empty())
+        out.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
     }
     for (const json::Value& key : as_array(at(term, "mismatchLabelKeys"))) {
       const std::string_view value = kube::label(pod, as_string(key));
-      if (!value.empty()) out.selector->all.push_back({text(key), engine::Operator::kNotIn, {std::string(value)}});
+      if (!value.empty())
+        out.selector->all.push_back({text(key), engine::Operator::kNotIn, {std::string(value)}});
     }
   }
   for (const json::Value& ns : as_array(at(term, "namespaces"))) out.namespaces.push_back(text(ns));
   out.namespace_selector = selector_of(at(term, "namespaceSelector"));
-  if (out.namespaces.empty() && !out.namespace_selector) out.namespaces.emplace_back(kube::namespace_of(pod));
+  if (out.namespaces.empty() && !out.namespace_selector)
+    out.namespaces.emplace_back(kube::namespace_of(pod));
   out.topology_key = text(at(term, "topologyKey"));
   return out;
 }
 
-void pod_terms(const json::Value& affinity, const json::Value& pod, std::vector<engine::PodTerm>& required, std::vector<engine::PodTerm>& preferred) {
-  for (const json::Value& term : as_array(at(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))) {
+void pod_terms(const json::Value& affinity,
+               const json::Value& pod,
+               std::vector<engine::PodTerm>& required,
+               std::vector<engine::PodTerm>& preferred) {
+  for (const json::Value& term :
+       as_array(at(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))) {
     required.push_back(pod_term(term, pod, 0));
   }
-  for (const json::Value& term : as_array(at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"))) {
-    preferred.push_back(pod_term(at(term, "podAffinityTerm"), pod, static_cast<std::int32_t>(as_int(at(term, "weight"), 1))));
+  for (const json::Value& term :
+       as_array(at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+    preferred.push_back(pod_term(at(term, "podAffinityTerm"),
+                                 pod,
+                                 static_cast<std::int32_t>(as_int(at(term, "weight"), 1))));
   }
 }
 
 void affinity_of(const json::Value& pod, engine::Pod& out) {
   const json::Value& affinity = at(pod, "spec", "affinity");
   const json::Value& node = at(affinity, "nodeAffinity");
-  for (const json::Value& term : as_array(at(node, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))) {
+  for (const json::Value& term :
+       as_array(at(node, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))) {
     out.node_affinity.push_back(node_term(term));
   }
-  for (const json::Value& term : as_array(at(node, "preferredDuringSchedulingIgnoredDuringExecution"))) {
-    out.preferred_node_affinity.push_back({node_term(at(term, "preference")), static_cast<std::int32_t>(as_int(at(term, "weight"), 1))});
+  for (const json::Value& term :
+       as_array(at(node, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+    out.preferred_node_affinity.push_back(
+        {node_term(at(term, "preference")),
+         static_cast<std::int32_t>(as_int(at(term, "weight"), 1))});
   }
   pod_terms(at(affinity, "podAffinity"), pod, out.pod_affinity, out.preferred_pod_affinity);
-  pod_terms(at(affinity, "podAntiAffinity"), pod, out.pod_anti_affinity, out.preferred_pod_anti_affinity);
+  pod_terms(
+      at(affinity, "podAntiAffinity"), pod, out.pod_anti_affinity, out.preferred_pod_anti_affinity);
 }
 
 void spread_of(const json::Value& pod, engine::Pod& out) {
@@ -122,16 +140,19 @@ void spread_of(const json::Value& pod, engine::Pod& out) {
     engine::TopologySpread spread;
     spread.max_skew = static_cast<std::int32_t>(as_int(at(constraint, "maxSkew"), 1));
     spread.topology_key = text(at(constraint, "topologyKey"));
-    spread.required = as_string(at(constraint, "whenUnsatisfiable"), "DoNotSchedule") == "DoNotSchedule";
+    spread.required =
+        as_string(at(constraint, "whenUnsatisfiable"), "DoNotSchedule") == "DoNotSchedule";
     spread.selector = selector_of(at(constraint, "labelSelector"));
     if (spread.selector) {
       for (const json::Value& key : as_array(at(constraint, "matchLabelKeys"))) {
         const std::string_view value = kube::label(pod, as_string(key));
-        if (!value.empty()) spread.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
+        if (!value.empty())
+          spread.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
       }
     }
     spread.min_domains = static_cast<std::int32_t>(as_int(at(constraint, "minDomains"), 1));
-    spread.honor_node_affinity = as_string(at(constraint, "nodeAffinityPolicy"), "Honor") == "Honor";
+    spread.honor_node_affinity =
+        as_string(at(constraint, "nodeAffinityPolicy"), "Honor") == "Honor";
     spread.honor_taints = as_string(at(constraint, "nodeTaintsPolicy"), "Ignore") == "Honor";
     out.topology_spread.push_back(std::move(spread));
   }
@@ -158,7 +179,9 @@ void host_ports_of(const json::Value& pod, engine::Pod& out) {
         auto number = as_int(at(port, "hostPort"));
         if (number == 0 && host_network) number = as_int(at(port, "containerPort"));
         if (number == 0) continue;
-        out.host_ports.push_back({text(at(port, "hostIP")), std::string(as_string(at(port, "protocol"), "TCP")), static_cast<std::int32_t>(number)});
+        out.host_ports.push_back({text(at(port, "hostIP")),
+                                  std::string(as_string(at(port, "protocol"), "TCP")),
+                                  static_cast<std::int32_t>(number)});
       }
     }
   };
@@ -204,7 +227,8 @@ Time started(const json::Value& pod) {
 std::string t9k_queue(std::string_view name) { return "t9k:" + std::string(name); }
 
 std::int32_t priority_of_class(const json::Value& spec, const TranslateOptions& options) {
-  if (at(spec, "priority").is_number()) return static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  if (at(spec, "priority").is_number())
+    return static_cast<std::int32_t>(as_int(at(spec, "priority")));
   if (!options.priority_of) return 0;
   return options.priority_of(as_string(at(spec, "priorityClassName"))).first;
 }
@@ -212,22 +236,30 @@ std::int32_t priority_of_class(const json::Value& spec, const TranslateOptions& 
 }  // namespace
 
 std::string group_key(GroupKind kind, std::string_view ns, std::string_view name) {
-  static constexpr std::string_view kPrefix[] = {"volcano", "native", "composite", "plugins", "t9k"};
-  return std::string(kPrefix[static_cast<int>(kind)]) + ":" + std::string(ns) + "/" + std::string(name);
+  static constexpr std::string_view kPrefix[] = {
+      "volcano", "native", "composite", "plugins", "t9k"};
+  return std::string(kPrefix[static_cast<int>(kind)]) + ":" + std::string(ns) + "/" +
+         std::string(name);
 }
 
 std::string group_key_of_pod(const json::Value& pod) {
   const std::string_view ns = kube::namespace_of(pod);
-  if (const std::string_view native = as_string(at(pod, "spec", "schedulingGroup", "podGroupName")); !native.empty()) {
+  if (const std::string_view native = as_string(at(pod, "spec", "schedulingGroup", "podGroupName"));
+      !native.empty()) {
     return group_key(GroupKind::kNative, ns, native);
   }
-  for (const std::string_view key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
-    if (const std::string_view name = kube::annotation(pod, key); !name.empty()) return group_key(GroupKind::kVolcano, ns, name);
+  for (const std::string_view key :
+       {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+    if (const std::string_view name = kube::annotation(pod, key); !name.empty())
+      return group_key(GroupKind::kVolcano, ns, name);
   }
-  for (const std::string_view key : {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}) {
-    if (const std::string_view name = kube::label(pod, key); !name.empty()) return group_key(GroupKind::kPlugins, ns, name);
+  for (const std::string_view key :
+       {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}) {
+    if (const std::string_view name = kube::label(pod, key); !name.empty())
+      return group_key(GroupKind::kPlugins, ns, name);
   }
-  if (const std::string_view name = kube::label(pod, "scheduler.tensorstack.dev/group-name"); !name.empty()) {
+  if (const std::string_view name = kube::label(pod, "scheduler.tensorstack.dev/group-name");
+      !name.empty()) {
     return group_key(GroupKind::kT9k, ns, name);
   }
   return {};
@@ -235,7 +267,8 @@ std::string group_key_of_pod(const json::Value& pod) {
 
 bool is_ours(const json::Value& pod, const TranslateOptions& options) {
   if (options.scheduler_names.empty()) return true;
-  return options.scheduler_names.contains(as_string(at(pod, "spec", "schedulerName"), "default-scheduler"));
+  return options.scheduler_names.contains(
+      as_string(at(pod, "spec", "schedulerName"), "default-scheduler"));
 }
 
 engine::Node translate_node(const json::Value& node, const TranslateOptions& options) {
@@ -243,14 +276,18 @@ engine::Node translate_node(const json::Value& node, const TranslateOptions& opt
   out.name = std::string(kube::name_of(node));
   out.labels = labels_of(at(node, "metadata", "labels"));
   for (const json::Value& taint : as_array(at(node, "spec", "taints"))) {
-    out.taints.push_back({text(at(taint, "key")), text(at(taint, "value")), effect_of(as_string(at(taint, "effect")))});
+    out.taints.push_back({text(at(taint, "key")),
+                          text(at(taint, "value")),
+                          effect_of(as_string(at(taint, "effect")))});
   }
   out.unschedulable = as_bool(at(node, "spec", "unschedulable"));
-  // A node without a Ready condition was made by hand and counts as ready, as for kube-scheduler, which reads taints only.
+  // A node without a Ready condition was made by hand and counts as ready, as for kube-scheduler,
+  // which reads taints only.
   const json::Value& ready = kube::condition(node, "Ready");
   out.ready = ready.is_null() || as_string(at(ready, "status")) == "True";
   const json::Value& allocatable = at(node, "status", "allocatable");
-  const kube::ResourceAmounts amounts = kube::resource_amounts(allocatable.is_object() ? allocatable : at(node, "status", "capacity"));
+  const kube::ResourceAmounts amounts = kube::resource_amounts(
+      allocatable.is_object() ? allocatable : at(node, "status", "capacity"));
   out.allocatable = resource_list(amounts);
 
   const std::string model(kube::label(node, "nvidia.com/gpu.product"));
@@ -258,7 +295,8 @@ engine::Node translate_node(const json::Value& node, const TranslateOptions& opt
   const auto devices = amounts.find(options.device_resource);
   if (devices != amounts.end() && (!model.empty() || !unhealthy.empty())) {
     // Allocatable counts healthy devices; indices run over all of them.
-    const auto count = static_cast<std::int32_t>(devices->second) + static_cast<std::int32_t>(unhealthy.size());
+    const auto count =
+        static_cast<std::int32_t>(devices->second) + static_cast<std::int32_t>(unhealthy.size());
     for (std::int32_t i = 0; i < count; ++i) {
       const bool healthy = std::find(unhealthy.begin(), unhealthy.end(), i) == unhealthy.end();
       out.devices.push_back({i, model, healthy});
@@ -274,25 +312,34 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.uid = std::string(kube::uid_of(pod));
   out.labels = labels_of(at(pod, "metadata", "labels"));
   out.group = group_key_of_pod(pod);
-  for (const std::string_view key : {"volcano.sh/task-spec", "training.kubeflow.org/replica-type", "scheduler.tensorstack.dev/role"}) {
+  for (const std::string_view key : {"volcano.sh/task-spec",
+                                     "training.kubeflow.org/replica-type",
+                                     "scheduler.tensorstack.dev/role"}) {
     if (out.role.empty()) out.role = std::string(kube::annotation(pod, key));
     if (out.role.empty()) out.role = std::string(kube::label(pod, key));
   }
   out.queue = std::string(kube::annotation(pod, "scheduling.volcano.sh/queue-name"));
-  if (const std::string_view t9k = kube::label(pod, "scheduler.tensorstack.dev/queue"); !t9k.empty()) out.queue = t9k_queue(t9k);
+  if (const std::string_view t9k = kube::label(pod, "scheduler.tensorstack.dev/queue");
+      !t9k.empty())
+    out.queue = t9k_queue(t9k);
 
   out.priority = priority_of_class(at(pod, "spec"), options);
-  if (as_string(at(pod, "spec", "preemptionPolicy")) == "Never") out.preemption_policy = engine::PreemptionPolicy::kNever;
+  if (as_string(at(pod, "spec", "preemptionPolicy")) == "Never")
+    out.preemption_policy = engine::PreemptionPolicy::kNever;
   std::string_view preemptable = kube::annotation(pod, "volcano.sh/preemptable");
   if (preemptable.empty()) preemptable = kube::label(pod, "volcano.sh/preemptable");
   out.preemptable = preemptable.empty() || preemptable == "true";
   const std::string_view priority_class = as_string(at(pod, "spec", "priorityClassName"));
-  out.critical = out.ns == "kube-system" || priority_class == "system-cluster-critical" || priority_class == "system-node-critical";
+  out.critical = out.ns == "kube-system" || priority_class == "system-cluster-critical" ||
+                 priority_class == "system-node-critical";
 
   out.requests = resource_list(kube::pod_requests(pod));
-  if (const auto share = parse_int(kube::annotation(pod, kGpuMilli)); share && *share > 0 && *share < 1000) {
+  if (const auto share = parse_int(kube::annotation(pod, kGpuMilli));
+      share && *share > 0 && *share < 1000) {
     out.device_share_milli = static_cast<std::int32_t>(*share);
-    std::erase_if(out.requests, [&](const engine::Amount& amount) { return amount.name == options.device_resource; });
+    std::erase_if(out.requests, [&](const engine::Amount& amount) {
+      return amount.name == options.device_resource;
+    });
   }
   out.device_models = split_nonempty(kube::annotation(pod, kGpuModel), ',');
 
@@ -307,7 +354,9 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.node = text(at(pod, "spec", "nodeName"));
   out.device_indexes = indices(kube::annotation(pod, kGpuIndices));
   // Pods that HiveD bound before Muster took the cluster over say it in HiveD's words.
-  if (out.device_indexes.empty()) out.device_indexes = indices(kube::annotation(pod, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"));
+  if (out.device_indexes.empty())
+    out.device_indexes =
+        indices(kube::annotation(pod, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"));
   out.nominated_node = text(at(pod, "status", "nominatedNodeName"));
   out.terminating = kube::is_deleting(pod);
   if (out.terminating) out.terminating_until = kube::deletion_time(pod);
@@ -320,21 +369,28 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   return out;
 }
 
-engine::Group translate_group(GroupKind kind, const json::Value& group, const TranslateOptions& options) {
+engine::Group translate_group(GroupKind kind,
+                              const json::Value& group,
+                              const TranslateOptions& options) {
   engine::Group out;
   const json::Value& spec = at(group, "spec");
   out.key = group_key(kind, kube::namespace_of(group), kube::name_of(group));
   out.created = submitted(group);
   out.expected_duration = expected_duration(group);
   out.priority = priority_of_class(spec, options);
-  if (as_string(at(spec, "preemptionPolicy")) == "Never") out.preemption_policy = engine::PreemptionPolicy::kNever;
+  if (as_string(at(spec, "preemptionPolicy")) == "Never")
+    out.preemption_policy = engine::PreemptionPolicy::kNever;
 
   if (kind == GroupKind::kNative || kind == GroupKind::kComposite) {
     const json::Value& gang = at(spec, "schedulingPolicy", "gang");
-    out.disruption = at(spec, "disruptionMode", "all").is_object() ? engine::DisruptionMode::kWhole : engine::DisruptionMode::kSingle;
-    for (const json::Value& level : as_array(at(spec, "schedulingConstraints", "topology"))) out.topology.push_back({text(at(level, "key")), true});
+    out.disruption = at(spec, "disruptionMode", "all").is_object()
+                         ? engine::DisruptionMode::kWhole
+                         : engine::DisruptionMode::kSingle;
+    for (const json::Value& level : as_array(at(spec, "schedulingConstraints", "topology")))
+      out.topology.push_back({text(at(level, "key")), true});
     const std::string_view parent = as_string(at(spec, "parentCompositePodGroupName"));
-    if (!parent.empty()) out.parent = group_key(GroupKind::kComposite, kube::namespace_of(group), parent);
+    if (!parent.empty())
+      out.parent = group_key(GroupKind::kComposite, kube::namespace_of(group), parent);
     if (kind == GroupKind::kComposite) {
       out.is_parent = true;
       out.min_groups = static_cast<std::int32_t>(as_int(at(gang, "minGroupCount"), 1));
@@ -348,10 +404,13 @@ engine::Group translate_group(GroupKind kind, const json::Value& group, const Tr
   out.queue = text(at(spec, "queue"));
   out.min_member = static_cast<std::int32_t>(as_int(at(spec, "minMember"), 1));
   for (const auto& member : as_object(at(spec, "minTaskMember"))) {
-    out.min_task_member.emplace_back(std::string(member.key()), static_cast<std::int32_t>(as_int(member.value())));
+    out.min_task_member.emplace_back(std::string(member.key()),
+                                     static_cast<std::int32_t>(as_int(member.value())));
   }
-  if (kind == GroupKind::kVolcano && options.topology_of) out.topology = options.topology_of(at(spec, "networkTopology"));
-  if (at(spec, "minResources").is_object()) out.min_resources = resource_list(kube::resource_amounts(at(spec, "minResources")));
+  if (kind == GroupKind::kVolcano && options.topology_of)
+    out.topology = options.topology_of(at(spec, "networkTopology"));
+  if (at(spec, "minResources").is_object())
+    out.min_resources = resource_list(kube::resource_amounts(at(spec, "minResources")));
   std::string_view waiting = kube::annotation(group, "volcano.sh/sla-waiting-time");
   if (waiting.empty()) waiting = kube::annotation(group, "sla-waiting-time");
   if (!waiting.empty()) {
@@ -364,7 +423,8 @@ engine::Group translate_group(GroupKind kind, const json::Value& group, const Tr
     out.queue = t9k_queue(as_string(at(spec, "queue"), "default"));
     out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
     for (const json::Value& role : as_array(at(spec, "roles"))) {
-      out.min_task_member.emplace_back(text(at(role, "name")), static_cast<std::int32_t>(as_int(at(role, "minMember"))));
+      out.min_task_member.emplace_back(text(at(role, "name")),
+                                       static_cast<std::int32_t>(as_int(at(role, "minMember"))));
     }
   }
   return out;
@@ -381,17 +441,21 @@ engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& 
   out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
   out.reclaimable = as_bool(at(spec, "reclaimable"), true);
   const std::string_view state = as_string(at(queue, "status", "state"));
-  out.state = state == "Closed" ? engine::QueueState::kClosed : state == "Closing" ? engine::QueueState::kClosing : engine::QueueState::kOpen;
+  out.state = state == "Closed"    ? engine::QueueState::kClosed
+              : state == "Closing" ? engine::QueueState::kClosing
+                                   : engine::QueueState::kOpen;
   out.capability = resource_list(kube::resource_amounts(at(spec, "capability")));
   out.guarantee = resource_list(kube::resource_amounts(at(spec, "guarantee", "resource")));
   out.deserved = resource_list(kube::resource_amounts(at(spec, "deserved")));
   out.hierarchy = std::string(kube::annotation(queue, "volcano.sh/hierarchy"));
   out.hierarchy_weights = std::string(kube::annotation(queue, "volcano.sh/hierarchy-weights"));
-  // Volcano names a strategy that its scheduler never honoured; here fifo means it. muster.dev/backfill asks for the rest.
+  // Volcano names a strategy that its scheduler never honoured; here fifo means it.
+  // muster.dev/backfill asks for the rest.
   const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
   if (mode == "reservation") out.backfill = engine::BackfillMode::kReservation;
   if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;
-  if (mode == "fifo" || as_string(at(spec, "dequeueStrategy")) == "fifo") out.backfill = engine::BackfillMode::kFifo;
+  if (mode == "fifo" || as_string(at(spec, "dequeueStrategy")) == "fifo")
+    out.backfill = engine::BackfillMode::kFifo;
   out.virtual_cluster = std::string(kube::annotation(queue, "muster.dev/virtual-cluster"));
   return out;
 }
@@ -416,7 +480,8 @@ engine::DisruptionBudget translate_budget(const json::Value& budget) {
   out.ns = std::string(kube::namespace_of(budget));
   out.key = out.ns + "/" + std::string(kube::name_of(budget));
   out.selector = selector_of(at(budget, "spec", "selector"));
-  out.disruptions_allowed = static_cast<std::int32_t>(as_int(at(budget, "status", "disruptionsAllowed")));
+  out.disruptions_allowed =
+      static_cast<std::int32_t>(as_int(at(budget, "status", "disruptionsAllowed")));
   return out;
 }
 
@@ -434,7 +499,10 @@ bool node_matches(const json::Value& node, const json::Value& terms) {
   if (as_array(terms).empty()) return true;
   const auto& labels = at(node, "metadata", "labels");
   const auto holds = [](const engine::Requirement& requirement, const json::Value& value) {
-    const bool listed = value.is_string() && std::find(requirement.values.begin(), requirement.values.end(), as_string(value)) != requirement.values.end();
+    const bool listed =
+        value.is_string() &&
+        std::find(requirement.values.begin(), requirement.values.end(), as_string(value)) !=
+            requirement.values.end();
     switch (requirement.op) {
       case engine::Operator::kIn:
         return listed;
@@ -446,15 +514,22 @@ bool node_matches(const json::Value& node, const json::Value& terms) {
         return !value.is_string();
       case engine::Operator::kGt:
       case engine::Operator::kLt: {
-        const auto number = parse_int(as_string(value)), bound = requirement.values.empty() ? std::nullopt : parse_int(requirement.values.front());
-        return number && bound && (requirement.op == engine::Operator::kGt ? *number > *bound : *number < *bound);
+        const auto number = parse_int(as_string(value)),
+                   bound = requirement.values.empty() ? std::nullopt
+                                                      : parse_int(requirement.values.front());
+        return number && bound &&
+               (requirement.op == engine::Operator::kGt ? *number > *bound : *number < *bound);
       }
     }
     return false;
   };
   for (const engine::NodeTerm& term : node_terms(terms)) {
-    const bool labelled = std::all_of(term.labels.begin(), term.labels.end(), [&](const auto& one) { return holds(one, at(labels, one.key)); });
-    const bool named = std::all_of(term.fields.begin(), term.fields.end(), [&](const auto& one) { return holds(one, at(node, "metadata", "name")); });
+    const bool labelled = std::all_of(term.labels.begin(), term.labels.end(), [&](const auto& one) {
+      return holds(one, at(labels, one.key));
+    });
+    const bool named = std::all_of(term.fields.begin(), term.fields.end(), [&](const auto& one) {
+      return holds(one, at(node, "metadata", "name"));
+    });
     if (labelled && named && !(term.labels.empty() && term.fields.empty())) return true;
   }
   return false;

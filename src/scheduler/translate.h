@@ -1,5 +1,5 @@
-/// Kubernetes objects as engine values. Pure; tolerant of odd objects: what cannot be understood counts as absent,
-/// because the API server has validated what matters.
+/// Kubernetes objects as engine values. Pure; tolerant of odd objects: what cannot be understood
+/// counts as absent, because the API server has validated what matters.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,22 @@
 namespace muster::scheduler {
 
 /// Annotations that Muster reads and writes.
-inline constexpr std::string_view kGpuIndices = "muster.dev/gpu-indices";            // "0,2": written with the binding
-inline constexpr std::string_view kGpuMilli = "muster.dev/gpu-milli";                // "250": a share of one GPU
-inline constexpr std::string_view kGpuModel = "muster.dev/gpu-model";                // "H100,H200": allowed models
-inline constexpr std::string_view kGpuUnhealthy = "muster.dev/gpu-unhealthy";        // on nodes: "3,5"
+inline constexpr std::string_view kGpuIndices =
+    "muster.dev/gpu-indices";  // "0,2": written with the binding
+inline constexpr std::string_view kGpuMilli = "muster.dev/gpu-milli";  // "250": a share of one GPU
+inline constexpr std::string_view kGpuModel =
+    "muster.dev/gpu-model";  // "H100,H200": allowed models
+inline constexpr std::string_view kGpuUnhealthy = "muster.dev/gpu-unhealthy";  // on nodes: "3,5"
 inline constexpr std::string_view kExpectedDuration = "muster.dev/expected-duration";  // "2h30m"
-inline constexpr std::string_view kSubmitted = "muster.dev/submitted";               // RFC 3339: keeps a requeued job's place
+inline constexpr std::string_view kSubmitted =
+    "muster.dev/submitted";  // RFC 3339: keeps a requeued job's place
 
 struct TranslateOptions {
   std::string device_resource = "nvidia.com/gpu";
   /// Scheduler names whose pods are ours to place. Empty: every pod.
   std::set<std::string, std::less<>> scheduler_names;
-  /// Value of a PriorityClass; the second is false when it does not exist. "" asks for the global default.
+  /// Value of a PriorityClass; the second is false when it does not exist. "" asks for the global
+  /// default.
   std::function<std::pair<std::int32_t, bool>(std::string_view)> priority_of;
   /// spec.networkTopology of a Volcano group as levels; absent: the cluster has no HyperNodes.
   std::function<std::vector<engine::TopologyLevel>(const json::Value&)> topology_of;
@@ -41,7 +45,9 @@ std::string group_key_of_pod(const json::Value& pod);
 bool is_ours(const json::Value& pod, const TranslateOptions& options);
 engine::Node translate_node(const json::Value& node, const TranslateOptions& options);
 engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& options);
-engine::Group translate_group(GroupKind kind, const json::Value& group, const TranslateOptions& options);
+engine::Group translate_group(GroupKind kind,
+                              const json::Value& group,
+                              const TranslateOptions& options);
 engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& options);
 engine::Queue translate_t9k_queue(const json::Value& queue, const TranslateOptions& options);
 engine::DisruptionBudget translate_budget(const json::Value& budget);

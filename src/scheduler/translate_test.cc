@@ -35,7 +35,8 @@ spec:
   containers:
   - {name: a, resources: {requests: {cpu: 500m, nvidia.com/gpu: 2}}, ports: [{containerPort: 80, hostPort: 8080}]}
 status: {phase: Running}
-)"), {});
+)"),
+                                        {});
   EXPECT_EQ(pod.key, "team/w-0");
   EXPECT_EQ(pod.group, "volcano:team/job");
   EXPECT_EQ(pod.priority, 7);
@@ -56,7 +57,8 @@ TEST(TranslatePod, AShareOfAGpuIsNotAWholeOne) {
   const engine::Pod pod = translate_pod(yaml(R"(
 metadata: {name: s, namespace: d, annotations: {muster.dev/gpu-milli: "250"}}
 spec: {containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1, cpu: 1}}}]}
-)"), {});
+)"),
+                                        {});
   EXPECT_EQ(pod.device_share_milli, 250);
   EXPECT_EQ(pod.requests, (engine::ResourceList{{"cpu", 1000}}));
 }
@@ -70,21 +72,28 @@ TEST(TranslatePod, OnlyPodsOfOurSchedulerNamesAreOurs) {
 }
 
 TEST(TranslateGroup, EachKindHasItsOwnKeys) {
-  const json::Value pod = yaml("metadata: {namespace: a, labels: {scheduling.x-k8s.io/pod-group: g}}");
+  const json::Value pod =
+      yaml("metadata: {namespace: a, labels: {scheduling.x-k8s.io/pod-group: g}}");
   EXPECT_EQ(group_key_of_pod(pod), "plugins:a/g");
-  EXPECT_EQ(group_key_of_pod(yaml("{metadata: {namespace: a}, spec: {schedulingGroup: {podGroupName: g}}}")), "native:a/g");
-  const engine::Group native = translate_group(GroupKind::kNative, yaml(R"(
+  EXPECT_EQ(group_key_of_pod(
+                yaml("{metadata: {namespace: a}, spec: {schedulingGroup: {podGroupName: g}}}")),
+            "native:a/g");
+  const engine::Group native = translate_group(GroupKind::kNative,
+                                               yaml(R"(
 metadata: {name: g, namespace: a}
 spec: {priority: 5, schedulingPolicy: {gang: {minCount: 4}}, disruptionMode: {all: {}}, schedulingConstraints: {topology: [{key: rack}]}}
-)"), {});
+)"),
+                                               {});
   EXPECT_EQ(native.min_member, 4);
   EXPECT_EQ(native.disruption, engine::DisruptionMode::kWhole);
   ASSERT_EQ(native.topology.size(), 1U);
-  const engine::Group volcano = translate_group(GroupKind::kVolcano, yaml(R"(
+  const engine::Group volcano = translate_group(GroupKind::kVolcano,
+                                                yaml(R"(
 metadata: {name: g, namespace: a}
 spec: {minMember: 6, queue: test, minResources: {cpu: 3, nvidia.com/gpu: "6"}}
 status: {phase: Inqueue}
-)"), {});
+)"),
+                                                {});
   EXPECT_EQ(volcano.queue, "test");
   EXPECT_TRUE(volcano.admitted);
   ASSERT_TRUE(volcano.min_resources);
@@ -96,7 +105,8 @@ TEST(TranslateNode, ANodeWithoutConditionsIsReadyAndASickGpuKeepsItsIndex) {
 metadata: {name: n, labels: {nvidia.com/gpu.product: H200}, annotations: {muster.dev/gpu-unhealthy: "1"}}
 spec: {taints: [{key: k, effect: NoExecute}], unschedulable: true}
 status: {allocatable: {cpu: 8, nvidia.com/gpu: 3}}
-)"), {});
+)"),
+                                           {});
   EXPECT_TRUE(node.ready);
   EXPECT_TRUE(node.unschedulable);
   ASSERT_EQ(node.devices.size(), 4U);
@@ -133,20 +143,32 @@ configurations: [{name: gangpreempt, arguments: {allowWholeBundle: false}}]
 }
 
 TEST(VolcanoConfig, SaysWhatIsUnknown) {
-  EXPECT_NE(parse_volcano_config("{actions: [allocate]}").error().message.find("want one string"), std::string::npos);
-  EXPECT_NE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]}").error().message.find("want true or false"), std::string::npos);
-  EXPECT_NE(parse_volcano_config("{actions: allocate, configurations: [{name: elect}]}").error().message.find("is no action"), std::string::npos);
-  EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"), std::string::npos);
+  EXPECT_NE(parse_volcano_config("{actions: [allocate]}").error().message.find("want one string"),
+            std::string::npos);
+  EXPECT_NE(parse_volcano_config(
+                "{actions: allocate, tiers: [{plugins: [{name: gang, enableJobOrder: 3}]}]}")
+                .error()
+                .message.find("want true or false"),
+            std::string::npos);
+  EXPECT_NE(parse_volcano_config("{actions: allocate, configurations: [{name: elect}]}")
+                .error()
+                .message.find("is no action"),
+            std::string::npos);
+  EXPECT_NE(parse_volcano_config("actions: \"elect\"").error().message.find("\"elect\" is unknown"),
+            std::string::npos);
   EXPECT_FALSE(parse_volcano_config("tiers: []"));
-  EXPECT_FALSE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]}"));
+  EXPECT_FALSE(parse_volcano_config(
+      "{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}, {name: proportion}]}]}"));
   // In two tiers the first decides, as in Volcano.
-  EXPECT_TRUE(parse_volcano_config("{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}]}, {plugins: [{name: proportion}]}]}"));
+  EXPECT_TRUE(parse_volcano_config(
+      "{actions: allocate, tiers: [{plugins: [{name: drf, enableHierarchy: true}]}, {plugins: [{name: proportion}]}]}"));
 }
 
 TEST(Queues, CarryTheirPlaceInTheHierarchy) {
   const engine::Queue queue = translate_queue(yaml(R"(
 metadata: {name: dev, annotations: {volcano.sh/hierarchy: root/eng/dev, volcano.sh/hierarchy-weights: 1/4/2}}
-)"), {});
+)"),
+                                              {});
   EXPECT_EQ(queue.hierarchy, "root/eng/dev");
   EXPECT_EQ(queue.hierarchy_weights, "1/4/2");
 }
@@ -154,9 +176,16 @@ metadata: {name: dev, annotations: {volcano.sh/hierarchy: root/eng/dev, volcano.
 TEST(Translate, AQueueMayChooseItsBackfillAndOtherwiseHasThePolicys) {
   TranslateOptions options;
   options.backfill = engine::BackfillMode::kFifo;
-  EXPECT_EQ(translate_queue(yaml("metadata: {name: q}"), options).backfill, engine::BackfillMode::kFifo);
-  EXPECT_EQ(translate_t9k_queue(yaml("metadata: {name: q}"), options).backfill, engine::BackfillMode::kFifo);
-  const auto asking = [&](const std::string& mode) { return translate_queue(yaml("metadata: {name: q, annotations: {muster.dev/backfill: " + mode + "}}"), options).backfill; };
+  EXPECT_EQ(translate_queue(yaml("metadata: {name: q}"), options).backfill,
+            engine::BackfillMode::kFifo);
+  EXPECT_EQ(translate_t9k_queue(yaml("metadata: {name: q}"), options).backfill,
+            engine::BackfillMode::kFifo);
+  const auto asking = [&](const std::string& mode) {
+    return translate_queue(
+               yaml("metadata: {name: q, annotations: {muster.dev/backfill: " + mode + "}}"),
+               options)
+        .backfill;
+  };
   EXPECT_EQ(asking("skip"), engine::BackfillMode::kSkip);
   EXPECT_EQ(asking("reservation"), engine::BackfillMode::kReservation);
   EXPECT_EQ(asking("anything"), engine::BackfillMode::kFifo);
@@ -165,15 +194,21 @@ TEST(Translate, AQueueMayChooseItsBackfillAndOtherwiseHasThePolicys) {
 /// Eight nodes, four leaves of two, two above, as in Volcano's own e2e cases.
 HyperNodes eight() {
   std::vector<client::ObjectPtr> all;
-  const auto add = [&](const std::string& text) { all.push_back(std::make_shared<const json::Value>(yaml(text))); };
+  const auto add = [&](const std::string& text) {
+    all.push_back(std::make_shared<const json::Value>(yaml(text)));
+  };
   for (int leaf = 0; leaf < 4; ++leaf) {
-    add(fmt::format("{{metadata: {{name: s{}}}, spec: {{tier: 1, tierName: leaf, members: [{{type: Node, selector: {{exactMatch: {{name: n{}}}}}}}, {{type: Node, selector: {{regexMatch: {{pattern: '^n{}$'}}}}}}]}}}}",
-                    leaf, 2 * leaf, 2 * leaf + 1));
+    add(fmt::format(
+        "{{metadata: {{name: s{}}}, spec: {{tier: 1, tierName: leaf, members: [{{type: Node, selector: {{exactMatch: {{name: n{}}}}}}}, {{type: Node, selector: {{regexMatch: {{pattern: '^n{}$'}}}}}}]}}}}",
+        leaf,
+        2 * leaf,
+        2 * leaf + 1));
   }
   add("{metadata: {name: s4}, spec: {tier: 2, members: [{type: HyperNode, selector: {exactMatch: {name: s0}}}, {type: HyperNode, selector: {exactMatch: {name: s1}}}]}}");
   add("{metadata: {name: s5}, spec: {tier: 2, members: [{type: Node, selector: {labelMatch: {matchLabels: {side: right}}}}]}}");
   std::map<std::string, engine::Labels> nodes;
-  for (int i = 0; i < 8; ++i) nodes[fmt::format("n{}", i)] = i < 4 ? engine::Labels{} : engine::Labels{{"side", "right"}};
+  for (int i = 0; i < 8; ++i)
+    nodes[fmt::format("n{}", i)] = i < 4 ? engine::Labels{} : engine::Labels{{"side", "right"}};
   HyperNodes out;
   out.rebuild(all, nodes);
   return out;
@@ -181,16 +216,22 @@ HyperNodes eight() {
 
 TEST(HyperNodes, AreLabelsOfTheNodesBelow) {
   const HyperNodes hypernodes = eight();
-  EXPECT_EQ(hypernodes.labels_of("n3"), (engine::Labels{{"volcano.sh/hypernode-tier-1", "s1"}, {"volcano.sh/hypernode-tier-2", "s4"}}));
-  EXPECT_EQ(hypernodes.labels_of("n6"), (engine::Labels{{"volcano.sh/hypernode-tier-1", "s3"}, {"volcano.sh/hypernode-tier-2", "s5"}}));
+  EXPECT_EQ(hypernodes.labels_of("n3"),
+            (engine::Labels{{"volcano.sh/hypernode-tier-1", "s1"},
+                            {"volcano.sh/hypernode-tier-2", "s4"}}));
+  EXPECT_EQ(hypernodes.labels_of("n6"),
+            (engine::Labels{{"volcano.sh/hypernode-tier-1", "s3"},
+                            {"volcano.sh/hypernode-tier-2", "s5"}}));
   EXPECT_TRUE(hypernodes.labels_of("stranger").empty());
 }
 
 TEST(HyperNodes, AHardTierMustHoldAndNarrowerOnesAreTriedFirst) {
   const HyperNodes hypernodes = eight();
   const auto levels = [&](const char* text) { return hypernodes.levels(yaml(text)); };
-  const engine::TopologyLevel two{"volcano.sh/hypernode-tier-2", true}, one{"volcano.sh/hypernode-tier-1", true};
-  const engine::TopologyLevel rather_two{"volcano.sh/hypernode-tier-2", false}, rather_one{"volcano.sh/hypernode-tier-1", false};
+  const engine::TopologyLevel two{"volcano.sh/hypernode-tier-2", true},
+      one{"volcano.sh/hypernode-tier-1", true};
+  const engine::TopologyLevel rather_two{"volcano.sh/hypernode-tier-2", false},
+      rather_one{"volcano.sh/hypernode-tier-1", false};
   EXPECT_EQ(levels("{mode: hard, highestTierAllowed: 1}"), std::vector{one});
   EXPECT_EQ(levels("{highestTierAllowed: 2}"), (std::vector{two, rather_one}));
   EXPECT_EQ(levels("{highestTierName: leaf}"), std::vector{one});

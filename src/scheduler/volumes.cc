@@ -54,7 +54,8 @@ std::vector<engine::NodeTerm> allowed_topologies(const json::Value& storage_clas
       engine::Requirement requirement;
       requirement.key = json::text(at(label, "key"));
       requirement.op = engine::Operator::kIn;
-      for (const auto& value : as_array(at(label, "values"))) requirement.values.push_back(json::text(value));
+      for (const auto& value : as_array(at(label, "values")))
+        requirement.values.push_back(json::text(value));
       term.labels.push_back(std::move(requirement));
     }
     terms.push_back(std::move(term));
@@ -68,23 +69,33 @@ std::int64_t bytes_of(const json::Value& storage) {
 }
 
 bool serves(const json::Value& volume, const json::Value& claim) {
-  if (as_string(at(volume, "spec", "storageClassName")) != as_string(at(claim, "spec", "storageClassName"))) return false;
+  if (as_string(at(volume, "spec", "storageClassName")) !=
+      as_string(at(claim, "spec", "storageClassName")))
+    return false;
   const auto& owner = at(volume, "spec", "claimRef");
   if (owner.is_object()) {
-    return as_string(at(owner, "name")) == kube::name_of(claim) && as_string(at(owner, "namespace")) == kube::namespace_of(claim);
+    return as_string(at(owner, "name")) == kube::name_of(claim) &&
+           as_string(at(owner, "namespace")) == kube::namespace_of(claim);
   }
-  if (as_string(at(volume, "status", "phase")) != "Available" || kube::is_deleting(volume)) return false;
-  if (as_string(at(volume, "spec", "volumeMode"), "Filesystem") != as_string(at(claim, "spec", "volumeMode"), "Filesystem")) return false;
+  if (as_string(at(volume, "status", "phase")) != "Available" || kube::is_deleting(volume))
+    return false;
+  if (as_string(at(volume, "spec", "volumeMode"), "Filesystem") !=
+      as_string(at(claim, "spec", "volumeMode"), "Filesystem"))
+    return false;
   const auto& modes = as_array(at(volume, "spec", "accessModes"));
   for (const auto& mode : as_array(at(claim, "spec", "accessModes"))) {
     if (std::find(modes.begin(), modes.end(), mode) == modes.end()) return false;
   }
-  return bytes_of(at(volume, "spec", "capacity", "storage")) >= bytes_of(at(claim, "spec", "resources", "requests", "storage"));
+  return bytes_of(at(volume, "spec", "capacity", "storage")) >=
+         bytes_of(at(claim, "spec", "resources", "requests", "storage"));
 }
 
 }  // namespace
 
-Volumes::Volumes(Env& env, client::Client& client, client::Informers& informers, std::function<void(const std::set<std::string>&)> changed)
+Volumes::Volumes(Env& env,
+                 client::Client& client,
+                 client::Informers& informers,
+                 std::function<void(const std::set<std::string>&)> changed)
     : env_(env),
       client_(client),
       claims_(&informers.get(resources::kPersistentVolumeClaims)),
@@ -101,20 +112,27 @@ Volumes::Volumes(Env& env, client::Client& client, client::Informers& informers,
   }
 }
 
-std::vector<client::Resource> Volumes::kinds() { return {resources::kPersistentVolumeClaims, resources::kPersistentVolumes, resources::kStorageClasses}; }
+std::vector<client::Resource> Volumes::kinds() {
+  return {resources::kPersistentVolumeClaims,
+          resources::kPersistentVolumes,
+          resources::kStorageClasses};
+}
 
 std::vector<Volumes::Claim> Volumes::claims_of(const json::Value& pod) {
   std::vector<Claim> claims;
   for (const auto& volume : as_array(at(pod, "spec", "volumes"))) {
     const auto name = as_string(at(volume, "persistentVolumeClaim", "claimName"));
     if (!name.empty()) claims.push_back({std::string(name), false});
-    if (at(volume, "ephemeral").is_object()) claims.push_back({fmt::format("{}-{}", kube::name_of(pod), as_string(at(volume, "name"))), true});
+    if (at(volume, "ephemeral").is_object())
+      claims.push_back(
+          {fmt::format("{}-{}", kube::name_of(pod), as_string(at(volume, "name"))), true});
   }
   return claims;
 }
 
 bool Volumes::is_bound(const json::Value& claim) {
-  return !as_string(at(claim, "spec", "volumeName")).empty() && !kube::annotation(claim, kBindCompleted).empty();
+  return !as_string(at(claim, "spec", "volumeName")).empty() &&
+         !kube::annotation(claim, kBindCompleted).empty();
 }
 
 std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
@@ -126,18 +144,29 @@ std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
   pods_.insert(pod.key);
   for (const auto& [name, ephemeral] : claims) {
     const ObjectPtr claim = claims_->find(fmt::format("{}/{}", pod.ns, name));
-    if (!claim && ephemeral) return fmt::format("waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"", name);
+    if (!claim && ephemeral)
+      return fmt::format(
+          "waiting for ephemeral volume controller to create the persistentvolumeclaim \"{}\"",
+          name);
     if (!claim) return fmt::format("persistentvolumeclaim \"{}\" not found", name);
-    if (kube::is_deleting(*claim)) return fmt::format("persistentvolumeclaim \"{}\" is being deleted", name);
+    if (kube::is_deleting(*claim))
+      return fmt::format("persistentvolumeclaim \"{}\" is being deleted", name);
     const auto volume_name = as_string(at(*claim, "spec", "volumeName"));
     if (is_bound(*claim)) {
       const ObjectPtr volume = volumes_->find(std::string(volume_name));
-      if (!volume) return fmt::format("persistentvolumeclaim \"{}\" bound to non-existent persistentvolume \"{}\"", name, volume_name);
+      if (!volume)
+        return fmt::format(
+            "persistentvolumeclaim \"{}\" bound to non-existent persistentvolume \"{}\"",
+            name,
+            volume_name);
       require_also(pod.node_affinity, places_of(*volume));
       continue;
     }
-    const ObjectPtr storage_class = classes_->find(json::text(at(*claim, "spec", "storageClassName")));
-    if (!storage_class || as_string(at(*storage_class, "volumeBindingMode"), "Immediate") != "WaitForFirstConsumer" || !volume_name.empty()) {
+    const ObjectPtr storage_class =
+        classes_->find(json::text(at(*claim, "spec", "storageClassName")));
+    if (!storage_class ||
+        as_string(at(*storage_class, "volumeBindingMode"), "Immediate") != "WaitForFirstConsumer" ||
+        !volume_name.empty()) {
       return fmt::format("pod has unbound immediate PersistentVolumeClaims: \"{}\"", name);
     }
     if (auto why = constrain_delayed(pod, *claim, *storage_class); !why.empty()) return why;
@@ -146,7 +175,9 @@ std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
 }
 
 /// A claim that somebody (perhaps we, before a restart) has promised a node stays there.
-std::string Volumes::constrain_delayed(engine::Pod& pod, const json::Value& claim, const json::Value& storage_class) const {
+std::string Volumes::constrain_delayed(engine::Pod& pod,
+                                       const json::Value& claim,
+                                       const json::Value& storage_class) const {
   if (const auto node = kube::annotation(claim, kSelectedNode); !node.empty()) {
     engine::NodeTerm there;
     there.fields.push_back({"metadata.name", engine::Operator::kIn, {std::string(node)}});
@@ -165,7 +196,9 @@ std::string Volumes::constrain_delayed(engine::Pod& pod, const json::Value& clai
     places.insert(places.end(), there.begin(), there.end());
   }
   if (anywhere) return {};
-  if (places.empty()) return fmt::format("didn't find available persistent volumes to bind for \"{}\"", kube::name_of(claim));
+  if (places.empty())
+    return fmt::format("didn't find available persistent volumes to bind for \"{}\"",
+                       kube::name_of(claim));
   require_also(pod.node_affinity, places);
   return {};
 }
@@ -177,7 +210,8 @@ std::vector<ObjectPtr> Volumes::candidates(const json::Value& claim) const {
     if (serves(*volume, claim)) found.push_back(volume);
   }
   std::stable_sort(found.begin(), found.end(), [](const ObjectPtr& a, const ObjectPtr& b) {
-    return bytes_of(at(*a, "spec", "capacity", "storage")) < bytes_of(at(*b, "spec", "capacity", "storage"));
+    return bytes_of(at(*a, "spec", "capacity", "storage")) <
+           bytes_of(at(*b, "spec", "capacity", "storage"));
   });
   return found;
 }
@@ -189,31 +223,52 @@ Task<Result<void>> Volumes::choose_for(const json::Value& claim, const std::stri
     if (kube::annotation(claim, kSelectedNode) == node) co_return Result<void>{};
     json::Value patch = json::Object{};
     json::make_object(patch, {"metadata", "annotations"})[kSelectedNode] = node;
-    const auto told = co_await client_.patch(resources::kPersistentVolumeClaims, ns, name, "", client::PatchType::kMerge, std::move(patch));
+    const auto told = co_await client_.patch(resources::kPersistentVolumeClaims,
+                                             ns,
+                                             name,
+                                             "",
+                                             client::PatchType::kMerge,
+                                             std::move(patch));
     if (!told) co_return fail(told.error());
     co_return Result<void>{};
   }
   const ObjectPtr where = nodes_->find(node);
   for (const ObjectPtr& volume : candidates(claim)) {
-    if (!where || !node_matches(*where, at(*volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms"))) continue;
+    if (!where ||
+        !node_matches(*where, at(*volume, "spec", "nodeAffinity", "required", "nodeSelectorTerms")))
+      continue;
     json::Value patch = json::Object{};
     // The version keeps two claims from getting the same volume.
     json::make(patch, {"metadata", "resourceVersion"}) = kube::resource_version_of(*volume);
-    json::make_object(patch, {"metadata", "annotations"})["pv.kubernetes.io/bound-by-controller"] = "yes";
-    json::make(patch, {"spec", "claimRef"}) = json::Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"namespace", ns},
-                                                           {"name", name}, {"uid", kube::uid_of(claim)}};
-    const auto given = co_await client_.patch(resources::kPersistentVolumes, "", std::string(kube::name_of(*volume)), "", client::PatchType::kMerge, std::move(patch));
+    json::make_object(patch, {"metadata", "annotations"})["pv.kubernetes.io/bound-by-controller"] =
+        "yes";
+    json::make(patch, {"spec", "claimRef"}) = json::Object{{"apiVersion", "v1"},
+                                                           {"kind", "PersistentVolumeClaim"},
+                                                           {"namespace", ns},
+                                                           {"name", name},
+                                                           {"uid", kube::uid_of(claim)}};
+    const auto given = co_await client_.patch(resources::kPersistentVolumes,
+                                              "",
+                                              std::string(kube::name_of(*volume)),
+                                              "",
+                                              client::PatchType::kMerge,
+                                              std::move(patch));
     if (given) co_return Result<void>{};
     if (given.error().code != Code::kConflict) co_return fail(given.error());
   }
-  co_return fail(Code::kConflict, fmt::format("no volume of node {} is left for persistentvolumeclaim \"{}\"", node, name));
+  co_return fail(
+      Code::kConflict,
+      fmt::format("no volume of node {} is left for persistentvolumeclaim \"{}\"", node, name));
 }
 
 Task<Result<std::vector<std::string>>> Volumes::choose(ObjectPtr pod, std::string node) {
   std::vector<std::string> open;
   for (const auto& claim : claims_of(*pod)) {
-    const ObjectPtr object = claims_->find(fmt::format("{}/{}", kube::namespace_of(*pod), claim.name));
-    if (!object) co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" not found", claim.name));
+    const ObjectPtr object =
+        claims_->find(fmt::format("{}/{}", kube::namespace_of(*pod), claim.name));
+    if (!object)
+      co_return fail(Code::kNotFound,
+                     fmt::format("persistentvolumeclaim \"{}\" not found", claim.name));
     if (is_bound(*object)) continue;
     const auto chosen = co_await choose_for(*object, node);
     if (!chosen) co_return fail(chosen.error());
@@ -222,26 +277,38 @@ Task<Result<std::vector<std::string>>> Volumes::choose(ObjectPtr pod, std::strin
   co_return open;
 }
 
-Task<Result<void>> Volumes::bound(std::string ns, std::vector<std::string> claims, std::string node, std::function<bool()> wanted) {
+Task<Result<void>> Volumes::bound(std::string ns,
+                                  std::vector<std::string> claims,
+                                  std::string node,
+                                  std::function<bool()> wanted) {
   const auto moved = moved_;
   const Duration end = env_.monotonic() + kBindTimeout;
-  std::set<std::string> told;  // whose node we have seen in the claim: only such a one can be given back
+  std::set<std::string>
+      told;  // whose node we have seen in the claim: only such a one can be given back
   while (wanted()) {
     for (auto at = claims.begin(); at != claims.end();) {
       const ObjectPtr claim = claims_->find(fmt::format("{}/{}", ns, *at));
-      if (!claim) co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" is gone", *at));
+      if (!claim)
+        co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" is gone", *at));
       const bool here = kube::annotation(*claim, kSelectedNode) == node;
       if (here) told.insert(*at);
       if (is_bound(*claim)) {
         at = claims.erase(at);
         continue;
       }
-      if (!here && told.contains(*at)) co_return fail(Code::kConflict, fmt::format("persistentvolumeclaim \"{}\" cannot be provisioned for node {}", *at, node));
+      if (!here && told.contains(*at))
+        co_return fail(
+            Code::kConflict,
+            fmt::format(
+                "persistentvolumeclaim \"{}\" cannot be provisioned for node {}", *at, node));
       ++at;
     }
     if (claims.empty()) co_return Result<void>{};
     const Duration left = end - env_.monotonic();
-    if (left <= Duration::zero()) co_return fail(Code::kTimeout, fmt::format("persistentvolumeclaim \"{}\" was not bound in time", claims.front()));
+    if (left <= Duration::zero())
+      co_return fail(
+          Code::kTimeout,
+          fmt::format("persistentvolumeclaim \"{}\" was not bound in time", claims.front()));
     co_await moved->wait(std::min<Duration>(left, std::chrono::seconds(1)));
   }
   co_return fail(Code::kNotFound, "nobody waits for it any more");

@@ -40,19 +40,22 @@ void Waits::report() {
   for (auto& [key, noted] : std::exchange(noted_, {})) {
     engine::Wait& wait = noted.wait;
     // While members keep arriving, every pod of the gang would be written again for each of them.
-    const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers && now - noted.changed < report_after_;
+    const bool arriving = wait.refusal.reason == engine::Reason::kNotEnoughMembers &&
+                          now - noted.changed < report_after_;
     if (arriving && now - noted.since < kArrivingMax) {
       noted_.emplace(key, std::move(noted));
       report_soon();
       continue;
     }
     if (wait.group.empty()) {
-      if (!told_otherwise_.contains(wait.pod)) tell(wait.pod, wait.refusal, wait_message(wait.refusal, false));
+      if (!told_otherwise_.contains(wait.pod))
+        tell(wait.pod, wait.refusal, wait_message(wait.refusal, false));
       continue;
     }
     std::vector<std::string> waiting = groups_.unbound_members(wait.group);
     std::erase_if(waiting, [this](const std::string& pod) { return hands_.binds(pod); });
-    // Everyone was placed since: the wait is not told any more, or the group would seem to wait for ever.
+    // Everyone was placed since: the wait is not told any more, or the group would seem to wait for
+    // ever.
     if (waiting.empty() && groups_.member_count(wait.group) > 0) continue;
     std::string message = groups_.disagreement(wait.group);
     if (message.empty()) {
@@ -67,16 +70,29 @@ void Waits::report() {
   }
 }
 
-void Waits::tell(const std::string& pod, const engine::Refusal& refusal, const std::string& message) {
+void Waits::tell(const std::string& pod,
+                 const engine::Refusal& refusal,
+                 const std::string& message) {
   context_.slow.add_latest("pod " + pod, [this, key = pod, refusal, message]() -> Task<void> {
     const client::ObjectPtr pod = context_.pods.find(key);
-    if (!pod || hands_.binds(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty()) co_return;
+    if (!pod || hands_.binds(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty())
+      co_return;
     const json::Value& shown = kube::condition(*pod, "PodScheduled");
-    if (json::as_string(json::at(shown, "message")) == message && json::as_string(json::at(shown, "status")) == "False") co_return;
+    if (json::as_string(json::at(shown, "message")) == message &&
+        json::as_string(json::at(shown, "status")) == "False")
+      co_return;
     auto [ns, name] = split_key(key);
-    json::Value patch = unschedulable_patch(refusal, message, json::as_int(json::at(*pod, "metadata", "generation")), context_.env.now());
-    const auto done =
-        co_await context_.client.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch), client::Answer::kNone);
+    json::Value patch = unschedulable_patch(refusal,
+                                            message,
+                                            json::as_int(json::at(*pod, "metadata", "generation")),
+                                            context_.env.now());
+    const auto done = co_await context_.client.patch(client::resources::kPods,
+                                                     ns,
+                                                     name,
+                                                     "status",
+                                                     client::PatchType::kStrategic,
+                                                     std::move(patch),
+                                                     client::Answer::kNone);
     if (done) context_.events.record(*pod, "Warning", "FailedScheduling", message);
   });
 }

@@ -1,5 +1,5 @@
-/// Why pods and gangs wait, told to people: conditions of pods and groups and FailedScheduling events, a little after the engine has
-/// said so. Short waits are not worth a write.
+/// Why pods and gangs wait, told to people: conditions of pods and groups and FailedScheduling
+/// events, a little after the engine has said so. Short waits are not worth a write.
 #pragma once
 
 #include <map>
@@ -22,7 +22,10 @@ class Waits {
     Duration report_after;
   };
   Waits(const Context& context, Options options)
-      : context_(context), groups_(options.groups), hands_(options.hands), report_after_(options.report_after) {}
+      : context_(context),
+        groups_(options.groups),
+        hands_(options.hands),
+        report_after_(options.report_after) {}
 
   /// What the engine says.
   void note(const engine::Wait& wait);

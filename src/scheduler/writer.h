@@ -1,6 +1,7 @@
-/// Writes of the scheduler, a bounded number in flight at once; the rest wait in order. One lane for what must be quick
-/// (bindings, evictions), one for what may wait (conditions, phases), where only the newest text of an object counts. The second
-/// goes on at a walk while the first is busy: on a loaded API server every status write would cost a binding.
+/// Writes of the scheduler, a bounded number in flight at once; the rest wait in order. One lane
+/// for what must be quick (bindings, evictions), one for what may wait (conditions, phases), where
+/// only the newest text of an object counts. The second goes on at a walk while the first is busy:
+/// on a loaded API server every status write would cost a binding.
 #pragma once
 
 #include <deque>
@@ -27,7 +28,8 @@ class Lane {
     queue_.push_back([this, work = std::move(work)] { env_.spawn(run(work)); });
     pump();
   }
-  /// Work that needs no coroutine: it calls its argument once it has ended, and never before it has returned.
+  /// Work that needs no coroutine: it calls its argument once it has ended, and never before it has
+  /// returned.
   using Call = std::function<void(std::function<void()> ended)>;
   void add_call(Call call) {
     queue_.push_back([this, call = std::move(call)] { call([this] { ended(); }); });

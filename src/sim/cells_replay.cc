@@ -17,7 +17,8 @@ using namespace engine::cells;
 
 class CellsReplay : public Course {
  public:
-  CellsReplay(const std::vector<Job>& jobs, CellAllocator cells, const Policy& policy) : Course(jobs, policy), cells_(std::move(cells)), tasks_(jobs.size()) {
+  CellsReplay(const std::vector<Job>& jobs, CellAllocator cells, const Policy& policy)
+      : Course(jobs, policy), cells_(std::move(cells)), tasks_(jobs.size()) {
     std::vector<std::string> names;
     for (const Node& node : cells_.cells().nodes) names.push_back(node.name);
     for (const std::string& name : names) cells_.set_node(name, true);
@@ -34,7 +35,9 @@ class CellsReplay : public Course {
   struct Rank {
     std::int32_t priority;
     std::size_t job;
-    bool operator<(const Rank& other) const { return priority != other.priority ? priority > other.priority : job < other.job; }
+    bool operator<(const Rank& other) const {
+      return priority != other.priority ? priority > other.priority : job < other.job;
+    }
   };
 
   void submit(std::size_t i) override { queue_.insert({jobs_[i].priority, i}); }
@@ -79,7 +82,8 @@ class CellsReplay : public Course {
       for (std::int32_t task = 0; task < jobs_[i].tasks; ++task) {
         const std::string uid = fmt::format("{}-{}.{}", i, task, state_[i].run + 1);
         Task one{{uid, uid}, spec, {}};
-        Decision decision = cells_.schedule({one.ref, spec, Phase::kFiltering, nullptr, kStart + now});
+        Decision decision =
+            cells_.schedule({one.ref, spec, Phase::kFiltering, nullptr, kStart + now});
         if (decision.kind == Decision::Kind::kPreempt) {
           decision = cells_.schedule({one.ref, spec, Phase::kPreempting, nullptr, kStart + now});
           if (decision.kind == Decision::Kind::kPreempt) {
@@ -87,7 +91,8 @@ class CellsReplay : public Course {
             decision = cells_.schedule({one.ref, spec, Phase::kFiltering, nullptr, kStart + now});
           }
         }
-        if (decision.kind != Decision::Kind::kBind || !cells_.add_allocated(one.ref, spec, decision.bind, kStart + now)) {
+        if (decision.kind != Decision::Kind::kBind ||
+            !cells_.add_allocated(one.ref, spec, decision.bind, kStart + now)) {
           give_back(i);
           return false;
         }
@@ -104,7 +109,8 @@ class CellsReplay : public Course {
   void evict_all(const Decision& decision, Duration now) {
     std::set<std::size_t> victims;
     for (const Victims& node : decision.victims) {
-      for (const PodRef& pod : node.pods) victims.insert(numbers_.at(pod.uid.substr(0, pod.uid.find('-'))));
+      for (const PodRef& pod : node.pods)
+        victims.insert(numbers_.at(pod.uid.substr(0, pod.uid.find('-'))));
     }
     for (const std::size_t victim : victims) {
       evict(victim, now);
@@ -113,7 +119,8 @@ class CellsReplay : public Course {
   }
 
   void give_back(std::size_t i) {
-    for (const Task& task : tasks_[i]) (void)cells_.delete_allocated(task.ref, task.spec, task.bind);
+    for (const Task& task : tasks_[i])
+      (void)cells_.delete_allocated(task.ref, task.spec, task.bind);
     tasks_[i].clear();
   }
 
@@ -126,7 +133,8 @@ class CellsReplay : public Course {
   void measure(Sample& sample) const override {
     for (const Node& node : cells_.cells().nodes) {
       std::int64_t free = 0;
-      for (const Index leaf : node.leaves) free += cells_.cells().p(leaf).priority == kFreePriority ? 1 : 0;
+      for (const Index leaf : node.leaves)
+        free += cells_.cells().p(leaf).priority == kFreePriority ? 1 : 0;
       sample.gpus_free += free;
       if (free < static_cast<std::int64_t>(node.leaves.size())) sample.gpus_stranded += free;
     }
@@ -140,17 +148,30 @@ class CellsReplay : public Course {
 
 }  // namespace
 
-Result<Outcome> replay_cells(const std::vector<Job>& jobs, const Config& config, const Policy& policy, const std::function<void(double)>& progress) {
+Result<Outcome> replay_cells(const std::vector<Job>& jobs,
+                             const Config& config,
+                             const Policy& policy,
+                             const std::function<void(double)>& progress) {
   auto cells = CellAllocator::create(config, {});
   if (!cells) return fail(cells.error());
   if (policy.name != "skip" && policy.name != "fifo") {
-    return fail(Code::kBadRequest, fmt::format("--policy {}: with --hived-config want skip (HiveD's own: whatever fits goes) or fifo", policy.name));
+    return fail(
+        Code::kBadRequest,
+        fmt::format(
+            "--policy {}: with --hived-config want skip (HiveD's own: whatever fits goes) or fifo",
+            policy.name));
   }
   std::vector<std::string> names;
   for (const VirtualCluster& vc : cells->cells().vcs) names.push_back(vc.name);
   for (const Job& job : jobs) {
     if (cells->cells().find_vc(job.queue) == kNone) {
-      return fail(Code::kInvalid, fmt::format("job \"{}\": queue \"{}\" is no virtual cluster of the configuration, which has {}", job.name, job.queue, join(names, ", ")));
+      return fail(
+          Code::kInvalid,
+          fmt::format(
+              "job \"{}\": queue \"{}\" is no virtual cluster of the configuration, which has {}",
+              job.name,
+              job.queue,
+              join(names, ", ")));
     }
   }
   return CellsReplay(jobs, std::move(*cells), policy).run(progress);

@@ -20,7 +20,8 @@
 namespace muster::sim {
 namespace {
 
-constexpr const char* kHelp = R"(Replay a job trace through the scheduling engine, on a virtual clock.
+constexpr const char* kHelp =
+    R"(Replay a job trace through the scheduling engine, on a virtual clock.
 
 Usage:
   muster sim --trace FILE --nodes 64x8|FILE [--policy NAME,…] [flags]
@@ -55,11 +56,13 @@ Flags:
 
 Result<std::string> read_file(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");  // reads plain files too
-  if (file == nullptr) return fail(Code::kNotFound, fmt::format("{}: {}", path, std::strerror(errno)));
+  if (file == nullptr)
+    return fail(Code::kNotFound, fmt::format("{}: {}", path, std::strerror(errno)));
   std::string text;
   std::vector<char> buffer(1 << 16);
   int count = 0;
-  while ((count = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
+  while ((count = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0)
+    text.append(buffer.data(), static_cast<std::size_t>(count));
   const bool broken = count < 0;
   gzclose(file);
   if (broken) return fail(Code::kInvalid, fmt::format("{}: cannot be read as gzip", path));
@@ -74,7 +77,9 @@ Result<void> write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) return fail(Code::kInternal, fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+  if (!file)
+    return fail(Code::kInternal,
+                fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
   return {};
 }
 
@@ -93,8 +98,14 @@ Result<Options> parse_options(int argc, char** argv) {
       options.help = true;
       return options;
     }
-    if (flag == "--tenants") { options.tenants = true; continue; }
-    if (flag == "--resume") { options.resume = true; continue; }
+    if (flag == "--tenants") {
+      options.tenants = true;
+      continue;
+    }
+    if (flag == "--resume") {
+      options.resume = true;
+      continue;
+    }
     std::string value;
     if (const std::size_t equals = flag.find('='); equals != std::string::npos) {
       value = flag.substr(equals + 1);
@@ -106,16 +117,25 @@ Result<Options> parse_options(int argc, char** argv) {
     }
     const auto want_number = [&]() -> Result<std::int64_t> {
       const auto parsed = parse_int(value);
-      if (!parsed || *parsed <= 0) return fail(Code::kBadRequest, fmt::format("{}: want a positive number, found \"{}\"", flag, value));
+      if (!parsed || *parsed <= 0)
+        return fail(Code::kBadRequest,
+                    fmt::format("{}: want a positive number, found \"{}\"", flag, value));
       return *parsed;
     };
-    if (flag == "--trace") options.trace = value;
-    else if (flag == "--nodes") options.nodes = value;
-    else if (flag == "--hived-config") options.hived_config = value;
-    else if (flag == "--quotas") options.quotas = value;
-    else if (flag == "--json") options.json = value;
-    else if (flag == "--html") options.html = value;
-    else if (flag == "--policy") options.policies = split_nonempty(value, ',');
+    if (flag == "--trace")
+      options.trace = value;
+    else if (flag == "--nodes")
+      options.nodes = value;
+    else if (flag == "--hived-config")
+      options.hived_config = value;
+    else if (flag == "--quotas")
+      options.quotas = value;
+    else if (flag == "--json")
+      options.json = value;
+    else if (flag == "--html")
+      options.html = value;
+    else if (flag == "--policy")
+      options.policies = split_nonempty(value, ',');
     else if (flag == "--from" || flag == "--to") {
       const auto parsed = parse_duration(value);
       if (!parsed) return fail(parsed.error());
@@ -126,14 +146,34 @@ Result<Options> parse_options(int argc, char** argv) {
       (flag == "--limit" ? options.parse.limit : options.parse.gpus_a_node) = *parsed;
     } else if (flag == "--speed") {
       options.parse.speed = std::atof(value.c_str());
-      if (options.parse.speed <= 0) return fail(Code::kBadRequest, fmt::format("--speed: want a positive number, found \"{}\"", value));
+      if (options.parse.speed <= 0)
+        return fail(Code::kBadRequest,
+                    fmt::format("--speed: want a positive number, found \"{}\"", value));
     } else {
-      const auto near = nearest(flag, {"--trace", "--nodes", "--hived-config", "--quotas", "--gpus-a-node", "--json", "--html", "--policy", "--from", "--to", "--limit", "--speed", "--tenants", "--resume"});
-      return fail(Code::kBadRequest, fmt::format("unknown flag {}{}; see muster sim --help", flag, near ? fmt::format(" (did you mean {}?)", *near) : ""));
+      const auto near = nearest(flag,
+                                {"--trace",
+                                 "--nodes",
+                                 "--hived-config",
+                                 "--quotas",
+                                 "--gpus-a-node",
+                                 "--json",
+                                 "--html",
+                                 "--policy",
+                                 "--from",
+                                 "--to",
+                                 "--limit",
+                                 "--speed",
+                                 "--tenants",
+                                 "--resume"});
+      return fail(Code::kBadRequest,
+                  fmt::format("unknown flag {}{}; see muster sim --help",
+                              flag,
+                              near ? fmt::format(" (did you mean {}?)", *near) : ""));
     }
   }
   if (options.trace.empty() || options.nodes.empty() == options.hived_config.empty()) {
-    return fail(Code::kBadRequest, "--trace and one of --nodes and --hived-config are needed; see muster sim --help");
+    return fail(Code::kBadRequest,
+                "--trace and one of --nodes and --hived-config are needed; see muster sim --help");
   }
   if (options.policies.empty()) options.policies = {options.nodes.empty() ? "skip" : "backfill"};
   return options;
@@ -173,7 +213,8 @@ Result<void> simulate(const Options& options) {
     const auto text = read_file(options.hived_config);
     if (!text) return fail(text.error());
     auto config = hived::parse_config(*text);
-    if (!config) return fail(config.error().code, options.hived_config + ": " + config.error().message);
+    if (!config)
+      return fail(config.error().code, options.hived_config + ": " + config.error().message);
     cells = std::move(*config);
   } else {
     std::string node_text = options.nodes;
@@ -203,7 +244,12 @@ Result<void> simulate(const Options& options) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   for (const Policy& policy : *policies) {
     const auto progress = [&](double share) {
-      if (terminal) fmt::print(stderr, "\r{:18} [{:<40}] {:3.0f} %", policy.name, std::string(static_cast<std::size_t>(share * 40), '#'), share * 100);
+      if (terminal)
+        fmt::print(stderr,
+                   "\r{:18} [{:<40}] {:3.0f} %",
+                   policy.name,
+                   std::string(static_cast<std::size_t>(share * 40), '#'),
+                   share * 100);
     };
     if (cells) {
       auto outcome = replay_cells(*jobs, cells->cells, policy, progress);

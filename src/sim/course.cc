@@ -4,7 +4,8 @@
 
 namespace muster::sim {
 
-Course::Course(const std::vector<Job>& jobs, const Policy& policy) : jobs_(jobs), policy_(policy), state_(jobs.size()) {
+Course::Course(const std::vector<Job>& jobs, const Policy& policy)
+    : jobs_(jobs), policy_(policy), state_(jobs.size()) {
   outcome_.policy = policy.name;
   outcome_.jobs.resize(jobs.size());
   std::map<std::string, std::size_t> queues;
@@ -26,8 +27,11 @@ Outcome Course::run(const std::function<void(double)>& progress) {
     Duration now = next < jobs_.size() ? jobs_[next].submit : Duration::max();
     if (!completions_.empty()) now = std::min(now, completions_.top().at);
     if (const auto again = wake()) {
-      // With nothing arriving or ending, a wake-up can change nothing but reservations; it ends the replay at last.
-      if (next >= jobs_.size() && completions_.empty() && *again > last_ + std::chrono::hours(24 * 365)) break;
+      // With nothing arriving or ending, a wake-up can change nothing but reservations; it ends the
+      // replay at last.
+      if (next >= jobs_.size() && completions_.empty() &&
+          *again > last_ + std::chrono::hours(24 * 365))
+        break;
       now = std::min(now, std::max(last_, *again));
     }
     last_ = now;
@@ -74,7 +78,8 @@ void Course::evict(std::size_t job, Duration now) {
   ++outcome_.jobs[job].evictions;
   ++outcome_.evictions;
   if (state.running) {
-    if (policy_.resume) state.left = std::max<Duration>(std::chrono::seconds(1), state.left - (now - state.started));
+    if (policy_.resume)
+      state.left = std::max<Duration>(std::chrono::seconds(1), state.left - (now - state.started));
     ++waiting_;
   }
   release(job, false);
@@ -88,7 +93,8 @@ void Course::use(std::size_t job, std::int64_t gpu_milli) {
 
 void Course::sample(Duration now) {
   // A report needs hundreds of points, not one for each job.
-  if (!outcome_.samples.empty() && now - outcome_.samples.back().at < std::chrono::seconds(300)) return;
+  if (!outcome_.samples.empty() && now - outcome_.samples.back().at < std::chrono::seconds(300))
+    return;
   Sample sample;
   sample.at = now;
   sample.gpu_milli_used = used_milli_;

@@ -1,5 +1,5 @@
-/// What every replay shares: jobs arrive, start and end on a virtual clock, and a book is kept about them. Who decides which job
-/// starts, and where, is the derived class's business.
+/// What every replay shares: jobs arrive, start and end on a virtual clock, and a book is kept
+/// about them. Who decides which job starts, and where, is the derived class's business.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ class Course {
   static constexpr Time kStart{1'000'000'000'000};
 
   struct JobState {
-    std::int32_t run = 0;  ///< How often it started; a completion of an earlier, evicted run is stale.
+    std::int32_t run =
+        0;  ///< How often it started; a completion of an earlier, evicted run is stale.
     bool running = false;
     Duration started{};
     Duration left{};  ///< Of its duration, for those that resume.
@@ -65,7 +66,9 @@ class Course {
     Duration at{};
     std::size_t job = 0;
     std::int32_t run = 0;
-    bool operator>(const Completion& other) const { return std::tie(at, job) > std::tie(other.at, other.job); }
+    bool operator>(const Completion& other) const {
+      return std::tie(at, job) > std::tie(other.at, other.job);
+    }
   };
 
   std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;

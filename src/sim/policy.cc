@@ -20,7 +20,8 @@ using engine::TenantRule;
 /// Reads the keys of one mapping; remembers the first that is wrong and which were asked for.
 class Keys {
  public:
-  Keys(const json::Value& value, std::string where) : object_(json::as_object(value)), where_(std::move(where)) {
+  Keys(const json::Value& value, std::string where)
+      : object_(json::as_object(value)), where_(std::move(where)) {
     if (!value.is_object()) wrong(fmt::format("{}: want keys and values", where_));
   }
 
@@ -31,7 +32,8 @@ class Keys {
   }
   std::string text(std::string_view key) {
     const json::Value& value = get(key);
-    if (!value.is_null() && !value.is_string()) wrong(fmt::format("{}.{}: want a text", where_, key));
+    if (!value.is_null() && !value.is_string())
+      wrong(fmt::format("{}.{}: want a text", where_, key));
     return json::text(value);
   }
   void flag(std::string_view key, bool& to) {
@@ -43,7 +45,8 @@ class Keys {
   void number(std::string_view key, std::int32_t& to) {
     const json::Value& value = get(key);
     if (value.is_null()) return;
-    if (!value.is_int64() || value.as_int64() < -1'000'000'000 || value.as_int64() > 1'000'000'000) return wrong(fmt::format("{}.{}: want a whole number", where_, key));
+    if (!value.is_int64() || value.as_int64() < -1'000'000'000 || value.as_int64() > 1'000'000'000)
+      return wrong(fmt::format("{}.{}: want a whole number", where_, key));
     to = static_cast<std::int32_t>(value.as_int64());
   }
   void duration(std::string_view key, Duration& to) {
@@ -64,15 +67,19 @@ class Keys {
       to = choice;
       return;
     }
-    wrong(fmt::format("{}.{}: want one of {}, found \"{}\"", where_, key, join(names, ", "), value));
+    wrong(
+        fmt::format("{}.{}: want one of {}, found \"{}\"", where_, key, join(names, ", "), value));
   }
   void amounts(std::string_view key, engine::ResourceList& to) {
     const json::Value& value = get(key);
     if (value.is_null()) return;
-    if (!value.is_object()) return wrong(fmt::format("{}.{}: want resources and amounts, such as nvidia.com/gpu: 8", where_, key));
+    if (!value.is_object())
+      return wrong(
+          fmt::format("{}.{}: want resources and amounts, such as nvidia.com/gpu: 8", where_, key));
     for (const auto& member : value.as_object()) {
       const std::string name(member.key());
-      const std::string amount = member.value().is_string() ? json::text(member.value()) : json::dump(member.value());
+      const std::string amount =
+          member.value().is_string() ? json::text(member.value()) : json::dump(member.value());
       const auto quantity = parse_quantity(amount);
       if (!quantity) {
         wrong(fmt::format("{}.{}.{}: {}", where_, key, name, quantity.error().message));
@@ -91,7 +98,10 @@ class Keys {
       const std::string key(member.key());
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
       const auto near = nearest(key, known_);
-      wrong(fmt::format("{}: unknown key \"{}\"{}", where_, key, near ? fmt::format(" (did you mean \"{}\"?)", *near) : ""));
+      wrong(fmt::format("{}: unknown key \"{}\"{}",
+                        where_,
+                        key,
+                        near ? fmt::format(" (did you mean \"{}\"?)", *near) : ""));
     }
     return error_;
   }
@@ -104,9 +114,13 @@ class Keys {
 };
 
 const std::vector<std::pair<std::string, BackfillMode>> kBackfill = {
-    {"reservation", BackfillMode::kReservation}, {"skip", BackfillMode::kSkip}, {"fifo", BackfillMode::kFifo}};
+    {"reservation", BackfillMode::kReservation},
+    {"skip", BackfillMode::kSkip},
+    {"fifo", BackfillMode::kFifo}};
 
-Result<engine::Queue> parse_queue(const json::Value& value, const std::string& where, BackfillMode backfill) {
+Result<engine::Queue> parse_queue(const json::Value& value,
+                                  const std::string& where,
+                                  BackfillMode backfill) {
   Keys keys(value, where);
   engine::Queue queue;
   queue.backfill = backfill;
@@ -133,10 +147,20 @@ Result<Policy> parse_policy(const json::Value& value, const std::string& where) 
   keys.number("reservations", policy.engine.reservations);
   keys.duration("patience", policy.engine.patience);
   keys.one_of<bool>("durations", {{"known", true}, {"learned", false}}, policy.durations_known);
-  keys.one_of<PlacementRule>("placement", {{"pack", PlacementRule::kPack}, {"spread", PlacementRule::kSpread}, {"fragmentation", PlacementRule::kFragmentation}},
+  keys.one_of<PlacementRule>("placement",
+                             {{"pack", PlacementRule::kPack},
+                              {"spread", PlacementRule::kSpread},
+                              {"fragmentation", PlacementRule::kFragmentation}},
                              policy.engine.placement);
-  keys.one_of<TenantRule>("tenantRule", {{"capacity", TenantRule::kCapacity}, {"proportion", TenantRule::kProportion}}, policy.engine.tenant_rule);
-  keys.one_of<Quota>("quota", {{"deserved", Quota::kDeserved}, {"guarantee", Quota::kGuarantee}, {"capability", Quota::kCapability}}, policy.quota);
+  keys.one_of<TenantRule>(
+      "tenantRule",
+      {{"capacity", TenantRule::kCapacity}, {"proportion", TenantRule::kProportion}},
+      policy.engine.tenant_rule);
+  keys.one_of<Quota>("quota",
+                     {{"deserved", Quota::kDeserved},
+                      {"guarantee", Quota::kGuarantee},
+                      {"capability", Quota::kCapability}},
+                     policy.quota);
   keys.flag("preempt", policy.engine.preempt);
   keys.flag("reclaim", policy.engine.reclaim);
   keys.flag("drf", policy.engine.drf);
@@ -159,21 +183,31 @@ Result<Policy> parse_policy(const json::Value& value, const std::string& where) 
 
 }  // namespace
 
-std::vector<std::string> policy_names() { return {"fifo", "skip", "backfill", "backfill-unknown", "spread", "fragmentation"}; }
+std::vector<std::string> policy_names() {
+  return {"fifo", "skip", "backfill", "backfill-unknown", "spread", "fragmentation"};
+}
 
 Result<Policy> named_policy(std::string_view name) {
   Policy policy;
   policy.name = std::string(name);
-  if (name == "fifo") policy.backfill = BackfillMode::kFifo;
-  else if (name == "skip") policy.backfill = BackfillMode::kSkip;
-  else if (name == "backfill") {}
-  else if (name == "backfill-unknown") policy.durations_known = false;
-  else if (name == "spread") policy.engine.placement = PlacementRule::kSpread;
-  else if (name == "fragmentation") policy.engine.placement = PlacementRule::kFragmentation;
+  if (name == "fifo")
+    policy.backfill = BackfillMode::kFifo;
+  else if (name == "skip")
+    policy.backfill = BackfillMode::kSkip;
+  else if (name == "backfill") {
+  } else if (name == "backfill-unknown")
+    policy.durations_known = false;
+  else if (name == "spread")
+    policy.engine.placement = PlacementRule::kSpread;
+  else if (name == "fragmentation")
+    policy.engine.placement = PlacementRule::kFragmentation;
   else {
     const auto near = nearest(name, policy_names());
-    return fail(Code::kInvalid, fmt::format("policy \"{}\" is unknown; want a YAML file or one of {}{}", name, join(policy_names(), ", "),
-                                            near ? fmt::format(" (did you mean \"{}\"?)", *near) : ""));
+    return fail(Code::kInvalid,
+                fmt::format("policy \"{}\" is unknown; want a YAML file or one of {}{}",
+                            name,
+                            join(policy_names(), ", "),
+                            near ? fmt::format(" (did you mean \"{}\"?)", *near) : ""));
   }
   return policy;
 }
@@ -189,7 +223,8 @@ Result<std::vector<Policy>> parse_policies(std::string_view yaml) {
     policies.push_back(std::move(*policy));
     return policies;
   }
-  if (!list.is_array() || list.as_array().empty()) return fail(Code::kInvalid, "policies: want a list of at least one policy");
+  if (!list.is_array() || list.as_array().empty())
+    return fail(Code::kInvalid, "policies: want a list of at least one policy");
   for (std::size_t i = 0; i < list.as_array().size(); ++i) {
     auto policy = parse_policy(list.as_array()[i], fmt::format("policies[{}]", i));
     if (!policy) return fail(policy.error());
@@ -201,19 +236,25 @@ Result<std::vector<Policy>> parse_policies(std::string_view yaml) {
 Result<Policy> parse_cluster_policy(std::string_view yaml) {
   auto parsed = json::parse_yaml_one(yaml);
   if (!parsed) return fail(parsed.error());
-  if (!parsed->is_object()) return fail(Code::kInvalid, "want keys and values such as placement: spread");
+  if (!parsed->is_object())
+    return fail(Code::kInvalid, "want keys and values such as placement: spread");
   const json::Value& list = json::at(*parsed, "policies");
   if (list.is_array() && list.as_array().size() != 1) {
-    return fail(Code::kInvalid, fmt::format("policies: a cluster has one policy, found {}; keep the one to run", list.as_array().size()));
+    return fail(Code::kInvalid,
+                fmt::format("policies: a cluster has one policy, found {}; keep the one to run",
+                            list.as_array().size()));
   }
   json::Value only = list.is_array() ? list.as_array()[0] : *parsed;
   for (const std::string_view key : {"durations", "resume", "tenants", "quota"}) {
     if (json::as_object(only).contains(key)) {
-      return fail(Code::kInvalid, fmt::format("policy.{}: means something to `muster sim` alone; remove it", key));
+      return fail(Code::kInvalid,
+                  fmt::format("policy.{}: means something to `muster sim` alone; remove it", key));
     }
   }
   if (json::as_object(only).contains("queues")) {
-    return fail(Code::kInvalid, "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
+    return fail(
+        Code::kInvalid,
+        "policy.queues: the queues of a cluster are its Queue objects; remove it and `kubectl apply` those");
   }
   if (only.is_object() && !only.as_object().contains("name")) only.as_object()["name"] = "cluster";
   return parse_policy(only, "policy");

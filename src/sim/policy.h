@@ -1,6 +1,7 @@
 /// What a simulation compares: the engine's settings and what the engine is told.
 ///
-/// Policies have a name ("backfill") or come from a YAML file with one or several of them; docs/simulate.md lists the keys.
+/// Policies have a name ("backfill") or come from a YAML file with one or several of them;
+/// docs/simulate.md lists the keys.
 #pragma once
 
 #include <string>
@@ -24,9 +25,11 @@ struct Policy {
   std::string name;
   engine::Config engine;
   engine::BackfillMode backfill = engine::BackfillMode::kReservation;
-  bool durations_known = true;  ///< The engine sees each job's duration; otherwise it learns from those that ended.
-  bool resume = false;          ///< A preempted job keeps its progress (it checkpoints).
-  bool tenants = false;         ///< Each queue of the trace is a queue of the engine; otherwise one queue for all.
+  bool durations_known =
+      true;  ///< The engine sees each job's duration; otherwise it learns from those that ended.
+  bool resume = false;  ///< A preempted job keeps its progress (it checkpoints).
+  bool tenants =
+      false;  ///< Each queue of the trace is a queue of the engine; otherwise one queue for all.
   Quota quota = Quota::kDeserved;
   std::vector<engine::Queue> queues;  ///< Settings of single queues, by name.
 };
@@ -35,10 +38,12 @@ struct Policy {
 Result<Policy> named_policy(std::string_view name);
 std::vector<std::string> policy_names();
 
-/// The policies of a file: `policies:` with a list, or one policy's keys at the top. Errors name the policy and the key.
+/// The policies of a file: `policies:` with a list, or one policy's keys at the top. Errors name
+/// the policy and the key.
 Result<std::vector<Policy>> parse_policies(std::string_view yaml);
 
-/// The same for a cluster that runs: one policy, without what only a simulation can be told. Its name may be left out.
+/// The same for a cluster that runs: one policy, without what only a simulation can be told. Its
+/// name may be left out.
 Result<Policy> parse_cluster_policy(std::string_view yaml);
 
 }  // namespace muster::sim

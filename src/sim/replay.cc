@@ -18,7 +18,10 @@ constexpr std::int64_t kBigJobGpus = 8;
 
 class Replay : public Course {
  public:
-  Replay(const std::vector<Job>& jobs, const std::vector<engine::Node>& nodes, const Policy& policy, const std::vector<QuotaChange>& quotas)
+  Replay(const std::vector<Job>& jobs,
+         const std::vector<engine::Node>& nodes,
+         const Policy& policy,
+         const std::vector<QuotaChange>& quotas)
       : Course(jobs, policy), quotas_(quotas), engine_(policy.engine), places_(jobs.size()) {
     for (const engine::Node& node : nodes) {
       engine_.apply(engine::NodeUpsert{node});
@@ -56,17 +59,22 @@ class Replay : public Course {
 
   /// The virtual clusters get the sizes they have by now.
   void advance(Duration now) override {
-    for (; policy_.tenants && next_quota_ < quotas_.size() && quotas_[next_quota_].at <= now; ++next_quota_) {
+    for (; policy_.tenants && next_quota_ < quotas_.size() && quotas_[next_quota_].at <= now;
+         ++next_quota_) {
       const QuotaChange& change = quotas_[next_quota_];
       add_queue(change.queue);
       engine::Queue queue = queues_[change.queue];
       const engine::ResourceList amount = {{"nvidia.com/gpu", change.gpus}};
-      (policy_.quota == Quota::kDeserved ? queue.deserved : policy_.quota == Quota::kGuarantee ? queue.guarantee : queue.capability) = amount;
+      (policy_.quota == Quota::kDeserved    ? queue.deserved
+       : policy_.quota == Quota::kGuarantee ? queue.guarantee
+                                            : queue.capability) = amount;
       put_queue(queue);
     }
   }
 
-  static std::string pod_key(const Job& job, std::int32_t task) { return fmt::format("sim/{}-{}", job.name, task); }
+  static std::string pod_key(const Job& job, std::int32_t task) {
+    return fmt::format("sim/{}-{}", job.name, task);
+  }
 
   void submit(std::size_t i) override {
     const Job& job = jobs_[i];
@@ -85,7 +93,8 @@ class Replay : public Course {
       if (policy_.durations_known) group.expected_duration = state_[i].left;
       engine_.apply(engine::GroupUpsert{group});
     }
-    for (std::int32_t task = 0; task < job.tasks; ++task) engine_.apply(engine::PodUpsert{make_pod(i, task)});
+    for (std::int32_t task = 0; task < job.tasks; ++task)
+      engine_.apply(engine::PodUpsert{make_pod(i, task)});
   }
 
   engine::Pod make_pod(std::size_t i, std::int32_t task) const {
@@ -123,7 +132,9 @@ class Replay : public Course {
     // Victims are gone at once in a simulation; their preemptors bind in the same instant.
     if (!victims.empty()) decide(now);
   }
-  [[nodiscard]] std::optional<Duration> wake() const override { return wake_ ? std::optional<Duration>(*wake_ - kStart) : std::nullopt; }
+  [[nodiscard]] std::optional<Duration> wake() const override {
+    return wake_ ? std::optional<Duration>(*wake_ - kStart) : std::nullopt;
+  }
 
   std::size_t job_of(const std::string& pod) const {
     const std::size_t dash = pod.rfind('-');
@@ -146,7 +157,8 @@ class Replay : public Course {
 
   void release(std::size_t i, bool finished) override {
     const Job& job = jobs_[i];
-    // The pods succeed before they are removed: that is how the engine learns how long such work takes.
+    // The pods succeed before they are removed: that is how the engine learns how long such work
+    // takes.
     for (std::int32_t task = 0; finished && task < job.tasks; ++task) {
       engine::Pod pod = make_pod(i, task);
       pod.finished = true;
@@ -156,7 +168,8 @@ class Replay : public Course {
     for (const std::string& node : places_[i].nodes) {
       if (!node.empty()) take(i, node, -1);
     }
-    for (std::int32_t task = 0; task < job.tasks; ++task) engine_.apply(engine::PodRemove{pod_key(job, task)});
+    for (std::int32_t task = 0; task < job.tasks; ++task)
+      engine_.apply(engine::PodRemove{pod_key(job, task)});
     if (job.tasks > 1) engine_.apply(engine::GroupRemove{job.name});
   }
 
@@ -181,7 +194,10 @@ double seconds(Duration duration) { return static_cast<double>(duration.count())
 
 }  // namespace
 
-Outcome replay(const std::vector<Job>& jobs, const std::vector<engine::Node>& nodes, const Policy& policy, const std::function<void(double)>& progress,
+Outcome replay(const std::vector<Job>& jobs,
+               const std::vector<engine::Node>& nodes,
+               const Policy& policy,
+               const std::function<void(double)>& progress,
                const std::vector<QuotaChange>& quotas) {
   return Replay(jobs, nodes, policy, quotas).run(progress);
 }
@@ -224,7 +240,8 @@ Summary summarize(const Outcome& outcome) {
   summary.p99_wait_s = waits[std::min(waits.size() - 1, static_cast<std::size_t>(n * 0.99))];
   summary.mean_wait_big_s = big_count > 0 ? big / static_cast<double>(big_count) : 0;
   if (outcome.gpus_total > 0 && summary.makespan_s > 0) {
-    summary.utilisation = gpu_seconds / (static_cast<double>(outcome.gpus_total) * summary.makespan_s);
+    summary.utilisation =
+        gpu_seconds / (static_cast<double>(outcome.gpus_total) * summary.makespan_s);
   }
   return summary;
 }

@@ -1,5 +1,6 @@
-/// A trace through the very engine that runs clusters, on a virtual clock: jobs arrive, start when the engine binds
-/// all of their tasks, and end after their duration. A preempted job goes back to the queue with its submission time.
+/// A trace through the very engine that runs clusters, on a virtual clock: jobs arrive, start when
+/// the engine binds all of their tasks, and end after their duration. A preempted job goes back to
+/// the queue with its submission time.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ struct Sample {
   Duration at{};
   std::int64_t gpu_milli_used = 0;
   std::int64_t jobs_waiting = 0;
-  std::int64_t gpus_stranded = 0;  // free GPUs on nodes that are partly used
-  std::int64_t gpus_free = 0;      // wholly free ones
+  std::int64_t gpus_stranded = 0;      // free GPUs on nodes that are partly used
+  std::int64_t gpus_free = 0;          // wholly free ones
   std::vector<std::int64_t> by_queue;  // GPU milli of each of Outcome::queues
 };
 
@@ -45,13 +46,18 @@ struct Outcome {
 struct Summary {
   std::string policy;
   std::int64_t jobs = 0, started = 0, evictions = 0;
-  double mean_wait_s = 0, p50_wait_s = 0, p99_wait_s = 0, mean_wait_big_s = 0, mean_jct_s = 0, makespan_s = 0, utilisation = 0;
+  double mean_wait_s = 0, p50_wait_s = 0, p99_wait_s = 0, mean_wait_big_s = 0, mean_jct_s = 0,
+         makespan_s = 0, utilisation = 0;
   double fragmentation = 0;  // share of the free GPUs that stand on partly used nodes, over time
 };
 Summary summarize(const Outcome& outcome);
 
-/// `quotas` are the sizes of virtual clusters over time, for policies with tenants. `progress` is called now and then with the share done, 0..1.
-Outcome replay(const std::vector<Job>& jobs, const std::vector<engine::Node>& nodes, const Policy& policy, const std::function<void(double)>& progress,
+/// `quotas` are the sizes of virtual clusters over time, for policies with tenants. `progress` is
+/// called now and then with the share done, 0..1.
+Outcome replay(const std::vector<Job>& jobs,
+               const std::vector<engine::Node>& nodes,
+               const Policy& policy,
+               const std::function<void(double)>& progress,
                const std::vector<QuotaChange>& quotas = {});
 
 }  // namespace muster::sim

@@ -12,7 +12,15 @@
 namespace muster::sim {
 namespace {
 
-constexpr std::string_view kColours[] = {"#2563eb", "#d97706", "#059669", "#dc2626", "#7c3aed", "#0891b2", "#be185d", "#65a30d", "#6b7280"};
+constexpr std::string_view kColours[] = {"#2563eb",
+                                         "#d97706",
+                                         "#059669",
+                                         "#dc2626",
+                                         "#7c3aed",
+                                         "#0891b2",
+                                         "#be185d",
+                                         "#65a30d",
+                                         "#6b7280"};
 constexpr std::size_t kColourCount = std::size(kColours);
 
 struct Line {
@@ -26,11 +34,16 @@ double hours(Duration duration) { return seconds_of(duration) / 3600; }
 std::string escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
@@ -62,7 +75,8 @@ double nice_step(double range, int count) {
 /// The frame of a chart: where values fall, grid, axis labels, legend below.
 class Frame {
  public:
-  static constexpr double kWidth = 800, kHeight = 270, kLeft = 52, kRight = 12, kTop = 12, kBottom = 34;
+  static constexpr double kWidth = 800, kHeight = 270, kLeft = 52, kRight = 12, kTop = 12,
+                          kBottom = 34;
 
   Frame(double x_max, double y_max, bool log_x) : x_max_(std::max(x_max, 1e-9)), log_x_(log_x) {
     y_step_ = nice_step(y_max > 0 ? y_max : 1, 5);
@@ -72,17 +86,34 @@ class Frame {
     const double share = log_x_ ? std::log10(1 + value) / std::log10(1 + x_max_) : value / x_max_;
     return kLeft + share * (kWidth - kLeft - kRight);
   }
-  [[nodiscard]] double y(double value) const { return kTop + (1 - value / y_max_) * (kHeight - kTop - kBottom); }
+  [[nodiscard]] double y(double value) const {
+    return kTop + (1 - value / y_max_) * (kHeight - kTop - kBottom);
+  }
 
   [[nodiscard]] std::string grid(const std::string& y_unit) const {
     std::string out;
     for (double v = 0; v <= y_max_ + y_step_ / 2; v += y_step_) {
-      out += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}{}</text>",
-                         kLeft, kWidth - kRight, y(v), y(v), kLeft - 6, y(v) + 4, number(v), y_unit);
+      out += fmt::format(
+          "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}{}</text>",
+          kLeft,
+          kWidth - kRight,
+          y(v),
+          y(v),
+          kLeft - 6,
+          y(v) + 4,
+          number(v),
+          y_unit);
     }
     for (const auto& [value, label] : x_ticks()) {
-      out += fmt::format("<line class=\"tick\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/><text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>", x(value), x(value),
-                         kHeight - kBottom, kHeight - kBottom + 4, x(value), kHeight - kBottom + 18, label);
+      out += fmt::format(
+          "<line class=\"tick\" x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{}\" y2=\"{}\"/><text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+          x(value),
+          x(value),
+          kHeight - kBottom,
+          kHeight - kBottom + 4,
+          x(value),
+          kHeight - kBottom + 18,
+          label);
     }
     return out;
   }
@@ -92,8 +123,15 @@ class Frame {
   [[nodiscard]] std::vector<std::pair<double, std::string>> x_ticks() const {
     std::vector<std::pair<double, std::string>> ticks;
     if (log_x_) {
-      const std::pair<double, const char*> all[] = {{0, "0"},         {10, "10 s"},    {60, "1 min"},     {600, "10 min"},    {3600, "1 h"},
-                                                    {21'600, "6 h"}, {86'400, "1 d"}, {604'800, "7 d"}, {2'592'000, "30 d"}};
+      const std::pair<double, const char*> all[] = {{0, "0"},
+                                                    {10, "10 s"},
+                                                    {60, "1 min"},
+                                                    {600, "10 min"},
+                                                    {3600, "1 h"},
+                                                    {21'600, "6 h"},
+                                                    {86'400, "1 d"},
+                                                    {604'800, "7 d"},
+                                                    {2'592'000, "30 d"}};
       for (const auto& [value, label] : all) {
         if (value <= x_max_) ticks.emplace_back(value, label);
       }
@@ -102,7 +140,8 @@ class Frame {
     const bool days = x_max_ > 72;
     const double unit = days ? 24 : 1;
     const double step = std::max(1.0, nice_step(x_max_ / unit, 8));
-    for (double v = 0; v * unit <= x_max_ + 1e-9; v += step) ticks.emplace_back(v * unit, fmt::format("{:g}{}", v, days ? " d" : " h"));
+    for (double v = 0; v * unit <= x_max_ + 1e-9; v += step)
+      ticks.emplace_back(v * unit, fmt::format("{:g}{}", v, days ? " d" : " h"));
     return ticks;
   }
 
@@ -113,16 +152,28 @@ class Frame {
 std::string legend(const std::vector<std::string>& names) {
   std::string out = "<p class=\"legend\">";
   for (std::size_t i = 0; i < names.size(); ++i) {
-    out += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kColours[i % kColourCount], escape(names[i]));
+    out += fmt::format("<span><i style=\"background:{}\"></i>{}</span>",
+                       kColours[i % kColourCount],
+                       escape(names[i]));
   }
   return out + "</p>";
 }
 
 std::string open_svg(const std::string& title, const std::string& note) {
-  return fmt::format("<section><h2>{}</h2><p class=\"note\">{}</p><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", title, note, Frame::kWidth, Frame::kHeight, title);
+  return fmt::format(
+      "<section><h2>{}</h2><p class=\"note\">{}</p><svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">",
+      title,
+      note,
+      Frame::kWidth,
+      Frame::kHeight,
+      title);
 }
 
-std::string line_chart(const std::string& title, const std::string& note, const std::string& unit, const std::vector<Line>& lines, bool log_x) {
+std::string line_chart(const std::string& title,
+                       const std::string& note,
+                       const std::string& unit,
+                       const std::vector<Line>& lines,
+                       bool log_x) {
   double x_max = 0, y_max = 0;
   for (const Line& line : lines) {
     for (const auto& [x, y] : line.points) {
@@ -135,15 +186,21 @@ std::string line_chart(const std::string& title, const std::string& note, const 
   std::vector<std::string> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     std::string path;
-    for (const auto& [x, y] : lines[i].points) path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", frame.x(x), frame.y(y));
-    svg += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-linejoin=\"round\"/>", path, kColours[i % kColourCount]);
+    for (const auto& [x, y] : lines[i].points)
+      path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", frame.x(x), frame.y(y));
+    svg += fmt::format(
+        "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-linejoin=\"round\"/>",
+        path,
+        kColours[i % kColourCount]);
     names.push_back(lines[i].name);
   }
   return svg + "</svg>" + legend(names) + "</section>";
 }
 
-/// Means over equal spans of time: a screen has some hundred columns, a trace has a hundred thousand changes.
-std::vector<std::pair<double, double>> over_time(const Outcome& outcome, const std::function<double(const Sample&)>& value) {
+/// Means over equal spans of time: a screen has some hundred columns, a trace has a hundred
+/// thousand changes.
+std::vector<std::pair<double, double>> over_time(
+    const Outcome& outcome, const std::function<double(const Sample&)>& value) {
   constexpr int kColumns = 240;
   std::vector<std::pair<double, double>> points;
   const double end = std::max(seconds_of(outcome.makespan), 1.0);
@@ -177,7 +234,8 @@ Line wait_distribution(const Outcome& outcome) {
   std::sort(waits.begin(), waits.end());
   const std::size_t stride = std::max<std::size_t>(1, waits.size() / 400);
   for (std::size_t i = 0; i < waits.size(); i += stride) {
-    line.points.emplace_back(waits[i], 100.0 * static_cast<double>(i + 1) / static_cast<double>(waits.size()));
+    line.points.emplace_back(
+        waits[i], 100.0 * static_cast<double>(i + 1) / static_cast<double>(waits.size()));
   }
   if (!waits.empty()) line.points.emplace_back(waits.back(), 100.0);
   return line;
@@ -204,11 +262,15 @@ std::vector<TenantUse> tenants_of(const Outcome& outcome) {
     use.wait_s += seconds_of(job.start - job.submit);
     ++use.jobs;
   }
-  std::stable_sort(uses.begin(), uses.end(), [](const TenantUse& a, const TenantUse& b) { return a.gpu_hours > b.gpu_hours; });
+  std::stable_sort(uses.begin(), uses.end(), [](const TenantUse& a, const TenantUse& b) {
+    return a.gpu_hours > b.gpu_hours;
+  });
   return uses;
 }
 
-std::string queue_name(const Outcome& outcome, std::size_t queue) { return outcome.queues[queue].empty() ? "-" : outcome.queues[queue]; }
+std::string queue_name(const Outcome& outcome, std::size_t queue) {
+  return outcome.queues[queue].empty() ? "-" : outcome.queues[queue];
+}
 
 /// GPUs of each tenant over time, stacked; the small ones together.
 std::string tenant_chart(const Outcome& outcome, const std::vector<TenantUse>& uses) {
@@ -216,14 +278,19 @@ std::string tenant_chart(const Outcome& outcome, const std::vector<TenantUse>& u
   const std::size_t bands = std::min(uses.size(), kShown + 1);
   const auto value = [&](const Sample& sample, std::size_t band) {
     double milli = 0;
-    for (std::size_t k = band; k < (band == kShown ? uses.size() : band + 1); ++k) milli += static_cast<double>(sample.by_queue[uses[k].queue]);
+    for (std::size_t k = band; k < (band == kShown ? uses.size() : band + 1); ++k)
+      milli += static_cast<double>(sample.by_queue[uses[k].queue]);
     return milli / 1000;
   };
   std::vector<std::vector<std::pair<double, double>>> series;
-  for (std::size_t b = 0; b < bands; ++b) series.push_back(over_time(outcome, [&](const Sample& sample) { return value(sample, b); }));
+  for (std::size_t b = 0; b < bands; ++b)
+    series.push_back(over_time(outcome, [&](const Sample& sample) { return value(sample, b); }));
   if (series.empty() || series[0].empty()) return "";
   const Frame frame(hours(outcome.makespan), static_cast<double>(outcome.gpus_total), false);
-  std::string svg = open_svg(fmt::format("GPUs of each tenant: {}", escape(outcome.policy)), "GPUs in use, stacked; the line at the top of the scale is the whole cluster.") + frame.grid("");
+  std::string svg =
+      open_svg(fmt::format("GPUs of each tenant: {}", escape(outcome.policy)),
+               "GPUs in use, stacked; the line at the top of the scale is the whole cluster.") +
+      frame.grid("");
   std::vector<double> below(series[0].size());
   std::vector<std::string> names;
   for (std::size_t b = 0; b < bands; ++b) {
@@ -234,8 +301,12 @@ std::string tenant_chart(const Outcome& outcome, const std::vector<TenantUse>& u
       below[i] += series[b][i].second;
       upper += fmt::format("{}{:.1f},{:.1f}", upper.empty() ? "M" : "L", x, frame.y(below[i]));
     }
-    svg += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.8\"/>", upper, lower, kColours[b % kColourCount]);
-    names.push_back(b == kShown ? fmt::format("{} others", uses.size() - kShown) : queue_name(outcome, uses[b].queue));
+    svg += fmt::format("<path d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.8\"/>",
+                       upper,
+                       lower,
+                       kColours[b % kColourCount]);
+    names.push_back(b == kShown ? fmt::format("{} others", uses.size() - kShown)
+                                : queue_name(outcome, uses[b].queue));
   }
   return svg + "</svg>" + legend(names) + "</section>";
 }
@@ -243,11 +314,18 @@ std::string tenant_chart(const Outcome& outcome, const std::vector<TenantUse>& u
 std::string tenant_table(const Outcome& outcome, const std::vector<TenantUse>& uses) {
   double total = 0;
   for (const TenantUse& use : uses) total += use.gpu_hours;
-  std::string out = "<table><tr><th>tenant</th><th>jobs</th><th>GPU hours</th><th>mean wait</th><th class=\"wide\">share</th></tr>";
+  std::string out =
+      "<table><tr><th>tenant</th><th>jobs</th><th>GPU hours</th><th>mean wait</th><th class=\"wide\">share</th></tr>";
   for (const TenantUse& use : uses) {
     const double share = total > 0 ? 100 * use.gpu_hours / total : 0;
-    out += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.0f}</td><td>{}</td><td class=\"wide\"><span class=\"bar\" style=\"width:{:.1f}%\"></span>{:.1f} %</td></tr>",
-                       escape(queue_name(outcome, use.queue)), use.jobs, use.gpu_hours, time_text(use.jobs > 0 ? use.wait_s / static_cast<double>(use.jobs) : 0), share * 0.7, share);
+    out += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{:.0f}</td><td>{}</td><td class=\"wide\"><span class=\"bar\" style=\"width:{:.1f}%\"></span>{:.1f} %</td></tr>",
+        escape(queue_name(outcome, use.queue)),
+        use.jobs,
+        use.gpu_hours,
+        time_text(use.jobs > 0 ? use.wait_s / static_cast<double>(use.jobs) : 0),
+        share * 0.7,
+        share);
   }
   return out + "</table>";
 }
@@ -266,22 +344,31 @@ std::string summary_table(const std::vector<Summary>& rows) {
       {"mean wait", [](const Summary& s) { return s.mean_wait_s; }, time_text, false},
       {"median wait", [](const Summary& s) { return s.p50_wait_s; }, time_text, false},
       {"99 % wait", [](const Summary& s) { return s.p99_wait_s; }, time_text, false},
-      {"mean wait, more than 8 GPUs", [](const Summary& s) { return s.mean_wait_big_s; }, time_text, false},
+      {"mean wait, more than 8 GPUs",
+       [](const Summary& s) { return s.mean_wait_big_s; },
+       time_text,
+       false},
       {"mean time to completion", [](const Summary& s) { return s.mean_jct_s; }, time_text, false},
       {"GPUs in use", [](const Summary& s) { return s.utilisation; }, percent, true},
       {"free GPUs stranded", [](const Summary& s) { return s.fragmentation; }, percent, false},
-      {"jobs evicted", [](const Summary& s) { return static_cast<double>(s.evictions); }, count, false},
+      {"jobs evicted",
+       [](const Summary& s) { return static_cast<double>(s.evictions); },
+       count,
+       false},
   };
   std::string out = "<table class=\"summary\"><tr><th>policy</th><th>jobs started</th>";
   for (const Column& column : columns) out += fmt::format("<th>{}</th>", column.title);
   out += "</tr>";
   for (const Summary& row : rows) {
-    out += fmt::format("<tr><td>{}</td><td>{} of {}</td>", escape(row.policy), row.started, row.jobs);
+    out +=
+        fmt::format("<tr><td>{}</td><td>{} of {}</td>", escape(row.policy), row.started, row.jobs);
     for (const Column& column : columns) {
       const double mine = column.value(row);
-      const bool best = rows.size() > 1 && std::all_of(rows.begin(), rows.end(), [&](const Summary& other) {
-                          return column.more_is_better ? column.value(other) <= mine : column.value(other) >= mine;
-                        });
+      const bool best =
+          rows.size() > 1 && std::all_of(rows.begin(), rows.end(), [&](const Summary& other) {
+            return column.more_is_better ? column.value(other) <= mine
+                                         : column.value(other) >= mine;
+          });
       out += fmt::format("<td{}>{}</td>", best ? " class=\"best\"" : "", column.text(mine));
     }
     out += "</tr>";
@@ -292,11 +379,33 @@ std::string summary_table(const std::vector<Summary>& rows) {
 }  // namespace
 
 std::string table(const std::vector<Summary>& rows) {
-  std::string out = fmt::format("{:18} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12} {:>10} {:>11} {:>6} {:>7}\n", "POLICY", "JOBS", "STARTED", "MEAN WAIT", "P50 WAIT", "P99 WAIT",
-                                "WAIT >8 GPU", "MEAN JCT", "MAKESPAN", "UTIL", "EVICTED");
+  std::string out =
+      fmt::format("{:18} {:>8} {:>8} {:>10} {:>10} {:>10} {:>12} {:>10} {:>11} {:>6} {:>7}\n",
+                  "POLICY",
+                  "JOBS",
+                  "STARTED",
+                  "MEAN WAIT",
+                  "P50 WAIT",
+                  "P99 WAIT",
+                  "WAIT >8 GPU",
+                  "MEAN JCT",
+                  "MAKESPAN",
+                  "UTIL",
+                  "EVICTED");
   for (const Summary& row : rows) {
-    out += fmt::format("{:18} {:>8} {:>8} {:>9.0f}s {:>9.0f}s {:>9.0f}s {:>11.0f}s {:>9.0f}s {:>10.0f}s {:>5.1f}% {:>7}\n", row.policy, row.jobs, row.started, row.mean_wait_s,
-                       row.p50_wait_s, row.p99_wait_s, row.mean_wait_big_s, row.mean_jct_s, row.makespan_s, row.utilisation * 100, row.evictions);
+    out += fmt::format(
+        "{:18} {:>8} {:>8} {:>9.0f}s {:>9.0f}s {:>9.0f}s {:>11.0f}s {:>9.0f}s {:>10.0f}s {:>5.1f}% {:>7}\n",
+        row.policy,
+        row.jobs,
+        row.started,
+        row.mean_wait_s,
+        row.p50_wait_s,
+        row.p99_wait_s,
+        row.mean_wait_big_s,
+        row.mean_jct_s,
+        row.makespan_s,
+        row.utilisation * 100,
+        row.evictions);
   }
   return out;
 }
@@ -339,9 +448,15 @@ std::string to_html(const std::vector<Outcome>& outcomes) {
   for (const Outcome& outcome : outcomes) {
     summaries.push_back(summarize(outcome));
     const double all = static_cast<double>(std::max<std::int64_t>(outcome.gpus_total, 1));
-    used.push_back({outcome.policy, over_time(outcome, [&](const Sample& s) { return static_cast<double>(s.gpu_milli_used) / 10 / all; })});
-    waiting.push_back({outcome.policy, over_time(outcome, [](const Sample& s) { return static_cast<double>(s.jobs_waiting); })});
-    stranded.push_back({outcome.policy, over_time(outcome, [&](const Sample& s) { return 100 * static_cast<double>(s.gpus_stranded) / all; })});
+    used.push_back({outcome.policy, over_time(outcome, [&](const Sample& s) {
+                      return static_cast<double>(s.gpu_milli_used) / 10 / all;
+                    })});
+    waiting.push_back({outcome.policy, over_time(outcome, [](const Sample& s) {
+                         return static_cast<double>(s.jobs_waiting);
+                       })});
+    stranded.push_back({outcome.policy, over_time(outcome, [&](const Sample& s) {
+                          return 100 * static_cast<double>(s.gpus_stranded) / all;
+                        })});
     waits.push_back(wait_distribution(outcome));
   }
   std::string out =
@@ -357,14 +472,28 @@ std::string to_html(const std::vector<Outcome>& outcomes) {
       "@media(prefers-color-scheme:dark){:root{--ink:#e5e7eb;--dim:#9ca3af;--paper:#111827;--rule:#374151;--best:#064e3b}}"
       "</style></head><body><h1>Muster simulation</h1>";
   if (!outcomes.empty()) {
-    out += fmt::format("<p class=\"note\">{} jobs of {} tenants on {} GPUs; the last job ended after {}.</p>", outcomes[0].jobs.size(), outcomes[0].queues.size(),
-                       outcomes[0].gpus_total, time_text(seconds_of(outcomes[0].makespan)));
+    out += fmt::format(
+        "<p class=\"note\">{} jobs of {} tenants on {} GPUs; the last job ended after {}.</p>",
+        outcomes[0].jobs.size(),
+        outcomes[0].queues.size(),
+        outcomes[0].gpus_total,
+        time_text(seconds_of(outcomes[0].makespan)));
   }
   out += summary_table(summaries);
-  out += line_chart("GPUs in use", "Share of all GPUs over the time of the trace.", "%", used, false);
+  out +=
+      line_chart("GPUs in use", "Share of all GPUs over the time of the trace.", "%", used, false);
   out += line_chart("Jobs waiting", "Jobs submitted and not running.", "", waiting, false);
-  out += line_chart("How long jobs wait", "Share of jobs that started within this time (logarithmic).", "%", waits, true);
-  out += line_chart("Fragmentation", "Free GPUs on nodes that are partly used, as a share of all GPUs: too few in one place for a large job.", "%", stranded, false);
+  out += line_chart("How long jobs wait",
+                    "Share of jobs that started within this time (logarithmic).",
+                    "%",
+                    waits,
+                    true);
+  out += line_chart(
+      "Fragmentation",
+      "Free GPUs on nodes that are partly used, as a share of all GPUs: too few in one place for a large job.",
+      "%",
+      stranded,
+      false);
   for (const Outcome& outcome : outcomes) {
     const std::vector<TenantUse> uses = tenants_of(outcome);
     out += tenant_chart(outcome, uses);

@@ -10,7 +10,8 @@ namespace muster::sim {
 
 std::string table(const std::vector<Summary>& rows);
 std::string to_json(const std::vector<Outcome>& outcomes);
-/// One file, no scripts, no links: utilisation and waiting jobs over time, waiting-time distribution, share of each tenant, stranded GPUs.
+/// One file, no scripts, no links: utilisation and waiting jobs over time, waiting-time
+/// distribution, share of each tenant, stranded GPUs.
 std::string to_html(const std::vector<Outcome>& outcomes);
 
 }  // namespace muster::sim

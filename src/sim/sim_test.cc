@@ -14,7 +14,8 @@ namespace muster::sim {
 namespace {
 
 TEST(Trace, ReadsPhillyAndCutsLargeJobsIntoNodes) {
-  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,10,a,4,100\n1,5,b,20,50\n", {});
+  const auto jobs =
+      parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,10,a,4,100\n1,5,b,20,50\n", {});
   ASSERT_TRUE(jobs);
   ASSERT_EQ(jobs->size(), 2U);
   EXPECT_EQ((*jobs)[0].name, "job-1");
@@ -32,7 +33,9 @@ TEST(Trace, NamesTheLineOfABadNumber) {
 
 TEST(Replay, EveryJobRunsAndFifoWaitsLonger) {
   // Two nodes of 8: a 12-GPU gang blocks behind a long 8-GPU job; small short jobs could pass it.
-  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,a,8,1000\n1,1,a,16,100\n2,2,a,4,50\n3,3,a,4,50\n", {});
+  const auto jobs = parse_jobs(
+      "job_id,submit_s,vc,gpus,duration_s\n0,0,a,8,1000\n1,1,a,16,100\n2,2,a,4,50\n3,3,a,4,50\n",
+      {});
   const auto nodes = parse_nodes("2x8");
   ASSERT_TRUE(jobs);
   ASSERT_TRUE(nodes);
@@ -49,9 +52,12 @@ TEST(Replay, EveryJobRunsAndFifoWaitsLonger) {
 }
 
 TEST(Replay, TheSameTraceGivesTheSameOutcome) {
-  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,a,3,70\n1,0,b,16,30\n2,0,a,5,20\n3,0,c,1,90\n4,7,c,8,11\n", {});
+  const auto jobs = parse_jobs(
+      "job_id,submit_s,vc,gpus,duration_s\n0,0,a,3,70\n1,0,b,16,30\n2,0,a,5,20\n3,0,c,1,90\n4,7,c,8,11\n",
+      {});
   const auto nodes = parse_nodes("2x8");
-  EXPECT_EQ(to_json({replay(*jobs, *nodes, *named_policy("backfill"), {})}), to_json({replay(*jobs, *nodes, *named_policy("backfill"), {})}));
+  EXPECT_EQ(to_json({replay(*jobs, *nodes, *named_policy("backfill"), {})}),
+            to_json({replay(*jobs, *nodes, *named_policy("backfill"), {})}));
 }
 
 TEST(Cells, QueuesAreVirtualClustersAndOpportunisticJobsGiveWay) {
@@ -64,8 +70,10 @@ virtualClusters:
   b: {virtualCells: [{cellType: NODE, cellNumber: 1}]}
 )");
   ASSERT_TRUE(config);
-  const auto jobs = parse_jobs("name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib\n"
-                               "idle,a,-1,0,1000,2,8,1,1\nmine,b,0,10,100,1,8,1,1\nnext,a,0,20,50,1,8,1,1\nsmall,a,0,21,5,1,1,1,1\n", {});
+  const auto jobs = parse_jobs(
+      "name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib\n"
+      "idle,a,-1,0,1000,2,8,1,1\nmine,b,0,10,100,1,8,1,1\nnext,a,0,20,50,1,8,1,1\nsmall,a,0,21,5,1,1,1,1\n",
+      {});
   ASSERT_TRUE(jobs) << jobs.error().message;
   const auto outcome = replay_cells(*jobs, config->cells, *named_policy("skip"), {});
   ASSERT_TRUE(outcome) << outcome.error().message;
@@ -76,7 +84,9 @@ virtualClusters:
   EXPECT_EQ(summarize(*outcome).started, 4);
   EXPECT_EQ(outcome->gpus_total, 16);
   const auto stranger = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,c,1,1\n", {});
-  EXPECT_EQ(replay_cells(*stranger, config->cells, *named_policy("skip"), {}).error().message, "job \"job-0\": queue \"c\" is no virtual cluster of the configuration, which has a, b");
+  EXPECT_EQ(
+      replay_cells(*stranger, config->cells, *named_policy("skip"), {}).error().message,
+      "job \"job-0\": queue \"c\" is no virtual cluster of the configuration, which has a, b");
 }
 
 TEST(Policies, ComeFromAFileWithTheirQueues) {
@@ -108,7 +118,8 @@ policies:
 TEST(Policies, SayWhichKeyIsWrong) {
   const std::pair<const char*, const char*> cases[] = {
       {"name: x\nbackfil: fifo\n", "policy: unknown key \"backfil\" (did you mean \"backfill\"?)"},
-      {"name: x\nbackfill: lifo\n", "policy.backfill: want one of reservation, skip, fifo, found \"lifo\""},
+      {"name: x\nbackfill: lifo\n",
+       "policy.backfill: want one of reservation, skip, fifo, found \"lifo\""},
       {"policies:\n- backfill: fifo\n", "policies[0].name: is needed"},
       {"policies: []\n", "policies: want a list of at least one policy"},
       {"name: x\nqueues:\n- {name: q, deserved: {gpu: many}}\n", "policy.queues[0].deserved.gpu: "},
@@ -122,9 +133,12 @@ TEST(Policies, SayWhichKeyIsWrong) {
 }
 
 TEST(Replay, DurationsAreLearnedFromJobsThatEnded) {
-  // Two jobs like the third teach that such work takes 100 s, so the gang's start is known and a job of 50 s may pass it.
-  std::string csv = "job_id,submit_s,vc,gpus,duration_s\n0,0,a,8,100\n1,200,a,8,100\n2,400,a,8,100\n";
-  for (int i = 3; i < 6; ++i) csv += std::to_string(i) + "," + std::to_string(200 * (i - 3)) + ",a,4,50\n";
+  // Two jobs like the third teach that such work takes 100 s, so the gang's start is known and a
+  // job of 50 s may pass it.
+  std::string csv =
+      "job_id,submit_s,vc,gpus,duration_s\n0,0,a,8,100\n1,200,a,8,100\n2,400,a,8,100\n";
+  for (int i = 3; i < 6; ++i)
+    csv += std::to_string(i) + "," + std::to_string(200 * (i - 3)) + ",a,4,50\n";
   csv += "6,410,a,16,100\n7,420,a,4,50\n";
   const auto jobs = parse_jobs(csv, {});
   ASSERT_TRUE(jobs);
@@ -141,7 +155,8 @@ TEST(Replay, QuotasBoundAQueueAndFollowTheTable) {
   const auto quotas = parse_quotas("date,a,total\n2020-01-01,4,4\n2020-01-02,8,8\n", options);
   ASSERT_TRUE(quotas);
   ASSERT_EQ(quotas->size(), 2U);
-  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,a,4,200000\n1,0,a,4,100\n2,90000,a,1,10\n", options);
+  const auto jobs = parse_jobs(
+      "job_id,submit_s,vc,gpus,duration_s\n0,0,a,4,200000\n1,0,a,4,100\n2,90000,a,1,10\n", options);
   Policy policy = *named_policy("backfill");
   policy.tenants = true;
   policy.quota = Quota::kCapability;
@@ -162,10 +177,19 @@ TEST(Trace, RefusesTablesThatMeanNothing) {
 }
 
 TEST(Report, ShowsEveryPolicyAndTenant) {
-  const auto jobs = parse_jobs("job_id,submit_s,vc,gpus,duration_s\n0,0,red,8,1000\n1,1,blue,16,100\n2,2,red,4,50\n", {});
+  const auto jobs = parse_jobs(
+      "job_id,submit_s,vc,gpus,duration_s\n0,0,red,8,1000\n1,1,blue,16,100\n2,2,red,4,50\n", {});
   const auto nodes = parse_nodes("2x8");
-  const std::string html = to_html({replay(*jobs, *nodes, *named_policy("fifo"), {}), replay(*jobs, *nodes, *named_policy("backfill"), {})});
-  for (const char* text : {"GPUs in use", "Jobs waiting", "How long jobs wait", "Fragmentation", "GPUs of each tenant: fifo", "GPUs of each tenant: backfill", "red", "blue"}) {
+  const std::string html = to_html({replay(*jobs, *nodes, *named_policy("fifo"), {}),
+                                    replay(*jobs, *nodes, *named_policy("backfill"), {})});
+  for (const char* text : {"GPUs in use",
+                           "Jobs waiting",
+                           "How long jobs wait",
+                           "Fragmentation",
+                           "GPUs of each tenant: fifo",
+                           "GPUs of each tenant: backfill",
+                           "red",
+                           "blue"}) {
     EXPECT_NE(html.find(text), std::string::npos) << text;
   }
   // A number that is none would stand in a coordinate or a cell of the table.

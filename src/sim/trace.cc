@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::int64_t kMib = 1024 * 1024;
 
-/// Seconds since 1970 fit for a while to come; with it, so do these many milliseconds, or bytes of as many mebibytes.
+/// Seconds since 1970 fit for a while to come; with it, so do these many milliseconds, or bytes of
+/// as many mebibytes.
 constexpr std::int64_t kNumberMax = 4'000'000'000;
 constexpr std::int64_t kNodesMax = 1'000'000;
 constexpr std::int64_t kGpusANodeMax = 1'000;
@@ -34,17 +35,25 @@ class Table {
       if (table.columns_.empty()) {
         for (std::size_t i = 0; i < cells.size(); ++i) {
           const auto [column, fresh] = table.columns_.emplace(trim(cells[i]), i);
-          if (!fresh) return fail(Code::kInvalid, fmt::format("line {}: column {} is named twice", line_number, column->first));
+          if (!fresh)
+            return fail(
+                Code::kInvalid,
+                fmt::format("line {}: column {} is named twice", line_number, column->first));
         }
         continue;
       }
       if (cells.size() != table.columns_.size()) {
-        return fail(Code::kInvalid, fmt::format("line {}: want {} columns as in the first line, found {}", line_number, table.columns_.size(), cells.size()));
+        return fail(Code::kInvalid,
+                    fmt::format("line {}: want {} columns as in the first line, found {}",
+                                line_number,
+                                table.columns_.size(),
+                                cells.size()));
       }
       table.rows_.push_back(std::move(cells));
       table.lines_.push_back(line_number);
     }
-    if (table.columns_.empty()) return fail(Code::kInvalid, "the table is empty: want a first line with column names");
+    if (table.columns_.empty())
+      return fail(Code::kInvalid, "the table is empty: want a first line with column names");
     return table;
   }
 
@@ -59,12 +68,20 @@ class Table {
     const auto found = columns_.find(column);
     return found == columns_.end() ? std::string() : rows_[row][found->second];
   }
-  Result<std::int64_t> number(std::size_t row, const std::string& column, std::int64_t otherwise = 0) const {
+  Result<std::int64_t> number(std::size_t row,
+                              const std::string& column,
+                              std::int64_t otherwise = 0) const {
     const std::string cell = text(row, column);
     if (cell.empty()) return otherwise;
     const auto value = parse_int(cell.substr(0, cell.find('.')));
-    if (!value) return fail(Code::kInvalid, fmt::format("line {}: column {}: want a number, found \"{}\"", lines_[row], column, cell));
-    if (*value > kNumberMax || *value < -kNumberMax) return fail(Code::kInvalid, fmt::format("line {}: column {}: {} is too large", lines_[row], column, cell));
+    if (!value)
+      return fail(
+          Code::kInvalid,
+          fmt::format(
+              "line {}: column {}: want a number, found \"{}\"", lines_[row], column, cell));
+    if (*value > kNumberMax || *value < -kNumberMax)
+      return fail(Code::kInvalid,
+                  fmt::format("line {}: column {}: {} is too large", lines_[row], column, cell));
     return *value;
   }
 
@@ -84,7 +101,9 @@ class Row {
     if (error_.message.empty()) error_ = value.error();
     return otherwise;
   }
-  [[nodiscard]] std::string text(const std::string& column) const { return table_.text(row_, column); }
+  [[nodiscard]] std::string text(const std::string& column) const {
+    return table_.text(row_, column);
+  }
   [[nodiscard]] const Error& error() const { return error_; }
 
  private:
@@ -110,12 +129,15 @@ Job openb_job(Row& row) {
   job.name = row.text("name");
   job.queue = row.text("qos");
   job.submit = std::chrono::seconds(row.number("creation_time"));
-  job.duration = std::chrono::seconds(std::max<std::int64_t>(1, row.number("deletion_time") - row.number("creation_time")));
+  job.duration = std::chrono::seconds(
+      std::max<std::int64_t>(1, row.number("deletion_time") - row.number("creation_time")));
   job.cpu_milli = row.number("cpu_milli");
   job.memory_bytes = row.number("memory_mib") * kMib;
   const std::int64_t gpus = row.number("num_gpu"), milli = row.number("gpu_milli");
-  if (gpus == 1 && milli > 0 && milli < 1000) job.gpu_milli = static_cast<std::int32_t>(milli);
-  else job.gpus = gpus;
+  if (gpus == 1 && milli > 0 && milli < 1000)
+    job.gpu_milli = static_cast<std::int32_t>(milli);
+  else
+    job.gpus = gpus;
   job.models = split_nonempty(row.text("gpu_spec"), '|');
   return job;
 }
@@ -134,12 +156,17 @@ Job own_job(Row& row) {
   return job;
 }
 
-engine::Node make_node(std::string name, std::int64_t gpus, std::int64_t cpu_milli, std::int64_t memory_bytes, const std::string& model) {
+engine::Node make_node(std::string name,
+                       std::int64_t gpus,
+                       std::int64_t cpu_milli,
+                       std::int64_t memory_bytes,
+                       const std::string& model) {
   engine::Node node;
   node.name = std::move(name);
   node.allocatable = {{"cpu", cpu_milli}, {"memory", memory_bytes}, {"pods", 1000}};
   if (gpus > 0) node.allocatable.push_back({"nvidia.com/gpu", gpus});
-  for (std::int64_t i = 0; i < gpus; ++i) node.devices.push_back({static_cast<std::int32_t>(i), model, true});
+  for (std::int64_t i = 0; i < gpus; ++i)
+    node.devices.push_back({static_cast<std::int32_t>(i), model, true});
   if (!model.empty()) node.labels.emplace_back("nvidia.com/gpu.product", model);
   return node;
 }
@@ -153,9 +180,10 @@ Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& op
   const bool openb = table->has("num_gpu") && table->has("gpu_milli");
   const bool own = table->has("name") && table->has("submit_s") && table->has("duration_s");
   if (!philly && !openb && !own) {
-    return fail(Code::kInvalid,
-                "the columns fit no known trace; want job_id,submit_s,vc,gpus,duration_s or "
-                "name,cpu_milli,memory_mib,num_gpu,gpu_milli,… or name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib");
+    return fail(
+        Code::kInvalid,
+        "the columns fit no known trace; want job_id,submit_s,vc,gpus,duration_s or "
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli,… or name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib");
   }
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < table->size(); ++i) {
@@ -163,11 +191,14 @@ Result<std::vector<Job>> parse_jobs(std::string_view csv, const TraceOptions& op
     Job job = philly ? philly_job(row, options) : openb ? openb_job(row) : own_job(row);
     if (!row.error().message.empty()) return fail(row.error());
     if (job.submit < options.from || (options.to.count() > 0 && job.submit >= options.to)) continue;
-    job.submit = Duration{static_cast<std::int64_t>(std::llround(static_cast<double>((job.submit - options.from).count()) / options.speed))};
+    job.submit = Duration{static_cast<std::int64_t>(
+        std::llround(static_cast<double>((job.submit - options.from).count()) / options.speed))};
     jobs.push_back(std::move(job));
   }
-  std::stable_sort(jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.submit < b.submit; });
-  if (options.limit > 0 && static_cast<std::int64_t>(jobs.size()) > options.limit) jobs.resize(static_cast<std::size_t>(options.limit));
+  std::stable_sort(
+      jobs.begin(), jobs.end(), [](const Job& a, const Job& b) { return a.submit < b.submit; });
+  if (options.limit > 0 && static_cast<std::int64_t>(jobs.size()) > options.limit)
+    jobs.resize(static_cast<std::size_t>(options.limit));
   return jobs;
 }
 
@@ -183,7 +214,9 @@ Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceO
     }
     return out;
   }
-  if (!table->has("date")) return fail(Code::kInvalid, "the columns fit no known quota table; want vc,nodes or date,VC,VC,…");
+  if (!table->has("date"))
+    return fail(Code::kInvalid,
+                "the columns fit no known quota table; want vc,nodes or date,VC,VC,…");
   std::map<std::string, std::int64_t> last;
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
@@ -194,7 +227,10 @@ Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceO
       const auto [it, fresh] = last.try_emplace(name, -1);
       if (it->second == gpus) continue;
       it->second = gpus;
-      out.push_back({Duration{static_cast<std::int64_t>(static_cast<double>(at.count()) / options.speed)}, name, gpus});
+      out.push_back(
+          {Duration{static_cast<std::int64_t>(static_cast<double>(at.count()) / options.speed)},
+           name,
+           gpus});
     }
     if (!row.error().message.empty()) return fail(row.error());
   }
@@ -206,10 +242,13 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
   const std::vector<std::string> counts = split(trim(text), 'x');
   if (counts.size() == 2 && parse_int(counts[0]) && parse_int(counts[1])) {
     if (*parse_int(counts[0]) > kNodesMax || *parse_int(counts[1]) > kGpusANodeMax) {
-      return fail(Code::kInvalid, fmt::format("want at most {}x{}, found \"{}\"", kNodesMax, kGpusANodeMax, trim(text)));
+      return fail(
+          Code::kInvalid,
+          fmt::format("want at most {}x{}, found \"{}\"", kNodesMax, kGpusANodeMax, trim(text)));
     }
     for (std::int64_t i = 0; i < *parse_int(counts[0]); ++i) {
-      nodes.push_back(make_node(fmt::format("node-{:05}", i), *parse_int(counts[1]), 128'000, 2048LL * 1024 * kMib, ""));
+      nodes.push_back(make_node(
+          fmt::format("node-{:05}", i), *parse_int(counts[1]), 128'000, 2048LL * 1024 * kMib, ""));
     }
     return nodes;
   }
@@ -217,15 +256,31 @@ Result<std::vector<engine::Node>> parse_nodes(std::string_view text) {
   if (!table) return fail(table.error());
   const bool openb = table->has("sn") && table->has("gpu");
   if (!openb && !(table->has("node") && table->has("gpus"))) {
-    return fail(Code::kInvalid, "the columns fit no known node list; want sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus, or NODESxGPUS such as 64x8");
+    return fail(
+        Code::kInvalid,
+        "the columns fit no known node list; want sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus, or NODESxGPUS such as 64x8");
   }
   for (std::size_t i = 0; i < table->size(); ++i) {
     Row row(*table, i);
     if (const auto gpus = row.number(openb ? "gpu" : "gpus"); gpus > kGpusANodeMax) {
-      return fail(Code::kInvalid, fmt::format("node {}: want at most {} GPUs, found {}", row.text(openb ? "sn" : "node"), kGpusANodeMax, gpus));
+      return fail(Code::kInvalid,
+                  fmt::format("node {}: want at most {} GPUs, found {}",
+                              row.text(openb ? "sn" : "node"),
+                              kGpusANodeMax,
+                              gpus));
     }
-    if (openb) nodes.push_back(make_node(row.text("sn"), row.number("gpu"), row.number("cpu_milli"), row.number("memory_mib") * kMib, row.text("model")));
-    else nodes.push_back(make_node("node-" + row.text("node"), row.number("gpus"), row.number("cpus") * 1000, 2048LL * 1024 * kMib, row.text("gpu_model")));
+    if (openb)
+      nodes.push_back(make_node(row.text("sn"),
+                                row.number("gpu"),
+                                row.number("cpu_milli"),
+                                row.number("memory_mib") * kMib,
+                                row.text("model")));
+    else
+      nodes.push_back(make_node("node-" + row.text("node"),
+                                row.number("gpus"),
+                                row.number("cpus") * 1000,
+                                2048LL * 1024 * kMib,
+                                row.text("gpu_model")));
     if (!row.error().message.empty()) return fail(row.error());
   }
   return nodes;

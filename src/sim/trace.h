@@ -1,10 +1,13 @@
 /// Job traces and clusters for the simulator, read from text.
 ///
 /// Job tables (CSV with a header line) are recognised by their columns:
-///   job_id,submit_s,vc,gpus,duration_s                        Philly: a job of more GPUs than a node has becomes a gang of whole nodes
-///   name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,…    openb: single tasks, shares of one GPU included
-///   name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib   Muster's own: `gpus`, `cpu` and memory are one task's
-/// Node tables likewise: `sn,cpu_milli,memory_mib,gpu,model`, `node,gpu_model,gpus,cpus`, or `64x8` for 64 nodes of 8 GPUs.
+///   job_id,submit_s,vc,gpus,duration_s                        Philly: a job of more GPUs than a
+///   node has becomes a gang of whole nodes name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,…
+///   openb: single tasks, shares of one GPU included
+///   name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib   Muster's own: `gpus`,
+///   `cpu` and memory are one task's
+/// Node tables likewise: `sn,cpu_milli,memory_mib,gpu,model`, `node,gpu_model,gpus,cpus`, or `64x8`
+/// for 64 nodes of 8 GPUs.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +25,10 @@ struct Job {
   std::string name;
   std::string queue;
   std::int32_t priority = 0;
-  Duration submit{};        // from the start of the trace
+  Duration submit{};  // from the start of the trace
   Duration duration{};
   std::int32_t tasks = 1;
-  std::int64_t gpus = 0;    // of one task, whole
+  std::int64_t gpus = 0;       // of one task, whole
   std::int32_t gpu_milli = 0;  // or a share of one GPU
   std::int64_t cpu_milli = 0;
   std::int64_t memory_bytes = 0;
@@ -39,8 +42,8 @@ struct TraceOptions {
   std::int64_t gpus_a_node = 8;  // Philly: where a job is cut into nodes
   Duration from{};               // only jobs submitted in [from, to); to zero: all
   Duration to{};
-  std::int64_t limit = 0;        // only the first so many
-  double speed = 1;              // arrival times divided by this
+  std::int64_t limit = 0;  // only the first so many
+  double speed = 1;        // arrival times divided by this
 };
 
 /// From then on the virtual cluster has so many GPUs.
@@ -50,8 +53,8 @@ struct QuotaChange {
   std::int64_t gpus = 0;
 };
 
-/// Sizes of virtual clusters: `vc,nodes` for sizes that never change, or `date,VC,VC,…,total` with a line a day, the first at
-/// the start of the trace. Sorted by time.
+/// Sizes of virtual clusters: `vc,nodes` for sizes that never change, or `date,VC,VC,…,total` with
+/// a line a day, the first at the start of the trace. Sorted by time.
 Result<std::vector<QuotaChange>> parse_quotas(std::string_view csv, const TraceOptions& options);
 
 /// Sorted by submit time.

@@ -6,7 +6,10 @@ namespace muster::store {
 namespace {
 
 tl::unexpected<Error> sqlite_failed(sqlite3* database, std::string_view what) {
-  return fail(Code::kInternal, fmt::format("store: {}: {}", what, database == nullptr ? "out of memory" : sqlite3_errmsg(database)));
+  return fail(
+      Code::kInternal,
+      fmt::format(
+          "store: {}: {}", what, database == nullptr ? "out of memory" : sqlite3_errmsg(database)));
 }
 
 }  // namespace
@@ -17,13 +20,15 @@ Statement& Statement::bind(int index, std::int64_t value) {
 }
 
 Statement& Statement::bind(int index, std::string_view text) {
-  sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  sqlite3_bind_text64(
+      statement_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
   return *this;
 }
 
 Statement& Statement::bind_blob(int index, std::string_view bytes) {
   // A null pointer would bind NULL instead of an empty blob.
-  sqlite3_bind_blob64(statement_.get(), index, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
+  sqlite3_bind_blob64(
+      statement_.get(), index, bytes.empty() ? "" : bytes.data(), bytes.size(), SQLITE_STATIC);
   return *this;
 }
 
@@ -46,17 +51,22 @@ void Statement::reset() {
   sqlite3_clear_bindings(statement_.get());
 }
 
-std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+std::int64_t Statement::integer(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
 
 std::string_view Statement::bytes(int column) const {
   const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
   const auto size = sqlite3_column_bytes(statement_.get(), column);
-  return data == nullptr ? std::string_view() : std::string_view(data, static_cast<std::size_t>(size));
+  return data == nullptr ? std::string_view()
+                         : std::string_view(data, static_cast<std::size_t>(size));
 }
 
 Result<Database> Database::open(const std::string& path, bool read_only) {
   sqlite3* raw = nullptr;
-  const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_NOMUTEX;
+  const int flags =
+      (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
+      SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
   Database database;
   database.database_.reset(raw);
@@ -67,7 +77,12 @@ Result<Database> Database::open(const std::string& path, bool read_only) {
 
 Result<Statement> Database::prepare(std::string_view sql) {
   sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v3(database_.get(), sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &raw, nullptr) != SQLITE_OK) {
+  if (sqlite3_prepare_v3(database_.get(),
+                         sql.data(),
+                         static_cast<int>(sql.size()),
+                         SQLITE_PREPARE_PERSISTENT,
+                         &raw,
+                         nullptr) != SQLITE_OK) {
     return sqlite_failed(database_.get(), fmt::format("prepare \"{}\"", sql));
   }
   Statement statement;
@@ -76,7 +91,8 @@ Result<Statement> Database::prepare(std::string_view sql) {
 }
 
 Result<void> Database::run(const std::string& sql) {
-  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return sqlite_failed(database_.get(), sql);
+  if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+    return sqlite_failed(database_.get(), sql);
   return {};
 }
 

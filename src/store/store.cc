@@ -14,26 +14,29 @@
 #include "base/log.h"
 #include "store/sqlite.h"
 
-/// Every version of every object is one row of `history`, written once; `live` points from a key to its newest
-/// row. A write is one row and one pointer, so the bytes of an object go to the disk once (plus WAL).
+/// Every version of every object is one row of `history`, written once; `live` points from a key to
+/// its newest row. A write is one row and one pointer, so the bytes of an object go to the disk
+/// once (plus WAL).
 ///
 ///   history(revision 7, "/pods/default/a", value, deleted 0)     live("/pods/default/a" -> 7)
 ///
-/// Compaction forgets rows that no key points to. It walks forward once: a row at or before the compacted
-/// revision is always live, and a write that supersedes such a row deletes it on the spot.
+/// Compaction forgets rows that no key points to. It walks forward once: a row at or before the
+/// compacted revision is always live, and a write that supersedes such a row deletes it on the
+/// spot.
 
 namespace muster::store {
 namespace {
 
 constexpr std::int64_t kFormat = 1;
-/// Writes queued at once; more are refused. Also how far revisions jump after a crash: so many may have been
-/// handed out without reaching the disk, and none may be handed out twice.
+/// Writes queued at once; more are refused. Also how far revisions jump after a crash: so many may
+/// have been handed out without reaching the disk, and none may be handed out twice.
 constexpr std::size_t kQueueMax = 65'536;
 /// One transaction holds at most so many writes, so that the first of them does not wait for ever.
 constexpr std::size_t kBatchMax = 4'096;
 constexpr std::int64_t kCompactStep = 1'000;
-/// A transaction begins once the loop has done all it had to do, or with so many writes: a commit costs the same for one write
-/// as for many, so a writer that began with the first would spend itself on small ones whenever the loop is busy.
+/// A transaction begins once the loop has done all it had to do, or with so many writes: a commit
+/// costs the same for one write as for many, so a writer that began with the first would spend
+/// itself on small ones whenever the loop is busy.
 constexpr std::size_t kGather = 16;
 
 constexpr const char* kSchema = R"(
@@ -67,9 +70,12 @@ class FileLock {
   static Result<FileLock> take(const std::string& path) {
     FileLock lock;
     lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock.fd_ < 0) return fail(Code::kInternal, fmt::format("store: cannot open \"{}\": {}", path, std::strerror(errno)));
+    if (lock.fd_ < 0)
+      return fail(Code::kInternal,
+                  fmt::format("store: cannot open \"{}\": {}", path, std::strerror(errno)));
     if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-      return fail(Code::kConflict, fmt::format("store: \"{}\" is held by another process, stop it first", path));
+      return fail(Code::kConflict,
+                  fmt::format("store: \"{}\" is held by another process, stop it first", path));
     }
     return lock;
   }
@@ -94,7 +100,8 @@ class Writer {
         {&rollback_, "ROLLBACK"},
         {&insert_, "INSERT INTO history(revision, key, deleted, value) VALUES(?1, ?2, ?3, ?4)"},
         {&find_, "SELECT revision FROM live WHERE key = ?1"},
-        {&point_, "INSERT INTO live(key, revision) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET revision = ?2"},
+        {&point_,
+         "INSERT INTO live(key, revision) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET revision = ?2"},
         {&unpoint_, "DELETE FROM live WHERE key = ?1"},
         {&forget_, "DELETE FROM history WHERE revision = ?1"},
         {&meta_, "UPDATE meta SET value = ?2 WHERE name = ?1"},
@@ -159,7 +166,11 @@ class Writer {
       if (!found) return tl::unexpected(std::move(found.error()));
     }
     const auto revision = static_cast<std::int64_t>(write.revision);
-    auto done = insert_.bind(1, revision).bind(2, std::string_view(write.key)).bind(3, write.deleted ? 1 : 0).bind_blob(4, *write.value).run();
+    auto done = insert_.bind(1, revision)
+                    .bind(2, std::string_view(write.key))
+                    .bind(3, write.deleted ? 1 : 0)
+                    .bind_blob(4, *write.value)
+                    .run();
     if (!done) return done;
     if (write.deleted) {
       done = unpoint_.bind(1, std::string_view(write.key)).run();
@@ -171,7 +182,9 @@ class Writer {
     return done;
   }
 
-  Result<void> set_meta(std::string_view name, std::int64_t value) { return meta_.bind(1, name).bind(2, value).run(); }
+  Result<void> set_meta(std::string_view name, std::int64_t value) {
+    return meta_.bind(1, name).bind(2, value).run();
+  }
 
   Statement begin_, commit_, rollback_, insert_, find_, point_, unpoint_, forget_, meta_, compact_;
 };
@@ -182,8 +195,9 @@ struct Core {
 
   Env& env;
   FileLock lock;
-  Database database;                 // the writer thread's
-  std::optional<Database> reader;    // the loop's; none for ":memory:", where both use `database` under `sql`
+  Database database;  // the writer thread's
+  std::optional<Database>
+      reader;  // the loop's; none for ":memory:", where both use `database` under `sql`
   Writer writer;
   std::mutex sql;
 
@@ -210,13 +224,19 @@ struct Core {
   std::optional<Error> failure;  // the first disk error; afterwards nothing is written any more
 };
 
-void answer(const std::shared_ptr<Core>& core, std::vector<Write> writes, std::optional<Error> failure) {
-  core->env.post([core, writes = std::make_shared<std::vector<Write>>(std::move(writes)), failure = std::move(failure)] {
+void answer(const std::shared_ptr<Core>& core,
+            std::vector<Write> writes,
+            std::optional<Error> failure) {
+  core->env.post([core,
+                  writes = std::make_shared<std::vector<Write>>(std::move(writes)),
+                  failure = std::move(failure)] {
     for (auto& write : *writes) {
       --core->outstanding;
       Result<void> result;
       if (write.refused) {
-        result = fail(Code::kTooManyRequests, fmt::format("store: {} writes are queued already, try again later", kQueueMax));
+        result =
+            fail(Code::kTooManyRequests,
+                 fmt::format("store: {} writes are queued already, try again later", kQueueMax));
       } else if (failure) {
         result = fail(*failure);
       } else {
@@ -230,7 +250,8 @@ void answer(const std::shared_ptr<Core>& core, std::vector<Write> writes, std::o
 void note_failure(Core& core, const Error& error) {
   if (core.failure) return;
   core.failure = error;
-  log::error("store", "write failed, the store refuses all further writes error=\"{}\"", error.message);
+  log::error(
+      "store", "write failed, the store refuses all further writes error=\"{}\"", error.message);
 }
 
 /// One step towards the target, so that writes that come meanwhile wait for no more than a step.
@@ -258,7 +279,8 @@ void write_all(const std::shared_ptr<Core>& core) {
     {
       std::unique_lock lock(core->mutex);
       core->wake.wait(lock, [&] {
-        return core->stop || (core->released && !core->queue.empty()) || (!core->failure && core->compact_target > core->compacted_on_disk);
+        return core->stop || (core->released && !core->queue.empty()) ||
+               (!core->failure && core->compact_target > core->compacted_on_disk);
       });
       target = core->compact_target;
       if (core->queue.empty() && core->stop) break;
@@ -304,7 +326,8 @@ void release(Core& core) {
 
 class SqliteStore final : public Store {
  public:
-  explicit SqliteStore(std::shared_ptr<Core> core) : core_(std::move(core)), thread_([c = core_] { write_all(c); }) {}
+  explicit SqliteStore(std::shared_ptr<Core> core)
+      : core_(std::move(core)), thread_([c = core_] { write_all(c); }) {}
   ~SqliteStore() override {
     begin_stop();
     if (thread_.joinable()) thread_.join();
@@ -314,7 +337,10 @@ class SqliteStore final : public Store {
   [[nodiscard]] Revision compacted() const override { return core_->compacted; }
   [[nodiscard]] Revision next_revision() const override { return core_->next; }
 
-  Revision write(std::string key, MakeValue make, bool deleted, std::function<void(Result<void>)> done) override {
+  Revision write(std::string key,
+                 MakeValue make,
+                 bool deleted,
+                 std::function<void(Result<void>)> done) override {
     auto& core = *core_;
     Write write;
     write.revision = core.next;
@@ -369,14 +395,17 @@ class SqliteStore final : public Store {
 
   Result<std::vector<Change>> changes_after(Revision revision, std::size_t limit) override {
     if (revision < core_->compacted) {
-      return fail(Code::kExpired, fmt::format("too old resource version: {} ({})", revision, core_->compacted));
+      return fail(Code::kExpired,
+                  fmt::format("too old resource version: {} ({})", revision, core_->compacted));
     }
     const ReadGuard guard(*core_);
     // What is on the disk but not yet answered for on the loop does not exist yet.
-    auto statement =
-        guard.database().prepare("SELECT revision, key, deleted, value FROM history WHERE revision > ?1 AND revision <= ?2 ORDER BY revision LIMIT ?3");
+    auto statement = guard.database().prepare(
+        "SELECT revision, key, deleted, value FROM history WHERE revision > ?1 AND revision <= ?2 ORDER BY revision LIMIT ?3");
     if (!statement) return tl::unexpected(std::move(statement.error()));
-    statement->bind(1, static_cast<std::int64_t>(revision)).bind(2, static_cast<std::int64_t>(core_->durable)).bind(3, static_cast<std::int64_t>(limit));
+    statement->bind(1, static_cast<std::int64_t>(revision))
+        .bind(2, static_cast<std::int64_t>(core_->durable))
+        .bind(3, static_cast<std::int64_t>(limit));
     std::vector<Change> changes;
     while (true) {
       auto row = statement->step();
@@ -451,10 +480,17 @@ Result<void> set_up(Core& core, const std::string& path) {
   const auto format = core.database.query_integer("PRAGMA user_version", 0);
   if (!format) return tl::unexpected(format.error());
   if (*format > kFormat) {
-    return fail(Code::kInvalid, fmt::format("store: \"{}\" has format {}, this program knows {}: use a newer one", path, *format, kFormat));
+    return fail(Code::kInvalid,
+                fmt::format("store: \"{}\" has format {}, this program knows {}: use a newer one",
+                            path,
+                            *format,
+                            kFormat));
   }
-  for (const auto& sql : {std::string("PRAGMA journal_mode = WAL"), std::string("PRAGMA synchronous = FULL"),
-                          std::string("PRAGMA cache_size = -16000"), std::string(kSchema), fmt::format("PRAGMA user_version = {}", kFormat)}) {
+  for (const auto& sql : {std::string("PRAGMA journal_mode = WAL"),
+                          std::string("PRAGMA synchronous = FULL"),
+                          std::string("PRAGMA cache_size = -16000"),
+                          std::string(kSchema),
+                          fmt::format("PRAGMA user_version = {}", kFormat)}) {
     auto done = core.database.run(sql);
     if (!done) return done;
   }
@@ -468,11 +504,14 @@ Result<void> set_up(Core& core, const std::string& path) {
 }
 
 Result<void> read_counters(Core& core) {
-  const auto revision = core.database.query_integer("SELECT value FROM meta WHERE name = 'revision'", 0);
+  const auto revision =
+      core.database.query_integer("SELECT value FROM meta WHERE name = 'revision'", 0);
   if (!revision) return tl::unexpected(revision.error());
-  const auto compacted = core.database.query_integer("SELECT value FROM meta WHERE name = 'compacted'", 0);
+  const auto compacted =
+      core.database.query_integer("SELECT value FROM meta WHERE name = 'compacted'", 0);
   if (!compacted) return tl::unexpected(compacted.error());
-  const auto was_open = core.database.query_integer("SELECT value FROM meta WHERE name = 'open'", 0);
+  const auto was_open =
+      core.database.query_integer("SELECT value FROM meta WHERE name = 'open'", 0);
   if (!was_open) return tl::unexpected(was_open.error());
   core.durable = static_cast<Revision>(*revision);
   core.compacted = static_cast<Revision>(*compacted);
@@ -480,10 +519,11 @@ Result<void> read_counters(Core& core) {
   core.compact_target = *compacted;
   core.next = core.durable + 1;
   if (*was_open == 0) return core.writer.set_open(true);
-  // The last process did not close: revisions it handed out may have been seen. The jump itself is made durable
-  // first, so that a crash right now cannot undo it.
+  // The last process did not close: revisions it handed out may have been seen. The jump itself is
+  // made durable first, so that a crash right now cannot undo it.
   core.next += kQueueMax;
-  return core.database.run(fmt::format("UPDATE meta SET value = {} WHERE name = 'revision'", core.next - 1));
+  return core.database.run(
+      fmt::format("UPDATE meta SET value = {} WHERE name = 'revision'", core.next - 1));
 }
 
 }  // namespace

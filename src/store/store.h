@@ -1,9 +1,9 @@
 /// Revisioned records and their history, durable in SQLite.
 ///
-/// A write is durable (WAL, synchronous=FULL) before its callback runs; concurrent writes share a commit.
-/// Revisions are handed out in call order, strictly increasing, and are never reused, also not after kill -9.
-/// All methods are called on the loop; one writer thread does the SQL. The store knows nothing of JSON: values
-/// are bytes.
+/// A write is durable (WAL, synchronous=FULL) before its callback runs; concurrent writes share a
+/// commit. Revisions are handed out in call order, strictly increasing, and are never reused, also
+/// not after kill -9. All methods are called on the loop; one writer thread does the SQL. The store
+/// knows nothing of JSON: values are bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ using Revision = std::uint64_t;
 using Bytes = std::shared_ptr<const std::string>;
 
 struct Record {
-  std::string key;    // "/pods/default/web-0"
+  std::string key;  // "/pods/default/web-0"
   Bytes value;
   Revision revision = 0;
 };
@@ -30,7 +30,8 @@ struct Record {
 struct Change {
   Revision revision = 0;
   std::string key;
-  Bytes value;      // what it became; for a deletion the last state, with the deletion's revision inside
+  Bytes
+      value;  // what it became; for a deletion the last state, with the deletion's revision inside
   bool deleted = false;
 };
 
@@ -45,20 +46,30 @@ class Store {
 
   /// The revision the next write() will get: values carry it inside (resourceVersion).
   [[nodiscard]] virtual Revision next_revision() const = 0;
-  /// Queues one write under next_revision() and returns that revision. `done` runs on the loop once it is durable
-  /// (or has failed: disk full, I/O error; then every later write fails too and the store must be reopened).
-  /// Callbacks run in revision order.
-  Revision write(std::string key, Bytes value, bool deleted, std::function<void(Result<void>)> done) {
-    return write(std::move(key), MakeValue([value = std::move(value)] { return value; }), deleted, std::move(done));
+  /// Queues one write under next_revision() and returns that revision. `done` runs on the loop once
+  /// it is durable (or has failed: disk full, I/O error; then every later write fails too and the
+  /// store must be reopened). Callbacks run in revision order.
+  Revision write(std::string key,
+                 Bytes value,
+                 bool deleted,
+                 std::function<void(Result<void>)> done) {
+    return write(std::move(key),
+                 MakeValue([value = std::move(value)] { return value; }),
+                 deleted,
+                 std::move(done));
   }
-  /// The same with a value that is made on the writer's thread, which has time where the loop has none. Called once, or never when
-  /// the write fails.
+  /// The same with a value that is made on the writer's thread, which has time where the loop has
+  /// none. Called once, or never when the write fails.
   using MakeValue = std::function<Bytes()>;
-  virtual Revision write(std::string key, MakeValue make, bool deleted, std::function<void(Result<void>)> done) = 0;
+  virtual Revision write(std::string key,
+                         MakeValue make,
+                         bool deleted,
+                         std::function<void(Result<void>)> done) = 0;
 
   /// All live records in key order, for building the in-memory image at start.
   virtual Result<void> load(const std::function<void(Record)>& each) = 0;
-  /// Changes after `revision` in order, for watches that resume across a restart. Expired if compacted.
+  /// Changes after `revision` in order, for watches that resume across a restart. Expired if
+  /// compacted.
   virtual Result<std::vector<Change>> changes_after(Revision revision, std::size_t limit) = 0;
   /// Forgets history at or before `revision`; runs in the background.
   virtual void compact(Revision revision) = 0;

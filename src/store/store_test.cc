@@ -33,7 +33,9 @@ class StoreTest : public testing::Test {
   }
   Result<void> put(const std::string& key, const std::string& value, bool deleted = false) {
     std::optional<Result<void>> result;
-    store_->write(key, std::make_shared<const std::string>(value), deleted, [&](Result<void> r) { result = std::move(r); });
+    store_->write(key, std::make_shared<const std::string>(value), deleted, [&](Result<void> r) {
+      result = std::move(r);
+    });
     wait([&] { return result.has_value(); });
     return *result;
   }
@@ -45,7 +47,9 @@ class StoreTest : public testing::Test {
   }
   std::string dump() {
     std::string text;
-    const auto loaded = store_->load([&](Record record) { text += record.key + "=" + *record.value + "@" + std::to_string(record.revision) + " "; });
+    const auto loaded = store_->load([&](Record record) {
+      text += record.key + "=" + *record.value + "@" + std::to_string(record.revision) + " ";
+    });
     EXPECT_TRUE(loaded);
     return text;
   }
@@ -53,7 +57,8 @@ class StoreTest : public testing::Test {
     const auto all = store_->changes_after(after, limit);
     if (!all) return "error " + all.error().message;
     std::string text;
-    for (const auto& c : *all) text += std::to_string(c.revision) + (c.deleted ? "-" : "+") + c.key + "=" + *c.value + " ";
+    for (const auto& c : *all)
+      text += std::to_string(c.revision) + (c.deleted ? "-" : "+") + c.key + "=" + *c.value + " ";
     return text;
   }
 
@@ -140,15 +145,17 @@ TEST_F(StoreTest, AnswersInRevisionOrderAndSharesCommits) {
   const auto begun = loop_.monotonic();
   for (int i = 0; i < kCount; ++i) {
     const auto want = store_->next_revision();
-    const auto got = store_->write("/k/" + std::to_string(i % 1000), value, false, [&answered, want](Result<void> r) {
-      EXPECT_TRUE(r);
-      answered.push_back(want);
-    });
+    const auto got = store_->write(
+        "/k/" + std::to_string(i % 1000), value, false, [&answered, want](Result<void> r) {
+          EXPECT_TRUE(r);
+          answered.push_back(want);
+        });
     EXPECT_EQ(got, want);
   }
   wait([&] { return answered.size() == kCount; });
   const auto took = loop_.monotonic() - begun;
-  RecordProperty("writes_per_s", static_cast<int>(kCount * 1'000'000LL / std::max<std::int64_t>(1, took.count())));
+  RecordProperty("writes_per_s",
+                 static_cast<int>(kCount * 1'000'000LL / std::max<std::int64_t>(1, took.count())));
   EXPECT_TRUE(std::is_sorted(answered.begin(), answered.end()));
   EXPECT_EQ(store_->revision(), static_cast<Revision>(kCount));
   close();
@@ -158,7 +165,10 @@ TEST_F(StoreTest, CloseWaitsForQueuedWrites) {
   open(path_);
   int answered = 0;
   for (int i = 0; i < 100; ++i) {
-    store_->write("/k" + std::to_string(i), std::make_shared<const std::string>("v"), false, [&](Result<void> r) { answered += r ? 1 : 0; });
+    store_->write("/k" + std::to_string(i),
+                  std::make_shared<const std::string>("v"),
+                  false,
+                  [&](Result<void> r) { answered += r ? 1 : 0; });
   }
   close();
   EXPECT_EQ(answered, 100);
@@ -171,7 +181,8 @@ TEST_F(StoreTest, RefusesASecondHolderAndBadPaths) {
   open(path_);
   const auto second = store::open(loop_, path_);
   ASSERT_FALSE(second);
-  EXPECT_NE(second.error().message.find("held by another process"), std::string::npos) << second.error().message;
+  EXPECT_NE(second.error().message.find("held by another process"), std::string::npos)
+      << second.error().message;
   const auto nowhere = store::open(loop_, folder_ + "/no/such/folder/x.db");
   EXPECT_FALSE(nowhere);
   close();
@@ -212,7 +223,8 @@ TEST_F(StoreTest, AfterAFullDiskEveryWriteFailsUntilReopened) {
     EXPECT_EQ(result.error().code, Code::kInternal);
     EXPECT_EQ(store_->revision(), kept);
   }
-  EXPECT_FALSE(put("/c", "3")) << "there is room again, but the store must not pretend that nothing happened";
+  EXPECT_FALSE(put("/c", "3"))
+      << "there is room again, but the store must not pretend that nothing happened";
   close();
   open(path_);
   EXPECT_EQ(dump().substr(0, 7), "/a=1@1 ");

@@ -1,11 +1,11 @@
-// The controllers against the embedded API server: what the frame does with caches, conflicts and the three MPIJob versions
-// cannot be seen in a plan. Nothing runs pods here; the tests play the kubelet.
-#include "lib/live_server.h"
-
+// The controllers against the embedded API server: what the frame does with caches, conflicts and
+// the three MPIJob versions cannot be seen in a plan. Nothing runs pods here; the tests play the
+// kubelet.
 #include <fmt/core.h>
 
 #include "controllers/common/objects.h"
 #include "controllers/controllers.h"
+#include "lib/live_server.h"
 
 namespace muster::controllers {
 namespace {
@@ -21,7 +21,8 @@ class Cluster : public LiveServer {
 
   Task<void> phase(std::string pod, std::string value) {
     json::Value patch = json::Object{{"status", json::Object{{"phase", value}}}};
-    const auto done = co_await client->patch(r::kPods, "default", pod, "status", client::PatchType::kMerge, std::move(patch));
+    const auto done = co_await client->patch(
+        r::kPods, "default", pod, "status", client::PatchType::kMerge, std::move(patch));
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
   }
 
@@ -57,13 +58,16 @@ Task<void> preempted(Cluster& c) {
   auto& pods = c.follow(r::kPods);
   auto& services = c.follow(r::kServices);
   co_await c.create(r::kPyTorchJobs, kPyTorchJob);
-  co_await c.until("three pods and services", [&] { return pods.objects().size() == 3 && services.find("default/p-worker-1") != nullptr; });
+  co_await c.until("three pods and services", [&] {
+    return pods.objects().size() == 3 && services.find("default/p-worker-1") != nullptr;
+  });
   for (const std::string name : {"p-master-0", "p-worker-0", "p-worker-1"}) {
     co_await c.bind(name, "n1");
     co_await c.phase(name, "Running");
   }
   co_await c.until("Running", [&] { return last_condition(jobs.find("default/p")) == "Running"; });
-  const auto removed = co_await c.client->remove(r::kPods, "default", "p-worker-1", client::DeleteOptions{});
+  const auto removed =
+      co_await c.client->remove(r::kPods, "default", "p-worker-1", client::DeleteOptions{});
   EXPECT_TRUE(removed) << (removed ? "" : removed.error().message);
   co_await c.until("Failed", [&] { return last_condition(jobs.find("default/p")) == "Failed"; });
 }
@@ -87,8 +91,10 @@ spec: {parallelism: 100, completions: 100, template: {spec: {restartPolicy: Neve
     return job && json::as_int(json::at(*job, "status", "active")) == 100;
   });
   EXPECT_EQ(pods.objects().size(), 100U) << "a stale cache made pods twice";
-  for (const auto& [key, pod] : std::map<std::string, client::ObjectPtr>(pods.objects())) co_await c.phase(name_of(*pod), "Succeeded");
-  co_await c.until("Complete", [&] { return last_condition(jobs.find("default/many")) == "Complete"; });
+  for (const auto& [key, pod] : std::map<std::string, client::ObjectPtr>(pods.objects()))
+    co_await c.phase(name_of(*pod), "Succeeded");
+  co_await c.until("Complete",
+                   [&] { return last_condition(jobs.find("default/many")) == "Complete"; });
 }
 
 TEST(ControllersLive, AHundredPodsAreMadeOnce) {
@@ -110,7 +116,9 @@ spec:
   mpiReplicaSpecs:
     Launcher: {{replicas: 1, template: {{spec: {{containers: [{{name: mpi, image: i}}]}}}}}}
     Worker: {{replicas: 1, template: {{spec: {{containers: [{{name: mpi, image: i}}]}}}}}}
-)", version, name);
+)",
+                       version,
+                       name);
   };
   co_await c.create(r::kMPIJobsV1, v1("v1", "one"));
   co_await c.create(r::kMPIJobsV2Beta1, v1("v2beta1", "two"));
@@ -121,12 +129,16 @@ metadata: {name: alpha}
 spec: {replicas: 1, template: {spec: {containers: [{name: mpi, image: i}]}}}
 )");
   co_await c.until("the objects of all three", [&] {
-    return pods.find("default/one-launcher") && launchers.find("default/two-launcher") && sets.find("default/alpha-worker") && maps.find("default/alpha-config") &&
+    return pods.find("default/one-launcher") && launchers.find("default/two-launcher") &&
+           sets.find("default/alpha-worker") && maps.find("default/alpha-config") &&
            pods.find("default/alpha-worker-0");
   });
   const auto owner = [&](const std::string& key) {
     const auto map = maps.find(key);
-    return map ? json::text(json::at(json::as_array(json::at(*map, "metadata", "ownerReferences"))[0], "apiVersion")) : std::string("(none)");
+    return map ? json::text(
+                     json::at(json::as_array(json::at(*map, "metadata", "ownerReferences"))[0],
+                              "apiVersion"))
+               : std::string("(none)");
   };
   EXPECT_EQ(owner("default/one-config"), "kubeflow.org/v1");
   EXPECT_EQ(owner("default/two-config"), "kubeflow.org/v2beta1");
@@ -153,8 +165,11 @@ spec: {worker: {replicas: 2, cmd: [a], template: {spec: {containers: [{name: mpi
   int number = 0;
   for (const std::string name : {"t-launcher", "t-worker-0", "t-worker-1"}) {
     co_await c.bind(name, "n1");
-    json::Value patch = json::Object{{"status", json::Object{{"phase", "Running"}, {"podIP", fmt::format("10.0.0.{}", ++number)}}}};
-    const auto done = co_await c.client->patch(r::kPods, "default", name, "status", client::PatchType::kMerge, std::move(patch));
+    json::Value patch = json::Object{
+        {"status",
+         json::Object{{"phase", "Running"}, {"podIP", fmt::format("10.0.0.{}", ++number)}}}};
+    const auto done = co_await c.client->patch(
+        r::kPods, "default", name, "status", client::PatchType::kMerge, std::move(patch));
     EXPECT_TRUE(done);
   }
   co_await c.until("phase Running", [&] {
@@ -164,7 +179,8 @@ spec: {worker: {replicas: 2, cmd: [a], template: {spec: {containers: [{name: mpi
   co_await c.until("names of all pods", [&] {
     const auto object = endpoints.find("default/t");
     if (!object || json::as_array(json::at(*object, "subsets")).empty()) return false;
-    return json::as_array(json::at(json::as_array(json::at(*object, "subsets"))[0], "addresses")).size() == 3;
+    return json::as_array(json::at(json::as_array(json::at(*object, "subsets"))[0], "addresses"))
+               .size() == 3;
   });
 }
 
@@ -182,7 +198,10 @@ Task<void> kept_short(Cluster& c) {
   const auto home = co_await c.client->create(r::kNamespaces, "", std::move(ns));
   EXPECT_TRUE(home || home.error().code == Code::kAlreadyExists);
   const auto pod = [](const char* name, const char* queue) {
-    return fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}, labels: {{scheduler.tensorstack.dev/queue: {}}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}", name, queue);
+    return fmt::format(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {}, labels: {{scheduler.tensorstack.dev/queue: {}}}}}, spec: {{containers: [{{name: c, image: i}}]}}}}",
+        name,
+        queue);
   };
   co_await c.create(r::kPods, pod("old", "short"));
   co_await c.create(r::kPods, pod("free", "other"));
@@ -192,23 +211,28 @@ kind: MPIJob
 metadata: {name: t}
 spec: {scheduler: {t9kScheduler: {queue: short}}, worker: {replicas: 1, cmd: [a], template: {spec: {containers: [{name: mpi-worker, image: i}]}}}}
 )");
-  co_await c.until("the job's pods are there", [&] { return pods.find("default/t-worker-0") && pods.find("default/t-launcher"); });
+  co_await c.until("the job's pods are there", [&] {
+    return pods.find("default/t-worker-0") && pods.find("default/t-launcher");
+  });
   // The limit comes last: it is for pods that are there already as well.
-  json::Value queue = json::Object{{"apiVersion", "scheduler.tensorstack.dev/v1beta1"},
-                                   {"kind", "Queue"},
-                                   {"metadata", json::Object{{"name", "short"}, {"namespace", "t9k-system"}}},
-                                   {"spec", json::Object{{"maxDuration", "1s"}}}};
+  json::Value queue =
+      json::Object{{"apiVersion", "scheduler.tensorstack.dev/v1beta1"},
+                   {"kind", "Queue"},
+                   {"metadata", json::Object{{"name", "short"}, {"namespace", "t9k-system"}}},
+                   {"spec", json::Object{{"maxDuration", "1s"}}}};
   const auto made = co_await c.client->create(queues, "t9k-system", std::move(queue));
   EXPECT_TRUE(made) << made.error().message;
   co_await c.until("the pod is gone", [&] { return !pods.find("default/old"); });
   co_await c.until("the job is paused", [&] {
     const auto job = jobs.find("default/t");
-    return job && json::as_bool(json::at(*job, "spec", "runMode", "pause", "enabled")) && json::as_string(json::at(*job, "status", "phase")) == "Paused";
+    return job && json::as_bool(json::at(*job, "spec", "runMode", "pause", "enabled")) &&
+           json::as_string(json::at(*job, "status", "phase")) == "Paused";
   });
   co_await c.until("both were told", [&] {
     std::set<std::string> told;
     for (const auto& [key, event] : events.objects()) {
-      if (json::as_string(json::at(*event, "reason")) == "MaxDurationExceeded") told.insert(json::text(json::at(*event, "involvedObject", "name")));
+      if (json::as_string(json::at(*event, "reason")) == "MaxDurationExceeded")
+        told.insert(json::text(json::at(*event, "involvedObject", "name")));
     }
     return told == std::set<std::string>{"old", "t"};
   });

@@ -40,15 +40,21 @@ void fatal(const std::string& why) {
 std::string value_of(const std::string& key, Revision revision) {
   Random random(revision);
   const auto length = random.below(6000);
-  return fmt::format("{} {} {} {}", key, revision, length, std::string(length, static_cast<char>('a' + revision % 26)));
+  return fmt::format("{} {} {} {}",
+                     key,
+                     revision,
+                     length,
+                     std::string(length, static_cast<char>('a' + revision % 26)));
 }
 
-// ---- The child: writes and tells the parent through a pipe -----------------------------------------------------
+// ---- The child: writes and tells the parent through a pipe
+// -----------------------------------------------------
 
 /// One logical writer: as soon as its write is acknowledged it makes the next.
 class Writer {
  public:
-  Writer(store::Store& store, int out, std::uint64_t seed) : store_(store), out_(out), random_(seed) {}
+  Writer(store::Store& store, int out, std::uint64_t seed)
+      : store_(store), out_(out), random_(seed) {}
 
   void next() {
     const auto key = fmt::format("/k/{}", random_.below(kKeys));
@@ -56,11 +62,14 @@ class Writer {
     const auto revision = store_.next_revision();
     tell(fmt::format("H {}\n", revision));
     if (random_.chance(5)) store_.compact(store_.revision() > 50 ? store_.revision() - 50 : 0);
-    store_.write(key, std::make_shared<const std::string>(value_of(key, revision)), deleted, [this, key, revision, deleted](Result<void> done) {
-      if (!done) fatal("child: " + done.error().message);
-      tell(fmt::format("{} {} {}\n", deleted ? 'D' : 'A', revision, key));
-      next();
-    });
+    store_.write(key,
+                 std::make_shared<const std::string>(value_of(key, revision)),
+                 deleted,
+                 [this, key, revision, deleted](Result<void> done) {
+                   if (!done) fatal("child: " + done.error().message);
+                   tell(fmt::format("{} {} {}\n", deleted ? 'D' : 'A', revision, key));
+                   next();
+                 });
   }
 
  private:
@@ -77,13 +86,15 @@ class Writer {
   auto opened = store::open(loop, path);
   if (!opened) fatal("child: " + opened.error().message);
   std::vector<Writer> writers;
-  for (int i = 0; i < kWriters; ++i) writers.emplace_back(**opened, out, seed + static_cast<std::uint64_t>(i));
+  for (int i = 0; i < kWriters; ++i)
+    writers.emplace_back(**opened, out, seed + static_cast<std::uint64_t>(i));
   for (auto& writer : writers) writer.next();
   loop.run();
   std::exit(1);
 }
 
-// ---- The parent ------------------------------------------------------------------------------------------------
+// ---- The parent
+// ------------------------------------------------------------------------------------------------
 
 struct Acknowledged {
   Revision revision = 0;
@@ -100,7 +111,9 @@ void hear(World& world, const std::string& line) {
   const auto words = split_nonempty(line, ' ');
   const auto revision = static_cast<Revision>(parse_int(words.at(1)).value_or(0));
   if (words.at(0) == "H") {
-    if (revision <= world.handed_out) fatal(fmt::format("revision {} was handed out twice (newest was {})", revision, world.handed_out));
+    if (revision <= world.handed_out)
+      fatal(fmt::format(
+          "revision {} was handed out twice (newest was {})", revision, world.handed_out));
     world.handed_out = revision;
     return;
   }
@@ -142,7 +155,8 @@ void run_and_kill(World& world, const std::string& path, Random& random) {
   ::waitpid(pid, &status, 0);
   if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) fatal("the child ended by itself");
   std::size_t start = 0;
-  for (auto end = text.find('\n'); end != std::string::npos; start = end + 1, end = text.find('\n', start)) {
+  for (auto end = text.find('\n'); end != std::string::npos;
+       start = end + 1, end = text.find('\n', start)) {
     hear(world, text.substr(start, end - start));
   }
 }
@@ -153,11 +167,13 @@ void check(const World& world, const std::string& path) {
   if (!opened) fatal("reopen: " + opened.error().message);
   auto& store = **opened;
   if (store.next_revision() <= world.handed_out) {
-    fatal(fmt::format("next revision {} after {} was handed out", store.next_revision(), world.handed_out));
+    fatal(fmt::format(
+        "next revision {} after {} was handed out", store.next_revision(), world.handed_out));
   }
   std::map<std::string, Revision> found;
   const auto loaded = store.load([&](store::Record record) {
-    if (*record.value != value_of(record.key, record.revision)) fatal(fmt::format("value of {}@{} is not what was written", record.key, record.revision));
+    if (*record.value != value_of(record.key, record.revision))
+      fatal(fmt::format("value of {}@{} is not what was written", record.key, record.revision));
     found[record.key] = record.revision;
   });
   if (!loaded) fatal("load: " + loaded.error().message);
@@ -166,17 +182,23 @@ void check(const World& world, const std::string& path) {
     // A later write may have reached the disk without its acknowledgement reaching us.
     if (at != found.end() && at->second > newest.revision) continue;
     if (newest.deleted) {
-      if (at != found.end()) fatal(fmt::format("{} was deleted at {} but is there at {}", key, newest.revision, at->second));
+      if (at != found.end())
+        fatal(fmt::format(
+            "{} was deleted at {} but is there at {}", key, newest.revision, at->second));
       continue;
     }
     if (at == found.end()) {
       // Deleted later, unheard? Then history says so.
-      const auto changes = store.changes_after(std::max(newest.revision, store.compacted()), 1'000'000);
+      const auto changes =
+          store.changes_after(std::max(newest.revision, store.compacted()), 1'000'000);
       bool deleted_later = newest.revision < store.compacted();
-      for (const auto& change : *changes) deleted_later = deleted_later || (change.key == key && change.deleted);
-      if (!deleted_later) fatal(fmt::format("{}@{} was acknowledged and is gone", key, newest.revision));
+      for (const auto& change : *changes)
+        deleted_later = deleted_later || (change.key == key && change.deleted);
+      if (!deleted_later)
+        fatal(fmt::format("{}@{} was acknowledged and is gone", key, newest.revision));
     } else if (at->second < newest.revision) {
-      fatal(fmt::format("{}@{} was acknowledged but the store holds {}", key, newest.revision, at->second));
+      fatal(fmt::format(
+          "{}@{} was acknowledged but the store holds {}", key, newest.revision, at->second));
     }
   }
   const auto changes = store.changes_after(store.compacted(), 10'000'000);
@@ -186,11 +208,14 @@ void check(const World& world, const std::string& path) {
   for (const auto& change : *changes) {
     if (change.revision <= last) fatal("history is not in order");
     last = change.revision;
-    if (*change.value != value_of(change.key, change.revision)) fatal(fmt::format("history of {}@{} is not what was written", change.key, change.revision));
+    if (*change.value != value_of(change.key, change.revision))
+      fatal(fmt::format("history of {}@{} is not what was written", change.key, change.revision));
     in_history.insert(change.revision);
   }
-  for (auto it = world.acknowledged.upper_bound(store.compacted()); it != world.acknowledged.end(); ++it) {
-    if (!in_history.contains(*it)) fatal(fmt::format("revision {} was acknowledged and is not in the history", *it));
+  for (auto it = world.acknowledged.upper_bound(store.compacted()); it != world.acknowledged.end();
+       ++it) {
+    if (!in_history.contains(*it))
+      fatal(fmt::format("revision {} was acknowledged and is not in the history", *it));
   }
 }
 
@@ -198,7 +223,8 @@ void check(const World& world, const std::string& path) {
 
 int main(int argc, char** argv) {
   int rounds = 50;
-  std::uint64_t seed = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  std::uint64_t seed =
+      static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::strcmp(argv[i], "--rounds") == 0) rounds = std::atoi(argv[i + 1]);
     if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 10);
@@ -214,6 +240,7 @@ int main(int argc, char** argv) {
   }
   std::filesystem::remove_all(folder);
   if (world.acknowledged.empty()) fatal("nothing was ever acknowledged: the test tests nothing");
-  fmt::print("store_crash: {} acknowledged writes survived {} kills\n", world.acknowledged.size(), rounds);
+  fmt::print(
+      "store_crash: {} acknowledged writes survived {} kills\n", world.acknowledged.size(), rounds);
   return 0;
 }

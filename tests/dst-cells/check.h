@@ -14,7 +14,9 @@ std::string check_books(const engine::cells::CellAllocator& allocator);
 std::string check_leaves(const engine::cells::CellAllocator& allocator);
 /// Every virtual cluster can still get every cell it was promised, by carving what is free.
 std::string check_promises(const engine::cells::CellAllocator& allocator);
-/// Two allocators that hold the same pods count the same (used after a rebuild with all nodes healthy).
-std::string check_same(const engine::cells::CellAllocator& a, const engine::cells::CellAllocator& b);
+/// Two allocators that hold the same pods count the same (used after a rebuild with all nodes
+/// healthy).
+std::string check_same(const engine::cells::CellAllocator& a,
+                       const engine::cells::CellAllocator& b);
 
 }  // namespace muster::dst

@@ -1,5 +1,5 @@
-// Properties of cells against programs too slow and simple to be wrong: the order of a view against a stable sort, splitting and
-// merging against a fresh tree, mapping against exhaustive search.
+// Properties of cells against programs too slow and simple to be wrong: the order of a view against
+// a stable sort, splitting and merging against a fresh tree, mapping against exhaustive search.
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -29,14 +29,20 @@ RC_GTEST_PROP(CellView, OrderEqualsAStableSortAtEverySearch, ()) {
     order.push_back(i);
   }
   const auto changes = *rc::gen::container<std::vector<std::tuple<int, int, int, bool, bool>>>(
-      rc::gen::tuple(rc::gen::inRange(0, size), rc::gen::inRange(0, 3), rc::gen::inRange(0, 2), rc::gen::arbitrary<bool>(), rc::gen::arbitrary<bool>()));
+      rc::gen::tuple(rc::gen::inRange(0, size),
+                     rc::gen::inRange(0, 3),
+                     rc::gen::inRange(0, 2),
+                     rc::gen::arbitrary<bool>(),
+                     rc::gen::arbitrary<bool>()));
   for (const auto& [entry, same, higher, bad, search] : changes) {
     keys[static_cast<std::size_t>(entry)] = {bad, false, same, higher};
     view.touch(entry);
     if (!search) continue;
     const auto key_of = [&](std::int32_t i) { return keys[static_cast<std::size_t>(i)]; };
     view.refresh(key_of);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return View::pack(key_of(a)) < View::pack(key_of(b)); });
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return View::pack(key_of(a)) < View::pack(key_of(b));
+    });
     RC_ASSERT(view.order() == order);
   }
 }
@@ -47,7 +53,11 @@ struct Placed {
   BindInfo bind;
 };
 
-std::optional<Placed> place(CellAllocator& cells, const std::string& vc, std::int32_t priority, std::int32_t leaves, const std::string& name) {
+std::optional<Placed> place(CellAllocator& cells,
+                            const std::string& vc,
+                            std::int32_t priority,
+                            std::int32_t leaves,
+                            const std::string& name) {
   Placed out;
   out.ref = {name, "ns/" + name};
   out.spec.vc = vc;
@@ -72,15 +82,22 @@ RC_GTEST_PROP(Cells, WhatWasSplitMergesAgain, (std::uint32_t seed)) {
   for (int i = 0; i < 30; ++i) {
     if (!placed.empty() && random.chance(40)) {
       std::swap(placed[random.below(placed.size())], placed.back());
-      RC_ASSERT(cells->delete_allocated(placed.back().ref, placed.back().spec, placed.back().bind).has_value());
+      RC_ASSERT(cells->delete_allocated(placed.back().ref, placed.back().spec, placed.back().bind)
+                    .has_value());
       placed.pop_back();
     } else {
       const auto& vc = config.virtual_clusters[random.below(config.virtual_clusters.size())];
-      if (auto one = place(*cells, vc.name, random.chance(30) ? -1 : 0, 1 + static_cast<std::int32_t>(random.below(3)), "p" + std::to_string(i))) placed.push_back(std::move(*one));
+      if (auto one = place(*cells,
+                           vc.name,
+                           random.chance(30) ? -1 : 0,
+                           1 + static_cast<std::int32_t>(random.below(3)),
+                           "p" + std::to_string(i)))
+        placed.push_back(std::move(*one));
     }
     RC_ASSERT(check_books(*cells) == "");
   }
-  for (const Placed& pod : placed) RC_ASSERT(cells->delete_allocated(pod.ref, pod.spec, pod.bind).has_value());
+  for (const Placed& pod : placed)
+    RC_ASSERT(cells->delete_allocated(pod.ref, pod.spec, pod.bind).has_value());
   RC_ASSERT(check_same(*cells, *fresh) == "");
   for (std::size_t k = 0; k < cells->cells().chains.size(); ++k) {
     for (std::size_t l = 1; l < cells->cells().chains[k].free.size(); ++l) {
@@ -93,13 +110,16 @@ RC_GTEST_PROP(Cells, WhatWasSplitMergesAgain, (std::uint32_t seed)) {
   }
 }
 
-/// One rack of `nodes` nodes with 2 switches of 2 devices, wholly owned; some nodes are not suggested and some devices are used
-/// opportunistically. Pods ask for whole nodes: a mapping exists iff enough nodes are suggested.
+/// One rack of `nodes` nodes with 2 switches of 2 devices, wholly owned; some nodes are not
+/// suggested and some devices are used opportunistically. Pods ask for whole nodes: a mapping
+/// exists iff enough nodes are suggested.
 RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::uint32_t seed)) {
   Random random(seed);
   const int nodes = 2 + static_cast<int>(random.below(4));
   Config config;
-  config.cell_types = {{"SWITCH", "GPU", 2, false, 0}, {"NODE", "SWITCH", 2, true, 0}, {"RACK", "NODE", nodes, false, 0}};
+  config.cell_types = {{"SWITCH", "GPU", 2, false, 0},
+                       {"NODE", "SWITCH", 2, true, 0},
+                       {"RACK", "NODE", nodes, false, 0}};
   PhysicalCellSpec rack;
   rack.type = "RACK";
   for (int n = 0; n < nodes; ++n) {
@@ -109,7 +129,8 @@ RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::ui
   }
   config.physical_cells = {rack};
   config.virtual_clusters = {{"a", {{random.chance(50) ? "RACK" : "RACK.NODE", 1, 0}}, {}, 0}};
-  if (config.virtual_clusters[0].cells[0].path == "RACK.NODE") config.virtual_clusters[0].cells[0].number = nodes;
+  if (config.virtual_clusters[0].cells[0].path == "RACK.NODE")
+    config.virtual_clusters[0].cells[0].number = nodes;
   auto cells = CellAllocator::create(config, Options{true, false});
   RC_ASSERT(cells.has_value());
   std::vector<std::string> suggested;
@@ -121,10 +142,12 @@ RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::ui
   spec.leaves = 4;
   spec.group = "gang";
   spec.ignore_suggested = false;
-  spec.members = {{1 + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(nodes))), 4}};
+  spec.members = {
+      {1 + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(nodes))), 4}};
   const PodRef pod{"u", "ns/u"};
   const Decision decision = cells->schedule({pod, spec, Phase::kFiltering, &suggested, kNow});
-  // Exhaustive: choose any set of suggested nodes of the right size. It exists iff there are enough.
+  // Exhaustive: choose any set of suggested nodes of the right size. It exists iff there are
+  // enough.
   const bool possible = static_cast<std::size_t>(spec.members[0].pods) <= suggested.size();
   RC_ASSERT((decision.kind == Decision::Kind::kBind) == possible);
   if (!possible) return;
@@ -136,10 +159,12 @@ RC_GTEST_PROP(CellMapping, FindsAPlacementWheneverExhaustiveSearchDoes, (std::ui
   }
 }
 
-/// Whether a wanted virtual cell can be given the physical cell, trying every assignment of its wanted children.
+/// Whether a wanted virtual cell can be given the physical cell, trying every assignment of its
+/// wanted children.
 class Exhaustive {
  public:
-  Exhaustive(const Cells& cells, const std::set<std::string>& suggested) : cells_(cells), suggested_(suggested) {}
+  Exhaustive(const Cells& cells, const std::set<std::string>& suggested)
+      : cells_(cells), suggested_(suggested) {}
 
   void want(Index leaf) {
     for (Index cell = leaf; cell != kNone; cell = cells_.v(cell).parent) wanted_.insert(cell);
@@ -163,10 +188,15 @@ class Exhaustive {
   bool usable(Index p) const {
     const auto nodes = cells_.nodes_of(cells_.p(p));
     if (nodes.size() == 1 && !cells_.p(p).healthy) return false;
-    return std::any_of(nodes.begin(), nodes.end(), [&](Index n) { return suggested_.contains(cells_.nodes[static_cast<std::size_t>(n)].name); });
+    return std::any_of(nodes.begin(), nodes.end(), [&](Index n) {
+      return suggested_.contains(cells_.nodes[static_cast<std::size_t>(n)].name);
+    });
   }
 
-  bool assign(const std::vector<Index>& children, std::size_t i, Index parent, std::set<Index>& taken) const {
+  bool assign(const std::vector<Index>& children,
+              std::size_t i,
+              Index parent,
+              std::set<Index>& taken) const {
     if (i == children.size()) return true;
     for (const Index candidate : cells_.children(cells_.p(parent))) {
       if (taken.contains(candidate) || !fits(children[i], candidate)) continue;
@@ -182,13 +212,17 @@ class Exhaustive {
   std::set<Index> wanted_;
 };
 
-/// A pinned tree of any shape, some of it in use; gangs of mixed sizes; some nodes bad or not suggested. The virtual placement
-/// is the search's own; if it cannot be mapped, no assignment of siblings maps it.
+/// A pinned tree of any shape, some of it in use; gangs of mixed sizes; some nodes bad or not
+/// suggested. The virtual placement is the search's own; if it cannot be mapped, no assignment of
+/// siblings maps it.
 RC_GTEST_PROP(CellMapping, SiblingsAreMappedWheneverExhaustiveSearchCan, (std::uint32_t seed)) {
   Random random(seed);
   Config config;
   const auto wide = [&] { return 1 + static_cast<std::int32_t>(random.below(3)); };
-  config.cell_types = {{"SWITCH", "GPU", wide(), false, 0}, {"NODE", "SWITCH", wide(), true, 0}, {"ROW", "NODE", wide(), false, 0}, {"RACK", "ROW", wide() + 1, false, 0}};
+  config.cell_types = {{"SWITCH", "GPU", wide(), false, 0},
+                       {"NODE", "SWITCH", wide(), true, 0},
+                       {"ROW", "NODE", wide(), false, 0},
+                       {"RACK", "ROW", wide() + 1, false, 0}};
   PhysicalCellSpec rack;
   rack.type = "RACK";
   rack.pinned_id = "pin";
@@ -241,7 +275,10 @@ RC_GTEST_PROP(CellMapping, SiblingsAreMappedWheneverExhaustiveSearchCan, (std::u
     Exhaustive search(cells->cells(), spec.ignore_suggested ? everywhere : suggested);
     std::size_t wanted = 0;
     for (std::size_t v = 0; v < cells->cells().virtuals.size(); ++v) {
-      if (cells->cells().virtuals[v].level != 1 || decision.reason.find('"' + cells->cells().virtual_address[v] + '"', json) == std::string::npos) continue;
+      if (cells->cells().virtuals[v].level != 1 ||
+          decision.reason.find('"' + cells->cells().virtual_address[v] + '"', json) ==
+              std::string::npos)
+        continue;
       search.want(static_cast<Index>(v));
       ++wanted;
     }
@@ -251,11 +288,13 @@ RC_GTEST_PROP(CellMapping, SiblingsAreMappedWheneverExhaustiveSearchCan, (std::u
   }
 }
 
-/// Devices of a node picked for one pod: the level of their common cell is the lowest that any set of free devices reaches.
+/// Devices of a node picked for one pod: the level of their common cell is the lowest that any set
+/// of free devices reaches.
 RC_GTEST_PROP(CellMapping, PicksDevicesAsCloseTogetherAsAnySet, (std::uint32_t seed)) {
   Random random(seed);
   Config config;
-  config.cell_types = {{"PAIR", "GPU", 2, false, 0}, {"QUAD", "PAIR", 2, false, 0}, {"NODE", "QUAD", 2, true, 0}};
+  config.cell_types = {
+      {"PAIR", "GPU", 2, false, 0}, {"QUAD", "PAIR", 2, false, 0}, {"NODE", "QUAD", 2, true, 0}};
   PhysicalCellSpec node;
   node.type = "NODE";
   node.address = "n0";
@@ -277,7 +316,8 @@ RC_GTEST_PROP(CellMapping, PicksDevicesAsCloseTogetherAsAnySet, (std::uint32_t s
   if (!got) return;
   const auto level = [](const std::vector<int>& set) {
     for (int l = 0; l < 4; ++l) {
-      if (std::all_of(set.begin(), set.end(), [&](int d) { return d >> l == set[0] >> l; })) return l;
+      if (std::all_of(set.begin(), set.end(), [&](int d) { return d >> l == set[0] >> l; }))
+        return l;
     }
     return 4;
   };

@@ -14,30 +14,41 @@ using namespace engine::cells;
 
 constexpr Time kNow{1'700'000'000'000'000};
 
-std::int32_t number(Random& random, std::int32_t low, std::int32_t high) { return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1))); }
+std::int32_t number(Random& random, std::int32_t low, std::int32_t high) {
+  return low + static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(high - low + 1)));
+}
 
 struct ChainShape {
   std::string name;
-  std::vector<std::string> types;       // by level, 0 unused
-  std::vector<std::int32_t> children;   // of a cell of that level
+  std::vector<std::string> types;      // by level, 0 unused
+  std::vector<std::int32_t> children;  // of a cell of that level
   std::int32_t tops = 0;
 };
 
-void add_owned(Config& config, std::size_t vc, const ChainShape& shape, std::int32_t level, std::int32_t count) {
+void add_owned(Config& config,
+               std::size_t vc,
+               const ChainShape& shape,
+               std::int32_t level,
+               std::int32_t count) {
   if (count == 0) return;
   const auto l = static_cast<std::size_t>(level);
   VirtualCellSpec spec;
-  spec.path = shape.name + (level + 1 == static_cast<std::int32_t>(shape.types.size()) ? "" : "." + shape.types[l]);
+  spec.path =
+      shape.name +
+      (level + 1 == static_cast<std::int32_t>(shape.types.size()) ? "" : "." + shape.types[l]);
   spec.number = count;
   config.virtual_clusters[vc].cells.push_back(spec);
 }
 
-/// A pod bound after its gang was downgraded carries no guarantee; what a rebuild makes of the gang depends on which pod is
-/// listed first.
-bool bound_guaranteed(const BindInfo& bind) { return !bind.group->front().pods.front().preassigned_types.front().empty(); }
+/// A pod bound after its gang was downgraded carries no guarantee; what a rebuild makes of the gang
+/// depends on which pod is listed first.
+bool bound_guaranteed(const BindInfo& bind) {
+  return !bind.group->front().pods.front().preassigned_types.front().empty();
+}
 
-/// Whether a gang sits in the promises that its pods name. One that was taken over while nodes were bad may sit in others of its
-/// virtual cluster, which were bound to those nodes by then: no promise is broken, but the pods do not tell.
+/// Whether a gang sits in the promises that its pods name. One that was taken over while nodes were
+/// bad may sit in others of its virtual cluster, which were bound to those nodes by then: no
+/// promise is broken, but the pods do not tell.
 bool sits_as_named(const Cells& cells, const BindInfo& bind) {
   for (const MemberPlacement& member : *bind.group) {
     for (const PodPlacement& pod : member.pods) {
@@ -45,7 +56,9 @@ bool sits_as_named(const Cells& cells, const BindInfo& bind) {
       for (std::size_t i = 0; node != kNone && i < pod.leaves.size(); ++i) {
         const Index leaf = cells.find_leaf(node, pod.leaves[i], kNone);
         const Index virt = leaf == kNone ? kNone : cells.p(leaf).virt;
-        if (virt != kNone && cells.type(cells.v(cells.v(virt).root).type).name != pod.preassigned_types[i]) return false;
+        if (virt != kNone &&
+            cells.type(cells.v(cells.v(virt).root).type).name != pod.preassigned_types[i])
+          return false;
       }
     }
   }
@@ -57,7 +70,8 @@ bool sits_as_named(const Cells& cells, const BindInfo& bind) {
 Config random_config(Random& random, bool large) {
   Config config;
   const std::int32_t vcs = number(random, 1, 3);
-  for (std::int32_t v = 0; v < vcs; ++v) config.virtual_clusters.push_back({fmt::format("vc{}", v), {}, {}, 0});
+  for (std::int32_t v = 0; v < vcs; ++v)
+    config.virtual_clusters.push_back({fmt::format("vc{}", v), {}, {}, 0});
   const std::int32_t chains = number(random, 1, large ? 2 : 3);
   std::int32_t node_number = 0;
   for (std::int32_t c = 0; c < chains; ++c) {
@@ -88,20 +102,23 @@ Config random_config(Random& random, bool large) {
           cell.address = fmt::format("n{}", node_number++);
           return cell;
         }
-        for (std::int32_t k = 0; k < shape.children[static_cast<std::size_t>(level)]; ++k) cell.children.push_back(self(self, level - 1));
+        for (std::int32_t k = 0; k < shape.children[static_cast<std::size_t>(level)]; ++k)
+          cell.children.push_back(self(self, level - 1));
         return cell;
       };
       config.physical_cells.push_back(make(make, levels));
       if (t > 0 && pinned == 0 && random.chance(20)) {
         config.physical_cells.back().pinned_id = fmt::format("pin{}", c);
-        config.virtual_clusters[random.below(config.virtual_clusters.size())].pinned.push_back({fmt::format("pin{}", c), 0});
+        config.virtual_clusters[random.below(config.virtual_clusters.size())].pinned.push_back(
+            {fmt::format("pin{}", c), 0});
         pinned = 1;
       }
     }
     std::int32_t available = shape.tops - pinned;
     for (std::int32_t l = levels; l >= 1 && available > 0; --l) {
       const std::int32_t given = number(random, 0, available);
-      for (std::int32_t g = 0; g < given; ++g) add_owned(config, random.below(config.virtual_clusters.size()), shape, l, 1);
+      for (std::int32_t g = 0; g < given; ++g)
+        add_owned(config, random.below(config.virtual_clusters.size()), shape, l, 1);
       available = (available - given) * shape.children[static_cast<std::size_t>(l)];
       if (available > 40) available = 40;
     }
@@ -130,7 +147,9 @@ Config changed_config(const Config& config, Random& random) {
       break;
     }
     case 2:  // a virtual cluster gives back
-      if (auto& cells = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells; !cells.empty()) cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(random.below(cells.size())));
+      if (auto& cells = out.virtual_clusters[random.below(out.virtual_clusters.size())].cells;
+          !cells.empty())
+        cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(random.below(cells.size())));
       break;
     case 3: {  // a virtual cluster is renamed
       auto& vc = out.virtual_clusters[random.below(out.virtual_clusters.size())];
@@ -171,7 +190,12 @@ void World::say(const std::string& text) const {
 std::string World::describe() const {
   const Cells& cells = allocator_->cells();
   std::string out;
-  for (const Chain& chain : cells.chains) out += fmt::format("chain {} top {} tops {} leaves {}; ", chain.name, chain.top, chain.full.back().size(), chain.full[1].size());
+  for (const Chain& chain : cells.chains)
+    out += fmt::format("chain {} top {} tops {} leaves {}; ",
+                       chain.name,
+                       chain.top,
+                       chain.full.back().size(),
+                       chain.full[1].size());
   for (const VirtualClusterSpec& vc : config_.virtual_clusters) {
     out += vc.name + ":";
     for (const VirtualCellSpec& c : vc.cells) out += fmt::format(" {}x{}", c.number, c.path);
@@ -188,14 +212,16 @@ void World::add_job(Random& random) {
   spec.vc = vc.name;
   static constexpr std::int32_t kPriorities[] = {-1, -1, 0, 0, 1, 5, 1000};
   spec.priority = kPriorities[random.below(7)];
-  if (!vc.pinned.empty() && spec.priority >= 0 && random.chance(25)) spec.pinned_cell = vc.pinned[0].id;
+  if (!vc.pinned.empty() && spec.priority >= 0 && random.chance(25))
+    spec.pinned_cell = vc.pinned[0].id;
   const std::uint64_t type = random.below(4);
   spec.leaf_type = type == 0 ? "A" : type == 1 ? "B" : "";
   spec.lazy_preemption = random.chance(30);
   spec.ignore_suggested = random.chance(70);
   spec.group = fmt::format("g{}", next_name_++);
   const std::int32_t members = number(random, 1, 2);
-  for (std::int32_t m = 0; m < members; ++m) spec.members.push_back({number(random, 1, 3), number(random, 1, random.chance(80) ? 3 : 6)});
+  for (std::int32_t m = 0; m < members; ++m)
+    spec.members.push_back({number(random, 1, 3), number(random, 1, random.chance(80) ? 3 : 6)});
   std::int32_t k = 0;
   for (const GroupMember& member : std::vector<GroupMember>(spec.members)) {
     for (std::int32_t i = 0; i < member.pods; ++i) {
@@ -227,9 +253,17 @@ std::string World::schedule(Random& random) {
   for (const Group* group : allocator_->groups()) {
     if (group->has_virtual) guaranteed_before.insert(group->name);
   }
-  const Decision decision = allocator_->schedule({pod.ref, pod.spec, phase, all ? nullptr : &suggested, kNow});
-  say(fmt::format("schedule {} vc {} priority {} leaves {} {} -> {} {} {}", pod.ref.uid, pod.spec.vc, pod.spec.priority, pod.spec.leaves, phase == Phase::kFiltering ? "filter" : "preempt",
-                  static_cast<int>(decision.kind), decision.bind.node, decision.reason));
+  const Decision decision =
+      allocator_->schedule({pod.ref, pod.spec, phase, all ? nullptr : &suggested, kNow});
+  say(fmt::format("schedule {} vc {} priority {} leaves {} {} -> {} {} {}",
+                  pod.ref.uid,
+                  pod.spec.vc,
+                  pod.spec.priority,
+                  pod.spec.leaves,
+                  phase == Phase::kFiltering ? "filter" : "preempt",
+                  static_cast<int>(decision.kind),
+                  decision.bind.node,
+                  decision.reason));
   if (decision.kind == Decision::Kind::kBind && (phase == Phase::kFiltering || random.chance(50))) {
     for (const std::int32_t leaf : decision.bind.leaves) say(fmt::format("   leaf {}", leaf));
     const auto added = allocator_->add_allocated(pod.ref, pod.spec, decision.bind, kNow);
@@ -240,18 +274,31 @@ std::string World::schedule(Random& random) {
     if (decision.victims.empty()) return "preemption without victims";
     for (const Victims& victims : decision.victims) {
       for (const PodRef& victim : victims.pods) {
-        const auto found = std::find_if(pods_.begin(), pods_.end(), [&](const Pod& p) { return p.ref.uid == victim.uid; });
-        if (found == pods_.end() || !found->bind) return fmt::format("victim {} does not run", victim.uid);
+        const auto found = std::find_if(
+            pods_.begin(), pods_.end(), [&](const Pod& p) { return p.ref.uid == victim.uid; });
+        if (found == pods_.end() || !found->bind)
+          return fmt::format("victim {} does not run", victim.uid);
         const bool guaranteed = guaranteed_before.contains(found->spec.group);
-        if (guaranteed && found->spec.vc != pod.spec.vc) return fmt::format("guaranteed pod {} of {} would be evicted for {}", victim.uid, found->spec.vc, pod.spec.vc);
-        if (guaranteed && found->spec.priority >= pod.spec.priority) return fmt::format("{} (priority {}) would be evicted for priority {}", victim.uid, found->spec.priority, pod.spec.priority);
+        if (guaranteed && found->spec.vc != pod.spec.vc)
+          return fmt::format("guaranteed pod {} of {} would be evicted for {}",
+                             victim.uid,
+                             found->spec.vc,
+                             pod.spec.vc);
+        if (guaranteed && found->spec.priority >= pod.spec.priority)
+          return fmt::format("{} (priority {}) would be evicted for priority {}",
+                             victim.uid,
+                             found->spec.priority,
+                             pod.spec.priority);
         if (pod.spec.priority < 0) return "an opportunistic pod preempts";
         if (phase == Phase::kPreempting) victims_.push_back(victim.uid);
       }
     }
   }
-  if (decision.kind == Decision::Kind::kError && allocator_->find_group(pod.spec.group) == nullptr && decision.reason.find("does not have") == std::string::npos &&
-      decision.reason.find("whole cluster") == std::string::npos && decision.reason.find("does not exists") == std::string::npos) {
+  if (decision.kind == Decision::Kind::kError &&
+      allocator_->find_group(pod.spec.group) == nullptr &&
+      decision.reason.find("does not have") == std::string::npos &&
+      decision.reason.find("whole cluster") == std::string::npos &&
+      decision.reason.find("does not exists") == std::string::npos) {
     return "unexpected error: " + decision.reason;
   }
   return "";
@@ -261,8 +308,10 @@ void World::remove_pod(std::size_t index) {
   const Pod pod = pods_[index];
   pods_.erase(pods_.begin() + static_cast<std::ptrdiff_t>(index));
   say("remove " + pod.ref.uid);
-  if (pod.bind) (void)allocator_->delete_allocated(pod.ref, pod.spec, *pod.bind);
-  else allocator_->delete_unallocated(pod.ref, pod.spec.group);
+  if (pod.bind)
+    (void)allocator_->delete_allocated(pod.ref, pod.spec, *pod.bind);
+  else
+    allocator_->delete_unallocated(pod.ref, pod.spec.group);
 }
 
 void World::remove_some(Random& random) {
@@ -293,10 +342,17 @@ std::string World::restart(Random& random, bool change) {
   const Config next = change ? changed_config(config_, random) : config_;
   auto made = CellAllocator::create(next, {});
   if (!made) return change ? "" : "the running configuration is refused: " + made.error().message;
-  // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all nodes well, each gang where it says.
-  bool clean = !change && std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
-  for (const Group* group : allocator_->groups()) clean = clean && group->state == GroupState::kAllocated && (group->has_virtual || group->priority < 0);
-  for (const Pod& pod : pods_) clean = clean && (!pod.bind || pod.spec.priority < 0 || (bound_guaranteed(*pod.bind) && sits_as_named(allocator_->cells(), *pod.bind)));
+  // "Equal to a rebuild" is asked of states that pods carry: no reservation, no downgrade, all
+  // nodes well, each gang where it says.
+  bool clean = !change &&
+               std::all_of(health_.begin(), health_.end(), [](const auto& n) { return n.second; });
+  for (const Group* group : allocator_->groups())
+    clean = clean && group->state == GroupState::kAllocated &&
+            (group->has_virtual || group->priority < 0);
+  for (const Pod& pod : pods_)
+    clean =
+        clean && (!pod.bind || pod.spec.priority < 0 ||
+                  (bound_guaranteed(*pod.bind) && sits_as_named(allocator_->cells(), *pod.bind)));
   std::map<std::string, bool> health;
   for (const Node& node : made->cells().nodes) {
     const auto old = health_.find(node.name);
@@ -313,7 +369,8 @@ std::string World::restart(Random& random, bool change) {
   say(change ? "reconfigure" : "restart");
   for (const std::size_t i : order) {
     const auto added = made->add_allocated(pods_[i].ref, pods_[i].spec, *pods_[i].bind, kNow);
-    if (!added) return fmt::format("pod {} is not taken over: {}", pods_[i].ref.uid, added.error().message);
+    if (!added)
+      return fmt::format("pod {} is not taken over: {}", pods_[i].ref.uid, added.error().message);
   }
   const std::string differs = clean ? check_same(*allocator_, *made) : "";
   config_ = next;
@@ -345,11 +402,14 @@ std::vector<Claim> claims_of(const Cells& cells, const VirtualCluster& vc) {
     }
   };
   for (const Holding& holding : vc.holdings) {
-    if (holding.has_cells) add(*holding.view, cells.type(cells.chain(holding.chain).leaf_type).name, "");
+    if (holding.has_cells)
+      add(*holding.view, cells.type(cells.chain(holding.chain).leaf_type).name, "");
   }
   for (const PinnedHolding& pinned : vc.pinned) add(*pinned.view, "", pinned.id);
   // Large ones first: a small pod may sit in a large cell.
-  std::stable_sort(out.begin(), out.end(), [](const Claim& a, const Claim& b) { return a.spec.leaves > b.spec.leaves; });
+  std::stable_sort(out.begin(), out.end(), [](const Claim& a, const Claim& b) {
+    return a.spec.leaves > b.spec.leaves;
+  });
   return out;
 }
 
@@ -375,25 +435,33 @@ std::string World::claim_everything() const {
   }
   int number = 0;
   for (const VirtualClusterSpec& owner : config_.virtual_clusters) {
-    for (Claim& claim : claims_of(made->cells(), made->cells().vc(made->cells().find_vc(owner.name)))) {
+    for (Claim& claim :
+         claims_of(made->cells(), made->cells().vc(made->cells().find_vc(owner.name)))) {
       claim.spec.group = fmt::format("claim-{}", number++);
       claim.spec.members = {{1, claim.spec.leaves}};
       const PodRef ref{claim.spec.group, "ns/" + claim.spec.group};
       bool bound = false;
       std::string reason = "it preempts without end";
       for (std::size_t round = 0; round <= pods_.size() && !bound; ++round) {
-        const Decision decision = made->schedule({ref, claim.spec, Phase::kPreempting, nullptr, kNow});
+        const Decision decision =
+            made->schedule({ref, claim.spec, Phase::kPreempting, nullptr, kNow});
         if (decision.kind == Decision::Kind::kPreempt) {
           for (const Victims& victims : decision.victims) {
             for (const PodRef& victim : victims.pods) end(victim.uid);
           }
           continue;
         }
-        bound = decision.kind == Decision::Kind::kBind && made->add_allocated(ref, claim.spec, decision.bind, kNow).has_value();
+        bound = decision.kind == Decision::Kind::kBind &&
+                made->add_allocated(ref, claim.spec, decision.bind, kNow).has_value();
         reason = decision.reason;
         if (!bound) break;
       }
-      if (!bound) return fmt::format("{} cannot get {} ({} leaf cells): {}", owner.name, claim.what, claim.spec.leaves, reason);
+      if (!bound)
+        return fmt::format("{} cannot get {} ({} leaf cells): {}",
+                           owner.name,
+                           claim.what,
+                           claim.spec.leaves,
+                           reason);
     }
   }
   const std::string wrong = check_leaves(*made);
@@ -411,8 +479,11 @@ std::string World::check(Random& random) {
   for (const Pod& pod : pods_) {
     if (!wrong.empty() || !pod.bind) continue;
     for (const std::int32_t leaf : pod.bind->leaves) {
-      const auto [it, fresh] = devices.emplace(std::pair{pod.bind->node + pod.bind->chain, leaf}, pod.ref.uid);
-      if (!fresh) return fmt::format("device {} of {} is given to {} and {}", leaf, pod.bind->node, it->second, pod.ref.uid);
+      const auto [it, fresh] =
+          devices.emplace(std::pair{pod.bind->node + pod.bind->chain, leaf}, pod.ref.uid);
+      if (!fresh)
+        return fmt::format(
+            "device {} of {} is given to {} and {}", leaf, pod.bind->node, it->second, pod.ref.uid);
     }
   }
   return wrong;
@@ -422,12 +493,18 @@ std::string World::apply(std::uint64_t i) {
   Random random(seed_ * 0x9e3779b97f4a7c15ULL + i * 0xbf58476d1ce4e5b9ULL + 1);
   const std::uint64_t kind = random.below(100);
   std::string wrong;
-  if (kind < 15) add_job(random);
-  else if (kind < 65) wrong = schedule(random);
-  else if (kind < 83) remove_some(random);
-  else if (kind < 95) toggle_node(random);
-  else if (kind < 98) wrong = restart(random, false);
-  else wrong = restart(random, true);
+  if (kind < 15)
+    add_job(random);
+  else if (kind < 65)
+    wrong = schedule(random);
+  else if (kind < 83)
+    remove_some(random);
+  else if (kind < 95)
+    toggle_node(random);
+  else if (kind < 98)
+    wrong = restart(random, false);
+  else
+    wrong = restart(random, true);
   return wrong.empty() ? check(random) : wrong;
 }
 

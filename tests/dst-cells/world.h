@@ -1,5 +1,5 @@
-/// One random cluster with its load, driven by numbered events. An event draws from its own generator, so any subset
-/// of the events can be replayed: that is how a failure is minimised.
+/// One random cluster with its load, driven by numbered events. An event draws from its own
+/// generator, so any subset of the events can be replayed: that is how a failure is minimised.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,8 @@ class World {
   void remove_some(Random& random);
   void toggle_node(Random& random);
   std::string restart(Random& random, bool change);
-  /// Every virtual cluster asks for all it was promised, at once and with the highest priority, and gets it.
+  /// Every virtual cluster asks for all it was promised, at once and with the highest priority, and
+  /// gets it.
   std::string claim_everything() const;
   std::string check(Random& random);
   void say(const std::string& text) const;

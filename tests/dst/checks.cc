@@ -1,8 +1,8 @@
 #include "checks.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace muster::dst {
 
@@ -10,9 +10,12 @@ using namespace engine;  // the subject of this program
 
 namespace {
 
-bool ends_by(const SimPod& p, Time started, Time then) { return p.spec.expected_duration.count() > 0 && started + p.spec.expected_duration <= then; }
+bool ends_by(const SimPod& p, Time started, Time then) {
+  return p.spec.expected_duration.count() > 0 && started + p.spec.expected_duration <= then;
+}
 
-/// The node with everybody gone who is expected to be by then, those that leave included; nothing held.
+/// The node with everybody gone who is expected to be by then, those that leave included; nothing
+/// held.
 Room room_by(const SimNode& n, Time then) {
   Room room = n.room;
   for (const SimPod* p : n.pods) {
@@ -22,7 +25,8 @@ Room room_by(const SimNode& n, Time then) {
 }
 
 bool any_negative(const Room& room) {
-  return room.cpu < 0 || room.pods < 0 || std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
+  return room.cpu < 0 || room.pods < 0 ||
+         std::any_of(room.devices.begin(), room.devices.end(), [](auto d) { return d < 0; });
 }
 
 }  // namespace
@@ -30,7 +34,9 @@ bool any_negative(const Room& room) {
 bool promise_holds(const Model& model, const Reservation& r, std::size_t k) {
   const auto member = model.pods.find(r.member);
   const auto n = model.nodes.find(r.nodes[k]);
-  if (!r.start || member == model.pods.end() || n == model.nodes.end() || !usable(n->second, member->second)) return false;
+  if (!r.start || member == model.pods.end() || n == model.nodes.end() ||
+      !usable(n->second, member->second))
+    return false;
   Room room = room_by(n->second, r.start);
   for (const auto& [key, h] : model.held) {
     if (h.node == n->first) adjust(room, model.pods.at(key), h.devices, +1);
@@ -58,7 +64,8 @@ std::optional<std::string> Checks::plan(const Plan& plan) {
   return failure_;
 }
 
-/// Nominations: what was held stays held, unless somebody more important takes it or the world has changed.
+/// Nominations: what was held stays held, unless somebody more important takes it or the world has
+/// changed.
 void Checks::hold(const Plan& plan) {
   for (const auto& n : plan.nominations) {
     const auto it = model_.pods.find(n.pod);
@@ -74,13 +81,16 @@ void Checks::hold(const Plan& plan) {
     // What is held for the rest of a gang of which members must go may not be enough any more.
     const bool torn = std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
       const auto p = model_.pods.find(e.pod);
-      return p != model_.pods.end() && model_.root_of(p->second.spec) == model_.root_of(it->second.spec);
+      return p != model_.pods.end() &&
+             model_.root_of(p->second.spec) == model_.root_of(it->second.spec);
     });
     if (torn) continue;
-    const bool outranked = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& other) {
-      const auto p = model_.pods.find(other.pod);
-      return !other.node.empty() && p != model_.pods.end() && model_.priority_of(p->second.spec) > model_.priority_of(it->second.spec);
-    });
+    const bool outranked =
+        std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& other) {
+          const auto p = model_.pods.find(other.pod);
+          return !other.node.empty() && p != model_.pods.end() &&
+                 model_.priority_of(p->second.spec) > model_.priority_of(it->second.spec);
+        });
     if (!outranked) fail(n.pod + " lost the room held for it");
   }
 }
@@ -92,37 +102,55 @@ void Checks::evict(const Plan& plan) {
     SimPod& p = it->second;
     if (p.life != Life::kBound) return fail("eviction of a pod that does not run: " + e.pod);
     model_.set_life(p, Life::kLeaving);
-    for (auto& [key, h] : model_.held) h.due = h.due && model_.root_of(model_.pods.at(key).spec) != model_.root_of(p.spec);
+    for (auto& [key, h] : model_.held)
+      h.due = h.due && model_.root_of(model_.pods.at(key).spec) != model_.root_of(p.spec);
     const SimPod* winner = model_.someone_of(e.for_whom);
     if (winner == nullptr) return fail("eviction for nobody: " + e.for_whom);
-    if (e.kind == EvictKind::kPreempt && model_.priority_of(p.spec) >= model_.priority_of(winner->spec)) fail("eviction of an equal or higher priority: " + e.pod);
-    if (e.kind == EvictKind::kReclaim && model_.queue_of(winner->spec) == model_.queue_of(p.spec)) fail("reclaim inside a queue: " + e.pod);
+    if (e.kind == EvictKind::kPreempt &&
+        model_.priority_of(p.spec) >= model_.priority_of(winner->spec))
+      fail("eviction of an equal or higher priority: " + e.pod);
+    if (e.kind == EvictKind::kReclaim && model_.queue_of(winner->spec) == model_.queue_of(p.spec))
+      fail("reclaim inside a queue: " + e.pod);
     for (const auto& [key, h] : held_before_) {
       const Pod& spec = model_.pods.at(key).spec;
       const bool its = key == e.for_whom || spec.group == e.for_whom;
-      const bool starts = std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) { return b.pod == key; });
-      const bool lost = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& n) { return n.pod == key && n.node.empty(); });
-      if (its && h.due && !starts && !lost && model_.held.contains(key)) return fail(fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
+      const bool starts = std::any_of(
+          plan.binds.begin(), plan.binds.end(), [&](const Bind& b) { return b.pod == key; });
+      const bool lost =
+          std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& n) {
+            return n.pod == key && n.node.empty();
+          });
+      if (its && h.due && !starts && !lost && model_.held.contains(key))
+        return fail(
+            fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
     }
   }
 }
 
-/// Nobody of lower rank, started now or given room by evictions, may be the reason that a reservation holds no more. What a queue
-/// takes back as its due may.
+/// Nobody of lower rank, started now or given room by evictions, may be the reason that a
+/// reservation holds no more. What a queue takes back as its due may.
 void Checks::reservations(const Plan& plan) {
   // A new holder may have had the place of another for a while.
-  const bool same_holders = std::all_of(model_.reservations.begin(), model_.reservations.end(), [&](const Reservation& r) {
-    return std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) { return old.holder == r.holder; });
-  });
-  std::set<std::string> nominated;  // Room was held for these for a while, instead of the reservation.
+  const bool same_holders = std::all_of(
+      model_.reservations.begin(), model_.reservations.end(), [&](const Reservation& r) {
+        return std::any_of(reserved_before_.begin(),
+                           reserved_before_.end(),
+                           [&](const Reservation& old) { return old.holder == r.holder; });
+      });
+  std::set<std::string>
+      nominated;  // Room was held for these for a while, instead of the reservation.
   for (const Nominate& n : plan.nominations) {
     const auto p = model_.pods.find(n.pod);
-    if (p != model_.pods.end()) nominated.insert(p->second.spec.group.empty() ? n.pod : p->second.spec.group);
+    if (p != model_.pods.end())
+      nominated.insert(p->second.spec.group.empty() ? n.pod : p->second.spec.group);
   }
   for (const Reservation& r : model_.reservations) {
-    const bool lasting = same_holders && !nominated.contains(r.holder) && std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
-      return old.holder == r.holder && old.start == r.start && old.nodes == r.nodes && old.member == r.member;
-    });
+    const bool lasting =
+        same_holders && !nominated.contains(r.holder) &&
+        std::any_of(reserved_before_.begin(), reserved_before_.end(), [&](const Reservation& old) {
+          return old.holder == r.holder && old.start == r.start && old.nodes == r.nodes &&
+                 old.member == r.member;
+        });
     reservation(plan, r, lasting);
   }
 }
@@ -135,14 +163,19 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
   for (const auto& e : plan.evicts) --bound[model_.pods.at(e.pod).spec.group];
   const auto may_pass = [&](const SimPod& p) {
     // Members above the minimum come after everybody's minimum.
-    const bool surplus = !p.spec.group.empty() && bound[p.spec.group] >= model_.groups.at(p.spec.group).min_member;
-    if (model_.root_of(p.spec) == model_.root_of(holder->spec) || held_before_.contains(p.spec.key)) return true;
+    const bool surplus =
+        !p.spec.group.empty() && bound[p.spec.group] >= model_.groups.at(p.spec.group).min_member;
+    if (model_.root_of(p.spec) == model_.root_of(holder->spec) || held_before_.contains(p.spec.key))
+      return true;
     const auto mine = model_.priority_of(p.spec);
     const auto theirs = model_.priority_of(holder->spec);
-    if (mine > theirs || (mine == theirs && !surplus && model_.created(p.spec) <= model_.created(holder->spec))) return true;
+    if (mine > theirs ||
+        (mine == theirs && !surplus && model_.created(p.spec) <= model_.created(holder->spec)))
+      return true;
     return std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
       const SimPod* winner = model_.someone_of(e.for_whom);
-      return e.kind == EvictKind::kReclaim && winner != nullptr && model_.root_of(winner->spec) == model_.root_of(p.spec);
+      return e.kind == EvictKind::kReclaim && winner != nullptr &&
+             model_.root_of(winner->spec) == model_.root_of(p.spec);
     });
   };
   struct Newcomer {
@@ -151,8 +184,9 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
     std::vector<std::int32_t> devices;
     bool passes;
   };
-  // Those that wait for room since before come first. Binds are in the order they were decided in; when those that room is newly
-  // held for came in between is not told: of these nobody who may pass is held against those who may not.
+  // Those that wait for room since before come first. Binds are in the order they were decided in;
+  // when those that room is newly held for came in between is not told: of these nobody who may
+  // pass is held against those who may not.
   std::vector<Newcomer> newcomers;
   std::set<std::string> started;
   for (const auto& b : plan.binds) started.insert(b.pod);
@@ -160,7 +194,8 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
     for (const auto& [key, h] : model_.held) {
       const SimPod& p = model_.pods.at(key);
       const bool passes = may_pass(p);
-      if (!started.contains(key) && held_before_.contains(key) == before && (before || !passes)) newcomers.push_back({&p, h.node, h.devices, passes});
+      if (!started.contains(key) && held_before_.contains(key) == before && (before || !passes))
+        newcomers.push_back({&p, h.node, h.devices, passes});
     }
   };
   add_held(true);
@@ -182,16 +217,22 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
         // Nobody knows when it starts: only what is surely short may pass.
         const auto lasts = c.pod->spec.expected_duration;
         if (lasting && !c.passes && (lasts.count() == 0 || lasts > config_.patience)) {
-          return fail(fmt::format("the reservation of {} was delayed by {}", r.holder, c.pod->spec.key));
+          return fail(
+              fmt::format("the reservation of {} was delayed by {}", r.holder, c.pod->spec.key));
         }
         continue;
       }
       // When those that still wait for their room will end, nobody can say.
-      const bool still_waits = held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);
+      const bool still_waits =
+          held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);
       if (!still_waits && ends_by(*c.pod, model_.now, r.start)) continue;
       adjust(room, *c.pod, c.devices, +1);
       const bool keeps = kept && takes_count(room, member->second, r.members[k]) >= r.members[k];
-      if (kept && !keeps && !c.passes) return fail(fmt::format("the reservation of {} for {} was delayed by {}", r.holder, r.start.us, c.pod->spec.key));
+      if (kept && !keeps && !c.passes)
+        return fail(fmt::format("the reservation of {} for {} was delayed by {}",
+                                r.holder,
+                                r.start.us,
+                                c.pod->spec.key));
       kept = keeps;
     }
   }
@@ -206,10 +247,12 @@ void Checks::bind(const Bind& b) {
   if (p.spec.gated) return fail("bind of a gated pod: " + b.pod);
   const auto n = model_.nodes.find(b.node);
   if (n == model_.nodes.end()) return fail("bind to a node that is gone: " + b.node);
-  if (!n->second.spec.ready || n->second.spec.unschedulable) return fail("bind to an unusable node: " + b.node);
+  if (!n->second.spec.ready || n->second.spec.unschedulable)
+    return fail("bind to an unusable node: " + b.node);
   if (!usable(n->second, p)) return fail("bind against the node selector: " + b.pod);
   const auto wanted = p.spec.device_share_milli > 0 ? 1 : p.gpus;
-  if (static_cast<std::int64_t>(b.devices.size()) != wanted) return fail(fmt::format("{} got {} devices, wanted {}", b.pod, b.devices.size(), wanted));
+  if (static_cast<std::int64_t>(b.devices.size()) != wanted)
+    return fail(fmt::format("{} got {} devices, wanted {}", b.pod, b.devices.size(), wanted));
   model_.held.erase(b.pod);
   p.spec.node = b.node;
   p.spec.device_indexes = b.devices;
@@ -232,13 +275,17 @@ void Checks::gangs(const Plan& plan) {
       continue;
     }
     const Group& g = group->second;
-    if (model_.bound[key] < g.min_member) fail(fmt::format("gang {} started with {} of {}", key, model_.bound[key], g.min_member));
+    if (model_.bound[key] < g.min_member)
+      fail(fmt::format("gang {} started with {} of {}", key, model_.bound[key], g.min_member));
     if (!g.parent.empty()) family(g.parent);
     if (g.topology.empty() || !g.topology[0].required) continue;
     std::set<std::string> zones;
-    for (auto it = model_.pods.lower_bound(key + "-"); it != model_.pods.end() && it->second.spec.group == key; ++it) {
+    for (auto it = model_.pods.lower_bound(key + "-");
+         it != model_.pods.end() && it->second.spec.group == key;
+         ++it) {
       const auto n = model_.nodes.find(it->second.spec.node);
-      if (it->second.life == Life::kBound && n != model_.nodes.end()) zones.insert(n->second.spec.labels[0].second);
+      if (it->second.life == Life::kBound && n != model_.nodes.end())
+        zones.insert(n->second.spec.labels[0].second);
     }
     if (zones.size() > 1) fail("gang spans two domains: " + key);
   }
@@ -246,10 +293,14 @@ void Checks::gangs(const Plan& plan) {
 
 void Checks::family(const std::string& key) {
   const auto top = model_.families.find(key);
-  if (top == model_.families.end()) return fail("a gang started without the group above it: " + key);
+  if (top == model_.families.end())
+    return fail("a gang started without the group above it: " + key);
   std::int32_t running = 0;
-  for (const auto& [name, g] : model_.groups) running += g.parent == key && model_.bound[name] >= g.min_member ? 1 : 0;
-  if (running < top->second.min_groups) fail(fmt::format("family {} started with {} of {} gangs", key, running, top->second.min_groups));
+  for (const auto& [name, g] : model_.groups)
+    running += g.parent == key && model_.bound[name] >= g.min_member ? 1 : 0;
+  if (running < top->second.min_groups)
+    fail(
+        fmt::format("family {} started with {} of {} gangs", key, running, top->second.min_groups));
 }
 
 void Checks::limits(const Plan& plan) {
@@ -260,11 +311,13 @@ void Checks::limits(const Plan& plan) {
   }
   for (const auto& q : model_.queues) {
     if (q.capability.empty() || !grew.contains(q.name)) continue;
-    if (model_.used[q.name] > q.capability[0].value * 1000) fail("queue beyond its capability: " + q.name);
+    if (model_.used[q.name] > q.capability[0].value * 1000)
+      fail("queue beyond its capability: " + q.name);
   }
 }
 
-/// Where room is held there will be room, once those that leave have left; and then nobody waits for it any longer.
+/// Where room is held there will be room, once those that leave have left; and then nobody waits
+/// for it any longer.
 void Checks::held_room(const Plan& plan) {
   std::set<std::string> nodes;
   for (const auto& [key, h] : model_.held) nodes.insert(h.node);
@@ -272,45 +325,64 @@ void Checks::held_room(const Plan& plan) {
     const auto n = model_.nodes.find(name);
     if (n == model_.nodes.end()) return fail("room is held on a node that is gone: " + name);
     if (!any_negative(model_.later_room(n->second))) continue;
-    const auto told = std::find_if(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& m) { return m.node == name; });
-    return fail(told == plan.nominations.end() ? "room held on " + name + " was given to others" : "the victims of " + told->pod + " make too little room");
+    const auto told = std::find_if(plan.nominations.begin(),
+                                   plan.nominations.end(),
+                                   [&](const Nominate& m) { return m.node == name; });
+    return fail(told == plan.nominations.end()
+                    ? "room held on " + name + " was given to others"
+                    : "the victims of " + told->pod + " make too little room");
   }
   std::set<std::string> waits_for_leavers;
   for (const auto& [key, h] : model_.held) {
     const auto& pods = model_.nodes.at(h.node).pods;
-    if (std::any_of(pods.begin(), pods.end(), [](const SimPod* p) { return p->life == Life::kLeaving; })) waits_for_leavers.insert(model_.root_of(model_.pods.at(key).spec));
+    if (std::any_of(
+            pods.begin(), pods.end(), [](const SimPod* p) { return p->life == Life::kLeaving; }))
+      waits_for_leavers.insert(model_.root_of(model_.pods.at(key).spec));
   }
   for (const auto& [key, h] : model_.held) {
-    const bool told_now = std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& m) { return m.pod == key && !m.node.empty(); });
+    const bool told_now =
+        std::any_of(plan.nominations.begin(), plan.nominations.end(), [&](const Nominate& m) {
+          return m.pod == key && !m.node.empty();
+        });
     if (told_now || !held_before_.contains(key)) continue;
-    if (!waits_for_leavers.contains(model_.root_of(model_.pods.at(key).spec))) fail(key + " waits for room that nobody is in any more");
+    if (!waits_for_leavers.contains(model_.root_of(model_.pods.at(key).spec)))
+      fail(key + " waits for room that nobody is in any more");
   }
 }
 
-/// No eviction without need: with any one of those that may go alone still there, or any whole gang or family, not all of those
-/// for whom they go would have their place, or their part of the queue.
+/// No eviction without need: with any one of those that may go alone still there, or any whole gang
+/// or family, not all of those for whom they go would have their place, or their part of the queue.
 void Checks::need(const Plan& plan) {
   if (plan.evicts.empty()) return;
   const std::string& winner = plan.evicts.front().for_whom;
-  if (std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) { return e.for_whom != winner; })) return;
+  if (std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) {
+        return e.for_whom != winner;
+      }))
+    return;
   // Where others lost their nominations, or got them, more than one wish was at work.
   std::map<std::string, std::vector<std::string>> guests;  // by node
   const std::string root = model_.root_of(model_.someone_of(winner)->spec);
   for (const auto& n : plan.nominations) {
-    if (n.node.empty() || !model_.held.contains(n.pod) || model_.root_of(model_.pods.at(n.pod).spec) != root) return;
+    if (n.node.empty() || !model_.held.contains(n.pod) ||
+        model_.root_of(model_.pods.at(n.pod).spec) != root)
+      return;
     guests[n.node].push_back(n.pod);
   }
   std::map<std::string, std::vector<const SimPod*>> units;
-  std::map<std::string, std::int32_t> left = bound_before_;  // The gang may have started anew in the meantime.
+  std::map<std::string, std::int32_t> left =
+      bound_before_;  // The gang may have started anew in the meantime.
   for (const auto& e : plan.evicts) --left[model_.pods.at(e.pod).spec.group];
   for (const auto& e : plan.evicts) {
     const SimPod& p = model_.pods.at(e.pod);
     const std::string& group = p.spec.group;
-    const bool surplus = !group.empty() && model_.groups.at(group).parent.empty() && left[group] >= model_.groups.at(group).min_member;
+    const bool surplus = !group.empty() && model_.groups.at(group).parent.empty() &&
+                         left[group] >= model_.groups.at(group).min_member;
     units[surplus ? e.pod : model_.root_of(p.spec)].push_back(&p);
   }
   const std::string queue = model_.queue_of(model_.someone_of(winner)->spec);
-  const auto limit = std::find_if(model_.queues.begin(), model_.queues.end(), [&](const Queue& q) { return q.name == queue && !q.capability.empty(); });
+  const auto limit = std::find_if(model_.queues.begin(), model_.queues.end(), [&](const Queue& q) {
+    return q.name == queue && !q.capability.empty();
+  });
   for (const auto& [name, unit] : units) {
     std::map<std::string, Room> rooms;
     std::int64_t more = 0;
@@ -318,19 +390,27 @@ void Checks::need(const Plan& plan) {
       const auto [room, fresh] = rooms.try_emplace(p->spec.node, Room{});
       if (fresh) {
         room->second = model_.later_room(model_.nodes.at(p->spec.node));
-        for (const auto& g : guests[p->spec.node]) adjust(room->second, model_.pods.at(g), model_.held.at(g).devices, -1);
+        for (const auto& g : guests[p->spec.node])
+          adjust(room->second, model_.pods.at(g), model_.held.at(g).devices, -1);
       }
       adjust(room->second, *p, +1);
       if (model_.queue_of(p->spec) == queue) more += device_milli_of(p->spec);
     }
-    bool needed = limit != model_.queues.end() && more > 0 && model_.used[queue] + model_.held_of_queue(queue) + more > limit->capability[0].value * 1000;
+    bool needed =
+        limit != model_.queues.end() && more > 0 &&
+        model_.used[queue] + model_.held_of_queue(queue) + more > limit->capability[0].value * 1000;
     for (auto& [node, room] : rooms) {
       std::vector<const SimPod*> seated;
       for (const auto& g : guests[node]) seated.push_back(&model_.pods.at(g));
-      std::stable_sort(seated.begin(), seated.end(), [](const SimPod* a, const SimPod* b) { return device_milli_of(a->spec) > device_milli_of(b->spec); });
+      std::stable_sort(seated.begin(), seated.end(), [](const SimPod* a, const SimPod* b) {
+        return device_milli_of(a->spec) > device_milli_of(b->spec);
+      });
       // Room that is there may be promised to somebody ahead.
-      const auto promised = [&](const Reservation& r) { return std::find(r.nodes.begin(), r.nodes.end(), node) != r.nodes.end(); };
-      needed = needed || any_negative(room) || std::any_of(model_.reservations.begin(), model_.reservations.end(), promised) ||
+      const auto promised = [&](const Reservation& r) {
+        return std::find(r.nodes.begin(), r.nodes.end(), node) != r.nodes.end();
+      };
+      needed = needed || any_negative(room) ||
+               std::any_of(model_.reservations.begin(), model_.reservations.end(), promised) ||
                std::any_of(reserved_before_.begin(), reserved_before_.end(), promised);
       for (const SimPod* p : seated) {
         needed = needed || !takes(room, *p);
@@ -341,7 +421,8 @@ void Checks::need(const Plan& plan) {
   }
 }
 
-/// Counts everything from nothing: the model's own sums, and what the engine believes of every node.
+/// Counts everything from nothing: the model's own sums, and what the engine believes of every
+/// node.
 void Checks::counts() {
   std::map<std::string, std::int64_t> used;
   for (const auto& [key, p] : model_.pods) {
@@ -360,19 +441,26 @@ void Checks::counts() {
     }
     std::int64_t cpu = 0;
     for (const auto& amount : view->used) cpu = amount.name == "cpu" ? amount.value : cpu;
-    const auto whole = static_cast<std::size_t>(std::count(room.devices.begin(), room.devices.end(), 1000));
+    const auto whole =
+        static_cast<std::size_t>(std::count(room.devices.begin(), room.devices.end(), 1000));
     if (cpu != n.cpu - room.cpu || view->free_devices.size() != whole) {
-      fail(fmt::format("node {}: the engine counts {} cpu used, {} devices free; it is {} and {}", name, cpu, view->free_devices.size(), n.cpu - room.cpu, whole));
+      fail(fmt::format("node {}: the engine counts {} cpu used, {} devices free; it is {} and {}",
+                       name,
+                       cpu,
+                       view->free_devices.size(),
+                       n.cpu - room.cpu,
+                       whole));
     }
   }
 }
 
-/// The engine's indexes against a scan of everything: with no reservations in play, a pod or a gang whose queue has room and
-/// which fits must not wait.
+/// The engine's indexes against a scan of everything: with no reservations in play, a pod or a gang
+/// whose queue has room and which fits must not wait.
 void Checks::nobody_left_behind(const Plan& plan) {
   if (config_.reservations > 0 || !plan.evicts.empty()) return;
   std::map<std::string, Room> rooms;
-  for (const auto& [name, n] : model_.nodes) rooms[name] = model_.held.empty() ? n.room : model_.open_room(n);
+  for (const auto& [name, n] : model_.nodes)
+    rooms[name] = model_.held.empty() ? n.room : model_.open_room(n);
   std::set<std::string> awaited;
   for (const auto& [key, h] : model_.held) awaited.insert(model_.root_of(model_.pods.at(key).spec));
   const SimPod* seen = nullptr;
@@ -384,10 +472,14 @@ void Checks::nobody_left_behind(const Plan& plan) {
       if (seen != nullptr && seen->spec.group == p.spec.group) continue;
       seen = &p;
       const auto group = model_.groups.find(p.spec.group);
-      if (group == model_.groups.end() || !group->second.topology.empty() || !group->second.parent.empty()) continue;
+      if (group == model_.groups.end() || !group->second.topology.empty() ||
+          !group->second.parent.empty())
+        continue;
       std::int64_t ready = 0;
       bool gated = false;
-      for (auto it = model_.pods.lower_bound(p.spec.group + "-"); it != model_.pods.end() && it->second.spec.group == p.spec.group; ++it) {
+      for (auto it = model_.pods.lower_bound(p.spec.group + "-");
+           it != model_.pods.end() && it->second.spec.group == p.spec.group;
+           ++it) {
         gated |= it->second.life == Life::kPending && it->second.spec.gated;
         ready += it->second.life == Life::kPending ? 1 : 0;
       }
@@ -403,7 +495,9 @@ void Checks::nobody_left_behind(const Plan& plan) {
     }
     if (left > 0) continue;
     const auto why = engine_.why(p.spec.group.empty() ? key : p.spec.group);
-    return fail(fmt::format("{} waits although it fits: {}", key, why ? describe(why->refusal) : "it does not know why"));
+    return fail(fmt::format("{} waits although it fits: {}",
+                            key,
+                            why ? describe(why->refusal) : "it does not know why"));
   }
 }
 

@@ -1,5 +1,6 @@
-/// Holds each plan against the model: nothing overcommitted, no device given twice, no gang started in part, no limit broken,
-/// nobody evicted without need or twice for the same, room held kept, reservations not delayed, nobody waiting who could start.
+/// Holds each plan against the model: nothing overcommitted, no device given twice, no gang started
+/// in part, no limit broken, nobody evicted without need or twice for the same, room held kept,
+/// reservations not delayed, nobody waiting who could start.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +15,14 @@
 
 namespace muster::dst {
 
-/// Takes the reservation's k-th node as many members as promised, with everybody gone who is expected to be by then?
+/// Takes the reservation's k-th node as many members as promised, with everybody gone who is
+/// expected to be by then?
 bool promise_holds(const Model& model, const engine::Reservation& reservation, std::size_t k);
 
 class Checks {
  public:
-  Checks(Model& model, const engine::Engine& engine, const engine::Config& config) : model_(model), engine_(engine), config_(config) {}
+  Checks(Model& model, const engine::Engine& engine, const engine::Config& config)
+      : model_(model), engine_(engine), config_(config) {}
 
   /// What is wrong with the plan, if anything. Afterwards the model is as the plan wants it.
   std::optional<std::string> plan(const engine::Plan& plan);

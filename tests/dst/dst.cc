@@ -1,9 +1,13 @@
-// dst --seed N [--steps STEPS] [--only STEP,…] [--trace 1] | [--from N] [--all 1] --seeds N | --seconds S: random clusters, queues,
-// gangs, priorities, node failures, queue resizes and eviction storms, all from a seed; after every event the plan is held
-// against a model that knows none of the engine's tables (checks.h). The first seed that fails is made smaller and printed; with
+// dst --seed N [--steps STEPS] [--only STEP,…] [--trace 1] | [--from N] [--all 1] --seeds N |
+// --seconds S: random clusters, queues, gangs, priorities, node failures, queue resizes and
+// eviction storms, all from a seed; after every event the plan is held against a model that knows
+// none of the engine's tables (checks.h). The first seed that fails is made smaller and printed;
+// with
 // --all every one of them is printed as it is.
 //
 // dst --break: plants mistakes of each kind and fails if one of them is not found.
+#include <fmt/format.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -13,8 +17,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "base/strings.h"
 #include "minimise.h"
@@ -34,7 +36,9 @@ int find_faults() {
       const auto failure = World(run).go();
       if (!failure) continue;
       for (const char* text : f.found_as) {
-        if (failure->text.find(text) != std::string::npos) found = fmt::format("found with seed {}, step {}: {}", seed, failure->step, failure->text);
+        if (failure->text.find(text) != std::string::npos)
+          found =
+              fmt::format("found with seed {}, step {}: {}", seed, failure->step, failure->text);
       }
     }
     if (found.empty()) ++missed;
@@ -59,7 +63,8 @@ Options read_options(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string name = argv[i];
     if (name == "--only") {
-      for (const auto& step : split_nonempty(argv[i + 1], ',')) only.insert(parse_int(step).value_or(-1));
+      for (const auto& step : split_nonempty(argv[i + 1], ','))
+        only.insert(parse_int(step).value_or(-1));
       continue;
     }
     const auto value = parse_int(argv[i + 1]);
@@ -108,7 +113,8 @@ int main_of(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const auto more = [&](std::uint64_t seed) {
     if (failed && !o.all) return false;
-    return o.seeds > 0 ? seed < static_cast<std::uint64_t>(o.from + o.seeds) : std::chrono::steady_clock::now() - start < std::chrono::seconds(o.seconds);
+    return o.seeds > 0 ? seed < static_cast<std::uint64_t>(o.from + o.seeds)
+                       : std::chrono::steady_clock::now() - start < std::chrono::seconds(o.seconds);
   };
   std::vector<std::thread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
@@ -120,7 +126,9 @@ int main_of(int argc, char** argv) {
   }
   for (std::thread& worker : workers) worker.join();
   if (failed) return 1;
-  fmt::print("{} events in {} steps, each followed by a decision: no violation\n", sent.load(), steps.load());
+  fmt::print("{} events in {} steps, each followed by a decision: no violation\n",
+             sent.load(),
+             steps.load());
   return 0;
 }
 

@@ -30,13 +30,17 @@ const std::vector<NamedFault>& faults() {
 namespace {
 
 void add_bind(Plan& plan, const SimPod& p, const std::string& node, const Room& room) {
-  plan.binds.push_back({p.spec.key, p.spec.uid, node, devices_for(room, p), p.spec.device_share_milli});
+  plan.binds.push_back(
+      {p.spec.key, p.spec.uid, node, devices_for(room, p), p.spec.device_share_milli});
 }
 
-bool waits_alone(const SimPod& p) { return p.life == Life::kPending && !p.spec.gated && p.spec.group.empty(); }
+bool waits_alone(const SimPod& p) {
+  return p.life == Life::kPending && !p.spec.gated && p.spec.group.empty();
+}
 
 bool listed(const Plan& plan, const std::string& pod) {
-  return std::any_of(plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) { return e.pod == pod; });
+  return std::any_of(
+      plan.evicts.begin(), plan.evicts.end(), [&](const Evict& e) { return e.pod == pod; });
 }
 
 void give_a_device_twice(const Model& model, Plan& plan) {
@@ -56,7 +60,8 @@ void start_in_part(const Model& model, Plan& plan) {
     const auto g = model.groups.find(model.pods.at(b.pod).spec.group);
     if (g == model.groups.end() || more[g->first] <= 1) return false;
     const auto bound = model.bound.find(g->first);
-    return (bound == model.bound.end() ? 0 : bound->second) + more[g->first]-- == g->second.min_member;
+    return (bound == model.bound.end() ? 0 : bound->second) + more[g->first]-- ==
+           g->second.min_member;
   });
 }
 
@@ -81,10 +86,13 @@ void evict_more(const Model& model, Plan& plan, bool gang) {
   if (plan.evicts.empty()) return;
   const Evict first = plan.evicts[0];
   for (const auto& [key, p] : model.pods) {
-    if (listed(plan, key) || p.life != Life::kBound || p.spec.node != first.node || p.spec.group.empty() == gang) continue;
+    if (listed(plan, key) || p.life != Life::kBound || p.spec.node != first.node ||
+        p.spec.group.empty() == gang)
+      continue;
     if (model.priority_of(p.spec) >= model.priority_of(model.pods.at(first.pod).spec) + 1) continue;
     for (const auto& [other, q] : model.pods) {
-      const bool goes = gang ? q.spec.group == p.spec.group && q.life == Life::kBound : other == key;
+      const bool goes =
+          gang ? q.spec.group == p.spec.group && q.life == Life::kBound : other == key;
       if (!goes || listed(plan, other)) continue;
       Evict more = first;
       more.pod = other;
@@ -102,9 +110,12 @@ void delay_a_reservation(const Model& model, Plan& plan) {
       const auto n = model.nodes.find(r.nodes[k]);
       if (n == model.nodes.end() || !promise_holds(model, r, k)) continue;
       for (const auto& [key, p] : model.pods) {
-        if (!waits_alone(p) || p.gpus == 0 || p.spec.expected_duration.count() > 0 || model.held.contains(key)) continue;
+        if (!waits_alone(p) || p.gpus == 0 || p.spec.expected_duration.count() > 0 ||
+            model.held.contains(key))
+          continue;
         const Room room = model.open_room(n->second);
-        if (usable(n->second, p) && takes(room, p) && model.queue_takes(p, 1)) return add_bind(plan, p, n->first, room);
+        if (usable(n->second, p) && takes(room, p) && model.queue_takes(p, 1))
+          return add_bind(plan, p, n->first, room);
       }
     }
   }
@@ -115,10 +126,17 @@ void give_away_held_room(const Model& model, Plan& plan) {
   if (!plan.nominations.empty()) return;
   for (const auto& [pod, h] : model.held) {
     const auto n = model.nodes.find(h.node);
-    if (n == model.nodes.end() || std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) { return b.node == h.node || b.pod == pod; })) continue;
+    if (n == model.nodes.end() ||
+        std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) {
+          return b.node == h.node || b.pod == pod;
+        }))
+      continue;
     for (const auto& [key, p] : model.pods) {
-      if (!waits_alone(p) || p.gpus == 0 || model.held.contains(key) || !usable(n->second, p) || !takes(n->second.room, p)) continue;
-      if (!takes(model.later_room(n->second), p) && model.queue_takes(p, 1)) return add_bind(plan, p, n->first, n->second.room);
+      if (!waits_alone(p) || p.gpus == 0 || model.held.contains(key) || !usable(n->second, p) ||
+          !takes(n->second.room, p))
+        continue;
+      if (!takes(model.later_room(n->second), p) && model.queue_takes(p, 1))
+        return add_bind(plan, p, n->first, n->second.room);
     }
   }
 }
@@ -126,7 +144,10 @@ void give_away_held_room(const Model& model, Plan& plan) {
 void forget_a_nomination(const Model& model, Plan& plan) {
   if (!plan.nominations.empty()) return;
   for (const auto& [pod, h] : model.held) {
-    if (!h.due || std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) { return b.pod == pod; })) continue;
+    if (!h.due || std::any_of(plan.binds.begin(), plan.binds.end(), [&](const Bind& b) {
+          return b.pod == pod;
+        }))
+      continue;
     return plan.nominations.push_back({pod, "", {}});
   }
 }

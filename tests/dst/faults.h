@@ -1,4 +1,5 @@
-/// Mistakes put into the plan, or between the world and the engine, on purpose: the checks must find each as what it is.
+/// Mistakes put into the plan, or between the world and the engine, on purpose: the checks must
+/// find each as what it is.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,20 @@
 
 namespace muster::dst {
 
-enum class Fault { kNone, kDevice, kGang, kNode, kLimit, kEvict, kEvictGang, kReserve, kHeld, kForget, kLost, kTwin };
+enum class Fault {
+  kNone,
+  kDevice,
+  kGang,
+  kNode,
+  kLimit,
+  kEvict,
+  kEvictGang,
+  kReserve,
+  kHeld,
+  kForget,
+  kLost,
+  kTwin
+};
 
 struct NamedFault {
   Fault fault;

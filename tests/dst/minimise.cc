@@ -1,10 +1,10 @@
 #include "minimise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
-
-#include <fmt/format.h>
 
 #include "base/strings.h"
 
@@ -16,7 +16,8 @@ namespace {
 std::string rule_of(const std::string& failure) {
   std::string rule;
   for (const auto& word : split_nonempty(failure.substr(0, failure.find(':')), ' ')) {
-    if (std::none_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; })) rule += word + " ";
+    if (std::none_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; }))
+      rule += word + " ";
   }
   return rule;
 }

@@ -1,4 +1,5 @@
-/// Makes a failing run small: leaves out as many steps as possible while it still fails in the same way, and prints what is left.
+/// Makes a failing run small: leaves out as many steps as possible while it still fails in the same
+/// way, and prints what is left.
 #pragma once
 
 #include <cstdint>

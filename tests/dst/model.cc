@@ -13,24 +13,36 @@ std::int64_t wanted_of(const Pod& pod, const std::string& resource) {
   return 0;
 }
 
-std::int64_t device_milli_of(const Pod& pod) { return wanted_of(pod, "nvidia.com/gpu") * 1000 + pod.device_share_milli; }
+std::int64_t device_milli_of(const Pod& pod) {
+  return wanted_of(pod, "nvidia.com/gpu") * 1000 + pod.device_share_milli;
+}
 
-Room empty_room(const SimNode& node) { return {node.cpu, 30, std::vector<std::int32_t>(static_cast<std::size_t>(node.gpus), 1000)}; }
+Room empty_room(const SimNode& node) {
+  return {node.cpu, 30, std::vector<std::int32_t>(static_cast<std::size_t>(node.gpus), 1000)};
+}
 
-void adjust(Room& room, const SimPod& pod, const std::vector<std::int32_t>& devices, std::int32_t sign) {
+void adjust(Room& room,
+            const SimPod& pod,
+            const std::vector<std::int32_t>& devices,
+            std::int32_t sign) {
   room.cpu -= sign * pod.cpu;
   room.pods -= sign;
   for (const auto d : devices) {
-    room.devices[static_cast<std::size_t>(d)] -= sign * (pod.spec.device_share_milli > 0 ? pod.spec.device_share_milli : 1000);
+    room.devices[static_cast<std::size_t>(d)] -=
+        sign * (pod.spec.device_share_milli > 0 ? pod.spec.device_share_milli : 1000);
   }
 }
 
-void adjust(Room& room, const SimPod& pod, std::int32_t sign) { adjust(room, pod, pod.spec.device_indexes, sign); }
+void adjust(Room& room, const SimPod& pod, std::int32_t sign) {
+  adjust(room, pod, pod.spec.device_indexes, sign);
+}
 
 bool takes(const Room& room, const SimPod& pod) {
   if (room.cpu < pod.cpu || room.pods < 1) return false;
   if (pod.spec.device_share_milli > 0) {
-    return std::any_of(room.devices.begin(), room.devices.end(), [&](auto d) { return d >= pod.spec.device_share_milli; });
+    return std::any_of(room.devices.begin(), room.devices.end(), [&](auto d) {
+      return d >= pod.spec.device_share_milli;
+    });
   }
   return std::count(room.devices.begin(), room.devices.end(), 1000) >= pod.gpus;
 }
@@ -41,11 +53,14 @@ std::vector<std::int32_t> devices_for(const Room& room, const SimPod& pod) {
     std::int32_t best = -1;
     for (std::size_t d = 0; d < room.devices.size(); ++d) {
       if (room.devices[d] < pod.spec.device_share_milli) continue;
-      if (best < 0 || room.devices[d] < room.devices[static_cast<std::size_t>(best)]) best = static_cast<std::int32_t>(d);
+      if (best < 0 || room.devices[d] < room.devices[static_cast<std::size_t>(best)])
+        best = static_cast<std::int32_t>(d);
     }
     return {best};
   }
-  for (std::size_t d = 0; d < room.devices.size() && static_cast<std::int64_t>(out.size()) < pod.gpus; ++d) {
+  for (std::size_t d = 0;
+       d < room.devices.size() && static_cast<std::int64_t>(out.size()) < pod.gpus;
+       ++d) {
     if (room.devices[d] == 1000) out.push_back(static_cast<std::int32_t>(d));
   }
   return out;
@@ -59,7 +74,9 @@ std::int64_t takes_count(Room room, const SimPod& pod, std::int64_t limit) {
 
 bool usable(const SimNode& node, const SimPod& pod) {
   if (!node.spec.ready || node.spec.unschedulable) return false;
-  return std::all_of(pod.spec.node_selector.begin(), pod.spec.node_selector.end(), [&](const auto& s) { return node.spec.labels[0].second == s.second; });
+  return std::all_of(pod.spec.node_selector.begin(),
+                     pod.spec.node_selector.end(),
+                     [&](const auto& s) { return node.spec.labels[0].second == s.second; });
 }
 
 /// The pod takes its place on its node, or gives it back.
@@ -91,9 +108,15 @@ void Model::set_life(SimPod& pod, Life life) {
   pod.life = life;
 }
 
-std::int32_t Model::priority_of(const Pod& pod) const { return pod.group.empty() ? pod.priority : groups.at(pod.group).priority; }
-std::string Model::queue_of(const Pod& pod) const { return pod.group.empty() ? pod.queue : groups.at(pod.group).queue; }
-Time Model::created(const Pod& pod) const { return pod.group.empty() ? pod.created : groups.at(pod.group).created; }
+std::int32_t Model::priority_of(const Pod& pod) const {
+  return pod.group.empty() ? pod.priority : groups.at(pod.group).priority;
+}
+std::string Model::queue_of(const Pod& pod) const {
+  return pod.group.empty() ? pod.queue : groups.at(pod.group).queue;
+}
+Time Model::created(const Pod& pod) const {
+  return pod.group.empty() ? pod.created : groups.at(pod.group).created;
+}
 
 std::string Model::root_of(const Pod& pod) const {
   if (pod.group.empty()) return pod.key;

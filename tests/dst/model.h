@@ -1,5 +1,5 @@
-/// The cluster as the simulation knows it: what is where, what is held for whom, counted apart from the engine and with
-/// none of its tables.
+/// The cluster as the simulation knows it: what is where, what is held for whom, counted apart from
+/// the engine and with none of its tables.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace muster::dst {
 
-/// What a node has left. Devices by their index; below zero: given twice, or held while somebody is still there.
+/// What a node has left. Devices by their index; below zero: given twice, or held while somebody is
+/// still there.
 struct Room {
   std::int64_t cpu = 0;
   std::int64_t pods = 0;
@@ -34,7 +35,8 @@ struct SimNode {
   std::int64_t cpu = 0;
   std::int64_t gpus = 0;
   std::vector<const SimPod*> pods;  ///< Bound or leaving.
-  Room room;  ///< Kept with every bind and leave; counted anew now and then to see that it is right.
+  Room
+      room;  ///< Kept with every bind and leave; counted anew now and then to see that it is right.
 };
 
 /// Room that a plan holds for a pod.
@@ -49,7 +51,10 @@ std::int64_t device_milli_of(const engine::Pod& pod);
 
 Room empty_room(const SimNode& node);
 /// The pod with these devices comes (+1) or goes (-1).
-void adjust(Room& room, const SimPod& pod, const std::vector<std::int32_t>& devices, std::int32_t sign);
+void adjust(Room& room,
+            const SimPod& pod,
+            const std::vector<std::int32_t>& devices,
+            std::int32_t sign);
 void adjust(Room& room, const SimPod& pod, std::int32_t sign);
 bool takes(const Room& room, const SimPod& pod);
 /// The devices it would get, the fullest first for a share; the pod must fit.
@@ -87,7 +92,8 @@ struct Model {
   [[nodiscard]] Room open_room(const SimNode& node) const;
   /// The same once those that leave have left.
   [[nodiscard]] Room later_room(const SimNode& node) const;
-  /// The queue's capability lets so many more like the pod start, beside those that room is held for.
+  /// The queue's capability lets so many more like the pod start, beside those that room is held
+  /// for.
   [[nodiscard]] bool queue_takes(const SimPod& pod, std::int64_t members) const;
   [[nodiscard]] std::int64_t held_of_queue(const std::string& queue) const;
 

@@ -1,5 +1,7 @@
 #include "world.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,8 +9,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include <fmt/format.h>
 
 namespace muster::dst {
 
@@ -35,20 +35,35 @@ std::string text_of(const Event& event) {
         if constexpr (std::is_same_v<T, PodUpsert>) {
           std::string requests;
           for (const auto& a : e.pod.requests) requests += fmt::format(" {}={}", a.name, a.value);
-          return fmt::format("pod {} of \"{}\" queue {} priority {} gated {} share {} lasts {}{}", e.pod.key, e.pod.group, e.pod.queue, e.pod.priority, e.pod.gated, e.pod.device_share_milli,
-                             e.pod.expected_duration.count(), requests);
+          return fmt::format("pod {} of \"{}\" queue {} priority {} gated {} share {} lasts {}{}",
+                             e.pod.key,
+                             e.pod.group,
+                             e.pod.queue,
+                             e.pod.priority,
+                             e.pod.gated,
+                             e.pod.device_share_milli,
+                             e.pod.expected_duration.count(),
+                             requests);
         } else if constexpr (std::is_same_v<T, PodRemove>) {
           return "pod gone " + e.key;
         } else if constexpr (std::is_same_v<T, GroupUpsert>) {
-          return fmt::format("group {} queue {} priority {} min {} parent \"{}\"", e.group.key, e.group.queue, e.group.priority, e.group.min_member, e.group.parent);
+          return fmt::format("group {} queue {} priority {} min {} parent \"{}\"",
+                             e.group.key,
+                             e.group.queue,
+                             e.group.priority,
+                             e.group.min_member,
+                             e.group.parent);
         } else if constexpr (std::is_same_v<T, GroupRemove>) {
           return "group gone " + e.key;
         } else if constexpr (std::is_same_v<T, NodeUpsert>) {
-          return fmt::format("node {} ready {} cordoned {}", e.node.name, e.node.ready, e.node.unschedulable);
+          return fmt::format(
+              "node {} ready {} cordoned {}", e.node.name, e.node.ready, e.node.unschedulable);
         } else if constexpr (std::is_same_v<T, NodeRemove>) {
           return "node gone " + e.name;
         } else if constexpr (std::is_same_v<T, QueueUpsert>) {
-          return fmt::format("queue {} capability {}", e.queue.name, e.queue.capability.empty() ? -1 : e.queue.capability[0].value);
+          return fmt::format("queue {} capability {}",
+                             e.queue.name,
+                             e.queue.capability.empty() ? -1 : e.queue.capability[0].value);
         } else if constexpr (std::is_same_v<T, ConfigChange>) {
           return fmt::format("policy placement {}", static_cast<int>(e.config.placement));
         } else if constexpr (std::is_same_v<T, BindResult>) {
@@ -61,19 +76,34 @@ std::string text_of(const Event& event) {
 }
 
 void print(const Plan& plan) {
-  for (const auto& b : plan.binds) fmt::print("    bind {} to {} devices {}\n", b.pod, b.node, fmt::join(b.devices, ","));
-  for (const auto& e : plan.evicts) fmt::print("    evict {} for {}{}\n", e.pod, e.for_whom, e.kind == EvictKind::kReclaim ? ", reclaimed" : "");
-  for (const auto& n : plan.nominations) fmt::print("    nominate {} to \"{}\" devices {}\n", n.pod, n.node, fmt::join(n.devices, ","));
+  for (const auto& b : plan.binds)
+    fmt::print("    bind {} to {} devices {}\n", b.pod, b.node, fmt::join(b.devices, ","));
+  for (const auto& e : plan.evicts)
+    fmt::print("    evict {} for {}{}\n",
+               e.pod,
+               e.for_whom,
+               e.kind == EvictKind::kReclaim ? ", reclaimed" : "");
+  for (const auto& n : plan.nominations)
+    fmt::print("    nominate {} to \"{}\" devices {}\n", n.pod, n.node, fmt::join(n.devices, ","));
   if (plan.reservations_changed) fmt::print("    {} reservations\n", plan.reservations.size());
   for (const auto& r : plan.reservations) {
-    fmt::print("    reserve for {} at {} on {}, {} like {}\n", r.holder, r.start.us, fmt::join(r.nodes, ","), fmt::join(r.members, ","), r.member);
+    fmt::print("    reserve for {} at {} on {}, {} like {}\n",
+               r.holder,
+               r.start.us,
+               fmt::join(r.nodes, ","),
+               fmt::join(r.members, ","),
+               r.member);
   }
 }
 
 }  // namespace
 
 World::World(const Run& run)
-    : run_(run), engine_(config_of(run.seed)), twin_(config_of(run.seed)), compare_(run.seed % 8 == 0), checks_(model_, engine_, config_of(run.seed)) {
+    : run_(run),
+      engine_(config_of(run.seed)),
+      twin_(config_of(run.seed)),
+      compare_(run.seed % 8 == 0),
+      checks_(model_, engine_, config_of(run.seed)) {
   Random r(run.seed * 7919 + 1);
   const auto nodes = 2 + r.below(7);
   for (std::uint64_t i = 0; i < nodes; ++i) add_node(r);
@@ -83,7 +113,8 @@ World::World(const Run& run)
     q.name = fmt::format("q{}", i);
     q.weight = static_cast<std::int32_t>(1 + r.below(3));
     q.backfill = r.chance(30) ? BackfillMode::kSkip : BackfillMode::kReservation;
-    if (r.chance(40)) q.capability = {{"nvidia.com/gpu", static_cast<std::int64_t>(4 + r.below(20))}};
+    if (r.chance(40))
+      q.capability = {{"nvidia.com/gpu", static_cast<std::int64_t>(4 + r.below(20))}};
     if (r.chance(30)) q.deserved = {{"nvidia.com/gpu", static_cast<std::int64_t>(2 + r.below(8))}};
     model_.queues.push_back(q);
     send(QueueUpsert{q});
@@ -116,7 +147,9 @@ void World::decide(Random& r) {
   Plan plan = engine_.decide(model_.now);
   if (compare_) {
     const Plan other = twin_.decide(model_.now);
-    if (plan.binds != other.binds || plan.evicts != other.evicts || plan.nominations != other.nominations) failure_ = "the same events gave another plan";
+    if (plan.binds != other.binds || plan.evicts != other.evicts ||
+        plan.nominations != other.nominations)
+      failure_ = "the same events gave another plan";
   }
   plant(run_.fault, model_, plan);
   if (run_.trace) print(plan);
@@ -137,7 +170,8 @@ void World::carry_on(Random& r, const Plan& plan) {
   }
   for (const auto& e : plan.evicts) {
     const auto it = model_.pods.find(e.pod);
-    if (it != model_.pods.end() && it->second.life == Life::kLeaving && r.chance(50)) replace(e.pod);
+    if (it != model_.pods.end() && it->second.life == Life::kLeaving && r.chance(50))
+      replace(e.pod);
   }
 }
 
@@ -183,7 +217,8 @@ void World::add_node(Random& r) {
 }
 
 void World::toggle_node(Random& r) {
-  auto it = std::next(model_.nodes.begin(), static_cast<std::ptrdiff_t>(r.below(model_.nodes.size())));
+  auto it =
+      std::next(model_.nodes.begin(), static_cast<std::ptrdiff_t>(r.below(model_.nodes.size())));
   if (r.chance(50)) {
     it->second.spec.ready = !it->second.spec.ready;
   } else {
@@ -195,7 +230,8 @@ void World::toggle_node(Random& r) {
 
 void World::lose_node(Random& r) {
   if (model_.nodes.size() < 2) return;
-  auto it = std::next(model_.nodes.begin(), static_cast<std::ptrdiff_t>(r.below(model_.nodes.size())));
+  auto it =
+      std::next(model_.nodes.begin(), static_cast<std::ptrdiff_t>(r.below(model_.nodes.size())));
   const std::string name = it->first;
   model_.nodes.erase(it);
   std::erase_if(model_.held, [&](const auto& h) { return h.second.node == name; });
@@ -227,7 +263,8 @@ void World::toggle_gate(Random& r) {
 /// Where pods go is nothing that an invariant may depend on.
 void World::change_policy(Random& r) {
   Config config = config_of(run_.seed);
-  config.placement = std::array{PlacementRule::kPack, PlacementRule::kSpread, PlacementRule::kFragmentation}[r.below(3)];
+  config.placement = std::array{
+      PlacementRule::kPack, PlacementRule::kSpread, PlacementRule::kFragmentation}[r.below(3)];
   disturb_all();
   send(ConfigChange{config});
 }
@@ -340,11 +377,16 @@ World::Pods::iterator World::drop(Pods::iterator it) {
 
 void World::remove_group(const std::string& key) {
   const std::string parent = model_.groups.at(key).parent;
-  for (auto it = model_.pods.lower_bound(key + "-"); it != model_.pods.end() && it->second.spec.group == key;) it = drop(it);
+  for (auto it = model_.pods.lower_bound(key + "-");
+       it != model_.pods.end() && it->second.spec.group == key;)
+    it = drop(it);
   send(GroupRemove{key});
   model_.groups.erase(key);
   model_.bound.erase(key);
-  if (parent.empty() || std::any_of(model_.groups.begin(), model_.groups.end(), [&](const auto& g) { return g.second.parent == parent; })) return;
+  if (parent.empty() || std::any_of(model_.groups.begin(), model_.groups.end(), [&](const auto& g) {
+        return g.second.parent == parent;
+      }))
+    return;
   send(GroupRemove{parent});
   model_.families.erase(parent);
 }

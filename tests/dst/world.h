@@ -1,7 +1,8 @@
-/// One random world from a seed: what happens in it, told to the engine, and what the engine wants done, checked and done.
+/// One random world from a seed: what happens in it, told to the engine, and what the engine wants
+/// done, checked and done.
 ///
-/// Every step draws from its own generator (seed, step), so steps can be left out and the rest stays what it was: that is how a
-/// failing run is made small before it is printed.
+/// Every step draws from its own generator (seed, step), so steps can be left out and the rest
+/// stays what it was: that is how a failing run is made small before it is printed.
 #pragma once
 
 #include <cstdint>

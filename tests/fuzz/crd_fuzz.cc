@@ -1,5 +1,6 @@
-/// A CustomResourceDefinition and, behind the first newline, an object of it: the definition is refused or its schema prunes, defaults and
-/// checks the object. Pruning and defaulting a second time change nothing.
+/// A CustomResourceDefinition and, behind the first newline, an object of it: the definition is
+/// refused or its schema prunes, defaults and checks the object. Pruning and defaulting a second
+/// time change nothing.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

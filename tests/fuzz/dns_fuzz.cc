@@ -1,4 +1,5 @@
-/// A pod's DNS query: answered, passed on or dropped. An answer never exceeds what fits into a packet.
+/// A pod's DNS query: answered, passed on or dropped. An answer never exceeds what fits into a
+/// packet.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

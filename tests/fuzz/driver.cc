@@ -1,6 +1,6 @@
-/// Runs a fuzz target without libFuzzer: every seed file, then mutations of them from a fixed random source until the
-/// time is up. The mutation count differs with the machine's speed, their order does not: a failure prints its number
-/// and leaves the input in crash-<number>.
+/// Runs a fuzz target without libFuzzer: every seed file, then mutations of them from a fixed
+/// random source until the time is up. The mutation count differs with the machine's speed, their
+/// order does not: a failure prints its number and leaves the input in crash-<number>.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,8 +28,12 @@ std::uint64_t number = 0;  // how many came before it
 
 void save_input() {
   const std::string name = "crash-" + std::to_string(number);
-  std::ofstream(name, std::ios::binary).write(current.data(), static_cast<std::streamsize>(current.size()));
-  std::fprintf(stderr, "input %llu failed; it is in %s\n", static_cast<unsigned long long>(number), name.c_str());
+  std::ofstream(name, std::ios::binary)
+      .write(current.data(), static_cast<std::streamsize>(current.size()));
+  std::fprintf(stderr,
+               "input %llu failed; it is in %s\n",
+               static_cast<unsigned long long>(number),
+               name.c_str());
 }
 
 void on_signal(int) {
@@ -41,7 +45,8 @@ std::vector<std::string> read_seeds(const std::string& folder) {
   std::vector<std::string> seeds;
   std::error_code failure;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, failure)) files.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failure))
+    files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     std::ifstream in(file, std::ios::binary);
@@ -59,10 +64,16 @@ void mutate(std::string& input, const std::vector<std::string>& seeds, muster::R
   const std::size_t place = random.below(input.size() + 1);
   switch (random.below(6)) {
     case 0:
-      if (!input.empty()) input[place % input.size()] = static_cast<char>(input[place % input.size()] ^ static_cast<char>(1U << random.below(8)));
+      if (!input.empty())
+        input[place % input.size()] = static_cast<char>(input[place % input.size()] ^
+                                                        static_cast<char>(1U << random.below(8)));
       break;
-    case 1: input.insert(place, 1, static_cast<char>(random.below(256))); break;
-    case 2: input.erase(place, 1 + random.below(8)); break;
+    case 1:
+      input.insert(place, 1, static_cast<char>(random.below(256)));
+      break;
+    case 2:
+      input.erase(place, 1 + random.below(8));
+      break;
     case 3: {
       const std::string piece = input.substr(random.below(input.size() + 1), 1 + random.below(32));
       input.insert(place, piece);
@@ -73,7 +84,9 @@ void mutate(std::string& input, const std::vector<std::string>& seeds, muster::R
       input = input.substr(0, place) + other.substr(random.below(other.size() + 1));
       break;
     }
-    default: input.insert(place, 1, kTelling[random.below(kTelling.size())]); break;
+    default:
+      input.insert(place, 1, kTelling[random.below(kTelling.size())]);
+      break;
   }
   if (input.size() > kInputBytesMax) input.resize(kInputBytesMax);
 }
@@ -103,14 +116,16 @@ int main(int argc, char** argv) {
     }
   }
   if (seeds.empty()) seeds.emplace_back();
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, on_signal);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, on_signal);
   if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(save_input);
   for (const std::string& seed : seeds) run(seed);
   muster::Random random(1);
   const auto end = std::chrono::steady_clock::now() + length;
   while (std::chrono::steady_clock::now() < end) {
     std::string input = seeds[random.below(seeds.size())];
-    for (std::uint64_t times = 1 + random.below(4); times > 0; --times) mutate(input, seeds, random);
+    for (std::uint64_t times = 1 + random.below(4); times > 0; --times)
+      mutate(input, seeds, random);
     run(std::move(input));
   }
   fmt::print("{} inputs, {} seeds\n", number, seeds.size());

@@ -1,5 +1,5 @@
-/// What people and other programs write for Muster to read: configurations, job files, schedules, credentials, logs. The first byte
-/// chooses the reader; each reads the text or says what is wrong.
+/// What people and other programs write for Muster to read: configurations, job files, schedules,
+/// credentials, logs. The first byte chooses the reader; each reads the text or says what is wrong.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -25,7 +25,8 @@ namespace {
 
 void read_kubeconfig(std::string_view text) {
   const auto file = json::parse_yaml_one(text);
-  if (!file || json::dump(*file).find("\"exec\"") != std::string::npos) return;  // names a program, which would be run
+  if (!file || json::dump(*file).find("\"exec\"") != std::string::npos)
+    return;  // names a program, which would be run
   (void)client::connection_from_yaml(text, "/nonexistent", "").has_value();
 }
 
@@ -41,7 +42,8 @@ void read_cells(std::string_view text) {
 
 void read_scheduling_spec(std::string_view text) {
   const auto spec = hived::parse_scheduling_spec(text, "n", "p");
-  if (spec && !hived::parse_scheduling_spec(hived::format_scheduling_spec(*spec), "n", "p")) std::abort();
+  if (spec && !hived::parse_scheduling_spec(hived::format_scheduling_spec(*spec), "n", "p"))
+    std::abort();
 }
 
 void read_bind_info(std::string_view text) {
@@ -60,14 +62,16 @@ void read_schedule(std::string_view text) {
 void read_zone(std::string_view text) {
   const auto zone = TimeZone::parse(text);
   if (!zone) return;
-  for (const std::int64_t year : {1, 30, 50, 80, 200}) (void)zone->offset_s(Time::from_seconds(year * 31'556'952));
+  for (const std::int64_t year : {1, 30, 50, 80, 200})
+    (void)zone->offset_s(Time::from_seconds(year * 31'556'952));
 }
 
 void read_picks(std::string_view text) {
   static const json::Value kObject = *json::parse(R"({"a":{"b":[{"c":1,"d":"x"}]},"e":"f"})");
   const auto picks = json::parse_picks(text);
   if (!picks) return;
-  if (json::picks_text(*json::parse_picks(json::picks_text(*picks))) != json::picks_text(*picks)) std::abort();
+  if (json::picks_text(*json::parse_picks(json::picks_text(*picks))) != json::picks_text(*picks))
+    std::abort();
   std::string from_value;
   json::append_picked(kObject, *picks, from_value);
   if (from_value != json::pick_from_text(json::dump(kObject), *picks)) std::abort();
@@ -88,22 +92,54 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   switch (data[0] % 16) {
-    case 0: read_kubeconfig(text); break;
-    case 1: (void)client::parse_exec_credential(text).has_value(); break;
-    case 2: (void)scheduler::parse_volcano_config(text).has_value(); break;
-    case 3: read_cells(text); break;
-    case 4: read_scheduling_spec(text); break;
-    case 5: read_bind_info(text); break;
-    case 6: read_pai(text); break;
-    case 7: read_schedule(text); break;
-    case 8: read_zone(text); break;
-    case 9: read_picks(text); break;
-    case 10: read_log(text); break;
-    case 11: (void)sim::parse_policies(text).has_value(); break;
-    case 12: (void)sim::parse_jobs(text, {}).has_value(); break;
-    case 13: (void)sim::parse_nodes(text).has_value(); break;
-    case 14: (void)sim::parse_quotas(text, {}).has_value(); break;
-    default: (void)controllers::batchjob::parse_indexes(text); break;
+    case 0:
+      read_kubeconfig(text);
+      break;
+    case 1:
+      (void)client::parse_exec_credential(text).has_value();
+      break;
+    case 2:
+      (void)scheduler::parse_volcano_config(text).has_value();
+      break;
+    case 3:
+      read_cells(text);
+      break;
+    case 4:
+      read_scheduling_spec(text);
+      break;
+    case 5:
+      read_bind_info(text);
+      break;
+    case 6:
+      read_pai(text);
+      break;
+    case 7:
+      read_schedule(text);
+      break;
+    case 8:
+      read_zone(text);
+      break;
+    case 9:
+      read_picks(text);
+      break;
+    case 10:
+      read_log(text);
+      break;
+    case 11:
+      (void)sim::parse_policies(text).has_value();
+      break;
+    case 12:
+      (void)sim::parse_jobs(text, {}).has_value();
+      break;
+    case 13:
+      (void)sim::parse_nodes(text).has_value();
+      break;
+    case 14:
+      (void)sim::parse_quotas(text, {}).has_value();
+      break;
+    default:
+      (void)controllers::batchjob::parse_indexes(text);
+      break;
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-/// Any bytes as HTTP/2 header blocks, one after the other on the same table; and what is encoded must decode to itself.
+/// Any bytes as HTTP/2 header blocks, one after the other on the same table; and what is encoded
+/// must decode to itself.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -22,7 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     encoder.encode(block, name, value, remember);
     encoder.encode(block, ":path", value, false);
     const auto back = other.decode(block);
-    if (!back || back->size() != 2 || (*back)[0] != net::HeaderField(name, value) || (*back)[1].second != value) std::abort();
+    if (!back || back->size() != 2 || (*back)[0] != net::HeaderField(name, value) ||
+        (*back)[1].second != value)
+      std::abort();
     encoder.limit(size);
   }
   return 0;

@@ -1,4 +1,5 @@
-/// Any bytes as what an HTTP/2 server says while a request and a stream wait for their answers: both end, one way or the other.
+/// Any bytes as what an HTTP/2 server says while a request and a stream wait for their answers:
+/// both end, one way or the other.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ Task<void> ask(net::Http2Connection& connection) {
 
 Task<void> follow(net::Http2Connection& connection) {
   bool untouched = false;
-  const auto stream = co_await connection.stream(get("/watch"), std::chrono::seconds(60), untouched);
+  const auto stream =
+      co_await connection.stream(get("/watch"), std::chrono::seconds(60), untouched);
   if (!stream) co_return;
   while (true) {
     const auto bytes = co_await (*stream)->read();
@@ -46,7 +48,8 @@ Task<void> listen_to(net::Loop& loop, std::string_view server) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
   net::asio::ip::tcp::socket ours(loop.context());
   ours.assign(net::asio::ip::tcp::v4(), ends[0]);
-  const auto connection = net::start_http2(net::make_plain_stream(std::move(ours)), "server", "", nullptr);
+  const auto connection =
+      net::start_http2(net::make_plain_stream(std::move(ours)), "server", "", nullptr);
   const auto done = loop.make_signal();
   int left = 2;
   loop.spawn(count_down(ask(*connection), left, *done));

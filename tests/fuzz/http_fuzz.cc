@@ -1,5 +1,6 @@
-/// Any bytes as what a client sends to the server: requests, pipelined ones, bodies, WebSocket messages, raw bytes after an upgrade. The
-/// server answers or refuses, and closes when the client has.
+/// Any bytes as what a client sends to the server: requests, pipelined ones, bodies, WebSocket
+/// messages, raw bytes after an upgrade. The server answers or refuses, and closes when the client
+/// has.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,12 +79,14 @@ Task<void> talk(net::Loop& loop, const std::string& path, std::string_view clien
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static net::Loop loop;
-  static const std::string path = std::filesystem::temp_directory_path() / ("muster-http-fuzz-" + std::to_string(::getpid()));
+  static const std::string path =
+      std::filesystem::temp_directory_path() / ("muster-http-fuzz-" + std::to_string(::getpid()));
   static const auto server = [] {
     net::ServerOptions options;
     options.unix_path = path;
     return std::move(*net::listen(loop, options, answer));
   }();
-  loop.run_until_done(talk(loop, path, std::string_view(reinterpret_cast<const char*>(data), size)));
+  loop.run_until_done(
+      talk(loop, path, std::string_view(reinterpret_cast<const char*>(data), size)));
   return 0;
 }

@@ -1,4 +1,5 @@
-/// A job that the server has let in: whatever its fields say, its controller's plan is made, applied and made again.
+/// A job that the server has let in: whatever its fields say, its controller's plan is made,
+/// applied and made again.
 #include <cstdint>
 #include <string_view>
 
@@ -15,7 +16,8 @@ namespace {
 bool admit(const client::Resource& resource, json::Value& object) {
   static const auto kCrds = [] {
     std::vector<kube::Crd> crds;
-    for (const auto& definition : kube::bundled_crds()) crds.push_back(*kube::parse_crd(definition));
+    for (const auto& definition : kube::bundled_crds())
+      crds.push_back(*kube::parse_crd(definition));
     return crds;
   }();
   for (const auto& crd : kCrds) {
@@ -51,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     metadata["namespace"] = "default";
     metadata["uid"] = "job-uid";
     if (kind.accepts && !kind.accepts(world.job)) continue;
-    for (int pass = 0; pass < 3; ++pass) world.last = kind.plan(world.job, world, world.settings, world.now);
+    for (int pass = 0; pass < 3; ++pass)
+      world.last = kind.plan(world.job, world, world.settings, world.now);
   }
   return 0;
 }

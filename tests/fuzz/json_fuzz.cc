@@ -1,4 +1,5 @@
-/// A request body as JSON of a pod: parsed or refused; what parsed survives a round trip, defaults, checks and printing.
+/// A request body as JSON of a pod: parsed or refused; what parsed survives a round trip, defaults,
+/// checks and printing.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -30,7 +31,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)kube::validate_create(gvk, true, pod);
   (void)kube::validate_update(gvk, true, pod, once);
   for (const kube::ResourceInfo& info : kube::Schema::builtin().resources()) {
-    if (info.plural == "pods" || info.plural == "events" || info.plural == "services") (void)kube::table_row(info, pod, Time::from_seconds(2));
+    if (info.plural == "pods" || info.plural == "events" || info.plural == "services")
+      (void)kube::table_row(info, pod, Time::from_seconds(2));
   }
   return 0;
 }

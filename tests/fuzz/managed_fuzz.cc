@@ -1,4 +1,5 @@
-/// metadata.managedFields as a client sends them: packed, unpacked and read as sets. A set's text reads back as the same set.
+/// metadata.managedFields as a client sends them: packed, unpacked and read as sets. A set's text
+/// reads back as the same set.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
@@ -21,7 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   rest.subtract(set);
   if (!rest.empty()) std::abort();
 
-  json::Value object = json::Object{{"metadata", json::Object{{"managedFields", json::Array{json::Object{{"manager", "m"}, {"fieldsV1", *fields}}}}}}};
+  json::Value object = json::Object{
+      {"metadata",
+       json::Object{
+           {"managedFields", json::Array{json::Object{{"manager", "m"}, {"fieldsV1", *fields}}}}}}};
   kube::pack_managers(object);
   if (!json::parse(kube::object_text(object))) std::abort();
   kube::unpack_managers(object);

@@ -21,14 +21,18 @@ const json::Value& pod() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const auto patch = json::parse(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1));
+  const auto patch =
+      json::parse(std::string_view(reinterpret_cast<const char*>(data) + 1, size - 1));
   if (!patch) return 0;
   const kube::Type& type = *kube::Schema::builtin().find_type({"", "v1", "Pod"});
   json::Value object = pod();
   switch (data[0] % 5) {
-    case 0: json::merge_patch(object, *patch); break;
+    case 0:
+      json::merge_patch(object, *patch);
+      break;
     case 1:
-      if (!json::json_patch(object, *patch) && !json::equal(object, pod())) std::abort();  // a refused patch changes nothing
+      if (!json::json_patch(object, *patch) && !json::equal(object, pod()))
+        std::abort();  // a refused patch changes nothing
       break;
     case 2:
       if (!kube::strategic_merge(type, object, *patch) && !json::equal(object, pod())) std::abort();

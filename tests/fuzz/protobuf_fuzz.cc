@@ -9,7 +9,8 @@
 using namespace muster;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  auto object = kube::decode_protobuf(kube::Schema::builtin(), std::string_view(reinterpret_cast<const char*>(data), size));
+  auto object = kube::decode_protobuf(kube::Schema::builtin(),
+                                      std::string_view(reinterpret_cast<const char*>(data), size));
   if (!object) return 0;
   const auto again = json::parse(json::dump(*object));
   // Strings that are not UTF-8 do not survive JSON; everything else must.

@@ -1,4 +1,5 @@
-/// Quantities, times and durations: the canonical text of a quantity is a fixed point and has the same value.
+/// Quantities, times and durations: the canonical text of a quantity is a fixed point and has the
+/// same value.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

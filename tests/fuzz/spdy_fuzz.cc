@@ -1,5 +1,6 @@
-/// Any bytes as what the peer of a SPDY session sends, in both roles: streams open, carry bytes and end, or the session does. The first byte
-/// says in which role, in which steps, and whether one stream is open already: a packed header block is hard to come by.
+/// Any bytes as what the peer of a SPDY session sends, in both roles: streams open, carry bytes and
+/// end, or the session does. The first byte says in which role, in which steps, and whether one
+/// stream is open already: a packed header block is hard to come by.
 #include <cstdint>
 #include <string_view>
 
@@ -33,10 +34,12 @@ std::string opening(bool server) {
   net::Headers headers;
   headers.set("streamtype", "data");
   net::SpdyDeflater deflater;
-  const std::string body = std::string("\0\0\0\1", 4) + (server ? std::string(6, '\0') : "") + deflater.pack(headers);
+  const std::string body =
+      std::string("\0\0\0\1", 4) + (server ? std::string(6, '\0') : "") + deflater.pack(headers);
   std::string frame("\x80\3\0", 3);
   frame += server ? '\1' : '\2';
-  for (const int shift : {24, 16, 8, 0}) frame += static_cast<char>(body.size() >> shift);  // no flags, and the size
+  for (const int shift : {24, 16, 8, 0})
+    frame += static_cast<char>(body.size() >> shift);  // no flags, and the size
   return frame + body;
 }
 
@@ -48,7 +51,8 @@ Task<void> drain(net::SpdyStream& stream) {
 }
 
 Task<void> serve(net::Loop& loop, std::string_view input, std::size_t step) {
-  const auto session = net::make_spdy_session(loop, std::make_unique<Peer>(input, step), net::SpdyRole::kServer);
+  const auto session =
+      net::make_spdy_session(loop, std::make_unique<Peer>(input, step), net::SpdyRole::kServer);
   std::vector<std::shared_ptr<net::SpdyStream>> streams;
   while (true) {
     auto stream = co_await session->accept();
@@ -62,7 +66,8 @@ Task<void> serve(net::Loop& loop, std::string_view input, std::size_t step) {
 }
 
 Task<void> open(net::Loop& loop, std::string_view input, std::size_t step) {
-  const auto session = net::make_spdy_session(loop, std::make_unique<Peer>(input, step), net::SpdyRole::kClient);
+  const auto session =
+      net::make_spdy_session(loop, std::make_unique<Peer>(input, step), net::SpdyRole::kClient);
   net::Headers headers;
   headers.set("streamtype", "data");
   const auto stream = co_await session->open(std::move(headers));
@@ -79,7 +84,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::string input = (data[0] & 2) != 0 ? opening(server) : "";
   input.append(reinterpret_cast<const char*>(data) + 1, size - 1);
   const std::size_t step = 1 + static_cast<std::size_t>(data[0] >> 2) * 16;
-  if (server) loop.run_until_done(serve(loop, input, step));
-  else loop.run_until_done(open(loop, input, step));
+  if (server)
+    loop.run_until_done(serve(loop, input, step));
+  else
+    loop.run_until_done(open(loop, input, step));
   return 0;
 }

@@ -1,4 +1,5 @@
-/// Any bytes as SPDY header blocks, one after the other on the same zlib state; and what packs must unpack.
+/// Any bytes as SPDY header blocks, one after the other on the same zlib state; and what packs must
+/// unpack.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

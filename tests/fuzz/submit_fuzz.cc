@@ -1,4 +1,5 @@
-/// `arena submit`: any words, one a line, the first of which chooses the kind of job. The flags are refused or the objects planned.
+/// `arena submit`: any words, one a line, the first of which chooses the kind of job. The flags are
+/// refused or the objects planned.
 #include <cstdint>
 #include <string_view>
 
@@ -18,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto values = cli::parse_flags(command, {}, words);
     // --config-file reads files, which are not the input.
     if (!values || values->given("config-file")) continue;
-    const auto plan = cli::plan_submit({type, "default", "alice", join(values->args, " "), {}}, *values);
+    const auto plan =
+        cli::plan_submit({type, "default", "alice", join(values->args, " "), {}}, *values);
     if (plan) (void)json::dump(plan->job);
   }
   return 0;

@@ -8,7 +8,8 @@
 using namespace muster;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto documents = json::parse_yaml(std::string_view(reinterpret_cast<const char*>(data), size));
+  const auto documents =
+      json::parse_yaml(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!documents) return 0;
   for (const json::Value& document : *documents) (void)json::to_yaml(document);
   return 0;

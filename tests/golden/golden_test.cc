@@ -1,5 +1,5 @@
-/// Runs the command lines of cases.txt against the objects of objects.yaml at a fixed time, through the very
-/// functions that the program runs, and compares what they print with expected/NAME.txt.
+/// Runs the command lines of cases.txt against the objects of objects.yaml at a fixed time, through
+/// the very functions that the program runs, and compares what they print with expected/NAME.txt.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -33,21 +33,31 @@ std::string read_file(const std::filesystem::path& path) {
 Error not_found(const client::Resource& resource, const std::string& name) {
   Error error;
   error.code = Code::kNotFound;
-  error.message = fmt::format("{}{} \"{}\" not found", resource.plural, resource.group.empty() ? "" : "." + resource.group, name);
+  error.message = fmt::format("{}{} \"{}\" not found",
+                              resource.plural,
+                              resource.group.empty() ? "" : "." + resource.group,
+                              name);
   return error;
 }
 
-/// A cluster that is a map of objects. It answers as an API server would as far as the command line asks.
+/// A cluster that is a map of objects. It answers as an API server would as far as the command line
+/// asks.
 class MapCluster final : public client::Client {
  public:
   explicit MapCluster(net::Loop& loop) {
     const auto documents = json::parse_yaml(read_file(kDir / "objects.yaml"));
     MUSTER_CHECK(documents.has_value(), documents ? "" : documents.error().message);
     for (const json::Value& object : *documents) {
-      const std::string plural = to_lower(json::as_string(json::at(object, "kind"))) + (json::as_string(json::at(object, "kind")) == "PriorityClass" ? "es" : "s");
-      objects_[key(json::as_string(json::at(object, "apiVersion")), plural, kube::namespace_of(object), kube::name_of(object))] = object;
+      const std::string plural =
+          to_lower(json::as_string(json::at(object, "kind"))) +
+          (json::as_string(json::at(object, "kind")) == "PriorityClass" ? "es" : "s");
+      objects_[key(json::as_string(json::at(object, "apiVersion")),
+                   plural,
+                   kube::namespace_of(object),
+                   kube::name_of(object))] = object;
     }
-    const net::Handler handler = [this](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+    const net::Handler handler = [this](net::Request request,
+                                        net::ResponseWriter& writer) -> Task<void> {
       net::Response response;
       if (request.target.find("/log?") != std::string::npos) {
         response.body = fmt::format("epoch 1 loss 0.31\nepoch 2 loss 0.12\n{}\n", request.target);
@@ -60,45 +70,89 @@ class MapCluster final : public client::Client {
     http_ = net::make_local_client(loop, handler, "tester");
   }
 
-  Task<Result<json::Value>> get(const client::Resource& resource, std::string ns, std::string name) override {
-    const auto found = objects_.find(key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name));
+  Task<Result<json::Value>> get(const client::Resource& resource,
+                                std::string ns,
+                                std::string name) override {
+    const auto found = objects_.find(
+        key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name));
     if (found == objects_.end()) co_return fail(not_found(resource, name));
     co_return found->second;
   }
-  Task<Result<client::List>> list(const client::Resource& resource, client::ListOptions options) override {
+  Task<Result<client::List>> list(const client::Resource& resource,
+                                  client::ListOptions options) override {
     client::List out;
     const auto labels = kube::LabelSelector::parse(options.label_selector);
     for (const auto& [at, object] : objects_) {
-      if (!at.starts_with(fmt::format("{} {} {}", resource.api_version(), resource.plural, options.ns.empty() ? "" : options.ns + " "))) continue;
+      if (!at.starts_with(fmt::format("{} {} {}",
+                                      resource.api_version(),
+                                      resource.plural,
+                                      options.ns.empty() ? "" : options.ns + " ")))
+        continue;
       if (labels->matches_object(object)) out.items.push_back(object);
     }
     co_return out;
   }
-  Task<Result<json::Value>> create(const client::Resource& resource, std::string ns, json::Value object, client::Answer) override {
-    const std::string at = key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", kube::name_of(object));
+  Task<Result<json::Value>> create(const client::Resource& resource,
+                                   std::string ns,
+                                   json::Value object,
+                                   client::Answer) override {
+    const std::string at = key(resource.api_version(),
+                               resource.plural,
+                               resource.namespaced ? ns : "",
+                               kube::name_of(object));
     json::make(object, {"metadata", "uid"}) = fmt::format("uid-{}", objects_.size());
     objects_[at] = object;
     co_return object;
   }
-  Task<Result<json::Value>> update(const client::Resource&, json::Value object) override { co_return object; }
-  Task<Result<json::Value>> update_status(const client::Resource&, json::Value object) override { co_return object; }
-  Task<Result<json::Value>> patch(const client::Resource& resource, std::string ns, std::string name, std::string subresource, client::PatchType, json::Value patch, client::Answer) override {
-    const auto found = objects_.find(key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name));
+  Task<Result<json::Value>> update(const client::Resource&, json::Value object) override {
+    co_return object;
+  }
+  Task<Result<json::Value>> update_status(const client::Resource&, json::Value object) override {
+    co_return object;
+  }
+  Task<Result<json::Value>> patch(const client::Resource& resource,
+                                  std::string ns,
+                                  std::string name,
+                                  std::string subresource,
+                                  client::PatchType,
+                                  json::Value patch,
+                                  client::Answer) override {
+    const auto found = objects_.find(
+        key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name));
     if (found == objects_.end()) co_return fail(not_found(resource, name));
     json::merge_patch(found->second, patch);
-    if (!json::at(patch, "metadata", "ownerReferences").is_array()) changes += fmt::format("PATCH {}/{} {} {}\n", resource.plural, name, subresource, json::dump(patch));
+    if (!json::at(patch, "metadata", "ownerReferences").is_array())
+      changes +=
+          fmt::format("PATCH {}/{} {} {}\n", resource.plural, name, subresource, json::dump(patch));
     co_return found->second;
   }
-  Task<Result<void>> remove(const client::Resource& resource, std::string ns, std::string name, client::DeleteOptions) override {
-    if (objects_.erase(key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name)) == 0) co_return fail(not_found(resource, name));
+  Task<Result<void>> remove(const client::Resource& resource,
+                            std::string ns,
+                            std::string name,
+                            client::DeleteOptions) override {
+    if (objects_.erase(
+            key(resource.api_version(), resource.plural, resource.namespaced ? ns : "", name)) == 0)
+      co_return fail(not_found(resource, name));
     changes += fmt::format("DELETE {}/{}\n", resource.plural, name);
     co_return Result<void>{};
   }
-  Task<Result<json::Value>> post_subresource(const client::Resource&, std::string, std::string, std::string, json::Value body, client::Answer) override { co_return body; }
-  Task<Result<json::Value>> raw(std::string, std::string, json::Value) override {
-    co_return json::Object{{"status", json::Object{{"userInfo", json::Object{{"username", "tester"}}}}}};
+  Task<Result<json::Value>> post_subresource(const client::Resource&,
+                                             std::string,
+                                             std::string,
+                                             std::string,
+                                             json::Value body,
+                                             client::Answer) override {
+    co_return body;
   }
-  Task<Result<void>> watch(const client::Resource&, client::ListOptions, std::function<bool(client::WatchEvent)>) override { co_return Result<void>{}; }
+  Task<Result<json::Value>> raw(std::string, std::string, json::Value) override {
+    co_return json::Object{
+        {"status", json::Object{{"userInfo", json::Object{{"username", "tester"}}}}}};
+  }
+  Task<Result<void>> watch(const client::Resource&,
+                           client::ListOptions,
+                           std::function<bool(client::WatchEvent)>) override {
+    co_return Result<void>{};
+  }
   net::Client& http() override { return *http_; }
   [[nodiscard]] std::string default_namespace() const override { return "default"; }
 
@@ -120,27 +174,36 @@ class MapCluster final : public client::Client {
       return;
     }
     response.status = 404;
-    response.body = json::dump(json::Object{{"kind", "Status"}, {"reason", "NotFound"}, {"message", "not found"}});
+    response.body = json::dump(
+        json::Object{{"kind", "Status"}, {"reason", "NotFound"}, {"message", "not found"}});
   }
 
-  /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL of a server that does not know `fields`: the commands
-  /// cut it themselves, and see nothing that they did not ask for.
+  /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL of a server that does not know
+  /// `fields`: the commands cut it themselves, and see nothing that they did not ask for.
   std::string list_text(const std::string& target) const {
     const auto parsed = net::parse_target(target);
     const auto& parts = parsed->segments;
     const std::string version = parts[0] == "api" ? parts[1] : parts[1] + "/" + parts[2];
-    const std::string ns = parts.size() > 4 && parts[parts.size() - 3] == "namespaces" ? parts[parts.size() - 2] : "";
+    const std::string ns =
+        parts.size() > 4 && parts[parts.size() - 3] == "namespaces" ? parts[parts.size() - 2] : "";
     const auto labels = kube::LabelSelector::parse(parsed->get("labelSelector"));
     const auto fields = kube::FieldSelector::parse(parsed->get("fieldSelector"));
     json::Array items;
     for (const auto& [at, object] : objects_) {
-      if (!at.starts_with(fmt::format("{} {} {}", version, parts.back(), ns.empty() ? "" : ns + " "))) continue;
+      if (!at.starts_with(
+              fmt::format("{} {} {}", version, parts.back(), ns.empty() ? "" : ns + " ")))
+        continue;
       if (labels->matches_object(object) && fields->matches(object)) items.push_back(object);
     }
     return json::dump(json::Object{{"kind", "List"}, {"items", items}});
   }
 
-  static std::string key(std::string_view version, std::string_view plural, std::string_view ns, std::string_view name) { return fmt::format("{} {} {} {}", version, plural, ns, name); }
+  static std::string key(std::string_view version,
+                         std::string_view plural,
+                         std::string_view ns,
+                         std::string_view name) {
+    return fmt::format("{} {} {} {}", version, plural, ns, name);
+  }
 
   std::map<std::string, json::Value> objects_;
   std::unique_ptr<net::Client> http_;
@@ -197,7 +260,9 @@ std::string run_line(const std::string& line) {
   MapCluster& seen = *cluster;
   session.use(std::move(cluster));
   Invocation invocation{*found.command, *values, session};
-  const auto task = [](Invocation& call, int& exit_code) -> Task<void> { exit_code = co_await call.command.run(call); };
+  const auto task = [](Invocation& call, int& exit_code) -> Task<void> {
+    exit_code = co_await call.command.run(call);
+  };
   loop.run_until_done(task(invocation, code));
   changes = seen.changes;
   return finish();
@@ -227,17 +292,22 @@ TEST_P(Golden, PrintsWhatIsExpected) {
     std::ofstream(file, std::ios::binary) << text;
     return;
   }
-  ASSERT_TRUE(std::filesystem::exists(file)) << file << " is missing; MUSTER_UPDATE_GOLDEN=1 writes it";
+  ASSERT_TRUE(std::filesystem::exists(file))
+      << file << " is missing; MUSTER_UPDATE_GOLDEN=1 writes it";
   EXPECT_EQ(text, read_file(file));
 }
 
-INSTANTIATE_TEST_SUITE_P(Commands, Golden, testing::ValuesIn(cases()), [](const auto& info) { return replace_all(info.param.name, "-", "_"); });
+INSTANTIATE_TEST_SUITE_P(Commands, Golden, testing::ValuesIn(cases()), [](const auto& info) {
+  return replace_all(info.param.name, "-", "_");
+});
 
 TEST(GoldenCases, EveryCommandHasOne) {
   std::string lines;
   for (const Case& each : cases()) lines += each.line + " \n";
   for (const CommandInfo& command : commands()) {
-    EXPECT_TRUE(lines.find("\n" + command.name + " ") != std::string::npos || lines.starts_with(command.name + " ")) << command.name << " has no golden case";
+    EXPECT_TRUE(lines.find("\n" + command.name + " ") != std::string::npos ||
+                lines.starts_with(command.name + " "))
+        << command.name << " has no golden case";
   }
 }
 

@@ -1,5 +1,6 @@
-/// Real kubectl programs talk exec and port-forward to net's framing: the old ones SPDY/3.1 after an upgrade, the
-/// new ones WebSocket channels and SPDY inside WebSocket. The server here knows one pod and nothing else.
+/// Real kubectl programs talk exec and port-forward to net's framing: the old ones SPDY/3.1 after
+/// an upgrade, the new ones WebSocket channels and SPDY inside WebSocket. The server here knows one
+/// pod and nothing else.
 #include <arpa/inet.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -72,7 +73,8 @@ Task<void> exec_spdy(Loop& loop, Target target, ResponseWriter& writer) {
   if (!raw) co_return;
   const auto session = make_spdy_session(loop, std::move(*raw), SpdyRole::kServer);
   std::map<std::string, std::shared_ptr<SpdyStream>> streams;
-  const std::size_t want = 1 + (target.get("stdin") == "true") + (target.get("stdout") == "true") + (target.get("stderr") == "true");
+  const std::size_t want = 1 + (target.get("stdin") == "true") + (target.get("stdout") == "true") +
+                           (target.get("stderr") == "true");
   while (streams.size() < want) {
     auto stream = co_await session->accept();
     if (!stream) co_return;
@@ -98,8 +100,8 @@ Task<void> exec_websocket(Loop& loop, Target target, ResponseWriter& writer) {
   seen.add("exec-websocket ");
   auto socket = co_await writer.upgrade_websocket("v5.channel.k8s.io");
   if (!socket) co_return;
-  // As long as a process takes to start. kubectl (seen in 1.30 to 1.33) reads before it has made its streams and discards what comes at
-  // once, the exit code too ("Unknown stream id 3").
+  // As long as a process takes to start. kubectl (seen in 1.30 to 1.33) reads before it has made
+  // its streams and discards what comes at once, the exit code too ("Unknown stream id 3").
   co_await loop.sleep(std::chrono::milliseconds(50));
   const auto send = [&](char channel, std::string data) -> Task<Result<void>> {
     WebSocket::Message message;
@@ -159,7 +161,8 @@ Task<void> forward(Loop& loop, const Request& request, ResponseWriter& writer) {
     if (!raw) co_return;
     bytes = std::move(*raw);
   }
-  const std::shared_ptr<SpdySession> session = make_spdy_session(loop, std::move(bytes), SpdyRole::kServer);
+  const std::shared_ptr<SpdySession> session =
+      make_spdy_session(loop, std::move(bytes), SpdyRole::kServer);
   co_await serve_forward(loop, session);
 }
 
@@ -187,7 +190,10 @@ Handler pod_server(Loop& loop) {
     } else if (target->path.ends_with("/portforward")) {
       co_await forward(loop, request, writer);
     } else {
-      co_await answer(writer, 404, R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})");
+      co_await answer(
+          writer,
+          404,
+          R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404})");
     }
   };
 }
@@ -216,7 +222,8 @@ std::vector<std::string> kubectls() {
   const std::string more = "/usr/lib/google-cloud-sdk/bin";
   if (std::filesystem::exists(more)) {
     for (const auto& entry : std::filesystem::directory_iterator(more)) {
-      if (entry.path().filename().string().starts_with("kubectl.")) found.push_back(entry.path().string());
+      if (entry.path().filename().string().starts_with("kubectl."))
+        found.push_back(entry.path().string());
     }
   }
   std::sort(found.begin(), found.end());
@@ -227,7 +234,8 @@ std::vector<std::string> kubectls() {
 class KubectlStreams : public testing::Test {
  protected:
   KubectlStreams() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "muster-kubectl-XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "muster-kubectl-XXXXXX").string();
     folder_ = ::mkdtemp(pattern.data());
     auto made = listen(loop_, ServerOptions{}, pod_server(loop_));
     EXPECT_TRUE(made);
@@ -242,8 +250,12 @@ class KubectlStreams : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   std::string command(const std::string& kubectl, const std::string& arguments) const {
-    return fmt::format("HOME={0} timeout 30 {1} --kubeconfig=/dev/null --cache-dir={0}/cache --server=http://127.0.0.1:{2} {3}", folder_, kubectl,
-                       port_, arguments);
+    return fmt::format(
+        "HOME={0} timeout 30 {1} --kubeconfig=/dev/null --cache-dir={0}/cache --server=http://127.0.0.1:{2} {3}",
+        folder_,
+        kubectl,
+        port_,
+        arguments);
   }
 
   Loop loop_;
@@ -264,12 +276,15 @@ TEST_F(KubectlStreams, ExecCarriesInputOutputAndExitCode) {
   }
   const auto want = shell(fmt::format("sha256sum < {}", input)).out;
   for (const auto& kubectl : programs) {
-    const auto echoed = shell(command(kubectl, fmt::format("exec -i web -- cat < {} 2>{}/err | sha256sum", input, folder_)));
+    const auto echoed = shell(command(
+        kubectl, fmt::format("exec -i web -- cat < {} 2>{}/err | sha256sum", input, folder_)));
     const auto errors = shell(fmt::format("cat {}/err", folder_)).out;
     EXPECT_EQ(echoed.out, want) << kubectl << ": " << errors;
     EXPECT_NE(errors.find("bye"), std::string::npos) << kubectl << ": " << errors;
-    const auto failed = shell(command(kubectl, fmt::format("exec -v=8 web -- fail 2>{}/err", folder_)));
-    EXPECT_EQ(failed.code, 7) << kubectl << ": " << shell(fmt::format("tail -n 30 {}/err", folder_)).out;
+    const auto failed =
+        shell(command(kubectl, fmt::format("exec -v=8 web -- fail 2>{}/err", folder_)));
+    EXPECT_EQ(failed.code, 7) << kubectl << ": "
+                              << shell(fmt::format("tail -n 30 {}/err", folder_)).out;
     fmt::print("{}: {}\n", kubectl, seen.take());
   }
 }
@@ -309,7 +324,8 @@ TEST_F(KubectlStreams, PortForwardCarriesManyConnections) {
   if (programs.empty()) GTEST_SKIP() << "no kubectl on this machine";
   for (const auto& kubectl : programs) {
     // kubectl picks a free port and says which.
-    FILE* pipe = ::popen(command(kubectl, "port-forward pod/web :80 & echo \"pid $!\"; wait").c_str(), "r");
+    FILE* pipe =
+        ::popen(command(kubectl, "port-forward pod/web :80 & echo \"pid $!\"; wait").c_str(), "r");
     ASSERT_NE(pipe, nullptr);
     int port = 0, pid = 0;
     char line[512];
@@ -322,7 +338,10 @@ TEST_F(KubectlStreams, PortForwardCarriesManyConnections) {
       EXPECT_EQ(ask(static_cast<std::uint16_t>(port), "hello"), "HELLO") << kubectl;
       const auto large = ask(static_cast<std::uint16_t>(port), std::string(2'000'000, 'q'));
       EXPECT_TRUE(large == std::string(2'000'000, 'Q')) << kubectl << ": " << large.size();
-      for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(static_cast<std::uint16_t>(port), fmt::format("n{}", i)), fmt::format("N{}", i)) << kubectl;
+      for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(ask(static_cast<std::uint16_t>(port), fmt::format("n{}", i)),
+                  fmt::format("N{}", i))
+            << kubectl;
     }
     if (pid > 0) ::kill(pid, SIGTERM);
     ::pclose(pipe);

@@ -1,4 +1,5 @@
-// An API server in the test's own process, with a client of it: for what a room does that shows only when a server answers.
+// An API server in the test's own process, with a client of it: for what a room does that shows
+// only when a server answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -29,11 +30,16 @@ class LiveServer {
   std::unique_ptr<client::Client> client;  // of one who may do everything
 
   std::unique_ptr<client::Client> client_of(net::Handler through) {
-    return client::make_client(loop, net::make_local_client(loop, std::move(through), "system:muster", true), client::ClientOptions{});
+    return client::make_client(
+        loop,
+        net::make_local_client(loop, std::move(through), "system:muster", true),
+        client::ClientOptions{});
   }
 
   /// Runs `scenario` while the server is up.
-  void run(std::function<Task<void>()> scenario) { loop.run_until_done(up_during(std::move(scenario))); }
+  void run(std::function<Task<void>()> scenario) {
+    loop.run_until_done(up_during(std::move(scenario)));
+  }
 
   /// From now on `until` looks again whenever something of this resource changes.
   client::Informer& follow(const client::Resource& resource) {
@@ -45,7 +51,8 @@ class LiveServer {
     return informer;
   }
 
-  /// Waits until `holds`. What is followed wakes it; the rest, counters of the room under test, is looked at every few milliseconds.
+  /// Waits until `holds`. What is followed wakes it; the rest, counters of the room under test, is
+  /// looked at every few milliseconds.
   Task<void> until(std::string what, std::function<bool()> holds) {
     const auto end = loop.monotonic() + std::chrono::seconds(20);
     while (!holds()) {
@@ -59,13 +66,18 @@ class LiveServer {
 
   Task<void> create(const client::Resource& resource, std::string yaml) {
     auto object = json::parse_yaml_one(yaml);
-    const auto made = co_await client->create(resource, resource.namespaced ? "default" : "", std::move(*object));
+    const auto made =
+        co_await client->create(resource, resource.namespaced ? "default" : "", std::move(*object));
     EXPECT_TRUE(made) << (made ? "" : made.error().message);
   }
 
   Task<void> bind(std::string pod, std::string node) {
-    json::Value body = json::Object{{"apiVersion", "v1"}, {"kind", "Binding"}, {"metadata", json::Object{{"name", pod}}}, {"target", json::Object{{"kind", "Node"}, {"name", node}}}};
-    const auto done = co_await client->post_subresource(client::resources::kPods, "default", pod, "binding", std::move(body));
+    json::Value body = json::Object{{"apiVersion", "v1"},
+                                    {"kind", "Binding"},
+                                    {"metadata", json::Object{{"name", pod}}},
+                                    {"target", json::Object{{"kind", "Node"}, {"name", node}}}};
+    const auto done = co_await client->post_subresource(
+        client::resources::kPods, "default", pod, "binding", std::move(body));
     EXPECT_TRUE(done) << (done ? "" : done.error().message);
   }
 

@@ -1,8 +1,8 @@
-// The scheduler against the embedded API server: what it does when the server answers its bindings in ways that no plan foresees.
-#include "lib/live_server.h"
-
+// The scheduler against the embedded API server: what it does when the server answers its bindings
+// in ways that no plan foresees.
 #include <fmt/core.h>
 
+#include "lib/live_server.h"
 #include "scheduler/scheduler.h"
 
 namespace muster::scheduler {
@@ -45,7 +45,8 @@ class Cluster : public LiveServer {
         net::Response response;
         response.status = 403;
         response.headers.set("Content-Type", "application/json");
-        response.body = R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy says no"})";
+        response.body =
+            R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"a policy says no"})";
         const auto sent = co_await writer.send(std::move(response));
         (void)sent;
         co_return;
@@ -66,18 +67,25 @@ class Cluster : public LiveServer {
 };
 
 std::string node(std::string_view name, int gpus) {
-  return fmt::format("{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, status: {{allocatable: {{cpu: '8', memory: 8Gi, pods: '110', nvidia.com/gpu: '{}'}}, "
-                     "conditions: [{{type: Ready, status: 'True'}}]}}}}",
-                     name, gpus);
+  return fmt::format(
+      "{{apiVersion: v1, kind: Node, metadata: {{name: {}}}, status: {{allocatable: {{cpu: '8', memory: 8Gi, pods: '110', nvidia.com/gpu: '{}'}}, "
+      "conditions: [{{type: Ready, status: 'True'}}]}}}}",
+      name,
+      gpus);
 }
 
 std::string pod(std::string_view name, int gpus, std::string_view claim = "") {
   if (!claim.empty()) {
-    return fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{containers: [{{name: c, image: i}}], "
-                       "volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}]}}}}",
-                       name, claim);
+    return fmt::format(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{containers: [{{name: c, image: i}}], "
+        "volumes: [{{name: v, persistentVolumeClaim: {{claimName: {}}}}}]}}}}",
+        name,
+        claim);
   }
-  return fmt::format("{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{containers: [{{name: c, image: i, resources: {{limits: {{nvidia.com/gpu: '{}'}}}}}}]}}}}", name, gpus);
+  return fmt::format(
+      "{{apiVersion: v1, kind: Pod, metadata: {{name: {}}}, spec: {{containers: [{{name: c, image: i, resources: {{limits: {{nvidia.com/gpu: '{}'}}}}}}]}}}}",
+      name,
+      gpus);
 }
 
 Task<void> bound_by_another(Cluster& c) {
@@ -89,7 +97,8 @@ Task<void> bound_by_another(Cluster& c) {
     co_await c.bind(name, "another");
   };
   co_await c.create(r::kPods, pod("contested", 1));
-  co_await c.until("the refusal is counted", [&] { return c.scheduler->counters().bind_failures == 1; });
+  co_await c.until("the refusal is counted",
+                   [&] { return c.scheduler->counters().bind_failures == 1; });
   // What the other one's binding holds is taken, and what ours would have held is free.
   co_await c.create(r::kPods, pod("second", 1));
   co_await c.until("the next pod is bound", [&] { return c.scheduler->counters().bound == 1; });
@@ -125,10 +134,13 @@ Task<void> made_anew(Cluster& c) {
     co_await c.until("its successor is being bound", [&] { return c.bindings["worker"] == 2; });
   };
   co_await c.create(r::kPods, pod("worker", 1));
-  co_await c.until("the refusal is counted", [&] { return c.scheduler->counters().bind_failures == 1; });
+  co_await c.until("the refusal is counted",
+                   [&] { return c.scheduler->counters().bind_failures == 1; });
   // The successor's binding is on its way, and its place is taken.
   co_await c.create(r::kPods, pod("rival", 1));
-  co_await c.until("the rival waits", [&] { return c.scheduler->engine().stats().gangs_waiting == 1 || c.bindings["rival"] > 0; });
+  co_await c.until("the rival waits", [&] {
+    return c.scheduler->engine().stats().gangs_waiting == 1 || c.bindings["rival"] > 0;
+  });
   refused = true;
   co_await c.until("the successor is bound", [&] { return c.scheduler->counters().bound >= 1; });
   co_await c.until("nothing is left to do", [&] { return c.scheduler->idle(); });
@@ -143,17 +155,21 @@ TEST(SchedulerLive, ABindingThatComesTooLateDoesNotUndoTheOneOfAPodMadeAnew) {
   cluster.run(made_anew);
 }
 
-constexpr const char* kLater = "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: later}, provisioner: slow, volumeBindingMode: WaitForFirstConsumer}";
+constexpr const char* kLater =
+    "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: later}, provisioner: slow, volumeBindingMode: WaitForFirstConsumer}";
 
 std::string claim(std::string_view name) {
-  return fmt::format("{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {}}}, spec: {{storageClassName: later, accessModes: [ReadWriteOnce], "
-                     "resources: {{requests: {{storage: 1Gi}}}}}}}}",
-                     name);
+  return fmt::format(
+      "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {}}}, spec: {{storageClassName: later, accessModes: [ReadWriteOnce], "
+      "resources: {{requests: {{storage: 1Gi}}}}}}}}",
+      name);
 }
 
 std::string told_node(client::Informer& claims, const std::string& name) {
   const auto object = claims.find("default/" + name);
-  return object ? json::text(json::at(*object, "metadata", "annotations", "volume.kubernetes.io/selected-node")) : "";
+  return object ? json::text(json::at(
+                      *object, "metadata", "annotations", "volume.kubernetes.io/selected-node"))
+                : "";
 }
 
 Task<void> slow_provisioner(Cluster& c) {
@@ -164,21 +180,29 @@ Task<void> slow_provisioner(Cluster& c) {
     co_await c.create(r::kPersistentVolumeClaims, claim(name));
     co_await c.create(r::kPods, pod("with-" + name, 0, name));
   }
-  co_await c.until("all claims are told their node", [&] { return told_node(claims, "a") == "only" && told_node(claims, "b") == "only" && told_node(claims, "c") == "only"; });
+  co_await c.until("all claims are told their node", [&] {
+    return told_node(claims, "a") == "only" && told_node(claims, "b") == "only" &&
+           told_node(claims, "c") == "only";
+  });
   co_await c.create(r::kPods, pod("without", 1));
-  co_await c.until("a pod without claims goes past", [&] { return c.scheduler->counters().bound == 1; });
+  co_await c.until("a pod without claims goes past",
+                   [&] { return c.scheduler->counters().bound == 1; });
 
   // The provisioner cannot do it there: the claim is free again, and so is its pod.
   json::Value back = json::Object{};
-  json::make_object(back, {"metadata", "annotations"})["volume.kubernetes.io/selected-node"] = json::Value(nullptr);
-  const auto patched = co_await c.client->patch(r::kPersistentVolumeClaims, "default", "a", "", client::PatchType::kMerge, std::move(back));
+  json::make_object(back, {"metadata", "annotations"})["volume.kubernetes.io/selected-node"] =
+      json::Value(nullptr);
+  const auto patched = co_await c.client->patch(
+      r::kPersistentVolumeClaims, "default", "a", "", client::PatchType::kMerge, std::move(back));
   EXPECT_TRUE(patched);
-  co_await c.until("that is a failed binding", [&] { return c.scheduler->counters().bind_failures == 1; });
+  co_await c.until("that is a failed binding",
+                   [&] { return c.scheduler->counters().bind_failures == 1; });
   co_await c.until("and is tried again", [&] { return told_node(claims, "a") == "only"; });
 
   const auto gone = co_await c.client->remove(r::kPods, "default", "with-b", {.grace_s = 0});
   EXPECT_TRUE(gone);
-  co_await c.until("nobody waits for a pod that is gone", [&] { return c.scheduler->counters().bind_failures == 2; });
+  co_await c.until("nobody waits for a pod that is gone",
+                   [&] { return c.scheduler->counters().bind_failures == 2; });
   // And stop() waits for none of them.
 }
 
@@ -196,13 +220,15 @@ Task<void> binding_denied(Cluster& c) {
   co_await c.create(r::kPods, pod("worker", 1));
   const auto said = [&] {
     const auto object = pods.find("default/worker");
-    const auto& conditions = object ? json::as_array(json::at(*object, "status", "conditions")) : json::as_array(json::null_value());
+    const auto& conditions = object ? json::as_array(json::at(*object, "status", "conditions"))
+                                    : json::as_array(json::null_value());
     return conditions.empty() ? std::string() : json::text(json::at(conditions[0], "message"));
   };
   co_await c.until("the pod says why it waits", [&] { return !said().empty(); });
   EXPECT_EQ(said(), "binding to node small failed: a policy says no");
   c.denies = nullptr;
-  co_await c.until("it is bound all the same once it may be", [&] { return c.scheduler->counters().bound == 1; });
+  co_await c.until("it is bound all the same once it may be",
+                   [&] { return c.scheduler->counters().bound == 1; });
 }
 
 TEST(SchedulerLive, APodWhoseBindingIsDeniedSaysSo) {
@@ -211,19 +237,29 @@ TEST(SchedulerLive, APodWhoseBindingIsDeniedSaysSo) {
 }
 
 Task<void> eviction_denied(Cluster& c) {
-  const std::string ended_at_once = "terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: '1'}}}]";
-  co_await c.create(r::kPriorityClasses, "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}");
+  const std::string ended_at_once =
+      "terminationGracePeriodSeconds: 0, containers: [{name: c, image: i, resources: {limits: {nvidia.com/gpu: '1'}}}]";
+  co_await c.create(
+      r::kPriorityClasses,
+      "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}");
   co_await c.create(r::kNodes, node("small", 1));
-  co_await c.create(r::kPods, "{apiVersion: v1, kind: Pod, metadata: {name: kept}, spec: {" + ended_at_once + "}}");
+  co_await c.create(
+      r::kPods,
+      "{apiVersion: v1, kind: Pod, metadata: {name: kept}, spec: {" + ended_at_once + "}}");
   co_await c.until("it runs", [&] { return c.scheduler->counters().bound == 1; });
   c.denies = [](const net::Request& request) { return request.method == "DELETE"; };
   const Duration begun = c.loop.monotonic();
-  co_await c.create(r::kPods, "{apiVersion: v1, kind: Pod, metadata: {name: urgent}, spec: {priorityClassName: high, " + ended_at_once + "}}");
+  co_await c.create(
+      r::kPods,
+      "{apiVersion: v1, kind: Pod, metadata: {name: urgent}, spec: {priorityClassName: high, " +
+          ended_at_once + "}}");
   co_await c.until("its eviction is denied four times", [&] { return c.denied == 4; });
   EXPECT_GE(c.loop.monotonic() - begun, std::chrono::milliseconds(100 + 200 + 400));
   c.denies = nullptr;
-  co_await c.until("the eviction succeeds once it may", [&] { return c.scheduler->counters().evicted == 1; });
-  co_await c.until("and the other one gets the room", [&] { return c.scheduler->counters().bound == 2; });
+  co_await c.until("the eviction succeeds once it may",
+                   [&] { return c.scheduler->counters().evicted == 1; });
+  co_await c.until("and the other one gets the room",
+                   [&] { return c.scheduler->counters().bound == 2; });
 }
 
 TEST(SchedulerLive, AnEvictionThatIsDeniedIsTriedAgainLaterAndLater) {
@@ -239,7 +275,8 @@ Task<void> left_in_order(Cluster& c) {
     co_await c.until("the test goes on", [&] { return go_on; });
   };
   for (int i = 0; i < 6; ++i) co_await c.create(r::kPods, pod(fmt::format("worker-{}", i), 1));
-  co_await c.until("all are decided and the first is being bound", [&] { return first_is_there && c.scheduler->engine().stats().pods_bound == 6; });
+  co_await c.until("all are decided and the first is being bound",
+                   [&] { return first_is_there && c.scheduler->engine().stats().pods_bound == 6; });
   go_on = true;
   co_await c.scheduler->finish(std::chrono::seconds(20));
   EXPECT_EQ(c.scheduler->counters().bound, 6);

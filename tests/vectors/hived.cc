@@ -1,4 +1,5 @@
-// HiveD's algorithm scenarios: scheduling, deletion, health, restart, and what the state looks like after.
+// HiveD's algorithm scenarios: scheduling, deletion, health, restart, and what the state looks like
+// after.
 
 #include "hived.h"
 
@@ -25,7 +26,8 @@ using json::Value;
 
 constexpr Time kNow{1'700'000'000'000'000};
 
-constexpr std::string_view kAssertions[] = {"bind", "preempt", "wait", "error", "configError", "ok", "state", "cells", "partial"};
+constexpr std::string_view kAssertions[] = {
+    "bind", "preempt", "wait", "error", "configError", "ok", "state", "cells", "partial"};
 /// Fields of a step by its operation; "op", "expect" and prose are everywhere.
 const std::map<std::string_view, std::set<std::string_view>> kStepFields = {
     {"schedule", {"pod", "phase", "suggestedNodes", "spec", "annotation", "namespace", "commit"}},
@@ -37,7 +39,8 @@ const std::map<std::string_view, std::set<std::string_view>> kStepFields = {
      {"config", "configExtra", "chainOrder", "initialNodes", "replay", "expectConfigError"}},
     {"inspect", {}},
     {"cells", {}}};
-constexpr std::string_view kStateKeys[] = {"groups", "physicalCells", "virtualCells", "opportunisticCells", "internal", "partial"};
+constexpr std::string_view kStateKeys[] = {
+    "groups", "physicalCells", "virtualCells", "opportunisticCells", "internal", "partial"};
 
 Result<std::string> read_text(const std::string& path) {
   std::ifstream in(path);
@@ -50,11 +53,14 @@ Result<std::string> read_text(const std::string& path) {
 /// Sorted copy of an array of scalars, for sets.
 Value sorted(const Value& value) {
   Array out = json::as_array(value);
-  std::sort(out.begin(), out.end(), [](const Value& a, const Value& b) { return json::dump(a) < json::dump(b); });
+  std::sort(out.begin(), out.end(), [](const Value& a, const Value& b) {
+    return json::dump(a) < json::dump(b);
+  });
   return out;
 }
 
-/// "" if `got` has all that `want` says (all keys of an object if `exact`), else the first difference.
+/// "" if `got` has all that `want` says (all keys of an object if `exact`), else the first
+/// difference.
 std::string difference(const std::string& where, const Value& want, const Value& got, bool exact) {
   if (want.is_object()) {
     if (!got.is_object()) return fmt::format("{}: {}", where, json::dump(got));
@@ -65,11 +71,17 @@ std::string difference(const std::string& where, const Value& want, const Value&
       if (auto d = difference(here, member.value(), *value, exact); !d.empty()) return d;
     }
     for (const auto& member : got.get_object()) {
-      if (exact && !want.get_object().contains(member.key())) return fmt::format("{}.{} = {} is too much", where, std::string_view(member.key()), json::dump(member.value()));
+      if (exact && !want.get_object().contains(member.key()))
+        return fmt::format("{}.{} = {} is too much",
+                           where,
+                           std::string_view(member.key()),
+                           json::dump(member.value()));
     }
     return "";
   }
-  return json::equal(want, got) ? "" : fmt::format("{} = {}, want {}", where, json::dump(got), json::dump(want));
+  return json::equal(want, got)
+             ? ""
+             : fmt::format("{} = {}, want {}", where, json::dump(got), json::dump(want));
 }
 
 struct Pod {
@@ -79,20 +91,25 @@ struct Pod {
   bool has_annotation = false;
   std::optional<std::string> bind_text;  // of an allocated pod, as it stands in the annotation
   BindInfo bind;
-  std::string last;                      // kind of its last result
+  std::string last;  // kind of its last result
 };
 
 class Scenario {
  public:
-  Scenario(const std::string& path, const Value& file) : folder_(std::filesystem::path(path).parent_path()), file_(file) {}
+  Scenario(const std::string& path, const Value& file)
+      : folder_(std::filesystem::path(path).parent_path()), file_(file) {}
 
   HivedOutcome run() {
     const auto error = load(json::at(file_, "config"), file_);
     const Value& want_error = json::at(file_, "expectConfigError");
     if (!want_error.is_null()) {
-      if (!error) add("load", "config error: " + json::text(want_error), "the configuration was accepted");
-      else ++(error->find(json::text(want_error)) != std::string::npos ? out_.exact : out_.equivalent);
-      if (error && out_.equivalent > 0) out_.first_equivalent = fmt::format("load: wanted {}, got {}", json::text(want_error), *error);
+      if (!error)
+        add("load", "config error: " + json::text(want_error), "the configuration was accepted");
+      else
+        ++(error->find(json::text(want_error)) != std::string::npos ? out_.exact : out_.equivalent);
+      if (error && out_.equivalent > 0)
+        out_.first_equivalent =
+            fmt::format("load: wanted {}, got {}", json::text(want_error), *error);
       return std::move(out_);
     }
     if (error) {
@@ -101,16 +118,22 @@ class Scenario {
     }
     const Array& steps = json::as_array(json::at(file_, "steps"));
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      step_ = fmt::format("{} {} {}", i, json::text(json::at(steps[i], "op")), json::text(json::at(steps[i], "pod")));
+      step_ = fmt::format("{} {} {}",
+                          i,
+                          json::text(json::at(steps[i], "op")),
+                          json::text(json::at(steps[i], "pod")));
       step(steps[i]);
       if (out_.failures.size() > 3) break;
     }
-    for (const Value& property : json::as_array(json::at(file_, "properties"))) check_property(property);
+    for (const Value& property : json::as_array(json::at(file_, "properties")))
+      check_property(property);
     return std::move(out_);
   }
 
  private:
-  void add(const std::string& step, std::string wanted, std::string got) { out_.failures.push_back({step, std::move(wanted), std::move(got)}); }
+  void add(const std::string& step, std::string wanted, std::string got) {
+    out_.failures.push_back({step, std::move(wanted), std::move(got)});
+  }
 
   std::optional<std::string> load(const Value& config, const Value& owner) {
     std::string text = json::text(config);
@@ -125,7 +148,8 @@ class Scenario {
     auto parsed = hived::parse_config(text);
     if (!parsed) return parsed.error().message;
     Options options;
-    options.descending_chains = json::as_string(json::at(owner, "chainOrder"), "descending") == "descending";
+    options.descending_chains =
+        json::as_string(json::at(owner, "chainOrder"), "descending") == "descending";
     auto made = CellAllocator::create(parsed->cells, options);
     if (!made) return made.error().message;
     allocator_.emplace(std::move(*made));
@@ -144,13 +168,15 @@ class Scenario {
       const std::string_view key = member.key();
       if (key == "anyOf") {
         for (const Value& one : json::as_array(member.value())) check_known(one);
-      } else if (std::find(std::begin(kAssertions), std::end(kAssertions), key) == std::end(kAssertions)) {
+      } else if (std::find(std::begin(kAssertions), std::end(kAssertions), key) ==
+                 std::end(kAssertions)) {
         add(step_, "an assertion of the format", fmt::format("unknown \"{}\"", key));
       }
     }
     for (const auto& member : json::as_object(json::at(expect, "state"))) {
       const std::string_view key = member.key();
-      if (std::find(std::begin(kStateKeys), std::end(kStateKeys), key) == std::end(kStateKeys)) add(step_, "a part of the state", fmt::format("unknown \"{}\"", key));
+      if (std::find(std::begin(kStateKeys), std::end(kStateKeys), key) == std::end(kStateKeys))
+        add(step_, "a part of the state", fmt::format("unknown \"{}\"", key));
     }
   }
 
@@ -190,7 +216,8 @@ class Scenario {
         std::erase(order_, pod);
       }
     } else if (op == "deleteUnallocated") {
-      if (auto found = pods_.find(pod); found != pods_.end() && found->second.spec) allocator_->delete_unallocated(ref(pod), found->second.spec->group);
+      if (auto found = pods_.find(pod); found != pods_.end() && found->second.spec)
+        allocator_->delete_unallocated(ref(pod), found->second.spec->group);
     } else if (op == "setNodeBad" || op == "setNodeHealthy") {
       allocator_->set_node(json::text(json::at(s, "node")), op == "setNodeHealthy");
     } else if (op == "restart") {
@@ -199,7 +226,8 @@ class Scenario {
       inspect(expect);
     } else if (op == "cells") {
       const Value got = hived_cells(*allocator_);
-      if (auto d = cells_difference(json::at(expect, "cells"), got); !d.empty()) add(step_, "cells as recorded", d);
+      if (auto d = cells_difference(json::at(expect, "cells"), got); !d.empty())
+        add(step_, "cells as recorded", d);
     } else {
       add(step_, "an operation of the format", "unknown op " + op);
     }
@@ -226,15 +254,21 @@ class Scenario {
       if (!pod.bind_text) pod.spec = *spec;
       const auto suggested = suggested_nodes(json::at(s, "suggestedNodes"));
       const PodRef pod_ref = ref(name);
-      decision = allocator_->schedule({pod_ref, *spec, json::as_string(json::at(s, "phase")) == "Preempting" ? Phase::kPreempting : Phase::kFiltering,
-                                       suggested ? &*suggested : nullptr, kNow});
+      decision = allocator_->schedule({pod_ref,
+                                       *spec,
+                                       json::as_string(json::at(s, "phase")) == "Preempting"
+                                           ? Phase::kPreempting
+                                           : Phase::kFiltering,
+                                       suggested ? &*suggested : nullptr,
+                                       kNow});
       if (decision.kind == Decision::Kind::kBind && json::as_bool(json::at(s, "commit"), true)) {
         pod.spec = *spec;
         pod.bind = decision.bind;
         pod.bind_text = hived::format_bind_info(decision.bind);
         std::erase(order_, name);
         order_.push_back(name);
-        if (auto added = allocator_->add_allocated(pod_ref, *spec, decision.bind, kNow); !added) add(step_, "the pod is added", added.error().message);
+        if (auto added = allocator_->add_allocated(pod_ref, *spec, decision.bind, kNow); !added)
+          add(step_, "the pod is added", added.error().message);
       }
     }
     pod.last = kind_of(decision);
@@ -249,7 +283,8 @@ class Scenario {
       return out;
     }
     std::set<std::string> except;
-    for (const Value& node : json::as_array(json::at(value, "allExcept"))) except.insert(json::text(node));
+    for (const Value& node : json::as_array(json::at(value, "allExcept")))
+      except.insert(json::text(node));
     for (const Node& node : allocator_->cells().nodes) {
       if (!except.contains(node.name)) out.push_back(node.name);
     }
@@ -258,10 +293,14 @@ class Scenario {
 
   static std::string kind_of(const Decision& d) {
     switch (d.kind) {
-      case Decision::Kind::kBind: return "bind";
-      case Decision::Kind::kPreempt: return "preempt";
-      case Decision::Kind::kWait: return "wait";
-      case Decision::Kind::kError: return "error";
+      case Decision::Kind::kBind:
+        return "bind";
+      case Decision::Kind::kPreempt:
+        return "preempt";
+      case Decision::Kind::kWait:
+        return "wait";
+      case Decision::Kind::kError:
+        return "error";
     }
     return "";
   }
@@ -274,19 +313,26 @@ class Scenario {
         Array leaves, types;
         for (const std::int32_t leaf : pod.leaves) leaves.push_back(leaf);
         for (const std::string& type : pod.preassigned_types) types.push_back(Value(type));
-        pods.push_back(Object{{"node", pod.node}, {"leafCells", std::move(leaves)}, {"preassignedCellTypes", std::move(types)}});
+        pods.push_back(Object{{"node", pod.node},
+                              {"leafCells", std::move(leaves)},
+                              {"preassignedCellTypes", std::move(types)}});
       }
       const std::size_t leaves = member.pods.empty() ? 0 : member.pods[0].leaves.size();
-      group.push_back(Object{{"leafCellNumber", static_cast<std::int64_t>(leaves)}, {"pods", std::move(pods)}});
+      group.push_back(
+          Object{{"leafCellNumber", static_cast<std::int64_t>(leaves)}, {"pods", std::move(pods)}});
     }
     Array leaves;
     for (const std::int32_t leaf : bind.leaves) leaves.push_back(leaf);
-    return Object{{"node", bind.node}, {"leafCells", std::move(leaves)}, {"cellChain", bind.chain}, {"group", std::move(group)}};
+    return Object{{"node", bind.node},
+                  {"leafCells", std::move(leaves)},
+                  {"cellChain", bind.chain},
+                  {"group", std::move(group)}};
   }
 
   static std::string got_text(const Decision& d) {
     switch (d.kind) {
-      case Decision::Kind::kBind: return "bind " + json::dump(bind_json(d.bind));
+      case Decision::Kind::kBind:
+        return "bind " + json::dump(bind_json(d.bind));
       case Decision::Kind::kPreempt: {
         std::string out = "preempt";
         for (const Victims& v : d.victims) {
@@ -295,8 +341,10 @@ class Scenario {
         }
         return out;
       }
-      case Decision::Kind::kWait: return "wait: " + d.reason;
-      case Decision::Kind::kError: return "error: " + d.reason;
+      case Decision::Kind::kWait:
+        return "wait: " + d.reason;
+      case Decision::Kind::kError:
+        return "error: " + d.reason;
     }
     return "";
   }
@@ -312,7 +360,8 @@ class Scenario {
       for (const Value& pod : json::as_array(json::at(member, "pods"))) {
         ++pods[static_cast<std::int64_t>(json::as_array(json::at(pod, "leafCells")).size())];
         seen.insert(json::text(json::at(pod, "node")));
-        for (const Value& type : json::as_array(json::at(pod, "preassignedCellTypes"))) opportunistic = opportunistic || json::as_string(type).empty();
+        for (const Value& type : json::as_array(json::at(pod, "preassignedCellTypes")))
+          opportunistic = opportunistic || json::as_string(type).empty();
       }
     }
     nodes = seen.size();
@@ -327,27 +376,35 @@ class Scenario {
       const Value got = bind_json(d.bind);
       if (difference("bind", bind, got, false).empty()) return Match::kExact;
       std::size_t want_nodes = 0, got_nodes = 0;
-      if (shape(bind, want_nodes) != shape(got, got_nodes) || got_nodes > want_nodes) return Match::kNo;
-      return json::as_array(json::at(bind, "leafCells")).size() == d.bind.leaves.size() ? Match::kEquivalent : Match::kNo;
+      if (shape(bind, want_nodes) != shape(got, got_nodes) || got_nodes > want_nodes)
+        return Match::kNo;
+      return json::as_array(json::at(bind, "leafCells")).size() == d.bind.leaves.size()
+                 ? Match::kEquivalent
+                 : Match::kNo;
     }
     if (const Value& preempt = json::at(want, "preempt"); !preempt.is_null()) {
       if (d.kind != Decision::Kind::kPreempt || d.victims.empty()) return Match::kNo;
       const Value& victims = json::at(preempt, "victims");
-      // Kubernetes preempts one node at a time, whichever: any node's victims are the recorded answer.
+      // Kubernetes preempts one node at a time, whichever: any node's victims are the recorded
+      // answer.
       for (const Victims& one : d.victims) {
         Array names;
         for (const PodRef& pod : one.pods) names.push_back(Value(pod.uid));
-        if (victims.is_null() || json::equal(sorted(Value(names)), sorted(victims))) return Match::kExact;
+        if (victims.is_null() || json::equal(sorted(Value(names)), sorted(victims)))
+          return Match::kExact;
       }
-      return d.victims[0].pods.size() <= json::as_array(victims).size() ? Match::kEquivalent : Match::kNo;
+      return d.victims[0].pods.size() <= json::as_array(victims).size() ? Match::kEquivalent
+                                                                        : Match::kNo;
     }
     if (const Value& wait = json::at(want, "wait"); !wait.is_null()) {
       if (d.kind != Decision::Kind::kWait) return Match::kNo;
-      return json::as_string(json::at(wait, "reason"), d.reason) == d.reason ? Match::kExact : Match::kEquivalent;
+      return json::as_string(json::at(wait, "reason"), d.reason) == d.reason ? Match::kExact
+                                                                             : Match::kEquivalent;
     }
     if (const Value& error = json::at(want, "error"); !error.is_null()) {
       if (d.kind != Decision::Kind::kError) return Match::kNo;
-      return json::as_string(json::at(error, "message"), d.reason) == d.reason ? Match::kExact : Match::kEquivalent;
+      return json::as_string(json::at(error, "message"), d.reason) == d.reason ? Match::kExact
+                                                                               : Match::kEquivalent;
     }
     return Match::kNo;
   }
@@ -364,7 +421,9 @@ class Scenario {
       add(step_, json::dump(expect), got_text(d));
     } else if (best == Match::kEquivalent) {
       ++out_.equivalent;
-      if (out_.first_equivalent.empty()) out_.first_equivalent = fmt::format("{}: wanted {}, got {}", step_, json::dump(expect), got_text(d));
+      if (out_.first_equivalent.empty())
+        out_.first_equivalent =
+            fmt::format("{}: wanted {}, got {}", step_, json::dump(expect), got_text(d));
       if (d.kind == Decision::Kind::kBind || d.kind == Decision::Kind::kPreempt) diverged_ = true;
     } else {
       ++out_.exact;
@@ -375,8 +434,11 @@ class Scenario {
   void restart(const Value& s, const Value& expect) {
     const Value& config = json::at(s, "config");
     const auto error = load(config.is_null() ? json::at(file_, "config") : config, s);
-    const bool want_error = !json::at(expect, "error").is_null() || !json::at(expect, "configError").is_null() || !json::at(s, "expectConfigError").is_null();
-    if (want_error != error.has_value()) add(step_, json::dump(expect), error ? *error : "the configuration was accepted");
+    const bool want_error = !json::at(expect, "error").is_null() ||
+                            !json::at(expect, "configError").is_null() ||
+                            !json::at(s, "expectConfigError").is_null();
+    if (want_error != error.has_value())
+      add(step_, json::dump(expect), error ? *error : "the configuration was accepted");
     if (error) return;
     std::vector<std::string> replay = order_;
     if (json::at(s, "replay").is_array()) {
@@ -390,7 +452,9 @@ class Scenario {
       auto spec = hived::parse_scheduling_spec(pod.annotation, pod.ns, name);
       auto bind = hived::parse_bind_info(*pod.bind_text);
       if (!spec || !bind) {
-        add(step_, "annotations that can be read back", !spec ? spec.error().message : bind.error().message);
+        add(step_,
+            "annotations that can be read back",
+            !spec ? spec.error().message : bind.error().message);
         continue;
       }
       pod.spec = *spec;
@@ -406,7 +470,9 @@ class Scenario {
     Object out;
     for (const auto& member : cells) {
       Object cell = json::as_object(member.value());
-      for (const auto& [key, value] : {std::pair<const char*, Value>{"priority", -2}, {"state", "Free"}, {"healthiness", "Healthy"}}) {
+      for (const auto& [key, value] : {std::pair<const char*, Value>{"priority", -2},
+                                       {"state", "Free"},
+                                       {"healthiness", "Healthy"}}) {
         if (!cell.contains(key)) cell[key] = value;
       }
       out[member.key()] = std::move(cell);
@@ -420,14 +486,19 @@ class Scenario {
     const Value& any = json::at(expect, "anyOf");
     const Array options = any.is_array() ? any.get_array() : Array{expect};
     for (const Value& option : options) {
-      const std::string d = state_difference(json::at(option, "state"), got, json::as_bool(json::at(option, "partial")) || json::as_bool(json::at(expect, "partial")));
+      const std::string d = state_difference(
+          json::at(option, "state"),
+          got,
+          json::as_bool(json::at(option, "partial")) || json::as_bool(json::at(expect, "partial")));
       if (d.empty()) {
         ++out_.exact;
         return;
       }
       if (best.empty()) best = d;
     }
-    if (diverged_ && std::any_of(options.begin(), options.end(), [&](const Value& o) { return equivalent_state(json::at(o, "state"), got); })) {
+    if (diverged_ && std::any_of(options.begin(), options.end(), [&](const Value& o) {
+          return equivalent_state(json::at(o, "state"), got);
+        })) {
       ++out_.equivalent;
       return;
     }
@@ -441,16 +512,29 @@ class Scenario {
       const Value& mine = json::at(got, key);
       std::string d;
       if ((key == "physicalCells" || key == "virtualCells") && !partial) {
-        d = difference(key, with_defaults(json::as_object(member.value())), with_defaults(json::as_object(mine)), true);
+        d = difference(key,
+                       with_defaults(json::as_object(member.value())),
+                       with_defaults(json::as_object(mine)),
+                       true);
       } else if (key == "internal") {
         for (const auto& part : json::as_object(member.value())) {
-          if (d.empty()) d = difference("internal." + std::string(part.key()), part.value(), json::at(mine, part.key()), false);
+          if (d.empty())
+            d = difference("internal." + std::string(part.key()),
+                           part.value(),
+                           json::at(mine, part.key()),
+                           false);
         }
       } else if (key == "groups") {
         for (const auto& group : json::as_object(member.value())) {
-          if (d.empty()) d = difference("groups." + std::string(group.key()), group.value(), json::at(mine, group.key()), false);
+          if (d.empty())
+            d = difference("groups." + std::string(group.key()),
+                           group.value(),
+                           json::at(mine, group.key()),
+                           false);
         }
-        if (d.empty() && !partial && json::as_object(mine).size() != json::as_object(member.value()).size()) d = "groups: more than recorded: " + json::dump(mine);
+        if (d.empty() && !partial &&
+            json::as_object(mine).size() != json::as_object(member.value()).size())
+          d = "groups: more than recorded: " + json::dump(mine);
       } else {
         d = difference(key, member.value(), mine, !partial);
       }
@@ -459,7 +543,8 @@ class Scenario {
     return "";
   }
 
-  /// After an equivalent but different placement only what does not depend on the place can be compared.
+  /// After an equivalent but different placement only what does not depend on the place can be
+  /// compared.
   static bool equivalent_state(const Value& want, const Value& got) {
     const Object& wanted = json::as_object(json::at(want, "groups"));
     const Object& mine = json::as_object(json::at(got, "groups"));
@@ -467,8 +552,11 @@ class Scenario {
     for (const auto& group : wanted) {
       const Value* other = mine.if_contains(group.key());
       if (other == nullptr) return false;
-      for (const char* key : {"vc", "priority", "state", "lazyPreempted", "allocatedPods", "preemptingPods"}) {
-        if (!json::at(group.value(), key).is_null() && !json::equal(json::at(group.value(), key), json::at(*other, key))) return false;
+      for (const char* key :
+           {"vc", "priority", "state", "lazyPreempted", "allocatedPods", "preemptingPods"}) {
+        if (!json::at(group.value(), key).is_null() &&
+            !json::equal(json::at(group.value(), key), json::at(*other, key)))
+          return false;
       }
     }
     return true;
@@ -487,13 +575,22 @@ class Scenario {
     }
     const std::int64_t count = json::as_int(json::at(property, "count"));
     bool ok = false;
-    if (kind == "bindCount") ok = bound == count;
-    else if (kind == "nodeCount") ok = static_cast<std::int64_t>(nodes.size()) == count;
-    else if (kind == "nodeCountAtLeast") ok = static_cast<std::int64_t>(nodes.size()) >= count;
-    else if (kind == "sameNode") ok = nodes.size() == 1;
-    else if (kind == "onNode") ok = nodes.size() == 1 && nodes.contains(node);
-    else if (kind == "notOnNode") ok = !nodes.contains(node);
-    if (!ok) add("properties", json::dump(property), fmt::format("{} bound on {} nodes", bound, nodes.size()));
+    if (kind == "bindCount")
+      ok = bound == count;
+    else if (kind == "nodeCount")
+      ok = static_cast<std::int64_t>(nodes.size()) == count;
+    else if (kind == "nodeCountAtLeast")
+      ok = static_cast<std::int64_t>(nodes.size()) >= count;
+    else if (kind == "sameNode")
+      ok = nodes.size() == 1;
+    else if (kind == "onNode")
+      ok = nodes.size() == 1 && nodes.contains(node);
+    else if (kind == "notOnNode")
+      ok = !nodes.contains(node);
+    if (!ok)
+      add("properties",
+          json::dump(property),
+          fmt::format("{} bound on {} nodes", bound, nodes.size()));
   }
 
   std::filesystem::path folder_;
@@ -508,6 +605,8 @@ class Scenario {
 
 }  // namespace
 
-HivedOutcome run_hived_algorithm(const std::string& path, const json::Value& file) { return Scenario(path, file).run(); }
+HivedOutcome run_hived_algorithm(const std::string& path, const json::Value& file) {
+  return Scenario(path, file).run();
+}
 
 }  // namespace muster::vectors

@@ -1,4 +1,5 @@
-// HiveD's extender scenarios: node and pod events, HTTP requests, and the bindings that reach the API server.
+// HiveD's extender scenarios: node and pod events, HTTP requests, and the bindings that reach the
+// API server.
 
 #include <fmt/core.h>
 
@@ -29,9 +30,14 @@ std::string set_key(const Value& item) {
   return address.is_null() ? "" : json::dump(address);
 }
 
-bool matches(const Value& want, const Value& got, bool all_keys, std::string& why, const std::string& where);
+bool matches(
+    const Value& want, const Value& got, bool all_keys, std::string& why, const std::string& where);
 
-bool matches_array(const Array& want, const Array& got, bool all_keys, std::string& why, const std::string& where) {
+bool matches_array(const Array& want,
+                   const Array& got,
+                   bool all_keys,
+                   std::string& why,
+                   const std::string& where) {
   if (want.size() != got.size()) {
     why = fmt::format("{} has {} elements, want {}", where, got.size(), want.size());
     return false;
@@ -54,7 +60,11 @@ bool matches_array(const Array& want, const Array& got, bool all_keys, std::stri
   return true;
 }
 
-bool matches(const Value& want, const Value& got, bool all_keys, std::string& why, const std::string& where) {
+bool matches(const Value& want,
+             const Value& got,
+             bool all_keys,
+             std::string& why,
+             const std::string& where) {
   if (want.is_object() && got.is_object()) {
     for (const auto& member : want.get_object()) {
       const std::string here = where + "." + std::string(member.key());
@@ -79,8 +89,10 @@ bool matches(const Value& want, const Value& got, bool all_keys, std::string& wh
     }
     return true;
   }
-  if (want.is_array() && got.is_array()) return matches_array(want.get_array(), got.get_array(), all_keys, why, where);
-  if (want.is_string() && json::as_string(want) == "<RFC3339 time>") return parse_time(json::as_string(got)).has_value();
+  if (want.is_array() && got.is_array())
+    return matches_array(want.get_array(), got.get_array(), all_keys, why, where);
+  if (want.is_string() && json::as_string(want) == "<RFC3339 time>")
+    return parse_time(json::as_string(got)).has_value();
   if (json::equal(want, got)) return true;
   why = fmt::format("{} = {}, want {}", where, json::dump(got), json::dump(want));
   return false;
@@ -99,23 +111,33 @@ bool same_error(const Value& want, const Value& got) {
 
 class Run {
  public:
-  Run(const std::string& path, const Value& file) : folder_(std::filesystem::path(path).parent_path()), file_(file) {}
+  Run(const std::string& path, const Value& file)
+      : folder_(std::filesystem::path(path).parent_path()), file_(file) {}
 
   HivedOutcome run() {
     const auto error = load();
     const bool want_error = !json::at(file_, "expectConfigError").is_null();
-    if (error.has_value() != want_error) add("load", want_error ? json::dump(json::at(file_, "expectConfigError")) : "the configuration is accepted", error.value_or("it was accepted"));
+    if (error.has_value() != want_error)
+      add("load",
+          want_error ? json::dump(json::at(file_, "expectConfigError"))
+                     : "the configuration is accepted",
+          error.value_or("it was accepted"));
     if (error) return std::move(out_);
     const Array& steps = json::as_array(json::at(file_, "steps"));
     for (std::size_t i = 0; i < steps.size() && out_.failures.size() <= 3; ++i) {
-      step_ = fmt::format("{} {} {}", i, json::text(json::at(steps[i], "op")), json::text(json::at(steps[i], "path")));
+      step_ = fmt::format("{} {} {}",
+                          i,
+                          json::text(json::at(steps[i], "op")),
+                          json::text(json::at(steps[i], "path")));
       step(steps[i]);
     }
     return std::move(out_);
   }
 
  private:
-  void add(const std::string& step, std::string wanted, std::string got) { out_.failures.push_back({step, std::move(wanted), std::move(got)}); }
+  void add(const std::string& step, std::string wanted, std::string got) {
+    out_.failures.push_back({step, std::move(wanted), std::move(got)});
+  }
 
   std::optional<std::string> load() {
     const Value& config = json::at(file_, "config");
@@ -151,7 +173,8 @@ class Run {
       const std::string_view key = member.key();
       if (key == "anyOf") {
         for (const Value& one : json::as_array(member.value())) check_known(one);
-      } else if (key != "status" && key != "contentType" && key != "body" && key != "k8sBindings" && key != "ok") {
+      } else if (key != "status" && key != "contentType" && key != "body" && key != "k8sBindings" &&
+                 key != "ok") {
         add(step_, "an assertion of the format", fmt::format("unknown \"{}\"", key));
       }
     }
@@ -161,16 +184,27 @@ class Run {
     check_known(json::at(s, "expect"));
     const std::string op = json::text(json::at(s, "op"));
     const Value& node = json::at(s, "node");
-    const std::string node_name = node.is_string() ? json::text(node) : json::text(json::at(node, "name"));
-    const bool healthy = json::as_bool(json::at(node, "ready"), true) && !json::as_bool(json::at(node, "unschedulable"));
-    if (op == "nodeAdded" || op == "nodeUpdated") extender_->node_added(node_name, healthy);
-    else if (op == "nodeDeleted") extender_->node_deleted(node_name);
-    else if (op == "podAdded") extender_->pod_added(json::at(s, "pod"), kNow);
-    else if (op == "podUpdated") extender_->pod_updated(json::at(s, "pod"), kNow);
-    else if (op == "podDeleted") extender_->pod_deleted(json::at(s, "pod"));
-    else if (op == "setBindStatus") bind_status_ = static_cast<int>(json::as_int(json::at(s, "status"), json::as_int(json::at(s, "code"), 201)));
-    else if (op == "http") http(s);
-    else add(step_, "an operation of the format", "unknown op " + op);
+    const std::string node_name =
+        node.is_string() ? json::text(node) : json::text(json::at(node, "name"));
+    const bool healthy = json::as_bool(json::at(node, "ready"), true) &&
+                         !json::as_bool(json::at(node, "unschedulable"));
+    if (op == "nodeAdded" || op == "nodeUpdated")
+      extender_->node_added(node_name, healthy);
+    else if (op == "nodeDeleted")
+      extender_->node_deleted(node_name);
+    else if (op == "podAdded")
+      extender_->pod_added(json::at(s, "pod"), kNow);
+    else if (op == "podUpdated")
+      extender_->pod_updated(json::at(s, "pod"), kNow);
+    else if (op == "podDeleted")
+      extender_->pod_deleted(json::at(s, "pod"));
+    else if (op == "setBindStatus")
+      bind_status_ = static_cast<int>(
+          json::as_int(json::at(s, "status"), json::as_int(json::at(s, "code"), 201)));
+    else if (op == "http")
+      http(s);
+    else
+      add(step_, "an operation of the format", "unknown op " + op);
     check_bindings(json::at(s, "expect"));
     bindings_.clear();
   }
@@ -178,8 +212,13 @@ class Run {
   void http(const Value& s) {
     const Value& expect = json::at(s, "expect");
     const Value& body = json::at(s, "body");
-    const std::string text = !json::at(s, "rawBody").is_null() ? json::text(json::at(s, "rawBody")) : body.is_null() ? "" : json::dump(body);
-    const auto answer = extender_->handle(json::as_string(json::at(s, "method"), "GET"), json::as_string(json::at(s, "path")), text, kNow);
+    const std::string text = !json::at(s, "rawBody").is_null() ? json::text(json::at(s, "rawBody"))
+                             : body.is_null()                  ? ""
+                                                               : json::dump(body);
+    const auto answer = extender_->handle(json::as_string(json::at(s, "method"), "GET"),
+                                          json::as_string(json::at(s, "path")),
+                                          text,
+                                          kNow);
     const Value& any = json::at(expect, "anyOf");
     const Array options = any.is_array() ? any.get_array() : Array{expect};
     std::string first;
@@ -188,7 +227,9 @@ class Run {
       bool exact = true;
       if (answer_matches(option, expect, answer, exact, why)) {
         ++(exact ? out_.exact : out_.equivalent);
-        if (!exact && out_.first_equivalent.empty()) out_.first_equivalent = fmt::format("{}: wanted {}, got {}", step_, json::dump(expect), answer.body);
+        if (!exact && out_.first_equivalent.empty())
+          out_.first_equivalent =
+              fmt::format("{}: wanted {}, got {}", step_, json::dump(expect), answer.body);
         return;
       }
       if (first.empty()) first = why;
@@ -196,13 +237,20 @@ class Run {
     add(step_, json::dump(expect), fmt::format("{} {} ({})", answer.status, answer.body, first));
   }
 
-  static bool answer_matches(const Value& option, const Value& expect, const hived::HttpAnswer& answer, bool& exact, std::string& why) {
-    const auto field = [&](const char* key) -> const Value& { return json::at(option, key).is_null() ? json::at(expect, key) : json::at(option, key); };
+  static bool answer_matches(const Value& option,
+                             const Value& expect,
+                             const hived::HttpAnswer& answer,
+                             bool& exact,
+                             std::string& why) {
+    const auto field = [&](const char* key) -> const Value& {
+      return json::at(option, key).is_null() ? json::at(expect, key) : json::at(option, key);
+    };
     if (!field("status").is_null() && json::as_int(field("status")) != answer.status) {
       why = fmt::format("status {}", answer.status);
       return false;
     }
-    if (!field("contentType").is_null() && !answer.content_type.starts_with(split(json::as_string(field("contentType")), ';')[0])) {
+    if (!field("contentType").is_null() &&
+        !answer.content_type.starts_with(split(json::as_string(field("contentType")), ';')[0])) {
       why = "content type " + answer.content_type;
       return false;
     }
@@ -247,12 +295,15 @@ class Run {
     const Value& want = json::at(expect, "k8sBindings");
     if (!want.is_array()) return;
     if (want.get_array().size() != bindings_.size()) {
-      add(step_, fmt::format("{} bindings at the API server", want.get_array().size()), std::to_string(bindings_.size()));
+      add(step_,
+          fmt::format("{} bindings at the API server", want.get_array().size()),
+          std::to_string(bindings_.size()));
       return;
     }
     for (std::size_t i = 0; i < bindings_.size(); ++i) {
       std::string why;
-      if (!matches(want.get_array()[i], request_of(bindings_[i]), false, why, "binding")) add(step_, json::dump(want.get_array()[i]), why + " in " + json::dump(bindings_[i]));
+      if (!matches(want.get_array()[i], request_of(bindings_[i]), false, why, "binding"))
+        add(step_, json::dump(want.get_array()[i]), why + " in " + json::dump(bindings_[i]));
     }
   }
 
@@ -267,6 +318,8 @@ class Run {
 
 }  // namespace
 
-HivedOutcome run_hived_extender(const std::string& path, const json::Value& file) { return Run(path, file).run(); }
+HivedOutcome run_hived_extender(const std::string& path, const json::Value& file) {
+  return Run(path, file).run();
+}
 
 }  // namespace muster::vectors

@@ -21,14 +21,16 @@ Tally& tally() {
 }
 
 void summary() {
-  if (tally().exact + tally().equivalent > 0) fmt::print("hived steps: {} exact, {} equivalent\n", tally().exact, tally().equivalent);
+  if (tally().exact + tally().equivalent > 0)
+    fmt::print("hived steps: {} exact, {} equivalent\n", tally().exact, tally().equivalent);
 }
 
 bool is_extender(const json::Value& file) {
   if (!json::at(file, "configExtra").is_null()) return true;
   for (const json::Value& step : json::as_array(json::at(file, "steps"))) {
     const std::string_view op = json::as_string(json::at(step, "op"));
-    if (op == "http" || op == "setBindStatus" || op.starts_with("node") || op.starts_with("pod")) return true;
+    if (op == "http" || op == "setBindStatus" || op.starts_with("node") || op.starts_with("pod"))
+      return true;
   }
   return false;
 }
@@ -40,15 +42,21 @@ bool is_algorithm(const json::Value& file) {
 
 bool claims(const std::string& path, const json::Value& file) {
   if (is_algorithm(file)) return true;
-  if (std::filesystem::path(path).parent_path().filename() == "hived" || is_extender(file)) return true;
+  if (std::filesystem::path(path).parent_path().filename() == "hived" || is_extender(file))
+    return true;
   return !json::at(file, "expectConfigError").is_null() || !json::at(file, "chainOrder").is_null();
 }
 
 Failures run(const std::string& path, const json::Value& file) {
-  HivedOutcome outcome = is_extender(file) ? run_hived_extender(path, file) : run_hived_algorithm(path, file);
+  HivedOutcome outcome =
+      is_extender(file) ? run_hived_extender(path, file) : run_hived_algorithm(path, file);
   tally().exact += outcome.exact;
   tally().equivalent += outcome.equivalent;
-  if (outcome.equivalent > 0) fmt::print("{}: {} steps equivalent, not exact; first {}\n", path, outcome.equivalent, outcome.first_equivalent);
+  if (outcome.equivalent > 0)
+    fmt::print("{}: {} steps equivalent, not exact; first {}\n",
+               path,
+               outcome.equivalent,
+               outcome.first_equivalent);
   return std::move(outcome.failures);
 }
 

@@ -46,7 +46,9 @@ Value group_dump(const CellAllocator& allocator, const Group& group) {
         continue;
       }
       physical[cells.node_name(cells.p(leaf))].push_back(cells.p(leaf).leaf_index);
-      if (group.has_virtual && member.virt[i] != kNone) virt[cells.vaddress(cells.v(member.virt[i]).root)].push_back(cells.vaddress(member.virt[i]));
+      if (group.has_virtual && member.virt[i] != kNone)
+        virt[cells.vaddress(cells.v(member.virt[i]).root)].push_back(
+            cells.vaddress(member.virt[i]));
     }
     for (const auto& slot : member.slots) {
       if (slot) pods.push_back(slot->pod.uid);
@@ -81,7 +83,8 @@ Object physical_dump(const Cells& cells) {
     } else if (c.opportunistic_vc != kNone) {
       cell["vc"] = cells.vc(c.opportunistic_vc).name;
     }
-    if (!cell.empty()) out[cells.type(c.type).name + "@" + cells.physical_address[i]] = std::move(cell);
+    if (!cell.empty())
+      out[cells.type(c.type).name + "@" + cells.physical_address[i]] = std::move(cell);
   }
   return out;
 }
@@ -106,7 +109,10 @@ Object internal_dump(const Cells& cells) {
     Object levels, lists_of_chain;
     for (std::int32_t l = 1; l <= chain.top; ++l) {
       if (chain.counted) {
-        levels[std::to_string(l)] = Array{chain.total_left[at(l)], chain.all_vc_free[at(l)], static_cast<std::int64_t>(chain.bad_free[at(l)].size()), chain.all_vc_doomed[at(l)]};
+        levels[std::to_string(l)] = Array{chain.total_left[at(l)],
+                                          chain.all_vc_free[at(l)],
+                                          static_cast<std::int64_t>(chain.bad_free[at(l)].size()),
+                                          chain.all_vc_doomed[at(l)]};
       }
       std::vector<std::string> addresses;
       for (const Index c : chain.free[at(l)]) addresses.push_back(cells.address(c));
@@ -149,7 +155,8 @@ Value hived_cells(const CellAllocator& allocator) {
     Array nodes, indices;
     for (const Index n : cells.nodes_of(c)) nodes.push_back(Value(cells.nodes[at(n)].name));
     if (cells.nodes_of(c).size() == 1 && !cells.type(c.type).multi_node) {
-      for (Index l = c.leaf_begin; l < c.leaf_end; ++l) indices.push_back(cells.p(cells.leaves[at(l)]).leaf_index);
+      for (Index l = c.leaf_begin; l < c.leaf_end; ++l)
+        indices.push_back(cells.p(cells.leaves[at(l)]).leaf_index);
     } else {
       indices.push_back(-1);
     }
@@ -190,10 +197,24 @@ namespace {
 /// The field of our dump that a name stands for; several names mean the same.
 std::string_view field_of(std::string_view name) {
   static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"cellType", "type"},          {"cellLevel", "level"},           {"cellChain", "chain"},           {"cellAddress", "address"},      {"node", "nodes"},
-      {"leafIndices", "leafCells"},  {"leafCellIndices", "leafCells"}, {"indices", "leafCells"},         {"physicalNodes", "nodes"},      {"preassigned", "preassignedCell"},
-      {"preassignedAddress", "preassignedCell"}, {"isPinned", "pinned"}, {"totalLeafCellNumber", "leafCellNumber"}, {"leafCount", "leafCellNumber"}, {"totalLeafCells", "leafCellNumber"},
-      {"atOrHigherThanNode", "atOrAboveNode"}, {"childNumber", "children"}, {"childCellNumber", "children"}};
+      {"cellType", "type"},
+      {"cellLevel", "level"},
+      {"cellChain", "chain"},
+      {"cellAddress", "address"},
+      {"node", "nodes"},
+      {"leafIndices", "leafCells"},
+      {"leafCellIndices", "leafCells"},
+      {"indices", "leafCells"},
+      {"physicalNodes", "nodes"},
+      {"preassigned", "preassignedCell"},
+      {"preassignedAddress", "preassignedCell"},
+      {"isPinned", "pinned"},
+      {"totalLeafCellNumber", "leafCellNumber"},
+      {"leafCount", "leafCellNumber"},
+      {"totalLeafCells", "leafCellNumber"},
+      {"atOrHigherThanNode", "atOrAboveNode"},
+      {"childNumber", "children"},
+      {"childCellNumber", "children"}};
   for (const auto& [other, ours] : kNames) {
     if (name == other) return ours;
   }
@@ -205,24 +226,28 @@ std::string one_cell(const std::string& where, const Value& want, const Value& g
     const Value* value = json::as_object(got).if_contains(field_of(member.key()));
     if (value == nullptr) return where + "." + std::string(member.key()) + " is not known";
     const bool count = member.value().is_array() && value->is_int64();
-    const bool single = member.value().is_string() && value->is_array() && value->get_array().size() == 1;
+    const bool single =
+        member.value().is_string() && value->is_array() && value->get_array().size() == 1;
     if (count ? static_cast<std::int64_t>(member.value().get_array().size()) != value->get_int64()
               : !json::equal(member.value(), single ? value->get_array()[0] : *value)) {
-      return where + "." + std::string(member.key()) + " = " + json::dump(*value) + ", want " + json::dump(member.value());
+      return where + "." + std::string(member.key()) + " = " + json::dump(*value) + ", want " +
+             json::dump(member.value());
     }
   }
   return "";
 }
 
-/// `want` names cells as a list of keys, a list of objects with an address, a map from key to fields, or any of these below
-/// names of chains, virtual clusters and levels.
+/// `want` names cells as a list of keys, a list of objects with an address, a map from key to
+/// fields, or any of these below names of chains, virtual clusters and levels.
 class CellList {
  public:
   CellList(std::string where, const Object& got) : where_(std::move(where)), got_(got) {}
 
   std::string compare(const Value& want) {
     walk(want);
-    if (wrong_.empty() && count_ != got_.size()) wrong_ = where_ + " has " + std::to_string(got_.size()) + " cells, want " + std::to_string(count_);
+    if (wrong_.empty() && count_ != got_.size())
+      wrong_ =
+          where_ + " has " + std::to_string(got_.size()) + " cells, want " + std::to_string(count_);
     return wrong_;
   }
 
@@ -238,7 +263,8 @@ class CellList {
   void one(std::string_view key, const Value& fields) {
     ++count_;
     const Value* cell = find(key);
-    wrong_ = cell == nullptr ? where_ + " lacks " + std::string(key) : one_cell(where_ + "." + std::string(key), fields, *cell);
+    wrong_ = cell == nullptr ? where_ + " lacks " + std::string(key)
+                             : one_cell(where_ + "." + std::string(key), fields, *cell);
   }
 
   void walk(const Value& want) {
@@ -248,13 +274,18 @@ class CellList {
     }
     const Object& object = json::as_object(want);
     for (const char* key : {"address", "cellAddress"}) {
-      if (const Value* address = object.if_contains(key); address != nullptr && address->is_string()) return one(json::as_string(*address), want);
+      if (const Value* address = object.if_contains(key);
+          address != nullptr && address->is_string())
+        return one(json::as_string(*address), want);
     }
     for (const auto& member : object) {
       if (!wrong_.empty()) return;
-      if (find(member.key()) != nullptr) one(member.key(), member.value());
-      else if (member.value().is_array() || member.value().is_object()) walk(member.value());
-      else wrong_ = where_ + " lacks " + std::string(member.key());
+      if (find(member.key()) != nullptr)
+        one(member.key(), member.value());
+      else if (member.value().is_array() || member.value().is_object())
+        walk(member.value());
+      else
+        wrong_ = where_ + " lacks " + std::string(member.key());
     }
   }
 
@@ -269,7 +300,10 @@ class CellList {
 std::string cells_difference(const Value& want, const Value& got) {
   for (const auto& member : json::as_object(want)) {
     const bool virt = std::string_view(member.key()).find("irtual") != std::string_view::npos;
-    const std::string wrong = CellList(std::string(member.key()), json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells"))).compare(member.value());
+    const std::string wrong =
+        CellList(std::string(member.key()),
+                 json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells")))
+            .compare(member.value());
     if (!wrong.empty()) return wrong;
   }
   return "";

@@ -8,7 +8,8 @@
 
 namespace muster::vectors {
 
-/// groups, physicalCells, virtualCells, opportunisticCells, internal; only cells that differ from the default.
+/// groups, physicalCells, virtualCells, opportunisticCells, internal; only cells that differ from
+/// the default.
 json::Value hived_state(const engine::cells::CellAllocator& allocator);
 /// All cells built from the configuration.
 json::Value hived_cells(const engine::cells::CellAllocator& allocator);

@@ -1,8 +1,10 @@
-// Scenarios of the Kubeflow job controllers: a job, steps that play the cluster, and what the controller must have
-// made and reported after each. The plans run against World, an API server in memory.
+// Scenarios of the Kubeflow job controllers: a job, steps that play the cluster, and what the
+// controller must have made and reported after each. The plans run against World, an API server in
+// memory.
 //
-// Everything that a file says is compared, both ways: what must be there, and that nothing else is. A field that this
-// reader does not know is an error, because a check that is not made must not pass.
+// Everything that a file says is compared, both ways: what must be there, and that nothing else is.
+// A field that this reader does not know is an error, because a check that is not made must not
+// pass.
 #include <fmt/format.h>
 
 #include <map>
@@ -41,8 +43,10 @@ World::PlanFunction plan_of(const Value& file) {
   if (kind == "PaddleJob") return controllers::paddlejob::plan;
   if (kind == "JAXJob") return controllers::jaxjob::plan;
   if (kind == "MPIJob" && version == "kubeflow.org/v1") return controllers::mpijob::v1::plan;
-  if (kind == "MPIJob" && version == "kubeflow.org/v2beta1") return controllers::mpijob::v2beta1::plan;
-  if (kind == "MPIJob" && version == "kubeflow.org/v1alpha1") return controllers::mpijob::v1alpha1::plan;
+  if (kind == "MPIJob" && version == "kubeflow.org/v2beta1")
+    return controllers::mpijob::v2beta1::plan;
+  if (kind == "MPIJob" && version == "kubeflow.org/v1alpha1")
+    return controllers::mpijob::v1alpha1::plan;
   return nullptr;
 }
 
@@ -57,8 +61,8 @@ void collect_schedulers(const Value& value, std::set<std::string>& out) {
   for (const auto& item : json::as_array(value)) collect_schedulers(item, out);
 }
 
-/// A file names the kind of gang scheduler, not the operator's flag value: that is the name which the recorded pods have
-/// and the job's own templates do not.
+/// A file names the kind of gang scheduler, not the operator's flag value: that is the name which
+/// the recorded pods have and the job's own templates do not.
 std::string recorded_scheduler(const Value& file, std::string otherwise) {
   std::set<std::string> given, recorded;
   collect_schedulers(json::at(file, "job"), given);
@@ -83,14 +87,18 @@ controllers::Settings settings_of(const Value& file) {
 class Scenario {
  public:
   Scenario(const Value& file, Failures& failures)
-      : file_(file), id_(json::text(json::at(file, "id"))), failures_(failures), world_(plan_of(file), settings_of(file)) {}
+      : file_(file),
+        id_(json::text(json::at(file, "id"))),
+        failures_(failures),
+        world_(plan_of(file), settings_of(file)) {}
 
   void run() {
     const auto& steps = json::as_array(json::at(file_, "steps"));
     for (const auto& problem : unknown_fields(file_)) fail("fields that the reader knows", problem);
     for (const auto& step : steps) {
       for (const std::string_view list : {"typical", "sometimes"}) {
-        for (const auto& event : json::as_array(json::at(step, "expect", "events", list))) listed_.push_back(&event);
+        for (const auto& event : json::as_array(json::at(step, "expect", "events", list)))
+          listed_.push_back(&event);
       }
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -101,15 +109,19 @@ class Scenario {
       events_before_ = world_.events().size();
       refusal_expected_ = !json::at(steps[i], "expect", "rejectedWith").is_null();
       for (const auto& action : json::as_array(json::at(steps[i], "actions"))) act(action);
-      if (!world_.settle()) fail("a controller that comes to rest", "it still changes things after 100 passes");
+      if (!world_.settle())
+        fail("a controller that comes to rest", "it still changes things after 100 passes");
       const auto& expect = json::at(steps[i], "expect");
-      if (const auto& words = json::at(expect, "rejectedWith"); words.is_string()) compare_refusal(json::text(words));
+      if (const auto& words = json::at(expect, "rejectedWith"); words.is_string())
+        compare_refusal(json::text(words));
       compare(expect, i + 1 < steps.size() ? &json::at(steps[i + 1], "expect") : nullptr);
     }
   }
 
  private:
-  void fail(std::string wanted, std::string got) { failures_.push_back({step_, std::move(wanted), std::move(got)}); }
+  void fail(std::string wanted, std::string got) {
+    failures_.push_back({step_, std::move(wanted), std::move(got)});
+  }
   [[nodiscard]] bool is(std::initializer_list<std::string_view> ids) const {
     for (const auto id : ids) {
       if (id_.starts_with(id)) return true;
@@ -128,7 +140,8 @@ class Scenario {
   static std::vector<std::string> names(const Value& action) {
     std::vector<std::string> result;
     if (json::at(action, "pod").is_string()) result.push_back(json::text(json::at(action, "pod")));
-    for (const auto& name : json::as_array(json::at(action, "pods"))) result.push_back(json::text(name));
+    for (const auto& name : json::as_array(json::at(action, "pods")))
+      result.push_back(json::text(name));
     return result;
   }
 
@@ -142,21 +155,24 @@ class Scenario {
   }
 
   Value with_now(const Value& status) const {
-    const auto parsed = json::parse(replace_all(json::dump(status), "$NOW", format_time(world_.now())));
+    const auto parsed =
+        json::parse(replace_all(json::dump(status), "$NOW", format_time(world_.now())));
     return parsed ? *parsed : status;
   }
 
   void set_pod_status(const Value& action) {
     for (const auto& name : names(action)) {
       Value patch = json::Object{{"status", json::at(action, "status")}};
-      if (json::as_string(json::at(action, "status", "phase")) == "Running") patch.as_object()["spec"] = json::Object{{"nodeName", "node-1"}};
+      if (json::as_string(json::at(action, "status", "phase")) == "Running")
+        patch.as_object()["spec"] = json::Object{{"nodeName", "node-1"}};
       if (!world_.patch("Pod", name, patch)) fail("pod " + name, "there is none to give a status");
     }
   }
 
   void create_launcher_pod(const Value& action) {
     const auto* launcher = world_.find("Job", name_of(world_.job()) + "-launcher");
-    if (launcher == nullptr) return fail("Job " + name_of(world_.job()) + "-launcher", "there is none");
+    if (launcher == nullptr)
+      return fail("Job " + name_of(world_.job()) + "-launcher", "there is none");
     Value pod = json::Object{{"apiVersion", "v1"}, {"kind", "Pod"}};
     pod.as_object()["metadata"] = json::at(*launcher, "spec", "template", "metadata");
     pod.as_object()["spec"] = json::at(*launcher, "spec", "template", "spec");
@@ -171,9 +187,11 @@ class Scenario {
   bool refused(const Value& job, const Value* old_job, const Value& action) {
     const auto verdict = controllers::admit(job, old_job);
     const auto& flag = json::at(action, "expectRejected");
-    const bool wanted = flag.is_null() ? refusal_expected_ && old_job != nullptr : json::as_bool(flag, true);
+    const bool wanted =
+        flag.is_null() ? refusal_expected_ && old_job != nullptr : json::as_bool(flag, true);
     if (verdict.errors.empty() == wanted) {
-      fail(wanted ? "a refusal" : "an accepted job", wanted ? "it was accepted" : "refused: " + verdict.text());
+      fail(wanted ? "a refusal" : "an accepted job",
+           wanted ? "it was accepted" : "refused: " + verdict.text());
     }
     refusal_ = verdict.text();
     return !verdict.errors.empty();
@@ -182,7 +200,8 @@ class Scenario {
   /// Upstream's words are not ours, but both name the fields that are wrong.
   void compare_refusal(const std::string& words) {
     for (const auto& field : field_paths(words)) {
-      if (refusal_.find(field) == std::string::npos) fail("a refusal about " + field, refusal_.empty() ? "none" : refusal_);
+      if (refusal_.find(field) == std::string::npos)
+        fail("a refusal about " + field, refusal_.empty() ? "none" : refusal_);
     }
   }
 
@@ -192,7 +211,9 @@ class Scenario {
     // The CRDs' own default.
     auto& suspend = json::make(job, {"spec", "runPolicy", "suspend"});
     const auto version = json::as_string(json::at(job, "apiVersion"));
-    if (suspend.is_null()) version == "kubeflow.org/v1alpha1" ? json::remove(job, {"spec", "runPolicy"}) : void(suspend = false);
+    if (suspend.is_null())
+      version == "kubeflow.org/v1alpha1" ? json::remove(job, {"spec", "runPolicy"})
+                                         : void(suspend = false);
     world_.create_job(std::move(job));
   }
 
@@ -218,27 +239,36 @@ class Scenario {
     } else if (op == "podRemove") {
       for (const auto& name : names(action)) {
         const auto* pod = world_.find("Pod", name);
-        vanished_ = vanished_ || (pod != nullptr && controllers::phase_of(*pod) == "Running" && !controllers::is_terminating(*pod));
+        vanished_ = vanished_ || (pod != nullptr && controllers::phase_of(*pod) == "Running" &&
+                                  !controllers::is_terminating(*pod));
         world_.remove("Pod", name, true);
       }
     } else if (op == "createLauncherPod") {
       create_launcher_pod(action);
     } else if (op == "launcherJobStatus") {
-      world_.patch("Job", name_of(world_.job()) + "-launcher", json::Object{{"status", with_now(json::at(action, "status"))}});
+      world_.patch("Job",
+                   name_of(world_.job()) + "-launcher",
+                   json::Object{{"status", with_now(json::at(action, "status"))}});
     } else if (op == "statefulSetStatus") {
-      world_.patch("StatefulSet", json::text(json::at(action, "name")), json::Object{{"status", with_now(json::at(action, "status"))}});
+      world_.patch("StatefulSet",
+                   json::text(json::at(action, "name")),
+                   json::Object{{"status", with_now(json::at(action, "status"))}});
     } else if (op == "podGroupPhase") {
-      const Value patch = json::Object{{"status", json::Object{{"phase", json::at(action, "phase")}}}};
-      if (!world_.patch("PodGroup.scheduling.volcano.sh", name_of(world_.job()), patch)) fail("a PodGroup", "there is none to give a phase");
+      const Value patch =
+          json::Object{{"status", json::Object{{"phase", json::at(action, "phase")}}}};
+      if (!world_.patch("PodGroup.scheduling.volcano.sh", name_of(world_.job()), patch))
+        fail("a PodGroup", "there is none to give a phase");
     } else if (op == "createObject") {
-      const auto object = member(action, [](const Value& value) { return json::at(value, "kind").is_string(); });
+      const auto object =
+          member(action, [](const Value& value) { return json::at(value, "kind").is_string(); });
       const auto kind = world_.full_kind(json::text(json::at(object, "kind")));
       foreign_.insert(kind + "/" + name_of(object));
       if (!world_.create(kind, object)) fail("a new " + kind, "it is there already");
     } else if (op == "settle") {
       world_.settle();
     } else if (op == "elapse") {
-      world_.elapse(std::chrono::seconds(json::as_int(member(action, [](const Value& value) { return value.is_number(); }))));
+      world_.elapse(std::chrono::seconds(
+          json::as_int(member(action, [](const Value& value) { return value.is_number(); }))));
     } else {
       fail("a known action", "\"" + std::string(op) + "\"");
     }
@@ -257,7 +287,9 @@ class Scenario {
   }
 
   void compare_step(const Value& expect, Failures& out) {
-    const auto add = [&](std::string wanted, std::string got) { out.push_back({step_, std::move(wanted), std::move(got)}); };
+    const auto add = [&](std::string wanted, std::string got) {
+      out.push_back({step_, std::move(wanted), std::move(got)});
+    };
     compare_job(expect, add);
     compare_objects(expect, add);
     if (!is({"pt-25"})) compare_changes(expect, add);
@@ -269,7 +301,9 @@ class Scenario {
     const auto* wanted = json::as_object(expect).if_contains("job");
     if (wanted == nullptr) return;
     if (wanted->is_null() || world_.job().is_null()) {
-      if (wanted->is_null() != world_.job().is_null()) add(wanted->is_null() ? "no job" : "the job", world_.job().is_null() ? "no job" : "the job is there");
+      if (wanted->is_null() != world_.job().is_null())
+        add(wanted->is_null() ? "no job" : "the job",
+            world_.job().is_null() ? "no job" : "the job is there");
       return;
     }
     const auto& status = json::at(world_.job(), "status");
@@ -277,17 +311,25 @@ class Scenario {
     match_counts(*wanted, status, add);
     for (const auto& [type, selector] : json::as_object(json::at(*wanted, "selectors"))) {
       const auto& ours = json::at(status, "replicaStatuses", std::string_view(type), "selector");
-      if (ours.is_string() && !json::equal(ours, selector)) add("selector " + json::dump(selector), json::dump(ours));
+      if (ours.is_string() && !json::equal(ours, selector))
+        add("selector " + json::dump(selector), json::dump(ours));
     }
     for (const std::string_view field : {"startTime", "completionTime"}) {
       const auto& want = json::at(*wanted, field);
-      if (!want.is_bool() || (field == "completionTime" && (is({"pt-14"}) || deviates("completionTime")))) continue;
-      if (want.get_bool() != !json::at(status, field).is_null()) add(fmt::format("{} {}", field, want.get_bool() ? "set" : "unset"), want.get_bool() ? "unset" : "set");
+      if (!want.is_bool() ||
+          (field == "completionTime" && (is({"pt-14"}) || deviates("completionTime"))))
+        continue;
+      if (want.get_bool() != !json::at(status, field).is_null())
+        add(fmt::format("{} {}", field, want.get_bool() ? "set" : "unset"),
+            want.get_bool() ? "unset" : "set");
     }
-    if (const auto* launcher = wanted->as_object().if_contains("launcherStatus"); launcher != nullptr && !json::equal(*launcher, json::at(status, "launcherStatus"))) {
-      add("launcherStatus " + json::dump(*launcher), json::dump(json::at(status, "launcherStatus")));
+    if (const auto* launcher = wanted->as_object().if_contains("launcherStatus");
+        launcher != nullptr && !json::equal(*launcher, json::at(status, "launcherStatus"))) {
+      add("launcherStatus " + json::dump(*launcher),
+          json::dump(json::at(status, "launcherStatus")));
     }
-    if (const auto& n = json::at(*wanted, "workerReplicas"); n.is_number() && json::as_int(n) != json::as_int(json::at(status, "workerReplicas"))) {
+    if (const auto& n = json::at(*wanted, "workerReplicas");
+        n.is_number() && json::as_int(n) != json::as_int(json::at(status, "workerReplicas"))) {
       add("workerReplicas " + json::dump(n), json::dump(json::at(status, "workerReplicas")));
     }
   }
@@ -295,10 +337,13 @@ class Scenario {
   template <typename Add>
   void match_conditions(const Value& wanted, const Value& status, const Add& add) {
     json::Array lists = json::as_array(json::at(wanted, "conditionsAnyOf"));
-    if (json::as_object(wanted).contains("conditions")) lists.push_back(json::at(wanted, "conditions"));
+    if (json::as_object(wanted).contains("conditions"))
+      lists.push_back(json::at(wanted, "conditions"));
     if (lists.empty()) return;
-    const bool restarting_or_running = is({"pt-11", "pt-13", "pt-15", "pt-17"}) || deviates("Restarting");
-    const auto ours = condition_lines(json::at(status, "conditions"), restarting_or_running, is({"pt-31"}));
+    const bool restarting_or_running =
+        is({"pt-11", "pt-13", "pt-15", "pt-17"}) || deviates("Restarting");
+    const auto ours =
+        condition_lines(json::at(status, "conditions"), restarting_or_running, is({"pt-31"}));
     std::vector<std::string> texts;
     for (const auto& list : lists) {
       const auto lines = condition_lines(list, restarting_or_running, is({"pt-31"}));
@@ -337,11 +382,14 @@ class Scenario {
       for (const auto* object : world_.all(kind)) {
         if (!controllers::is_terminating(*object)) got.insert(name_of(*object));
       }
-      if (want != got) add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")), fmt::format("{{{}}}", fmt::join(got, " ")));
+      if (want != got)
+        add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")),
+            fmt::format("{{{}}}", fmt::join(got, " ")));
     }
     for (const auto& entry : json::as_array(json::at(expect, "terminating"))) {
       const auto* object = find(json::text(entry));
-      if (object == nullptr || !controllers::is_terminating(*object)) add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
+      if (object == nullptr || !controllers::is_terminating(*object))
+        add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
     }
   }
 
@@ -373,23 +421,28 @@ class Scenario {
     };
     for (const auto& [path, wanted] : json::as_object(json::at(expect, "changed"))) {
       const std::string name{std::string_view(path)};
-      if (const auto difference = compare_one(name, wanted); !difference.empty()) add(name + ": " + difference, find(name) == nullptr ? "no such object" : last_got());
+      if (const auto difference = compare_one(name, wanted); !difference.empty())
+        add(name + ": " + difference, find(name) == nullptr ? "no such object" : last_got());
     }
     for (const auto& [path, variants] : json::as_object(json::at(expect, "changedAnyOf"))) {
       const std::string name{std::string_view(path)};
       std::vector<std::string> differences;
-      for (const auto& wanted : json::as_array(variants)) differences.push_back(compare_one(name, wanted));
-      if (std::find(differences.begin(), differences.end(), "") == differences.end()) add(name + ": " + join(differences, " | "), "none of the variants");
+      for (const auto& wanted : json::as_array(variants))
+        differences.push_back(compare_one(name, wanted));
+      if (std::find(differences.begin(), differences.end(), "") == differences.end())
+        add(name + ": " + join(differences, " | "), "none of the variants");
     }
     for (const auto& entry : json::as_array(json::at(expect, "deleted"))) {
       const auto path = json::text(entry);
       const auto *was = find_before(path), *is = find(path);
-      if (is != nullptr && (was == nullptr || uid_of(*was) == uid_of(*is))) add(path + " gone", "it is there");
+      if (is != nullptr && (was == nullptr || uid_of(*was) == uid_of(*is)))
+        add(path + " gone", "it is there");
     }
     for (const auto& entry : json::as_array(json::at(expect, "recreated"))) {
       const auto path = json::text(entry);
       const auto *was = find_before(path), *is = find(path);
-      if (is == nullptr || (was != nullptr && uid_of(*was) == uid_of(*is))) add(path + " made anew", is == nullptr ? "gone" : "the same object");
+      if (is == nullptr || (was != nullptr && uid_of(*was) == uid_of(*is)))
+        add(path + " made anew", is == nullptr ? "gone" : "the same object");
     }
     compare_untouched(expect, add);
   }
@@ -426,18 +479,23 @@ class Scenario {
     return copy;
   }
 
-  /// Each typical event must have been recorded at some time: repeats do not count. And nothing may be recorded that
-  /// no step lists, as long as upstream's recorder cannot have dropped it: it lets 25 pass for each object, repeats
-  /// included, and upstream repeats most of them.
+  /// Each typical event must have been recorded at some time: repeats do not count. And nothing may
+  /// be recorded that no step lists, as long as upstream's recorder cannot have dropped it: it lets
+  /// 25 pass for each object, repeats included, and upstream repeats most of them.
   template <typename Add>
   void compare_events(const Value& expect, const Add& add) {
     constexpr std::size_t kSure = 12;
     for (const auto& wanted : json::as_array(json::at(expect, "events", "typical"))) {
       const auto reason = json::as_string(json::at(wanted, "reason"));
-      // A real server shows a pod that is removed at once as terminating for a moment; whether upstream saw that is a race.
+      // A real server shows a pod that is removed at once as terminating for a moment; whether
+      // upstream saw that is a race.
       bool found = is_noise(reason) || (vanished_ && reason.ends_with("Restarting"));
       for (const auto& event : world_.events()) found = found || same_event(event, wanted);
-      if (!found) add(fmt::format("event {} \"{}\"", json::as_string(json::at(wanted, "reason")), json::as_string(json::at(wanted, "message"))), "never recorded");
+      if (!found)
+        add(fmt::format("event {} \"{}\"",
+                        json::as_string(json::at(wanted, "reason")),
+                        json::as_string(json::at(wanted, "message"))),
+            "never recorded");
     }
     // Those of MPIJob v1 are advisory: its chatter leaves the recorder no room for the rest.
     if (listed_.empty() || is_mpi_v1()) return;
@@ -445,28 +503,34 @@ class Scenario {
       const auto& event = world_.events()[i];
       bool listed = false;
       for (const auto* each : listed_) listed = listed || same_event(event, *each);
-      if (!listed) add("no event beside those listed", fmt::format("{} \"{}\"", event.reason, event.message));
+      if (!listed)
+        add("no event beside those listed", fmt::format("{} \"{}\"", event.reason, event.message));
     }
   }
 
   static bool same_event(const controllers::Event& event, const Value& wanted) {
     const auto message = json::as_string(json::at(wanted, "message"));
-    return event.warning == (json::as_string(json::at(wanted, "type")) == "Warning") && event.reason == json::as_string(json::at(wanted, "reason")) &&
+    return event.warning == (json::as_string(json::at(wanted, "type")) == "Warning") &&
+           event.reason == json::as_string(json::at(wanted, "reason")) &&
            (message.empty() || message == event.message || has_foreign_words(event.reason));
   }
 
   [[nodiscard]] bool is_mpi_v1() const {
-    return json::as_string(json::at(file_, "kind")) == "MPIJob" && json::as_string(json::at(file_, "apiVersion")) == "kubeflow.org/v1";
+    return json::as_string(json::at(file_, "kind")) == "MPIJob" &&
+           json::as_string(json::at(file_, "apiVersion")) == "kubeflow.org/v1";
   }
 
   /// What MPIJob v1 says of each object at every pass; see docs/compatibility.md.
   static bool is_noise(std::string_view reason) {
-    return reason == "ServiceAccount is exist" || reason == "LauncherRole is exist" || reason == "RoleBinding is exist";
+    return reason == "ServiceAccount is exist" || reason == "LauncherRole is exist" ||
+           reason == "RoleBinding is exist";
   }
 
   /// Texts that carry the API server's or the validator's own wording.
   static bool has_foreign_words(std::string_view reason) {
-    return reason == "ErrResourceExists" || reason == "ValidationError" || reason == "FailedCreatePod" || reason == "FailedCreateService" || reason.ends_with("FailedValidation");
+    return reason == "ErrResourceExists" || reason == "ValidationError" ||
+           reason == "FailedCreatePod" || reason == "FailedCreateService" ||
+           reason.ends_with("FailedValidation");
   }
 
   const Value& file_;
@@ -475,18 +539,20 @@ class Scenario {
   World world_;
   std::string step_;
   std::map<std::string, std::map<std::string, Value>> before_;
-  std::vector<const Value*> listed_;    // the events of all steps
+  std::vector<const Value*> listed_;  // the events of all steps
   std::size_t events_before_ = 0;
-  std::set<std::string> foreign_;       // what this step's actions made: "Kind/name"
-  std::string refusal_;                 // what admission said last
-  std::set<std::string> kinds_;  // every kind listed so far: a kind missing from a later map must be empty
+  std::set<std::string> foreign_;  // what this step's actions made: "Kind/name"
+  std::string refusal_;            // what admission said last
+  std::set<std::string>
+      kinds_;  // every kind listed so far: a kind missing from a later map must be empty
   std::string last_uid_;
   bool vanished_ = false;          // a running pod was removed in this step without a grace period
   bool refusal_expected_ = false;  // the step says with which words, without marking the action
 };
 
 bool claims(const std::string&, const Value& file) {
-  return json::at(file, "steps").is_array() && json::at(file, "job").is_object() && plan_of(file) != nullptr;
+  return json::at(file, "steps").is_array() && json::at(file, "job").is_object() &&
+         plan_of(file) != nullptr;
 }
 
 Failures run(const std::string&, const Value& file) {

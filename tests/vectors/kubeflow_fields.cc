@@ -13,18 +13,48 @@ namespace {
 using json::Value;
 using Names = std::set<std::string_view>;
 
-const Names kFile{"id", "title", "kind", "apiVersion", "reference", "provenance", "gangScheduler", "sources", "namespace", "job", "steps", "notes",
+const Names kFile{"id",
+                  "title",
+                  "kind",
+                  "apiVersion",
+                  "reference",
+                  "provenance",
+                  "gangScheduler",
+                  "sources",
+                  "namespace",
+                  "job",
+                  "steps",
+                  "notes",
                   "covers",       // for the tables of docs/compatibility.md
                   "deviations"};  // what of the recording is a defect that ours does not share
 const Names kStep{"name", "actions", "expect", "notes"};
-const Names kExpect{"job", "objects", "terminating", "changed", "changedAnyOf", "deleted", "recreated", "events", "observedConditionLists", "rejectedWith", "notes"};
-const Names kJob{"conditions", "conditionsAnyOf", "replicaStatuses", "replicaStatusesAnyOf", "selectors", "startTime", "completionTime",
-                 "lastReconcileTime", "launcherStatus", "workerReplicas"};
+const Names kExpect{"job",
+                    "objects",
+                    "terminating",
+                    "changed",
+                    "changedAnyOf",
+                    "deleted",
+                    "recreated",
+                    "events",
+                    "observedConditionLists",
+                    "rejectedWith",
+                    "notes"};
+const Names kJob{"conditions",
+                 "conditionsAnyOf",
+                 "replicaStatuses",
+                 "replicaStatusesAnyOf",
+                 "selectors",
+                 "startTime",
+                 "completionTime",
+                 "lastReconcileTime",
+                 "launcherStatus",
+                 "workerReplicas"};
 const Names kCondition{"type", "status", "reason", "message"};
 const Names kEvents{"typical", "sometimes"};
 const Names kEvent{"type", "reason", "message"};
 
-/// The object of createObject and the seconds of elapse are found by what they are: their names are not given.
+/// The object of createObject and the seconds of elapse are found by what they are: their names are
+/// not given.
 const std::map<std::string_view, Names> kActions{{"createJob", {"expectRejected"}},
                                                  {"patchJob", {"patch", "expectRejected"}},
                                                  {"deleteJob", {}},
@@ -40,14 +70,18 @@ const std::map<std::string_view, Names> kActions{{"createJob", {"expectRejected"
 bool is_prose(const Value& value) {
   if (value.is_string()) return true;
   const auto& list = json::as_array(value);
-  return value.is_array() && std::all_of(list.begin(), list.end(), [](const Value& item) { return item.is_string(); });
+  return value.is_array() &&
+         std::all_of(list.begin(), list.end(), [](const Value& item) { return item.is_string(); });
 }
 
 class Reader {
  public:
   std::vector<std::string> problems;
 
-  void check(const Value& object, const Names& known, const std::string& where, bool prose = false) {
+  void check(const Value& object,
+             const Names& known,
+             const std::string& where,
+             bool prose = false) {
     for (const auto& [key, value] : json::as_object(object)) {
       const std::string_view name(key.data(), key.size());
       if (known.contains(name) || (prose && is_prose(value))) continue;
@@ -57,7 +91,8 @@ class Reader {
 
   void check_action(const Value& action, const std::string& where) {
     const auto found = kActions.find(json::as_string(json::at(action, "op")));
-    if (found == kActions.end()) return;  // createObject and elapse; any other is refused where it is played
+    if (found == kActions.end())
+      return;  // createObject and elapse; any other is refused where it is played
     auto known = found->second;
     known.insert("op");
     check(action, known, where, true);
@@ -72,10 +107,12 @@ class Reader {
     const auto& job = json::at(expect, "job");
     check(job, kJob, where + " job");
     check_conditions(json::at(job, "conditions"), where + " conditions");
-    for (const auto& list : json::as_array(json::at(job, "conditionsAnyOf"))) check_conditions(list, where + " conditionsAnyOf");
+    for (const auto& list : json::as_array(json::at(job, "conditionsAnyOf")))
+      check_conditions(list, where + " conditionsAnyOf");
     check(json::at(expect, "events"), kEvents, where + " events");
     for (const auto kind : kEvents) {
-      for (const auto& event : json::as_array(json::at(expect, "events", kind))) check(event, kEvent, where + " events");
+      for (const auto& event : json::as_array(json::at(expect, "events", kind)))
+        check(event, kEvent, where + " events");
     }
   }
 };
@@ -88,7 +125,8 @@ std::vector<std::string> unknown_fields(const Value& file) {
   for (const auto& step : json::as_array(json::at(file, "steps"))) {
     const auto where = fmt::format("step \"{}\"", json::as_string(json::at(step, "name")));
     reader.check(step, kStep, where, true);
-    for (const auto& action : json::as_array(json::at(step, "actions"))) reader.check_action(action, where + " action");
+    for (const auto& action : json::as_array(json::at(step, "actions")))
+      reader.check_action(action, where + " action");
     reader.check_expect(json::at(step, "expect"), where);
   }
   return reader.problems;
@@ -97,7 +135,9 @@ std::vector<std::string> unknown_fields(const Value& file) {
 std::vector<std::string> field_paths(const std::string& text) {
   std::vector<std::string> paths;
   std::string word;
-  const auto of_path = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '[' || c == ']'; };
+  const auto of_path = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '[' || c == ']';
+  };
   for (std::size_t i = 0; i <= text.size(); ++i) {
     if (i < text.size() && of_path(text[i])) {
       word += text[i];

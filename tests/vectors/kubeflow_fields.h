@@ -8,8 +8,8 @@
 
 namespace muster::vectors {
 
-/// Fields of a scenario that no check or action reads. Prose (a text or a list of texts) may stand anywhere in the
-/// file and its steps.
+/// Fields of a scenario that no check or action reads. Prose (a text or a list of texts) may stand
+/// anywhere in the file and its steps.
 std::vector<std::string> unknown_fields(const json::Value& file);
 
 /// The paths below spec and metadata that a text of an error names.

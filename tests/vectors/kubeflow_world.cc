@@ -21,7 +21,8 @@ void default_requests(Value& pod) {
     auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
     if (containers == nullptr || !containers->is_array()) continue;
     for (auto& container : containers->get_array()) {
-      for (const auto& [name, amount] : json::as_object(json::at(container, "resources", "limits"))) {
+      for (const auto& [name, amount] :
+           json::as_object(json::at(container, "resources", "limits"))) {
         auto& requests = json::make_object(container, {"resources", "requests"});
         if (!requests.contains(name)) requests[name] = amount;
       }
@@ -31,7 +32,8 @@ void default_requests(Value& pod) {
 
 bool stays_while_deleted(const Value& pod) {
   const auto phase = controllers::phase_of(pod);
-  return phase != "Succeeded" && phase != "Failed" && !json::as_string(json::at(pod, "spec", "nodeName")).empty();
+  return phase != "Succeeded" && phase != "Failed" &&
+         !json::as_string(json::at(pod, "spec", "nodeName")).empty();
 }
 
 }  // namespace
@@ -61,7 +63,8 @@ bool World::create(const std::string& kind, Value object) {
   metadata["creationTimestamp"] = format_time(now_);
   if (kind == "Pod") {
     default_requests(object);
-    if (controllers::phase_of(object).empty()) json::make_object(object, {"status"})["phase"] = "Pending";
+    if (controllers::phase_of(object).empty())
+      json::make_object(object, {"status"})["phase"] = "Pending";
   }
   if (kind == "PodGroup.scheduling.volcano.sh") {
     // The default of Volcano's own CRD.
@@ -104,7 +107,8 @@ void World::terminate_pod(const std::string& name) {
     objects_["Pod"].erase(found);
     return;
   }
-  json::make_object(found->second, {"metadata"})["deletionTimestamp"] = format_time(now_ + std::chrono::seconds(30));
+  json::make_object(found->second, {"metadata"})["deletionTimestamp"] =
+      format_time(now_ + std::chrono::seconds(30));
 }
 
 bool World::apply(const Action& action, bool& changed) {
@@ -112,16 +116,23 @@ bool World::apply(const Action& action, bool& changed) {
   if (action.with_ssh_key) {
     const auto key = controllers::make_ssh_key();
     if (!key) return false;
-    body.as_object()["data"] = json::Object{{"ssh-privatekey", key->private_pem}, {"ssh-publickey", key->public_line}};
+    body.as_object()["data"] =
+        json::Object{{"ssh-privatekey", key->private_pem}, {"ssh-publickey", key->public_line}};
   }
   bool done = true;
   const auto* before = find(action.kind, action.name);
   const Value old = before == nullptr ? Value() : *before;
   switch (action.verb) {
-    case Action::Verb::kCreate: done = create(action.kind, std::move(body)); break;
+    case Action::Verb::kCreate:
+      done = create(action.kind, std::move(body));
+      break;
     case Action::Verb::kPatch:
-    case Action::Verb::kStatus: done = patch(action.kind, action.name, body); break;
-    case Action::Verb::kDelete: remove(action.kind, action.name, action.grace_s == 0); break;
+    case Action::Verb::kStatus:
+      done = patch(action.kind, action.name, body);
+      break;
+    case Action::Verb::kDelete:
+      remove(action.kind, action.name, action.grace_s == 0);
+      break;
   }
   const auto* after = find(action.kind, action.name);
   changed = changed || !json::equal(old, after == nullptr ? Value() : *after);
@@ -183,7 +194,9 @@ std::vector<const Value*> World::controlled_by(std::string_view kind, std::strin
   std::vector<const Value*> result;
   for (const auto* object : all(kind)) {
     for (const auto& owner : json::as_array(json::at(*object, "metadata", "ownerReferences"))) {
-      if (json::as_bool(json::at(owner, "controller")) && json::as_string(json::at(owner, "uid")) == uid) result.push_back(object);
+      if (json::as_bool(json::at(owner, "controller")) &&
+          json::as_string(json::at(owner, "uid")) == uid)
+        result.push_back(object);
     }
   }
   return result;
@@ -205,7 +218,10 @@ const Value* World::find(std::string_view kind, std::string_view name) const {
 }
 
 std::optional<std::int64_t> World::priority_of(std::string_view name) const {
-  static const std::map<std::string_view, std::int64_t> kClasses{{"test-pc", 100'000}, {"high-priority", 1'000'000}, {"critical", 1'100'000}, {"medium", 1'000'000}};
+  static const std::map<std::string_view, std::int64_t> kClasses{{"test-pc", 100'000},
+                                                                 {"high-priority", 1'000'000},
+                                                                 {"critical", 1'100'000},
+                                                                 {"medium", 1'000'000}};
   const auto found = kClasses.find(name);
   if (found == kClasses.end()) return std::nullopt;
   return found->second;

@@ -1,5 +1,6 @@
-/// A small API server in memory for the scenarios of kubeflow/: objects by kind and name, one namespace, a virtual
-/// clock, no garbage collector, and one controller that is run until it is quiet.
+/// A small API server in memory for the scenarios of kubeflow/: objects by kind and name, one
+/// namespace, a virtual clock, no garbage collector, and one controller that is run until it is
+/// quiet.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,11 @@ namespace muster::vectors {
 
 class World final : public controllers::View {
  public:
-  using PlanFunction = std::function<controllers::Plan(const json::Value&, const controllers::View&, const controllers::Settings&, Time)>;
+  using PlanFunction = std::function<controllers::Plan(
+      const json::Value&, const controllers::View&, const controllers::Settings&, Time)>;
 
-  World(PlanFunction plan, controllers::Settings settings) : plan_(std::move(plan)), settings_(std::move(settings)) {}
+  World(PlanFunction plan, controllers::Settings settings)
+      : plan_(std::move(plan)), settings_(std::move(settings)) {}
 
   /// A plain "PodGroup" is the gang scheduler's.
   [[nodiscard]] std::string full_kind(const std::string& kind) const;
@@ -36,15 +39,20 @@ class World final : public controllers::View {
 
   // What is compared.
   [[nodiscard]] const json::Value& job() const { return job_; }
-  [[nodiscard]] const std::map<std::string, std::map<std::string, json::Value>>& objects() const { return objects_; }
+  [[nodiscard]] const std::map<std::string, std::map<std::string, json::Value>>& objects() const {
+    return objects_;
+  }
   [[nodiscard]] const std::vector<controllers::Event>& events() const { return events_; }
   [[nodiscard]] Time now() const { return now_; }
 
   // controllers::View
-  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind, std::string_view uid) const override;
+  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
+                                                              std::string_view uid) const override;
   [[nodiscard]] std::vector<const json::Value*> all(std::string_view kind) const override;
-  [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view name) const override;
-  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view priority_class) const override;
+  [[nodiscard]] const json::Value* find(std::string_view kind,
+                                        std::string_view name) const override;
+  [[nodiscard]] std::optional<std::int64_t> priority_of(
+      std::string_view priority_class) const override;
 
  private:
   bool pass(bool& changed);

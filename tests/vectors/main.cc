@@ -1,12 +1,12 @@
-// vectors PATH…: runs scenario files (folders are searched for *.json), prints a line for each way a file
-// fails, and closes with "N passed, N failed".
+// vectors PATH…: runs scenario files (folders are searched for *.json), prints a line for each way
+// a file fails, and closes with "N passed, N failed".
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "runner.h"
 
@@ -26,7 +26,8 @@ std::vector<std::string> collect(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (fs::is_directory(argv[i])) {
       for (const auto& entry : fs::recursive_directory_iterator(argv[i])) {
-        if (entry.is_regular_file() && entry.path().extension() == ".json") files.push_back(entry.path().string());
+        if (entry.is_regular_file() && entry.path().extension() == ".json")
+          files.push_back(entry.path().string());
       }
     } else {
       files.emplace_back(argv[i]);
@@ -60,7 +61,8 @@ int run(int argc, char** argv) {
   for (const auto& path : files) {
     const Failures failures = run_file(path);
     (failures.empty() ? passed : failed) += 1;
-    for (const auto& f : failures) fmt::print("{}: step {}: wanted {}, got {}\n", path, f.step, f.wanted, f.got);
+    for (const auto& f : failures)
+      fmt::print("{}: step {}: wanted {}, got {}\n", path, f.step, f.wanted, f.got);
   }
   for (const auto& format : formats()) {
     if (format.summary != nullptr) format.summary();

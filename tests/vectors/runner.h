@@ -1,5 +1,5 @@
-/// One scenario format each: a reader says whether a file is its own and runs it. Formats live in their own
-/// files and register themselves in formats().
+/// One scenario format each: a reader says whether a file is its own and runs it. Formats live in
+/// their own files and register themselves in formats().
 #pragma once
 
 #include <optional>

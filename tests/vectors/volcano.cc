@@ -1,9 +1,10 @@
-// Scenarios in Volcano's terms: a cluster, its configuration file and steps with what must be true after each.
-// Every file runs twice: with pods present from the start, and with pods created once the group left Pending.
+// Scenarios in Volcano's terms: a cluster, its configuration file and steps with what must be true
+// after each. Every file runs twice: with pods present from the start, and with pods created once
+// the group left Pending.
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "base/quantity.h"
 #include "base/time.h"
@@ -27,11 +28,14 @@ class Strict {
     failures_.push_back({where, wanted, got});
   }
 
-  void keys(const Value& object, const std::string& where, const std::set<std::string_view>& known) {
+  void keys(const Value& object,
+            const std::string& where,
+            const std::set<std::string_view>& known) {
     if (object.is_null()) return;
     if (!object.is_object()) return complain(where, "an object", json::dump(object));
     for (const auto& [key, _] : json::as_object(object)) {
-      if (!known.contains(std::string_view(key))) complain(where, fmt::format("one of {}", fmt::join(known, ", ")), std::string(key));
+      if (!known.contains(std::string_view(key)))
+        complain(where, fmt::format("one of {}", fmt::join(known, ", ")), std::string(key));
     }
   }
 
@@ -65,7 +69,9 @@ class Strict {
     typed(object, where, names, "true or false", [](const Value& v) { return v.is_bool(); });
   }
 
-  void required(const Value& object, const std::string& where, std::initializer_list<const char*> names) {
+  void required(const Value& object,
+                const std::string& where,
+                std::initializer_list<const char*> names) {
     for (const char* name : names) {
       if (json::at(object, name).is_null()) complain(where, name, "nothing");
     }
@@ -77,13 +83,24 @@ class Strict {
 
 /// Volcano's own flags; the mixed spelling is Volcano's.
 const std::set<std::string_view> kFlags = {
-    "enableJobOrder",       "enableHierarchy",     "enableJobReady",        "enableJobPipelined",       "enableTaskOrder",
-    "enablePreemptable",    "enableReclaimable",   "enablePreemptive",      "enableQueueOrder",         "enabledClusterOrder",
-    "enablePredicate",      "enableBestNode",      "enableNodeOrder",       "enableTargetJob",          "enableReservedNodes",
-    "enableJobEnqueued",    "enabledVictim",       "enableJobStarving",     "enabledOverused",          "enabledAllocatable",
-    "enabledHyperNodeOrder", "enabledHyperNodeGradient", "enabledSubJobReady", "enabledSubJobPipelined", "enabledSubJobOrder"};
+    "enableJobOrder",           "enableHierarchy",    "enableJobReady",
+    "enableJobPipelined",       "enableTaskOrder",    "enablePreemptable",
+    "enableReclaimable",        "enablePreemptive",   "enableQueueOrder",
+    "enabledClusterOrder",      "enablePredicate",    "enableBestNode",
+    "enableNodeOrder",          "enableTargetJob",    "enableReservedNodes",
+    "enableJobEnqueued",        "enabledVictim",      "enableJobStarving",
+    "enabledOverused",          "enabledAllocatable", "enabledHyperNodeOrder",
+    "enabledHyperNodeGradient", "enabledSubJobReady", "enabledSubJobPipelined",
+    "enabledSubJobOrder"};
 
-const std::set<std::string_view> kActions = {"enqueue", "allocate", "backfill", "preempt", "reclaim", "shuffle", "gangpreempt", "gangreclaim"};
+const std::set<std::string_view> kActions = {"enqueue",
+                                             "allocate",
+                                             "backfill",
+                                             "preempt",
+                                             "reclaim",
+                                             "shuffle",
+                                             "gangpreempt",
+                                             "gangreclaim"};
 
 const std::set<std::string_view> kPlugins = {"binpack",
                                              "capacity",
@@ -111,18 +128,41 @@ const std::set<std::string_view> kPlugins = {"binpack",
                                              "usage"};
 
 const std::set<std::string_view> kNode = {"name", "allocatable", "labels"};
-const std::set<std::string_view> kQueue = {"name",      "weight",   "capability", "deserved", "guarantee",
-                                           "reclaimable", "priority", "parent",     "state",    "hierarchy", "hierarchy_weights"};
-const std::set<std::string_view> kGroup = {"op",          "name",          "namespace",      "queue",           "min_member",
-                                           "min_task_member", "min_resources", "priority_class", "sla_waiting_time", "tasks"};
-const std::set<std::string_view> kTask = {"role",     "replicas",    "requests",          "priority",
-                                          "preemptable", "preemption_policy", "node_selector"};
+const std::set<std::string_view> kQueue = {"name",
+                                           "weight",
+                                           "capability",
+                                           "deserved",
+                                           "guarantee",
+                                           "reclaimable",
+                                           "priority",
+                                           "parent",
+                                           "state",
+                                           "hierarchy",
+                                           "hierarchy_weights"};
+const std::set<std::string_view> kGroup = {"op",
+                                           "name",
+                                           "namespace",
+                                           "queue",
+                                           "min_member",
+                                           "min_task_member",
+                                           "min_resources",
+                                           "priority_class",
+                                           "sla_waiting_time",
+                                           "tasks"};
+const std::set<std::string_view> kTask = {"role",
+                                          "replicas",
+                                          "requests",
+                                          "priority",
+                                          "preemptable",
+                                          "preemption_policy",
+                                          "node_selector"};
 
 void check_resources(Strict& strict, const Value& map, const std::string& where) {
   if (map.is_null()) return;
   if (!map.is_object()) return strict.complain(where, "a map of quantities", json::dump(map));
   for (const auto& [name, text] : json::as_object(map)) {
-    const auto quantity = parse_quantity(text.is_string() ? json::as_string(text) : json::dump(text));
+    const auto quantity =
+        parse_quantity(text.is_string() ? json::as_string(text) : json::dump(text));
     if (!quantity) strict.complain(where + "." + std::string(name), "a quantity", json::dump(text));
   }
 }
@@ -143,7 +183,8 @@ void check_state(Strict& strict, const Value& state, const std::string& where) {
 void check_config(Strict& strict, const Value& config) {
   strict.keys(config, "config", {"actions", "tiers", "configurations"});
   for (const auto& a : json::as_array(json::at(config, "actions"))) {
-    if (!kActions.contains(json::as_string(a))) strict.complain("config.actions", "an action of Volcano", json::dump(a));
+    if (!kActions.contains(json::as_string(a)))
+      strict.complain("config.actions", "an action of Volcano", json::dump(a));
   }
   for (const auto& tier : json::as_array(json::at(config, "tiers"))) {
     for (const auto& plugin : json::as_array(tier)) {
@@ -168,9 +209,11 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
     strict.numbers(op, where, {"min_member"});
     check_resources(strict, json::at(op, "min_resources"), where + ".min_resources");
     const auto cls = json::text(json::at(op, "priority_class"));
-    if (!cls.empty() && !json::at(file, "priority_classes", cls).is_number()) strict.complain(where, "a listed priority class", cls);
+    if (!cls.empty() && !json::at(file, "priority_classes", cls).is_number())
+      strict.complain(where, "a listed priority class", cls);
     const auto sla = json::text(json::at(op, "sla_waiting_time"));
-    if (!sla.empty() && !parse_duration(sla)) strict.complain(where + ".sla_waiting_time", "a duration", sla);
+    if (!sla.empty() && !parse_duration(sla))
+      strict.complain(where + ".sla_waiting_time", "a duration", sla);
     for (const auto& task : json::as_array(json::at(op, "tasks"))) {
       strict.keys(task, where + ".tasks", kTask);
       strict.required(task, where + ".tasks", {"role"});
@@ -179,7 +222,9 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
       check_resources(strict, json::at(task, "requests"), where + ".tasks.requests");
       const auto policy = json::as_string(json::at(task, "preemption_policy"), "Never");
       if (policy != "Never" && policy != "PreemptLowerPriority") {
-        strict.complain(where + ".tasks.preemption_policy", "Never or PreemptLowerPriority", std::string(policy));
+        strict.complain(where + ".tasks.preemption_policy",
+                        "Never or PreemptLowerPriority",
+                        std::string(policy));
       }
     }
   } else if (kind == "complete_group" || kind == "delete_group") {
@@ -209,8 +254,10 @@ void check_expectation(Strict& strict, const Value& expect, const std::string& w
     strict.numbers(group, here, {"running", "pending"});
     strict.texts(group, here, {"state", "phase"});
     const auto state = json::as_string(json::at(group, "state"), "running");
-    static const std::set<std::string_view> kStates = {"running", "waiting", "degraded", "completed"};
-    if (!kStates.contains(state)) strict.complain(here, "running, waiting, degraded or completed", std::string(state));
+    static const std::set<std::string_view> kStates = {
+        "running", "waiting", "degraded", "completed"};
+    if (!kStates.contains(state))
+      strict.complain(here, "running, waiting, degraded or completed", std::string(state));
   }
 }
 
@@ -231,7 +278,8 @@ Failures check_file(const Value& file) {
                "steps",
                "fails"});  // for those of wrong/, which must not pass
   const auto strictness = json::as_string(json::at(file, "strictness"), "must");
-  if (strictness != "must" && strictness != "compat") strict.complain("strictness", "must or compat", std::string(strictness));
+  if (strictness != "must" && strictness != "compat")
+    strict.complain("strictness", "must or compat", std::string(strictness));
   check_config(strict, json::at(file, "config"));
   for (const auto& n : json::as_array(json::at(file, "nodes"))) check_node(strict, n, "nodes");
   for (const auto& q : json::as_array(json::at(file, "queues"))) {
@@ -241,7 +289,8 @@ Failures check_file(const Value& file) {
     strict.numbers(q, where, {"weight", "priority"});
     strict.texts(q, where, {"hierarchy", "hierarchy_weights"});
     strict.flags(q, where, {"reclaimable"});
-    for (const char* map : {"capability", "deserved", "guarantee"}) check_resources(strict, json::at(q, map), where + "." + map);
+    for (const char* map : {"capability", "deserved", "guarantee"})
+      check_resources(strict, json::at(q, map), where + "." + map);
     check_state(strict, json::at(q, "state"), where + ".state");
   }
   int number = 0;
@@ -250,7 +299,8 @@ Failures check_file(const Value& file) {
     strict.keys(step, where, {"at", "do", "expect"});
     strict.required(step, where, {"at"});
     strict.numbers(step, where, {"at"});
-    for (const auto& op : json::as_array(json::at(step, "do"))) check_operation(strict, file, op, where + " do");
+    for (const auto& op : json::as_array(json::at(step, "do")))
+      check_operation(strict, file, op, where + " do");
     check_expectation(strict, json::at(step, "expect"), where + " expect");
   }
   return failures;
@@ -259,7 +309,8 @@ Failures check_file(const Value& file) {
 ResourceList resources(const Value& map) {
   ResourceList list;
   for (const auto& [name, text] : json::as_object(map)) {
-    const auto quantity = parse_quantity(text.is_string() ? json::as_string(text) : json::dump(text));
+    const auto quantity =
+        parse_quantity(text.is_string() ? json::as_string(text) : json::dump(text));
     if (!quantity) continue;  // check_file() has said so.
     list.push_back({std::string(name), name == "cpu" ? quantity->milli() : quantity->units()});
   }
@@ -270,10 +321,12 @@ Config config_of(const Value& file) {
   Config config;
   config.policy = Policy::kVolcano;
   config.volcano.actions.clear();
-  for (const auto& a : json::as_array(json::at(file, "config", "actions"))) config.volcano.actions.push_back(json::text(a));
+  for (const auto& a : json::as_array(json::at(file, "config", "actions")))
+    config.volcano.actions.push_back(json::text(a));
   for (const auto& c : json::as_array(json::at(file, "config", "configurations"))) {
     VolcanoAction action{json::text(json::at(c, "name")), {}};
-    for (const auto& [k, v] : json::as_object(json::at(c, "arguments"))) action.arguments.emplace_back(k, v.is_string() ? json::text(v) : json::dump(v));
+    for (const auto& [k, v] : json::as_object(json::at(c, "arguments")))
+      action.arguments.emplace_back(k, v.is_string() ? json::text(v) : json::dump(v));
     config.volcano.configurations.push_back(std::move(action));
   }
   for (const auto& tier : json::as_array(json::at(file, "config", "tiers"))) {
@@ -315,7 +368,8 @@ struct GroupRun {
 
 class Scenario {
  public:
-  Scenario(const Value& file, bool pods_at_once) : file_(file), pods_at_once_(pods_at_once), engine_(config_of(file)) {}
+  Scenario(const Value& file, bool pods_at_once)
+      : file_(file), pods_at_once_(pods_at_once), engine_(config_of(file)) {}
 
   Failures run() {
     for (const auto& n : json::as_array(json::at(file_, "nodes"))) add_node(n);
@@ -331,7 +385,10 @@ class Scenario {
       evicted_pods_.clear();
       for (const auto& op : json::as_array(json::at(step, "do"))) apply(op);
       settle();
-      check(fmt::format("{} (at {} s, {})", number, at_, pods_at_once_ ? "pods at once" : "pods when admitted"),
+      check(fmt::format("{} (at {} s, {})",
+                        number,
+                        at_,
+                        pods_at_once_ ? "pods at once" : "pods when admitted"),
             json::at(step, "expect"));
       ++number;
     }
@@ -346,7 +403,8 @@ class Scenario {
     Node node;
     node.name = json::text(json::at(n, "name"));
     node.allocatable = resources(json::at(n, "allocatable"));
-    for (const auto& [k, v] : json::as_object(json::at(n, "labels"))) node.labels.emplace_back(k, json::text(v));
+    for (const auto& [k, v] : json::as_object(json::at(n, "labels")))
+      node.labels.emplace_back(k, json::text(v));
     engine_.apply(NodeUpsert{node});
   }
 
@@ -369,14 +427,18 @@ class Scenario {
   static void set_state(Queue& queue, const Value& state) {
     const auto text = json::as_string(state, "");
     if (text.empty()) return;
-    queue.state = text == "Open" ? QueueState::kOpen : text == "Closing" ? QueueState::kClosing : QueueState::kClosed;
+    queue.state = text == "Open"      ? QueueState::kOpen
+                  : text == "Closing" ? QueueState::kClosing
+                                      : QueueState::kClosed;
   }
 
   void apply(const Value& op) {
     const auto kind = json::as_string(json::at(op, "op"));
     if (kind == "create_group") create_group(op);
-    if ((kind == "complete_group" || kind == "delete_group") && !groups_.contains(json::text(json::at(op, "group")))) {
-      failures_.push_back({fmt::format("at {} s", at_), "an existing group", json::text(json::at(op, "group"))});
+    if ((kind == "complete_group" || kind == "delete_group") &&
+        !groups_.contains(json::text(json::at(op, "group")))) {
+      failures_.push_back(
+          {fmt::format("at {} s", at_), "an existing group", json::text(json::at(op, "group"))});
       return;
     }
     if (kind == "complete_group") complete_group(json::text(json::at(op, "group")));
@@ -406,9 +468,11 @@ class Scenario {
     for (const auto& [role, n] : json::as_object(json::at(op, "min_task_member"))) {
       g.group.min_task_member.emplace_back(role, static_cast<std::int32_t>(json::as_int(n)));
     }
-    if (json::at(op, "min_resources").is_object()) g.group.min_resources = resources(json::at(op, "min_resources"));
+    if (json::at(op, "min_resources").is_object())
+      g.group.min_resources = resources(json::at(op, "min_resources"));
     const std::string cls = json::text(json::at(op, "priority_class"));
-    g.group.priority = static_cast<std::int32_t>(json::as_int(json::at(file_, "priority_classes", cls), 0));
+    g.group.priority =
+        static_cast<std::int32_t>(json::as_int(json::at(file_, "priority_classes", cls), 0));
     const std::string sla = json::text(json::at(op, "sla_waiting_time"));
     if (!sla.empty()) {
       const auto wait = parse_duration(sla);
@@ -425,7 +489,8 @@ class Scenario {
         m.pod.role = role;
         m.pod.priority = static_cast<std::int32_t>(json::as_int(json::at(task, "priority"), 0));
         m.pod.preemptable = json::as_bool(json::at(task, "preemptable"), true);
-        m.pod.critical = ns == "kube-system" || cls == "system-cluster-critical" || cls == "system-node-critical";
+        m.pod.critical = ns == "kube-system" || cls == "system-cluster-critical" ||
+                         cls == "system-node-critical";
         if (json::as_string(json::at(task, "preemption_policy")) == "Never") {
           m.pod.preemption_policy = PreemptionPolicy::kNever;
         }
@@ -554,10 +619,16 @@ class Scenario {
       }
       quiet = changed ? 0 : quiet + 1;
     }
-    if (quiet < 2) failures_.push_back({fmt::format("at {} s", at_), "the scheduler to settle", "it still changes after 500 cycles"});
+    if (quiet < 2)
+      failures_.push_back({fmt::format("at {} s", at_),
+                           "the scheduler to settle",
+                           "it still changes after 500 cycles"});
   }
 
-  void expect(const std::string& step, const std::string& what, const std::string& wanted, const std::string& got) {
+  void expect(const std::string& step,
+              const std::string& what,
+              const std::string& wanted,
+              const std::string& got) {
     if (wanted != got) failures_.push_back({step, what + " " + wanted, got});
   }
 
@@ -577,29 +648,43 @@ class Scenario {
         succeeded += m.succeeded ? 1 : 0;
       }
       const auto pending = static_cast<std::int64_t>(g.members.size()) - running - succeeded;
-      const std::string state = running == 0 && pending == 0       ? "completed"
-                                : running == 0                     ? "waiting"
+      const std::string state = running == 0 && pending == 0                ? "completed"
+                                : running == 0                              ? "waiting"
                                 : running + succeeded >= g.group.min_member ? "running"
-                                                                   : "degraded";
-      if (json::at(want, "state").is_string()) expect(step, name + " state", json::text(json::at(want, "state")), state);
+                                                                            : "degraded";
+      if (json::at(want, "state").is_string())
+        expect(step, name + " state", json::text(json::at(want, "state")), state);
       if (json::at(want, "running").is_number()) {
-        expect(step, name + " running", fmt::format("{}", json::as_int(json::at(want, "running"))), fmt::format("{}", running));
+        expect(step,
+               name + " running",
+               fmt::format("{}", json::as_int(json::at(want, "running"))),
+               fmt::format("{}", running));
       }
       if (json::at(want, "pending").is_number()) {
-        expect(step, name + " pending", fmt::format("{}", json::as_int(json::at(want, "pending"))), fmt::format("{}", pending));
+        expect(step,
+               name + " pending",
+               fmt::format("{}", json::as_int(json::at(want, "pending"))),
+               fmt::format("{}", pending));
       }
-      if (json::at(want, "phase").is_string()) expect(step, name + " phase", json::text(json::at(want, "phase")), g.phase);
+      if (json::at(want, "phase").is_string())
+        expect(step, name + " phase", json::text(json::at(want, "phase")), g.phase);
     }
     std::map<std::string, std::int64_t> evicted;
     for (const auto& [name, n] : json::as_object(json::at(expected, "evicted"))) {
       evicted[std::string(name)] = json::as_int(n);
       // A group that went away in this very step has had its evictions counted all the same.
       if (!groups_.contains(std::string(name))) {
-        expect(step, "evictions of " + std::string(name), fmt::format("{}", json::as_int(n)), fmt::format("{}", evicted_[std::string(name)]));
+        expect(step,
+               "evictions of " + std::string(name),
+               fmt::format("{}", json::as_int(n)),
+               fmt::format("{}", evicted_[std::string(name)]));
       }
     }
     for (const auto& name : order_) {
-      expect(step, "evictions of " + name, fmt::format("{}", evicted[name]), fmt::format("{}", evicted_[name]));
+      expect(step,
+             "evictions of " + name,
+             fmt::format("{}", evicted[name]),
+             fmt::format("{}", evicted_[name]));
     }
     if (json::at(expected, "evicted_pods").is_array()) {
       std::set<std::string> wanted;
@@ -607,7 +692,10 @@ class Scenario {
         const std::string pod = json::text(p);
         wanted.insert(pod.substr(pod.find('/') == std::string::npos ? 0 : pod.find('/') + 1));
       }
-      expect(step, "evicted pods", fmt::format("{}", fmt::join(wanted, " ")), fmt::format("{}", fmt::join(evicted_pods_, " ")));
+      expect(step,
+             "evicted pods",
+             fmt::format("{}", fmt::join(wanted, " ")),
+             fmt::format("{}", fmt::join(evicted_pods_, " ")));
     }
     for (const auto& [name, nodes] : json::as_object(json::at(expected, "placement"))) {
       std::map<std::string, std::int64_t> wanted;

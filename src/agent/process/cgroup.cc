@@ -255,14 +255,17 @@ Result<void> create(const Tree& tree, const std::string& group, const Limits& li
   return apply_limits(tree, group, limits);
 }
 
-Result<std::vector<Fd>> open_doors(const Tree& tree, const std::string& group, const Limits& limits) {
+Result<std::vector<Fd>> open_doors(const Tree& tree,
+                                   const std::string& group,
+                                   const Limits& limits) {
   // Version 1's "tasks" moves one thread, and the caller has no other. Moving a whole process, as
   // cgroup.procs does, waits for every processor of the machine to pass through its scheduler.
   const auto* file = tree.version == Version::kV1 ? "/tasks" : "/cgroup.procs";
   std::vector<Fd> doors;
   for (const auto& directory : homes(tree, group, limits)) {
     doors.emplace_back(open((directory + file).c_str(), O_WRONLY | O_CLOEXEC));
-    if (!doors.back()) return fail(system_error(fmt::format("open \"{}{}\"", directory, file), errno));
+    if (!doors.back())
+      return fail(system_error(fmt::format("open \"{}{}\"", directory, file), errno));
   }
   return doors;
 }
@@ -286,7 +289,8 @@ Result<void> change_limits(const Tree& tree, const std::string& group, const Lim
   if (!made) return made;
   if (tree.version != Version::kV1) return {};
   for (const auto& directory : homes(tree, group, limits)) {
-    for (const auto pid : inside) (void)write_file(directory + "/cgroup.procs", std::to_string(pid));
+    for (const auto pid : inside)
+      (void)write_file(directory + "/cgroup.procs", std::to_string(pid));
   }
   return {};
 }

@@ -37,7 +37,9 @@ Result<void> change_limits(const Tree& tree, const std::string& group, const Lim
 /// move. -1: not this version, the child shall enter.
 int open_for_clone(const Tree& tree, const std::string& group);
 /// The files that move a process into the group, for one that will see other files when it is time.
-Result<std::vector<Fd>> open_doors(const Tree& tree, const std::string& group, const Limits& limits);
+Result<std::vector<Fd>> open_doors(const Tree& tree,
+                                   const std::string& group,
+                                   const Limits& limits);
 /// Moves the calling process, which has one thread.
 Result<void> enter(const std::vector<Fd>& doors);
 void remove(const Tree& tree, const std::string& group);

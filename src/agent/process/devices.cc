@@ -29,8 +29,7 @@ void keep(const std::string& name, std::vector<Kept>& out) {
   const auto path = "/dev/" + name;
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) return;
-  Fd fd(open_tree(
-      AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  Fd fd(open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (fd) out.push_back({name, S_ISDIR(info.st_mode), std::move(fd)});
 }
 
@@ -55,8 +54,8 @@ bool machine_has_gpus() { return access("/dev/nvidiactl", F_OK) == 0; }
 
 Result<void> mount_devices(const std::vector<int>& gpus, bool console) {
   std::vector<Kept> kept;
-  for (const auto* name : {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts",
-                           "shm", "mqueue", "fuse"})
+  for (const auto* name :
+       {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "mqueue", "fuse"})
     keep(name, kept);
   if (!gpus.empty()) {  // the driver's own files are of use only with a GPU
     for (const auto& name : entries("/dev")) {

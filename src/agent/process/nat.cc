@@ -92,7 +92,9 @@ std::vector<std::string> command(const Jump& jump, const char* action) {
 
 }  // namespace
 
-bool nat_works() { return run({"iptables", "-w", "-t", "nat", "-S", "POSTROUTING"}, "").has_value(); }
+bool nat_works() {
+  return run({"iptables", "-w", "-t", "nat", "-S", "POSTROUTING"}, "").has_value();
+}
 
 std::string nat_rules(const NatConfig& config, const std::vector<VirtualPort>& ports) {
   const auto services = chain(config.bridge, "SVC");
@@ -103,9 +105,10 @@ std::string nat_rules(const NatConfig& config, const std::vector<VirtualPort>& p
     for (std::size_t i = 0; i < port.targets.size(); ++i) {
       // Each rule sees what those before it let pass: 1/3, then 1/2 of the rest, then all.
       const auto left = port.targets.size() - i;
-      const auto share = left == 1 ? std::string()
-                                   : fmt::format(" -m statistic --mode random --probability {:.10f}",
-                                                 1.0 / static_cast<double>(left));
+      const auto share = left == 1
+                             ? std::string()
+                             : fmt::format(" -m statistic --mode random --probability {:.10f}",
+                                           1.0 / static_cast<double>(left));
       rules += fmt::format("-A {} -d {}/32 -p {} --dport {}{} -j DNAT --to-destination {}:{}\n",
                            services,
                            port.address,

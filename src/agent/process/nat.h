@@ -25,8 +25,8 @@ bool nat_works();
 std::string nat_rules(const NatConfig& config, const std::vector<VirtualPort>& ports);
 /// Blocking. Forwarding between interfaces is switched on.
 Result<void> apply_nat(const NatConfig& config, const std::vector<VirtualPort>& ports);
-/// Names of bridges that have rules but are not there any more. A bridge is made before its rules and
-/// removed after them, so nobody owns these. Blocking.
+/// Names of bridges that have rules but are not there any more. A bridge is made before its rules
+/// and removed after them, so nobody owns these. Blocking.
 std::vector<std::string> bridges_gone_with_rules_left();
 /// The same from the output of `iptables -S`; `exists` says which bridges are there. Pure.
 std::vector<std::string> bridges_gone(const std::string& rules,

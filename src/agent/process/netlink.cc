@@ -151,9 +151,9 @@ void one_queue(Batch& batch) {
   batch.attribute(IFLA_NUM_RX_QUEUES, 1U);
 }
 
-/// Pods have no IPv6 addresses. Left to itself the kernel would give each end of a link one and tell
-/// everyone on the bridge: work for every pod each time one comes. Before the link is up, or it is
-/// too late.
+/// Pods have no IPv6 addresses. Left to itself the kernel would give each end of a link one and
+/// tell everyone on the bridge: work for every pod each time one comes. Before the link is up, or
+/// it is too late.
 void no_ipv6_addresses(Batch& batch) {
   const auto families = batch.nest(IFLA_AF_SPEC);
   const auto inet6 = batch.nest(AF_INET6);
@@ -196,7 +196,10 @@ Result<Subnet> free_subnet() {
 
 constexpr std::size_t kAliasMax = 256;  // the kernel's IFALIASZ
 
-Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix, const std::string& owner) {
+Result<void> ensure_bridge(const std::string& name,
+                           std::uint32_t address,
+                           int prefix,
+                           const std::string& owner) {
   const auto netlink = open_netlink();
   if (!netlink) return fail(netlink.error());
   const Fd socket(*netlink);

@@ -21,7 +21,10 @@ std::string ipv4_text(std::uint32_t address);
 Result<Subnet> free_subnet();
 
 /// Makes the bridge when it is absent, gives it `address`, sets it up, and notes on it whose it is.
-Result<void> ensure_bridge(const std::string& name, std::uint32_t address, int prefix, const std::string& owner);
+Result<void> ensure_bridge(const std::string& name,
+                           std::uint32_t address,
+                           int prefix,
+                           const std::string& owner);
 /// Bridges of ours that no pod uses and whose owner's directory is gone.
 std::vector<std::string> orphaned_bridges();
 void remove_link(const std::string& name);
@@ -36,7 +39,8 @@ struct PodLink {
 /// Called inside the pod's fresh network namespace; `host_netlink` is a netlink socket that was
 /// opened before.
 Result<void> join_bridge(int host_netlink, const PodLink& link);
-/// Called inside the pod's namespace: eth0, which has `old`, gets the address of `link` in its place.
+/// Called inside the pod's namespace: eth0, which has `old`, gets the address of `link` in its
+/// place.
 Result<void> change_address(const PodLink& link, std::uint32_t old);
 /// Only the loopback interface.
 Result<void> loopback_up();

@@ -142,7 +142,8 @@ Result<json::Value> Supervisor::exec(Container& container,
   const auto doors =
       cgroup::open_doors(config_.cgroups, group_of(container.config.name), container.config.limits);
   if (doors) (void)cgroup::enter(*doors);
-  // Whoever shares its root and folder with another thread may not enter, and a sanitizer brings a thread of its own.
+  // Whoever shares its root and folder with another thread may not enter, and a sanitizer brings a
+  // thread of its own.
   if (container.mount_namespace &&
       (unshare(CLONE_FS) != 0 || setns(container.mount_namespace.get(), CLONE_NEWNS) != 0))
     report(system_error("enter the container", errno).message);

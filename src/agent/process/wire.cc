@@ -24,8 +24,8 @@ std::vector<std::string> strings_from(const json::Value& value) {
 json::Value to_json(const ShimConfig& config) {
   json::Array volumes;
   for (const auto& volume : config.sandbox.memory_volumes)
-    volumes.push_back(json::Object{
-        {"path", volume.path}, {"size", volume.size_bytes}, {"group", volume.group}});
+    volumes.push_back(
+        json::Object{{"path", volume.path}, {"size", volume.size_bytes}, {"group", volume.group}});
   const auto& tree = config.cgroups;
   return json::Object{
       {"id", config.sandbox.id},

@@ -11,7 +11,8 @@
 namespace muster::controllers::batchjob {
 namespace {
 
-/// Ten times what Kubernetes lets a Job have. The text is a user's, and a few letters can name billions.
+/// Ten times what Kubernetes lets a Job have. The text is a user's, and a few letters can name
+/// billions.
 constexpr std::int64_t kIndexesMax = 1'000'000;
 
 Consequence consequence_of(std::string_view action) {
@@ -30,8 +31,12 @@ const json::Value* matching_exit(const json::Value& rule, const json::Value& pod
     for (const auto& container : json::as_array(json::at(pod, "status", list))) {
       const auto& terminated = json::at(container, "state", "terminated");
       const auto code = json::as_int(json::at(terminated, "exitCode"));
-      if (!terminated.is_object() || code == 0 || (!name.empty() && name != json::as_string(json::at(container, "name")))) continue;
-      const bool listed = std::any_of(values.begin(), values.end(), [&](const auto& value) { return json::as_int(value) == code; });
+      if (!terminated.is_object() || code == 0 ||
+          (!name.empty() && name != json::as_string(json::at(container, "name"))))
+        continue;
+      const bool listed = std::any_of(values.begin(), values.end(), [&](const auto& value) {
+        return json::as_int(value) == code;
+      });
       if (listed == in) return &container;
     }
   }
@@ -44,7 +49,9 @@ std::string matching_condition(const json::Value& rule, const json::Value& pod) 
     const auto type = json::as_string(json::at(wanted, "type"));
     const auto status = json::as_string(json::at(wanted, "status"));
     for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == type && json::as_string(json::at(condition, "status")) == (status.empty() ? "True" : status)) return std::string(type);
+      if (json::as_string(json::at(condition, "type")) == type &&
+          json::as_string(json::at(condition, "status")) == (status.empty() ? "True" : status))
+        return std::string(type);
     }
   }
   return {};
@@ -59,11 +66,19 @@ Ruling judge_failure(const json::Value& policy, const json::Value& pod) {
     const auto path = fmt::format("{}/{}", namespace_of(pod), name_of(pod));
     if (json::at(rules[i], "onExitCodes").is_object()) {
       if (const auto* container = matching_exit(rules[i], pod)) {
-        return {consequence_of(action), fmt::format("Container {} for pod {} failed with exit code {} matching {} rule at index {}", json::as_string(json::at(*container, "name")), path,
-                                                    json::as_int(json::at(*container, "state", "terminated", "exitCode")), action, i)};
+        return {consequence_of(action),
+                fmt::format(
+                    "Container {} for pod {} failed with exit code {} matching {} rule at index {}",
+                    json::as_string(json::at(*container, "name")),
+                    path,
+                    json::as_int(json::at(*container, "state", "terminated", "exitCode")),
+                    action,
+                    i)};
       }
     } else if (const auto type = matching_condition(rules[i], pod); !type.empty()) {
-      return {consequence_of(action), fmt::format("Pod {} has condition {} matching {} rule at index {}", path, type, action, i)};
+      return {consequence_of(action),
+              fmt::format(
+                  "Pod {} has condition {} matching {} rule at index {}", path, type, action, i)};
     }
   }
   return {};
@@ -75,7 +90,9 @@ std::set<int> parse_indexes(std::string_view text) {
   for (const auto& part : split_nonempty(text, ',')) {
     const auto ends = split(part, '-');
     const auto first = parse_int(ends[0]), last = parse_int(ends.back());
-    if (!first || !last || *last < *first || *last > std::numeric_limits<int>::max() || *last - *first >= room) continue;
+    if (!first || !last || *last < *first || *last > std::numeric_limits<int>::max() ||
+        *last - *first >= room)
+      continue;
     room -= *last - *first + 1;
     for (auto i = *first; i <= *last; ++i) result.insert(static_cast<int>(i));
   }
@@ -91,7 +108,8 @@ std::string format_indexes(const std::set<int>& indexes) {
     if (first == last) {
       parts.push_back(std::to_string(first));
     } else {
-      parts.push_back(last == first + 1 ? fmt::format("{},{}", first, last) : fmt::format("{}-{}", first, last));
+      parts.push_back(last == first + 1 ? fmt::format("{},{}", first, last)
+                                        : fmt::format("{}-{}", first, last));
     }
   }
   return join(parts, ",");
@@ -106,7 +124,8 @@ int matching_success_rule(const json::Value& policy, const std::set<int>& done) 
     auto need = json::as_int(count, have + 1);
     if (indexes.is_string()) {
       const auto wanted = parse_indexes(json::as_string(indexes));
-      have = std::count_if(wanted.begin(), wanted.end(), [&](int index) { return done.contains(index); });
+      have = std::count_if(
+          wanted.begin(), wanted.end(), [&](int index) { return done.contains(index); });
       if (!count.is_number()) need = static_cast<std::int64_t>(wanted.size());
     }
     if (have >= need) return static_cast<int>(i);

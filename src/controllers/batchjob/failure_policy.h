@@ -1,5 +1,5 @@
-/// A Job's own rules: what a failed pod means (spec.podFailurePolicy) and when enough indexes have succeeded
-/// (spec.successPolicy).
+/// A Job's own rules: what a failed pod means (spec.podFailurePolicy) and when enough indexes have
+/// succeeded (spec.successPolicy).
 #pragma once
 
 #include <set>
@@ -19,8 +19,8 @@ struct Ruling {
 /// The first rule that the failed pod matches; it is counted when none does.
 Ruling judge_failure(const json::Value& policy, const json::Value& pod);
 
-/// "0,2-4" and back. Runs of at least three are shortened, pairs stay apart, as Kubernetes writes them. What goes beyond a million indexes,
-/// repeated ones counted, is left out.
+/// "0,2-4" and back. Runs of at least three are shortened, pairs stay apart, as Kubernetes writes
+/// them. What goes beyond a million indexes, repeated ones counted, is left out.
 std::set<int> parse_indexes(std::string_view text);
 std::string format_indexes(const std::set<int>& indexes);
 

@@ -34,17 +34,22 @@ struct Sync {
   bool indexed = false;
   std::int64_t succeeded = 0, failed = 0;
   int active = 0, terminating = 0, ready = 0;
-  std::set<int> done, taken;   // indexes that have succeeded; indexes with a pod at work
-  std::set<int> given_up;      // indexes that have failed for good
-  std::map<int, int> failures; // of each index, where they are counted by index
-  std::string fatal;           // why the policy ends the Job at once
-  std::set<std::string> counted;   // uids of pods that were counted
-  std::set<std::string> forgiven;  // among them those that were taken away by us, and those that succeeded
-  std::string pod_group;       // what its pods name; empty: none
+  std::set<int> done, taken;      // indexes that have succeeded; indexes with a pod at work
+  std::set<int> given_up;         // indexes that have failed for good
+  std::map<int, int> failures;    // of each index, where they are counted by index
+  std::string fatal;              // why the policy ends the Job at once
+  std::set<std::string> counted;  // uids of pods that were counted
+  std::set<std::string>
+      forgiven;           // among them those that were taken away by us, and those that succeeded
+  std::string pod_group;  // what its pods name; empty: none
 
-  [[nodiscard]] bool by_index() const { return indexed && spec("backoffLimitPerIndex").is_number(); }
+  [[nodiscard]] bool by_index() const {
+    return indexed && spec("backoffLimitPerIndex").is_number();
+  }
   [[nodiscard]] bool beyond(int index) const { return completions && index >= *completions; }
-  [[nodiscard]] const json::Value& spec(std::string_view field) const { return json::at(job, "spec", field); }
+  [[nodiscard]] const json::Value& spec(std::string_view field) const {
+    return json::at(job, "spec", field);
+  }
   [[nodiscard]] const json::Value& condition(std::string_view type) const {
     static const json::Value kNone;
     for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
@@ -52,11 +57,17 @@ struct Sync {
     }
     return kNone;
   }
-  [[nodiscard]] bool has(std::string_view type) const { return json::as_string(json::at(condition(type), "status")) == "True"; }
-  void event(bool warning, std::string reason, std::string message) { plan.events.push_back({warning, std::move(reason), std::move(message)}); }
+  [[nodiscard]] bool has(std::string_view type) const {
+    return json::as_string(json::at(condition(type), "status")) == "True";
+  }
+  void event(bool warning, std::string reason, std::string message) {
+    plan.events.push_back({warning, std::move(reason), std::move(message)});
+  }
 };
 
-int index_of(const json::Value& pod) { return static_cast<int>(parse_int(annotation_of(pod, kIndexAnnotation)).value_or(-1)); }
+int index_of(const json::Value& pod) {
+  return static_cast<int>(parse_int(annotation_of(pod, kIndexAnnotation)).value_or(-1));
+}
 
 /// One failed pod that was not counted before.
 void count_failure(Sync& sync, const json::Value& pod, int index) {
@@ -68,15 +79,18 @@ void count_failure(Sync& sync, const json::Value& pod, int index) {
 
 /// Failures by index: a pod carries those before it, so that they outlive their pods.
 void count_index_failure(Sync& sync, const json::Value& pod, int index) {
-  const bool counts = judge_failure(sync.spec("podFailurePolicy"), pod).consequence != Consequence::kIgnore;
-  const auto before = static_cast<int>(parse_int(annotation_of(pod, kFailuresAnnotation)).value_or(0));
+  const bool counts =
+      judge_failure(sync.spec("podFailurePolicy"), pod).consequence != Consequence::kIgnore;
+  const auto before =
+      static_cast<int>(parse_int(annotation_of(pod, kFailuresAnnotation)).value_or(0));
   auto& failures = sync.failures[index];
   failures = std::max(failures, before + (counts ? 1 : 0));
   if (failures > json::as_int(sync.spec("backoffLimitPerIndex"))) sync.given_up.insert(index);
 }
 
-/// Counts each ended pod once. status.uncountedTerminatedPods holds the uids that are counted and still exist, so a pod
-/// that somebody deletes stays counted; under "succeeded" also those that we sent away, however they end.
+/// Counts each ended pod once. status.uncountedTerminatedPods holds the uids that are counted and
+/// still exist, so a pod that somebody deletes stays counted; under "succeeded" also those that we
+/// sent away, however they end.
 void count(Sync& sync) {
   std::set<std::string> good, bad;
   for (const std::string_view list : {"succeeded", "failed"}) {
@@ -87,13 +101,17 @@ void count(Sync& sync) {
   }
   sync.succeeded = json::as_int(json::at(sync.status, "succeeded"));
   sync.failed = json::as_int(json::at(sync.status, "failed"));
-  if (sync.indexed) sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
-  if (sync.by_index()) sync.given_up = parse_indexes(json::as_string(json::at(sync.status, "failedIndexes")));
+  if (sync.indexed)
+    sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
+  if (sync.by_index())
+    sync.given_up = parse_indexes(json::as_string(json::at(sync.status, "failedIndexes")));
   // An elastic Job that has become smaller forgets the indexes that it lost.
-  for (auto* indexes : {&sync.done, &sync.given_up}) std::erase_if(*indexes, [&](int index) { return sync.beyond(index); });
+  for (auto* indexes : {&sync.done, &sync.given_up})
+    std::erase_if(*indexes, [&](int index) { return sync.beyond(index); });
   // Under a failure policy a pod is judged when it has ended, not while it is going.
   const bool judged = sync.spec("podFailurePolicy").is_object();
-  const bool replaced_late = judged || json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
+  const bool replaced_late =
+      judged || json::as_string(sync.spec("podReplacementPolicy")) == "Failed";
   for (const auto* pod : sync.pods) {
     const auto phase = phase_of(*pod);
     const auto uid = uid_of(*pod);
@@ -105,7 +123,8 @@ void count(Sync& sync) {
       if (!sync.indexed) ++sync.succeeded;
     } else if (phase == "Failed" || is_terminating(*pod)) {
       // While the job sleeps or is over, pods go because they were told to.
-      const bool told = json::as_bool(sync.spec("suspend")) || sync.has("SuccessCriteriaMet") || sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
+      const bool told = json::as_bool(sync.spec("suspend")) || sync.has("SuccessCriteriaMet") ||
+                        sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
       const bool going = phase != "Failed";
       if (going) ++sync.terminating;
       if (going && replaced_late && index >= 0) sync.taken.insert(index);
@@ -115,7 +134,8 @@ void count(Sync& sync) {
       (excused ? good : bad).insert(uid);
       if (excused) continue;
       if (!settled) count_failure(sync, *pod, index);
-      if (sync.by_index() && index >= 0 && !sync.beyond(index)) count_index_failure(sync, *pod, index);
+      if (sync.by_index() && index >= 0 && !sync.beyond(index))
+        count_index_failure(sync, *pod, index);
     } else {
       ++sync.active;
       sync.ready += is_ready(*pod);
@@ -135,20 +155,24 @@ void count(Sync& sync) {
   sync.status.as_object()["uncountedTerminatedPods"] = std::move(ledger);
 }
 
-/// Who goes first when there are too many: indexes that the Job lost, then who has no node, does not run, is not ready, and the
-/// newest of the rest.
+/// Who goes first when there are too many: indexes that the Job lost, then who has no node, does
+/// not run, is not ready, and the newest of the rest.
 Objects by_least_loss(const Sync& sync) {
   Objects active;
   for (const auto* pod : sync.pods) {
     if (is_active(*pod)) active.push_back(pod);
   }
   const auto loss = [&](const json::Value& pod) {
-    return std::tuple(!sync.beyond(index_of(pod)), !json::as_string(json::at(pod, "spec", "nodeName")).empty(), phase_of(pod) == "Running", is_ready(pod));
+    return std::tuple(!sync.beyond(index_of(pod)),
+                      !json::as_string(json::at(pod, "spec", "nodeName")).empty(),
+                      phase_of(pod) == "Running",
+                      is_ready(pod));
   };
   std::stable_sort(active.begin(), active.end(), [&](const json::Value* a, const json::Value* b) {
     const auto left = loss(*a), right = loss(*b);
     if (left != right) return left < right;
-    const auto older = time_at(json::at(*a, "metadata", "creationTimestamp")), other = time_at(json::at(*b, "metadata", "creationTimestamp"));
+    const auto older = time_at(json::at(*a, "metadata", "creationTimestamp")),
+               other = time_at(json::at(*b, "metadata", "creationTimestamp"));
     return older != other ? older > other : index_of(*a) > index_of(*b);
   });
   return active;
@@ -174,13 +198,16 @@ void send_away(Sync& sync, std::int64_t most) {
   }
 }
 
-/// What was decided is said for good when the last pod has ended, so that whoever waits for a finished Job finds its room free.
+/// What was decided is said for good when the last pod has ended, so that whoever waits for a
+/// finished Job finds its room free.
 void finish(Sync& sync) {
   const bool complete = sync.has("SuccessCriteriaMet");
   if (sync.active + sync.terminating > 0) return;
   const auto& target = sync.condition(complete ? "SuccessCriteriaMet" : "FailureTarget");
-  const auto reason = json::text(json::at(target, "reason")), message = json::text(json::at(target, "message"));
-  set_workload_condition(sync.status, complete ? "Complete" : "Failed", true, reason, message, sync.now);
+  const auto reason = json::text(json::at(target, "reason")),
+             message = json::text(json::at(target, "message"));
+  set_workload_condition(
+      sync.status, complete ? "Complete" : "Failed", true, reason, message, sync.now);
   if (complete) {
     sync.status.as_object()["completionTime"] = time_value(sync.now);
     sync.event(false, "Completed", "Job completed");
@@ -198,19 +225,27 @@ void wind_up(Sync& sync) {
 }
 
 void end(Sync& sync, bool complete, const std::string& reason, const std::string& message) {
-  set_workload_condition(sync.status, complete ? "SuccessCriteriaMet" : "FailureTarget", true, reason, message, sync.now);
+  set_workload_condition(sync.status,
+                         complete ? "SuccessCriteriaMet" : "FailureTarget",
+                         true,
+                         reason,
+                         message,
+                         sync.now);
   wind_up(sync);
 }
 
 /// Restarts of containers count against the limit when the pods themselves are never replaced.
 std::int64_t restarts(const Sync& sync) {
-  if (json::as_string(json::at(sync.job, "spec", "template", "spec", "restartPolicy")) != "OnFailure") return 0;
+  if (json::as_string(json::at(sync.job, "spec", "template", "spec", "restartPolicy")) !=
+      "OnFailure")
+    return 0;
   std::int64_t sum = 0;
   for (const auto* pod : sync.pods) {
     const auto phase = phase_of(*pod);
     if (phase != "Running" && phase != "Pending") continue;
     for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
-      for (const auto& container : json::as_array(json::at(*pod, "status", list))) sum += json::as_int(json::at(container, "restartCount"));
+      for (const auto& container : json::as_array(json::at(*pod, "status", list)))
+        sum += json::as_int(json::at(container, "restartCount"));
     }
   }
   return sum;
@@ -218,8 +253,12 @@ std::int64_t restarts(const Sync& sync) {
 
 bool ended_by_index(Sync& sync) {
   const auto lost = static_cast<std::int64_t>(sync.given_up.size());
-  if (const auto& most = sync.spec("maxFailedIndexes"); most.is_number() && lost > json::as_int(most)) {
-    end(sync, false, "MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes");
+  if (const auto& most = sync.spec("maxFailedIndexes");
+      most.is_number() && lost > json::as_int(most)) {
+    end(sync,
+        false,
+        "MaxFailedIndexesExceeded",
+        "Job has exceeded the specified maximal number of failed indexes");
     return true;
   }
   if (lost == 0 || sync.active > 0 || sync.succeeded + lost < *sync.completions) return false;
@@ -232,7 +271,9 @@ bool ended_by_rule(Sync& sync) {
     end(sync, false, "PodFailurePolicy", sync.fatal);
     return true;
   }
-  if (const int rule = sync.indexed ? matching_success_rule(sync.spec("successPolicy"), sync.done) : -1; rule >= 0) {
+  if (const int rule =
+          sync.indexed ? matching_success_rule(sync.spec("successPolicy"), sync.done) : -1;
+      rule >= 0) {
     end(sync, true, "SuccessPolicy", fmt::format("Matched rules at index {}", rule));
     return true;
   }
@@ -252,7 +293,9 @@ bool ended_by_rule(Sync& sync) {
     }
     wake_after(sync.plan, deadline - sync.now);
   }
-  const bool complete = sync.completions ? sync.succeeded >= *sync.completions : sync.succeeded > 0 && sync.active == 0 && sync.terminating == 0;
+  const bool complete = sync.completions
+                            ? sync.succeeded >= *sync.completions
+                            : sync.succeeded > 0 && sync.active == 0 && sync.terminating == 0;
   if (complete) {
     end(sync, true, "CompletionsReached", "Reached expected number of succeeded pods");
     return true;
@@ -260,8 +303,8 @@ bool ended_by_rule(Sync& sync) {
   return false;
 }
 
-/// After failures new pods wait: 10 s, 20 s, 40 s … since the last one. Where failures are counted by index, each waits
-/// for its own alone.
+/// After failures new pods wait: 10 s, 20 s, 40 s … since the last one. Where failures are counted
+/// by index, each waits for its own alone.
 bool backs_off(Sync& sync, int only_index = -1) {
   Time last;
   int recent = 0;
@@ -275,7 +318,8 @@ bool backs_off(Sync& sync, int only_index = -1) {
     last = std::max(last, ended);
   }
   if (recent == 0) return false;
-  const auto delay = std::min<Duration>(kBackoffMost, kBackoffFirst * (1 << std::min(recent - 1, 10)));
+  const auto delay =
+      std::min<Duration>(kBackoffMost, kBackoffFirst * (1 << std::min(recent - 1, 10)));
   const auto due = last + delay;
   if (sync.now >= due) return false;
   wake_after(sync.plan, due - sync.now);
@@ -284,39 +328,57 @@ bool backs_off(Sync& sync, int only_index = -1) {
 
 void create_one(Sync& sync, int index) {
   const auto name = name_of(sync.job);
-  auto pod = pod_from_template(sync.job, sync.spec("template"), sync.indexed ? fmt::format("{}-{}-", name, index) : name + "-");
-  for (const std::string_view key : {"job-name", "batch.kubernetes.io/job-name"}) set_label(pod, key, name);
-  for (const std::string_view key : {"controller-uid", "batch.kubernetes.io/controller-uid"}) set_label(pod, key, uid_of(sync.job));
+  auto pod = pod_from_template(sync.job,
+                               sync.spec("template"),
+                               sync.indexed ? fmt::format("{}-{}-", name, index) : name + "-");
+  for (const std::string_view key : {"job-name", "batch.kubernetes.io/job-name"})
+    set_label(pod, key, name);
+  for (const std::string_view key : {"controller-uid", "batch.kubernetes.io/controller-uid"})
+    set_label(pod, key, uid_of(sync.job));
   if (sync.indexed) {
     set_annotation(pod, kIndexAnnotation, std::to_string(index));
     set_label(pod, kIndexAnnotation, std::to_string(index));
-    if (sync.by_index()) set_annotation(pod, kFailuresAnnotation, std::to_string(sync.failures[index]));
+    if (sync.by_index())
+      set_annotation(pod, kFailuresAnnotation, std::to_string(sync.failures[index]));
     auto& hostname = json::make(pod, {"spec", "hostname"});
     if (!hostname.is_string()) hostname = fmt::format("{}-{}", name, index);
-    const json::Value variable = json::Object{{"name", "JOB_COMPLETION_INDEX"},
-                                              {"valueFrom", json::Object{{"fieldRef", json::Object{{"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}};
+    const json::Value variable = json::Object{
+        {"name", "JOB_COMPLETION_INDEX"},
+        {"valueFrom",
+         json::Object{
+             {"fieldRef",
+              json::Object{
+                  {"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}};
     for (const std::string_view list : {"containers", "initContainers"}) {
       auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
       if (containers == nullptr || !containers->is_array()) continue;
-      for (auto& container : containers->get_array()) array_of(container, "env").push_back(variable);
+      for (auto& container : containers->get_array())
+        array_of(container, "env").push_back(variable);
     }
   }
-  if (!sync.pod_group.empty()) json::make(pod, {"spec", "schedulingGroup", "podGroupName"}) = sync.pod_group;
+  if (!sync.pod_group.empty())
+    json::make(pod, {"spec", "schedulingGroup", "podGroupName"}) = sync.pod_group;
   sync.plan.actions.push_back(create_workload_pod(std::move(pod)));
 }
 
 void manage_pods(Sync& sync) {
-  const auto left = sync.completions ? *sync.completions - sync.succeeded - static_cast<std::int64_t>(sync.given_up.size()) : 0;
-  const auto remaining = sync.completions ? left : sync.succeeded > 0 ? sync.active : sync.parallelism;
+  const auto left = sync.completions ? *sync.completions - sync.succeeded -
+                                           static_cast<std::int64_t>(sync.given_up.size())
+                                     : 0;
+  const auto remaining = sync.completions     ? left
+                         : sync.succeeded > 0 ? sync.active
+                                              : sync.parallelism;
   const auto wanted = std::max<std::int64_t>(0, std::min(sync.parallelism, remaining));
   if (sync.active > wanted) return send_away(sync, sync.active - wanted);
-  const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed" || sync.spec("podFailurePolicy").is_object();
+  const bool wait_for_end = json::as_string(sync.spec("podReplacementPolicy")) == "Failed" ||
+                            sync.spec("podFailurePolicy").is_object();
   auto missing = wanted - sync.active - (wait_for_end ? sync.terminating : 0);
   if (missing <= 0 || (!sync.by_index() && backs_off(sync))) return;
   for (int index = 0; missing > 0; ++index) {
     if (sync.indexed) {
       if (index >= *sync.completions) break;
-      if (sync.done.contains(index) || sync.taken.contains(index) || sync.given_up.contains(index)) continue;
+      if (sync.done.contains(index) || sync.taken.contains(index) || sync.given_up.contains(index))
+        continue;
       if (sync.by_index() && backs_off(sync, index)) continue;
     }
     create_one(sync, index);
@@ -330,7 +392,8 @@ void apply_ttl(Sync& sync) {
   Time ended;
   for (const auto& condition : json::as_array(json::at(sync.status, "conditions"))) {
     const auto type = json::as_string(json::at(condition, "type"));
-    if (type == "Complete" || type == "Failed") ended = time_at(json::at(condition, "lastTransitionTime"));
+    if (type == "Complete" || type == "Failed")
+      ended = time_at(json::at(condition, "lastTransitionTime"));
   }
   if (!ended) return;
   const auto due = ended + std::chrono::seconds(json::as_int(ttl));
@@ -354,15 +417,41 @@ void set_number(json::Value& status, std::string_view field, std::int64_t value)
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
   const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
-  if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller")) return plan;
-  Sync sync{job, now, plan, status_or_empty(job), view.controlled_by(kinds::kPod, uid_of(job)), 1, {}, false, 0, 0, 0, 0, 0, {}, {}, {}, {}, {}, {}, {}, {}};
+  if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller"))
+    return plan;
+  Sync sync{job,
+            now,
+            plan,
+            status_or_empty(job),
+            view.controlled_by(kinds::kPod, uid_of(job)),
+            1,
+            {},
+            false,
+            0,
+            0,
+            0,
+            0,
+            0,
+            {},
+            {},
+            {},
+            {},
+            {},
+            {},
+            {},
+            {}};
   sync.parallelism = json::as_int(sync.spec("parallelism"), 1);
-  if (sync.spec("completions").is_number()) sync.completions = json::as_int(sync.spec("completions"));
+  if (sync.spec("completions").is_number())
+    sync.completions = json::as_int(sync.spec("completions"));
   if (!sync.completions && !sync.spec("parallelism").is_number()) sync.completions = 1;
-  sync.indexed = json::as_string(sync.spec("completionMode")) == "Indexed" && sync.completions.has_value();
+  sync.indexed =
+      json::as_string(sync.spec("completionMode")) == "Indexed" && sync.completions.has_value();
   const bool over = sync.has("Complete") || sync.has("Failed");
-  const bool started = !sync.pods.empty() || !json::at(sync.status, "startTime").is_null() || !json::as_array(json::at(sync.status, "conditions")).empty() ||
-                       json::as_int(json::at(sync.status, "succeeded")) + json::as_int(json::at(sync.status, "failed")) > 0;
+  const bool started = !sync.pods.empty() || !json::at(sync.status, "startTime").is_null() ||
+                       !json::as_array(json::at(sync.status, "conditions")).empty() ||
+                       json::as_int(json::at(sync.status, "succeeded")) +
+                               json::as_int(json::at(sync.status, "failed")) >
+                           0;
   if (!over) {
     const JobGroup group = plan_group(job, view, started, plan);
     if (group.wait) return plan;
@@ -388,7 +477,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
       set_workload_condition(sync.status, "Suspended", false, "JobResumed", "Job resumed", now);
       sync.event(false, "Resumed", "Job resumed");
     }
-    if (json::at(sync.status, "startTime").is_null()) sync.status.as_object()["startTime"] = time_value(now);
+    if (json::at(sync.status, "startTime").is_null())
+      sync.status.as_object()["startTime"] = time_value(now);
     force_delete_stuck(plan, sync.pods, settings, now);
     if (!ended_by_rule(sync)) manage_pods(sync);
     if (sync.has("Complete") || sync.has("Failed")) apply_ttl(sync);
@@ -398,7 +488,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   set_number(sync.status, "failed", sync.failed);
   sync.status.as_object()["ready"] = sync.ready;
   sync.status.as_object()["terminating"] = sync.terminating;
-  if (sync.indexed && !sync.done.empty()) sync.status.as_object()["completedIndexes"] = format_indexes(sync.done);
+  if (sync.indexed && !sync.done.empty())
+    sync.status.as_object()["completedIndexes"] = format_indexes(sync.done);
   if (sync.by_index()) sync.status.as_object()["failedIndexes"] = format_indexes(sync.given_up);
   plan.status = std::move(sync.status);
   return plan;

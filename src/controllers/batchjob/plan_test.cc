@@ -14,14 +14,17 @@ TestWorld make(std::string_view spec) {
   TestWorld world("{apiVersion: batch/v1, kind: Job, metadata: {name: j}}");
   auto parsed = json::parse_yaml_one(spec);
   world.job.as_object()["spec"] = *parsed;
-  json::make(world.job, {"spec", "template", "spec", "containers"}) = json::Array{json::Object{{"name", "c"}, {"image", "i"}}};
+  json::make(world.job, {"spec", "template", "spec", "containers"}) =
+      json::Array{json::Object{{"name", "c"}, {"image", "i"}}};
   return world;
 }
 
 std::string pod_of(const TestWorld& world, std::string_view index, bool at_work = true) {
   for (const auto* pod : world.all("Pod")) {
     const bool ended = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
-    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") == index && ended != at_work) return name_of(*pod);
+    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") == index &&
+        ended != at_work)
+      return name_of(*pod);
   }
   return "(none)";
 }
@@ -76,7 +79,8 @@ TEST(BatchJob, IndexesEachSucceedOnce) {
   world.settle(plan);
   ASSERT_EQ(pods(world), 4);
   for (const auto* pod : world.all("Pod")) {
-    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") != "1") world.phase(name_of(*pod), "Succeeded");
+    if (annotation_of(*pod, "batch.kubernetes.io/job-completion-index") != "1")
+      world.phase(name_of(*pod), "Succeeded");
   }
   world.settle(plan);
   EXPECT_EQ(json::as_string(json::at(world.job, "status", "completedIndexes")), "0,2,3");
@@ -92,7 +96,8 @@ TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(pods(world), 0);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0) << "a pod told to go did not fail";
+  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0)
+      << "a pod told to go did not fail";
   json::make(world.job, {"spec", "suspend"}) = false;
   world.settle(plan);
   EXPECT_EQ(pods(world), 1);
@@ -100,7 +105,8 @@ TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
 }
 
 TEST(BatchJob, AGangHasItsGroupBeforeItsPods) {
-  auto world = make("{parallelism: 4, completions: 4, scheduling: {schedulingPolicy: {gang: {}}, disruptionMode: {all: {}}}}");
+  auto world = make(
+      "{parallelism: 4, completions: 4, scheduling: {schedulingPolicy: {gang: {}}, disruptionMode: {all: {}}}}");
   json::make(world.job, {"metadata", "name"}) = "train";
   json::make(world.job, {"metadata", "uid"}) = "dc67adf6-e366-47b6-8f9b-f3b1cfc35dcc";
   world.pass(plan);
@@ -116,16 +122,24 @@ TEST(BatchJob, AGangHasItsGroupBeforeItsPods) {
   EXPECT_EQ(json::as_array(json::at(made, "metadata", "ownerReferences")).size(), 2U);
   world.settle(plan);
   ASSERT_EQ(pods(world), 4);
-  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), group);
+  EXPECT_EQ(
+      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
+      group);
   EXPECT_TRUE(world.recorded("WorkloadCreated"));
   EXPECT_TRUE(world.recorded("PodGroupCreated"));
   json::make(world.job, {"spec", "parallelism"}) = 5;
   world.settle(plan);
-  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.k8s.io"][group], "spec", "schedulingPolicy", "gang", "minCount")), 5);
+  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.k8s.io"][group],
+                                  "spec",
+                                  "schedulingPolicy",
+                                  "gang",
+                                  "minCount")),
+            5);
 }
 
 TEST(BatchJob, ASuspendedGangHasItsGroupAtOnce) {
-  auto world = make("{parallelism: 2, completions: 2, suspend: true, scheduling: {schedulingPolicy: {gang: {minCount: 2}}}}");
+  auto world = make(
+      "{parallelism: 2, completions: 2, suspend: true, scheduling: {schedulingPolicy: {gang: {minCount: 2}}}}");
   world.settle(plan);
   EXPECT_EQ(world.all("Workload").size(), 1U);
   EXPECT_EQ(world.all("PodGroup.scheduling.k8s.io").size(), 1U);
@@ -141,7 +155,9 @@ TEST(BatchJob, ATemplateThatNamesAGroupIsLeftAlone) {
   world.settle(plan);
   EXPECT_EQ(world.all("Workload").size(), 0U);
   ASSERT_EQ(pods(world), 1);
-  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), "mine");
+  EXPECT_EQ(
+      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
+      "mine");
 }
 
 TEST(BatchJob, APlainJobIsNoGroup) {
@@ -153,25 +169,35 @@ TEST(BatchJob, APlainJobIsNoGroup) {
 
 TEST(BatchJob, AnOwnedJobUsesItsParentsTemplate) {
   auto world = make("{parallelism: 2, completions: 2}");
-  json::make(world.job, {"metadata", "annotations", "scheduling.k8s.io/group-template-name"}) = "workers";
+  json::make(world.job, {"metadata", "annotations", "scheduling.k8s.io/group-template-name"}) =
+      "workers";
   json::make(world.job, {"metadata", "ownerReferences"}) =
-      json::Array{json::Object{{"apiVersion", "x/v1"}, {"kind", "JobSet"}, {"name", "set"}, {"uid", "u"}, {"controller", true}}};
-  auto workload = json::parse_yaml_one("{metadata: {name: w, uid: wu}, spec: {controllerRef: {kind: JobSet, name: set}, podGroupTemplates: [{name: workers, schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: null}]}}");
+      json::Array{json::Object{{"apiVersion", "x/v1"},
+                               {"kind", "JobSet"},
+                               {"name", "set"},
+                               {"uid", "u"},
+                               {"controller", true}}};
+  auto workload = json::parse_yaml_one(
+      "{metadata: {name: w, uid: wu}, spec: {controllerRef: {kind: JobSet, name: set}, podGroupTemplates: [{name: workers, schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: null}]}}");
   world.objects["Workload"]["w"] = *workload;
   world.settle(plan);
   ASSERT_EQ(world.all("PodGroup.scheduling.k8s.io").size(), 1U);
   const auto& group = *world.all("PodGroup.scheduling.k8s.io")[0];
   EXPECT_EQ(json::as_string(json::at(group, "spec", "workloadRef", "templateName")), "workers");
   ASSERT_EQ(pods(world), 2);
-  EXPECT_EQ(json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")), name_of(group));
+  EXPECT_EQ(
+      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
+      name_of(group));
 }
 
 // conforms: Job | spec.parallelism lowered | the pods too many go, those that run least first, and are no failures | same
 TEST(BatchJob, FewerAtATimeIsNoFailure) {
-  auto world = make("{completions: 3, parallelism: 3, backoffLimit: 0, podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: NotIn, values: [0]}}]}}");
+  auto world = make(
+      "{completions: 3, parallelism: 3, backoffLimit: 0, podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: NotIn, values: [0]}}]}}");
   world.settle(plan);
   world.all_run();
-  for (const auto* pod : world.all("Pod")) json::make(world.objects["Pod"].at(name_of(*pod)), {"spec", "nodeName"}) = "n";
+  for (const auto* pod : world.all("Pod"))
+    json::make(world.objects["Pod"].at(name_of(*pod)), {"spec", "nodeName"}) = "n";
   const auto least = name_of(*world.all("Pod")[1]);
   json::make(world.objects["Pod"].at(least), {"spec", "nodeName"}) = "";
   json::make(world.job, {"spec", "parallelism"}) = 2;
@@ -188,7 +214,8 @@ TEST(BatchJob, FewerAtATimeIsNoFailure) {
 
 // conforms: Job | completions and parallelism of an Indexed Job lowered together | the highest indexes go | same
 TEST(BatchJob, AnElasticJobLosesItsHighestIndexes) {
-  auto world = make("{completionMode: Indexed, completions: 11, parallelism: 11, backoffLimitPerIndex: 0, backoffLimit: 1000}");
+  auto world = make(
+      "{completionMode: Indexed, completions: 11, parallelism: 11, backoffLimitPerIndex: 0, backoffLimit: 1000}");
   world.settle(plan);
   world.all_run();
   world.settle(plan);
@@ -222,7 +249,8 @@ TEST(BatchJob, AJobIsOverWhenItsLastPodHasEnded) {
 
 // conforms: Job | spec.activeDeadlineSeconds, spec.ttlSecondsAfterFinished | DeadlineExceeded; deleted after the TTL | same
 TEST(BatchJob, DeadlineAndTtl) {
-  auto world = make("{completions: 1, parallelism: 1, activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 5}");
+  auto world = make(
+      "{completions: 1, parallelism: 1, activeDeadlineSeconds: 30, ttlSecondsAfterFinished: 5}");
   world.settle(plan);
   world.now = world.now + std::chrono::seconds(30);
   world.settle(plan);
@@ -234,11 +262,13 @@ TEST(BatchJob, DeadlineAndTtl) {
 
 void fail_with(TestWorld& world, const std::string& pod, int code) {
   world.phase(pod, "Failed");
-  json::make(world.objects["Pod"].at(pod), {"status", "containerStatuses"}) =
-      json::Array{json::Object{{"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", code}}}}}}};
+  json::make(world.objects["Pod"].at(pod),
+             {"status", "containerStatuses"}) = json::Array{json::Object{
+      {"name", "c"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", code}}}}}}};
 }
 
-constexpr std::string_view kPolicy = R"({backoffLimit: 1, completions: 1, parallelism: 1, podReplacementPolicy: Failed, podFailurePolicy: {rules: [
+constexpr std::string_view kPolicy =
+    R"({backoffLimit: 1, completions: 1, parallelism: 1, podReplacementPolicy: Failed, podFailurePolicy: {rules: [
   {action: FailJob, onExitCodes: {containerName: c, operator: In, values: [42]}},
   {action: Ignore, onPodConditions: [{type: DisruptionTarget}]},
   {action: Count, onExitCodes: {operator: NotIn, values: [0]}}]}})";
@@ -251,8 +281,10 @@ TEST(BatchJob, AFailurePolicyEndsTheJobAtOnce) {
   fail_with(world, pod, 42);
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1], "message")),
-            "Container c for pod default/" + pod + " failed with exit code 42 matching FailJob rule at index 0");
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1],
+                                     "message")),
+            "Container c for pod default/" + pod +
+                " failed with exit code 42 matching FailJob rule at index 0");
 }
 
 // conforms: Job | spec.podFailurePolicy Ignore, Count | not counted; pods are judged when they have ended | same
@@ -262,7 +294,8 @@ TEST(BatchJob, AFailurePolicyForgivesDisruptions) {
   for (int i = 0; i < 3; ++i) {
     const auto pod = name_of(*world.all("Pod").back());
     world.phase(pod, "Failed");
-    json::make(world.objects["Pod"].at(pod), {"status", "conditions"}) = json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}}};
+    json::make(world.objects["Pod"].at(pod), {"status", "conditions"}) =
+        json::Array{json::Object{{"type", "DisruptionTarget"}, {"status", "True"}}};
     world.settle(plan);
     world.vanish(pod);
     world.settle(plan);
@@ -274,7 +307,8 @@ TEST(BatchJob, AFailurePolicyForgivesDisruptions) {
 
 // conforms: Job | spec.backoffLimitPerIndex, FailIndex | failedIndexes; the others go on; Failed at the end | same
 TEST(BatchJob, IndexesHaveLimitsOfTheirOwn) {
-  auto world = make("{completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 1, backoffLimit: 1000}");
+  auto world = make(
+      "{completionMode: Indexed, completions: 2, parallelism: 2, backoffLimitPerIndex: 1, backoffLimit: 1000}");
   world.settle(plan);
   fail_with(world, pod_of(world, "0"), 1);
   world.settle(plan);
@@ -295,7 +329,8 @@ TEST(BatchJob, IndexesHaveLimitsOfTheirOwn) {
 
 // conforms: Job | spec.maxFailedIndexes | MaxFailedIndexesExceeded | same
 TEST(BatchJob, TooManyFailedIndexesEndIt) {
-  auto world = make("{completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0, maxFailedIndexes: 1, backoffLimit: 1000}");
+  auto world = make(
+      "{completionMode: Indexed, completions: 3, parallelism: 3, backoffLimitPerIndex: 0, maxFailedIndexes: 1, backoffLimit: 1000}");
   world.settle(plan);
   fail_with(world, pod_of(world, "0"), 1);
   world.settle(plan);
@@ -308,7 +343,8 @@ TEST(BatchJob, TooManyFailedIndexesEndIt) {
 
 // conforms: Job | spec.successPolicy | SuccessCriteriaMet and Complete by the first rule that holds | same
 TEST(BatchJob, ASuccessPolicyEndsItEarly) {
-  auto world = make("{completionMode: Indexed, completions: 5, parallelism: 5, successPolicy: {rules: [{succeededIndexes: '0', succeededCount: 1}, {succeededIndexes: '1-3', succeededCount: 2}]}}");
+  auto world = make(
+      "{completionMode: Indexed, completions: 5, parallelism: 5, successPolicy: {rules: [{succeededIndexes: '0', succeededCount: 1}, {succeededIndexes: '1-3', succeededCount: 2}]}}");
   world.settle(plan);
   world.phase(pod_of(world, "4"), "Succeeded");
   world.phase(pod_of(world, "1"), "Succeeded");
@@ -317,7 +353,9 @@ TEST(BatchJob, ASuccessPolicyEndsItEarly) {
   world.phase(pod_of(world, "3"), "Succeeded");
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1], "message")), "Matched rules at index 1");
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1],
+                                     "message")),
+            "Matched rules at index 1");
   EXPECT_EQ(pods(world), 3) << "the rest is not needed";
 }
 
@@ -325,7 +363,8 @@ TEST(BatchJob, AFewLettersDoNotNameBillionsOfIndexes) {
   EXPECT_EQ(format_indexes(parse_indexes("0,2-4,7-6,x,8")), "0,2-4,8");
   EXPECT_EQ(format_indexes(parse_indexes("3,4294967296,4294967297-4294967299")), "3");
   std::string text;
-  for (int i = 0; i < 1000; ++i) text += std::to_string(i) + "000000-" + std::to_string(i) + "999999,";
+  for (int i = 0; i < 1000; ++i)
+    text += std::to_string(i) + "000000-" + std::to_string(i) + "999999,";
   EXPECT_EQ(format_indexes(parse_indexes(text)), "0-999999");
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 Verdict admit_tfjob(const json::Value& job, const json::Value* old_job) {
   Verdict verdict;
-  check_training_job(verdict, {.specs_field = "tfReplicaSpecs", .container = "tensorflow"}, job, old_job);
+  check_training_job(
+      verdict, {.specs_field = "tfReplicaSpecs", .container = "tensorflow"}, job, old_job);
   const auto& specs = json::at(job, "spec", "tfReplicaSpecs");
   if (json::at(specs, "Chief").is_object() && json::at(specs, "Master").is_object()) {
     verdict.forbidden("spec.tfReplicaSpecs", "must not have more than 1 Chief or Master role");
@@ -23,7 +24,11 @@ Verdict admit_tfjob(const json::Value& job, const json::Value* old_job) {
 
 Verdict admit_xgboostjob(const json::Value& job, const json::Value* old_job) {
   Verdict verdict;
-  check_training_job(verdict, {.specs_field = "xgbReplicaSpecs", .container = "xgboost", .types = {"Master", "Worker"}}, job, old_job);
+  check_training_job(
+      verdict,
+      {.specs_field = "xgbReplicaSpecs", .container = "xgboost", .types = {"Master", "Worker"}},
+      job,
+      old_job);
   const auto& specs = json::at(job, "spec", "xgbReplicaSpecs");
   const auto& master = json::at(specs, "Master");
   if (!master.is_object()) {
@@ -39,7 +44,9 @@ void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old
   const auto& before = json::at(old_job, "spec", "runPolicy", "schedulingPolicy", "queue");
   const auto& after = json::at(job, "spec", "runPolicy", "schedulingPolicy", "queue");
   if (before.is_string() && after.is_string() && !json::equal(before, after)) {
-    verdict.invalid("spec.runPolicy.schedulingPolicy.queue", after, "spec.runPolicy.schedulingPolicy.queue is immutable");
+    verdict.invalid("spec.runPolicy.schedulingPolicy.queue",
+                    after,
+                    "spec.runPolicy.schedulingPolicy.queue is immutable");
   }
 }
 
@@ -48,15 +55,27 @@ void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old
 Verdict admit(const json::Value& object, const json::Value* old_object) {
   const auto version = json::as_string(json::at(object, "apiVersion"));
   const auto kind = json::as_string(json::at(object, "kind"));
-  if (version == "batch.tensorstack.dev/v1beta1" && kind == "MPIJob") return t9k::validate(object, old_object);
+  if (version == "batch.tensorstack.dev/v1beta1" && kind == "MPIJob")
+    return t9k::validate(object, old_object);
   Verdict verdict;
   if (version != "kubeflow.org/v1") return verdict;
   if (kind == "PyTorchJob") verdict = pytorchjob::validate(object, old_object);
   if (kind == "TFJob") verdict = admit_tfjob(object, old_object);
   if (kind == "XGBoostJob") verdict = admit_xgboostjob(object, old_object);
-  if (kind == "PaddleJob") check_training_job(verdict, {.specs_field = "paddleReplicaSpecs", .container = "paddle", .types = {"Master", "Worker"}}, object, old_object);
+  if (kind == "PaddleJob")
+    check_training_job(
+        verdict,
+        {.specs_field = "paddleReplicaSpecs", .container = "paddle", .types = {"Master", "Worker"}},
+        object,
+        old_object);
   if (kind == "JAXJob") {
-    check_training_job(verdict, {.specs_field = "jaxReplicaSpecs", .container = "jax", .types = {"Worker"}, .check_managed_by = false}, object, old_object);
+    check_training_job(verdict,
+                       {.specs_field = "jaxReplicaSpecs",
+                        .container = "jax",
+                        .types = {"Worker"},
+                        .check_managed_by = false},
+                       object,
+                       old_object);
   }
   if (old_object != nullptr) keep_queue(verdict, object, *old_object);
   return verdict;
@@ -65,7 +84,11 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
 json::Value with_defaults(const json::Value& object) {
   if (json::as_string(json::at(object, "apiVersion")) != "kubeflow.org/v1") return object;
   const auto kind = json::as_string(json::at(object, "kind"));
-  for (const TrainingKind* training : {&pytorchjob::kind(), &tfjob::kind(), &xgboostjob::kind(), &paddlejob::kind(), &jaxjob::kind()}) {
+  for (const TrainingKind* training : {&pytorchjob::kind(),
+                                       &tfjob::kind(),
+                                       &xgboostjob::kind(),
+                                       &paddlejob::kind(),
+                                       &jaxjob::kind()}) {
     if (training->traits().kind == kind) return training->with_defaults(object);
   }
   return object;

@@ -7,10 +7,13 @@
 namespace muster::controllers {
 namespace {
 
-const client::Resource kT9kPodGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
+const client::Resource kT9kPodGroups{
+    "scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
 
-const client::Resource kControllerRevisions{"apps", "v1", "controllerrevisions", "ControllerRevision", true};
-const client::Resource kEndpointSlices{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true};
+const client::Resource kControllerRevisions{
+    "apps", "v1", "controllerrevisions", "ControllerRevision", true};
+const client::Resource kEndpointSlices{
+    "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true};
 const client::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 
 const json::Value& controller_of(const json::Value& object) {
@@ -52,7 +55,9 @@ const client::Resource& resource_of(std::string_view kind) {
   return *found->second;
 }
 
-Caches::Caches(client::Informers& informers) : informers_(informers), priority_classes_(informers.get(client::resources::kPriorityClasses)) {}
+Caches::Caches(client::Informers& informers)
+    : informers_(informers),
+      priority_classes_(informers.get(client::resources::kPriorityClasses)) {}
 
 void Caches::follow(std::string_view kind) {
   const auto [place, added] = by_kind_.try_emplace(std::string(kind));
@@ -60,11 +65,16 @@ void Caches::follow(std::string_view kind) {
   auto& cache = place->second;
   cache.informer = &informers_.get(resource_of(kind));
   client::InformerHandlers handlers;
-  handlers.on_change = [this, &cache](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) { changed(cache, old_object, new_object); };
+  handlers.on_change = [this, &cache](const client::ObjectPtr& old_object,
+                                      const client::ObjectPtr& new_object) {
+    changed(cache, old_object, new_object);
+  };
   cache.informer->add_handlers(std::move(handlers));
 }
 
-void Caches::wake_owner(const std::string& group, const std::string& kind, Wake wake) { owners_[group + "/" + kind].push_back(std::move(wake)); }
+void Caches::wake_owner(const std::string& group, const std::string& kind, Wake wake) {
+  owners_[group + "/" + kind].push_back(std::move(wake));
+}
 
 void Caches::on_change(std::string_view kind, OnChange callback) {
   follow(kind);
@@ -74,10 +84,13 @@ void Caches::on_change(std::string_view kind, OnChange callback) {
   cache.callbacks.push_back(std::move(callback));
 }
 
-void Caches::changed(Cache& cache, const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+void Caches::changed(Cache& cache,
+                     const client::ObjectPtr& old_object,
+                     const client::ObjectPtr& new_object) {
   if (old_object) {
     const auto uid = json::text(json::at(controller_of(*old_object), "uid"));
-    if (const auto found = cache.by_owner.find(uid); !uid.empty() && found != cache.by_owner.end()) {
+    if (const auto found = cache.by_owner.find(uid);
+        !uid.empty() && found != cache.by_owner.end()) {
       found->second.erase(name_of(*old_object));
       if (found->second.empty()) cache.by_owner.erase(found);
     }
@@ -116,7 +129,8 @@ client::ObjectPtr Caches::find(std::string_view kind, const std::string& key) co
   return of_kind == nullptr ? nullptr : of_kind->informer->find(key);
 }
 
-std::vector<const json::Value*> Caches::controlled_by(std::string_view kind, std::string_view uid) const {
+std::vector<const json::Value*> Caches::controlled_by(std::string_view kind,
+                                                      std::string_view uid) const {
   std::vector<const json::Value*> result;
   const auto* of_kind = cache(kind);
   if (of_kind == nullptr) return result;
@@ -126,14 +140,17 @@ std::vector<const json::Value*> Caches::controlled_by(std::string_view kind, std
   return result;
 }
 
-std::vector<const json::Value*> Caches::in_namespace(std::string_view kind, const std::string& ns) const {
+std::vector<const json::Value*> Caches::in_namespace(std::string_view kind,
+                                                     const std::string& ns) const {
   std::vector<const json::Value*> result;
   const auto* of_kind = cache(kind);
   if (of_kind == nullptr) return result;
   const auto& objects = of_kind->informer->objects();
   // What belongs to no namespace is seen from each.
   const auto prefix = resource_of(kind).namespaced ? ns + "/" : std::string();
-  for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix); ++it) result.push_back(it->second.get());
+  for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix);
+       ++it)
+    result.push_back(it->second.get());
   return result;
 }
 

@@ -1,5 +1,5 @@
-/// The objects that controllers look at, one cache a kind for all of them, with an index by owner; and who is woken when
-/// one changes. Lives on the loop.
+/// The objects that controllers look at, one cache a kind for all of them, with an index by owner;
+/// and who is woken when one changes. Lives on the loop.
 #pragma once
 
 #include <functional>
@@ -20,30 +20,36 @@ const client::Resource& resource_of(std::string_view kind);
 class Caches {
  public:
   using Wake = std::function<void(const std::string& key)>;
-  using OnChange = std::function<void(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object)>;
+  using OnChange =
+      std::function<void(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object)>;
 
   explicit Caches(client::Informers& informers);
   Caches(const Caches&) = delete;
 
   /// Starts to follow the kind, once however often it is asked for.
   void follow(std::string_view kind);
-  /// `wake` is told "namespace/name" of an owner of this group and kind when something it controls changes, directly or
-  /// through a Job or StatefulSet in between.
+  /// `wake` is told "namespace/name" of an owner of this group and kind when something it controls
+  /// changes, directly or through a Job or StatefulSet in between.
   void wake_owner(const std::string& group, const std::string& kind, Wake wake);
   void on_change(std::string_view kind, OnChange callback);
 
   [[nodiscard]] client::ObjectPtr find(std::string_view kind, const std::string& key) const;
-  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind, std::string_view uid) const;
-  [[nodiscard]] std::vector<const json::Value*> in_namespace(std::string_view kind, const std::string& ns) const;
+  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
+                                                              std::string_view uid) const;
+  [[nodiscard]] std::vector<const json::Value*> in_namespace(std::string_view kind,
+                                                             const std::string& ns) const;
   [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view priority_class) const;
 
  private:
   struct Cache {
     client::Informer* informer = nullptr;
-    std::unordered_map<std::string, std::map<std::string, client::ObjectPtr>> by_owner;  // owner uid -> name -> object
+    std::unordered_map<std::string, std::map<std::string, client::ObjectPtr>>
+        by_owner;  // owner uid -> name -> object
     std::vector<OnChange> callbacks;
   };
-  void changed(Cache& cache, const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
+  void changed(Cache& cache,
+               const client::ObjectPtr& old_object,
+               const client::ObjectPtr& new_object);
   void wake_owner_of(const json::Value& object, int levels) const;
   [[nodiscard]] const Cache* cache(std::string_view kind) const;
 
@@ -56,13 +62,22 @@ class Caches {
 /// The namespace of one job.
 class CacheView final : public View {
  public:
-  CacheView(const Caches& caches, std::string ns, std::string last_error) : caches_(caches), ns_(std::move(ns)), last_error_(std::move(last_error)) {}
-  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind, std::string_view uid) const override { return caches_.controlled_by(kind, uid); }
-  [[nodiscard]] std::vector<const json::Value*> all(std::string_view kind) const override { return caches_.in_namespace(kind, ns_); }
-  [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view name) const override {
+  CacheView(const Caches& caches, std::string ns, std::string last_error)
+      : caches_(caches), ns_(std::move(ns)), last_error_(std::move(last_error)) {}
+  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
+                                                              std::string_view uid) const override {
+    return caches_.controlled_by(kind, uid);
+  }
+  [[nodiscard]] std::vector<const json::Value*> all(std::string_view kind) const override {
+    return caches_.in_namespace(kind, ns_);
+  }
+  [[nodiscard]] const json::Value* find(std::string_view kind,
+                                        std::string_view name) const override {
     return caches_.find(kind, ns_ + "/" + std::string(name)).get();
   }
-  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view name) const override { return caches_.priority_of(name); }
+  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view name) const override {
+    return caches_.priority_of(name);
+  }
   [[nodiscard]] std::string last_error() const override { return last_error_; }
 
  private:

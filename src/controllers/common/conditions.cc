@@ -28,15 +28,23 @@ std::string Conditions::message(std::string_view type) const {
   return found == nullptr ? "" : json::text(json::at(*found, "message"));
 }
 
-bool Conditions::set(std::string_view type, bool value, std::string_view reason, std::string_view message) {
+bool Conditions::set(std::string_view type,
+                     bool value,
+                     std::string_view reason,
+                     std::string_view message) {
   return set_at(type, value, reason, message, time_value(now_));
 }
 
-bool Conditions::set_at(std::string_view type, bool value, std::string_view reason, std::string_view message, const json::Value& time) {
+bool Conditions::set_at(std::string_view type,
+                        bool value,
+                        std::string_view reason,
+                        std::string_view message,
+                        const json::Value& time) {
   if (failed_is_final_ && is_true("Failed")) return false;
   const std::string_view status = value ? "True" : "False";
   json::Value transition = time;
-  if (const auto* found = find(type); found != nullptr && json::as_string(json::at(*found, "status")) == status) {
+  if (const auto* found = find(type);
+      found != nullptr && json::as_string(json::at(*found, "status")) == status) {
     if (json::as_string(json::at(*found, "reason")) == reason) return false;
     transition = json::at(*found, "lastTransitionTime");
   }
@@ -44,9 +52,12 @@ bool Conditions::set_at(std::string_view type, bool value, std::string_view reas
   json::Array list;
   for (const auto& condition : json::as_array(json::at(status_, "conditions"))) {
     const auto other = json::as_string(json::at(condition, "type"));
-    if (other == type || (type == "Restarting" && other == "Running") || (type == "Running" && other == "Restarting")) continue;
+    if (other == type || (type == "Restarting" && other == "Running") ||
+        (type == "Running" && other == "Restarting"))
+      continue;
     json::Value kept = condition;
-    if (ends && (other == "Running" || (!failed_is_final_ && other == "Failed"))) kept.as_object()["status"] = "False";
+    if (ends && (other == "Running" || (!failed_is_final_ && other == "Failed")))
+      kept.as_object()["status"] = "False";
     list.push_back(std::move(kept));
   }
   list.push_back(json::Object{{"type", type},

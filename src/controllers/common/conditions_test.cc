@@ -7,7 +7,8 @@ namespace {
 
 std::string text(const json::Value& status) {
   std::string result;
-  for (const auto& c : json::as_array(json::at(status, "conditions"))) result += json::text(json::at(c, "type")) + "=" + json::text(json::at(c, "status")) + " ";
+  for (const auto& c : json::as_array(json::at(status, "conditions")))
+    result += json::text(json::at(c, "type")) + "=" + json::text(json::at(c, "status")) + " ";
   return result;
 }
 
@@ -43,7 +44,8 @@ TEST(Conditions, FailedIsFinalOnlyWhereTheOperatorHasItSo) {
 TEST(Conditions, TheSameAgainChangesNothingAndAnotherReasonKeepsTheTransitionTime) {
   json::Value status = json::Object{};
   EXPECT_TRUE(Conditions(status, true, Time::from_seconds(1)).set("Suspended", true, "A", "first"));
-  EXPECT_FALSE(Conditions(status, true, Time::from_seconds(2)).set("Suspended", true, "A", "second"));
+  EXPECT_FALSE(
+      Conditions(status, true, Time::from_seconds(2)).set("Suspended", true, "A", "second"));
   EXPECT_TRUE(Conditions(status, true, Time::from_seconds(3)).set("Suspended", true, "B", "third"));
   const auto& entry = json::as_array(json::at(status, "conditions"))[0];
   EXPECT_EQ(json::as_string(json::at(entry, "message")), "third");

@@ -1,4 +1,5 @@
-/// Field errors as Kubernetes' validators make them: `spec.x[Master].replicas: Forbidden: must be 1`.
+/// Field errors as Kubernetes' validators make them: `spec.x[Master].replicas: Forbidden: must be
+/// 1`.
 #pragma once
 
 #include <string>
@@ -18,7 +19,9 @@ struct Verdict {
   void required(std::string field, std::string_view detail);
   void invalid(std::string field, const json::Value& value, std::string_view detail);
   void forbidden(std::string field, std::string_view detail);
-  void unsupported(std::string field, const json::Value& value, const std::vector<std::string>& supported);
+  void unsupported(std::string field,
+                   const json::Value& value,
+                   const std::vector<std::string>& supported);
   /// "[a, b]" as upstream joins them; one stands alone; empty when accepted.
   [[nodiscard]] std::string text() const;
 };
@@ -33,6 +36,9 @@ struct WebhookRules {
   std::vector<std::string> types;  // allowed replica types; empty: any
   bool check_managed_by = true;
 };
-void check_training_job(Verdict& verdict, const WebhookRules& rules, const json::Value& job, const json::Value* old_job);
+void check_training_job(Verdict& verdict,
+                        const WebhookRules& rules,
+                        const json::Value& job,
+                        const json::Value* old_job);
 
 }  // namespace muster::controllers

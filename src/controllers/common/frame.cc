@@ -21,32 +21,41 @@ std::int64_t version_of(const json::Value& object) {
 }
 
 bool same_for_placement(const json::Value& a, const json::Value& b) {
-  return json::equal(json::at(a, "metadata", "labels"), json::at(b, "metadata", "labels")) && json::equal(json::at(a, "spec"), json::at(b, "spec"));
+  return json::equal(json::at(a, "metadata", "labels"), json::at(b, "metadata", "labels")) &&
+         json::equal(json::at(a, "spec"), json::at(b, "spec"));
 }
 
 /// How many of the actions from `first` on are of one kind and verb, at most `most`.
 std::size_t run_length(const std::vector<Action>& actions, std::size_t first, std::size_t most) {
   std::size_t n = 1;
-  while (first + n < actions.size() && n < most && actions[first + n].verb == actions[first].verb && actions[first + n].kind == actions[first].kind) ++n;
+  while (first + n < actions.size() && n < most && actions[first + n].verb == actions[first].verb &&
+         actions[first + n].kind == actions[first].kind)
+    ++n;
   return n;
 }
 
 }  // namespace
 
-Frame::Frame(Deps deps, Kind kind, int workers) : deps_(deps), kind_(std::move(kind)), jobs_(deps.informers.get(kind_.resource)) {
+Frame::Frame(Deps deps, Kind kind, int workers)
+    : deps_(deps), kind_(std::move(kind)), jobs_(deps.informers.get(kind_.resource)) {
   client::WorkQueueOptions options;
   options.workers = workers;
-  queue_ = client::make_work_queue(deps_.env, [this](std::string key) { return work(std::move(key)); }, options);
+  queue_ = client::make_work_queue(
+      deps_.env, [this](std::string key) { return work(std::move(key)); }, options);
   for (const auto each : kind_.looks_at) deps_.caches.follow(each);
-  deps_.caches.wake_owner(kind_.resource.group, kind_.resource.kind, [this](const std::string& key) { queue_->add(key); });
+  deps_.caches.wake_owner(kind_.resource.group,
+                          kind_.resource.kind,
+                          [this](const std::string& key) { queue_->add(key); });
   if (kind_.follows_nodes) {
-    deps_.caches.on_change(kinds::kNode, [this](const client::ObjectPtr& old_node, const client::ObjectPtr& new_node) {
-      if (old_node && new_node && same_for_placement(*old_node, *new_node)) return;
-      for (const auto& [key, object] : jobs_.objects()) queue_->add(key);
-    });
+    deps_.caches.on_change(
+        kinds::kNode, [this](const client::ObjectPtr& old_node, const client::ObjectPtr& new_node) {
+          if (old_node && new_node && same_for_placement(*old_node, *new_node)) return;
+          for (const auto& [key, object] : jobs_.objects()) queue_->add(key);
+        });
   }
   client::InformerHandlers handlers;
-  handlers.on_change = [this](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+  handlers.on_change = [this](const client::ObjectPtr& old_object,
+                              const client::ObjectPtr& new_object) {
     queue_->add(client::key_of(new_object ? *new_object : *old_object));
   };
   jobs_.add_handlers(std::move(handlers));
@@ -61,7 +70,8 @@ void Frame::record(const json::Value& job, const Event& event) {
 }
 
 bool Frame::seen(const Written& written) const {
-  const auto object = written.kind.empty() ? jobs_.find(written.key) : deps_.caches.find(written.kind, written.key);
+  const auto object =
+      written.kind.empty() ? jobs_.find(written.key) : deps_.caches.find(written.kind, written.key);
   if (written.deleted) return !object || uid_of(*object) != written.uid || is_terminating(*object);
   return object && version_of(*object) >= written.version;
 }
@@ -82,22 +92,31 @@ Task<Result<void>> Frame::work(std::string key) {
     queue_->add_after(key, state.not_before - now);
     co_return Result<void>{};
   }
-  // From the newest: while that one is missing the rest need not be looked at, and waiting costs nothing.
+  // From the newest: while that one is missing the rest need not be looked at, and waiting costs
+  // nothing.
   while (!state.written.empty() && seen(state.written.back())) state.written.pop_back();
   if (!state.written.empty()) {
     if (now < state.give_up) {
       queue_->add_after(key, state.give_up - now);
       co_return Result<void>{};
     }
-    log::warn("controllers", "{} {}: the cache has not shown {} of its own writes for {} s, going on without", kind_.name, key, state.written.size(), kCacheLagMost.count());
+    log::warn("controllers",
+              "{} {}: the cache has not shown {} of its own writes for {} s, going on without",
+              kind_.name,
+              key,
+              state.written.size(),
+              kCacheLagMost.count());
     state.written.clear();
   }
   const CacheView view(deps_.caches, namespace_of(job), state.last_error);
   const auto begun = deps_.env.monotonic();
   Plan plan = kind_.plan(job, view, deps_.settings, now);
-  // A job of thousands of pods changes thousands of times in a row: it may take a fifth of the loop, not all of it.
-  if (const auto took = deps_.env.monotonic() - begun; took > kQuickPlan) state.not_before = now + kRestFactor * took;
-  if (plan.requeue_after) queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
+  // A job of thousands of pods changes thousands of times in a row: it may take a fifth of the
+  // loop, not all of it.
+  if (const auto took = deps_.env.monotonic() - begun; took > kQuickPlan)
+    state.not_before = now + kRestFactor * took;
+  if (plan.requeue_after)
+    queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
 
   auto applied = co_await apply(job, std::move(plan.actions), key);
   for (const auto& event : plan.events) record(job, event);
@@ -111,7 +130,8 @@ Task<Result<void>> Frame::work(std::string key) {
   if (!applied) co_return applied;
   const auto ns = namespace_of(job), name = name_of(job);
   if (plan.job_patch) {
-    const auto patched = co_await deps_.client.patch(kind_.resource, ns, name, "", client::PatchType::kMerge, *plan.job_patch);
+    const auto patched = co_await deps_.client.patch(
+        kind_.resource, ns, name, "", client::PatchType::kMerge, *plan.job_patch);
     if (!patched) co_return fail(patched.error());
   }
   if (plan.delete_job) {
@@ -131,7 +151,8 @@ Task<Result<void>> Frame::apply(json::Value job, std::vector<Action> actions, st
     const auto batch = std::make_shared<Batch>();
     batch->left = count;
     batch->done = deps_.env.make_signal();
-    for (std::size_t i = first; i < first + count; ++i) deps_.env.spawn(apply_one(job, std::move(actions[i]), batch));
+    for (std::size_t i = first; i < first + count; ++i)
+      deps_.env.spawn(apply_one(job, std::move(actions[i]), batch));
     while (batch->left > 0) co_await batch->done->wait(Duration::zero());
     auto& state = states_[key];
     state.written.insert(state.written.end(), batch->written.begin(), batch->written.end());
@@ -163,25 +184,31 @@ Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batc
     options.grace_s = action.grace_s;
     const auto removed = co_await deps_.client.remove(resource, ns, action.name, options);
     // Gone already, or another object by now: either way the one we meant is no more.
-    if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict) answer = fail(removed.error());
+    if (!removed && removed.error().code != Code::kNotFound &&
+        removed.error().code != Code::kConflict)
+      answer = fail(removed.error());
   } else if (answer && action.verb == Action::Verb::kCreate) {
     answer = co_await deps_.client.create(resource, ns, std::move(action.body));
   } else if (answer) {
     const std::string subresource = action.verb == Action::Verb::kStatus ? "status" : "";
-    answer = co_await deps_.client.patch(resource, ns, action.name, subresource, client::PatchType::kMerge, std::move(action.body));
+    answer = co_await deps_.client.patch(
+        resource, ns, action.name, subresource, client::PatchType::kMerge, std::move(action.body));
   }
   if (answer) {
-    Written written{action.kind, ns + "/" + action.name, action.uid, 0, action.verb == Action::Verb::kDelete};
+    Written written{
+        action.kind, ns + "/" + action.name, action.uid, 0, action.verb == Action::Verb::kDelete};
     if (!written.deleted) {
       const auto created = name_of(*answer);
       written.key = ns + "/" + created;
       written.version = version_of(*answer);
-      for (auto& event : action.events) event.message = replace_all(event.message, kCreatedName, created);
+      for (auto& event : action.events)
+        event.message = replace_all(event.message, kCreatedName, created);
     }
     batch->written.push_back(std::move(written));
     for (const auto& event : action.events) record(job, event);
   } else {
-    if (!action.failed_reason.empty()) record(job, {true, action.failed_reason, action.failed_prefix + answer.error().message});
+    if (!action.failed_reason.empty())
+      record(job, {true, action.failed_reason, action.failed_prefix + answer.error().message});
     batch->error = answer.error();
   }
   --batch->left;
@@ -191,10 +218,13 @@ Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batc
 Task<Result<void>> Frame::write_status(json::Value job, json::Value status, std::string key) {
   if (json::equal(json::at(job, "status"), status)) co_return Result<void>{};
   const auto version = json::text(json::at(job, "metadata", "resourceVersion"));
-  if (const auto& state = states_[key]; state.sent_version == version && json::equal(state.sent_status, status)) co_return Result<void>{};
+  if (const auto& state = states_[key];
+      state.sent_version == version && json::equal(state.sent_status, status))
+    co_return Result<void>{};
   job.as_object()["status"] = status;
   auto answer = co_await deps_.client.update_status(kind_.resource, job);
-  if (!answer && (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
+  if (!answer &&
+      (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
     // A version without the status subresource (v1alpha1), or the job has gone meanwhile.
     answer = co_await deps_.client.update(kind_.resource, job);
     if (!answer && answer.error().code == Code::kNotFound) co_return Result<void>{};

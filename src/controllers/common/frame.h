@@ -1,9 +1,10 @@
 /// The one loop that turns plans into writes, the same for every kind.
 ///
-/// A job is worked on when it or something it controls changed, or when its plan asked for it. The plan is made from
-/// the caches; its actions go to the server in order (runs of the same verb and kind side by side, ever more at a
-/// time), then the status if it differs. A pass never starts before the caches show what the last pass wrote, so a stale
-/// cache cannot create anything twice. Whatever the server refuses is recorded as an event and tried again with back-off.
+/// A job is worked on when it or something it controls changed, or when its plan asked for it. The
+/// plan is made from the caches; its actions go to the server in order (runs of the same verb and
+/// kind side by side, ever more at a time), then the status if it differs. A pass never starts
+/// before the caches show what the last pass wrote, so a stale cache cannot create anything twice.
+/// Whatever the server refuses is recorded as an event and tried again with back-off.
 #pragma once
 
 #include <map>
@@ -52,8 +53,9 @@ class Frame {
     Time give_up;     // when to stop waiting for the caches
     Time not_before;  // the last plan was long: rest until then
     std::string last_error;
-    json::Value sent_status;  // what the last status write sent, and the version it made: a server that drops a field
-    std::string sent_version; // must not be told about it for ever
+    json::Value sent_status;   // what the last status write sent, and the version it made: a server
+                               // that drops a field
+    std::string sent_version;  // must not be told about it for ever
   };
   struct Batch {
     std::size_t left = 0;

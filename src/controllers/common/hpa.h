@@ -5,7 +5,8 @@
 
 namespace muster::controllers {
 
-/// Made when elasticPolicy.metrics is given, follows its spec, goes while the job is suspended, stays at its end.
+/// Made when elasticPolicy.metrics is given, follows its spec, goes while the job is suspended,
+/// stays at its end.
 void sync_autoscaler(Pass& pass, bool suspended);
 
 }  // namespace muster::controllers

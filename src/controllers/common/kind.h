@@ -1,4 +1,5 @@
-/// One kind of object as the frame drives it: its resource, its plan, and the kinds whose objects it looks at.
+/// One kind of object as the frame drives it: its resource, its plan, and the kinds whose objects
+/// it looks at.
 #pragma once
 
 #include <functional>
@@ -14,9 +15,12 @@ struct Kind {
   std::string name;  // names the controller in events and logs, e.g. "pytorchjob-controller"
   client::Resource resource;
   std::vector<std::string_view> looks_at;  // a change of one that it controls wakes it
-  std::function<Plan(const json::Value& job, const View& view, const Settings& settings, Time now)> plan;
-  std::function<bool(const json::Value& job)> accepts;  // false: another controller's; empty: all are ours
-  bool follows_nodes = false;  // a node that comes, goes or changes its labels, taints or room wakes every object
+  std::function<Plan(const json::Value& job, const View& view, const Settings& settings, Time now)>
+      plan;
+  std::function<bool(const json::Value& job)>
+      accepts;  // false: another controller's; empty: all are ours
+  bool follows_nodes =
+      false;  // a node that comes, goes or changes its labels, taints or room wakes every object
 };
 
 }  // namespace muster::controllers

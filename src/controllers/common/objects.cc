@@ -6,17 +6,28 @@
 
 namespace muster::controllers {
 
-std::string name_of(const json::Value& object) { return json::text(json::at(object, "metadata", "name")); }
-std::string namespace_of(const json::Value& object) { return json::text(json::at(object, "metadata", "namespace")); }
-std::string uid_of(const json::Value& object) { return json::text(json::at(object, "metadata", "uid")); }
-std::string phase_of(const json::Value& pod) { return json::text(json::at(pod, "status", "phase")); }
+std::string name_of(const json::Value& object) {
+  return json::text(json::at(object, "metadata", "name"));
+}
+std::string namespace_of(const json::Value& object) {
+  return json::text(json::at(object, "metadata", "namespace"));
+}
+std::string uid_of(const json::Value& object) {
+  return json::text(json::at(object, "metadata", "uid"));
+}
+std::string phase_of(const json::Value& pod) {
+  return json::text(json::at(pod, "status", "phase"));
+}
 
-bool is_terminating(const json::Value& object) { return !json::as_string(json::at(object, "metadata", "deletionTimestamp")).empty(); }
+bool is_terminating(const json::Value& object) {
+  return !json::as_string(json::at(object, "metadata", "deletionTimestamp")).empty();
+}
 
 bool is_controlled_by(const json::Value& object, const json::Value& owner) {
   for (const auto& reference : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
     if (json::as_bool(json::at(reference, "controller"))) {
-      return json::as_string(json::at(reference, "uid")) == json::as_string(json::at(owner, "metadata", "uid"));
+      return json::as_string(json::at(reference, "uid")) ==
+             json::as_string(json::at(owner, "metadata", "uid"));
     }
   }
   return false;
@@ -29,12 +40,15 @@ bool is_active(const json::Value& pod) {
 
 bool is_ready(const json::Value& pod) {
   for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == "Ready") return json::as_string(json::at(condition, "status")) == "True";
+    if (json::as_string(json::at(condition, "type")) == "Ready")
+      return json::as_string(json::at(condition, "status")) == "True";
   }
   return false;
 }
 
-std::string label_of(const json::Value& object, std::string_view key) { return json::text(json::at(object, "metadata", "labels", key)); }
+std::string label_of(const json::Value& object, std::string_view key) {
+  return json::text(json::at(object, "metadata", "labels", key));
+}
 std::string annotation_of(const json::Value& object, std::string_view key) {
   return json::text(json::at(object, "metadata", "annotations", key));
 }
@@ -54,12 +68,16 @@ json::Value owner_reference(const json::Value& owner, std::string_view api_versi
                       {"blockOwnerDeletion", true}};
 }
 
-json::Value make_child(const json::Value& owner, std::string_view api_version, std::string_view kind, std::string_view name) {
+json::Value make_child(const json::Value& owner,
+                       std::string_view api_version,
+                       std::string_view kind,
+                       std::string_view name) {
   return json::Object{{"apiVersion", api_version},
                       {"kind", kind},
-                      {"metadata", json::Object{{"name", name},
-                                                {"namespace", namespace_of(owner)},
-                                                {"ownerReferences", json::Array{owner_reference(owner)}}}}};
+                      {"metadata",
+                       json::Object{{"name", name},
+                                    {"namespace", namespace_of(owner)},
+                                    {"ownerReferences", json::Array{owner_reference(owner)}}}}};
 }
 
 json::Array& array_of(json::Value& object, std::string_view key) {
@@ -74,7 +92,9 @@ json::Array& array_at(json::Value& value, std::initializer_list<std::string_view
   return member.as_array();
 }
 
-json::Value env(std::string_view name, std::string_view value) { return json::Object{{"name", name}, {"value", value}}; }
+json::Value env(std::string_view name, std::string_view value) {
+  return json::Object{{"name", name}, {"value", value}};
+}
 
 void set_label(json::Value& object, std::string_view key, std::string_view value) {
   json::make_object(object, {"metadata", "labels"})[key] = value;
@@ -152,8 +172,15 @@ Time time_at(const json::Value& value) {
 
 json::Value time_value(Time time) { return json::Value(format_time(time)); }
 
-void refuse_foreign(Plan& plan, std::string_view name, std::string_view kind, std::string_view owner_kind) {
-  auto message = fmt::format("Resource \"{}\" of Kind \"{}\" already exists and is not managed by {}", name, kind, owner_kind);
+void refuse_foreign(Plan& plan,
+                    std::string_view name,
+                    std::string_view kind,
+                    std::string_view owner_kind) {
+  auto message =
+      fmt::format("Resource \"{}\" of Kind \"{}\" already exists and is not managed by {}",
+                  name,
+                  kind,
+                  owner_kind);
   plan.events.push_back({true, "ErrResourceExists", message});
   plan.error = std::move(message);
 }

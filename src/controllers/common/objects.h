@@ -30,7 +30,10 @@ int index_label(const json::Value& object, std::string_view key);
 /// A controller ownerReference to `owner`, with the apiVersion given (the job's own when empty).
 json::Value owner_reference(const json::Value& owner, std::string_view api_version = "");
 /// {apiVersion, kind, metadata: {name, namespace, labels, ownerReferences}}
-json::Value make_child(const json::Value& owner, std::string_view api_version, std::string_view kind, std::string_view name);
+json::Value make_child(const json::Value& owner,
+                       std::string_view api_version,
+                       std::string_view kind,
+                       std::string_view name);
 
 /// The object's member as an array or object, made when absent.
 json::Array& array_at(json::Value& value, std::initializer_list<std::string_view> path);
@@ -42,7 +45,8 @@ bool has_env(const json::Value& container, std::string_view name);
 /// Position of the container, or -1.
 int find_container(const json::Value& pod_spec, std::string_view name);
 
-/// True when every member of `wanted` is in `found` with the same value (objects in depth, the rest exactly).
+/// True when every member of `wanted` is in `found` with the same value (objects in depth, the rest
+/// exactly).
 bool contains(const json::Value& found, const json::Value& wanted);
 /// A merge patch that turns the map `from` into `to`: new values, and null for what is gone.
 json::Value map_patch(const json::Value& from, const json::Value& to);
@@ -56,6 +60,9 @@ Time time_at(const json::Value& value);
 json::Value time_value(Time time);
 
 /// Why an object of a wanted name that is not ours stops the job: the event and the error.
-void refuse_foreign(Plan& plan, std::string_view name, std::string_view kind, std::string_view owner_kind);
+void refuse_foreign(Plan& plan,
+                    std::string_view name,
+                    std::string_view kind,
+                    std::string_view owner_kind);
 
 }  // namespace muster::controllers

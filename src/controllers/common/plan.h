@@ -1,9 +1,10 @@
 /// What a controller sees and what it decides.
 ///
-/// Every kind has one pure function, plan(): from its object, the objects around it (View), the operator's
-/// settings and the time it makes a Plan: what to create, patch and delete, the whole new status, events, and when
-/// to look again. It does no I/O and asks no clock, so tests and the recorded scenarios run it directly; the
-/// frame (frame.h) is the only place that applies plans to a cluster.
+/// Every kind has one pure function, plan(): from its object, the objects around it (View), the
+/// operator's settings and the time it makes a Plan: what to create, patch and delete, the whole
+/// new status, events, and when to look again. It does no I/O and asks no clock, so tests and the
+/// recorded scenarios run it directly; the frame (frame.h) is the only place that applies plans to
+/// a cluster.
 #pragma once
 
 #include <cstdint>
@@ -62,20 +63,23 @@ struct Action {
   bool with_ssh_key = false;
   /// Recorded once the server has accepted it.
   std::vector<Event> events;
-  /// Reason and beginning of the message of the Warning recorded when the server refuses. Empty: none.
+  /// Reason and beginning of the message of the Warning recorded when the server refuses. Empty:
+  /// none.
   std::string failed_reason;
   std::string failed_prefix;
 };
 
 struct Plan {
-  std::vector<Action> actions;  // applied in order; the first failure ends the pass, the status is not written
+  std::vector<Action>
+      actions;  // applied in order; the first failure ends the pass, the status is not written
   std::vector<Event> events;
   std::optional<json::Value> status;     // the whole new status; written only if it differs
   bool status_anyway = false;            // also when an action failed
   std::optional<json::Value> job_patch;  // merge patch of the job's metadata or spec
   bool delete_job = false;
   std::optional<Duration> requeue_after;
-  std::string error;  // not empty: nothing is written after the actions, the pass is repeated with back-off
+  std::string
+      error;  // not empty: nothing is written after the actions, the pass is repeated with back-off
 };
 
 /// The objects of the job's namespace, as the caches have them.
@@ -83,14 +87,18 @@ class View {
  public:
   virtual ~View() = default;
   /// Objects of `kind` whose controlling owner has this uid, ordered by name.
-  [[nodiscard]] virtual std::vector<const json::Value*> controlled_by(std::string_view kind, std::string_view uid) const = 0;
+  [[nodiscard]] virtual std::vector<const json::Value*> controlled_by(
+      std::string_view kind, std::string_view uid) const = 0;
   /// All objects of `kind` in the namespace, ordered by name.
   [[nodiscard]] virtual std::vector<const json::Value*> all(std::string_view kind) const = 0;
   /// nullptr if there is none of that name.
-  [[nodiscard]] virtual const json::Value* find(std::string_view kind, std::string_view name) const = 0;
+  [[nodiscard]] virtual const json::Value* find(std::string_view kind,
+                                                std::string_view name) const = 0;
   /// The value of a PriorityClass.
-  [[nodiscard]] virtual std::optional<std::int64_t> priority_of(std::string_view priority_class) const = 0;
-  /// What the server answered when the previous pass over this job failed; empty after a pass that went well.
+  [[nodiscard]] virtual std::optional<std::int64_t> priority_of(
+      std::string_view priority_class) const = 0;
+  /// What the server answered when the previous pass over this job failed; empty after a pass that
+  /// went well.
   [[nodiscard]] virtual std::string last_error() const { return {}; }
 };
 
@@ -104,13 +112,15 @@ struct Settings {
   std::string cluster_domain;  // empty: host names end in ".svc"
   std::string pytorch_init_image = "alpine:3.10";
   int pytorch_init_tries = 100;
-  /// How workers ask for their master's name. Pods that are processes of this machine have `getent hosts` for sure.
+  /// How workers ask for their master's name. Pods that are processes of this machine have `getent
+  /// hosts` for sure.
   std::string pytorch_init_lookup = "nslookup";
   std::string kubectl_delivery_image = "kubeflow/kubectl-delivery:latest";
-  /// Launchers that exec into their workers may do so by GET too: that is how a kubectl from 1.31 on opens a WebSocket.
+  /// Launchers that exec into their workers may do so by GET too: that is how a kubectl from 1.31
+  /// on opens a WebSocket.
   bool exec_over_websocket = false;
-  /// A pod that still terminates this long after its grace period is deleted by force, so that a dead node
-  /// cannot hold up a restart for ever. Zero: never.
+  /// A pod that still terminates this long after its grace period is deleted by force, so that a
+  /// dead node cannot hold up a restart for ever. Zero: never.
   Duration force_delete_after = Duration{0};
 };
 

@@ -14,7 +14,8 @@ using Sum = std::map<std::string, Quantity>;
 void add(Sum& sum, const json::Value& resources, int times, const json::Value* skip = nullptr) {
   for (const auto& [name, amount] : json::as_object(resources)) {
     if (skip != nullptr && json::as_object(*skip).contains(name)) continue;
-    const auto text = amount.is_string() ? std::string(json::as_string(amount)) : json::dump(amount);
+    const auto text =
+        amount.is_string() ? std::string(json::as_string(amount)) : json::dump(amount);
     const auto quantity = parse_quantity(text);
     if (!quantity) continue;
     const std::string key(std::string_view(name.data(), name.size()));
@@ -35,12 +36,14 @@ struct Ranked {
   std::size_t position;
 };
 
-/// Highest priority first; equal ones stay in the order given, which has the master or launcher first.
+/// Highest priority first; equal ones stay in the order given, which has the master or launcher
+/// first.
 std::vector<Ranked> by_priority(const std::vector<ReplicaSpec>& replicas, const View& view) {
   std::vector<Ranked> ranked;
   for (const auto& replica : replicas) {
     const auto name = json::as_string(json::at(*replica.pod_template, "spec", "priorityClassName"));
-    ranked.push_back({&replica, name.empty() ? 0 : view.priority_of(name).value_or(0), ranked.size()});
+    ranked.push_back(
+        {&replica, name.empty() ? 0 : view.priority_of(name).value_or(0), ranked.size()});
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.priority != b.priority ? a.priority > b.priority : a.position < b.position;
@@ -50,34 +53,46 @@ std::vector<Ranked> by_priority(const std::vector<ReplicaSpec>& replicas, const 
 
 }  // namespace
 
-std::string_view podgroup_kind(Gang gang) { return gang == Gang::kVolcano ? kinds::kVolcanoPodGroup : kinds::kPluginsPodGroup; }
+std::string_view podgroup_kind(Gang gang) {
+  return gang == Gang::kVolcano ? kinds::kVolcanoPodGroup : kinds::kPluginsPodGroup;
+}
 
-json::Value min_resources(const std::vector<ReplicaSpec>& replicas, int min_member, const View& view) {
+json::Value min_resources(const std::vector<ReplicaSpec>& replicas,
+                          int min_member,
+                          const View& view) {
   Sum sum;
   int left = min_member;
   for (const auto& ranked : by_priority(replicas, view)) {
     const int taken = std::min(left, ranked.replica->replicas);
     if (taken <= 0) continue;
     left -= taken;
-    for (const auto& container : json::as_array(json::at(*ranked.replica->pod_template, "spec", "containers"))) {
+    for (const auto& container :
+         json::as_array(json::at(*ranked.replica->pod_template, "spec", "containers"))) {
       const auto& requests = json::at(container, "resources", "requests");
-      add(sum, json::as_object(requests).empty() ? json::at(container, "resources", "limits") : requests, taken);
+      add(sum,
+          json::as_object(requests).empty() ? json::at(container, "resources", "limits") : requests,
+          taken);
     }
   }
   return to_json(sum);
 }
 
-json::Value min_resources_merged(const std::vector<ReplicaSpec>& replicas, int min_member, const View& view) {
+json::Value min_resources_merged(const std::vector<ReplicaSpec>& replicas,
+                                 int min_member,
+                                 const View& view) {
   if (min_member == 0) return nullptr;
   auto ranked = by_priority(replicas, view);
   int total = 0;
   for (const auto& entry : ranked) total += entry.replica->replicas;
-  if (ranked.size() == 2 && ranked[0].priority == ranked[1].priority && ranked[0].replica->type == "Worker") std::swap(ranked[0], ranked[1]);
+  if (ranked.size() == 2 && ranked[0].priority == ranked[1].priority &&
+      ranked[0].replica->type == "Worker")
+    std::swap(ranked[0], ranked[1]);
   Sum sum;
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     const bool cut = i + 1 == ranked.size() && ranked.size() > 1 && total > min_member;
     const int times = cut ? std::max(0, min_member - 1) : ranked[i].replica->replicas;
-    for (const auto& container : json::as_array(json::at(*ranked[i].replica->pod_template, "spec", "containers"))) {
+    for (const auto& container :
+         json::as_array(json::at(*ranked[i].replica->pod_template, "spec", "containers"))) {
       const auto& requests = json::at(container, "resources", "requests");
       add(sum, requests, times);
       add(sum, json::at(container, "resources", "limits"), times, &requests);
@@ -86,7 +101,11 @@ json::Value min_resources_merged(const std::vector<ReplicaSpec>& replicas, int m
   return to_json(sum);
 }
 
-void sync_podgroup(Plan& plan, const json::Value& job, const PodGroupSpec& spec, const json::Value& annotations, const View& view,
+void sync_podgroup(Plan& plan,
+                   const json::Value& job,
+                   const PodGroupSpec& spec,
+                   const json::Value& annotations,
+                   const View& view,
                    Gang gang) {
   const auto kind = podgroup_kind(gang);
   json::Object wanted{{"minMember", spec.min_member}};
@@ -100,7 +119,11 @@ void sync_podgroup(Plan& plan, const json::Value& job, const PodGroupSpec& spec,
 
   const auto* found = view.find(kind, name_of(job));
   if (found == nullptr) {
-    auto group = make_child(job, gang == Gang::kVolcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1", "PodGroup", name_of(job));
+    auto group = make_child(
+        job,
+        gang == Gang::kVolcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1",
+        "PodGroup",
+        name_of(job));
     for (const auto& [key, value] : json::as_object(annotations)) {
       // kubectl's record of the manifest it applied is about the job, not about the group.
       if (key == "kubectl.kubernetes.io/last-applied-configuration") continue;
@@ -112,12 +135,14 @@ void sync_podgroup(Plan& plan, const json::Value& job, const PodGroupSpec& spec,
   }
   const auto& current = json::at(*found, "spec");
   json::Object changes;
-  for (const std::string_view key : {"minMember", "queue", "priorityClassName", "scheduleTimeoutSeconds"}) {
+  for (const std::string_view key :
+       {"minMember", "queue", "priorityClassName", "scheduleTimeoutSeconds"}) {
     const auto& now = json::at(current, key);
     const auto* want = wanted.if_contains(key);
     if (want != nullptr && !json::equal(now, *want)) changes[key] = *want;
     // A queue that somebody else chose for the group stays: only what was ours is taken back.
-    if (want == nullptr && !now.is_null() && key != "queue" && gang == Gang::kVolcano) changes[key] = nullptr;
+    if (want == nullptr && !now.is_null() && key != "queue" && gang == Gang::kVolcano)
+      changes[key] = nullptr;
   }
   const auto* want_resources = wanted.if_contains("minResources");
   const auto& now_resources = json::at(current, "minResources");
@@ -126,7 +151,8 @@ void sync_podgroup(Plan& plan, const json::Value& job, const PodGroupSpec& spec,
   } else if (want_resources == nullptr && !now_resources.is_null()) {
     changes["minResources"] = nullptr;
   }
-  if (!changes.empty()) plan.actions.push_back(patch(kind, name_of(job), json::Object{{"spec", std::move(changes)}}));
+  if (!changes.empty())
+    plan.actions.push_back(patch(kind, name_of(job), json::Object{{"spec", std::move(changes)}}));
 }
 
 bool pods_must_wait(const json::Value& job, const View& view, Gang gang) {

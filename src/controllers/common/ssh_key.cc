@@ -16,16 +16,20 @@ namespace {
 /// SSH's wire form of a string: length in four bytes, then the bytes.
 void append(std::string& out, std::string_view bytes) {
   const auto size = static_cast<std::uint32_t>(bytes.size());
-  for (int shift = 24; shift >= 0; shift -= 8) out.push_back(static_cast<char>((size >> shift) & 0xff));
+  for (int shift = 24; shift >= 0; shift -= 8)
+    out.push_back(static_cast<char>((size >> shift) & 0xff));
   out.append(bytes);
 }
 
 }  // namespace
 
 Result<SshKey> make_ssh_key() {
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-521"), &EVP_PKEY_free);
+  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-521"),
+                                                                &EVP_PKEY_free);
   const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), &BIO_free);
-  if (!key || !bio || PEM_write_bio_PrivateKey_traditional(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) {
+  if (!key || !bio ||
+      PEM_write_bio_PrivateKey_traditional(
+          bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1) {
     return fail(Code::kInternal, "making an ECDSA P-521 key failed");
   }
   char* data = nullptr;
@@ -34,7 +38,9 @@ Result<SshKey> make_ssh_key() {
   result.private_pem.assign(data, static_cast<std::size_t>(size));
   std::vector<unsigned char> point(256);
   std::size_t length = 0;
-  if (EVP_PKEY_get_octet_string_param(key.get(), OSSL_PKEY_PARAM_ENCODED_PUBLIC_KEY, point.data(), point.size(), &length) != 1) {
+  if (EVP_PKEY_get_octet_string_param(
+          key.get(), OSSL_PKEY_PARAM_ENCODED_PUBLIC_KEY, point.data(), point.size(), &length) !=
+      1) {
     return fail(Code::kInternal, "reading the public half of an ECDSA key failed");
   }
   std::string blob;

@@ -1,4 +1,5 @@
-/// For tests: objects in memory that plans look at and are applied to, as a server without a garbage collector would.
+/// For tests: objects in memory that plans look at and are applied to, as a server without a
+/// garbage collector would.
 #pragma once
 
 #include <map>
@@ -55,17 +56,21 @@ class TestWorld : public View {
   bool apply(Action& action) {
     auto& of_kind = objects[action.kind];
     if (action.with_ssh_key) {
-      for (const auto* key : {"ssh-privatekey", "ssh-publickey"}) json::make_object(action.body, {"data"})[key] = "k";
+      for (const auto* key : {"ssh-privatekey", "ssh-publickey"})
+        json::make_object(action.body, {"data"})[key] = "k";
     }
     if (action.verb == Action::Verb::kCreate) {
       auto& metadata = json::make_object(action.body, {"metadata"});
-      if (action.name.empty()) action.name = json::text(json::at(action.body, "metadata", "generateName")) + std::to_string(++serial_);
+      if (action.name.empty())
+        action.name = json::text(json::at(action.body, "metadata", "generateName")) +
+                      std::to_string(++serial_);
       metadata["name"] = action.name;
       metadata["uid"] = "uid-" + std::to_string(++serial_);
       metadata["creationTimestamp"] = format_time(now);
       MUSTER_CHECK(!of_kind.contains(action.name), action.name + " is there already");
       of_kind[action.name] = action.body;
-      if (action.kind == kinds::kPod) json::make_object(of_kind[action.name], {"status"})["phase"] = "Pending";
+      if (action.kind == kinds::kPod)
+        json::make_object(of_kind[action.name], {"status"})["phase"] = "Pending";
     } else if (action.verb == Action::Verb::kDelete) {
       auto& object = of_kind[action.name];
       if (action.kind == kinds::kPod && phase_of(object) == "Running" && action.grace_s != 0) {
@@ -84,30 +89,40 @@ class TestWorld : public View {
     auto& object = objects["Pod"].at(pod);
     json::make_object(object, {"status"})["phase"] = value;
     json::make_object(object, {"spec"})["nodeName"] = "node-1";
-    json::make_object(object, {"status"})["conditions"] = json::Array{json::Object{{"type", "Ready"}, {"status", value == "Running" ? "True" : "False"}}};
+    json::make_object(object, {"status"})["conditions"] = json::Array{
+        json::Object{{"type", "Ready"}, {"status", value == "Running" ? "True" : "False"}}};
   }
   void all_run() {
     for (auto& [name, pod] : objects["Pod"]) phase(name, "Running");
   }
-  void terminate(const std::string& pod) { json::make_object(objects["Pod"].at(pod), {"metadata"})["deletionTimestamp"] = format_time(now); }
+  void terminate(const std::string& pod) {
+    json::make_object(objects["Pod"].at(pod), {"metadata"})["deletionTimestamp"] = format_time(now);
+  }
   void vanish(const std::string& pod) { objects["Pod"].erase(pod); }
-  void vanish_terminating() { std::erase_if(objects["Pod"], [](const auto& entry) { return is_terminating(entry.second); }); }
+  void vanish_terminating() {
+    std::erase_if(objects["Pod"], [](const auto& entry) { return is_terminating(entry.second); });
+  }
 
   [[nodiscard]] std::string names(const std::string& kind) const {
     std::string result;
-    for (const auto* object : all(kind)) result += (result.empty() ? "" : " ") + name_of(*object) + (is_terminating(*object) ? "(going)" : "");
+    for (const auto* object : all(kind))
+      result += (result.empty() ? "" : " ") + name_of(*object) +
+                (is_terminating(*object) ? "(going)" : "");
     return result;
   }
   /// "Created=True Running=False"
   [[nodiscard]] std::string conditions() const {
     std::string result;
     for (const auto& c : json::as_array(json::at(job, "status", "conditions"))) {
-      result += (result.empty() ? "" : " ") + json::text(json::at(c, "type")) + "=" + json::text(json::at(c, "status"));
+      result += (result.empty() ? "" : " ") + json::text(json::at(c, "type")) + "=" +
+                json::text(json::at(c, "status"));
     }
     return result;
   }
   [[nodiscard]] std::string phase() const { return json::text(json::at(job, "status", "phase")); }
-  [[nodiscard]] const json::Value& pod(const std::string& name) const { return objects.at("Pod").at(name); }
+  [[nodiscard]] const json::Value& pod(const std::string& name) const {
+    return objects.at("Pod").at(name);
+  }
   [[nodiscard]] bool recorded(std::string_view reason) const {
     for (const auto& event : events) {
       if (event.reason == reason) return true;
@@ -115,11 +130,14 @@ class TestWorld : public View {
     return false;
   }
 
-  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind, std::string_view uid) const override {
+  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
+                                                              std::string_view uid) const override {
     std::vector<const json::Value*> result;
     for (const auto* object : all(kind)) {
       for (const auto& owner : json::as_array(json::at(*object, "metadata", "ownerReferences"))) {
-        if (json::as_bool(json::at(owner, "controller")) && json::as_string(json::at(owner, "uid")) == uid) result.push_back(object);
+        if (json::as_bool(json::at(owner, "controller")) &&
+            json::as_string(json::at(owner, "uid")) == uid)
+          result.push_back(object);
       }
     }
     return result;
@@ -131,13 +149,16 @@ class TestWorld : public View {
     for (const auto& [name, object] : found->second) result.push_back(&object);
     return result;
   }
-  [[nodiscard]] const json::Value* find(std::string_view kind, std::string_view name) const override {
+  [[nodiscard]] const json::Value* find(std::string_view kind,
+                                        std::string_view name) const override {
     const auto of_kind = objects.find(std::string(kind));
     if (of_kind == objects.end()) return nullptr;
     const auto found = of_kind->second.find(std::string(name));
     return found == of_kind->second.end() ? nullptr : &found->second;
   }
-  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view) const override { return std::nullopt; }
+  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view) const override {
+    return std::nullopt;
+  }
   [[nodiscard]] std::string last_error() const override { return error; }
 
  private:
@@ -146,7 +167,8 @@ class TestWorld : public View {
 
 /// A variable of the first container.
 inline std::string env_of(const json::Value& pod, std::string_view name) {
-  for (const auto& item : json::as_array(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "env"))) {
+  for (const auto& item :
+       json::as_array(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "env"))) {
     if (json::as_string(json::at(item, "name")) == name) return json::text(json::at(item, "value"));
   }
   return "(none)";

@@ -40,7 +40,9 @@ json::Value status_or_empty(const json::Value& object) {
   return status.is_object() ? status : json::Value(json::Object{});
 }
 
-json::Value pod_from_template(const json::Value& owner, const json::Value& pod_template, const std::string& name) {
+json::Value pod_from_template(const json::Value& owner,
+                              const json::Value& pod_template,
+                              const std::string& name) {
   auto pod = make_child(owner, "v1", "Pod", name);
   auto& metadata = json::make_object(pod, {"metadata"});
   if (name.ends_with('-')) {
@@ -77,21 +79,34 @@ std::string template_hash(const json::Value& pod_template) {
   return result;
 }
 
-void set_workload_condition(json::Value& status, std::string_view type, bool value, std::string_view reason, std::string_view message, Time now) {
+void set_workload_condition(json::Value& status,
+                            std::string_view type,
+                            bool value,
+                            std::string_view reason,
+                            std::string_view message,
+                            Time now) {
   const std::string_view word = value ? "True" : "False";
   auto& list = array_at(status, {"conditions"});
   for (auto& entry : list) {
     if (json::as_string(json::at(entry, "type")) != type) continue;
     auto& object = entry.as_object();
-    if (json::as_string(json::at(entry, "status")) == word && json::as_string(json::at(entry, "reason")) == reason) return;
-    if (json::as_string(json::at(entry, "status")) != word) object["lastTransitionTime"] = time_value(now);
+    if (json::as_string(json::at(entry, "status")) == word &&
+        json::as_string(json::at(entry, "reason")) == reason)
+      return;
+    if (json::as_string(json::at(entry, "status")) != word)
+      object["lastTransitionTime"] = time_value(now);
     object["status"] = word;
     object["reason"] = reason;
     object["message"] = message;
     object["lastProbeTime"] = time_value(now);
     return;
   }
-  list.push_back(json::Object{{"type", type}, {"status", word}, {"lastProbeTime", time_value(now)}, {"lastTransitionTime", time_value(now)}, {"reason", reason}, {"message", message}});
+  list.push_back(json::Object{{"type", type},
+                              {"status", word},
+                              {"lastProbeTime", time_value(now)},
+                              {"lastTransitionTime", time_value(now)},
+                              {"reason", reason},
+                              {"message", message}});
 }
 
 bool is_available(const json::Value& pod, const json::Value& owner, Time now, Plan& plan) {

@@ -54,18 +54,25 @@ TEST(StatefulSet, EachPodHasItsClaims) {
   TestWorld world(kSet);
   json::make(world.job, {"spec", "podManagementPolicy"}) = "Parallel";
   json::make(world.job, {"spec", "replicas"}) = 2;
-  json::make(world.job, {"spec", "selector"}) = json::Object{{"matchLabels", json::Object{{"a", "b"}}}};
-  json::make(world.job, {"spec", "volumeClaimTemplates"}) =
-      json::Array{json::Object{{"metadata", json::Object{{"name", "data"}}}, {"spec", json::Object{{"accessModes", json::Array{"ReadWriteOnce"}}}}}};
+  json::make(world.job, {"spec", "selector"}) =
+      json::Object{{"matchLabels", json::Object{{"a", "b"}}}};
+  json::make(world.job, {"spec", "volumeClaimTemplates"}) = json::Array{
+      json::Object{{"metadata", json::Object{{"name", "data"}}},
+                   {"spec", json::Object{{"accessModes", json::Array{"ReadWriteOnce"}}}}}};
   world.settle(statefulset::plan);
   EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1");
   const auto& claim = *world.find("PersistentVolumeClaim", "data-s-1");
   EXPECT_EQ(label_of(claim, "a"), "b");
   EXPECT_TRUE(json::at(claim, "metadata", "ownerReferences").is_null());
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.pod("s-1"), "spec", "volumes"))[0], "persistentVolumeClaim", "claimName")), "data-s-1");
+  EXPECT_EQ(
+      json::as_string(json::at(json::as_array(json::at(world.pod("s-1"), "spec", "volumes"))[0],
+                               "persistentVolumeClaim",
+                               "claimName")),
+      "data-s-1");
   world.vanish("s-1");
   world.settle(statefulset::plan);
-  EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1") << "the claim is there already";
+  EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1")
+      << "the claim is there already";
 }
 
 // conforms: StatefulSet | updateStrategy RollingUpdate, partition | from the top, one at a time, down to the partition | same
@@ -89,7 +96,8 @@ TEST(StatefulSet, UpdatesFromTheTopDownToThePartition) {
 }
 
 TEST(ReplicaSet, KeepsTheNumber) {
-  TestWorld world("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  TestWorld world(
+      "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 3, template: {spec: {containers: [{name: c, image: i}]}}}}");
   world.settle(replicaset::plan);
   EXPECT_EQ(world.all("Pod").size(), 3U);
   world.phase(name_of(*world.all("Pod")[0]), "Failed");
@@ -105,11 +113,15 @@ TEST(ReplicaSet, APodIsAvailableOnceItHasBeenReadyForLongEnough) {
   const auto ready_since = [](TestWorld& world) {
     world.all_run();
     for (auto& [name, pod] : world.objects["Pod"]) {
-      for (auto& condition : json::make_object(pod, {"status"})["conditions"].as_array()) condition.as_object()["lastTransitionTime"] = format_time(world.now);
+      for (auto& condition : json::make_object(pod, {"status"})["conditions"].as_array())
+        condition.as_object()["lastTransitionTime"] = format_time(world.now);
     }
   };
-  const auto available = [](const TestWorld& world) { return json::as_int(json::at(world.job, "status", "availableReplicas")); };
-  TestWorld set("{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  const auto available = [](const TestWorld& world) {
+    return json::as_int(json::at(world.job, "status", "availableReplicas"));
+  };
+  TestWorld set(
+      "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
   set.settle(replicaset::plan);
   ready_since(set);
   set.settle(replicaset::plan);
@@ -120,7 +132,8 @@ TEST(ReplicaSet, APodIsAvailableOnceItHasBeenReadyForLongEnough) {
   set.settle(replicaset::plan);
   EXPECT_EQ(available(set), 2);
 
-  TestWorld stateful("{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
+  TestWorld stateful(
+      "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
   stateful.settle(statefulset::plan);
   ready_since(stateful);
   stateful.settle(statefulset::plan);
@@ -132,11 +145,13 @@ TEST(ReplicaSet, APodIsAvailableOnceItHasBeenReadyForLongEnough) {
 }
 
 TEST(Deployment, RollsOverToANewTemplate) {
-  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}");
+  TestWorld world(
+      "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}");
   const auto all_available = [&] {
     for (auto& [name, set] : world.objects["ReplicaSet"]) {
       const auto n = json::at(set, "spec", "replicas");
-      set.as_object()["status"] = json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
+      set.as_object()["status"] =
+          json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
     }
   };
   for (int i = 0; i < 3; ++i) {
@@ -146,19 +161,24 @@ TEST(Deployment, RollsOverToANewTemplate) {
   world.settle(deployment::plan);
   ASSERT_EQ(world.all("ReplicaSet").size(), 1U);
   EXPECT_EQ(json::as_int(json::at(world.job, "status", "availableReplicas")), 2);
-  json::make(world.job, {"spec", "template", "spec", "containers"}) = json::Array{json::Object{{"name", "c"}, {"image", "new"}}};
+  json::make(world.job, {"spec", "template", "spec", "containers"}) =
+      json::Array{json::Object{{"name", "c"}, {"image", "new"}}};
   for (int i = 0; i < 8; ++i) {
     world.settle(deployment::plan);
     all_available();
     int available = 0;
-    for (const auto* set : world.all("ReplicaSet")) available += static_cast<int>(json::as_int(json::at(*set, "status", "availableReplicas")));
+    for (const auto* set : world.all("ReplicaSet"))
+      available += static_cast<int>(json::as_int(json::at(*set, "status", "availableReplicas")));
     EXPECT_GE(available, 1);
   }
   int total = 0;
   for (const auto* set : world.all("ReplicaSet")) {
     const auto n = json::as_int(json::at(*set, "spec", "replicas"));
     total += static_cast<int>(n);
-    const bool is_new = json::as_string(json::at(json::as_array(json::at(*set, "spec", "template", "spec", "containers"))[0], "image")) == "new";
+    const bool is_new =
+        json::as_string(
+            json::at(json::as_array(json::at(*set, "spec", "template", "spec", "containers"))[0],
+                     "image")) == "new";
     EXPECT_EQ(n, is_new ? 2 : 0);
   }
   EXPECT_EQ(total, 2);
@@ -166,15 +186,18 @@ TEST(Deployment, RollsOverToANewTemplate) {
 
 // conforms: Deployment | kubectl rollout undo, history | an old template that comes back is the newest revision; the deployment names it; old sets beyond revisionHistoryLimit go | same
 TEST(Deployment, AnOldTemplateThatComesBackIsTheNewestRevision) {
-  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, revisionHistoryLimit: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
+  TestWorld world(
+      "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, revisionHistoryLimit: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
   const auto roll_to = [&](std::string_view image) {
-    json::make(world.job, {"spec", "template", "spec", "containers"}) = json::Array{json::Object{{"name", "c"}, {"image", image}}};
+    json::make(world.job, {"spec", "template", "spec", "containers"}) =
+        json::Array{json::Object{{"name", "c"}, {"image", image}}};
     for (int i = 0; i < 6; ++i) {
       world.settle(deployment::plan);
       if (world.last.job_patch) json::merge_patch(world.job, *world.last.job_patch);
       for (auto& [name, set] : world.objects["ReplicaSet"]) {
         const auto n = json::at(set, "spec", "replicas");
-        set.as_object()["status"] = json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
+        set.as_object()["status"] =
+            json::Object{{"replicas", n}, {"readyReplicas", n}, {"availableReplicas", n}};
       }
     }
     return annotation_of(world.job, "deployment.kubernetes.io/revision");
@@ -189,7 +212,8 @@ TEST(Deployment, AnOldTemplateThatComesBackIsTheNewestRevision) {
 
 // conforms: Deployment | progressDeadlineSeconds | Progressing=False, ProgressDeadlineExceeded when nothing moved for so long | same
 TEST(Deployment, SaysThatItIsStuck) {
-  TestWorld world("{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, progressDeadlineSeconds: 60, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
+  TestWorld world(
+      "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 1, progressDeadlineSeconds: 60, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: one}]}}}}");
   world.settle(deployment::plan);
   EXPECT_NE(world.conditions().find("Progressing=True"), std::string::npos);
   world.now = world.now + std::chrono::seconds(61);
@@ -199,22 +223,38 @@ TEST(Deployment, SaysThatItIsStuck) {
 
 // conforms: EndpointSlice | labels, conditions, ports, 100 endpoints a slice | as kube-controller-manager writes them | same, without the trigger-time annotation; names are made of the service's uid, so a restart finds them
 TEST(EndpointSlices, HoldAHundredEach) {
-  const auto service = *json::parse_yaml_one("{metadata: {name: svc, namespace: n, uid: u, labels: {x: z}}, spec: {clusterIP: None, selector: {a: b}, ports: [{name: p, port: 80}]}}");
+  const auto service = *json::parse_yaml_one(
+      "{metadata: {name: svc, namespace: n, uid: u, labels: {x: z}}, spec: {clusterIP: None, selector: {a: b}, ports: [{name: p, port: 80}]}}");
   std::vector<json::Value> pods;
   for (int i = 0; i < 150; ++i) {
-    pods.push_back(json::Object{{"metadata", json::Object{{"name", "p" + std::to_string(i)}, {"namespace", "n"}, {"uid", std::to_string(i)}}},
-                                {"status", json::Object{{"podIP", "10.0.0." + std::to_string(i)}, {"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", i == 1 ? "False" : "True"}}}}}}});
+    pods.push_back(json::Object{
+        {"metadata",
+         json::Object{
+             {"name", "p" + std::to_string(i)}, {"namespace", "n"}, {"uid", std::to_string(i)}}},
+        {"status",
+         json::Object{{"podIP", "10.0.0." + std::to_string(i)},
+                      {"phase", "Running"},
+                      {"conditions",
+                       json::Array{json::Object{{"type", "Ready"},
+                                                {"status", i == 1 ? "False" : "True"}}}}}}});
   }
   json::make(pods[2], {"metadata", "deletionTimestamp"}) = "2026-11-15T00:00:00Z";
   Objects all;
   for (const auto& pod : pods) all.push_back(&pod);
   const auto plan = endpoints::plan_slices(service, all, {});
   ASSERT_EQ(plan.actions.size(), 2U);
-  const auto size = [&](int i) { return json::as_array(json::at(plan.actions[static_cast<std::size_t>(i)].body, "endpoints")).size(); };
+  const auto size = [&](int i) {
+    return json::as_array(json::at(plan.actions[static_cast<std::size_t>(i)].body, "endpoints"))
+        .size();
+  };
   EXPECT_EQ(size(0) + size(1), 150U);
   const auto& full = plan.actions[size(0) == 100 ? 0 : 1].body;
-  EXPECT_EQ(json::dump(json::at(full, "metadata", "labels")), R"({"x":"z","kubernetes.io/service-name":"svc","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","service.kubernetes.io/headless":""})");
-  const auto conditions = [&](std::size_t i) { return json::dump(json::at(json::as_array(json::at(full, "endpoints"))[i], "conditions")); };
+  EXPECT_EQ(
+      json::dump(json::at(full, "metadata", "labels")),
+      R"({"x":"z","kubernetes.io/service-name":"svc","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","service.kubernetes.io/headless":""})");
+  const auto conditions = [&](std::size_t i) {
+    return json::dump(json::at(json::as_array(json::at(full, "endpoints"))[i], "conditions"));
+  };
   EXPECT_EQ(conditions(0), R"({"ready":true,"serving":true,"terminating":false})");
   EXPECT_EQ(conditions(1), R"({"ready":false,"serving":false,"terminating":false})");
   EXPECT_EQ(conditions(2), R"({"ready":false,"serving":true,"terminating":true})");
@@ -230,17 +270,32 @@ TEST(EndpointSlices, HoldAHundredEach) {
 }
 
 TEST(Endpoints, ReadyAndUnreadyApartWithHostNames) {
-  const auto service = *json::parse_yaml_one("{metadata: {name: svc, namespace: n}, spec: {selector: {a: b}, ports: [{name: p, port: 80, targetPort: web}]}}");
+  const auto service = *json::parse_yaml_one(
+      "{metadata: {name: svc, namespace: n}, spec: {selector: {a: b}, ports: [{name: p, port: 80, targetPort: web}]}}");
   const auto pod = [](const char* ip, bool ready) {
-    return json::Value(json::Object{{"metadata", json::Object{{"name", ip}, {"namespace", "n"}, {"uid", ip}}},
-                                    {"spec", json::Object{{"hostname", "h"}, {"subdomain", "svc"}, {"containers", json::Array{json::Object{{"ports", json::Array{json::Object{{"name", "web"}, {"containerPort", 8080}}}}}}}}},
-                                    {"status", json::Object{{"podIP", ip}, {"phase", "Running"}, {"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", ready ? "True" : "False"}}}}}}});
+    return json::Value(json::Object{
+        {"metadata", json::Object{{"name", ip}, {"namespace", "n"}, {"uid", ip}}},
+        {"spec",
+         json::Object{
+             {"hostname", "h"},
+             {"subdomain", "svc"},
+             {"containers",
+              json::Array{json::Object{
+                  {"ports",
+                   json::Array{json::Object{{"name", "web"}, {"containerPort", 8080}}}}}}}}},
+        {"status",
+         json::Object{{"podIP", ip},
+                      {"phase", "Running"},
+                      {"conditions",
+                       json::Array{json::Object{{"type", "Ready"},
+                                                {"status", ready ? "True" : "False"}}}}}}});
   };
   const auto one = pod("10.0.0.1", true), two = pod("10.0.0.2", false);
   const auto plan = endpoints::plan(service, {&one, &two}, nullptr);
   ASSERT_EQ(plan.actions.size(), 1U);
   const auto& subset = json::as_array(json::at(plan.actions[0].body, "subsets"))[0];
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(subset, "addresses"))[0], "hostname")), "h");
+  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(subset, "addresses"))[0], "hostname")),
+            "h");
   EXPECT_EQ(json::as_array(json::at(subset, "notReadyAddresses")).size(), 1U);
   EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(subset, "ports"))[0], "port")), 8080);
   EXPECT_TRUE(endpoints::plan(service, {&one, &two}, &plan.actions[0].body).actions.empty());

@@ -11,14 +11,17 @@
 namespace muster::controllers::cronjob {
 namespace {
 
-/// A schedule that was missed this often is told of, since nobody wants a thousand Jobs after a long pause.
+/// A schedule that was missed this often is told of, since nobody wants a thousand Jobs after a
+/// long pause.
 constexpr int kMissedMost = 100;
 
 /// "Complete", "Failed", or empty while it runs.
 std::string ended_as(const json::Value& job) {
   for (const auto& condition : json::as_array(json::at(job, "status", "conditions"))) {
     const auto type = json::as_string(json::at(condition, "type"));
-    if ((type == "Complete" || type == "Failed") && json::as_string(json::at(condition, "status")) == "True") return std::string(type);
+    if ((type == "Complete" || type == "Failed") &&
+        json::as_string(json::at(condition, "status")) == "True")
+      return std::string(type);
   }
   return {};
 }
@@ -41,7 +44,8 @@ Action delete_job(const json::Value& job) {
 /// The oldest beyond the limit go.
 void prune(Plan& plan, Objects jobs, std::int64_t limit) {
   std::sort(jobs.begin(), jobs.end(), [](const json::Value* a, const json::Value* b) {
-    const auto x = json::as_string(json::at(*a, "status", "startTime")), y = json::as_string(json::at(*b, "status", "startTime"));
+    const auto x = json::as_string(json::at(*a, "status", "startTime")),
+               y = json::as_string(json::at(*b, "status", "startTime"));
     return x != y ? x < y : name_of(*a) < name_of(*b);
   });
   for (std::size_t i = 0; i + static_cast<std::size_t>(limit) < jobs.size(); ++i) {
@@ -59,27 +63,34 @@ Due find_due(const json::Value& cron, const Schedule& schedule, Time now) {
   Time since = time_at(json::at(cron, "status", "lastScheduleTime"));
   if (!since) since = time_at(json::at(cron, "metadata", "creationTimestamp"));
   const auto& deadline = json::at(cron, "spec", "startingDeadlineSeconds");
-  if (deadline.is_number()) since = std::max(since, now - std::chrono::seconds(json::as_int(deadline)));
+  if (deadline.is_number())
+    since = std::max(since, now - std::chrono::seconds(json::as_int(deadline)));
   Due due;
-  for (auto at = schedule.next(since); at && *at <= now && due.missed <= kMissedMost; at = schedule.next(*at)) {
+  for (auto at = schedule.next(since); at && *at <= now && due.missed <= kMissedMost;
+       at = schedule.next(*at)) {
     due.newest = at;
     ++due.missed;
   }
   if (due.missed <= kMissedMost) return due;
-  // A schedule of every minute that rested for a year has half a million times: the last is looked for from now on backwards.
+  // A schedule of every minute that rested for a year has half a million times: the last is looked
+  // for from now on backwards.
   for (const int hours : {1, 24, 24 * 32, 24 * 366 * 5}) {
     const auto last = due.newest;
-    for (auto at = schedule.next(now - std::chrono::hours(hours)); at && *at <= now; at = schedule.next(*at)) due.newest = at;
+    for (auto at = schedule.next(now - std::chrono::hours(hours)); at && *at <= now;
+         at = schedule.next(*at))
+      due.newest = at;
     if (due.newest != last) break;
   }
   return due;
 }
 
 json::Value make_job(const json::Value& cron, Time scheduled) {
-  auto job = make_child(cron, "batch/v1", "Job", fmt::format("{}-{}", name_of(cron), scheduled.seconds() / 60));
+  auto job = make_child(
+      cron, "batch/v1", "Job", fmt::format("{}-{}", name_of(cron), scheduled.seconds() / 60));
   const auto& from = json::at(cron, "spec", "jobTemplate");
   for (const std::string_view field : {"labels", "annotations"}) {
-    if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value)) json::make_object(job, {"metadata"})[field] = value;
+    if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value))
+      json::make_object(job, {"metadata"})[field] = value;
   }
   set_annotation(job, "batch.kubernetes.io/cronjob-scheduled-timestamp", format_time(scheduled));
   job.as_object()["spec"] = json::at(from, "spec");
@@ -101,8 +112,13 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
       if (!is_terminating(*job)) running.push_back(job);
       continue;
     }
-    if (was_active(cron, *job)) plan.events.push_back({false, "SawCompletedJob", fmt::format("Saw completed job: {}, condition: {}", name_of(*job), ended)});
-    if (ended == "Complete") last_success = std::max(last_success, time_at(json::at(*job, "status", "completionTime")));
+    if (was_active(cron, *job))
+      plan.events.push_back(
+          {false,
+           "SawCompletedJob",
+           fmt::format("Saw completed job: {}, condition: {}", name_of(*job), ended)});
+    if (ended == "Complete")
+      last_success = std::max(last_success, time_at(json::at(*job, "status", "completionTime")));
     (ended == "Complete" ? succeeded : failed).push_back(job);
   }
   prune(plan, succeeded, json::as_int(json::at(spec, "successfulJobsHistoryLimit"), 3));
@@ -113,8 +129,13 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
   const auto write_active = [&](const Objects& jobs) {
     json::Array active;
     for (const auto* job : jobs) {
-      active.push_back(json::Object{{"kind", "Job"}, {"namespace", namespace_of(*job)}, {"name", name_of(*job)}, {"uid", uid_of(*job)}, {"apiVersion", "batch/v1"},
-                                    {"resourceVersion", json::at(*job, "metadata", "resourceVersion")}});
+      active.push_back(
+          json::Object{{"kind", "Job"},
+                       {"namespace", namespace_of(*job)},
+                       {"name", name_of(*job)},
+                       {"uid", uid_of(*job)},
+                       {"apiVersion", "batch/v1"},
+                       {"resourceVersion", json::at(*job, "metadata", "resourceVersion")}});
     }
     // The version moves with every change of the Job and is news to nobody.
     for (auto& entry : active) json::remove(entry, {"resourceVersion"});
@@ -129,25 +150,40 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
   if (!zone_name.empty()) {
     auto found = TimeZone::find(zone_name);
     if (!found) {
-      plan.events.push_back({true, "UnknownTimeZone", fmt::format("invalid timeZone: \"{}\": {}", zone_name, found.error().message)});
+      plan.events.push_back(
+          {true,
+           "UnknownTimeZone",
+           fmt::format("invalid timeZone: \"{}\": {}", zone_name, found.error().message)});
       return plan;
     }
     zone = std::move(*found);
   }
-  const auto schedule = Schedule::parse(json::as_string(json::at(spec, "schedule")), std::move(zone));
+  const auto schedule =
+      Schedule::parse(json::as_string(json::at(spec, "schedule")), std::move(zone));
   if (!schedule) {
-    plan.events.push_back({true, "UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}", json::as_string(json::at(spec, "schedule")), schedule.error().message)});
+    plan.events.push_back({true,
+                           "UnparseableSchedule",
+                           fmt::format("unparseable schedule: \"{}\" : {}",
+                                       json::as_string(json::at(spec, "schedule")),
+                                       schedule.error().message)});
     return plan;
   }
-  if (const auto next = schedule->next(now)) wake_after(plan, *next - now + std::chrono::milliseconds(100));
+  if (const auto next = schedule->next(now))
+    wake_after(plan, *next - now + std::chrono::milliseconds(100));
   const Due due = find_due(cron, *schedule, now);
   if (!due.newest) return plan;
   if (due.missed > kMissedMost) {
-    plan.events.push_back({true, "TooManyMissedTimes", "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"});
+    plan.events.push_back(
+        {true,
+         "TooManyMissedTimes",
+         "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"});
   }
   const auto policy = json::as_string(json::at(spec, "concurrencyPolicy"));
   if (policy == "Forbid" && !running.empty()) {
-    plan.events.push_back({false, "JobAlreadyActive", "Not starting job because prior execution is running and concurrency policy is Forbid"});
+    plan.events.push_back(
+        {false,
+         "JobAlreadyActive",
+         "Not starting job because prior execution is running and concurrency policy is Forbid"});
     return plan;
   }
   if (policy == "Replace") {

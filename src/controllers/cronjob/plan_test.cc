@@ -21,10 +21,12 @@ TEST(CronSchedule, FindsTheNextTime) {
   EXPECT_EQ(next("* * * * *", "2026-11-15T12:34:56Z"), "2026-11-15T12:35:00Z");
   EXPECT_EQ(next("*/15 * * * *", "2026-11-15T12:45:00Z"), "2026-11-15T13:00:00Z");
   EXPECT_EQ(next("0 3 * * *", "2026-11-15T03:00:00Z"), "2026-11-16T03:00:00Z");
-  EXPECT_EQ(next("30 8 * * mon-fri", "2026-11-13T09:00:00Z"), "2026-11-16T08:30:00Z") << "a Friday, then a Monday";
+  EXPECT_EQ(next("30 8 * * mon-fri", "2026-11-13T09:00:00Z"), "2026-11-16T08:30:00Z")
+      << "a Friday, then a Monday";
   EXPECT_EQ(next("0 0 29 2 *", "2026-01-01T00:00:00Z"), "2028-02-29T00:00:00Z");
   EXPECT_EQ(next("0 0 30 2 *", "2026-01-01T00:00:00Z"), "never");
-  EXPECT_EQ(next("0 0 13 * 5", "2026-11-01T00:00:00Z"), "2026-11-06T00:00:00Z") << "the 13th or a Friday";
+  EXPECT_EQ(next("0 0 13 * 5", "2026-11-01T00:00:00Z"), "2026-11-06T00:00:00Z")
+      << "the 13th or a Friday";
   EXPECT_EQ(next("5,10-12/2 1 1 JAN ?", "2026-01-01T01:05:00Z"), "2026-01-01T01:10:00Z");
   EXPECT_EQ(next("@hourly", "2026-11-15T23:59:00Z"), "2026-11-16T00:00:00Z");
   EXPECT_EQ(next("@every 90s", "2026-11-15T00:00:00Z"), "2026-11-15T00:01:30Z");
@@ -40,21 +42,32 @@ std::string next_in(std::string_view zone, std::string_view schedule, std::strin
 }
 
 TEST(CronSchedule, IsToldInTheTimeOfItsZone) {
-  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-01-15T00:00:00Z"), "2026-01-15T02:00:00Z") << "winter";
-  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T01:00:00Z") << "summer";
-  EXPECT_EQ(next_in("Asia/Kolkata", "15 9 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T03:45:00Z") << "half an hour off";
-  EXPECT_EQ(next_in("America/New_York", "0 20 31 12 *", "2026-12-31T23:00:00Z"), "2027-01-01T01:00:00Z") << "another day than in UTC";
-  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-03-28T12:00:00Z"), "2026-03-30T00:30:00Z") << "on the 29th the clock goes from two to three";
-  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z") << "on the 25th it shows half past two twice";
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-01-15T00:00:00Z"), "2026-01-15T02:00:00Z")
+      << "winter";
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T01:00:00Z")
+      << "summer";
+  EXPECT_EQ(next_in("Asia/Kolkata", "15 9 * * *", "2026-07-15T00:00:00Z"), "2026-07-15T03:45:00Z")
+      << "half an hour off";
+  EXPECT_EQ(next_in("America/New_York", "0 20 31 12 *", "2026-12-31T23:00:00Z"),
+            "2027-01-01T01:00:00Z")
+      << "another day than in UTC";
+  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-03-28T12:00:00Z"), "2026-03-30T00:30:00Z")
+      << "on the 29th the clock goes from two to three";
+  EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z"), "2026-10-25T00:30:00Z")
+      << "on the 25th it shows half past two twice";
   EXPECT_EQ(next_in("Europe/Berlin", "30 2 * * *", "2026-10-25T00:30:00Z"), "2026-10-25T01:30:00Z");
-  EXPECT_EQ(next_in("America/Havana", "30 0 8 3 *", "2026-03-01T00:00:00Z"), "2027-03-08T05:30:00Z") << "half past midnight is left out there on that day in 2026";
-  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2051-07-15T00:00:00Z"), "2051-07-15T01:00:00Z") << "behind the table, by the rule";
-  EXPECT_EQ(next_in("Nope/Nope", "* * * * *", "2026-01-01T00:00:00Z"), "unknown time zone Nope/Nope");
+  EXPECT_EQ(next_in("America/Havana", "30 0 8 3 *", "2026-03-01T00:00:00Z"), "2027-03-08T05:30:00Z")
+      << "half past midnight is left out there on that day in 2026";
+  EXPECT_EQ(next_in("Europe/Berlin", "0 3 * * *", "2051-07-15T00:00:00Z"), "2051-07-15T01:00:00Z")
+      << "behind the table, by the rule";
+  EXPECT_EQ(next_in("Nope/Nope", "* * * * *", "2026-01-01T00:00:00Z"),
+            "unknown time zone Nope/Nope");
 }
 
 // conforms: CronJob | timeZone | the schedule is told in the time of that zone; an unknown one: UnknownTimeZone, and refused by the API server | same, zones are the system's
 TEST(CronJob, KeepsToTheTimeOfItsZone) {
-  TestWorld world("{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '0 9 * * *', timeZone: Asia/Tokyo, jobTemplate: {spec: {completions: 1}}}}");
+  TestWorld world(
+      "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '0 9 * * *', timeZone: Asia/Tokyo, jobTemplate: {spec: {completions: 1}}}}");
   world.now = *parse_time("2026-11-15T23:00:00Z");
   json::make(world.job, {"metadata", "creationTimestamp"}) = format_time(world.now);
   world.settle(plan);
@@ -68,13 +81,17 @@ TEST(CronJob, KeepsToTheTimeOfItsZone) {
 }
 
 TestWorld every_minute(std::string_view rest) {
-  TestWorld world("{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '* * * * *', jobTemplate: {metadata: {labels: {a: b}}, spec: {completions: 1}}}}");
+  TestWorld world(
+      "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: '* * * * *', jobTemplate: {metadata: {labels: {a: b}}, spec: {completions: 1}}}}");
   const auto more = json::parse_yaml_one(rest);
-  for (const auto& [key, value] : json::as_object(*more)) world.job.at("spec").as_object()[key] = value;
+  for (const auto& [key, value] : json::as_object(*more))
+    world.job.at("spec").as_object()[key] = value;
   return world;
 }
 
-void minute_passes(TestWorld& world, int minutes = 1) { world.now = world.now + std::chrono::minutes(minutes); }
+void minute_passes(TestWorld& world, int minutes = 1) {
+  world.now = world.now + std::chrono::minutes(minutes);
+}
 
 void end(TestWorld& world, const std::string& job, std::string_view how) {
   auto& status = json::make_object(world.objects["Job"].at(job), {"status"});

@@ -10,7 +10,8 @@
 namespace muster::controllers::cronjob {
 namespace {
 
-constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
+constexpr std::string_view kMonths[] = {
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"};
 constexpr std::string_view kWeekdays[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat"};
 
 struct Bounds {
@@ -31,13 +32,19 @@ std::optional<int> number(std::string_view word, const Bounds& bounds) {
     }
   }
   const auto parsed = parse_int(word);
-  return parsed && *parsed >= 0 && *parsed < 100 ? std::optional<int>(static_cast<int>(*parsed)) : std::nullopt;
+  return parsed && *parsed >= 0 && *parsed < 100 ? std::optional<int>(static_cast<int>(*parsed))
+                                                 : std::nullopt;
 }
 
 /// "*", "5", "1-5", "*/15", "10-50/20" and lists of these.
 template <std::size_t N>
-Result<void> read_field(std::string_view text, const Bounds& bounds, std::bitset<N>& into, bool* any = nullptr) {
-  const auto bad = [&] { return fail(Code::kInvalid, fmt::format("\"{}\" is not a {}", text, bounds.what)); };
+Result<void> read_field(std::string_view text,
+                        const Bounds& bounds,
+                        std::bitset<N>& into,
+                        bool* any = nullptr) {
+  const auto bad = [&] {
+    return fail(Code::kInvalid, fmt::format("\"{}\" is not a {}", text, bounds.what));
+  };
   for (const std::string& part : split(text, ',')) {
     const std::size_t slash = part.find('/');
     const std::string range = part.substr(0, slash);
@@ -81,16 +88,23 @@ Result<Schedule> Schedule::parse(std::string_view text, std::shared_ptr<const Ti
   text = trim(text);
   if (text.starts_with("@every ")) {
     const auto period = parse_duration(trim(text.substr(7)));
-    if (!period || *period < std::chrono::seconds(1)) return fail(Code::kInvalid, fmt::format("\"{}\" is not a schedule: want @every DURATION", text));
+    if (!period || *period < std::chrono::seconds(1))
+      return fail(Code::kInvalid,
+                  fmt::format("\"{}\" is not a schedule: want @every DURATION", text));
     schedule.every_ = *period;
     return schedule;
   }
   const auto fields = split_nonempty(spelled_out(text), ' ');
-  if (fields.size() != 5) return fail(Code::kInvalid, fmt::format("expected exactly 5 fields, found {}: {}", fields.size(), text));
-  for (const auto& read : {read_field(fields[0], {"minute", 0, 59}, schedule.minutes_), read_field(fields[1], {"hour", 0, 23}, schedule.hours_),
-                           read_field(fields[2], {"day of the month", 1, 31}, schedule.days_, &schedule.any_day_),
-                           read_field(fields[3], {"month", 1, 12}, schedule.months_),
-                           read_field(fields[4], {"day of the week", 0, 6}, schedule.weekdays_, &schedule.any_weekday_)}) {
+  if (fields.size() != 5)
+    return fail(Code::kInvalid,
+                fmt::format("expected exactly 5 fields, found {}: {}", fields.size(), text));
+  for (const auto& read :
+       {read_field(fields[0], {"minute", 0, 59}, schedule.minutes_),
+        read_field(fields[1], {"hour", 0, 23}, schedule.hours_),
+        read_field(fields[2], {"day of the month", 1, 31}, schedule.days_, &schedule.any_day_),
+        read_field(fields[3], {"month", 1, 12}, schedule.months_),
+        read_field(
+            fields[4], {"day of the week", 0, 6}, schedule.weekdays_, &schedule.any_weekday_)}) {
     if (!read) return fail(read.error());
   }
   return schedule;
@@ -98,7 +112,8 @@ Result<Schedule> Schedule::parse(std::string_view text, std::shared_ptr<const Ti
 
 bool Schedule::day_matches(int day, int month, int weekday) const {
   if (!months_[static_cast<std::size_t>(month)]) return false;
-  const bool by_day = days_[static_cast<std::size_t>(day)], by_weekday = weekdays_[static_cast<std::size_t>(weekday)];
+  const bool by_day = days_[static_cast<std::size_t>(day)],
+             by_weekday = weekdays_[static_cast<std::size_t>(weekday)];
   // Both given: either is enough.
   return any_day_ || any_weekday_ ? by_day && by_weekday : by_day || by_weekday;
 }
@@ -114,9 +129,12 @@ std::optional<Time> Schedule::next(Time after) const {
     std::tm parts{};
     gmtime_r(&local, &parts);
     if (!day_matches(parts.tm_mday, parts.tm_mon + 1, parts.tm_wday)) {
-      // The last hours of a day one by one: where the clock is put forward at midnight, the next day begins sooner.
+      // The last hours of a day one by one: where the clock is put forward at midnight, the next
+      // day begins sooner.
       const std::int64_t left = kDay - local % kDay;
-      at += !zone_ ? left : left > kHour * kHoursChecked ? left - kHour * kHoursChecked : kHour - local % kHour;
+      at += !zone_                         ? left
+            : left > kHour * kHoursChecked ? left - kHour * kHoursChecked
+                                           : kHour - local % kHour;
     } else if (!hours_[static_cast<std::size_t>(parts.tm_hour)]) {
       at += kHour - local % kHour;
     } else if (!minutes_[static_cast<std::size_t>(parts.tm_min)]) {

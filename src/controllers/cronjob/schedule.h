@@ -1,5 +1,6 @@
-/// A cron schedule: when is it next? Minutes, hours, days, months, weekdays; lists, ranges, steps, names and @hourly etc.
-/// Told in the time of a zone, UTC without one. A time that a change to summer time leaves out is not; one that the change back repeats is twice.
+/// A cron schedule: when is it next? Minutes, hours, days, months, weekdays; lists, ranges, steps,
+/// names and @hourly etc. Told in the time of a zone, UTC without one. A time that a change to
+/// summer time leaves out is not; one that the change back repeats is twice.
 #pragma once
 
 #include <bitset>
@@ -15,8 +16,10 @@ namespace muster::controllers::cronjob {
 
 class Schedule {
  public:
-  static Result<Schedule> parse(std::string_view text, std::shared_ptr<const TimeZone> zone = nullptr);
-  /// The first time after `after`; none when there is none within five years (the 30th of February).
+  static Result<Schedule> parse(std::string_view text,
+                                std::shared_ptr<const TimeZone> zone = nullptr);
+  /// The first time after `after`; none when there is none within five years (the 30th of
+  /// February).
   [[nodiscard]] std::optional<Time> next(Time after) const;
 
  private:

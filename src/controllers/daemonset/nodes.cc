@@ -14,7 +14,8 @@ bool tolerates(const json::Value& toleration, const json::Value& taint) {
   const auto key = json::as_string(json::at(toleration, "key"));
   if (!key.empty() && key != json::as_string(json::at(taint, "key"))) return false;
   if (json::as_string(json::at(toleration, "operator")) == "Exists") return true;
-  return !key.empty() && json::as_string(json::at(toleration, "value")) == json::as_string(json::at(taint, "value"));
+  return !key.empty() && json::as_string(json::at(toleration, "value")) ==
+                             json::as_string(json::at(taint, "value"));
 }
 
 bool tolerated(const json::Value& pod_spec, const json::Value& node, bool no_execute_only) {
@@ -22,16 +23,23 @@ bool tolerated(const json::Value& pod_spec, const json::Value& node, bool no_exe
     const auto effect = json::as_string(json::at(taint, "effect"));
     if (effect == "PreferNoSchedule" || (no_execute_only && effect != "NoExecute")) continue;
     const auto& tolerations = json::as_array(json::at(pod_spec, "tolerations"));
-    if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) { return tolerates(each, taint); })) return false;
+    if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
+          return tolerates(each, taint);
+        }))
+      return false;
   }
   return true;
 }
 
 bool holds(const json::Value& requirement, const json::Value& labels) {
-  const auto key = json::as_string(json::at(requirement, "key")), op = json::as_string(json::at(requirement, "operator"));
+  const auto key = json::as_string(json::at(requirement, "key")),
+             op = json::as_string(json::at(requirement, "operator"));
   const auto& found = json::at(labels, key);
   const auto& values = json::as_array(json::at(requirement, "values"));
-  const bool listed = found.is_string() && std::any_of(values.begin(), values.end(), [&](const auto& each) { return json::as_string(each) == json::as_string(found); });
+  const bool listed =
+      found.is_string() && std::any_of(values.begin(), values.end(), [&](const auto& each) {
+        return json::as_string(each) == json::as_string(found);
+      });
   if (op == "In") return listed;
   if (op == "NotIn") return !listed;
   if (op == "Exists") return found.is_string();
@@ -47,19 +55,30 @@ bool term_holds(const json::Value& term, const json::Value& node) {
   const auto& by_label = json::as_array(json::at(term, "matchExpressions"));
   const auto& by_field = json::as_array(json::at(term, "matchFields"));
   if (by_label.empty() && by_field.empty()) return false;
-  return std::all_of(by_label.begin(), by_label.end(), [&](const auto& each) { return holds(each, json::at(node, "metadata", "labels")); }) &&
-         std::all_of(by_field.begin(), by_field.end(), [&](const auto& each) { return holds(each, fields); });
+  return std::all_of(
+             by_label.begin(),
+             by_label.end(),
+             [&](const auto& each) { return holds(each, json::at(node, "metadata", "labels")); }) &&
+         std::all_of(by_field.begin(), by_field.end(), [&](const auto& each) {
+           return holds(each, fields);
+         });
 }
 
 bool wanted_here(const json::Value& pod_spec, const json::Value& node) {
-  if (const auto name = json::as_string(json::at(pod_spec, "nodeName")); !name.empty() && name != name_of(node)) return false;
+  if (const auto name = json::as_string(json::at(pod_spec, "nodeName"));
+      !name.empty() && name != name_of(node))
+    return false;
   for (const auto& [key, value] : json::as_object(json::at(pod_spec, "nodeSelector"))) {
-    if (label_of(node, key) != json::as_string(value) || !json::at(node, "metadata", "labels", std::string_view(key)).is_string()) return false;
+    if (label_of(node, key) != json::as_string(value) ||
+        !json::at(node, "metadata", "labels", std::string_view(key)).is_string())
+      return false;
   }
-  const auto& required = json::at(pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution");
+  const auto& required = json::at(
+      pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution");
   if (!required.is_object()) return true;
   const auto& terms = json::as_array(json::at(required, "nodeSelectorTerms"));
-  return std::any_of(terms.begin(), terms.end(), [&](const auto& term) { return term_holds(term, node); });
+  return std::any_of(
+      terms.begin(), terms.end(), [&](const auto& term) { return term_holds(term, node); });
 }
 
 }  // namespace
@@ -73,16 +92,22 @@ void add_tolerations(json::Value& pod) {
   struct Taint {
     std::string_view key, effect;
   };
-  static constexpr Taint kTaints[] = {{"node.kubernetes.io/not-ready", "NoExecute"},       {"node.kubernetes.io/unreachable", "NoExecute"},
-                                      {"node.kubernetes.io/disk-pressure", "NoSchedule"},  {"node.kubernetes.io/memory-pressure", "NoSchedule"},
-                                      {"node.kubernetes.io/pid-pressure", "NoSchedule"},   {"node.kubernetes.io/unschedulable", "NoSchedule"},
+  static constexpr Taint kTaints[] = {{"node.kubernetes.io/not-ready", "NoExecute"},
+                                      {"node.kubernetes.io/unreachable", "NoExecute"},
+                                      {"node.kubernetes.io/disk-pressure", "NoSchedule"},
+                                      {"node.kubernetes.io/memory-pressure", "NoSchedule"},
+                                      {"node.kubernetes.io/pid-pressure", "NoSchedule"},
+                                      {"node.kubernetes.io/unschedulable", "NoSchedule"},
                                       {"node.kubernetes.io/network-unavailable", "NoSchedule"}};
   const bool host = json::as_bool(json::at(pod, "spec", "hostNetwork"));
   auto& list = array_at(pod, {"spec", "tolerations"});
   for (const auto& taint : kTaints) {
     if (taint.key.ends_with("network-unavailable") && !host) continue;
-    json::Value wanted = json::Object{{"key", taint.key}, {"operator", "Exists"}, {"effect", taint.effect}};
-    if (std::none_of(list.begin(), list.end(), [&](const auto& each) { return json::equal(each, wanted); })) list.push_back(std::move(wanted));
+    json::Value wanted =
+        json::Object{{"key", taint.key}, {"operator", "Exists"}, {"effect", taint.effect}};
+    if (std::none_of(
+            list.begin(), list.end(), [&](const auto& each) { return json::equal(each, wanted); }))
+      list.push_back(std::move(wanted));
   }
 }
 

@@ -22,22 +22,37 @@ constexpr auto kFailedRest = std::chrono::seconds(10);
 json::Value make_pod(const json::Value& set, const std::string& hash, const std::string& node) {
   auto pod = pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-");
   set_label(pod, kHash, hash);
-  if (const auto generation = annotation_of(set, "deprecated.daemonset.template.generation"); !generation.empty()) set_label(pod, "pod-template-generation", generation);
+  if (const auto generation = annotation_of(set, "deprecated.daemonset.template.generation");
+      !generation.empty())
+    set_label(pod, "pod-template-generation", generation);
   add_tolerations(pod);
   // The scheduler places it, on this node and no other.
-  json::make(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) = json::Object{
-      {"nodeSelectorTerms", json::Array{json::Object{{"matchFields", json::Array{json::Object{{"key", "metadata.name"}, {"operator", "In"}, {"values", json::Array{node}}}}}}}}};
+  json::make(
+      pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}) =
+      json::Object{
+          {"nodeSelectorTerms",
+           json::Array{json::Object{{"matchFields",
+                                     json::Array{json::Object{{"key", "metadata.name"},
+                                                              {"operator", "In"},
+                                                              {"values", json::Array{node}}}}}}}}};
   return pod;
 }
 
 /// Where it is, or where it is meant to go.
 std::string node_of(const json::Value& pod) {
-  if (const auto bound = json::as_string(json::at(pod, "spec", "nodeName")); !bound.empty()) return std::string(bound);
-  const auto& terms = json::as_array(json::at(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"));
+  if (const auto bound = json::as_string(json::at(pod, "spec", "nodeName")); !bound.empty())
+    return std::string(bound);
+  const auto& terms = json::as_array(json::at(pod,
+                                              "spec",
+                                              "affinity",
+                                              "nodeAffinity",
+                                              "requiredDuringSchedulingIgnoredDuringExecution",
+                                              "nodeSelectorTerms"));
   for (const auto& term : terms) {
     for (const auto& field : json::as_array(json::at(term, "matchFields"))) {
       const auto& values = json::as_array(json::at(field, "values"));
-      if (json::as_string(json::at(field, "key")) == "metadata.name" && !values.empty()) return json::text(values[0]);
+      if (json::as_string(json::at(field, "key")) == "metadata.name" && !values.empty())
+        return json::text(values[0]);
     }
   }
   return {};
@@ -52,7 +67,8 @@ int amount(const json::Value& value, int of, int fallback) {
 
 class Sync {
  public:
-  Sync(Plan& plan, const json::Value& set, const View& view, Time now) : plan_(plan), set_(set), now_(now), hash_(template_hash(json::at(set, "spec", "template"))) {
+  Sync(Plan& plan, const json::Value& set, const View& view, Time now)
+      : plan_(plan), set_(set), now_(now), hash_(template_hash(json::at(set, "spec", "template"))) {
     for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
       hashes_.insert(label_of(*pod, kHash));
       pods_[node_of(*pod)].push_back(pod);
@@ -96,7 +112,8 @@ class Sync {
       available += is_available(*pod);
       updated += label_of(*pod, kHash) == hash_;
     }
-    for (const auto& [node, pods] : pods_) misscheduled += !wanted_.contains(node) && best_on(node) != nullptr;
+    for (const auto& [node, pods] : pods_)
+      misscheduled += !wanted_.contains(node) && best_on(node) != nullptr;
     auto status = status_or_empty(set_);
     auto& object = status.as_object();
     const int desired = static_cast<int>(wanted_.size());
@@ -105,7 +122,9 @@ class Sync {
     object["desiredNumberScheduled"] = desired;
     object["numberReady"] = ready;
     object["observedGeneration"] = json::at(set_, "metadata", "generation");
-    const auto set_or_drop = [&](std::string_view field, int value) { value > 0 ? void(object[field] = value) : void(object.erase(field)); };
+    const auto set_or_drop = [&](std::string_view field, int value) {
+      value > 0 ? void(object[field] = value) : void(object.erase(field));
+    };
     set_or_drop("updatedNumberScheduled", updated);
     set_or_drop("numberAvailable", available);
     set_or_drop("numberUnavailable", desired - available);
@@ -113,7 +132,9 @@ class Sync {
   }
 
  private:
-  void make(const std::string& node) { plan_.actions.push_back(create_workload_pod(make_pod(set_, hash_, node))); }
+  void make(const std::string& node) {
+    plan_.actions.push_back(create_workload_pod(make_pod(set_, hash_, node)));
+  }
   void drop(const json::Value& pod) {
     if (!dropped_.insert(name_of(pod)).second) return;
     auto action = remove(kinds::kPod, pod);
@@ -126,11 +147,19 @@ class Sync {
       wake_after(plan_, due - now_);
       return;
     }
-    plan_.events.push_back({true, "FailedDaemonPod", fmt::format("Found failed daemon pod {}/{} on node {}, will try to kill it", namespace_of(pod), name_of(pod), node)});
+    plan_.events.push_back(
+        {true,
+         "FailedDaemonPod",
+         fmt::format("Found failed daemon pod {}/{} on node {}, will try to kill it",
+                     namespace_of(pod),
+                     name_of(pod),
+                     node)});
     drop(pod);
   }
 
-  [[nodiscard]] bool is_available(const json::Value& pod) const { return controllers::is_available(pod, set_, now_, plan_); }
+  [[nodiscard]] bool is_available(const json::Value& pod) const {
+    return controllers::is_available(pod, set_, now_, plan_);
+  }
 
   /// Of the pods on a node: the new one if it is ready, else the oldest that lives.
   [[nodiscard]] const json::Value* best_on(const std::string& node) const {
@@ -163,7 +192,9 @@ class Sync {
     const auto& rolling = json::at(set_, "spec", "updateStrategy", "rollingUpdate");
     const int desired = static_cast<int>(wanted_.size());
     const int surge = amount(json::at(rolling, "maxSurge"), desired, 0);
-    int unavailable = surge > 0 ? amount(json::at(rolling, "maxUnavailable"), desired, 0) : std::max(1, amount(json::at(rolling, "maxUnavailable"), desired, 1));
+    int unavailable = surge > 0
+                          ? amount(json::at(rolling, "maxUnavailable"), desired, 0)
+                          : std::max(1, amount(json::at(rolling, "maxUnavailable"), desired, 1));
     int surging = 0;
     std::vector<const json::Value*> candidates;
     for (const auto& node : wanted_) {
@@ -174,7 +205,8 @@ class Sync {
           (label_of(*pod, kHash) == hash_ ? fresh : old) = pod;
         }
       }
-      const bool served = (old != nullptr && is_available(*old)) || (fresh != nullptr && is_available(*fresh));
+      const bool served =
+          (old != nullptr && is_available(*old)) || (fresh != nullptr && is_available(*fresh));
       if (!served) --unavailable;
       if (old == nullptr) continue;
       if (fresh != nullptr) {

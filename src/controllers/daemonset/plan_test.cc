@@ -24,15 +24,24 @@ void add_node(TestWorld& world, const std::string& name, std::string_view rest) 
 
 TestWorld three_nodes() {
   TestWorld world(kSet);
-  for (const char* name : {"n1", "n2", "n3"}) add_node(world, name, "{metadata: {labels: {gpu: 'yes'}}}");
+  for (const char* name : {"n1", "n2", "n3"})
+    add_node(world, name, "{metadata: {labels: {gpu: 'yes'}}}");
   return world;
 }
 
 /// The pods run where they are meant to.
 void run_all(TestWorld& world) {
   for (auto& [name, pod] : world.objects["Pod"]) {
-    const std::string node = json::text(json::as_array(json::at(json::as_array(json::at(json::as_array(json::at(pod, "spec", "affinity", "nodeAffinity",
-                             "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))[0], "matchFields"))[0], "values"))[0]);
+    const std::string node = json::text(json::as_array(
+        json::at(json::as_array(json::at(
+                     json::as_array(json::at(pod,
+                                             "spec",
+                                             "affinity",
+                                             "nodeAffinity",
+                                             "requiredDuringSchedulingIgnoredDuringExecution",
+                                             "nodeSelectorTerms"))[0],
+                     "matchFields"))[0],
+                 "values"))[0]);
     if (is_terminating(pod)) continue;
     world.phase(name, "Running");
     json::make_object(pod, {"spec"})["nodeName"] = node;
@@ -41,7 +50,12 @@ void run_all(TestWorld& world) {
 
 std::string counts(const TestWorld& world) {
   std::string text;
-  for (const std::string_view field : {"desiredNumberScheduled", "currentNumberScheduled", "numberReady", "numberAvailable", "updatedNumberScheduled", "numberMisscheduled"}) {
+  for (const std::string_view field : {"desiredNumberScheduled",
+                                       "currentNumberScheduled",
+                                       "numberReady",
+                                       "numberAvailable",
+                                       "updatedNumberScheduled",
+                                       "numberMisscheduled"}) {
     text += std::to_string(json::as_int(json::at(world.job, "status", field))) + " ";
   }
   return text;
@@ -51,23 +65,33 @@ std::string counts(const TestWorld& world) {
 TEST(DaemonSet, OnePodOnEachNodeThatTakesIt) {
   TestWorld world = three_nodes();
   add_node(world, "plain", "{}");
-  add_node(world, "tainted", "{metadata: {labels: {gpu: 'yes'}}, spec: {taints: [{key: k, value: v, effect: NoSchedule}]}}");
-  add_node(world, "cordoned", "{metadata: {labels: {gpu: 'yes'}}, spec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}}");
+  add_node(
+      world,
+      "tainted",
+      "{metadata: {labels: {gpu: 'yes'}}, spec: {taints: [{key: k, value: v, effect: NoSchedule}]}}");
+  add_node(
+      world,
+      "cordoned",
+      "{metadata: {labels: {gpu: 'yes'}}, spec: {taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]}}");
   world.settle(plan);
   EXPECT_EQ(world.all("Pod").size(), 4U) << "n1, n2, n3 and the cordoned one";
   run_all(world);
   world.settle(plan);
   EXPECT_EQ(counts(world), "4 4 4 4 4 0 ");
   EXPECT_EQ(world.all("ControllerRevision").size(), 1U);
-  // A node that stops to match loses its pod; one that is tainted later keeps it, unless the taint says NoExecute.
+  // A node that stops to match loses its pod; one that is tainted later keeps it, unless the taint
+  // says NoExecute.
   world.objects["Node"]["n1"] = *json::parse_yaml_one("{metadata: {name: n1}}");
-  json::make(world.objects["Node"]["n2"], {"spec", "taints"}) = json::Array{json::Object{{"key", "k"}, {"effect", "NoSchedule"}}};
-  json::make(world.objects["Node"]["n3"], {"spec", "taints"}) = json::Array{json::Object{{"key", "k"}, {"effect", "NoExecute"}}};
+  json::make(world.objects["Node"]["n2"], {"spec", "taints"}) =
+      json::Array{json::Object{{"key", "k"}, {"effect", "NoSchedule"}}};
+  json::make(world.objects["Node"]["n3"], {"spec", "taints"}) =
+      json::Array{json::Object{{"key", "k"}, {"effect", "NoExecute"}}};
   world.settle(plan);
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.all("Pod").size(), 2U);
-  EXPECT_EQ(counts(world), "1 1 1 1 1 1 ") << "the pod on n2 stays, though it would not be put there now";
+  EXPECT_EQ(counts(world), "1 1 1 1 1 1 ")
+      << "the pod on n2 stays, though it would not be put there now";
 }
 
 // conforms: DaemonSet | updateStrategy RollingUpdate, maxUnavailable | old pods go one at a time, the next when the new one is available; OnDelete: only when the user deletes them | same
@@ -80,7 +104,8 @@ TEST(DaemonSet, RollsOneNodeAtATime) {
   world.settle(plan);
   EXPECT_EQ(json::as_int(json::at(world.job, "status", "updatedNumberScheduled")), 0);
   int passes = 0;
-  while (json::as_int(json::at(world.job, "status", "updatedNumberScheduled")) < 3 && ++passes < 10) {
+  while (json::as_int(json::at(world.job, "status", "updatedNumberScheduled")) < 3 &&
+         ++passes < 10) {
     world.settle(plan);
     int going = 0;
     for (const auto* pod : world.all("Pod")) going += is_terminating(*pod);
@@ -101,7 +126,8 @@ TEST(DaemonSet, RollsOneNodeAtATime) {
 // conforms: DaemonSet | updateStrategy maxSurge | the new pod starts beside the old one, which goes when the new one is available | same
 TEST(DaemonSet, SurgesBeforeItDeletes) {
   TestWorld world = three_nodes();
-  json::make(world.job, {"spec", "updateStrategy", "rollingUpdate"}) = json::Object{{"maxSurge", 1}, {"maxUnavailable", 0}};
+  json::make(world.job, {"spec", "updateStrategy", "rollingUpdate"}) =
+      json::Object{{"maxSurge", 1}, {"maxUnavailable", 0}};
   world.settle(plan);
   run_all(world);
   world.settle(plan);

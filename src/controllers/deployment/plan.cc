@@ -17,62 +17,101 @@ constexpr std::string_view kRevision = "deployment.kubernetes.io/revision";
 constexpr std::string_view kHistory = "deployment.kubernetes.io/revision-history";
 constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-std::int64_t revision_of(const json::Value& object) { return parse_int(annotation_of(object, kRevision)).value_or(0); }
+std::int64_t revision_of(const json::Value& object) {
+  return parse_int(annotation_of(object, kRevision)).value_or(0);
+}
 
-/// An older template that came back (`kubectl rollout undo`) is the newest revision from now on; the deployment says which it has.
-void number_revision(Plan& plan, const json::Value& deployment, const json::Value& current, std::int64_t newest) {
+/// An older template that came back (`kubectl rollout undo`) is the newest revision from now on;
+/// the deployment says which it has.
+void number_revision(Plan& plan,
+                     const json::Value& deployment,
+                     const json::Value& current,
+                     std::int64_t newest) {
   std::int64_t number = revision_of(current);
   if (number < newest) {
     const auto before = annotation_of(current, kHistory);
-    json::Object notes{{kRevision, std::to_string(newest + 1)}, {kHistory, before.empty() ? std::to_string(number) : fmt::format("{},{}", before, number)}};
-    plan.actions.push_back(patch(kinds::kReplicaSet, name_of(current), json::Object{{"metadata", json::Object{{"annotations", std::move(notes)}}}}));
+    json::Object notes{
+        {kRevision, std::to_string(newest + 1)},
+        {kHistory, before.empty() ? std::to_string(number) : fmt::format("{},{}", before, number)}};
+    plan.actions.push_back(
+        patch(kinds::kReplicaSet,
+              name_of(current),
+              json::Object{{"metadata", json::Object{{"annotations", std::move(notes)}}}}));
     number = newest + 1;
   }
-  if (revision_of(deployment) != number) plan.job_patch = json::Object{{"metadata", json::Object{{"annotations", json::Object{{kRevision, std::to_string(number)}}}}}};
+  if (revision_of(deployment) != number)
+    plan.job_patch = json::Object{
+        {"metadata",
+         json::Object{{"annotations", json::Object{{kRevision, std::to_string(number)}}}}}};
 }
 
 /// Old sets without pods beyond spec.revisionHistoryLimit go, the oldest first.
 void forget_old(Plan& plan, const json::Value& deployment, Objects old) {
   std::erase_if(old, [](const json::Value* set) {
-    return is_terminating(*set) || json::as_int(json::at(*set, "spec", "replicas")) != 0 || json::as_int(json::at(*set, "status", "replicas")) != 0;
+    return is_terminating(*set) || json::as_int(json::at(*set, "spec", "replicas")) != 0 ||
+           json::as_int(json::at(*set, "status", "replicas")) != 0;
   });
-  std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) { return revision_of(*a) < revision_of(*b); });
-  const auto limit = static_cast<std::size_t>(json::as_int(json::at(deployment, "spec", "revisionHistoryLimit"), 10));
-  for (std::size_t i = 0; i + limit < old.size(); ++i) plan.actions.push_back(remove(kinds::kReplicaSet, *old[i]));
+  std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) {
+    return revision_of(*a) < revision_of(*b);
+  });
+  const auto limit = static_cast<std::size_t>(
+      json::as_int(json::at(deployment, "spec", "revisionHistoryLimit"), 10));
+  for (std::size_t i = 0; i + limit < old.size(); ++i)
+    plan.actions.push_back(remove(kinds::kReplicaSet, *old[i]));
 }
 
 /// A number, or a percentage of `of` rounded up or down.
 int amount(const json::Value& value, int of, int percent, bool up) {
   if (value.is_number()) return static_cast<int>(json::as_int(value));
   const auto text = json::as_string(value);
-  if (text.ends_with('%')) percent = static_cast<int>(parse_int(text.substr(0, text.size() - 1)).value_or(percent));
+  if (text.ends_with('%'))
+    percent = static_cast<int>(parse_int(text.substr(0, text.size() - 1)).value_or(percent));
   return (of * percent + (up ? 99 : 0)) / 100;
 }
 
-int replicas_of(const json::Value& set) { return static_cast<int>(json::as_int(json::at(set, "spec", "replicas"))); }
-int status_of(const json::Value& set, std::string_view field) { return static_cast<int>(json::as_int(json::at(set, "status", field))); }
+int replicas_of(const json::Value& set) {
+  return static_cast<int>(json::as_int(json::at(set, "spec", "replicas")));
+}
+int status_of(const json::Value& set, std::string_view field) {
+  return static_cast<int>(json::as_int(json::at(set, "status", field)));
+}
 
 void scale(Plan& plan, const json::Value& deployment, const json::Value& set, int replicas) {
   const int now = replicas_of(set);
   if (now == replicas) return;
-  auto action = patch(kinds::kReplicaSet, name_of(set), json::Object{{"spec", json::Object{{"replicas", replicas}}}});
-  action.events.push_back({false, "ScalingReplicaSet", fmt::format("Scaled {} replica set {} from {} to {}", replicas > now ? "up" : "down", name_of(set), now, replicas)});
+  auto action = patch(kinds::kReplicaSet,
+                      name_of(set),
+                      json::Object{{"spec", json::Object{{"replicas", replicas}}}});
+  action.events.push_back({false,
+                           "ScalingReplicaSet",
+                           fmt::format("Scaled {} replica set {} from {} to {}",
+                                       replicas > now ? "up" : "down",
+                                       name_of(set),
+                                       now,
+                                       replicas)});
   (void)deployment;
   plan.actions.push_back(std::move(action));
 }
 
-json::Value new_set(const json::Value& deployment, const std::string& hash, int replicas, std::int64_t revision) {
-  auto set = make_child(deployment, "apps/v1", "ReplicaSet", fmt::format("{}-{}", name_of(deployment), hash));
+json::Value new_set(const json::Value& deployment,
+                    const std::string& hash,
+                    int replicas,
+                    std::int64_t revision) {
+  auto set = make_child(
+      deployment, "apps/v1", "ReplicaSet", fmt::format("{}-{}", name_of(deployment), hash));
   json::Value body = json::at(deployment, "spec", "template");
   set_label(body, kHash, hash);
   json::make_object(set, {"metadata"})["labels"] = json::at(body, "metadata", "labels");
-  for (const auto& [key, value] : json::as_object(json::at(deployment, "metadata", "annotations"))) {
-    if (std::string_view(key) != kLastApplied) set_annotation(set, key, json::as_string(value));  // its change-cause, above all
+  for (const auto& [key, value] :
+       json::as_object(json::at(deployment, "metadata", "annotations"))) {
+    if (std::string_view(key) != kLastApplied)
+      set_annotation(set, key, json::as_string(value));  // its change-cause, above all
   }
   set_annotation(set, kRevision, std::to_string(revision));
   json::Value selector = json::at(deployment, "spec", "selector");
   json::make_object(selector, {"matchLabels"})[kHash] = hash;
-  set.as_object()["spec"] = json::Object{{"replicas", replicas}, {"selector", selector}, {"template", body}};
+  set.as_object()["spec"] =
+      json::Object{{"replicas", replicas}, {"selector", selector}, {"template", body}};
   return set;
 }
 
@@ -81,8 +120,13 @@ struct Progress {
   std::string set;
 };
 
-/// Progressing: done, under way, or stuck for longer than spec.progressDeadlineSeconds, which `kubectl rollout status` reports.
-void report_progress(Plan& plan, json::Value& status, const json::Value& deployment, const Progress& progress, Time now) {
+/// Progressing: done, under way, or stuck for longer than spec.progressDeadlineSeconds, which
+/// `kubectl rollout status` reports.
+void report_progress(Plan& plan,
+                     json::Value& status,
+                     const json::Value& deployment,
+                     const Progress& progress,
+                     Time now) {
   Time last;
   std::string reason;
   for (const auto& condition : json::as_array(json::at(deployment, "status", "conditions"))) {
@@ -91,21 +135,29 @@ void report_progress(Plan& plan, json::Value& status, const json::Value& deploym
     reason = json::text(json::at(condition, "reason"));
   }
   const auto set = [&](bool value, std::string_view why, std::string_view what) {
-    set_workload_condition(status, "Progressing", value, why, fmt::format("ReplicaSet \"{}\" {}", progress.set, what), now);
+    set_workload_condition(status,
+                           "Progressing",
+                           value,
+                           why,
+                           fmt::format("ReplicaSet \"{}\" {}", progress.set, what),
+                           now);
   };
   if (progress.complete) return set(true, "NewReplicaSetAvailable", "has successfully progressed.");
   const auto& limit = json::at(deployment, "spec", "progressDeadlineSeconds");
   const bool stuck_before = reason == "ProgressDeadlineExceeded";
-  if (!progress.moved && last && limit.is_number() && !progress.paused && reason != "NewReplicaSetAvailable") {
+  if (!progress.moved && last && limit.is_number() && !progress.paused &&
+      reason != "NewReplicaSetAvailable") {
     const auto due = last + std::chrono::seconds(json::as_int(limit));
-    if (now >= due || stuck_before) return set(false, "ProgressDeadlineExceeded", "has timed out progressing.");
+    if (now >= due || stuck_before)
+      return set(false, "ProgressDeadlineExceeded", "has timed out progressing.");
     wake_after(plan, due - now);
   }
   set(true, "ReplicaSetUpdated", "is progressing.");
   if (!progress.moved) return;
   for (auto& condition : array_at(status, {"conditions"})) {
     // Each step forward starts the clock anew.
-    if (json::as_string(json::at(condition, "type")) == "Progressing") condition.as_object()["lastProbeTime"] = time_value(now);
+    if (json::as_string(json::at(condition, "type")) == "Progressing")
+      condition.as_object()["lastProbeTime"] = time_value(now);
   }
 }
 
@@ -120,7 +172,8 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   const bool recreate = json::as_string(json::at(spec, "strategy", "type")) == "Recreate";
   const auto& rolling = json::at(spec, "strategy", "rollingUpdate");
   const int surge = recreate ? 0 : amount(json::at(rolling, "maxSurge"), wanted, 25, true);
-  int unavailable = recreate ? wanted : amount(json::at(rolling, "maxUnavailable"), wanted, 25, false);
+  int unavailable =
+      recreate ? wanted : amount(json::at(rolling, "maxUnavailable"), wanted, 25, false);
   if (surge == 0 && unavailable == 0) unavailable = 1;
 
   const json::Value* current = nullptr;
@@ -145,15 +198,25 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   }
   const bool paused = json::as_bool(json::at(spec, "paused"));
   const bool old_pods_gone = total - updated == 0;
-  const int room = std::max(0, std::min(wanted, recreate ? (old_pods_gone && old_total == 0 ? wanted : 0) : wanted + surge - old_total));
+  const int room = std::max(0,
+                            std::min(wanted,
+                                     recreate ? (old_pods_gone && old_total == 0 ? wanted : 0)
+                                              : wanted + surge - old_total));
   if (current == nullptr) {
     if (!paused || old.empty()) {
       auto action = create(kinds::kReplicaSet, new_set(deployment, hash, room, revision + 1));
-      action.events.push_back({false, "ScalingReplicaSet", fmt::format("Scaled up replica set {} from 0 to {}", action.name, room)});
+      action.events.push_back(
+          {false,
+           "ScalingReplicaSet",
+           fmt::format("Scaled up replica set {} from 0 to {}", action.name, room)});
       plan.actions.push_back(std::move(action));
     }
   } else if (!paused) {
-    if (replicas_of(*current) > wanted || room > replicas_of(*current)) scale(plan, deployment, *current, std::min(wanted, std::max(room, std::min(wanted, replicas_of(*current)))));
+    if (replicas_of(*current) > wanted || room > replicas_of(*current))
+      scale(plan,
+            deployment,
+            *current,
+            std::min(wanted, std::max(room, std::min(wanted, replicas_of(*current)))));
     // Old ones go as far as enough stay available.
     int may_go = recreate ? old_total : available - (wanted - unavailable);
     for (const auto* set : old) {
@@ -176,12 +239,24 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   object["availableReplicas"] = available;
   object["unavailableReplicas"] = std::max(0, wanted - available);
   const bool enough = available >= wanted - unavailable;
-  set_workload_condition(status, "Available", enough, enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
-                         enough ? "Deployment has minimum availability." : "Deployment does not have minimum availability.", now);
+  set_workload_condition(status,
+                         "Available",
+                         enough,
+                         enough ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
+                         enough ? "Deployment has minimum availability."
+                                : "Deployment does not have minimum availability.",
+                         now);
   const bool complete = updated == wanted && available >= wanted && old_total == 0;
-  const bool moved = json::as_int(json::at(deployment, "status", "updatedReplicas")) != updated || json::as_int(json::at(deployment, "status", "readyReplicas")) != ready ||
-                     json::as_int(json::at(deployment, "status", "availableReplicas")) != available || json::as_int(json::at(deployment, "status", "replicas")) != total;
-  report_progress(plan, status, deployment, {complete, moved, paused, fmt::format("{}-{}", name_of(deployment), hash)}, now);
+  const bool moved =
+      json::as_int(json::at(deployment, "status", "updatedReplicas")) != updated ||
+      json::as_int(json::at(deployment, "status", "readyReplicas")) != ready ||
+      json::as_int(json::at(deployment, "status", "availableReplicas")) != available ||
+      json::as_int(json::at(deployment, "status", "replicas")) != total;
+  report_progress(plan,
+                  status,
+                  deployment,
+                  {complete, moved, paused, fmt::format("{}-{}", name_of(deployment), hash)},
+                  now);
   for (auto& condition : array_at(status, {"conditions"})) {
     auto& entry = condition.as_object();
     if (entry.contains("lastProbeTime")) {

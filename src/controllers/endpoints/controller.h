@@ -1,8 +1,9 @@
 /// Keeps the Endpoints and EndpointSlices of every Service with a selector.
 ///
-/// A job of n pods has n Services, so neither may be searched for the other. Services are indexed by the label keys their
-/// selectors use: for each such set of keys, pods are filed under their values of it. A pod's change then finds its
-/// Services, and a Service its pods, by look-up; the cost is the number of distinct key sets, a handful.
+/// A job of n pods has n Services, so neither may be searched for the other. Services are indexed
+/// by the label keys their selectors use: for each such set of keys, pods are filed under their
+/// values of it. A pod's change then finds its Services, and a Service its pods, by look-up; the
+/// cost is the number of distinct key sets, a handful.
 #pragma once
 
 #include <map>

@@ -5,7 +5,8 @@
 namespace muster::controllers::endpoints {
 namespace {
 
-/// The port of the pod that a service port leads to; 0 when it names one that the pod does not have.
+/// The port of the pod that a service port leads to; 0 when it names one that the pod does not
+/// have.
 std::int64_t target_port(const json::Value& port, const json::Value& pod) {
   const auto& target = json::at(port, "targetPort");
   if (target.is_number() && json::as_int(target) != 0) return json::as_int(target);
@@ -13,7 +14,8 @@ std::int64_t target_port(const json::Value& port, const json::Value& pod) {
   if (name.empty()) return json::as_int(json::at(port, "port"));
   for (const auto& container : json::as_array(json::at(pod, "spec", "containers"))) {
     for (const auto& each : json::as_array(json::at(container, "ports"))) {
-      if (json::as_string(json::at(each, "name")) == name) return json::as_int(json::at(each, "containerPort"));
+      if (json::as_string(json::at(each, "name")) == name)
+        return json::as_int(json::at(each, "containerPort"));
     }
   }
   return 0;
@@ -23,9 +25,14 @@ json::Value address_of(const json::Value& pod, const std::string& service) {
   json::Object address{{"ip", json::at(pod, "status", "podIP")}};
   const auto hostname = json::as_string(json::at(pod, "spec", "hostname"));
   // Such a pod has a name below the service's.
-  if (!hostname.empty() && json::as_string(json::at(pod, "spec", "subdomain")) == service) address["hostname"] = hostname;
-  if (const auto& node = json::at(pod, "spec", "nodeName"); node.is_string()) address["nodeName"] = node;
-  address["targetRef"] = json::Object{{"kind", "Pod"}, {"namespace", namespace_of(pod)}, {"name", name_of(pod)}, {"uid", uid_of(pod)}};
+  if (!hostname.empty() && json::as_string(json::at(pod, "spec", "subdomain")) == service)
+    address["hostname"] = hostname;
+  if (const auto& node = json::at(pod, "spec", "nodeName"); node.is_string())
+    address["nodeName"] = node;
+  address["targetRef"] = json::Object{{"kind", "Pod"},
+                                      {"namespace", namespace_of(pod)},
+                                      {"name", name_of(pod)},
+                                      {"uid", uid_of(pod)}};
   return address;
 }
 
@@ -41,9 +48,12 @@ json::Array ports_of(const json::Value& service, const json::Value& pod) {
     const auto number = target_port(port, pod);
     if (number == 0) continue;
     json::Object entry;
-    if (const auto& name = json::at(port, "name"); !json::as_string(name).empty()) entry["name"] = name;
+    if (const auto& name = json::at(port, "name"); !json::as_string(name).empty())
+      entry["name"] = name;
     entry["port"] = number;
-    entry["protocol"] = json::as_string(json::at(port, "protocol")).empty() ? "TCP" : json::as_string(json::at(port, "protocol"));
+    entry["protocol"] = json::as_string(json::at(port, "protocol")).empty()
+                            ? "TCP"
+                            : json::as_string(json::at(port, "protocol"));
     result.push_back(std::move(entry));
   }
   return result;
@@ -55,7 +65,9 @@ Plan plan(const json::Value& service, const Objects& pods, const json::Value* fo
   std::vector<Subset> subsets;
   for (const auto* pod : pods) {
     const auto phase = phase_of(*pod);
-    if (json::as_string(json::at(*pod, "status", "podIP")).empty() || phase == "Succeeded" || phase == "Failed") continue;
+    if (json::as_string(json::at(*pod, "status", "podIP")).empty() || phase == "Succeeded" ||
+        phase == "Failed")
+      continue;
     if (is_terminating(*pod) && !publish_all) continue;
     auto ports = ports_of(service, *pod);
     Subset* into = nullptr;
@@ -63,7 +75,8 @@ Plan plan(const json::Value& service, const Objects& pods, const json::Value* fo
       if (json::equal(subset.ports, ports)) into = &subset;
     }
     if (into == nullptr) into = &subsets.emplace_back(Subset{std::move(ports), {}, {}});
-    (publish_all || is_ready(*pod) ? into->ready : into->unready).push_back(address_of(*pod, name_of(service)));
+    (publish_all || is_ready(*pod) ? into->ready : into->unready)
+        .push_back(address_of(*pod, name_of(service)));
   }
   json::Array list;
   for (auto& subset : subsets) {
@@ -74,12 +87,19 @@ Plan plan(const json::Value& service, const Objects& pods, const json::Value* fo
     list.push_back(std::move(entry));
   }
   if (found == nullptr) {
-    json::Value object = json::Object{{"apiVersion", "v1"}, {"kind", "Endpoints"}, {"metadata", json::Object{{"name", name_of(service)}, {"namespace", namespace_of(service)}}}};
-    if (const auto& labels = json::at(service, "metadata", "labels"); labels.is_object()) json::make_object(object, {"metadata"})["labels"] = labels;
+    json::Value object = json::Object{
+        {"apiVersion", "v1"},
+        {"kind", "Endpoints"},
+        {"metadata",
+         json::Object{{"name", name_of(service)}, {"namespace", namespace_of(service)}}}};
+    if (const auto& labels = json::at(service, "metadata", "labels"); labels.is_object())
+      json::make_object(object, {"metadata"})["labels"] = labels;
     object.as_object()["subsets"] = std::move(list);
     plan.actions.push_back(create(kinds::kEndpoints, std::move(object)));
-  } else if (!json::equal(json::at(*found, "subsets"), list) && !(list.empty() && json::as_array(json::at(*found, "subsets")).empty())) {
-    plan.actions.push_back(patch(kinds::kEndpoints, name_of(service), json::Object{{"subsets", std::move(list)}}));
+  } else if (!json::equal(json::at(*found, "subsets"), list) &&
+             !(list.empty() && json::as_array(json::at(*found, "subsets")).empty())) {
+    plan.actions.push_back(
+        patch(kinds::kEndpoints, name_of(service), json::Object{{"subsets", std::move(list)}}));
   }
   return plan;
 }

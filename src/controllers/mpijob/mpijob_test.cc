@@ -15,16 +15,23 @@ TEST(MPIJobVersion, TheVersionOfCreationDecides) {
     const char* yaml;
     const char* version;
   };
-  for (const auto& [yaml, version] : std::initializer_list<Case>{
-           {"{apiVersion: kubeflow.org/v2beta1, spec: {replicas: 1, template: {spec: {}}}}", "v1alpha1"},
-           {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}, sshAuthMountPath: /root/.ssh}}", "v2beta1"},
-           {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}, mainContainer: mpi}}", "v1"},
-           {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}}}", "v1"},
-           {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}}}", "v2beta1"},
-           {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v2beta1, time: '2'}, {apiVersion: kubeflow.org/v1alpha1, time: '1'}]}}", "v1alpha1"},
-           {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v1, time: '1', subresource: status}, {apiVersion: kubeflow.org/v2beta1, time: '2'}]}}", "v2beta1"},
-           {"{apiVersion: kubeflow.org/v1, metadata: {annotations: {muster.dev/mpi-version: v2beta1}}, spec: {mainContainer: x}}", "v2beta1"},
-       }) {
+  for (
+      const auto& [yaml, version] : std::initializer_list<Case>{
+          {"{apiVersion: kubeflow.org/v2beta1, spec: {replicas: 1, template: {spec: {}}}}",
+           "v1alpha1"},
+          {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}, sshAuthMountPath: /root/.ssh}}",
+           "v2beta1"},
+          {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}, mainContainer: mpi}}",
+           "v1"},
+          {"{apiVersion: kubeflow.org/v1, spec: {mpiReplicaSpecs: {}}}", "v1"},
+          {"{apiVersion: kubeflow.org/v2beta1, spec: {mpiReplicaSpecs: {}}}", "v2beta1"},
+          {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v2beta1, time: '2'}, {apiVersion: kubeflow.org/v1alpha1, time: '1'}]}}",
+           "v1alpha1"},
+          {"{apiVersion: kubeflow.org/v1, metadata: {managedFields: [{apiVersion: kubeflow.org/v1, time: '1', subresource: status}, {apiVersion: kubeflow.org/v2beta1, time: '2'}]}}",
+           "v2beta1"},
+          {"{apiVersion: kubeflow.org/v1, metadata: {annotations: {muster.dev/mpi-version: v2beta1}}, spec: {mainContainer: x}}",
+           "v2beta1"},
+      }) {
     EXPECT_EQ(version_of(*json::parse_yaml_one(yaml)), version) << yaml;
   }
 }
@@ -85,10 +92,14 @@ TEST(MPIJobV2, WorkersDoNotWaitForALauncherThatWaitsForThem) {
   TestWorld world(kV2);
   world.settings.gang = Gang::kVolcano;
   world.settle(v2beta1::plan);
-  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")), 4);
+  EXPECT_EQ(json::as_int(json::at(
+                world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")),
+            4);
   json::make(world.job, {"spec", "launcherCreationPolicy"}) = "WaitForWorkersReady";
   world.settle(v2beta1::plan);
-  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")), 3);
+  EXPECT_EQ(json::as_int(json::at(
+                world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")),
+            3);
 }
 
 TEST(MPIJobV1Alpha1, UnitsAreSpreadOverNodes) {
@@ -101,7 +112,9 @@ spec: {gpus: 8, gpusPerNode: 4, template: {spec: {containers: [{name: mpi, image
   world.settle(v1alpha1::plan);
   const auto& set = world.objects["StatefulSet"].at("u-worker");
   EXPECT_EQ(json::as_int(json::at(set, "spec", "replicas")), 2);
-  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("u-config"), "data", "hostfile")), "u-worker-0 slots=4\nu-worker-1 slots=4\n");
+  EXPECT_EQ(
+      json::as_string(json::at(world.objects["ConfigMap"].at("u-config"), "data", "hostfile")),
+      "u-worker-0 slots=4\nu-worker-1 slots=4\n");
   json::make(world.job, {"spec", "gpus"}) = 9;
   world.settle(v1alpha1::plan);
   EXPECT_TRUE(world.recorded("MPIJobFailedValidation"));

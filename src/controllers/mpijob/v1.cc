@@ -22,12 +22,15 @@ json::Value config_map(const Pass& pass, const Objects& workers, int replicas, b
     hostfile = fmt::format("{} slots={}\n", launcher_name(pass.job), slots);
     hosts += fmt::format("\necho {}:{}\n", launcher_name(pass.job), slots);
   }
-  for (int i = 0; i < replicas; ++i) hostfile += fmt::format("{} slots={}\n", worker_name(pass.job, i), slots);
-  for (const auto* worker : running(workers)) hosts += fmt::format("\necho {}:{}", name_of(*worker), slots);
+  for (int i = 0; i < replicas; ++i)
+    hostfile += fmt::format("{} slots={}\n", worker_name(pass.job, i), slots);
+  for (const auto* worker : running(workers))
+    hosts += fmt::format("\necho {}:{}", name_of(*worker), slots);
   auto map = labelled_child(pass.job, "v1", "ConfigMap", pass.name() + "-config");
-  map.as_object()["data"] = json::Object{{"hostfile", hostfile},
-                                         {"kubexec.sh", kubexec_script(json::as_string(json::at(pass.job, "spec", "mainContainer")))},
-                                         {"discover_hosts.sh", hosts}};
+  map.as_object()["data"] = json::Object{
+      {"hostfile", hostfile},
+      {"kubexec.sh", kubexec_script(json::as_string(json::at(pass.job, "spec", "mainContainer")))},
+      {"discover_hosts.sh", hosts}};
   return map;
 }
 
@@ -41,7 +44,8 @@ json::Value pod_from(const Pass& pass, const ReplicaSpec& replica, const std::st
   set_label(pod, labels::kJobName, pass.name());
   set_label(pod, labels::kReplicaType, to_lower(replica.type));
   pod.as_object()["spec"] = json::at(*replica.pod_template, "spec");
-  json::make(pod, {"spec", "restartPolicy"}) = replica.restart_policy == "ExitCode" ? "Never" : replica.restart_policy;
+  json::make(pod, {"spec", "restartPolicy"}) =
+      replica.restart_policy == "ExitCode" ? "Never" : replica.restart_policy;
   return pod;
 }
 
@@ -63,14 +67,21 @@ void create_worker(Pass& pass, const ReplicaSpec& replica, int index) {
   pass.plan.actions.push_back(std::move(action));
 }
 
-void create_launcher(Pass& pass, const ReplicaSpec& replica, const std::string& account, bool gpu_launcher) {
+void create_launcher(Pass& pass,
+                     const ReplicaSpec& replica,
+                     const std::string& account,
+                     bool gpu_launcher) {
   auto pod = pod_from(pass, replica, launcher_name(pass.job));
   if (!json::as_string(json::at(*replica.pod_template, "spec", "restartPolicy")).empty()) {
-    pass.event(true, "SettedPodTemplateRestartPolicy", "Restart policy in pod template will be overwritten by restart policy in replica spec");
+    pass.event(
+        true,
+        "SettedPodTemplateRestartPolicy",
+        "Restart policy in pod template will be overwritten by restart policy in replica spec");
   }
   set_label(pod, labels::kJobRole, "master");
   json::make_object(pod, {"spec"})["serviceAccountName"] = account;
-  array_at(pod, {"spec", "initContainers"}).push_back(kubectl_delivery(pass.job, pass.settings, true));
+  array_at(pod, {"spec", "initContainers"})
+      .push_back(kubectl_delivery(pass.job, pass.settings, true));
   auto& container = array_at(pod, {"spec", "containers"})[0];
   auto& variables = array_of(container, "env");
   variables.push_back(env("OMPI_MCA_plm_rsh_agent", "/etc/mpi/kubexec.sh"));
@@ -80,14 +91,17 @@ void create_launcher(Pass& pass, const ReplicaSpec& replica, const std::string& 
     variables.push_back(env("NVIDIA_VISIBLE_DEVICES", ""));
     variables.push_back(env("NVIDIA_DRIVER_CAPABILITIES", ""));
   }
-  if (!has_env(container, "I_MPI_HYDRA_BOOTSTRAP")) variables.push_back(env("I_MPI_HYDRA_BOOTSTRAP", "rsh"));
-  if (!has_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC")) variables.push_back(env("I_MPI_HYDRA_BOOTSTRAP_EXEC", "/etc/mpi/kubexec.sh"));
+  if (!has_env(container, "I_MPI_HYDRA_BOOTSTRAP"))
+    variables.push_back(env("I_MPI_HYDRA_BOOTSTRAP", "rsh"));
+  if (!has_env(container, "I_MPI_HYDRA_BOOTSTRAP_EXEC"))
+    variables.push_back(env("I_MPI_HYDRA_BOOTSTRAP_EXEC", "/etc/mpi/kubexec.sh"));
   auto& mounts = array_of(container, "volumeMounts");
   mounts.push_back(mount("mpi-job-kubectl", "/opt/kube"));
   mounts.push_back(mount("mpi-job-config", "/etc/mpi"));
   auto& volumes = array_at(pod, {"spec", "volumes"});
   volumes.push_back(json::Object{{"name", "mpi-job-kubectl"}, {"emptyDir", json::Object{}}});
-  volumes.push_back(config_volume(pass.job, {{"kubexec.sh", 0555}, {"hostfile", 0444}, {"discover_hosts.sh", 0555}}));
+  volumes.push_back(config_volume(
+      pass.job, {{"kubexec.sh", 0555}, {"hostfile", 0444}, {"discover_hosts.sh", 0555}}));
   decorate_pod(pass, replica, pod);
   auto action = create(kinds::kPod, std::move(pod));
   action.events.push_back({false, "MPIJobRunning", "launcher pod created success: " + action.name});
@@ -106,8 +120,14 @@ void count_phase(Counts& counts, const json::Value& pod) {
 class MPIJob : public TrainingKind {
  public:
   MPIJob()
-      : TrainingKind({.kind = "MPIJob", .controller = "mpijob-controller", .specs_field = "mpiReplicaSpecs", .container = "mpi", .default_restart = "Never",
-                      .types = {"Launcher", "Worker"}, .fold_keys = false, .services = false}) {}
+      : TrainingKind({.kind = "MPIJob",
+                      .controller = "mpijob-controller",
+                      .specs_field = "mpiReplicaSpecs",
+                      .container = "mpi",
+                      .default_restart = "Never",
+                      .types = {"Launcher", "Worker"},
+                      .fold_keys = false,
+                      .services = false}) {}
 
  protected:
   /// cleanPodPolicy once stood in spec itself.
@@ -119,7 +139,9 @@ class MPIJob : public TrainingKind {
   }
 
   /// Unlike everywhere else, workers that are not counted are none.
-  [[nodiscard]] int default_replicas(std::string_view type) const override { return type == "Worker" ? 0 : 1; }
+  [[nodiscard]] int default_replicas(std::string_view type) const override {
+    return type == "Worker" ? 0 : 1;
+  }
 
   void add_defaults(json::Value& job) const override {
     auto& specs = json::make(job, {"spec", "mpiReplicaSpecs"});
@@ -127,13 +149,16 @@ class MPIJob : public TrainingKind {
   }
 
   [[nodiscard]] std::string check(const json::Value& job) const override { return validate(job); }
-  [[nodiscard]] bool is_master(const Pass&, const std::string& type, int) const override { return type == "Launcher"; }
+  [[nodiscard]] bool is_master(const Pass&, const std::string& type, int) const override {
+    return type == "Launcher";
+  }
   void wire(const Pass&, const ReplicaSpec&, int, json::Value&) const override {}
 
   void reconcile_pods(Pass& pass) const override {
     const auto name = launcher_name(pass.job);
     const auto* launcher = pass.view.find(kinds::kPod, name);
-    if (launcher != nullptr && !is_controlled_by(*launcher, pass.job)) return refuse_foreign(pass.plan, name, "Pod", "MPIJob");
+    if (launcher != nullptr && !is_controlled_by(*launcher, pass.job))
+      return refuse_foreign(pass.plan, name, "Pod", "MPIJob");
     const auto* launcher_spec = pass.find("Launcher");
     const auto* worker_spec = pass.find("Worker");
     const int wanted = worker_spec == nullptr ? 0 : worker_spec->replicas;
@@ -144,13 +169,18 @@ class MPIJob : public TrainingKind {
       if (label_of(*pod, labels::kReplicaType) == "worker") workers.push_back(pod);
     }
     if (!done && !reconcile_parts(pass, *launcher_spec, worker_spec, workers, wanted)) return;
-    if (launcher == nullptr && !done) create_launcher(pass, *launcher_spec, account_of(pass, *launcher_spec), asks_for_gpu(*launcher_spec->pod_template));
+    if (launcher == nullptr && !done)
+      create_launcher(pass,
+                      *launcher_spec,
+                      account_of(pass, *launcher_spec),
+                      asks_for_gpu(*launcher_spec->pod_template));
     if (launcher != nullptr) count_phase(pass.counts["Launcher"], *launcher);
     int evicted = 0;
     for (const auto* worker : workers) {
       if (done || index_label(*worker, labels::kReplicaIndex) >= wanted) continue;
       count_phase(pass.counts["Worker"], *worker);
-      evicted += phase_of(*worker) == "Failed" && json::as_string(json::at(*worker, "status", "reason")) == "Evicted";
+      evicted += phase_of(*worker) == "Failed" &&
+                 json::as_string(json::at(*worker, "status", "reason")) == "Evicted";
     }
     report(pass, launcher, wanted, evicted);
     write_counts(pass, false);
@@ -169,14 +199,16 @@ class MPIJob : public TrainingKind {
         }
       }
       if (counts.failed == 0) continue;
-      const auto what = fmt::format("because {} {} replica(s) failed.", counts.failed, replica.type);
+      const auto what =
+          fmt::format("because {} {} replica(s) failed.", counts.failed, replica.type);
       if (replica.restart_policy == "ExitCode") {
         pass.restart(fmt::format("MPIJob {} is restarting {}", pass.name(), what));
       } else {
         // The doubled prefix is what clients of v1 match.
         const auto message = fmt::format("MPIJob {} is failed {}", pass.name(), what);
         pass.complete();
-        if (pass.conditions.set("Failed", true, "MPIJobMPIJobFailed", message)) pass.event(false, "MPIJobFailed", message);
+        if (pass.conditions.set("Failed", true, "MPIJobMPIJobFailed", message))
+          pass.event(false, "MPIJobFailed", message);
       }
     }
   }
@@ -186,14 +218,19 @@ class MPIJob : public TrainingKind {
   static void report(Pass& pass, const json::Value* launcher, int wanted, int evicted) {
     const auto path = pass.ns() + "/" + pass.name();
     const auto phase = launcher == nullptr ? "" : phase_of(*launcher);
-    if (phase == "Succeeded") pass.event(false, "mpijobsSucceeded", fmt::format("MPIJob {} successfully completed.", path));
+    if (phase == "Succeeded")
+      pass.event(false, "mpijobsSucceeded", fmt::format("MPIJob {} successfully completed.", path));
     if (phase == "Failed") {
       const auto reason = json::text(json::at(*launcher, "status", "reason"));
-      pass.event(true, reason.empty() ? "MPIJobFailed" : reason, fmt::format("MPIJob {} has failed", path));
+      pass.event(true,
+                 reason.empty() ? "MPIJobFailed" : reason,
+                 fmt::format("MPIJob {} has failed", path));
     }
-    if (evicted > 0) pass.event(true, "MPIJobEvicted", fmt::format("{}/{} workers are evicted", evicted, wanted));
+    if (evicted > 0)
+      pass.event(true, "MPIJobEvicted", fmt::format("{}/{} workers are evicted", evicted, wanted));
     const bool all_run = phase == "Running" && pass.counts["Worker"].active == wanted;
-    if (all_run && !pass.conditions.is_true("Running")) pass.event(false, "MPIJobRunning", fmt::format("MPIJob {} is running", path));
+    if (all_run && !pass.conditions.is_true("Running"))
+      pass.event(false, "MPIJobRunning", fmt::format("MPIJob {} is running", path));
   }
 
   static std::string account_of(const Pass& pass, const ReplicaSpec& launcher) {
@@ -202,15 +239,31 @@ class MPIJob : public TrainingKind {
   }
 
   /// Everything but the launcher itself. False when an object of a wanted name is somebody else's.
-  static bool reconcile_parts(Pass& pass, const ReplicaSpec& launcher, const ReplicaSpec* worker_spec, const Objects& workers, int wanted) {
+  static bool reconcile_parts(Pass& pass,
+                              const ReplicaSpec& launcher,
+                              const ReplicaSpec* worker_spec,
+                              const Objects& workers,
+                              int wanted) {
     const auto account = account_of(pass, launcher);
     ensure_account(pass.plan, pass.job, pass.view, account);
-    if (!ensure(pass.plan, pass.job, pass.view, kinds::kConfigMap, config_map(pass, workers, wanted, asks_for_gpu(*launcher.pod_template)), {"data"})) return false;
+    if (!ensure(pass.plan,
+                pass.job,
+                pass.view,
+                kinds::kConfigMap,
+                config_map(pass, workers, wanted, asks_for_gpu(*launcher.pod_template)),
+                {"data"}))
+      return false;
     json::Array names;
     for (int i = 0; i < wanted; ++i) names.push_back(json::Value(worker_name(pass.job, i)));
-    json::Object exec{{"verbs", exec_verbs(pass.settings)}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods/exec"}}};
+    json::Object exec{{"verbs", exec_verbs(pass.settings)},
+                      {"apiGroups", json::Array{""}},
+                      {"resources", json::Array{"pods/exec"}}};
     if (!names.empty()) exec["resourceNames"] = names;
-    LauncherAccess access{account, json::Array{json::Object{{"verbs", json::Array{"get", "list", "watch"}}, {"apiGroups", json::Array{""}}, {"resources", json::Array{"pods"}}}, exec}};
+    LauncherAccess access{account,
+                          json::Array{json::Object{{"verbs", json::Array{"get", "list", "watch"}},
+                                                   {"apiGroups", json::Array{""}},
+                                                   {"resources", json::Array{"pods"}}},
+                                      exec}};
     if (!ensure_role(pass.plan, pass.job, pass.view, access)) return false;
     for (const auto* worker : workers) {
       if (index_label(*worker, labels::kReplicaIndex) >= wanted) delete_pod(pass.plan, *worker);
@@ -237,16 +290,24 @@ std::string validate(const json::Value& job) {
   for (const auto& [key, spec] : specs.get_object()) {
     const std::string type(key.data(), key.size());
     const auto& containers = json::as_array(json::at(spec, "template", "spec", "containers"));
-    if (containers.empty()) return fmt::format("MPIReplicaSpecs is not valid: containers definition expected in {}", type);
-    if (type != "Launcher" && type != "Worker") return fmt::format("MPIReplicaType is {} but must be one of [Launcher Worker]", type);
+    if (containers.empty())
+      return fmt::format("MPIReplicaSpecs is not valid: containers definition expected in {}",
+                         type);
+    if (type != "Launcher" && type != "Worker")
+      return fmt::format("MPIReplicaType is {} but must be one of [Launcher Worker]", type);
     for (const auto& container : containers) {
-      if (json::as_string(json::at(container, "image")).empty()) return fmt::format("MPIReplicaSpec is not valid: Image is undefined in the container of {}", type);
-      if (json::as_string(json::at(container, "name")).empty()) return fmt::format("MPIReplicaSpec is not valid: ImageName is undefined in the container of {}", type);
+      if (json::as_string(json::at(container, "image")).empty())
+        return fmt::format("MPIReplicaSpec is not valid: Image is undefined in the container of {}",
+                           type);
+      if (json::as_string(json::at(container, "name")).empty())
+        return fmt::format(
+            "MPIReplicaSpec is not valid: ImageName is undefined in the container of {}", type);
     }
     if (type == "Launcher") {
       launcher = true;
       const auto& replicas = json::at(spec, "replicas");
-      if (replicas.is_number() && json::as_int(replicas) != 1) return "MPIReplicaSpec is not valid: There must be only 1 launcher replica";
+      if (replicas.is_number() && json::as_int(replicas) != 1)
+        return "MPIReplicaSpec is not valid: There must be only 1 launcher replica";
     }
   }
   return launcher ? "" : "MPIReplicaSpec is not valid: Master ReplicaSpec must be present";

@@ -1,5 +1,6 @@
-/// MPIJob, kubeflow.org/v1alpha1, as arena submits it: workers are a StatefulSet, the launcher is a batch Job that starts
-/// when all workers are ready. No conditions: status.launcherStatus says Active, Succeeded or Failed.
+/// MPIJob, kubeflow.org/v1alpha1, as arena submits it: workers are a StatefulSet, the launcher is a
+/// batch Job that starts when all workers are ready. No conditions: status.launcherStatus says
+/// Active, Succeeded or Failed.
 #pragma once
 
 #include "controllers/common/plan.h"

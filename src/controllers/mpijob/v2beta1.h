@@ -1,4 +1,5 @@
-/// MPIJob, kubeflow.org/v2beta1 (mpi-operator): workers are pods with sshd, the launcher is a batch Job.
+/// MPIJob, kubeflow.org/v2beta1 (mpi-operator): workers are pods with sshd, the launcher is a batch
+/// Job.
 #pragma once
 
 #include "controllers/common/field.h"

@@ -5,7 +5,9 @@
 namespace muster::controllers::mpijob {
 namespace {
 
-bool is_version(std::string_view text) { return text == "v1alpha1" || text == "v1" || text == "v2beta1"; }
+bool is_version(std::string_view text) {
+  return text == "v1alpha1" || text == "v1" || text == "v2beta1";
+}
 
 std::string version_part(std::string_view api_version) {
   const auto slash = api_version.rfind('/');
@@ -15,13 +17,16 @@ std::string version_part(std::string_view api_version) {
 }  // namespace
 
 std::string version_of(const json::Value& job) {
-  const auto chosen = json::text(json::at(job, "metadata", "annotations", "muster.dev/mpi-version"));
+  const auto chosen =
+      json::text(json::at(job, "metadata", "annotations", "muster.dev/mpi-version"));
   if (is_version(chosen)) return chosen;
   std::string_view oldest;
   std::string created;
   for (const auto& entry : json::as_array(json::at(job, "metadata", "managedFields"))) {
     const auto time = json::as_string(json::at(entry, "time"));
-    if (!json::as_string(json::at(entry, "subresource")).empty() || (!created.empty() && time >= oldest)) continue;
+    if (!json::as_string(json::at(entry, "subresource")).empty() ||
+        (!created.empty() && time >= oldest))
+      continue;
     const auto version = version_part(json::as_string(json::at(entry, "apiVersion")));
     if (!is_version(version)) continue;
     created = version;
@@ -29,11 +34,14 @@ std::string version_of(const json::Value& job) {
   }
   if (!created.empty()) return created;
   const auto& spec = json::at(job, "spec");
-  if (!json::at(spec, "mpiReplicaSpecs").is_object() && json::at(spec, "template").is_object()) return "v1alpha1";
-  for (const std::string_view field : {"sshAuthMountPath", "mpiImplementation", "launcherCreationPolicy", "runLauncherAsWorker"}) {
+  if (!json::at(spec, "mpiReplicaSpecs").is_object() && json::at(spec, "template").is_object())
+    return "v1alpha1";
+  for (const std::string_view field :
+       {"sshAuthMountPath", "mpiImplementation", "launcherCreationPolicy", "runLauncherAsWorker"}) {
     if (!json::at(spec, field).is_null()) return "v2beta1";
   }
-  if (!json::at(spec, "mainContainer").is_null() || !json::at(spec, "cleanPodPolicy").is_null()) return "v1";
+  if (!json::at(spec, "mainContainer").is_null() || !json::at(spec, "cleanPodPolicy").is_null())
+    return "v1";
   const auto read = version_part(json::as_string(json::at(job, "apiVersion")));
   return is_version(read) ? read : "v1";
 }

@@ -28,7 +28,10 @@ client::ListOptions node_leases() {
 
 }  // namespace
 
-Controller::Controller(Env& env, client::Client& client, client::Informers& informers, Duration grace)
+Controller::Controller(Env& env,
+                       client::Client& client,
+                       client::Informers& informers,
+                       Duration grace)
     : env_(env),
       client_(client),
       nodes_(informers.get(client::resources::kNodes)),
@@ -43,7 +46,7 @@ Controller::Controller(Env& env, client::Client& client, client::Informers& info
     const std::string name(kube::name_of(after ? *after : *before));
     if (!after) heartbeats_.erase(name);
     if (after) changed_.insert(name);
-    after && has_no_execute(*after) ? void(tainted_.insert(name)) : void(tainted_.erase(name));
+    after&& has_no_execute(*after) ? void(tainted_.insert(name)) : void(tainted_.erase(name));
   };
   nodes_.add_handlers(std::move(nodes));
   client::InformerHandlers leases;
@@ -86,7 +89,8 @@ Task<void> Controller::run() {
     if (!tainted_.empty()) {
       for (const auto& [key, pod] : pods_.objects()) {
         const auto name = json::text(at(*pod, "spec", "nodeName"));
-        if (!tainted_.contains(name) || kube::is_deleting(*pod) || kube::pod_finished(*pod)) continue;
+        if (!tainted_.contains(name) || kube::is_deleting(*pod) || kube::pod_finished(*pod))
+          continue;
         const auto node = nodes_.find(name);
         const auto end = node ? eviction_time(*node, *pod, env_.now()) : std::nullopt;
         if (end && *end <= env_.now()) due.push_back(pod);
@@ -103,18 +107,28 @@ Task<void> Controller::look(std::string name) {
   const auto node = nodes_.find(name);
   if (!node) co_return;
   const auto heartbeat = heartbeats_.find(name);
-  const bool silent = heartbeat != heartbeats_.end() && env_.monotonic() - heartbeat->second.seen > grace_;
+  const bool silent =
+      heartbeat != heartbeats_.end() && env_.monotonic() - heartbeat->second.seen > grace_;
   auto plan = plan_node(*node, silent, env_.now());
   if (!plan.status.is_null()) {
     log::warn("controllers", "node {} has not renewed its lease: its state is unknown", name);
-    events_->record(*node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name));
-    const auto written = co_await client_.patch(client::resources::kNodes, "", name, "status", client::PatchType::kMerge, std::move(plan.status));
-    if (!written && written.error().code != Code::kNotFound) log::warn("controllers", "status of node {}: {}", name, written.error().message);
+    events_->record(
+        *node, "Normal", "NodeNotReady", fmt::format("Node {} status is now: NodeNotReady", name));
+    const auto written = co_await client_.patch(client::resources::kNodes,
+                                                "",
+                                                name,
+                                                "status",
+                                                client::PatchType::kMerge,
+                                                std::move(plan.status));
+    if (!written && written.error().code != Code::kNotFound)
+      log::warn("controllers", "status of node {}: {}", name, written.error().message);
     co_await mark_pods_not_ready(name);
   }
   if (!plan.spec.is_null()) {
-    const auto written = co_await client_.patch(client::resources::kNodes, "", name, "", client::PatchType::kMerge, std::move(plan.spec));
-    if (!written && written.error().code != Code::kNotFound) log::warn("controllers", "taints of node {}: {}", name, written.error().message);
+    const auto written = co_await client_.patch(
+        client::resources::kNodes, "", name, "", client::PatchType::kMerge, std::move(plan.spec));
+    if (!written && written.error().code != Code::kNotFound)
+      log::warn("controllers", "taints of node {}: {}", name, written.error().message);
   }
 }
 
@@ -122,31 +136,54 @@ Task<void> Controller::look(std::string name) {
 Task<void> Controller::mark_pods_not_ready(std::string node) {
   std::vector<client::ObjectPtr> ready;
   for (const auto& [key, pod] : pods_.objects()) {
-    if (json::as_string(at(*pod, "spec", "nodeName")) == node && kube::condition_true(*pod, "Ready")) ready.push_back(pod);
+    if (json::as_string(at(*pod, "spec", "nodeName")) == node &&
+        kube::condition_true(*pod, "Ready"))
+      ready.push_back(pod);
   }
   for (const auto& pod : ready) {
     json::Value patch = json::Object{
-        {"status", json::Object{{"conditions", json::Array{json::Object{{"type", "Ready"}, {"status", "False"}, {"lastTransitionTime", format_time(env_.now())}}}}}}};
+        {"status",
+         json::Object{
+             {"conditions",
+              json::Array{json::Object{{"type", "Ready"},
+                                       {"status", "False"},
+                                       {"lastTransitionTime", format_time(env_.now())}}}}}}};
     const auto ns = std::string(kube::namespace_of(*pod)), name = std::string(kube::name_of(*pod));
-    (void)co_await client_.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+    (void)co_await client_.patch(client::resources::kPods,
+                                 ns,
+                                 name,
+                                 "status",
+                                 client::PatchType::kStrategic,
+                                 std::move(patch));
   }
 }
 
 Task<void> Controller::evict(client::ObjectPtr pod) {
   const auto ns = std::string(kube::namespace_of(*pod)), name = std::string(kube::name_of(*pod));
-  events_->record(*pod, "Normal", "TaintManagerEviction", fmt::format("Marking for deletion Pod {}/{}", ns, name));
-  json::Value patch = json::Object{{"status",
-                                    json::Object{{"conditions",
-                                                  json::Array{json::Object{{"type", "DisruptionTarget"},
-                                                                           {"status", "True"},
-                                                                           {"reason", "DeletionByTaintManager"},
-                                                                           {"message", "Taint manager: deleting due to NoExecute taint"},
-                                                                           {"lastTransitionTime", format_time(env_.now())}}}}}}};
-  (void)co_await client_.patch(client::resources::kPods, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
+  events_->record(*pod,
+                  "Normal",
+                  "TaintManagerEviction",
+                  fmt::format("Marking for deletion Pod {}/{}", ns, name));
+  json::Value patch = json::Object{
+      {"status",
+       json::Object{
+           {"conditions",
+            json::Array{json::Object{{"type", "DisruptionTarget"},
+                                     {"status", "True"},
+                                     {"reason", "DeletionByTaintManager"},
+                                     {"message", "Taint manager: deleting due to NoExecute taint"},
+                                     {"lastTransitionTime", format_time(env_.now())}}}}}}};
+  (void)co_await client_.patch(client::resources::kPods,
+                               ns,
+                               name,
+                               "status",
+                               client::PatchType::kStrategic,
+                               std::move(patch));
   client::DeleteOptions options;
   options.uid = std::string(kube::uid_of(*pod));
   const auto removed = co_await client_.remove(client::resources::kPods, ns, name, options);
-  if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict)
+  if (!removed && removed.error().code != Code::kNotFound &&
+      removed.error().code != Code::kConflict)
     log::warn("controllers", "evict pod {}/{}: {}", ns, name, removed.error().message);
 }
 

@@ -1,5 +1,6 @@
-/// Watches over nodes: one whose lease is no longer renewed becomes Unknown and tainted, and pods leave tainted nodes when
-/// their tolerations end. A node that never had a lease is nobody's to miss (hollow nodes, and those made by hand).
+/// Watches over nodes: one whose lease is no longer renewed becomes Unknown and tainted, and pods
+/// leave tainted nodes when their tolerations end. A node that never had a lease is nobody's to
+/// miss (hollow nodes, and those made by hand).
 #pragma once
 
 #include <map>
@@ -16,7 +17,8 @@ namespace muster::controllers::nodes {
 
 class Controller {
  public:
-  /// `grace`: how long a lease may stay as it is; kube-controller-manager's --node-monitor-grace-period.
+  /// `grace`: how long a lease may stay as it is; kube-controller-manager's
+  /// --node-monitor-grace-period.
   Controller(Env& env, client::Client& client, client::Informers& informers, Duration grace);
   void start();
   Task<void> stop();

@@ -15,18 +15,25 @@ struct Wanted {
   std::string_view key, effect;
 };
 
-constexpr std::array<std::string_view, 6> kOurs = {"node.kubernetes.io/not-ready",       "node.kubernetes.io/unreachable",   "node.kubernetes.io/unschedulable",
-                                                   "node.kubernetes.io/memory-pressure", "node.kubernetes.io/disk-pressure", "node.kubernetes.io/pid-pressure"};
+constexpr std::array<std::string_view, 6> kOurs = {"node.kubernetes.io/not-ready",
+                                                   "node.kubernetes.io/unreachable",
+                                                   "node.kubernetes.io/unschedulable",
+                                                   "node.kubernetes.io/memory-pressure",
+                                                   "node.kubernetes.io/disk-pressure",
+                                                   "node.kubernetes.io/pid-pressure"};
 
 std::vector<Wanted> wanted_taints(const json::Value& node, std::string_view ready) {
   std::vector<Wanted> out;
-  const auto pressed = [&](std::string_view type) { return json::as_string(at(kube::condition(node, type), "status")) == "True"; };
+  const auto pressed = [&](std::string_view type) {
+    return json::as_string(at(kube::condition(node, type), "status")) == "True";
+  };
   if (pressed("MemoryPressure")) out.push_back({kOurs[3], "NoSchedule"});
   if (pressed("DiskPressure")) out.push_back({kOurs[4], "NoSchedule"});
   if (pressed("PIDPressure")) out.push_back({kOurs[5], "NoSchedule"});
   if (json::as_bool(at(node, "spec", "unschedulable"))) out.push_back({kOurs[2], "NoSchedule"});
   if (ready == "False" || ready == "Unknown") {
-    for (const std::string_view effect : {"NoSchedule", "NoExecute"}) out.push_back({kOurs[ready == "False" ? 0 : 1], effect});
+    for (const std::string_view effect : {"NoSchedule", "NoExecute"})
+      out.push_back({kOurs[ready == "False" ? 0 : 1], effect});
   }
   return out;
 }
@@ -35,7 +42,9 @@ json::Value unknown_conditions(const json::Value& node, Time now) {
   json::Array out = json::as_array(at(node, "status", "conditions"));
   for (auto& item : out) {
     const auto type = json::as_string(at(item, "type"));
-    if (type != "Ready" && type != "MemoryPressure" && type != "DiskPressure" && type != "PIDPressure") continue;
+    if (type != "Ready" && type != "MemoryPressure" && type != "DiskPressure" &&
+        type != "PIDPressure")
+      continue;
     auto& object = item.as_object();
     object["status"] = "Unknown";
     object["reason"] = "NodeStatusUnknown";
@@ -51,7 +60,9 @@ bool tolerates(const json::Value& toleration, const json::Value& taint) {
   const bool exists = json::as_string(at(toleration, "operator"), "Equal") == "Exists";
   if (!effect.empty() && effect != json::as_string(at(taint, "effect"))) return false;
   if (key.empty()) return exists;
-  return key == json::as_string(at(taint, "key")) && (exists || json::as_string(at(toleration, "value")) == json::as_string(at(taint, "value")));
+  return key == json::as_string(at(taint, "key")) &&
+         (exists ||
+          json::as_string(at(toleration, "value")) == json::as_string(at(taint, "value")));
 }
 
 }  // namespace
@@ -72,18 +83,26 @@ NodePlan plan_node(const json::Value& node, bool silent, Time now) {
     const auto key = json::as_string(at(taint, "key"));
     const auto effect = json::as_string(at(taint, "effect"));
     const bool ours = std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end();
-    const bool stays = !ours || std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& one) { return one.key == key && one.effect == effect; });
+    const bool stays = !ours || std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& one) {
+      return one.key == key && one.effect == effect;
+    });
     stays ? taints.push_back(taint) : void(changed = true);
   }
   for (const auto& one : wanted) {
     const bool there = std::any_of(taints.begin(), taints.end(), [&](const json::Value& taint) {
-      return json::as_string(at(taint, "key")) == one.key && json::as_string(at(taint, "effect")) == one.effect;
+      return json::as_string(at(taint, "key")) == one.key &&
+             json::as_string(at(taint, "effect")) == one.effect;
     });
     if (there) continue;
     changed = true;
-    taints.push_back(json::Object{{"key", one.key}, {"effect", one.effect}, {"timeAdded", format_time(now)}});
+    taints.push_back(
+        json::Object{{"key", one.key}, {"effect", one.effect}, {"timeAdded", format_time(now)}});
   }
-  if (changed) plan.spec = json::Object{{"spec", json::Object{{"taints", taints.empty() ? json::Value() : json::Value(std::move(taints))}}}};
+  if (changed)
+    plan.spec = json::Object{
+        {"spec",
+         json::Object{
+             {"taints", taints.empty() ? json::Value() : json::Value(std::move(taints))}}}};
   return plan;
 }
 
@@ -97,10 +116,13 @@ std::optional<Time> eviction_time(const json::Value& node, const json::Value& po
     for (const auto& toleration : json::as_array(at(pod, "spec", "tolerations"))) {
       if (!tolerates(toleration, taint)) continue;
       tolerated = true;
-      if (const auto& limit = at(toleration, "tolerationSeconds"); !limit.is_null()) seconds = std::min(seconds.value_or(json::as_int(limit)), json::as_int(limit));
+      if (const auto& limit = at(toleration, "tolerationSeconds"); !limit.is_null())
+        seconds = std::min(seconds.value_or(json::as_int(limit)), json::as_int(limit));
     }
     if (tolerated && !seconds) continue;
-    const auto end = tolerated ? (added ? *added : now) + std::chrono::seconds(std::max<std::int64_t>(0, *seconds)) : now;
+    const auto end = tolerated ? (added ? *added : now) +
+                                     std::chrono::seconds(std::max<std::int64_t>(0, *seconds))
+                               : now;
     soonest = soonest ? std::min(*soonest, end) : end;
   }
   return soonest;

@@ -1,5 +1,5 @@
-/// What becomes of a node that has fallen silent, and of the pods on a tainted one: the rules of kube-controller-manager's
-/// node lifecycle and taint eviction controllers. Pure.
+/// What becomes of a node that has fallen silent, and of the pods on a tainted one: the rules of
+/// kube-controller-manager's node lifecycle and taint eviction controllers. Pure.
 #pragma once
 
 #include <optional>
@@ -15,8 +15,9 @@ struct NodePlan {
   json::Value spec;
 };
 
-/// `silent`: its lease has not been renewed for the grace period. Conditions become Unknown, and taints follow conditions
-/// and spec.unschedulable. Taints of other keys are left alone; so is a node without a Ready condition, which nobody tends.
+/// `silent`: its lease has not been renewed for the grace period. Conditions become Unknown, and
+/// taints follow conditions and spec.unschedulable. Taints of other keys are left alone; so is a
+/// node without a Ready condition, which nobody tends.
 NodePlan plan_node(const json::Value& node, bool silent, Time now);
 
 /// When the NoExecute taints of its node end the pod; nullopt: they do not.

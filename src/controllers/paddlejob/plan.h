@@ -6,6 +6,8 @@
 namespace muster::controllers::paddlejob {
 
 const TrainingKind& kind();
-inline Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) { return kind().plan(job, view, settings, now); }
+inline Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
+  return kind().plan(job, view, settings, now);
+}
 
 }  // namespace muster::controllers::paddlejob

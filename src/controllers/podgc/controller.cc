@@ -10,20 +10,27 @@ namespace {
 /// A node that is made again under its name keeps its pods.
 constexpr Duration kQuarantine = std::chrono::seconds(10);
 
-std::string node_of(const json::Value& pod) { return json::text(json::at(pod, "spec", "nodeName")); }
+std::string node_of(const json::Value& pod) {
+  return json::text(json::at(pod, "spec", "nodeName"));
+}
 
 }  // namespace
 
-Controller::Controller(Env& env, client::Client& client, Caches& caches) : env_(env), client_(client), caches_(caches) {
-  queue_ = client::make_work_queue(env, [this](std::string key) { return work(std::move(key)); }, client::WorkQueueOptions{});
+Controller::Controller(Env& env, client::Client& client, Caches& caches)
+    : env_(env), client_(client), caches_(caches) {
+  queue_ = client::make_work_queue(
+      env, [this](std::string key) { return work(std::move(key)); }, client::WorkQueueOptions{});
   caches_.on_change(kinds::kNode, [this](const auto& old_object, const auto& new_object) {
     // Only a node that goes, or comes back in time, is news here.
     if (!old_object || !new_object) queue_->add(name_of(new_object ? *new_object : *old_object));
   });
-  caches_.on_change(kinds::kPod, [this](const auto& old_object, const auto& new_object) { pod_changed(old_object, new_object); });
+  caches_.on_change(kinds::kPod, [this](const auto& old_object, const auto& new_object) {
+    pod_changed(old_object, new_object);
+  });
 }
 
-void Controller::pod_changed(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+void Controller::pod_changed(const client::ObjectPtr& old_object,
+                             const client::ObjectPtr& new_object) {
   const auto before = old_object ? node_of(*old_object) : "";
   const auto after = new_object ? node_of(*new_object) : "";
   if (before == after) return;
@@ -62,14 +69,21 @@ Task<Result<void>> Controller::work(std::string name) {
 
 Task<Result<void>> Controller::remove(client::ObjectPtr pod) {
   const auto ns = namespace_of(*pod), name = name_of(*pod);
-  const auto patched = co_await client_.patch(client::resources::kPods, ns, name, "status", client::PatchType::kMerge, lost_status(*pod, env_.now()));
+  const auto patched = co_await client_.patch(client::resources::kPods,
+                                              ns,
+                                              name,
+                                              "status",
+                                              client::PatchType::kMerge,
+                                              lost_status(*pod, env_.now()));
   if (!patched && patched.error().code == Code::kNotFound) co_return Result<void>{};
   if (!patched) co_return fail(patched.error());
   client::DeleteOptions options;
   options.uid = uid_of(*pod);
   options.grace_s = 0;
   const auto removed = co_await client_.remove(client::resources::kPods, ns, name, options);
-  if (!removed && removed.error().code != Code::kNotFound && removed.error().code != Code::kConflict) co_return removed;
+  if (!removed && removed.error().code != Code::kNotFound &&
+      removed.error().code != Code::kConflict)
+    co_return removed;
   co_return Result<void>{};
 }
 

@@ -1,4 +1,5 @@
-/// What is written on a pod whose node is no more: nobody will report its end, so its status says it here.
+/// What is written on a pod whose node is no more: nobody will report its end, so its status says
+/// it here.
 #pragma once
 
 #include "base/time.h"
@@ -6,7 +7,8 @@
 
 namespace muster::controllers::podgc {
 
-/// The merge patch of the status: phase Failed unless it had ended, not Ready, and a DisruptionTarget condition.
+/// The merge patch of the status: phase Failed unless it had ended, not Ready, and a
+/// DisruptionTarget condition.
 json::Value lost_status(const json::Value& pod, Time now);
 
 }  // namespace muster::controllers::podgc

@@ -10,7 +10,8 @@ const Time kNow = Time::from_seconds(1'700'000'000);
 
 // conforms: Node | a deleted node | its pods fail with DisruptionTarget and are deleted by force | same, after 10 s instead of 40 s
 TEST(PodGc, ALostPodFailsAndSaysWhy) {
-  const auto patch = lost_status(parse("{status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}"), kNow);
+  const auto patch = lost_status(
+      parse("{status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}"), kNow);
   EXPECT_EQ(json::as_string(json::at(patch, "status", "phase")), "Failed");
   const auto& conditions = json::as_array(json::at(patch, "status", "conditions"));
   ASSERT_EQ(conditions.size(), 2U);

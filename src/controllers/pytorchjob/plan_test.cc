@@ -28,7 +28,8 @@ TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
   world.all_run();
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "Created=True Running=True");
-  EXPECT_EQ(annotation_of(world.pod("j-worker-1"), annotations::kSubmittedAt), json::as_string(json::at(world.job, "metadata", "creationTimestamp")));
+  EXPECT_EQ(annotation_of(world.pod("j-worker-1"), annotations::kSubmittedAt),
+            json::as_string(json::at(world.job, "metadata", "creationTimestamp")));
 
   world.terminate("j-worker-1");
   world.settle(plan);
@@ -38,7 +39,8 @@ TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
 
   world.vanish("j-worker-1");
   world.settle(plan);
-  EXPECT_EQ(world.names("Pod"), "j-master-0(going) j-worker-0(going)") << "nothing is made until all of it is gone";
+  EXPECT_EQ(world.names("Pod"), "j-master-0(going) j-worker-0(going)")
+      << "nothing is made until all of it is gone";
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.names("Pod"), "j-master-0 j-worker-0 j-worker-1");
@@ -83,8 +85,9 @@ TEST(PyTorchJob, APermanentExitCodeEndsTheJobWithATimeSoThatItsTtlWorks) {
   world.settle(plan);
   world.all_run();
   world.phase("j-worker-0", "Failed");
-  json::make_object(world.objects["Pod"]["j-worker-0"], {"status"})["containerStatuses"] =
-      json::Array{json::Object{{"name", "pytorch"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 1}}}}}}};
+  json::make_object(world.objects["Pod"]["j-worker-0"],
+                    {"status"})["containerStatuses"] = json::Array{json::Object{
+      {"name", "pytorch"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 1}}}}}}};
   world.settle(plan);
   EXPECT_EQ(json::as_bool(json::at(world.job, "status", "completionTime").is_string()), true);
   world.now = world.now + std::chrono::seconds(10);
@@ -100,8 +103,12 @@ TEST(PyTorchJob, AReplicaThatFailsAtOnceIsNotMadeAgainManyTimesASecond) {
   world.all_run();
   world.phase("j-worker-0", "Failed");
   const auto now = format_time(world.now);
-  json::make_object(world.objects["Pod"]["j-worker-0"], {"status"})["containerStatuses"] =
-      json::Array{json::Object{{"name", "pytorch"}, {"state", json::Object{{"terminated", json::Object{{"exitCode", 137}, {"startedAt", now}, {"finishedAt", now}}}}}}};
+  json::make_object(world.objects["Pod"]["j-worker-0"],
+                    {"status"})["containerStatuses"] = json::Array{json::Object{
+      {"name", "pytorch"},
+      {"state",
+       json::Object{{"terminated",
+                     json::Object{{"exitCode", 137}, {"startedAt", now}, {"finishedAt", now}}}}}}};
   world.settle(plan);
   EXPECT_EQ(phase_of(world.pod("j-worker-0")), "Failed");
   EXPECT_TRUE(world.recorded("PyTorchJobRestarting"));
@@ -146,8 +153,11 @@ spec:
     Master: {template: {spec: {containers: [{name: other}]}}}
 )");
   const auto text = validate(*job, nullptr).text();
-  for (const std::string_view part : {"metadata.name: Invalid value", "spec.runPolicy.managedBy: Unsupported value", "containers[0].image: Required value",
-                                      "[Master].template.spec.containers: Required value", "[Master].replicas: Forbidden: must be 1"}) {
+  for (const std::string_view part : {"metadata.name: Invalid value",
+                                      "spec.runPolicy.managedBy: Unsupported value",
+                                      "containers[0].image: Required value",
+                                      "[Master].template.spec.containers: Required value",
+                                      "[Master].replicas: Forbidden: must be 1"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
 }

@@ -1,5 +1,5 @@
-/// Keeps Volcano's Queues: their state, on the word of bus.volcano.sh Commands, and how many groups they have in which
-/// phase. Volcano itself has given the counters up; people still look for them.
+/// Keeps Volcano's Queues: their state, on the word of bus.volcano.sh Commands, and how many groups
+/// they have in which phase. Volcano itself has given the counters up; people still look for them.
 #pragma once
 
 #include <map>

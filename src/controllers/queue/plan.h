@@ -4,8 +4,8 @@
 ///   Closing --the last group goes--> Closed
 ///   Closing, Closed, Unknown --OpenQueue--> Open
 ///
-/// Closing a queue closes those below it and marks them; opening it opens exactly the marked ones. The root stays open, and
-/// nothing opens below a closed queue.
+/// Closing a queue closes those below it and marks them; opening it opens exactly the marked ones.
+/// The root stays open, and nothing opens below a closed queue.
 #pragma once
 
 #include <string>
@@ -26,12 +26,15 @@ struct Counts {
 
 struct Decision {
   std::string state;
-  std::string refused;             ///< Why the action was not taken; empty: it was (or there was none).
+  std::string refused;  ///< Why the action was not taken; empty: it was (or there was none).
   std::vector<std::string> close;  ///< Children to mark and close.
   std::vector<std::string> open;   ///< Marked children to open.
 };
 
 /// `action`: "OpenQueue", "CloseQueue" or empty. `queues`: all of them.
-Decision decide(const json::Value& queue, const Objects& queues, const Counts& counts, std::string_view action);
+Decision decide(const json::Value& queue,
+                const Objects& queues,
+                const Counts& counts,
+                std::string_view action);
 
 }  // namespace muster::controllers::queue

@@ -10,11 +10,14 @@ namespace {
 /// The ones to lose first: not placed, then not ready, then the youngest.
 bool goes_first(const json::Value* a, const json::Value* b) {
   const auto rank = [](const json::Value& pod) {
-    return std::make_tuple(!json::as_string(json::at(pod, "spec", "nodeName")).empty(), phase_of(pod) == "Running", is_ready(pod));
+    return std::make_tuple(!json::as_string(json::at(pod, "spec", "nodeName")).empty(),
+                           phase_of(pod) == "Running",
+                           is_ready(pod));
   };
   const auto x = rank(*a), y = rank(*b);
   if (x != y) return x < y;
-  const auto first = json::as_string(json::at(*a, "metadata", "creationTimestamp")), second = json::as_string(json::at(*b, "metadata", "creationTimestamp"));
+  const auto first = json::as_string(json::at(*a, "metadata", "creationTimestamp")),
+             second = json::as_string(json::at(*b, "metadata", "creationTimestamp"));
   return first != second ? first > second : name_of(*a) > name_of(*b);
 }
 
@@ -33,7 +36,9 @@ Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
     available += is_available(*pod, set, now, plan);
   }
   const int have = static_cast<int>(active.size());
-  for (int i = have; i < wanted; ++i) plan.actions.push_back(create_workload_pod(pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-")));
+  for (int i = have; i < wanted; ++i)
+    plan.actions.push_back(create_workload_pod(
+        pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-")));
   if (have > wanted) {
     std::sort(active.begin(), active.end(), goes_first);
     for (int i = 0; i < have - wanted; ++i) {

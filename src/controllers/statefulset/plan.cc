@@ -27,28 +27,52 @@ json::Value make_pod(const json::Value& set, int index, const std::string& revis
     const auto volume = json::text(json::at(claim, "metadata", "name"));
     auto& volumes = array_at(pod, {"spec", "volumes"});
     // A claim takes the place of a volume of its name.
-    volumes.erase(std::remove_if(volumes.begin(), volumes.end(), [&](const auto& each) { return json::as_string(json::at(each, "name")) == volume; }), volumes.end());
-    volumes.push_back(json::Object{{"name", volume}, {"persistentVolumeClaim", json::Object{{"claimName", fmt::format("{}-{}", volume, name)}}}});
+    volumes.erase(std::remove_if(volumes.begin(),
+                                 volumes.end(),
+                                 [&](const auto& each) {
+                                   return json::as_string(json::at(each, "name")) == volume;
+                                 }),
+                  volumes.end());
+    volumes.push_back(
+        json::Object{{"name", volume},
+                     {"persistentVolumeClaim",
+                      json::Object{{"claimName", fmt::format("{}-{}", volume, name)}}}});
   }
   return pod;
 }
 
-/// The claims of the pod of this index that do not exist. They outlive the pod, and the set unless its retention
-/// policy says that they go with it.
+/// The claims of the pod of this index that do not exist. They outlive the pod, and the set unless
+/// its retention policy says that they go with it.
 void ensure_claims(Plan& plan, const json::Value& set, const View& view, int index) {
-  const bool go_with_set = json::as_string(json::at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")) == "Delete";
+  const bool go_with_set =
+      json::as_string(
+          json::at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")) == "Delete";
   for (const auto& from : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
-    const auto name = fmt::format("{}-{}-{}", json::as_string(json::at(from, "metadata", "name")), name_of(set), index);
+    const auto name = fmt::format(
+        "{}-{}-{}", json::as_string(json::at(from, "metadata", "name")), name_of(set), index);
     if (view.find(kinds::kPersistentVolumeClaim, name) != nullptr) continue;
-    json::Value claim = json::Object{{"apiVersion", "v1"}, {"kind", "PersistentVolumeClaim"}, {"metadata", json::Object{{"name", name}, {"namespace", namespace_of(set)}}}};
+    json::Value claim =
+        json::Object{{"apiVersion", "v1"},
+                     {"kind", "PersistentVolumeClaim"},
+                     {"metadata", json::Object{{"name", name}, {"namespace", namespace_of(set)}}}};
     for (const std::string_view field : {"labels", "annotations"}) {
-      if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value)) json::make_object(claim, {"metadata"})[field] = value;
+      if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value))
+        json::make_object(claim, {"metadata"})[field] = value;
     }
-    for (const auto& [key, value] : json::as_object(json::at(set, "spec", "selector", "matchLabels"))) json::make_object(claim, {"metadata", "labels"})[key] = value;
-    if (go_with_set) json::make_object(claim, {"metadata"})["ownerReferences"] = json::Array{owner_reference(set)};
+    for (const auto& [key, value] :
+         json::as_object(json::at(set, "spec", "selector", "matchLabels")))
+      json::make_object(claim, {"metadata", "labels"})[key] = value;
+    if (go_with_set)
+      json::make_object(claim, {"metadata"})["ownerReferences"] = json::Array{owner_reference(set)};
     claim.as_object()["spec"] = json::at(from, "spec");
     auto action = create(kinds::kPersistentVolumeClaim, std::move(claim));
-    action.events.push_back({false, "SuccessfulCreate", fmt::format("create Claim {} Pod {}-{} in StatefulSet {} success", name, name_of(set), index, name_of(set))});
+    action.events.push_back({false,
+                             "SuccessfulCreate",
+                             fmt::format("create Claim {} Pod {}-{} in StatefulSet {} success",
+                                         name,
+                                         name_of(set),
+                                         index,
+                                         name_of(set))});
     action.failed_reason = "FailedCreate";
     action.failed_prefix = "create Claim failed: ";
     plan.actions.push_back(std::move(action));
@@ -64,7 +88,10 @@ int ordinal(const json::Value& set, const json::Value& pod) {
 
 Action delete_one(const json::Value& pod, const json::Value& set) {
   auto action = remove(kinds::kPod, pod);
-  action.events.push_back({false, "SuccessfulDelete", fmt::format("delete Pod {} in StatefulSet {} successful", name_of(pod), name_of(set))});
+  action.events.push_back(
+      {false,
+       "SuccessfulDelete",
+       fmt::format("delete Pod {} in StatefulSet {} successful", name_of(pod), name_of(set))});
   return action;
 }
 
@@ -101,7 +128,10 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
       if (!ordered || settled) {
         ensure_claims(plan, set, view, index);
         auto action = create(kinds::kPod, make_pod(set, index, revision));
-        action.events.push_back({false, "SuccessfulCreate", fmt::format("create Pod {} in StatefulSet {} successful", action.name, name_of(set))});
+        action.events.push_back(
+            {false,
+             "SuccessfulCreate",
+             fmt::format("create Pod {} in StatefulSet {} successful", action.name, name_of(set))});
         action.failed_reason = "FailedCreate";
         action.failed_prefix = "create Pod failed: ";
         plan.actions.push_back(std::move(action));
@@ -123,10 +153,13 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     if (!is_terminating(*it->second)) plan.actions.push_back(delete_one(*it->second, set));
     if (ordered) break;
   }
-  if (settled && static_cast<int>(pods.size()) == wanted && json::as_string(json::at(set, "spec", "updateStrategy", "type")) != "OnDelete") {
-    const auto partition = json::as_int(json::at(set, "spec", "updateStrategy", "rollingUpdate", "partition"));
+  if (settled && static_cast<int>(pods.size()) == wanted &&
+      json::as_string(json::at(set, "spec", "updateStrategy", "type")) != "OnDelete") {
+    const auto partition =
+        json::as_int(json::at(set, "spec", "updateStrategy", "rollingUpdate", "partition"));
     for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
-      if (it->first < partition || label_of(*it->second, "controller-revision-hash") == revision) continue;
+      if (it->first < partition || label_of(*it->second, "controller-revision-hash") == revision)
+        continue;
       plan.actions.push_back(delete_one(*it->second, set));
       break;
     }
@@ -143,7 +176,8 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   object["currentReplicas"] = updated;
   object["updatedReplicas"] = updated;
   object["updateRevision"] = revision;
-  if (updated == static_cast<int>(pods.size()) || !json::at(status, "currentRevision").is_string()) object["currentRevision"] = revision;
+  if (updated == static_cast<int>(pods.size()) || !json::at(status, "currentRevision").is_string())
+    object["currentRevision"] = revision;
   object["collisionCount"] = 0;
   plan.status = std::move(status);
   return plan;

@@ -19,7 +19,10 @@ struct Known {
   std::string_view group, kind, plural;
   const char* patch;
 };
-constexpr Known kKnown[] = {{"batch.tensorstack.dev", "MPIJob", "mpijobs", R"({"spec":{"runMode":{"pause":{"enabled":true}}}})"},
+constexpr Known kKnown[] = {{"batch.tensorstack.dev",
+                             "MPIJob",
+                             "mpijobs",
+                             R"({"spec":{"runMode":{"pause":{"enabled":true}}}})"},
                             {"apps", "Deployment", "deployments", R"({"spec":{"replicas":0}})"},
                             {"apps", "StatefulSet", "statefulsets", R"({"spec":{"replicas":0}})"},
                             {"apps", "ReplicaSet", "replicasets", R"({"spec":{"replicas":0}})"},
@@ -27,10 +30,13 @@ constexpr Known kKnown[] = {{"batch.tensorstack.dev", "MPIJob", "mpijobs", R"({"
 
 }  // namespace
 
-std::string queue_of(const json::Value& pod) { return label_of(pod, "scheduler.tensorstack.dev/queue"); }
+std::string queue_of(const json::Value& pod) {
+  return label_of(pod, "scheduler.tensorstack.dev/queue");
+}
 
 std::optional<Time> time_over(const json::Value& pod, const json::Value& queue) {
-  const Duration limit = kube::t9k_duration(json::as_string(json::at(queue, "spec", "maxDuration")));
+  const Duration limit =
+      kube::t9k_duration(json::as_string(json::at(queue, "spec", "maxDuration")));
   if (limit <= Duration::zero() || is_terminating(pod)) return std::nullopt;
   const auto phase = phase_of(pod);
   if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
@@ -41,9 +47,11 @@ std::optional<Time> time_over(const json::Value& pod, const json::Value& queue) 
 
 std::optional<Stop> stop_of_owner(const json::Value& pod) {
   const auto& owner = controller_of(pod);
-  const auto api_version = json::text(json::at(owner, "apiVersion")), uid = json::text(json::at(owner, "uid"));
+  const auto api_version = json::text(json::at(owner, "apiVersion")),
+             uid = json::text(json::at(owner, "uid"));
   auto kind = json::text(json::at(owner, "kind")), name = json::text(json::at(owner, "name"));
-  // A Deployment names its ReplicaSets after itself and the hash of their template, which the pods carry.
+  // A Deployment names its ReplicaSets after itself and the hash of their template, which the pods
+  // carry.
   const auto hash = label_of(pod, "pod-template-hash");
   if (kind == "ReplicaSet" && !hash.empty() && name.ends_with("-" + hash)) {
     kind = "Deployment";

@@ -15,21 +15,38 @@ constexpr std::size_t kToldMax = 10'000;
 
 client::Resource resource_of_stop(const Stop& stop) {
   const auto slash = stop.api_version.find('/');
-  return {stop.api_version.substr(0, slash), stop.api_version.substr(slash + 1), stop.plural, stop.kind, true};
+  return {stop.api_version.substr(0, slash),
+          stop.api_version.substr(slash + 1),
+          stop.plural,
+          stop.kind,
+          true};
 }
 
 json::Value named(const Stop& stop, const std::string& ns) {
-  return json::Object{{"apiVersion", stop.api_version}, {"kind", stop.kind}, {"metadata", json::Object{{"name", stop.name}, {"namespace", ns}, {"uid", stop.kind == "Deployment" ? "" : stop.uid}}}};
+  return json::Object{{"apiVersion", stop.api_version},
+                      {"kind", stop.kind},
+                      {"metadata",
+                       json::Object{{"name", stop.name},
+                                    {"namespace", ns},
+                                    {"uid", stop.kind == "Deployment" ? "" : stop.uid}}}};
 }
 
 }  // namespace
 
 Keeper::Keeper(Env& env, client::Client& client, client::Informers& informers, Caches& caches)
-    : env_(env), client_(client), caches_(caches), queues_(informers.get(kQueues)), events_(client::make_event_recorder(env, client, "duration-keeper", "")) {
-  work_ = client::make_work_queue(env, [this](std::string key) { return work(std::move(key)); }, client::WorkQueueOptions{});
-  caches_.on_change(kinds::kPod, [this](const auto& old_object, const auto& new_object) { pod_changed(old_object, new_object); });
+    : env_(env),
+      client_(client),
+      caches_(caches),
+      queues_(informers.get(kQueues)),
+      events_(client::make_event_recorder(env, client, "duration-keeper", "")) {
+  work_ = client::make_work_queue(
+      env, [this](std::string key) { return work(std::move(key)); }, client::WorkQueueOptions{});
+  caches_.on_change(kinds::kPod, [this](const auto& old_object, const auto& new_object) {
+    pod_changed(old_object, new_object);
+  });
   client::InformerHandlers queues;
-  queues.on_change = [this](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+  queues.on_change = [this](const client::ObjectPtr& old_object,
+                            const client::ObjectPtr& new_object) {
     const auto found = pods_.find(name_of(new_object ? *new_object : *old_object));
     if (found == pods_.end()) return;
     for (const std::string& key : found->second) work_->add(key);
@@ -51,7 +68,9 @@ void Keeper::pod_changed(const client::ObjectPtr& old_object, const client::Obje
   work_->add(key);
 }
 
-client::ObjectPtr Keeper::find_queue(const std::string& name) const { return queues_.find("t9k-system/" + name); }
+client::ObjectPtr Keeper::find_queue(const std::string& name) const {
+  return queues_.find("t9k-system/" + name);
+}
 
 Task<Result<void>> Keeper::work(std::string key) {
   const auto pod = caches_.find(kinds::kPod, key);
@@ -71,21 +90,32 @@ Task<Result<void>> Keeper::work(std::string key) {
 
 Task<Result<void>> Keeper::end(client::ObjectPtr pod, std::string queue) {
   const auto ns = namespace_of(*pod);
-  const auto message = fmt::format("pod {} has been in queue {} for longer than its maxDuration", name_of(*pod), queue);
+  const auto message = fmt::format(
+      "pod {} has been in queue {} for longer than its maxDuration", name_of(*pod), queue);
   const auto stop = stop_of_owner(*pod);
   if (!stop) {
     client::DeleteOptions options;
     options.uid = uid_of(*pod);
-    const auto gone = co_await client_.remove(client::resources::kPods, ns, name_of(*pod), std::move(options));
-    if (!gone && gone.error().code != Code::kNotFound && gone.error().code != Code::kConflict) co_return gone;
+    const auto gone =
+        co_await client_.remove(client::resources::kPods, ns, name_of(*pod), std::move(options));
+    if (!gone && gone.error().code != Code::kNotFound && gone.error().code != Code::kConflict)
+      co_return gone;
     events_->record(*pod, "Warning", "MaxDurationExceeded", message);
     log::info("controllers", "{}: the pod is deleted", message);
     co_return Result<void>{};
   }
-  if (const auto told = told_.find(stop->uid); told != told_.end() && env_.now() - told->second < kPatience) co_return Result<void>{};
+  if (const auto told = told_.find(stop->uid);
+      told != told_.end() && env_.now() - told->second < kPatience)
+    co_return Result<void>{};
   if (told_.size() >= kToldMax) told_.clear();
   told_[stop->uid] = env_.now();
-  const auto patched = co_await client_.patch(resource_of_stop(*stop), ns, stop->name, "", client::PatchType::kMerge, stop->patch, client::Answer::kNone);
+  const auto patched = co_await client_.patch(resource_of_stop(*stop),
+                                              ns,
+                                              stop->name,
+                                              "",
+                                              client::PatchType::kMerge,
+                                              stop->patch,
+                                              client::Answer::kNone);
   if (!patched && patched.error().code != Code::kNotFound) {
     told_.erase(stop->uid);
     co_return fail(patched.error());

@@ -1,4 +1,5 @@
-/// T9k's Duration Keeper: ends what has been in a queue for longer than the queue's maxDuration. Lives on the loop.
+/// T9k's Duration Keeper: ends what has been in a queue for longer than the queue's maxDuration.
+/// Lives on the loop.
 #pragma once
 
 #include <map>

@@ -26,40 +26,53 @@ struct Sync {
   Time now;
   Plan& plan;
   json::Value status;
-  std::vector<Replica> replicas;          // the launcher first
-  std::map<std::string, json::Value> old; // status entries of the last pass, by pod name
-  std::map<std::string, int> restarts;    // by type
+  std::vector<Replica> replicas;           // the launcher first
+  std::map<std::string, json::Value> old;  // status entries of the last pass, by pod name
+  std::map<std::string, int> restarts;     // by type
 
-  void condition(std::string_view type, bool value, std::string_view reason, std::string_view message) {
+  void condition(std::string_view type,
+                 bool value,
+                 std::string_view reason,
+                 std::string_view message) {
     auto& list = array_at(status, {"conditions"});
     const std::string_view word = value ? "True" : "False";
     for (auto& entry : list) {
       if (json::as_string(json::at(entry, "type")) != type) continue;
       auto& object = entry.as_object();
-      if (json::as_string(json::at(entry, "status")) != word) object["lastTransitionTime"] = time_value(now);
+      if (json::as_string(json::at(entry, "status")) != word)
+        object["lastTransitionTime"] = time_value(now);
       object["status"] = word;
       object["reason"] = reason;
       object["message"] = message;
       return;
     }
-    list.push_back(json::Object{{"type", type}, {"status", word}, {"reason", reason}, {"message", message}, {"lastTransitionTime", time_value(now)}});
+    list.push_back(json::Object{{"type", type},
+                                {"status", word},
+                                {"reason", reason},
+                                {"message", message},
+                                {"lastTransitionTime", time_value(now)}});
   }
   [[nodiscard]] std::string condition_status(std::string_view type) const {
     for (const auto& entry : json::as_array(json::at(status, "conditions"))) {
-      if (json::as_string(json::at(entry, "type")) == type) return json::text(json::at(entry, "status"));
+      if (json::as_string(json::at(entry, "type")) == type)
+        return json::text(json::at(entry, "status"));
     }
     return "";
   }
   [[nodiscard]] std::string phase() const { return json::text(json::at(status, "phase")); }
   void set_phase(std::string_view phase) { status.as_object()["phase"] = phase; }
-  [[nodiscard]] bool paused() const { return json::as_bool(json::at(job, "spec", "runMode", "pause", "enabled")); }
+  [[nodiscard]] bool paused() const {
+    return json::as_bool(json::at(job, "spec", "runMode", "pause", "enabled"));
+  }
   [[nodiscard]] bool resumed() const { return condition_status("Paused") == "False"; }
 };
 
 void read_old(Sync& sync) {
   for (const auto& task : json::as_array(json::at(sync.status, "tasks"))) {
-    sync.restarts[json::text(json::at(task, "type"))] = static_cast<int>(json::as_int(json::at(task, "restartCount")));
-    for (const auto& entry : json::as_array(json::at(task, "replicas"))) sync.old[json::text(json::at(entry, "name"))] = entry;
+    sync.restarts[json::text(json::at(task, "type"))] =
+        static_cast<int>(json::as_int(json::at(task, "restartCount")));
+    for (const auto& entry : json::as_array(json::at(task, "replicas")))
+      sync.old[json::text(json::at(entry, "name"))] = entry;
   }
 }
 
@@ -67,7 +80,8 @@ void read_old(Sync& sync) {
 bool ensure_parts(Sync& sync) {
   const auto before = sync.plan.actions.size();
   const auto ensure = [&](std::string_view kind, json::Value wanted) {
-    if (!wanted.is_null() && sync.view.find(kind, name_of(wanted)) == nullptr) sync.plan.actions.push_back(create(kind, std::move(wanted)));
+    if (!wanted.is_null() && sync.view.find(kind, name_of(wanted)) == nullptr)
+      sync.plan.actions.push_back(create(kind, std::move(wanted)));
   };
   ensure(kinds::kSecret, ssh_secret(sync.job));
   if (sync.plan.actions.size() != before) sync.plan.actions.back().with_ssh_key = true;
@@ -83,8 +97,11 @@ json::Array containers_of(const json::Value& pod) {
   for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
     const auto& state = json::at(container, "state");
     json::Object entry{{"name", json::at(container, "name")}};
-    entry["state"] = json::at(state, "terminated").is_object() ? "Terminated" : json::at(state, "running").is_object() ? "Running" : "Waiting";
-    if (json::at(state, "terminated").is_object()) entry["exitCode"] = json::as_int(json::at(state, "terminated", "exitCode"));
+    entry["state"] = json::at(state, "terminated").is_object() ? "Terminated"
+                     : json::at(state, "running").is_object()  ? "Running"
+                                                               : "Waiting";
+    if (json::at(state, "terminated").is_object())
+      entry["exitCode"] = json::as_int(json::at(state, "terminated", "exitCode"));
     result.push_back(std::move(entry));
   }
   return result;
@@ -92,11 +109,13 @@ json::Array containers_of(const json::Value& pod) {
 
 std::string replica_phase(const json::Value& pod) {
   const auto phase = phase_of(pod);
-  if (phase == "Pending" || phase.empty()) return json::as_string(json::at(pod, "spec", "nodeName")).empty() ? "Creating" : "Pending";
+  if (phase == "Pending" || phase.empty())
+    return json::as_string(json::at(pod, "spec", "nodeName")).empty() ? "Creating" : "Pending";
   return phase;
 }
 
-/// tasks and aggregate. A replica without a pod shows as Creating, or as Deleted where none is wanted any more.
+/// tasks and aggregate. A replica without a pod shows as Creating, or as Deleted where none is
+/// wanted any more.
 void write_replicas(Sync& sync, const std::map<std::string, std::string>& without_pod) {
   std::map<std::string, int> counts;
   json::Array tasks;
@@ -119,17 +138,25 @@ void write_replicas(Sync& sync, const std::map<std::string, std::string>& withou
       entries.push_back(std::move(entry));
     }
     // The manual's sample calls the list "status", its reference "replicas": both are served.
-    tasks.push_back(json::Object{{"type", type}, {"restartCount", sync.restarts[type]}, {"replicas", entries}, {"status", entries}});
+    tasks.push_back(json::Object{{"type", type},
+                                 {"restartCount", sync.restarts[type]},
+                                 {"replicas", entries},
+                                 {"status", entries}});
   }
   sync.status.as_object()["tasks"] = std::move(tasks);
-  sync.status.as_object()["aggregate"] = json::Object{{"creating", counts["Creating"]}, {"pending", counts["Pending"]}, {"running", counts["Running"]},
-                                                      {"succeeded", counts["Succeeded"]}, {"failed", counts["Failed"]}, {"unknown", counts["Unknown"]},
+  sync.status.as_object()["aggregate"] = json::Object{{"creating", counts["Creating"]},
+                                                      {"pending", counts["Pending"]},
+                                                      {"running", counts["Running"]},
+                                                      {"succeeded", counts["Succeeded"]},
+                                                      {"failed", counts["Failed"]},
+                                                      {"unknown", counts["Unknown"]},
                                                       {"deleted", counts["Deleted"]}};
 }
 
 void delete_all(Sync& sync, bool workers_only) {
   for (const auto& replica : sync.replicas) {
-    if (replica.pod != nullptr && !(workers_only && replica.type == "launcher")) delete_pod(sync.plan, *replica.pod);
+    if (replica.pod != nullptr && !(workers_only && replica.type == "launcher"))
+      delete_pod(sync.plan, *replica.pod);
   }
 }
 
@@ -141,9 +168,11 @@ std::map<std::string, std::string> all_deleted(const Sync& sync) {
 
 void pause(Sync& sync, bool initialized) {
   delete_all(sync, false);
-  if (initialized) sync.condition("Initialized", true, "-", "The job has been initialized successfully.");
+  if (initialized)
+    sync.condition("Initialized", true, "-", "The job has been initialized successfully.");
   sync.condition("Paused", true, "Paused", "The job is paused.");
-  if (sync.condition_status("Running") == "True") sync.condition("Running", false, "Paused", "The job is paused.");
+  if (sync.condition_status("Running") == "True")
+    sync.condition("Running", false, "Paused", "The job is paused.");
   sync.set_phase("Paused");
   write_replicas(sync, all_deleted(sync));
 }
@@ -170,7 +199,8 @@ void finish(Sync& sync, bool succeeded) {
 
 /// After the end: workers go if asked for, and what has gone is shown so.
 void clean_up(Sync& sync) {
-  if (json::as_bool(json::at(sync.job, "spec", "runPolicy", "cleanUpWorkers"))) delete_all(sync, true);
+  if (json::as_bool(json::at(sync.job, "spec", "runPolicy", "cleanUpWorkers")))
+    delete_all(sync, true);
   write_replicas(sync, all_deleted(sync));
 }
 
@@ -190,11 +220,15 @@ std::string why_lost(const json::Value& pod) {
 void create_missing(Sync& sync, bool resumed) {
   for (const auto& replica : sync.replicas) {
     if (replica.pod != nullptr) continue;
-    // A pod that was there and is wanted again is a restart; the first one and one after a pause are not.
+    // A pod that was there and is wanted again is a restart; the first one and one after a pause
+    // are not.
     const auto found = sync.old.find(replica.name);
-    const bool was_there = found != sync.old.end() && json::at(found->second, "uid").is_string() && json::as_string(json::at(found->second, "phase")) != "Deleted";
+    const bool was_there = found != sync.old.end() && json::at(found->second, "uid").is_string() &&
+                           json::as_string(json::at(found->second, "phase")) != "Deleted";
     if (was_there) ++sync.restarts[replica.type];
-    auto action = create(kinds::kPod, replica.type == "launcher" ? launcher_pod(sync.job, resumed) : worker_pod(sync.job, replica.index, resumed));
+    auto action = create(kinds::kPod,
+                         replica.type == "launcher" ? launcher_pod(sync.job, resumed)
+                                                    : worker_pod(sync.job, replica.index, resumed));
     action.events.push_back({false, "SuccessfulCreatePod", "Created pod: " + replica.name});
     action.failed_reason = "FailedCreatePod";
     action.failed_prefix = "Error creating: ";
@@ -246,22 +280,32 @@ void run(Sync& sync, bool parts_ready) {
   if (coming_back) sync.condition("Paused", false, "Resumed", "The job is resumed.");
   const bool requeue = wants_requeue(sync.job);
   const auto tally = look(sync, requeue);
-  const bool draining = requeue && tally.lost > 0 && std::any_of(sync.replicas.begin(), sync.replicas.end(), [](const auto& r) { return r.pod != nullptr; });
+  const bool draining = requeue && tally.lost > 0 &&
+                        std::any_of(sync.replicas.begin(), sync.replicas.end(), [](const auto& r) {
+                          return r.pod != nullptr;
+                        });
   if (!draining) create_missing(sync, sync.resumed());
-  force_delete_stuck(sync.plan, sync.view.controlled_by(kinds::kPod, uid_of(sync.job)), sync.settings, sync.now);
+  force_delete_stuck(
+      sync.plan, sync.view.controlled_by(kinds::kPod, uid_of(sync.job)), sync.settings, sync.now);
 
-  const bool all_there = std::all_of(sync.replicas.begin(), sync.replicas.end(), [](const auto& r) { return r.pod != nullptr; });
+  const bool all_there = std::all_of(
+      sync.replicas.begin(), sync.replicas.end(), [](const auto& r) { return r.pod != nullptr; });
   const bool all_running = tally.running == static_cast<int>(sync.replicas.size());
-  if (parts_ready && all_there && sync.condition_status("Initialized").empty()) sync.condition("Initialized", true, "-", "The job has been initialized successfully.");
+  if (parts_ready && all_there && sync.condition_status("Initialized").empty())
+    sync.condition("Initialized", true, "-", "The job has been initialized successfully.");
   if (const auto error = sync.view.last_error(); !error.empty() && !all_there) {
     sync.condition("ReplicaFailure", true, "FailedCreate", error);
   } else if (tally.lost > 0) {
-    sync.condition("ReplicaFailure", true, tally.reason, fmt::format("Pod {} was lost and is created again.", tally.name));
+    sync.condition("ReplicaFailure",
+                   true,
+                   tally.reason,
+                   fmt::format("Pod {} was lost and is created again.", tally.name));
   } else if (all_running || sync.condition_status("ReplicaFailure") != "True") {
     sync.condition("ReplicaFailure", false, "-", "All pods are running normally.");
   }
   const auto before = sync.phase();
-  const bool launcher_runs = launcher.pod != nullptr && phase_of(*launcher.pod) == "Running" && !is_terminating(*launcher.pod);
+  const bool launcher_runs = launcher.pod != nullptr && phase_of(*launcher.pod) == "Running" &&
+                             !is_terminating(*launcher.pod);
   if (tally.unknown > 0) {
     sync.set_phase("Unknown");
   } else if (all_running) {
@@ -271,7 +315,8 @@ void run(Sync& sync, bool parts_ready) {
     sync.set_phase("Resuming");
   } else if (!(before == "Running" && launcher_runs)) {
     sync.set_phase("Pending");
-    if (sync.condition_status("Running") == "True") sync.condition("Running", false, "Restarting", "Pods are being created again.");
+    if (sync.condition_status("Running") == "True")
+      sync.condition("Running", false, "Restarting", "Pods are being created again.");
   }
   write_replicas(sync, {});
 }
@@ -286,7 +331,16 @@ Plan plan(const json::Value& original, const View& view, const Settings& setting
     plan.events.push_back({true, "FailedValidation", "MPIJob is not valid: " + verdict.text()});
     return plan;
   }
-  Sync sync{job, view, settings, now, plan, json::at(job, "status").is_object() ? json::at(job, "status") : json::Value(json::Object{}), {}, {}, {}};
+  Sync sync{
+      job,
+      view,
+      settings,
+      now,
+      plan,
+      json::at(job, "status").is_object() ? json::at(job, "status") : json::Value(json::Object{}),
+      {},
+      {},
+      {}};
   read_old(sync);
   const auto add = [&](std::string name, std::string type, int index) {
     const auto* pod = view.find(kinds::kPod, name);

@@ -1,4 +1,5 @@
-/// T9k MPIJob, batch.tensorstack.dev/v1beta1: one launcher pod that runs mpirun over ssh, workers that run sshd.
+/// T9k MPIJob, batch.tensorstack.dev/v1beta1: one launcher pod that runs mpirun over ssh, workers
+/// that run sshd.
 #pragma once
 
 #include <string>

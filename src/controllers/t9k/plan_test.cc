@@ -39,10 +39,13 @@ spec:
 
 std::string words(const json::Value& container, std::string_view field) {
   std::vector<std::string> list;
-  for (const auto& word : json::as_array(json::at(container, field))) list.push_back(json::text(word));
+  for (const auto& word : json::as_array(json::at(container, field)))
+    list.push_back(json::text(word));
   return join(list, " ");
 }
-const json::Value& container(const json::Value& pod) { return json::as_array(json::at(pod, "spec", "containers"))[0]; }
+const json::Value& container(const json::Value& pod) {
+  return json::as_array(json::at(pod, "spec", "containers"))[0];
+}
 
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | worker.cmd, extraMPIArgs, mca, mpiHome, ssh | one mpirun made of all of them; workers run sshd; the template's command is ignored | same, the order of the arguments is ours
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | scheduler.t9kScheduler | PodGroup of all pods with queue and priority; labels group-name, queue, role | same
@@ -50,14 +53,19 @@ TEST(T9kMPIJob, OneMpirunFromAllFields) {
   TestWorld world(kJob);
   world.settle(plan);
   EXPECT_EQ(world.names("Pod"), "mpi-example-launcher mpi-example-worker-0 mpi-example-worker-1");
-  EXPECT_EQ(words(container(world.pod("mpi-example-launcher")), "args"),
-            "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca btl ^openib -mca pml ob1 -x NCCL_DEBUG -x PATH -x LD_LIBRARY_PATH "
-            "-N 3 --enable-recovery --max-restarts 100 --allow-run-as-root -bind-to none ./random_walk 20 40 2");
+  EXPECT_EQ(
+      words(container(world.pod("mpi-example-launcher")), "args"),
+      "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca btl ^openib -mca pml ob1 -x NCCL_DEBUG -x PATH -x LD_LIBRARY_PATH "
+      "-N 3 --enable-recovery --max-restarts 100 --allow-run-as-root -bind-to none ./random_walk 20 40 2");
   EXPECT_EQ(words(container(world.pod("mpi-example-worker-0")), "command"), "/usr/sbin/sshd -D");
-  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("mpi-example-config"), "data", "hostfile")), "mpi-example-worker-0 slots=3\nmpi-example-worker-1 slots=3\n");
+  EXPECT_EQ(json::as_string(
+                json::at(world.objects["ConfigMap"].at("mpi-example-config"), "data", "hostfile")),
+            "mpi-example-worker-0 slots=3\nmpi-example-worker-1 slots=3\n");
   const auto& group = world.objects["PodGroup.scheduler.tensorstack.dev"].at("mpi-example");
-  EXPECT_EQ(json::dump(json::at(group, "spec")), R"({"minMember":3,"queue":"default","priority":50})");
-  EXPECT_EQ(label_of(world.pod("mpi-example-worker-1"), "scheduler.tensorstack.dev/role"), "worker");
+  EXPECT_EQ(json::dump(json::at(group, "spec")),
+            R"({"minMember":3,"queue":"default","priority":50})");
+  EXPECT_EQ(label_of(world.pod("mpi-example-worker-1"), "scheduler.tensorstack.dev/role"),
+            "worker");
 }
 
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | status.phase, conditions | Pending, Running, Succeeded with the manual's conditions | same; Running is False after the end
@@ -76,8 +84,10 @@ TEST(T9kMPIJob, LifeAndEnd) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Succeeded");
-  EXPECT_EQ(world.conditions(), "ReplicaFailure=False Initialized=True Running=False Completed=True Failed=False");
-  EXPECT_EQ(world.names("Pod"), "mpi-example-launcher") << "cleanUpWorkers keeps the launcher and its log";
+  EXPECT_EQ(world.conditions(),
+            "ReplicaFailure=False Initialized=True Running=False Completed=True Failed=False");
+  EXPECT_EQ(world.names("Pod"), "mpi-example-launcher")
+      << "cleanUpWorkers keeps the launcher and its log";
   EXPECT_EQ(json::as_int(json::at(world.job, "status", "aggregate", "deleted")), 2);
 }
 
@@ -90,7 +100,8 @@ TEST(T9kMPIJob, ALauncherThatFailsFailsTheJob) {
   world.phase("mpi-example-launcher", "Failed");
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Failed");
-  EXPECT_EQ(world.conditions(), "ReplicaFailure=False Initialized=True Running=False Completed=False Failed=True");
+  EXPECT_EQ(world.conditions(),
+            "ReplicaFailure=False Initialized=True Running=False Completed=False Failed=True");
 }
 
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | a worker is lost | the parent makes it again | same, counted in restartCount, ReplicaFailure meanwhile
@@ -105,7 +116,9 @@ TEST(T9kMPIJob, ALostWorkerIsMadeAgainAndCounted) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.names("Pod"), "mpi-example-launcher mpi-example-worker-0 mpi-example-worker-1");
-  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[1], "restartCount")), 1);
+  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[1],
+                                  "restartCount")),
+            1);
   EXPECT_EQ(world.phase(), "Running") << "the launcher goes on";
   world.all_run();
   world.settle(plan);
@@ -115,8 +128,8 @@ TEST(T9kMPIJob, ALostWorkerIsMadeAgainAndCounted) {
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | runMode.pause, resumeSpecs | pods go, Paused; Resuming with the resume settings, Running | same
 TEST(T9kMPIJob, PauseAndResume) {
   TestWorld world(kJob);
-  json::make(world.job, {"spec", "runMode", "pause", "resumeSpecs"}) =
-      json::Array{json::Object{{"type", "worker"}, {"skipInitContainer", true}, {"command", json::Array{"/usr/bin/sshd"}}}};
+  json::make(world.job, {"spec", "runMode", "pause", "resumeSpecs"}) = json::Array{json::Object{
+      {"type", "worker"}, {"skipInitContainer", true}, {"command", json::Array{"/usr/bin/sshd"}}}};
   world.settle(plan);
   world.all_run();
   world.settle(plan);
@@ -131,7 +144,10 @@ TEST(T9kMPIJob, PauseAndResume) {
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Resuming");
   EXPECT_EQ(words(container(world.pod("mpi-example-worker-0")), "command"), "/usr/bin/sshd");
-  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[0], "restartCount")), 0) << "a pause is no restart";
+  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[0],
+                                  "restartCount")),
+            0)
+      << "a pause is no restart";
   world.all_run();
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Running");
@@ -153,8 +169,10 @@ TEST(T9kMPIJob, OnlyThePauseSwitchMayChange) {
   auto changed = world.job;
   json::make(changed, {"spec", "runMode", "pause", "enabled"}) = true;
   EXPECT_EQ(validate(changed, &world.job).text(), "");
-  json::make(changed, {"spec", "runMode", "pause", "resumeSpecs"}) = json::Array{json::Object{{"type", "worker"}}};
-  EXPECT_NE(validate(changed, &world.job).text().find("spec.runMode.pause.resumeSpecs"), std::string::npos);
+  json::make(changed, {"spec", "runMode", "pause", "resumeSpecs"}) =
+      json::Array{json::Object{{"type", "worker"}}};
+  EXPECT_NE(validate(changed, &world.job).text().find("spec.runMode.pause.resumeSpecs"),
+            std::string::npos);
   auto other = world.job;
   json::make(other, {"spec", "worker", "replicas"}) = 9;
   EXPECT_NE(validate(other, &world.job).text(), "");
@@ -180,16 +198,21 @@ spec:
 )");
   world.settle(plan);
   EXPECT_EQ(world.names("Pod"), "later-launcher later-worker-0 later-worker-1");
-  EXPECT_EQ(words(container(world.pod("later-launcher")), "args"),
-            "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca pml ob1 -x A -x PATH -x LD_LIBRARY_PATH -N 2 ./run x");
-  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("later-config"), "data", "hostfile")), "later-worker-0 slots=2\nlater-worker-1 slots=2\n");
+  EXPECT_EQ(
+      words(container(world.pod("later-launcher")), "args"),
+      "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca pml ob1 -x A -x PATH -x LD_LIBRARY_PATH -N 2 ./run x");
+  EXPECT_EQ(
+      json::as_string(json::at(world.objects["ConfigMap"].at("later-config"), "data", "hostfile")),
+      "later-worker-0 slots=2\nlater-worker-1 slots=2\n");
   EXPECT_EQ(json::as_string(json::at(container(world.pod("later-worker-0")), "name")), "worker");
   auto mixed = world.job;
   json::make(mixed, {"spec", "worker"}) = json::Object{};
   EXPECT_NE(validate(mixed, nullptr).text().find("spec.worker: Forbidden"), std::string::npos);
   auto nameless = world.job;
-  json::make(nameless, {"spec", "replicaSpecs"}) = json::Array{json::Object{{"type", "worker"}, {"template", json::Object{}}}};
-  EXPECT_NE(validate(nameless, nullptr).text().find("must have a container named worker"), std::string::npos);
+  json::make(nameless, {"spec", "replicaSpecs"}) =
+      json::Array{json::Object{{"type", "worker"}, {"template", json::Object{}}}};
+  EXPECT_NE(validate(nameless, nullptr).text().find("must have a container named worker"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ std::vector<std::string> old_arguments(const json::Value& worker) {
     result.push_back("-N");
     result.push_back(std::to_string(json::as_int(n)));
   }
-  if (const auto& recovery = json::at(worker, "processRecovery"); json::as_bool(json::at(recovery, "enable"))) {
+  if (const auto& recovery = json::at(worker, "processRecovery");
+      json::as_bool(json::at(recovery, "enable"))) {
     result.push_back("--enable-recovery");
     if (json::at(recovery, "limit").is_number()) {
       result.push_back("--max-restarts");
@@ -61,7 +62,8 @@ std::vector<std::string> old_arguments(const json::Value& worker) {
 
 void label_pod(const json::Value& job, json::Value& pod, std::string_view role) {
   const auto name = name_of(job);
-  for (const std::string_view key : {"app", "mpi-job", "mpijob", "tensorstack.dev/owner-name"}) set_label(pod, key, name);
+  for (const std::string_view key : {"app", "mpi-job", "mpijob", "tensorstack.dev/owner-name"})
+    set_label(pod, key, name);
   set_label(pod, "mpijob-replica", name_of(pod));
   set_label(pod, "tensorstack.dev/component", "mpijob");
   set_label(pod, "tensorstack.dev/component-type", "user");
@@ -87,19 +89,27 @@ json::Value base_pod(const json::Value& job, const std::string& name) {
   spec["restartPolicy"] = "Never";  // restarts are the controller's business
   spec["hostname"] = name;
   spec["subdomain"] = name_of(job);
-  array_at(pod, {"spec", "dnsConfig", "searches"}).push_back(json::Value(fmt::format("{}.{}.svc.cluster.local", name_of(job), namespace_of(job))));
+  array_at(pod, {"spec", "dnsConfig", "searches"})
+      .push_back(
+          json::Value(fmt::format("{}.{}.svc.cluster.local", name_of(job), namespace_of(job))));
   auto& volumes = array_at(pod, {"spec", "volumes"});
-  volumes.push_back(json::Object{{"name", "ssh-auth"},
-                                 {"secret", json::Object{{"secretName", name_of(job) + "-ssh"},
-                                                         {"defaultMode", 0600},
-                                                         {"items", json::Array{json::Object{{"key", "ssh-privatekey"}, {"path", "id_rsa"}},
-                                                                               json::Object{{"key", "ssh-publickey"}, {"path", "id_rsa.pub"}},
-                                                                               json::Object{{"key", "ssh-publickey"}, {"path", "authorized_keys"}}}}}}});
-  volumes.push_back(json::Object{{"name", "mpi-config"}, {"configMap", json::Object{{"name", name_of(job) + "-config"}}}});
+  volumes.push_back(json::Object{
+      {"name", "ssh-auth"},
+      {"secret",
+       json::Object{
+           {"secretName", name_of(job) + "-ssh"},
+           {"defaultMode", 0600},
+           {"items",
+            json::Array{json::Object{{"key", "ssh-privatekey"}, {"path", "id_rsa"}},
+                        json::Object{{"key", "ssh-publickey"}, {"path", "id_rsa.pub"}},
+                        json::Object{{"key", "ssh-publickey"}, {"path", "authorized_keys"}}}}}}});
+  volumes.push_back(json::Object{{"name", "mpi-config"},
+                                 {"configMap", json::Object{{"name", name_of(job) + "-config"}}}});
   return pod;
 }
 
-/// The container of the workers' template that stands for the program, by either manual's name; the first when there is none.
+/// The container of the workers' template that stands for the program, by either manual's name; the
+/// first when there is none.
 int main_container_at(const json::Value& pod_spec) {
   for (const std::string_view name : {"mpi-worker", "worker"}) {
     if (const int at = find_container(pod_spec, name); at >= 0) return at;
@@ -115,22 +125,30 @@ json::Value& main_container(json::Value& pod) {
 void mount_keys(const json::Value& job, json::Value& container) {
   const auto path = json::text(json::at(spec_of(job), "ssh", "sshAuthMountPath"));
   auto& mounts = array_of(container, "volumeMounts");
-  mounts.push_back(json::Object{{"name", "ssh-auth"}, {"mountPath", path.empty() ? "/root/.ssh" : path}});
+  mounts.push_back(
+      json::Object{{"name", "ssh-auth"}, {"mountPath", path.empty() ? "/root/.ssh" : path}});
   mounts.push_back(json::Object{{"name", "mpi-config"}, {"mountPath", "/etc/mpi"}});
 }
 
 /// Debug settings, then those of a resume, on top of what the role runs by itself.
-void apply_run_mode(const json::Value& job, json::Value& pod, std::string_view type, const json::Array& debug_command, bool resumed) {
+void apply_run_mode(const json::Value& job,
+                    json::Value& pod,
+                    std::string_view type,
+                    const json::Array& debug_command,
+                    bool resumed) {
   auto& container = main_container(pod).as_object();
   bool skip_init = false;
-  if (const auto& debug = json::at(spec_of(job), "runMode", "debug"); json::as_bool(json::at(debug, "enabled"))) {
+  if (const auto& debug = json::at(spec_of(job), "runMode", "debug");
+      json::as_bool(json::at(debug, "enabled"))) {
     const auto& entry = entry_for(json::at(debug, "replicaSpecs"), type);
     const auto& command = json::at(entry, "command");
     container["command"] = command.is_array() ? command : json::Value(debug_command);
     container.erase("args");
     skip_init = json::as_bool(json::at(entry, "skipInitContainer"));
   }
-  if (const auto& entry = entry_for(json::at(spec_of(job), "runMode", "pause", "resumeSpecs"), type); resumed && entry.is_object()) {
+  if (const auto& entry =
+          entry_for(json::at(spec_of(job), "runMode", "pause", "resumeSpecs"), type);
+      resumed && entry.is_object()) {
     if (json::at(entry, "command").is_array()) {
       container["command"] = json::at(entry, "command");
       container.erase("args");
@@ -158,28 +176,37 @@ json::Value usual_shape(const json::Value& job) {
   for (const std::string_view field : {"replicas", "template"}) {
     if (const auto& value = json::at(role, field); !value.is_null()) worker[field] = value;
   }
-  if (const auto& arguments = json::at(config, "extraArgs"); arguments.is_array()) worker["extraMPIArgs"] = arguments;
+  if (const auto& arguments = json::at(config, "extraArgs"); arguments.is_array())
+    worker["extraMPIArgs"] = arguments;
   if (const auto& script = json::at(config, "script"); script.is_array()) worker["cmd"] = script;
   spec["worker"] = std::move(worker);
   return shaped;
 }
 
 std::string launcher_name(const json::Value& job) { return name_of(job) + "-launcher"; }
-std::string worker_name(const json::Value& job, int index) { return fmt::format("{}-worker-{}", name_of(job), index); }
-int worker_count(const json::Value& job) { return static_cast<int>(json::as_int(json::at(spec_of(job), "worker", "replicas"), 1)); }
+std::string worker_name(const json::Value& job, int index) {
+  return fmt::format("{}-worker-{}", name_of(job), index);
+}
+int worker_count(const json::Value& job) {
+  return static_cast<int>(json::as_int(json::at(spec_of(job), "worker", "replicas"), 1));
+}
 
 std::vector<std::string> mpirun_arguments(const json::Value& job) {
   const auto& spec = spec_of(job);
   const auto home = json::text(json::at(spec, "mpiHome"));
-  std::vector<std::string> result{home.empty() ? "mpirun" : home + "/bin/mpirun", "--hostfile", std::string(kHostfile)};
+  std::vector<std::string> result{
+      home.empty() ? "mpirun" : home + "/bin/mpirun", "--hostfile", std::string(kHostfile)};
   if (!home.empty()) result.insert(result.end(), {"--prefix", home});
   std::map<std::string, std::string> mca;
-  for (const auto& [key, value] : json::as_object(json::at(spec, "mca"))) mca[std::string(std::string_view(key))] = value.is_string() ? json::text(value) : json::dump(value);
+  for (const auto& [key, value] : json::as_object(json::at(spec, "mca")))
+    mca[std::string(std::string_view(key))] =
+        value.is_string() ? json::text(value) : json::dump(value);
   for (const auto& [key, value] : mca) result.insert(result.end(), {"-mca", key, value});
   std::set<std::string> passed;
   const auto& pod = json::at(spec, "worker", "template", "spec");
   if (const auto& containers = json::as_array(json::at(pod, "containers")); !containers.empty()) {
-    for (const auto& item : json::as_array(json::at(containers[static_cast<std::size_t>(main_container_at(pod))], "env"))) {
+    for (const auto& item : json::as_array(
+             json::at(containers[static_cast<std::size_t>(main_container_at(pod))], "env"))) {
       const auto name = json::text(json::at(item, "name"));
       if (passed.insert(name).second) result.insert(result.end(), {"-x", name});
     }
@@ -189,20 +216,24 @@ std::vector<std::string> mpirun_arguments(const json::Value& job) {
   }
   const auto& worker = json::at(spec, "worker");
   for (const auto& argument : old_arguments(worker)) result.push_back(argument);
-  for (const auto& argument : json::as_array(json::at(worker, "extraMPIArgs"))) result.push_back(json::text(argument));
-  for (const auto& word : json::as_array(json::at(worker, "cmd"))) result.push_back(json::text(word));
+  for (const auto& argument : json::as_array(json::at(worker, "extraMPIArgs")))
+    result.push_back(json::text(argument));
+  for (const auto& word : json::as_array(json::at(worker, "cmd")))
+    result.push_back(json::text(word));
   return result;
 }
 
 int slots_per_worker(const json::Value& job) {
   std::vector<std::string> arguments = old_arguments(json::at(spec_of(job), "worker"));
-  for (const auto& argument : json::as_array(json::at(spec_of(job), "worker", "extraMPIArgs"))) arguments.push_back(json::text(argument));
+  for (const auto& argument : json::as_array(json::at(spec_of(job), "worker", "extraMPIArgs")))
+    arguments.push_back(json::text(argument));
   std::int64_t total = 0;
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
     const auto number = parse_int(arguments[i + 1]).value_or(0);
     if (number <= 0) continue;
     const auto& name = arguments[i];
-    if (name == "-N" || name == "-npernode" || name == "--npernode") return static_cast<int>(number);
+    if (name == "-N" || name == "-npernode" || name == "--npernode")
+      return static_cast<int>(number);
     if (name == "-np" || name == "-n" || name == "--np" || name == "-c") total = number;
   }
   const auto workers = std::max(1, worker_count(job));
@@ -211,15 +242,23 @@ int slots_per_worker(const json::Value& job) {
 
 json::Value launcher_pod(const json::Value& job, bool resumed) {
   auto pod = base_pod(job, launcher_name(job));
-  // Only the container that stands for the program: sidecars of the workers have no place beside mpirun.
+  // Only the container that stands for the program: sidecars of the workers have no place beside
+  // mpirun.
   json::Value container = main_container(pod);
   auto& object = container.as_object();
   object["command"] = json::Array{"/bin/sh", "-c", json::Value(kWaitForWorkers), "launcher"};
   object["args"] = strings(mpirun_arguments(job));
-  object["resources"] = json::Object{{"requests", json::Object{{"cpu", "100m"}, {"memory", "100Mi"}}}, {"limits", json::Object{{"cpu", "200m"}, {"memory", "200Mi"}}}};
-  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe", "ports"}) object.erase(probe);
-  if (json::at(spec_of(job), "mca", "plm_rsh_args").is_null() && !has_env(container, "OMPI_MCA_plm_rsh_args")) {
-    array_of(container, "env").push_back(env("OMPI_MCA_plm_rsh_args", "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectionAttempts=10"));
+  object["resources"] =
+      json::Object{{"requests", json::Object{{"cpu", "100m"}, {"memory", "100Mi"}}},
+                   {"limits", json::Object{{"cpu", "200m"}, {"memory", "200Mi"}}}};
+  for (const std::string_view probe : {"livenessProbe", "readinessProbe", "startupProbe", "ports"})
+    object.erase(probe);
+  if (json::at(spec_of(job), "mca", "plm_rsh_args").is_null() &&
+      !has_env(container, "OMPI_MCA_plm_rsh_args")) {
+    array_of(container, "env")
+        .push_back(env(
+            "OMPI_MCA_plm_rsh_args",
+            "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o ConnectionAttempts=10"));
   }
   mount_keys(job, container);
   json::make(pod, {"spec", "containers"}) = json::Array{std::move(container)};
@@ -243,7 +282,8 @@ json::Value worker_pod(const json::Value& job, int index, bool resumed) {
 json::Value hostfile_map(const json::Value& job) {
   std::string hostfile;
   const int slots = slots_per_worker(job);
-  for (int i = 0; i < worker_count(job); ++i) hostfile += fmt::format("{} slots={}\n", worker_name(job, i), slots);
+  for (int i = 0; i < worker_count(job); ++i)
+    hostfile += fmt::format("{} slots={}\n", worker_name(job, i), slots);
   auto map = make_child(job, "v1", "ConfigMap", name_of(job) + "-config");
   set_label(map, "mpijob", name_of(job));
   map.as_object()["data"] = json::Object{{"hostfile", hostfile}};
@@ -253,7 +293,9 @@ json::Value hostfile_map(const json::Value& job) {
 json::Value pod_service(const json::Value& job) {
   auto service = make_child(job, "v1", "Service", name_of(job));
   set_label(service, "mpijob", name_of(job));
-  service.as_object()["spec"] = json::Object{{"clusterIP", "None"}, {"publishNotReadyAddresses", true}, {"selector", json::Object{{"mpijob", name_of(job)}}}};
+  service.as_object()["spec"] = json::Object{{"clusterIP", "None"},
+                                             {"publishNotReadyAddresses", true},
+                                             {"selector", json::Object{{"mpijob", name_of(job)}}}};
   return service;
 }
 
@@ -269,9 +311,10 @@ json::Value pod_group(const json::Value& job) {
   if (!scheduler.is_object()) return nullptr;
   auto group = make_child(job, "scheduler.tensorstack.dev/v1beta1", "PodGroup", name_of(job));
   if (wants_requeue(job)) keep_submission_time(job, group);
-  group.as_object()["spec"] = json::Object{{"minMember", worker_count(job) + 1},
-                                           {"queue", json::at(scheduler, "queue")},
-                                           {"priority", json::as_int(json::at(scheduler, "priority"))}};
+  group.as_object()["spec"] =
+      json::Object{{"minMember", worker_count(job) + 1},
+                   {"queue", json::at(scheduler, "queue")},
+                   {"priority", json::as_int(json::at(scheduler, "priority"))}};
   return group;
 }
 

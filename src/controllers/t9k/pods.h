@@ -5,8 +5,8 @@
 
 namespace muster::controllers::t9k {
 
-/// The job in the shape that everything here reads. The later manual's (`mpiConfig` and `replicaSpecs`) is taken apart into it; a job
-/// of the usual shape is returned as it is.
+/// The job in the shape that everything here reads. The later manual's (`mpiConfig` and
+/// `replicaSpecs`) is taken apart into it; a job of the usual shape is returned as it is.
 json::Value usual_shape(const json::Value& job);
 
 std::string launcher_name(const json::Value& job);

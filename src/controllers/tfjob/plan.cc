@@ -14,12 +14,19 @@ bool is_chief(std::string_view type) { return type == "Chief" || type == "Master
 /// The addresses of each type, by lower-case type name.
 std::map<std::string, json::Array> cluster_of(const Pass& pass) {
   std::map<std::string, json::Array> cluster;
-  const auto domain = pass.settings.cluster_domain.empty() ? "" : "." + pass.settings.cluster_domain;
+  const auto domain =
+      pass.settings.cluster_domain.empty() ? "" : "." + pass.settings.cluster_domain;
   for (const auto& replica : pass.replicas) {
     const auto type = to_lower(replica.type);
     auto& addresses = cluster[type];
     for (int i = 0; i < replica.replicas; ++i) {
-      addresses.push_back(json::Value(fmt::format("{}-{}-{}.{}.svc{}:{}", pass.name(), type, i, pass.ns(), domain, port_of(pass.traits, replica))));
+      addresses.push_back(json::Value(fmt::format("{}-{}-{}.{}.svc{}:{}",
+                                                  pass.name(),
+                                                  type,
+                                                  i,
+                                                  pass.ns(),
+                                                  domain,
+                                                  port_of(pass.traits, replica))));
     }
   }
   return cluster;
@@ -31,13 +38,16 @@ std::string tf_config(const Pass& pass, const std::string& type, int index) {
   if (json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker"))) {
     json::Object workers;
     json::Value servers = json::Array{};
-    const auto mine = static_cast<std::size_t>(index) < cluster[type].size() ? cluster[type][static_cast<std::size_t>(index)] : json::Value("");
+    const auto mine = static_cast<std::size_t>(index) < cluster[type].size()
+                          ? cluster[type][static_cast<std::size_t>(index)]
+                          : json::Value("");
     if (type == "ps") servers = json::Array{mine};
     if (type == "worker") {
       servers = pass.find("PS") == nullptr ? json::Value() : json::Value(cluster["ps"]);
       workers[std::to_string(index)] = mine;
     }
-    return json::dump(json::Object{{"cluster", json::Object{{"worker", workers}, {"ps", servers}}}, {"task", task}});
+    return json::dump(json::Object{{"cluster", json::Object{{"worker", workers}, {"ps", servers}}},
+                                   {"task", task}});
   }
   json::Object all;
   for (auto& [name, addresses] : cluster) all[name] = std::move(addresses);
@@ -47,8 +57,14 @@ std::string tf_config(const Pass& pass, const std::string& type, int index) {
 class TFJob : public TrainingKind {
  public:
   TFJob()
-      : TrainingKind({.kind = "TFJob", .controller = "tfjob-controller", .specs_field = "tfReplicaSpecs", .container = "tensorflow",
-                      .port_name = "tfjob-port", .port = 2222, .default_restart = "Never", .types = {"Chief", "Evaluator", "Master", "PS", "Worker"}}) {}
+      : TrainingKind({.kind = "TFJob",
+                      .controller = "tfjob-controller",
+                      .specs_field = "tfReplicaSpecs",
+                      .container = "tensorflow",
+                      .port_name = "tfjob-port",
+                      .port = 2222,
+                      .default_restart = "Never",
+                      .types = {"Chief", "Evaluator", "Master", "PS", "Worker"}}) {}
 
  protected:
   void add_defaults(json::Value& job) const override {
@@ -56,26 +72,34 @@ class TFJob : public TrainingKind {
     if (!policy.is_string()) policy = "";
   }
 
-  [[nodiscard]] bool is_master(const Pass& pass, const std::string& type, int index) const override {
+  [[nodiscard]] bool is_master(const Pass& pass,
+                               const std::string& type,
+                               int index) const override {
     if (pass.find("Chief") != nullptr || pass.find("Master") != nullptr) return is_chief(type);
     return type == "Worker" && index == 0;
   }
 
-  void wire(const Pass& pass, const ReplicaSpec& replica, int index, json::Value& pod) const override {
+  void wire(const Pass& pass,
+            const ReplicaSpec& replica,
+            int index,
+            json::Value& pod) const override {
     if (pass.total() == 1) return;
     for (auto& container : array_at(pod, {"spec", "containers"})) {
       if (json::as_string(json::at(container, "name")) != traits_.container) continue;
-      array_of(container, "env").push_back(env("TF_CONFIG", tf_config(pass, to_lower(replica.type), index)));
+      array_of(container, "env")
+          .push_back(env("TF_CONFIG", tf_config(pass, to_lower(replica.type), index)));
       break;
     }
   }
 
   void update_status(Pass& pass) const override {
     const bool has_chief = pass.find("Chief") != nullptr || pass.find("Master") != nullptr;
-    const bool all_workers = json::as_string(json::at(pass.job, "spec", "successPolicy")) == "AllWorkers";
+    const bool all_workers =
+        json::as_string(json::at(pass.job, "spec", "successPolicy")) == "AllWorkers";
     const auto restarting = restarting_message(pass);
     const auto running = fmt::format("TFJob {}/{} is running.", pass.ns(), pass.name());
-    const auto completed = fmt::format("TFJob {}/{} successfully completed.", pass.ns(), pass.name());
+    const auto completed =
+        fmt::format("TFJob {}/{} successfully completed.", pass.ns(), pass.name());
     for (const auto& replica : pass.replicas) {
       const auto counts = pass.counts[replica.type];
       const bool all = counts.succeeded == replica.replicas;
@@ -92,8 +116,13 @@ class TFJob : public TrainingKind {
       if (counts.failed == 0) continue;
       if (!restarting.empty()) {
         pass.conditions.set("Restarting", true, pass.reason("Restarting"), restarting);
-      } else if (!(replica.type == "Worker" && json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker")))) {
-        pass.fail(fmt::format("TFJob {}/{} has failed because {} {} replica(s) failed.", pass.ns(), pass.name(), counts.failed, replica.type));
+      } else if (!(replica.type == "Worker" &&
+                   json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker")))) {
+        pass.fail(fmt::format("TFJob {}/{} has failed because {} {} replica(s) failed.",
+                              pass.ns(),
+                              pass.name(),
+                              counts.failed,
+                              replica.type));
       }
     }
   }
@@ -101,17 +130,22 @@ class TFJob : public TrainingKind {
  private:
   static std::string restarting_message(const Pass& pass) {
     for (const auto& condition : json::as_array(json::at(pass.status, "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == "Restarting") return json::text(json::at(condition, "message"));
+      if (json::as_string(json::at(condition, "type")) == "Restarting")
+        return json::text(json::at(condition, "message"));
     }
     return {};
   }
 
   static bool first_worker_completed(const Pass& pass) {
     for (const auto* pod : pass.pods) {
-      if (label_of(*pod, labels::kReplicaType) != "worker" || index_label(*pod, labels::kReplicaIndex) != 0 || phase_of(*pod) != "Succeeded") continue;
+      if (label_of(*pod, labels::kReplicaType) != "worker" ||
+          index_label(*pod, labels::kReplicaIndex) != 0 || phase_of(*pod) != "Succeeded")
+        continue;
       for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
         const auto& ended = json::at(container, "state", "terminated");
-        if (json::as_string(json::at(container, "name")) == "tensorflow" && ended.is_object() && json::as_int(json::at(ended, "exitCode")) == 0) return true;
+        if (json::as_string(json::at(container, "name")) == "tensorflow" && ended.is_object() &&
+            json::as_int(json::at(ended, "exitCode")) == 0)
+          return true;
       }
     }
     return false;

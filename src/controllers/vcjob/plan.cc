@@ -14,7 +14,8 @@
 namespace muster::controllers::vcjob {
 namespace {
 
-/// Muster's own, for kinds that have no field for it: "true" takes the job off the cluster and keeps it.
+/// Muster's own, for kinds that have no field for it: "true" takes the job off the cluster and
+/// keeps it.
 constexpr std::string_view kSuspend = "muster.dev/suspend";
 
 struct Counts {
@@ -60,13 +61,17 @@ bool too_many(const JobSpec& spec, const json::Value& pod) {
   return task == nullptr || index_label(pod, "volcano.sh/task-index") >= task->replicas;
 }
 
-bool is_final(std::string_view phase) { return phase == "Completed" || phase == "Terminated" || phase == "Failed"; }
+bool is_final(std::string_view phase) {
+  return phase == "Completed" || phase == "Terminated" || phase == "Failed";
+}
 bool is_ending(std::string_view phase) {
-  return phase == "Restarting" || phase == "Aborting" || phase == "Completing" || phase == "Terminating";
+  return phase == "Restarting" || phase == "Aborting" || phase == "Completing" ||
+         phase == "Terminating";
 }
 
 std::int64_t exit_code_of(const json::Value& pod) {
-  for (const json::Value& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
+  for (const json::Value& container :
+       json::as_array(json::at(pod, "status", "containerStatuses"))) {
     const std::int64_t code = json::as_int(json::at(container, "state", "terminated", "exitCode"));
     if (code != 0) return code;
   }
@@ -82,15 +87,19 @@ void delete_pods(Look& look, bool finished_too) {
 
 void delete_group(Look& look) {
   const json::Value* group = look.view.find(kinds::kVolcanoPodGroup, group_name(look.job));
-  if (group != nullptr && !is_terminating(*group)) look.plan.actions.push_back(remove(kinds::kVolcanoPodGroup, *group));
+  if (group != nullptr && !is_terminating(*group))
+    look.plan.actions.push_back(remove(kinds::kVolcanoPodGroup, *group));
 }
 
 void enter(Look& look, std::string phase, std::string reason, const std::string& message) {
-  look.plan.events.push_back({phase == "Failed", "ExecuteAction", fmt::format("Start to execute action {}: {}", reason, message)});
+  look.plan.events.push_back({phase == "Failed",
+                              "ExecuteAction",
+                              fmt::format("Start to execute action {}: {}", reason, message)});
   look.phase = std::move(phase);
 }
 
-/// The first thing that happened to the pods for which a policy names an action, and which pod or task it is about.
+/// The first thing that happened to the pods for which a policy names an action, and which pod or
+/// task it is about.
 struct Reaction {
   std::string action, event;
   const json::Value* pod = nullptr;
@@ -105,14 +114,18 @@ Reaction react(const Look& look) {
     const bool failed = !is_terminating(*pod) && phase_of(*pod) == "Failed";
     if (!evicted && !failed) continue;
     const std::string_view event = evicted ? "PodEvicted" : "PodFailed";
-    if (std::string action = action_for(look.spec, *task, event, failed ? exit_code_of(*pod) : 0); !action.empty()) {
+    if (std::string action = action_for(look.spec, *task, event, failed ? exit_code_of(*pod) : 0);
+        !action.empty()) {
       return {std::move(action), std::string(event), pod};
     }
   }
   for (const TaskSpec& task : look.spec.tasks) {
     const auto counts = look.by_task.find(task.name);
-    if (task.replicas == 0 || counts == look.by_task.end() || counts->second.succeeded < task.replicas) continue;
-    if (std::string action = action_for(look.spec, task, "TaskCompleted", 0); !action.empty()) return {std::move(action), "TaskCompleted", nullptr};
+    if (task.replicas == 0 || counts == look.by_task.end() ||
+        counts->second.succeeded < task.replicas)
+      continue;
+    if (std::string action = action_for(look.spec, task, "TaskCompleted", 0); !action.empty())
+      return {std::move(action), "TaskCompleted", nullptr};
   }
   return {};
 }
@@ -121,7 +134,8 @@ Reaction react(const Look& look) {
 bool obey(Look& look) {
   const Reaction reaction = react(look);
   const std::string& action = reaction.action;
-  const std::string why = reaction.event + (reaction.pod == nullptr ? "" : " of " + name_of(*reaction.pod));
+  const std::string why =
+      reaction.event + (reaction.pod == nullptr ? "" : " of " + name_of(*reaction.pod));
   if (action.empty() || action == "SyncJob") return false;
   if (action == "RestartJob") enter(look, "Restarting", action, why);
   if (action == "AbortJob") enter(look, "Aborting", action, why);
@@ -130,7 +144,8 @@ bool obey(Look& look) {
   if (is_ending(look.phase)) return true;
   if (reaction.pod == nullptr) return false;
   for (const json::Value* pod : look.pods) {
-    const bool meant = action == "RestartTask" ? task_of_pod(*pod) == task_of_pod(*reaction.pod) : pod == reaction.pod;
+    const bool meant = action == "RestartTask" ? task_of_pod(*pod) == task_of_pod(*reaction.pod)
+                                               : pod == reaction.pod;
     if (meant && !is_terminating(*pod)) look.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
   return true;
@@ -139,7 +154,8 @@ bool obey(Look& look) {
 /// Pods go; when none is left that could still do something, the next phase begins.
 void end(Look& look) {
   const bool again = look.phase == "Restarting";
-  // What has finished stays readable, unless it must make room for its successor. The last failure stays too.
+  // What has finished stays readable, unless it must make room for its successor. The last failure
+  // stays too.
   const bool last = again && look.retries + 1 >= look.spec.max_retry;
   delete_pods(look, again && !last);
   const bool left = std::any_of(look.pods.begin(), look.pods.end(), [&](const json::Value* pod) {
@@ -151,7 +167,9 @@ void end(Look& look) {
     ++look.retries;
     look.phase = last ? "Failed" : "Pending";
   } else {
-    look.phase = look.phase == "Aborting" ? "Aborted" : look.phase == "Completing" ? "Completed" : "Terminated";
+    look.phase = look.phase == "Aborting"     ? "Aborted"
+                 : look.phase == "Completing" ? "Completed"
+                                              : "Terminated";
   }
 }
 
@@ -180,7 +198,9 @@ json::Value group_spec(const Look& look) {
                       {"queue", spec.queue},
                       {"minResources", min_resources(replicas, spec.min_available, look.view)}};
   if (!spec.priority_class.empty()) wanted["priorityClassName"] = spec.priority_class;
-  if (const json::Value& topology = json::at(look.job, "spec", "networkTopology"); topology.is_object()) wanted["networkTopology"] = topology;
+  if (const json::Value& topology = json::at(look.job, "spec", "networkTopology");
+      topology.is_object())
+    wanted["networkTopology"] = topology;
   return wanted;
 }
 
@@ -197,7 +217,9 @@ bool sync_group(Look& look) {
   }
   if (is_terminating(*group)) return false;
   const json::Value wanted = group_spec(look);
-  if (!contains(json::at(*group, "spec"), wanted)) look.plan.actions.push_back(patch(kinds::kVolcanoPodGroup, name, json::Object{{"spec", wanted}}));
+  if (!contains(json::at(*group, "spec"), wanted))
+    look.plan.actions.push_back(
+        patch(kinds::kVolcanoPodGroup, name, json::Object{{"spec", wanted}}));
   const auto phase = json::as_string(json::at(*group, "status", "phase"));
   return !phase.empty() && phase != "Pending";
 }
@@ -230,13 +252,17 @@ void follow_counts(Look& look) {
     if (counts.running + ended >= spec.min_available) look.phase = "Running";
     if (look.phase == "Pending") return;
   }
-  if (spec.min_success > 0 && counts.succeeded >= spec.min_success) return enter(look, "Completing", "CompleteJob", fmt::format("{} pods have succeeded", counts.succeeded));
+  if (spec.min_success > 0 && counts.succeeded >= spec.min_success)
+    return enter(
+        look, "Completing", "CompleteJob", fmt::format("{} pods have succeeded", counts.succeeded));
   if (ended < spec.replicas) {
-    if (counts.pending + counts.terminating > spec.replicas - spec.min_available) look.phase = "Pending";
+    if (counts.pending + counts.terminating > spec.replicas - spec.min_available)
+      look.phase = "Pending";
     return;
   }
   bool good = counts.succeeded >= (spec.min_success > 0 ? spec.min_success : spec.min_available);
-  for (const TaskSpec& task : spec.tasks) good = good && look.by_task[task.name].succeeded >= task.min_available;
+  for (const TaskSpec& task : spec.tasks)
+    good = good && look.by_task[task.name].succeeded >= task.min_available;
   look.phase = good ? "Completed" : "Failed";
   delete_group(look);
 }
@@ -263,16 +289,21 @@ void write_status(Look& look) {
   for (const TaskSpec& task : look.spec.tasks) {
     json::Object phases;
     const Counts& counts = look.by_task[task.name];
-    for (const auto& [word, number] : {std::pair{"Pending", counts.pending}, std::pair{"Running", counts.running},
-                                       std::pair{"Succeeded", counts.succeeded}, std::pair{"Failed", counts.failed}}) {
+    for (const auto& [word, number] : {std::pair{"Pending", counts.pending},
+                                       std::pair{"Running", counts.running},
+                                       std::pair{"Succeeded", counts.succeeded},
+                                       std::pair{"Failed", counts.failed}}) {
       if (number > 0) phases[word] = number;
     }
     if (!phases.empty()) tasks[task.name] = json::Object{{"phase", std::move(phases)}};
   }
   object["taskStatusCount"] = std::move(tasks);
   if (json::as_string(json::at(status, "state", "phase")) != look.phase) {
-    object["state"] = json::Object{{"phase", look.phase}, {"lastTransitionTime", time_value(look.now)}};
-    array_at(status, {"conditions"}).push_back(json::Object{{"status", look.phase}, {"lastTransitionTime", time_value(look.now)}});
+    object["state"] =
+        json::Object{{"phase", look.phase}, {"lastTransitionTime", time_value(look.now)}};
+    array_at(status, {"conditions"})
+        .push_back(
+            json::Object{{"status", look.phase}, {"lastTransitionTime", time_value(look.now)}});
   }
   look.plan.status = std::move(status);
 }
@@ -296,7 +327,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   Plan plan;
   if (is_terminating(job)) return plan;
   const JobSpec spec = spec_of(job);
-  Look look{job, spec, view, now, plan, view.controlled_by(kinds::kPod, uid_of(job)), {}, {}, "", 0};
+  Look look{
+      job, spec, view, now, plan, view.controlled_by(kinds::kPod, uid_of(job)), {}, {}, "", 0};
   for (const json::Value* pod : look.pods) {
     if (too_many(spec, *pod)) continue;
     count(look.counts, *pod);
@@ -318,7 +350,8 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     return plan;
   }
   const bool suspended = annotation_of(job, kSuspend) == "true";
-  if (suspended && !is_ending(look.phase) && look.phase != "Aborted") enter(look, "Aborting", "AbortJob", "the job is suspended");
+  if (suspended && !is_ending(look.phase) && look.phase != "Aborted")
+    enter(look, "Aborting", "AbortJob", "the job is suspended");
   if (!suspended && look.phase == "Aborted") {
     // Coming back is no failure: it costs no retry. What is left of the first run makes room.
     delete_pods(look, /*finished_too=*/true);

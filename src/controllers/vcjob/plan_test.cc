@@ -35,8 +35,12 @@ constexpr const char* kGroupName = "train-job-uid";
 struct World : TestWorld {
   explicit World(std::string_view yaml = kJob) : TestWorld(yaml) {}
   void settle_all() { settle(plan); }
-  void admit() { json::make_object(objects[kGroup].at(kGroupName), {"status"})["phase"] = "Inqueue"; }
-  [[nodiscard]] std::string state() const { return json::text(json::at(job, "status", "state", "phase")); }
+  void admit() {
+    json::make_object(objects[kGroup].at(kGroupName), {"status"})["phase"] = "Inqueue";
+  }
+  [[nodiscard]] std::string state() const {
+    return json::text(json::at(job, "status", "state", "phase"));
+  }
   void start() {
     settle_all();
     admit();
@@ -61,8 +65,9 @@ TEST(VcJob, PodsComeWhenTheGroupIsAdmitted) {
   EXPECT_EQ(world.names(kGroup), kGroupName);
   EXPECT_EQ(world.names("Pod"), "");
   const json::Value& spec = json::at(world.objects[kGroup].at(kGroupName), "spec");
-  EXPECT_EQ(json::dump(spec), R"({"minMember":3,"minTaskMember":{"ps":1,"worker":2},"queue":"research",)"
-                              R"("minResources":{"cpu":"5","nvidia.com/gpu":"2"},"priorityClassName":"high"})");
+  EXPECT_EQ(json::dump(spec),
+            R"({"minMember":3,"minTaskMember":{"ps":1,"worker":2},"queue":"research",)"
+            R"("minResources":{"cpu":"5","nvidia.com/gpu":"2"},"priorityClassName":"high"})");
   world.admit();
   world.settle_all();
   EXPECT_EQ(world.names("Pod"), "train-ps-0 train-worker-0 train-worker-1");
@@ -73,10 +78,11 @@ TEST(VcJob, PodsComeWhenTheGroupIsAdmitted) {
   EXPECT_EQ(json::text(json::at(pod, "spec", "hostname")), "train-worker-1");
   EXPECT_EQ(json::text(json::at(pod, "spec", "schedulerName")), "volcano");
   const json::Value& container = json::as_array(json::at(pod, "spec", "containers"))[0];
-  EXPECT_EQ(json::dump(json::at(container, "env")),
-            R"([{"name":"VK_TASK_INDEX","value":"1"},{"name":"VC_TASK_INDEX","value":"1"},)"
-            R"({"name":"VC_PS_HOSTS","value":"train-ps-0.train"},{"name":"VC_PS_NUM","value":"1"},)"
-            R"({"name":"VC_WORKER_HOSTS","value":"train-worker-0.train,train-worker-1.train"},{"name":"VC_WORKER_NUM","value":"2"}])");
+  EXPECT_EQ(
+      json::dump(json::at(container, "env")),
+      R"([{"name":"VK_TASK_INDEX","value":"1"},{"name":"VC_TASK_INDEX","value":"1"},)"
+      R"({"name":"VC_PS_HOSTS","value":"train-ps-0.train"},{"name":"VC_PS_NUM","value":"1"},)"
+      R"({"name":"VC_WORKER_HOSTS","value":"train-worker-0.train,train-worker-1.train"},{"name":"VC_WORKER_NUM","value":"2"}])");
   EXPECT_EQ(world.state(), "Pending");
   world.all_run();
   world.settle_all();
@@ -86,7 +92,8 @@ TEST(VcJob, PodsComeWhenTheGroupIsAdmitted) {
 TEST(VcJob, EndsAsItsPodsDo) {
   World good;
   good.start();
-  for (const char* pod : {"train-ps-0", "train-worker-0", "train-worker-1"}) good.phase(pod, "Succeeded");
+  for (const char* pod : {"train-ps-0", "train-worker-0", "train-worker-1"})
+    good.phase(pod, "Succeeded");
   good.settle_all();
   EXPECT_EQ(good.state(), "Completed");
   EXPECT_EQ(good.names(kGroup), "");
@@ -123,7 +130,8 @@ TEST(VcJob, APolicyRestartsItUntilTheRetriesAreSpent) {
 TEST(VcJob, ATasksPolicyGoesBeforeTheJobs) {
   World world;
   json::make_object(world.job, {"spec"})["policies"] = policies("*", "RestartJob");
-  json::make(world.job, {"spec", "tasks"}).as_array()[0].as_object()["policies"] = policies("TaskCompleted", "CompleteJob");
+  json::make(world.job, {"spec", "tasks"}).as_array()[0].as_object()["policies"] =
+      policies("TaskCompleted", "CompleteJob");
   world.start();
   world.phase("train-ps-0", "Succeeded");
   world.settle_all();
@@ -135,7 +143,8 @@ TEST(VcJob, ATasksPolicyGoesBeforeTheJobs) {
 TEST(VcJob, TerminateJobIsFinal) {
   World world;
   json::make_object(world.job, {"spec"})["policies"] =
-      json::Array{json::Object{{"exitCode", 3}, {"action", "RestartJob"}}, json::Object{{"event", "PodFailed"}, {"action", "TerminateJob"}}};
+      json::Array{json::Object{{"exitCode", 3}, {"action", "RestartJob"}},
+                  json::Object{{"event", "PodFailed"}, {"action", "TerminateJob"}}};
   world.start();
   world.phase("train-worker-1", "Failed");
   world.settle_all();
@@ -170,19 +179,26 @@ TEST(VcJob, ALostPodIsMadeAgain) {
 TEST(VcJob, HostsAreInFilesThatFollowTheJob) {
   World world;
   world.start();
-  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")), "train-worker-0.train\ntrain-worker-1.train");
-  const json::Value& mount = json::as_array(json::at(json::as_array(json::at(world.pod("train-ps-0"), "spec", "containers"))[0], "volumeMounts"))[0];
+  EXPECT_EQ(
+      json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")),
+      "train-worker-0.train\ntrain-worker-1.train");
+  const json::Value& mount = json::as_array(
+      json::at(json::as_array(json::at(world.pod("train-ps-0"), "spec", "containers"))[0],
+               "volumeMounts"))[0];
   EXPECT_EQ(json::as_string(json::at(mount, "mountPath")), "/etc/volcano");
   world.job.at("spec").at("tasks").at(1).as_object()["replicas"] = 3;
   world.settle_all();
-  EXPECT_EQ(json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")), "train-worker-0.train\ntrain-worker-1.train\ntrain-worker-2.train");
+  EXPECT_EQ(
+      json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")),
+      "train-worker-0.train\ntrain-worker-1.train\ntrain-worker-2.train");
 }
 
 TEST(VcJob, MadeSmallerItGoesOn) {
   World world;
   world.job.at("spec").as_object()["minAvailable"] = 2;
   world.job.at("spec").at("tasks").at(1).as_object()["minAvailable"] = 1;
-  world.job.at("spec").as_object()["policies"] = json::Array{json::Object{{"event", "*"}, {"action", "RestartJob"}}};
+  world.job.at("spec").as_object()["policies"] =
+      json::Array{json::Object{{"event", "*"}, {"action", "RestartJob"}}};
   world.start();
   world.job.at("spec").at("tasks").at(1).as_object()["replicas"] = 1;
   world.settle_all();
@@ -206,10 +222,13 @@ spec:
 )");
   const JobSpec spec = spec_of(world.job);
   EXPECT_EQ(problem_of(spec), "");
-  const json::Value head = pod_of(world.job, spec, spec.tasks[0], 0), worker = pod_of(world.job, spec, spec.tasks[1], 1);
+  const json::Value head = pod_of(world.job, spec, spec.tasks[0], 0),
+                    worker = pod_of(world.job, spec, spec.tasks[1], 1);
   EXPECT_EQ(testing::env_of(head, "MPI_HOST"), "j-worker-0.j,j-worker-1.j");
   EXPECT_EQ(testing::env_of(worker, "MPI_HOST"), "(none)");
-  EXPECT_EQ(testing::env_of(worker, "TF_CONFIG"), R"({"cluster":{"worker":["j-worker-0.j:3333","j-worker-1.j:3333"]},"task":{"type":"worker","index":1}})");
+  EXPECT_EQ(
+      testing::env_of(worker, "TF_CONFIG"),
+      R"({"cluster":{"worker":["j-worker-0.j:3333","j-worker-1.j:3333"]},"task":{"type":"worker","index":1}})");
   EXPECT_TRUE(spec.has_plugin("svc") && spec.has_plugin("ssh")) << "which mpi needs";
 }
 
@@ -220,16 +239,20 @@ TEST(VcJob, SaysWhatIsWrongWithIt) {
   };
   EXPECT_EQ(problem("spec: {tasks: []}"), "the job has no tasks");
   EXPECT_EQ(problem("spec: {tasks: [{name: a}, {name: a}]}"), "task \"a\" is there twice");
-  EXPECT_EQ(problem("spec: {minAvailable: 3, tasks: [{name: a, replicas: 2}]}"), "minAvailable 3 is more than the 2 replicas of all tasks");
-  EXPECT_EQ(problem("spec: {tasks: [{name: a, dependsOn: {name: [b]}}]}"), "task \"a\" depends on \"b\", which is none");
-  EXPECT_EQ(problem("spec: {plugins: {ray: []}, tasks: [{name: a}]}"), "plugin \"ray\" is not known here");
+  EXPECT_EQ(problem("spec: {minAvailable: 3, tasks: [{name: a, replicas: 2}]}"),
+            "minAvailable 3 is more than the 2 replicas of all tasks");
+  EXPECT_EQ(problem("spec: {tasks: [{name: a, dependsOn: {name: [b]}}]}"),
+            "task \"a\" depends on \"b\", which is none");
+  EXPECT_EQ(problem("spec: {plugins: {ray: []}, tasks: [{name: a}]}"),
+            "plugin \"ray\" is not known here");
 }
 
 TEST(VcJob, ExpiresAfterItsTime) {
   World world;
   json::make_object(world.job, {"spec"})["ttlSecondsAfterFinished"] = 60;
   world.start();
-  for (const char* pod : {"train-ps-0", "train-worker-0", "train-worker-1"}) world.phase(pod, "Succeeded");
+  for (const char* pod : {"train-ps-0", "train-worker-0", "train-worker-1"})
+    world.phase(pod, "Succeeded");
   world.settle_all();
   EXPECT_FALSE(world.last.delete_job);
   EXPECT_EQ(world.last.requeue_after, std::optional<Duration>(std::chrono::seconds(60)));

@@ -17,8 +17,10 @@ std::vector<Policy> policies_of(const json::Value& list) {
     Policy policy;
     policy.action = json::text(at(entry, "action"));
     policy.exit_code = as_int(at(entry, "exitCode"));
-    if (const auto event = json::text(at(entry, "event")); !event.empty()) policy.events.push_back(event);
-    for (const json::Value& event : json::as_array(at(entry, "events"))) policy.events.push_back(json::text(event));
+    if (const auto event = json::text(at(entry, "event")); !event.empty())
+      policy.events.push_back(event);
+    for (const json::Value& event : json::as_array(at(entry, "events")))
+      policy.events.push_back(json::text(event));
     policies.push_back(std::move(policy));
   }
   return policies;
@@ -32,16 +34,20 @@ TaskSpec task_of(const json::Value& task, std::size_t position) {
   spec.min_available = static_cast<int>(as_int(at(task, "minAvailable"), spec.replicas));
   spec.pod_template = &at(task, "template");
   spec.policies = policies_of(at(task, "policies"));
-  for (const json::Value& name : json::as_array(at(task, "dependsOn", "name"))) spec.depends_on.push_back(json::text(name));
+  for (const json::Value& name : json::as_array(at(task, "dependsOn", "name")))
+    spec.depends_on.push_back(json::text(name));
   spec.depends_on_any = json::as_string(at(task, "dependsOn", "iteration")) == "any";
   return spec;
 }
 
-std::string find_action(const std::vector<Policy>& policies, std::string_view event, std::int64_t exit_code) {
+std::string find_action(const std::vector<Policy>& policies,
+                        std::string_view event,
+                        std::int64_t exit_code) {
   for (const Policy& policy : policies) {
-    const bool named = std::any_of(policy.events.begin(), policy.events.end(), [&](const std::string& each) {
-      return each == event || each == "*";
-    });
+    const bool named =
+        std::any_of(policy.events.begin(), policy.events.end(), [&](const std::string& each) {
+          return each == event || each == "*";
+        });
     if (named || (policy.exit_code != 0 && policy.exit_code == exit_code)) return policy.action;
   }
   return "";
@@ -50,7 +56,8 @@ std::string find_action(const std::vector<Policy>& policies, std::string_view ev
 }  // namespace
 
 const TaskSpec* JobSpec::find(std::string_view task) const {
-  const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const TaskSpec& each) { return each.name == task; });
+  const auto found = std::find_if(
+      tasks.begin(), tasks.end(), [&](const TaskSpec& each) { return each.name == task; });
   return found == tasks.end() ? nullptr : &*found;
 }
 
@@ -73,7 +80,8 @@ JobSpec spec_of(const json::Value& job) {
   spec.policies = policies_of(at(from, "policies"));
   for (const auto& member : json::as_object(at(from, "plugins"))) {
     std::vector<std::string>& arguments = spec.plugins[std::string(member.key())];
-    for (const json::Value& argument : json::as_array(member.value())) arguments.push_back(json::text(argument));
+    for (const json::Value& argument : json::as_array(member.value()))
+      arguments.push_back(json::text(argument));
   }
   for (const char* plugin : {"pytorch", "tensorflow", "mpi"}) {
     if (spec.has_plugin(plugin)) spec.plugins.try_emplace("svc");
@@ -86,17 +94,25 @@ std::string problem_of(const JobSpec& spec) {
   if (spec.tasks.empty()) return "the job has no tasks";
   std::set<std::string> names;
   for (const TaskSpec& task : spec.tasks) {
-    if (!names.insert(task.name).second) return fmt::format("task \"{}\" is there twice", task.name);
-    if (task.replicas < 0) return fmt::format("task \"{}\": replicas must not be negative", task.name);
+    if (!names.insert(task.name).second)
+      return fmt::format("task \"{}\" is there twice", task.name);
+    if (task.replicas < 0)
+      return fmt::format("task \"{}\": replicas must not be negative", task.name);
     if (task.min_available > task.replicas) {
-      return fmt::format("task \"{}\": minAvailable {} is more than its {} replicas", task.name, task.min_available, task.replicas);
+      return fmt::format("task \"{}\": minAvailable {} is more than its {} replicas",
+                         task.name,
+                         task.min_available,
+                         task.replicas);
     }
     for (const std::string& name : task.depends_on) {
-      if (spec.find(name) == nullptr) return fmt::format("task \"{}\" depends on \"{}\", which is none", task.name, name);
+      if (spec.find(name) == nullptr)
+        return fmt::format("task \"{}\" depends on \"{}\", which is none", task.name, name);
     }
   }
   if (spec.min_available > spec.replicas) {
-    return fmt::format("minAvailable {} is more than the {} replicas of all tasks", spec.min_available, spec.replicas);
+    return fmt::format("minAvailable {} is more than the {} replicas of all tasks",
+                       spec.min_available,
+                       spec.replicas);
   }
   static const std::set<std::string> kPlugins{"env", "mpi", "pytorch", "ssh", "svc", "tensorflow"};
   for (const auto& [name, arguments] : spec.plugins) {
@@ -105,7 +121,10 @@ std::string problem_of(const JobSpec& spec) {
   return "";
 }
 
-std::string action_for(const JobSpec& spec, const TaskSpec& task, std::string_view event, std::int64_t exit_code) {
+std::string action_for(const JobSpec& spec,
+                       const TaskSpec& task,
+                       std::string_view event,
+                       std::int64_t exit_code) {
   std::string action = find_action(task.policies, event, exit_code);
   return action.empty() ? find_action(spec.policies, event, exit_code) : action;
 }

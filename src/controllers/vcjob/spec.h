@@ -45,7 +45,11 @@ struct JobSpec {
 JobSpec spec_of(const json::Value& job);
 /// Why no pods can be made of it; empty when they can.
 std::string problem_of(const JobSpec& spec);
-/// The action for what happened to a pod of the task: an event's name, and the exit code when it ended. Empty: none.
-std::string action_for(const JobSpec& spec, const TaskSpec& task, std::string_view event, std::int64_t exit_code);
+/// The action for what happened to a pod of the task: an event's name, and the exit code when it
+/// ended. Empty: none.
+std::string action_for(const JobSpec& spec,
+                       const TaskSpec& task,
+                       std::string_view event,
+                       std::int64_t exit_code);
 
 }  // namespace muster::controllers::vcjob

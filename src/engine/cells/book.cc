@@ -10,10 +10,14 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::string_view to_string(CellState state) {
   switch (state) {
-    case CellState::kFree: return "Free";
-    case CellState::kUsed: return "Used";
-    case CellState::kReserving: return "Reserving";
-    case CellState::kReserved: return "Reserved";
+    case CellState::kFree:
+      return "Free";
+    case CellState::kUsed:
+      return "Used";
+    case CellState::kReserving:
+      return "Reserving";
+    case CellState::kReserved:
+      return "Reserved";
   }
   return "Free";
 }
@@ -33,7 +37,8 @@ void RootList::set_unbound(std::int32_t position, bool value) {
 
 Index RootList::first_unbound() const {
   for (std::size_t i = 0; i < unbound.size(); ++i) {
-    if (unbound[i] != 0) return cells[i * 64 + static_cast<std::size_t>(__builtin_ctzll(unbound[i]))];
+    if (unbound[i] != 0)
+      return cells[i * 64 + static_cast<std::size_t>(__builtin_ctzll(unbound[i]))];
   }
   return kNone;
 }
@@ -175,7 +180,8 @@ void Cells::set_state(Index cell, CellState state) {
     PhysicalCell& parent = p(c.parent);
     --parent.child_states[at(static_cast<int>(old))];
     ++parent.child_states[at(static_cast<int>(state))];
-    const bool all = parent.child_states[at(static_cast<int>(state))] == parent.child_end - parent.child_begin;
+    const bool all =
+        parent.child_states[at(static_cast<int>(state))] == parent.child_end - parent.child_begin;
     if (state != CellState::kUsed && !all) return;
     cell = c.parent;
   }
@@ -188,7 +194,8 @@ void Cells::bind(Index physical_cell, Index virtual_cell) {
   w.physical = physical_cell;
   w.healthy = c.healthy;
   if (w.view_entry >= 0) w.view->touch(w.view_entry);
-  if (w.root_position >= 0) find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, false);
+  if (w.root_position >= 0)
+    find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, false);
 }
 
 void Cells::unbind(Index physical_cell) {
@@ -199,7 +206,8 @@ void Cells::unbind(Index physical_cell) {
   w.healthy = true;
   w.state = CellState::kFree;
   if (w.view_entry >= 0) w.view->touch(w.view_entry);
-  if (w.root_position >= 0) find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, true);
+  if (w.root_position >= 0)
+    find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, true);
 }
 
 void Cells::bind_path(Index leaf, Index virtual_leaf) {
@@ -353,8 +361,10 @@ bool Cells::allocate_preassigned(Index cell, Index vc_number, bool doomed) {
     ancestor = p(ancestor).parent;
     --k.total_left[at(l)];
     safe = safe && k.total_left[at(l)] >= k.all_vc_free[at(l)];
-    if (!p(ancestor).healthy) remove(k.bad_free[at(l)], ancestor, kBadFreeList);
-    else bind_doomed(chain_number, l);
+    if (!p(ancestor).healthy)
+      remove(k.bad_free[at(l)], ancestor, kBadFreeList);
+    else
+      bind_doomed(chain_number, l);
   }
   if (!p(cell).healthy) {
     mark_allocated_bad(cell);
@@ -385,8 +395,10 @@ void Cells::release_preassigned(Index cell, Index vc_number, bool doomed) {
   for (std::int32_t l = level + 1; l <= top; ++l) {
     ancestor = p(ancestor).parent;
     ++k.total_left[at(l)];
-    if (!p(ancestor).healthy) append(k.bad_free[at(l)], ancestor, kBadFreeList);
-    else unbind_doomed(chain_number, l);
+    if (!p(ancestor).healthy)
+      append(k.bad_free[at(l)], ancestor, kBadFreeList);
+    else
+      unbind_doomed(chain_number, l);
   }
   if (!p(cell).healthy) {
     unmark_released_bad(cell);
@@ -425,13 +437,15 @@ void Cells::unmark_released_bad(Index cell) {
 }
 
 Index Cells::choose_doomed(const Chain& k, std::int32_t level) const {
-  // A doomed cell of several nodes can be used through its healthy ones, so it must not open a larger cell that is promised to
-  // somebody. A bad node serves nobody: the first is as good as any. If every bad cell opens a promised one, the first.
+  // A doomed cell of several nodes can be used through its healthy ones, so it must not open a
+  // larger cell that is promised to somebody. A bad node serves nobody: the first is as good as
+  // any. If every bad cell opens a promised one, the first.
   const std::vector<Index>& bad = k.bad_free[at(level)];
   if (!type(p(bad.front()).type).multi_node) return bad.front();
   for (const Index cell : bad) {
     bool safe = true;
-    for (Index above = p(cell).parent; safe && above != kNone && !p(above).split; above = p(above).parent) {
+    for (Index above = p(cell).parent; safe && above != kNone && !p(above).split;
+         above = p(above).parent) {
       safe = k.total_left[at(p(above).level)] > k.all_vc_free[at(p(above).level)];
     }
     if (safe) return cell;
@@ -444,9 +458,11 @@ void Cells::bind_doomed(Index chain_number, std::int32_t level) {
   if (k.bad_free[at(level)].empty()) return;
   for (const Index number : k.vcs) {
     Holding& h = *find_holding(number, chain_number);
-    // An empty list of bad cells means that a reconfiguration promised more than there is: nothing to doom.
+    // An empty list of bad cells means that a reconfiguration promised more than there is: nothing
+    // to doom.
     while (!k.bad_free[at(level)].empty() &&
-           h.free[at(level)] > k.total_left[at(level)] - static_cast<std::int32_t>(k.bad_free[at(level)].size())) {
+           h.free[at(level)] >
+               k.total_left[at(level)] - static_cast<std::int32_t>(k.bad_free[at(level)].size())) {
       const Index root = h.roots[at(level)].first_unbound();
       if (root == kNone) break;
       const Index cell = choose_doomed(k, level);
@@ -463,7 +479,8 @@ void Cells::unbind_doomed(Index chain_number, std::int32_t level) {
   if (k.all_vc_doomed[at(level)] == 0) return;
   for (const Index number : k.vcs) {
     Holding& h = *find_holding(number, chain_number);
-    while (h.free[at(level)] < k.total_left[at(level)] - static_cast<std::int32_t>(k.bad_free[at(level)].size())) {
+    while (h.free[at(level)] <
+           k.total_left[at(level)] - static_cast<std::int32_t>(k.bad_free[at(level)].size())) {
       // A doomed cell of several nodes may be in use through its healthy ones; it stays bound.
       Index cell = kNone;
       for (const Index candidate : h.doomed[at(level)]) {
@@ -509,7 +526,8 @@ void Cells::set_bad(Index cell) {
   const std::size_t l = at(c.level);
   if (is_free(cell)) {
     append(k.bad_free[l], cell, kBadFreeList);
-    if (k.all_vc_free[l] > k.total_left[l] - static_cast<std::int32_t>(k.bad_free[l].size())) bind_doomed(c.chain, c.level);
+    if (k.all_vc_free[l] > k.total_left[l] - static_cast<std::int32_t>(k.bad_free[l].size()))
+      bind_doomed(c.chain, c.level);
   } else if (c.virt == kNone && !c.split && c.parent != kNone && p(c.parent).virt != kNone) {
     const Index child = first_unbound_child(p(c.parent).virt);
     if (child != kNone) bind(cell, child);
@@ -557,8 +575,10 @@ bool Cells::set_node(Index node, bool healthy) {
   if (n.healthy == healthy) return false;
   n.healthy = healthy;
   for (const Index leaf : n.leaves) {
-    if (healthy) set_healthy(leaf);
-    else set_bad(leaf);
+    if (healthy)
+      set_healthy(leaf);
+    else
+      set_bad(leaf);
   }
   return true;
 }

@@ -30,8 +30,13 @@ std::string_view last_component(std::string_view text, char separator) {
 
 std::string known_names(const std::vector<std::string>& names, std::string_view found) {
   if (const auto close = nearest(found, names)) return fmt::format("; did you mean \"{}\"", *close);
-  std::vector<std::string> some(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(names.size(), 8)));
-  return some.empty() ? "" : fmt::format("; known are {}{}", join(some, ", "), names.size() > some.size() ? ", …" : "");
+  std::vector<std::string> some(
+      names.begin(),
+      names.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(names.size(), 8)));
+  return some.empty()
+             ? ""
+             : fmt::format(
+                   "; known are {}{}", join(some, ", "), names.size() > some.size() ? ", …" : "");
 }
 
 class Builder {
@@ -55,11 +60,21 @@ class Builder {
   };
 
   Result<Index> resolve(const std::string& name, std::vector<std::string>& path);
-  Result<Index> add_physical(const PhysicalCellSpec* spec, Index type, const std::string& prefix, std::int64_t number,
-                             Index parent, Index chain, Index node_entry);
+  Result<Index> add_physical(const PhysicalCellSpec* spec,
+                             Index type,
+                             const std::string& prefix,
+                             std::int64_t number,
+                             Index parent,
+                             Index chain,
+                             Index node_entry);
   Result<void> add_virtual_cells(Index vc, const VirtualCellSpec& spec, std::int32_t& counter);
   Result<void> add_pinned_cell(Index vc, const PinnedCellSpec& spec, std::int32_t& counter);
-  Result<Index> add_virtual(Index vc, Index chain, Index type, std::string address, Index parent, std::vector<std::vector<Index>>& full);
+  Result<Index> add_virtual(Index vc,
+                            Index chain,
+                            Index type,
+                            std::string address,
+                            Index parent,
+                            std::vector<std::vector<Index>>& full);
   Holding& holding(Index vc, Index chain);
   Result<Index> chain_for(const PhysicalCellSpec& spec);
 
@@ -71,14 +86,20 @@ class Builder {
 };
 
 Result<Index> Builder::resolve(const std::string& name, std::vector<std::string>& path) {
-  if (const auto found = cells.type_index.find(name); found != cells.type_index.end()) return found->second;
+  if (const auto found = cells.type_index.find(name); found != cells.type_index.end())
+    return found->second;
   const auto spec = specs_.find(name);
   TypeInfo info;
   info.name = name;
   if (spec != specs_.end()) {
     if (std::find(path.begin(), path.end(), name) != path.end()) {
-      return bad(spec->second->line, fmt::format("cellTypes: \"{}\" contains itself ({} -> {}); the types must form a tree that ends in a leaf type",
-                                                 name, join(path, " -> "), name));
+      return bad(
+          spec->second->line,
+          fmt::format(
+              "cellTypes: \"{}\" contains itself ({} -> {}); the types must form a tree that ends in a leaf type",
+              name,
+              join(path, " -> "),
+              name));
     }
     path.push_back(name);
     const auto child = resolve(spec->second->child_type, path);
@@ -91,15 +112,23 @@ Result<Index> Builder::resolve(const std::string& name, std::vector<std::string>
     info.leaf_type = below.leaf_type;
     const std::int64_t leaves = std::int64_t{below.leaf_count} * info.child_number;
     if (leaves > kMaxLeafCount) {
-      return bad(spec->second->line, fmt::format("cellTypes: a cell of type \"{}\" would have {} leaf cells; the most is {}", name, leaves, kMaxLeafCount));
+      return bad(
+          spec->second->line,
+          fmt::format("cellTypes: a cell of type \"{}\" would have {} leaf cells; the most is {}",
+                      name,
+                      leaves,
+                      kMaxLeafCount));
     }
     info.leaf_count = static_cast<std::int32_t>(std::max<std::int64_t>(leaves, 0));
     info.node_flag = spec->second->node_level;
     info.at_or_above_node = info.node_flag || below.at_or_above_node;
     info.multi_node = below.at_or_above_node;
     if (info.child_number <= 0) {
-      cells.warnings.push_back(fmt::format("line {}: cellTypes: \"{}\" has childCellNumber {}; its cells hold no devices unless children are listed",
-                                           spec->second->line, name, info.child_number));
+      cells.warnings.push_back(fmt::format(
+          "line {}: cellTypes: \"{}\" has childCellNumber {}; its cells hold no devices unless children are listed",
+          spec->second->line,
+          name,
+          info.child_number));
     }
   }
   const auto index = static_cast<Index>(cells.types.size());
@@ -124,15 +153,23 @@ Result<void> Builder::types() {
 Result<Index> Builder::chain_for(const PhysicalCellSpec& spec) {
   const auto found = cells.type_index.find(spec.type);
   if (found == cells.type_index.end() || cells.type(found->second).child == kNone) {
-    return bad(spec.line, fmt::format("physicalCells contains unknown cellType: {}; a top cell needs a type of cellTypes at node level or above{}",
-                                      spec.type.empty() ? "\"\"" : spec.type, known_names(type_names_, spec.type)));
+    return bad(
+        spec.line,
+        fmt::format(
+            "physicalCells contains unknown cellType: {}; a top cell needs a type of cellTypes at node level or above{}",
+            spec.type.empty() ? "\"\"" : spec.type,
+            known_names(type_names_, spec.type)));
   }
   const TypeInfo& type = cells.type(found->second);
   if (!type.at_or_above_node) {
-    return bad(spec.line, fmt::format("top cell must be node-level or above: {}; list the node's own type at the top, or set isNodeLevel on the type that is a node",
-                                      spec.type));
+    return bad(
+        spec.line,
+        fmt::format(
+            "top cell must be node-level or above: {}; list the node's own type at the top, or set isNodeLevel on the type that is a node",
+            spec.type));
   }
-  const auto [it, fresh] = cells.chain_index.try_emplace(spec.type, static_cast<Index>(cells.chains.size()));
+  const auto [it, fresh] =
+      cells.chain_index.try_emplace(spec.type, static_cast<Index>(cells.chains.size()));
   if (fresh) {
     Chain chain;
     chain.name = spec.type;
@@ -141,7 +178,8 @@ Result<Index> Builder::chain_for(const PhysicalCellSpec& spec) {
     chain.top = type.level;
     const std::size_t levels = at(type.level) + 1;
     chain.types.assign(levels, kNone);
-    for (Index t = found->second; t != kNone; t = cells.type(t).child) chain.types[at(cells.type(t).level)] = t;
+    for (Index t = found->second; t != kNone; t = cells.type(t).child)
+      chain.types[at(cells.type(t).level)] = t;
     chain.full.resize(levels);
     chain.free.resize(levels);
     chain.bad_free.resize(levels);
@@ -153,14 +191,23 @@ Result<Index> Builder::chain_for(const PhysicalCellSpec& spec) {
   return it->second;
 }
 
-Result<Index> Builder::add_physical(const PhysicalCellSpec* spec, Index type_number, const std::string& prefix, std::int64_t number,
-                                    Index parent, Index chain, Index node_entry) {
+Result<Index> Builder::add_physical(const PhysicalCellSpec* spec,
+                                    Index type_number,
+                                    const std::string& prefix,
+                                    std::int64_t number,
+                                    Index parent,
+                                    Index chain,
+                                    Index node_entry) {
   if (cells.physical.size() >= kMaxCells) {
-    return bad(spec != nullptr ? spec->line : 0, fmt::format("physicalCells: more than {} cells; check childCellNumber of \"{}\"", kMaxCells, cells.chain(chain).name));
+    return bad(spec != nullptr ? spec->line : 0,
+               fmt::format("physicalCells: more than {} cells; check childCellNumber of \"{}\"",
+                           kMaxCells,
+                           cells.chain(chain).name));
   }
   const TypeInfo type = cells.type(type_number);
   const auto index = static_cast<Index>(cells.physical.size());
-  const std::string address = prefix + (spec != nullptr && !spec->address.empty() ? spec->address : std::to_string(number));
+  const std::string address =
+      prefix + (spec != nullptr && !spec->address.empty() ? spec->address : std::to_string(number));
   cells.physical.emplace_back();
   cells.physical_address.push_back(address);
   PhysicalCell c;
@@ -172,13 +219,18 @@ Result<Index> Builder::add_physical(const PhysicalCellSpec* spec, Index type_num
   c.leaf_begin = static_cast<Index>(cells.leaves.size());
   if (spec != nullptr && !spec->pinned_id.empty()) {
     if (const auto old = pins_.find(spec->pinned_id); old != pins_.end()) {
-      cells.warnings.push_back(fmt::format("line {}: pinnedCellId \"{}\" is given twice (before at line {}); the last one counts", spec->line, spec->pinned_id, old->second.line));
+      cells.warnings.push_back(fmt::format(
+          "line {}: pinnedCellId \"{}\" is given twice (before at line {}); the last one counts",
+          spec->line,
+          spec->pinned_id,
+          old->second.line));
     }
     pins_[spec->pinned_id] = {index, spec->line};
   }
   if (type.at_or_above_node && !type.multi_node) {
     const std::string name(last_component(address, '/'));
-    const auto [node, fresh] = cells.node_index.try_emplace(name, static_cast<Index>(cells.nodes.size()));
+    const auto [node, fresh] =
+        cells.node_index.try_emplace(name, static_cast<Index>(cells.nodes.size()));
     if (fresh) cells.nodes.push_back({name, true, {}});
     node_entry = static_cast<Index>(cells.cell_nodes.size());
     cells.cell_nodes.push_back(node->second);
@@ -189,8 +241,14 @@ Result<Index> Builder::add_physical(const PhysicalCellSpec* spec, Index type_num
   if (type.child == kNone) {
     const std::string_view text = last_component(address, '/');
     const auto device = parse_int(text);
-    if (!device || *device < std::numeric_limits<std::int32_t>::min() || *device > std::numeric_limits<std::int32_t>::max()) {
-      return bad(spec != nullptr ? spec->line : 0, fmt::format("cell \"{}\": the address of a leaf cell is its device index, invalid literal for int32: \"{}\"", address, text));
+    if (!device || *device < std::numeric_limits<std::int32_t>::min() ||
+        *device > std::numeric_limits<std::int32_t>::max()) {
+      return bad(
+          spec != nullptr ? spec->line : 0,
+          fmt::format(
+              "cell \"{}\": the address of a leaf cell is its device index, invalid literal for int32: \"{}\"",
+              address,
+              text));
     }
     c.leaf_index = static_cast<std::int32_t>(*device);
     cells.nodes[at(cells.cell_nodes[at(node_entry)])].leaves.push_back(index);
@@ -198,13 +256,27 @@ Result<Index> Builder::add_physical(const PhysicalCellSpec* spec, Index type_num
   } else {
     if (type.node_flag) number = 0;
     const bool given = spec != nullptr && !spec->children.empty();
-    const auto count = given ? static_cast<std::int64_t>(spec->children.size()) : std::max<std::int64_t>(type.child_number, 0);
+    const auto count = given ? static_cast<std::int64_t>(spec->children.size())
+                             : std::max<std::int64_t>(type.child_number, 0);
     if (given && count != type.child_number) {
-      cells.warnings.push_back(fmt::format("line {}: cell \"{}\" lists {} children, its type \"{}\" has childCellNumber {}", spec->line, address, count, type.name, type.child_number));
+      cells.warnings.push_back(fmt::format(
+          "line {}: cell \"{}\" lists {} children, its type \"{}\" has childCellNumber {}",
+          spec->line,
+          address,
+          count,
+          type.name,
+          type.child_number));
     }
     for (std::int64_t k = 0; k < count; ++k) {
-      const PhysicalCellSpec* child_spec = given ? &spec->children[static_cast<std::size_t>(k)] : nullptr;
-      const auto child = add_physical(child_spec, type.child, address + "/", number * type.child_number + k, index, chain, node_entry);
+      const PhysicalCellSpec* child_spec =
+          given ? &spec->children[static_cast<std::size_t>(k)] : nullptr;
+      const auto child = add_physical(child_spec,
+                                      type.child,
+                                      address + "/",
+                                      number * type.child_number + k,
+                                      index,
+                                      chain,
+                                      node_entry);
       if (!child) return child;
       children.push_back(*child);
     }
@@ -224,7 +296,8 @@ Result<void> Builder::physical() {
     const PhysicalCellSpec& spec = config_.physical_cells[i];
     const auto chain = chain_for(spec);
     if (!chain) return fail(chain.error());
-    const auto top = add_physical(&spec, cells.chain(*chain).type, "", static_cast<std::int64_t>(i), kNone, *chain, kNone);
+    const auto top = add_physical(
+        &spec, cells.chain(*chain).type, "", static_cast<std::int64_t>(i), kNone, *chain, kNone);
     if (!top) return fail(top.error());
     cells.tops.push_back(*top);
     Chain& k = cells.chain(*chain);
@@ -233,13 +306,16 @@ Result<void> Builder::physical() {
   }
   // Leaves of a node chain by chain, in list order, whatever the order of the file.
   for (Node& node : cells.nodes) {
-    std::stable_sort(node.leaves.begin(), node.leaves.end(), [&](Index a, Index b) { return cells.p(a).chain < cells.p(b).chain; });
+    std::stable_sort(node.leaves.begin(), node.leaves.end(), [&](Index a, Index b) {
+      return cells.p(a).chain < cells.p(b).chain;
+    });
   }
   for (Chain& chain : cells.chains) {
     chain.total_left[at(chain.top)] = static_cast<std::int32_t>(chain.full[at(chain.top)].size());
     for (std::int32_t l = chain.top; l > 1; --l) {
       const auto& full = chain.full[at(l)];
-      const std::int32_t children = full.empty() ? 0 : cells.p(full[0]).child_end - cells.p(full[0]).child_begin;
+      const std::int32_t children =
+          full.empty() ? 0 : cells.p(full[0]).child_end - cells.p(full[0]).child_begin;
       chain.total_left[at(l - 1)] = chain.total_left[at(l)] * children;
     }
   }
@@ -266,9 +342,18 @@ Holding& Builder::holding(Index vc, Index chain) {
   return owner.holdings[at(h)];
 }
 
-Result<Index> Builder::add_virtual(Index vc, Index chain, Index type_number, std::string address, Index parent, std::vector<std::vector<Index>>& full) {
+Result<Index> Builder::add_virtual(Index vc,
+                                   Index chain,
+                                   Index type_number,
+                                   std::string address,
+                                   Index parent,
+                                   std::vector<std::vector<Index>>& full) {
   if (cells.virtuals.size() >= kMaxCells) {
-    return fail(Code::kInvalid, fmt::format("virtualClusters: more than {} virtual cells; check cellNumber of \"{}\"", kMaxCells, cells.vc(vc).name));
+    return fail(
+        Code::kInvalid,
+        fmt::format("virtualClusters: more than {} virtual cells; check cellNumber of \"{}\"",
+                    kMaxCells,
+                    cells.vc(vc).name));
   }
   const TypeInfo& type = cells.type(type_number);
   const auto index = static_cast<Index>(cells.virtuals.size());
@@ -284,7 +369,8 @@ Result<Index> Builder::add_virtual(Index vc, Index chain, Index type_number, std
   cells.v(index).root = c.root;
   c.leaf_begin = static_cast<Index>(cells.virtual_leaves.size());
   full[at(type.level)].push_back(index);
-  const std::int64_t number = parent == kNone ? 0 : parse_int(last_component(address, '/')).value_or(0);
+  const std::int64_t number =
+      parent == kNone ? 0 : parse_int(last_component(address, '/')).value_or(0);
   const std::string prefix = address + "/";
   cells.virtual_address.push_back(std::move(address));
   std::vector<Index> children;
@@ -294,7 +380,8 @@ Result<Index> Builder::add_virtual(Index vc, Index chain, Index type_number, std
     const Index child_type = type.child;
     const std::int32_t count = type.child_number;
     for (std::int32_t k = 0; k < count; ++k) {
-      const auto child = add_virtual(vc, chain, child_type, prefix + std::to_string(number * count + k), index, full);
+      const auto child = add_virtual(
+          vc, chain, child_type, prefix + std::to_string(number * count + k), index, full);
       if (!child) return child;
       children.push_back(*child);
     }
@@ -307,36 +394,68 @@ Result<Index> Builder::add_virtual(Index vc, Index chain, Index type_number, std
   return index;
 }
 
-Result<void> Builder::add_virtual_cells(Index vc, const VirtualCellSpec& spec, std::int32_t& counter) {
+Result<void> Builder::add_virtual_cells(Index vc,
+                                        const VirtualCellSpec& spec,
+                                        std::int32_t& counter) {
   const std::string& name = cells.vc(vc).name;
   const std::vector<std::string> path = split(spec.path, '.');
   const auto type = cells.type_index.find(path.back());
   if (type == cells.type_index.end()) {
-    return bad(spec.line, fmt::format("virtualClusters.{}: unknown cell type \"{}\" at the end of cellType \"{}\"; want CHAIN.….TYPE with types of cellTypes{}",
-                                      name, path.back(), spec.path, known_names(type_names_, path.back())));
+    return bad(
+        spec.line,
+        fmt::format(
+            "virtualClusters.{}: unknown cell type \"{}\" at the end of cellType \"{}\"; want CHAIN.….TYPE with types of cellTypes{}",
+            name,
+            path.back(),
+            spec.path,
+            known_names(type_names_, path.back())));
   }
   const auto chain = cells.chain_index.find(path.front());
   if (chain == cells.chain_index.end()) {
     std::vector<std::string> names;
     for (const Chain& c : cells.chains) names.push_back(c.name);
-    return bad(spec.line, fmt::format("Illegal initial VC assignment: Chain {} does not exists in physical cluster (cellType \"{}\" of VC \"{}\" must begin with the type of a top entry of physicalCells{})",
-                                      path.front(), spec.path, name, known_names(names, path.front())));
+    return bad(
+        spec.line,
+        fmt::format(
+            "Illegal initial VC assignment: Chain {} does not exists in physical cluster (cellType \"{}\" of VC \"{}\" must begin with the type of a top entry of physicalCells{})",
+            path.front(),
+            spec.path,
+            name,
+            known_names(names, path.front())));
   }
   const Chain& k = cells.chain(chain->second);
   const std::int32_t level = cells.type(type->second).level;
   if (level > k.top) {
-    return bad(spec.line, fmt::format("Illegal initial VC assignment: cellType \"{}\" of VC \"{}\": \"{}\" is larger than chain \"{}\"; name a type inside the chain", spec.path, name, path.back(), path.front()));
+    return bad(
+        spec.line,
+        fmt::format(
+            "Illegal initial VC assignment: cellType \"{}\" of VC \"{}\": \"{}\" is larger than chain \"{}\"; name a type inside the chain",
+            spec.path,
+            name,
+            path.back(),
+            path.front()));
   }
   if (k.types[at(level)] != type->second) {
-    cells.warnings.push_back(fmt::format("line {}: virtualClusters.{}: \"{}\" is not a type of chain \"{}\"", spec.line, name, path.back(), path.front()));
+    cells.warnings.push_back(
+        fmt::format("line {}: virtualClusters.{}: \"{}\" is not a type of chain \"{}\"",
+                    spec.line,
+                    name,
+                    path.back(),
+                    path.front()));
   }
   if (spec.number <= 0) {
-    cells.warnings.push_back(fmt::format("line {}: virtualClusters.{}: cellNumber {} of \"{}\" gives no cells", spec.line, name, spec.number, spec.path));
+    cells.warnings.push_back(
+        fmt::format("line {}: virtualClusters.{}: cellNumber {} of \"{}\" gives no cells",
+                    spec.line,
+                    name,
+                    spec.number,
+                    spec.path));
     if (spec.number < 0) return {};
   }
   Holding& h = holding(vc, chain->second);
   for (std::int32_t n = 0; n < spec.number; ++n) {
-    const auto root = add_virtual(vc, chain->second, type->second, fmt::format("{}/{}", name, counter++), kNone, h.full);
+    const auto root = add_virtual(
+        vc, chain->second, type->second, fmt::format("{}/{}", name, counter++), kNone, h.full);
     if (!root) return fail(root.error());
     cells.v(*root).root_position = static_cast<std::int32_t>(h.roots[at(level)].cells.size());
     h.roots[at(level)].add(*root);
@@ -353,10 +472,20 @@ Result<void> Builder::add_pinned_cell(Index vc, const PinnedCellSpec& spec, std:
   if (pin == pins_.end()) {
     std::vector<std::string> names;
     for (const auto& [id, unused] : pins_) names.push_back(id);
-    return bad(spec.line, fmt::format("pinned cell not found in physicalCells: VC: {}, ID: {}{}", name, spec.id, known_names(names, spec.id)));
+    return bad(spec.line,
+               fmt::format("pinned cell not found in physicalCells: VC: {}, ID: {}{}",
+                           name,
+                           spec.id,
+                           known_names(names, spec.id)));
   }
   if (pin->second.owner != kNone) {
-    return bad(spec.line, fmt::format("pinned cell \"{}\" is given to VC \"{}\" and to VC \"{}\"; a pinned cell has one owner", spec.id, cells.vc(pin->second.owner).name, name));
+    return bad(
+        spec.line,
+        fmt::format(
+            "pinned cell \"{}\" is given to VC \"{}\" and to VC \"{}\"; a pinned cell has one owner",
+            spec.id,
+            cells.vc(pin->second.owner).name,
+            name));
   }
   pin->second.owner = vc;
   const Index cell = pin->second.cell;
@@ -365,8 +494,14 @@ Result<void> Builder::add_pinned_cell(Index vc, const PinnedCellSpec& spec, std:
     const auto& a = cells.p(cell);
     const auto& b = cells.p(other.cell);
     if (a.chain == b.chain && a.leaf_begin < b.leaf_end && b.leaf_begin < a.leaf_end) {
-      return bad(spec.line, fmt::format("pinned cells \"{}\" (VC \"{}\") and \"{}\" (VC \"{}\") share devices; pin cells that do not contain each other",
-                                        spec.id, name, id, cells.vc(other.owner).name));
+      return bad(
+          spec.line,
+          fmt::format(
+              "pinned cells \"{}\" (VC \"{}\") and \"{}\" (VC \"{}\") share devices; pin cells that do not contain each other",
+              spec.id,
+              name,
+              id,
+              cells.vc(other.owner).name));
     }
   }
   const Index chain = cells.p(cell).chain;
@@ -375,7 +510,8 @@ Result<void> Builder::add_pinned_cell(Index vc, const PinnedCellSpec& spec, std:
   pinned.id = spec.id;
   pinned.physical = cell;
   pinned.full.resize(at(level) + 1);
-  const auto root = add_virtual(vc, chain, cells.p(cell).type, fmt::format("{}/{}", name, counter++), kNone, pinned.full);
+  const auto root = add_virtual(
+      vc, chain, cells.p(cell).type, fmt::format("{}/{}", name, counter++), kNone, pinned.full);
   if (!root) return fail(root.error());
   pinned.root = *root;
   Holding& h = holding(vc, chain);
@@ -417,11 +553,19 @@ Result<void> Builder::check_assignment() {
             if (split(cell.path, '.').front() == chain.name) line = cell.line;
           }
         }
-        return bad(line, fmt::format("Illegal initial VC assignment: Insufficient physical cells at chain {} level {}: {} needed, {} available (cells of type \"{}\" left after the larger ones are taken; lower cellNumber or add physical cells)",
-                                     chain.name, l, need, available, cells.type(chain.types[at(l)]).name));
+        return bad(
+            line,
+            fmt::format(
+                "Illegal initial VC assignment: Insufficient physical cells at chain {} level {}: {} needed, {} available (cells of type \"{}\" left after the larger ones are taken; lower cellNumber or add physical cells)",
+                chain.name,
+                l,
+                need,
+                available,
+                cells.type(chain.types[at(l)]).name));
       }
       const auto& full = chain.full[at(l)];
-      const std::int32_t children = full.empty() ? 0 : cells.p(full[0]).child_end - cells.p(full[0]).child_begin;
+      const std::int32_t children =
+          full.empty() ? 0 : cells.p(full[0]).child_end - cells.p(full[0]).child_begin;
       available = (available - need) * children;
     }
   }
@@ -443,7 +587,8 @@ std::vector<Index> view_cells(const std::vector<std::vector<Index>>& full, Cells
   for (std::int32_t l = level; l >= 1; --l) {
     for (const Index c : full[at(l)]) {
       Index ancestor = c;
-      while (!cell(ancestor).at_or_above_node && cell(ancestor).parent != kNone) ancestor = cell(ancestor).parent;
+      while (!cell(ancestor).at_or_above_node && cell(ancestor).parent != kNone)
+        ancestor = cell(ancestor).parent;
       if (in_view.contains(ancestor)) continue;
       in_view.emplace(c, true);
       out.push_back(c);
@@ -453,16 +598,19 @@ std::vector<Index> view_cells(const std::vector<std::vector<Index>>& full, Cells
 }
 
 void Builder::views() {
-  const auto add_virtual_view = [&](std::unique_ptr<View>& view, const std::vector<std::vector<Index>>& full) {
+  const auto add_virtual_view = [&](std::unique_ptr<View>& view,
+                                    const std::vector<std::vector<Index>>& full) {
     view = std::make_unique<View>();
-    for (const Index c : view_cells(full, [&](Index i) -> const VirtualCell& { return cells.v(i); })) {
+    for (const Index c :
+         view_cells(full, [&](Index i) -> const VirtualCell& { return cells.v(i); })) {
       cells.v(c).view = view.get();
       cells.v(c).view_entry = view->add(c, cells.type(cells.v(c).type).leaf_count);
     }
   };
   for (Chain& chain : cells.chains) {
     chain.view = std::make_unique<View>();
-    for (const Index c : view_cells(chain.full, [&](Index i) -> const PhysicalCell& { return cells.p(i); })) {
+    for (const Index c :
+         view_cells(chain.full, [&](Index i) -> const PhysicalCell& { return cells.p(i); })) {
       cells.p(c).view_entry = chain.view->add(c, cells.type(cells.p(c).type).leaf_count);
     }
   }
@@ -476,11 +624,14 @@ void Builder::order_chains(bool descending) {
   std::vector<Index> order;
   for (std::size_t i = 0; i < cells.chains.size(); ++i) order.push_back(static_cast<Index>(i));
   if (descending) {
-    std::sort(order.begin(), order.end(), [&](Index a, Index b) { return cells.chain(a).name > cells.chain(b).name; });
+    std::sort(order.begin(), order.end(), [&](Index a, Index b) {
+      return cells.chain(a).name > cells.chain(b).name;
+    });
   }
   for (const Chain& chain : cells.chains) {
     const std::string& leaf = cells.type(chain.leaf_type).name;
-    if (std::find(cells.leaf_types.begin(), cells.leaf_types.end(), leaf) == cells.leaf_types.end()) cells.leaf_types.push_back(leaf);
+    if (std::find(cells.leaf_types.begin(), cells.leaf_types.end(), leaf) == cells.leaf_types.end())
+      cells.leaf_types.push_back(leaf);
   }
   for (const std::string& leaf : cells.leaf_types) {
     std::vector<Index> chains;

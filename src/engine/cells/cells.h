@@ -1,14 +1,15 @@
-/// Physical and virtual cells, which of them are free, bound or bad, and the book-keeping that keeps every
-/// virtual cluster's promise.
+/// Physical and virtual cells, which of them are free, bound or bad, and the book-keeping that
+/// keeps every virtual cluster's promise.
 ///
-/// A physical cell is a device (leaf) or a fixed set of child cells; a virtual cell is a promise of such a
-/// cell to one virtual cluster and is bound to a physical one only while somebody uses it (or while it is
-/// pinned, or doomed: bound to a bad cell in advance so that its owner sees the loss). Free physical cells are
-/// kept in one list per level and split and merged as buddies.
+/// A physical cell is a device (leaf) or a fixed set of child cells; a virtual cell is a promise of
+/// such a cell to one virtual cluster and is bound to a physical one only while somebody uses it
+/// (or while it is pinned, or doomed: bound to a bad cell in advance so that its owner sees the
+/// loss). Free physical cells are kept in one list per level and split and merged as buddies.
 ///
-/// What always holds: binding is one to one between cells of equal level; a cell is in the free list of its
-/// level iff it is neither bound nor split and its parent is absent or split; total_left[l] >= all_vc_free[l] unless
-/// a reconfiguration broke it. All positions in lists are stored in the cells, so no list is ever searched.
+/// What always holds: binding is one to one between cells of equal level; a cell is in the free
+/// list of its level iff it is neither bound nor split and its parent is absent or split;
+/// total_left[l] >= all_vc_free[l] unless a reconfiguration broke it. All positions in lists are
+/// stored in the cells, so no list is ever searched.
 ///
 /// Internal to CellAllocator; one thread, no clock, no randomness.
 #pragma once
@@ -44,7 +45,7 @@ struct TypeInfo {
   std::int32_t level = 1;
   Index leaf_type = kNone;
   std::int32_t leaf_count = 1;
-  bool node_flag = false;         // isNodeLevel as written
+  bool node_flag = false;  // isNodeLevel as written
   bool at_or_above_node = false;
   bool multi_node = false;
 };
@@ -58,11 +59,11 @@ struct alignas(64) PhysicalCell {
   std::int32_t level = 1;
   std::int32_t priority = kFreePriority;
   Index virt = kNone;
-  std::int32_t used_total = 0;           // leaves below in use at any priority
+  std::int32_t used_total = 0;  // leaves below in use at any priority
   std::int32_t used_opportunistic = 0;
-  std::int32_t view_entry = -1;          // in the chain's opportunistic view
+  std::int32_t view_entry = -1;                          // in the chain's opportunistic view
   std::array<std::int32_t, 4> child_states{0, 0, 0, 0};  // children in each state
-  std::int32_t leaf_index = -1;          // device index of a leaf
+  std::int32_t leaf_index = -1;                          // device index of a leaf
   Index using_group = kNone;
   CellState state = CellState::kFree;
   bool healthy = true;
@@ -75,26 +76,26 @@ struct alignas(64) PhysicalCell {
   std::array<std::int32_t, kListKinds> position{-1, -1, -1};
   std::int32_t bad_children = 0;
   Index reserving_group = kNone;
-  // How the leaf was allocated, which alone decides how it is released: a bad leaf may be bound to another
-  // virtual cluster while somebody uses it opportunistically.
+  // How the leaf was allocated, which alone decides how it is released: a bad leaf may be bound to
+  // another virtual cluster while somebody uses it opportunistically.
   Index allocated_virtual = kNone;
-  Index opportunistic_vc = kNone;        // whose opportunistic pod sits here
+  Index opportunistic_vc = kNone;  // whose opportunistic pod sits here
   std::int32_t opportunistic_position = -1;
   bool at_or_above_node = false;
 };
 
 struct VirtualCell {
-  View* view = nullptr;                  // the view it is an entry of
+  View* view = nullptr;  // the view it is an entry of
   std::int32_t view_entry = -1;
   Index parent = kNone;
   std::int32_t priority = kFreePriority;
   std::int32_t used_total = 0;
   Index physical = kNone;
-  Index root = kNone;                    // the preassigned cell
+  Index root = kNone;  // the preassigned cell
   Index vc = kNone;
   Index chain = kNone;
   std::int32_t level = 1;
-  std::int32_t root_position = -1;       // in RootList, for roots that are not pinned
+  std::int32_t root_position = -1;  // in RootList, for roots that are not pinned
   CellState state = CellState::kFree;
   bool healthy = true;
   bool at_or_above_node = false;
@@ -103,7 +104,8 @@ struct VirtualCell {
   Index type = kNone;
 };
 
-/// Root virtual cells of one virtual cluster, chain and level; constant, with a bitmap of the unbound ones.
+/// Root virtual cells of one virtual cluster, chain and level; constant, with a bitmap of the
+/// unbound ones.
 struct RootList {
   std::vector<Index> cells;
   std::vector<std::uint64_t> unbound;
@@ -117,25 +119,25 @@ struct Chain {
   Index type = kNone;
   Index leaf_type = kNone;
   std::int32_t top = 1;
-  bool counted = false;                   // some virtual cluster owns cells of it
+  bool counted = false;  // some virtual cluster owns cells of it
   // All below are indexed by level, 0 unused.
   std::vector<Index> types;
-  std::vector<std::vector<Index>> full;   // all cells, creation order
+  std::vector<std::vector<Index>> full;  // all cells, creation order
   std::vector<std::vector<Index>> free, bad_free;
   std::vector<std::int32_t> total_left, all_vc_free, all_vc_doomed;
-  std::vector<Index> vcs;                 // virtual clusters that own cells of the chain
-  std::unique_ptr<View> view;             // opportunistic
+  std::vector<Index> vcs;      // virtual clusters that own cells of the chain
+  std::unique_ptr<View> view;  // opportunistic
 };
 
 /// What one virtual cluster owns in one chain.
 struct Holding {
   Index chain = kNone;
-  std::vector<std::vector<Index>> full;   // non-pinned virtual cells by level
+  std::vector<std::vector<Index>> full;  // non-pinned virtual cells by level
   std::vector<RootList> roots;
-  std::vector<std::int32_t> free;         // vcFree
-  std::vector<std::vector<Index>> doomed; // physical cells
+  std::vector<std::int32_t> free;          // vcFree
+  std::vector<std::vector<Index>> doomed;  // physical cells
   std::unique_ptr<View> view;
-  bool has_cells = false;                 // at least one that is not pinned
+  bool has_cells = false;  // at least one that is not pinned
 };
 
 struct PinnedHolding {
@@ -148,17 +150,17 @@ struct PinnedHolding {
 
 struct VirtualCluster {
   std::string name;
-  bool configured = true;                 // false: only pods still name it
+  bool configured = true;  // false: only pods still name it
   std::vector<Holding> holdings;
-  std::vector<Index> holding_of_chain;    // by chain, kNone if none
+  std::vector<Index> holding_of_chain;  // by chain, kNone if none
   std::vector<PinnedHolding> pinned;
-  std::vector<Index> opportunistic;       // physical leaves used by its opportunistic pods
+  std::vector<Index> opportunistic;  // physical leaves used by its opportunistic pods
 };
 
 struct Node {
   std::string name;
   bool healthy = true;
-  std::vector<Index> leaves;              // of all chains, chain by chain, list order
+  std::vector<Index> leaves;  // of all chains, chain by chain, list order
 };
 
 class Cells {
@@ -166,7 +168,8 @@ class Cells {
   /// Errors name what was wanted and found, and the line. Nothing is left half built.
   static Result<Cells> build(const Config& config, bool descending_chains);
 
-  // Construction's results; constant afterwards except for the mutable fields of cells and counters.
+  // Construction's results; constant afterwards except for the mutable fields of cells and
+  // counters.
   std::vector<TypeInfo> types;
   std::vector<PhysicalCell> physical;
   std::vector<std::string> physical_address;
@@ -177,20 +180,27 @@ class Cells {
   std::vector<Chain> chains;
   std::vector<VirtualCluster> vcs;
   std::vector<Node> nodes;
-  std::vector<Index> tops;                                    // top physical cells, config order
-  std::vector<std::string> leaf_types;                        // in order of appearance
-  std::vector<std::vector<Index>> chains_of_leaf_type;        // in chain order
-  std::unordered_map<std::string, Index> type_index, chain_index, vc_index, node_index;  // looked up, never iterated
-  std::vector<std::string> warnings;                          // odd, but accepted
+  std::vector<Index> tops;                              // top physical cells, config order
+  std::vector<std::string> leaf_types;                  // in order of appearance
+  std::vector<std::vector<Index>> chains_of_leaf_type;  // in chain order
+  std::unordered_map<std::string, Index> type_index, chain_index, vc_index,
+      node_index;                     // looked up, never iterated
+  std::vector<std::string> warnings;  // odd, but accepted
 
   std::span<const Index> children(const PhysicalCell& c) const {
-    return std::span(physical_children).subspan(static_cast<std::size_t>(c.child_begin), static_cast<std::size_t>(c.child_end - c.child_begin));
+    return std::span(physical_children)
+        .subspan(static_cast<std::size_t>(c.child_begin),
+                 static_cast<std::size_t>(c.child_end - c.child_begin));
   }
   std::span<const Index> children(const VirtualCell& c) const {
-    return std::span(virtual_children).subspan(static_cast<std::size_t>(c.child_begin), static_cast<std::size_t>(c.child_end - c.child_begin));
+    return std::span(virtual_children)
+        .subspan(static_cast<std::size_t>(c.child_begin),
+                 static_cast<std::size_t>(c.child_end - c.child_begin));
   }
   std::span<const Index> nodes_of(const PhysicalCell& c) const {
-    return std::span(cell_nodes).subspan(static_cast<std::size_t>(c.node_begin), static_cast<std::size_t>(c.node_end - c.node_begin));
+    return std::span(cell_nodes)
+        .subspan(static_cast<std::size_t>(c.node_begin),
+                 static_cast<std::size_t>(c.node_end - c.node_begin));
   }
   PhysicalCell& p(Index i) { return physical[static_cast<std::size_t>(i)]; }
   const PhysicalCell& p(Index i) const { return physical[static_cast<std::size_t>(i)]; }
@@ -202,9 +212,15 @@ class Cells {
   VirtualCluster& vc(Index i) { return vcs[static_cast<std::size_t>(i)]; }
   const VirtualCluster& vc(Index i) const { return vcs[static_cast<std::size_t>(i)]; }
   const TypeInfo& type(Index i) const { return types[static_cast<std::size_t>(i)]; }
-  const std::string& address(Index physical_cell) const { return physical_address[static_cast<std::size_t>(physical_cell)]; }
-  const std::string& vaddress(Index virtual_cell) const { return virtual_address[static_cast<std::size_t>(virtual_cell)]; }
-  const std::string& node_name(const PhysicalCell& c) const { return nodes[static_cast<std::size_t>(cell_nodes[static_cast<std::size_t>(c.node_begin)])].name; }
+  const std::string& address(Index physical_cell) const {
+    return physical_address[static_cast<std::size_t>(physical_cell)];
+  }
+  const std::string& vaddress(Index virtual_cell) const {
+    return virtual_address[static_cast<std::size_t>(virtual_cell)];
+  }
+  const std::string& node_name(const PhysicalCell& c) const {
+    return nodes[static_cast<std::size_t>(cell_nodes[static_cast<std::size_t>(c.node_begin)])].name;
+  }
 
   Index find_vc(const std::string& name) const;
   /// Also makes an entry for a virtual cluster that is not (or no longer) configured.
@@ -219,8 +235,8 @@ class Cells {
   bool is_free(Index cell) const;
   bool in_list(Index cell, ListKind kind) const { return p(cell).position[kind] >= 0; }
 
-  /// Takes a leaf for a user: `virtual_leaf` (kNone: opportunistic, for `vc`). False: the promise to some
-  /// virtual cluster can no longer be kept (possible only after a reconfiguration).
+  /// Takes a leaf for a user: `virtual_leaf` (kNone: opportunistic, for `vc`). False: the promise
+  /// to some virtual cluster can no longer be kept (possible only after a reconfiguration).
   [[nodiscard]] bool allocate_leaf(Index leaf, Index virtual_leaf, std::int32_t priority, Index vc);
   void release_leaf(Index leaf);
   void set_state(Index cell, CellState state);
@@ -228,7 +244,8 @@ class Cells {
 
   /// Whether leaf and virtual leaf can become a pair: equal up to a bound pair or a free root.
   bool can_bind(Index leaf, Index virtual_leaf) const;
-  /// Gives up a doomed binding that nobody uses. For recovery: a pod runs there that belongs to another one.
+  /// Gives up a doomed binding that nobody uses. For recovery: a pod runs there that belongs to
+  /// another one.
   void release_doomed(Index cell);
   void bind_pinned();
 

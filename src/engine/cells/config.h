@@ -1,7 +1,8 @@
-/// The configuration of a cluster of cells, as plain data: what HiveD's YAML file says and nothing derived.
+/// The configuration of a cluster of cells, as plain data: what HiveD's YAML file says and nothing
+/// derived.
 ///
-/// `line` is where an element stands in the file it came from (0: unknown), so that an error found here
-/// can still name the place.
+/// `line` is where an element stands in the file it came from (0: unknown), so that an error found
+/// here can still name the place.
 #pragma once
 
 #include <cstdint>

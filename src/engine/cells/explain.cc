@@ -16,14 +16,16 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 /// "2 x 4 + 1 x 8".
 std::string sizes(const PodSpec& spec) {
   std::vector<std::string> parts;
-  for (const GroupMember& member : spec.members) parts.push_back(fmt::format("{} x {}", member.pods, member.leaves));
+  for (const GroupMember& member : spec.members)
+    parts.push_back(fmt::format("{} x {}", member.pods, member.leaves));
   return join(parts, " + ");
 }
 
 /// The leaf cells that each pod of a gang needs, ascending.
 std::vector<std::int32_t> sizes_of_pods(const PodSpec& spec) {
   std::vector<std::int32_t> pods;
-  for (const GroupMember& member : spec.members) pods.insert(pods.end(), at(member.pods), member.leaves);
+  for (const GroupMember& member : spec.members)
+    pods.insert(pods.end(), at(member.pods), member.leaves);
   std::sort(pods.begin(), pods.end());
   return pods;
 }
@@ -34,18 +36,24 @@ std::vector<CellAllocator::Place> CellAllocator::places(const PodSpec& spec) con
   std::vector<Place> out;
   const Index vc = cells_.find_vc(spec.vc);
   if (vc == kNone) return out;
-  const auto of_type = [&](Index chain) { return spec.leaf_type.empty() || cells_.type(cells_.chain(chain).leaf_type).name == spec.leaf_type; };
+  const auto of_type = [&](Index chain) {
+    return spec.leaf_type.empty() ||
+           cells_.type(cells_.chain(chain).leaf_type).name == spec.leaf_type;
+  };
   if (!spec.pinned_cell.empty()) {
     for (const PinnedHolding& pinned : cells_.vc(vc).pinned) {
-      if (pinned.id == spec.pinned_cell) out.push_back({pinned.view.get(), false, fmt::format(" in pinned cell {}", pinned.id)});
+      if (pinned.id == spec.pinned_cell)
+        out.push_back({pinned.view.get(), false, fmt::format(" in pinned cell {}", pinned.id)});
     }
   } else if (spec.priority < 0) {
     for (const Chain& chain : cells_.chains) {
-      if (of_type(static_cast<Index>(&chain - cells_.chains.data()))) out.push_back({chain.view.get(), true, ""});
+      if (of_type(static_cast<Index>(&chain - cells_.chains.data())))
+        out.push_back({chain.view.get(), true, ""});
     }
   } else {
     for (const Holding& holding : cells_.vc(vc).holdings) {
-      if (holding.has_cells && of_type(holding.chain)) out.push_back({holding.view.get(), false, ""});
+      if (holding.has_cells && of_type(holding.chain))
+        out.push_back({holding.view.get(), false, ""});
     }
   }
   return out;
@@ -65,10 +73,12 @@ bool CellAllocator::could_hold(const PodSpec& spec) const {
   });
 }
 
-/// The cells that must still be freed before `pods` (ascending) fit: what fits in the free room does not count, and the cells that
-/// have the most room already are emptied first.
-std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms, std::vector<std::int32_t> pods) const {
-  std::stable_sort(rooms.begin(), rooms.end(), [](const Room& a, const Room& b) { return a.free > b.free; });
+/// The cells that must still be freed before `pods` (ascending) fit: what fits in the free room
+/// does not count, and the cells that have the most room already are emptied first.
+std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms,
+                                              std::vector<std::int32_t> pods) const {
+  std::stable_sort(
+      rooms.begin(), rooms.end(), [](const Room& a, const Room& b) { return a.free > b.free; });
   for (Room& room : rooms) {
     while (!pods.empty() && room.free >= pods.back()) {
       room.free -= pods.back();
@@ -81,25 +91,34 @@ std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms, std::vect
     if (pods.empty()) break;
     if (room.used == 0) continue;
     out.push_back(room.cell);
-    for (std::int32_t gained = room.total - room.taken; !pods.empty() && gained >= pods.back(); pods.pop_back()) gained -= pods.back();
+    for (std::int32_t gained = room.total - room.taken; !pods.empty() && gained >= pods.back();
+         pods.pop_back())
+      gained -= pods.back();
   }
   return out;
 }
 
 /// The gangs that sit in a cell, added to `names` up to three.
-void CellAllocator::note_holders(const Place& place, Index cell, std::vector<std::string>& names) const {
+void CellAllocator::note_holders(const Place& place,
+                                 Index cell,
+                                 std::vector<std::string>& names) const {
   const auto note = [&](Index leaf) {
     const Group* user = leaf == kNone ? nullptr : user_of(leaf);
-    if (user != nullptr && names.size() < 3 && std::find(names.begin(), names.end(), user->name) == names.end()) names.push_back(user->name);
+    if (user != nullptr && names.size() < 3 &&
+        std::find(names.begin(), names.end(), user->name) == names.end())
+      names.push_back(user->name);
   };
   if (place.physical) {
-    for (Index l = cells_.p(cell).leaf_begin; l < cells_.p(cell).leaf_end; ++l) note(cells_.leaves[at(l)]);
+    for (Index l = cells_.p(cell).leaf_begin; l < cells_.p(cell).leaf_end; ++l)
+      note(cells_.leaves[at(l)]);
   } else {
-    for (Index l = cells_.v(cell).leaf_begin; l < cells_.v(cell).leaf_end; ++l) note(cells_.v(cells_.virtual_leaves[at(l)]).physical);
+    for (Index l = cells_.v(cell).leaf_begin; l < cells_.v(cell).leaf_end; ++l)
+      note(cells_.v(cells_.virtual_leaves[at(l)]).physical);
   }
 }
 
-std::string CellAllocator::explain_place(const Place& place, const std::vector<std::int32_t>& pods) const {
+std::string CellAllocator::explain_place(const Place& place,
+                                         const std::vector<std::int32_t>& pods) const {
   const std::int32_t largest = pods.empty() ? 0 : pods.back();
   std::int32_t free = 0, partly = 0, bad = 0, most_free = 0;
   Index biggest = kNone;
@@ -107,7 +126,8 @@ std::string CellAllocator::explain_place(const Place& place, const std::vector<s
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(place.view->size()); ++i) {
     const Index cell = place.view->entry(i).cell;
     const std::int32_t total = place.view->entry(i).total;
-    const std::int32_t used = place.physical ? cells_.p(cell).used_total : cells_.v(cell).used_total;
+    const std::int32_t used =
+        place.physical ? cells_.p(cell).used_total : cells_.v(cell).used_total;
     if (biggest == kNone || total > place.view->entry(biggest).total) biggest = i;
     if (total < largest) continue;
     if (!(place.physical ? cells_.p(cell).healthy : cells_.v(cell).healthy)) {
@@ -121,19 +141,31 @@ std::string CellAllocator::explain_place(const Place& place, const std::vector<s
     most_free = std::max(most_free, total - used);
   }
   if (biggest == kNone) return "";
-  const auto type_of = [&](Index cell) { return cells_.type(place.physical ? cells_.p(cell).type : cells_.v(cell).type).name; };
+  const auto type_of = [&](Index cell) {
+    return cells_.type(place.physical ? cells_.p(cell).type : cells_.v(cell).type).name;
+  };
   if (rooms.empty() && bad == 0) {
     const View::Entry& e = place.view->entry(biggest);
-    return fmt::format("no cell is that large: the largest is {} with {}; cells are never combined", type_of(e.cell), e.total);
+    return fmt::format("no cell is that large: the largest is {} with {}; cells are never combined",
+                       type_of(e.cell),
+                       e.total);
   }
   const Index kind = rooms.empty() ? place.view->entry(biggest).cell : rooms.front().cell;
-  std::string text = fmt::format("of {} {}{} {} free, {} partly free", static_cast<std::int32_t>(rooms.size()) + bad, type_of(kind), place.where, free, partly);
+  std::string text = fmt::format("of {} {}{} {} free, {} partly free",
+                                 static_cast<std::int32_t>(rooms.size()) + bad,
+                                 type_of(kind),
+                                 place.where,
+                                 free,
+                                 partly);
   if (most_free > 0) text += fmt::format(" (at most {} in one)", most_free);
   if (bad > 0) text += fmt::format(", {} bad", bad);
   const std::vector<Index> wanted = to_be_freed(std::move(rooms), pods);
   std::vector<std::string> holders;
   for (const Index cell : wanted) note_holders(place, cell, holders);
-  if (!holders.empty()) text += fmt::format(": free {} or wait for {}", wanted.size() == 1 ? "one" : fmt::format("{}", wanted.size()), join(holders, ", "));
+  if (!holders.empty())
+    text += fmt::format(": free {} or wait for {}",
+                        wanted.size() == 1 ? "one" : fmt::format("{}", wanted.size()),
+                        join(holders, ", "));
   return text;
 }
 
@@ -141,11 +173,16 @@ std::string CellAllocator::explain(const PodSpec& spec) const {
   const std::vector<std::int32_t> pods = sizes_of_pods(spec);
   std::vector<std::string> parts;
   for (const Place& place : places(spec)) {
-    if (std::string part = explain_place(place, pods); !part.empty()) parts.push_back(std::move(part));
+    if (std::string part = explain_place(place, pods); !part.empty())
+      parts.push_back(std::move(part));
   }
   if (parts.empty()) return "";
   const std::string who = spec.priority < 0 ? "an opportunistic gang of " + spec.vc : spec.vc;
-  return fmt::format("{} needs {} {}, each pod in one cell; {}", who, sizes(spec), spec.leaf_type.empty() ? "leaf cells" : spec.leaf_type, join(parts, "; "));
+  return fmt::format("{} needs {} {}, each pod in one cell; {}",
+                     who,
+                     sizes(spec),
+                     spec.leaf_type.empty() ? "leaf cells" : spec.leaf_type,
+                     join(parts, "; "));
 }
 
 }  // namespace muster::engine::cells

@@ -16,9 +16,12 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 std::string_view to_string(GroupState state) {
   switch (state) {
-    case GroupState::kAllocated: return "Allocated";
-    case GroupState::kPreempting: return "Preempting";
-    case GroupState::kBeingPreempted: return "BeingPreempted";
+    case GroupState::kAllocated:
+      return "Allocated";
+    case GroupState::kPreempting:
+      return "Preempting";
+    case GroupState::kBeingPreempted:
+      return "BeingPreempted";
   }
   return "Allocated";
 }
@@ -28,7 +31,8 @@ Result<CellAllocator> CellAllocator::create(const Config& config, const Options&
   if (!cells) return fail(cells.error());
   CellAllocator out(std::move(*cells));
   if (options.nodes_start_bad) {
-    for (std::size_t i = 0; i < out.cells_.nodes.size(); ++i) out.cells_.set_node(static_cast<Index>(i), false);
+    for (std::size_t i = 0; i < out.cells_.nodes.size(); ++i)
+      out.cells_.set_node(static_cast<Index>(i), false);
   }
   return out;
 }
@@ -53,7 +57,8 @@ std::vector<const Group*> CellAllocator::groups() const {
   for (const auto& group : groups_) {
     if (group != nullptr) out.push_back(group.get());
   }
-  std::sort(out.begin(), out.end(), [](const Group* a, const Group* b) { return a->name < b->name; });
+  std::sort(
+      out.begin(), out.end(), [](const Group* a, const Group* b) { return a->name < b->name; });
   return out;
 }
 
@@ -99,12 +104,16 @@ void CellAllocator::drop_group(Index index) {
 
 Index CellAllocator::rebind(Index leaf, Index virtual_leaf, std::int32_t priority) {
   if (virtual_leaf == kNone || cells_.can_bind(leaf, virtual_leaf)) return virtual_leaf;
-  // Meanwhile the virtual cell was doomed: bound to a bad cell in advance. Another of its kind will do.
+  // Meanwhile the virtual cell was doomed: bound to a bad cell in advance. Another of its kind will
+  // do.
   const VirtualCell& root = cells_.v(cells_.v(virtual_leaf).root);
   if (root.root_position < 0) return kNone;
   const RootList& roots = cells_.find_holding(root.vc, root.chain)->roots[at(root.level)];
-  const Index other = inverse_map(leaf, roots.cells, &roots, root.level, priority, root.vc, cells_.p(leaf).healthy);
-  return other != kNone && cells_.v(other).priority == kFreePriority && cells_.can_bind(leaf, other) ? other : kNone;
+  const Index other =
+      inverse_map(leaf, roots.cells, &roots, root.level, priority, root.vc, cells_.p(leaf).healthy);
+  return other != kNone && cells_.v(other).priority == kFreePriority && cells_.can_bind(leaf, other)
+             ? other
+             : kNone;
 }
 
 bool CellAllocator::create_preempting(const ScheduleRequest& request, const Placement& placement) {
@@ -126,7 +135,9 @@ bool CellAllocator::create_preempting(const ScheduleRequest& request, const Plac
       group.members[m].virt[i] = rebind(leaf, planned, group.priority);
       if (planned != kNone && group.members[m].virt[i] == kNone) {
         // Never reserve for a guaranteed gang what is not guaranteed.
-        if (used) (void)cells_.allocate_leaf(leaf, kNone, kOpportunistic, groups_[at(cells_.p(leaf).using_group)]->vc);
+        if (used)
+          (void)cells_.allocate_leaf(
+              leaf, kNone, kOpportunistic, groups_[at(cells_.p(leaf).using_group)]->vc);
         cancel_preempting(index);
         return false;
       }
@@ -160,7 +171,8 @@ void CellAllocator::cancel_preempting(Index index) {
         const Index planned = remembered;
         remembered = rebind(leaf, remembered, victim.priority);
         virtual_leaf = remembered;
-        if (planned != remembered && remembered == kNone) downgraded.push_back(cells_.p(leaf).using_group);
+        if (planned != remembered && remembered == kNone)
+          downgraded.push_back(cells_.p(leaf).using_group);
       }
       (void)cells_.allocate_leaf(leaf, virtual_leaf, victim.priority, victim.vc);
     }
@@ -177,7 +189,9 @@ void CellAllocator::lazy_preempt(Index index, const std::string& preemptor, Time
       for (std::size_t i = 0; i < member.physical.size(); ++i) {
         const Index leaf = member.physical[i];
         // A leaf that a preemptor has reserved is no longer this gang's to give.
-        if (leaf == kNone || cells_.p(leaf).using_group != index || cells_.p(leaf).state != CellState::kUsed) continue;
+        if (leaf == kNone || cells_.p(leaf).using_group != index ||
+            cells_.p(leaf).state != CellState::kUsed)
+          continue;
         if (cells_.p(leaf).allocated_virtual == kNone) continue;
         cells_.release_leaf(leaf);
         (void)cells_.allocate_leaf(leaf, kNone, kOpportunistic, group.vc);
@@ -215,17 +229,22 @@ void CellAllocator::revert_lazy(Index index, std::vector<std::vector<Index>> vir
   if (!whole) lazy_preempt(index, preemptor, Time{});
 }
 
-void CellAllocator::lazy_preempt_inside(Index virtual_cell, const std::string& preemptor, Time now) {
+void CellAllocator::lazy_preempt_inside(Index virtual_cell,
+                                        const std::string& preemptor,
+                                        Time now) {
   const VirtualCell cell = cells_.v(virtual_cell);
   for (Index i = cell.leaf_begin; i < cell.leaf_end; ++i) {
     const VirtualCell& leaf = cells_.v(cells_.virtual_leaves[at(i)]);
     if (leaf.physical == kNone || leaf.state != CellState::kUsed) continue;
     const Index user = cells_.p(leaf.physical).using_group;
-    if (user != kNone && cells_.p(leaf.physical).allocated_virtual != kNone) lazy_preempt(user, preemptor, now);
+    if (user != kNone && cells_.p(leaf.physical).allocated_virtual != kNone)
+      lazy_preempt(user, preemptor, now);
   }
 }
 
-Index CellAllocator::choose_virtual(std::span<const Index> list, const RootList* roots, std::int32_t priority) const {
+Index CellAllocator::choose_virtual(std::span<const Index> list,
+                                    const RootList* roots,
+                                    std::int32_t priority) const {
   if (roots != nullptr) {
     const Index unbound = roots->first_unbound();
     if (unbound != kNone) return unbound;
@@ -237,21 +256,29 @@ Index CellAllocator::choose_virtual(std::span<const Index> list, const RootList*
       if (c.physical == kNone) return cell;
       continue;  // doomed
     }
-    if (c.priority < priority && (lowest == kNone || c.priority < cells_.v(lowest).priority)) lowest = cell;
+    if (c.priority < priority && (lowest == kNone || c.priority < cells_.v(lowest).priority))
+      lowest = cell;
   }
   return lowest;
 }
 
-Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& list, const RootList* roots,
-                                 std::int32_t preassigned_level, std::int32_t priority, Index vc, bool healthy) {
+Index CellAllocator::inverse_map(Index physical_cell,
+                                 const std::vector<Index>& list,
+                                 const RootList* roots,
+                                 std::int32_t preassigned_level,
+                                 std::int32_t priority,
+                                 Index vc,
+                                 bool healthy) {
   const PhysicalCell& c = cells_.p(physical_cell);
   if (c.virt != kNone) {
     const VirtualCell& bound = cells_.v(c.virt);
     const Index root = cells_.v(bound.root).physical;
     if (bound.vc != vc || cells_.v(bound.root).level != preassigned_level) {
-      // Bound for another promise. If only because it is bad, that one can be shown another bad cell.
+      // Bound for another promise. If only because it is bad, that one can be shown another bad
+      // cell.
       const bool idle = cells_.v(bound.root).priority < 0 && cells_.in_list(root, kDoomedList);
-      // Within one virtual cluster only for a promise that is free: sharing the other is better than losing the guarantee.
+      // Within one virtual cluster only for a promise that is free: sharing the other is better
+      // than losing the guarantee.
       const bool better = bound.vc != vc || choose_virtual(list, roots, priority) != kNone;
       if (!idle || !better) return bound.vc == vc ? c.virt : kNone;
       cells_.release_doomed(root);
@@ -261,10 +288,13 @@ Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& 
   }
   if (cells_.p(physical_cell).level == preassigned_level) {
     const Index chosen = choose_virtual(list, roots, priority);
-    if (roots == nullptr || !healthy || (chosen != kNone && cells_.v(chosen).priority == kFreePriority)) return chosen;
-    // A cell of several nodes, bad in part, may be used through its healthy ones while the promise it answers was
-    // already counted as lost with another bad cell. Any bad cell will do for that.
-    for (const Index doomed : cells_.find_holding(vc, cells_.p(physical_cell).chain)->doomed[at(preassigned_level)]) {
+    if (roots == nullptr || !healthy ||
+        (chosen != kNone && cells_.v(chosen).priority == kFreePriority))
+      return chosen;
+    // A cell of several nodes, bad in part, may be used through its healthy ones while the promise
+    // it answers was already counted as lost with another bad cell. Any bad cell will do for that.
+    for (const Index doomed :
+         cells_.find_holding(vc, cells_.p(physical_cell).chain)->doomed[at(preassigned_level)]) {
       if (cells_.v(cells_.p(doomed).virt).priority >= 0) continue;
       cells_.release_doomed(doomed);
       return roots->first_unbound();
@@ -278,7 +308,11 @@ Index CellAllocator::inverse_map(Index physical_cell, const std::vector<Index>& 
   return choose_virtual(children, nullptr, priority);
 }
 
-Index CellAllocator::find_virtual(const Group& group, const PodSpec& spec, Index leaf, const std::string& preassigned_type, bool& downgrade) {
+Index CellAllocator::find_virtual(const Group& group,
+                                  const PodSpec& spec,
+                                  Index leaf,
+                                  const std::string& preassigned_type,
+                                  bool& downgrade) {
   const Chain& chain = cells_.chain(cells_.p(leaf).chain);
   std::int32_t level = 0;
   for (std::int32_t l = 1; l <= chain.top; ++l) {
@@ -290,14 +324,17 @@ Index CellAllocator::find_virtual(const Group& group, const PodSpec& spec, Index
   const RootList* roots = nullptr;
   if (!spec.pinned_cell.empty()) {
     for (const PinnedHolding& pinned : cells_.vc(group.vc).pinned) {
-      if (pinned.id == spec.pinned_cell && at(level) < pinned.full.size()) list = &pinned.full[at(level)];
+      if (pinned.id == spec.pinned_cell && at(level) < pinned.full.size())
+        list = &pinned.full[at(level)];
     }
-  } else if (const Holding* holding = cells_.find_holding(group.vc, cells_.p(leaf).chain); holding != nullptr && holding->has_cells) {
+  } else if (const Holding* holding = cells_.find_holding(group.vc, cells_.p(leaf).chain);
+             holding != nullptr && holding->has_cells) {
     roots = &holding->roots[at(level)];
     list = &roots->cells;
   }
   if (list == nullptr) return kNone;
-  const Index found = inverse_map(leaf, *list, roots, level, spec.priority, group.vc, cells_.p(leaf).healthy);
+  const Index found =
+      inverse_map(leaf, *list, roots, level, spec.priority, group.vc, cells_.p(leaf).healthy);
   downgrade = found == kNone;
   return found;
 }
@@ -312,12 +349,18 @@ Index CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind,
   for (const MemberPlacement& placement : *bind.group) {
     if (placement.pods.empty()) continue;
     const auto leaves = static_cast<std::int32_t>(placement.pods[0].leaves.size());
-    auto member = std::find_if(group.members.begin(), group.members.end(), [&](const Group::Member& m) { return m.leaves == leaves; });
+    auto member = std::find_if(group.members.begin(),
+                               group.members.end(),
+                               [&](const Group::Member& m) { return m.leaves == leaves; });
     if (member == group.members.end()) {
       // The spec does not know these pods, yet their cells are in use.
       Group::Member extra;
       extra.leaves = leaves;
-      member = group.members.insert(std::find_if(group.members.begin(), group.members.end(), [&](const Group::Member& m) { return m.leaves > leaves; }), std::move(extra));
+      member = group.members.insert(
+          std::find_if(group.members.begin(),
+                       group.members.end(),
+                       [&](const Group::Member& m) { return m.leaves > leaves; }),
+          std::move(extra));
     }
     if (member->slots.size() < placement.pods.size()) {
       member->slots.resize(placement.pods.size());
@@ -330,27 +373,37 @@ Index CellAllocator::create_allocated(const PodSpec& spec, const BindInfo& bind,
       for (std::size_t i = 0; i < place.leaves.size() && i < at(leaves); ++i) {
         const Index leaf = cells_.find_leaf(node, place.leaves[i], chain);
         if (leaf == kNone) continue;
-        if (cells_.p(leaf).reserving_group != kNone) cancel_preempting(cells_.p(leaf).reserving_group);
+        if (cells_.p(leaf).reserving_group != kNone)
+          cancel_preempting(cells_.p(leaf).reserving_group);
         if (cells_.p(leaf).using_group != kNone) continue;  // somebody else's: never given twice
         Index virtual_leaf = kNone;
         if (place.preassigned_types.empty()) {
           downgrade = true;
         } else if (group.has_virtual && !downgrade) {
-          const std::string& type = place.preassigned_types[std::min(i, place.preassigned_types.size() - 1)];
-          if (type.empty()) group.has_virtual = false;
-          else virtual_leaf = find_virtual(group, spec, leaf, type, downgrade);
+          const std::string& type =
+              place.preassigned_types[std::min(i, place.preassigned_types.size() - 1)];
+          if (type.empty())
+            group.has_virtual = false;
+          else
+            virtual_leaf = find_virtual(group, spec, leaf, type, downgrade);
         }
         if (virtual_leaf != kNone) {
           const Index root = cells_.v(virtual_leaf).root;
-          if (cells_.is_free(leaf) && cells_.v(root).priority > kFreePriority) lazy_preempt_inside(root, group.name, now);
-          if (!cells_.can_bind(leaf, virtual_leaf) || cells_.v(virtual_leaf).priority != kFreePriority) {
+          if (cells_.is_free(leaf) && cells_.v(root).priority > kFreePriority)
+            lazy_preempt_inside(root, group.name, now);
+          if (!cells_.can_bind(leaf, virtual_leaf) ||
+              cells_.v(virtual_leaf).priority != kFreePriority) {
             virtual_leaf = kNone;
             downgrade = true;
           }
         }
         member->physical[pod * at(leaves) + i] = leaf;
         member->virt[pod * at(leaves) + i] = virtual_leaf;
-        if (!cells_.allocate_leaf(leaf, virtual_leaf, virtual_leaf == kNone ? kOpportunistic : spec.priority, group.vc)) downgrade = true;
+        if (!cells_.allocate_leaf(leaf,
+                                  virtual_leaf,
+                                  virtual_leaf == kNone ? kOpportunistic : spec.priority,
+                                  group.vc))
+          downgrade = true;
         cells_.p_mutable(leaf).using_group = index;
         cells_.set_state(leaf, CellState::kUsed);
       }
@@ -366,16 +419,26 @@ std::int32_t CellAllocator::find_slot(const BindInfo& bind) {
     if (member.pods.empty() || member.pods[0].leaves.size() != bind.leaves.size()) continue;
     for (std::size_t i = 0; i < member.pods.size(); ++i) {
       const PodPlacement& pod = member.pods[i];
-      if (pod.node == bind.node && std::find(pod.leaves.begin(), pod.leaves.end(), bind.leaves[0]) != pod.leaves.end()) return static_cast<std::int32_t>(i);
+      if (pod.node == bind.node &&
+          std::find(pod.leaves.begin(), pod.leaves.end(), bind.leaves[0]) != pod.leaves.end())
+        return static_cast<std::int32_t>(i);
     }
   }
   return -1;
 }
 
-Result<void> CellAllocator::add_allocated(const PodRef& pod, const PodSpec& spec, const BindInfo& bind, Time now) {
+Result<void> CellAllocator::add_allocated(const PodRef& pod,
+                                          const PodSpec& spec,
+                                          const BindInfo& bind,
+                                          Time now) {
   const std::int32_t slot = find_slot(bind);
   if (slot < 0) {
-    return fail(Code::kInvalid, fmt::format("pod \"{}\": its bind info has no placement on node \"{}\" with its leaf cells; the pod is ignored", pod.name, bind.node));
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "pod \"{}\": its bind info has no placement on node \"{}\" with its leaf cells; the pod is ignored",
+            pod.name,
+            bind.node));
   }
   Index index = group_index(spec.group);
   if (index == kNone) {
@@ -399,13 +462,24 @@ Result<void> CellAllocator::add_allocated(const PodRef& pod, const PodSpec& spec
     auto& place = member.slots[at(slot)];
     if (place && place->pod.uid == pod.uid) return {};
     if (place) {
-      return fail(Code::kConflict, fmt::format("pod \"{}\": its place in group \"{}\" is held by pod \"{}\"; the pod is ignored", pod.name, spec.group, place->pod.name));
+      return fail(
+          Code::kConflict,
+          fmt::format(
+              "pod \"{}\": its place in group \"{}\" is held by pod \"{}\"; the pod is ignored",
+              pod.name,
+              spec.group,
+              place->pod.name));
     }
     place = AllocatedPod{pod, bind};
     ++group.allocated_pods;
     return {};
   }
-  return fail(Code::kInvalid, fmt::format("pod \"{}\": group \"{}\" has no pods with {} leaf cells; the pod is ignored", pod.name, spec.group, bind.leaves.size()));
+  return fail(
+      Code::kInvalid,
+      fmt::format("pod \"{}\": group \"{}\" has no pods with {} leaf cells; the pod is ignored",
+                  pod.name,
+                  spec.group,
+                  bind.leaves.size()));
 }
 
 void CellAllocator::delete_group_cells(Index index) {
@@ -425,10 +499,15 @@ void CellAllocator::delete_group_cells(Index index) {
   drop_group(index);
 }
 
-Result<void> CellAllocator::delete_allocated(const PodRef& pod, const PodSpec& spec, const BindInfo& bind) {
+Result<void> CellAllocator::delete_allocated(const PodRef& pod,
+                                             const PodSpec& spec,
+                                             const BindInfo& bind) {
   const Index index = group_index(spec.group);
   if (index == kNone) {
-    return fail(Code::kNotFound, fmt::format("pod \"{}\": group \"{}\" is not known; nothing to release", pod.name, spec.group));
+    return fail(
+        Code::kNotFound,
+        fmt::format(
+            "pod \"{}\": group \"{}\" is not known; nothing to release", pod.name, spec.group));
   }
   Group& group = *groups_[at(index)];
   (void)bind;
@@ -440,7 +519,10 @@ Result<void> CellAllocator::delete_allocated(const PodRef& pod, const PodSpec& s
       return {};
     }
   }
-  return fail(Code::kNotFound, fmt::format("pod \"{}\" holds no place in group \"{}\"; nothing to release", pod.name, spec.group));
+  return fail(
+      Code::kNotFound,
+      fmt::format(
+          "pod \"{}\" holds no place in group \"{}\"; nothing to release", pod.name, spec.group));
 }
 
 void CellAllocator::delete_unallocated(const PodRef& pod, const std::string& group_name) {
@@ -453,11 +535,13 @@ void CellAllocator::delete_unallocated(const PodRef& pod, const std::string& gro
 
 std::shared_ptr<const std::vector<MemberPlacement>> CellAllocator::placement_of(Index index) {
   Group& group = *groups_[at(index)];
-  if (group.placement == nullptr) group.placement = describe(group.members, group.has_virtual, &group);
+  if (group.placement == nullptr)
+    group.placement = describe(group.members, group.has_virtual, &group);
   return group.placement;
 }
 
-std::shared_ptr<const std::vector<MemberPlacement>> CellAllocator::describe(const std::vector<Group::Member>& members, bool has_virtual, const Group* group) const {
+std::shared_ptr<const std::vector<MemberPlacement>> CellAllocator::describe(
+    const std::vector<Group::Member>& members, bool has_virtual, const Group* group) const {
   auto out = std::make_shared<std::vector<MemberPlacement>>();
   out->reserve(members.size());
   for (const Group::Member& member : members) {
@@ -476,7 +560,10 @@ std::shared_ptr<const std::vector<MemberPlacement>> CellAllocator::describe(cons
         }
         if (pod.node.empty()) pod.node = cells_.node_name(cells_.p(leaf));
         pod.leaves.push_back(cells_.p(leaf).leaf_index);
-        pod.preassigned_types.push_back(has_virtual && member.virt[k] != kNone ? cells_.type(cells_.v(cells_.v(member.virt[k]).root).type).name : "");
+        pod.preassigned_types.push_back(
+            has_virtual && member.virt[k] != kNone
+                ? cells_.type(cells_.v(cells_.v(member.virt[k]).root).type).name
+                : "");
       }
       if (!missing || group == nullptr) continue;
       // The cell is no longer configured: insist on what the gang's other pods carry.
@@ -484,7 +571,8 @@ std::shared_ptr<const std::vector<MemberPlacement>> CellAllocator::describe(cons
         for (const auto& slot : other.slots) {
           if (!slot || slot->bind.group == nullptr) continue;
           for (const MemberPlacement& told : *slot->bind.group) {
-            if (i < told.pods.size() && told.pods[i].leaves.size() == at(member.leaves)) pod = told.pods[i];
+            if (i < told.pods.size() && told.pods[i].leaves.size() == at(member.leaves))
+              pod = told.pods[i];
           }
         }
       }

@@ -1,4 +1,5 @@
-// Promises that only a gang of several preassigned cells, bad nodes and a recovery can break. Found by dst_cells.
+// Promises that only a gang of several preassigned cells, bad nodes and a recovery can break. Found
+// by dst_cells.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 /// `tops` cells, each one pair of nodes of three devices: n0 and n1, n2 and n3, ...
 Config pairs(int tops) {
   Config config;
-  config.cell_types = {{"node", "gpu", 3, true, 0}, {"pair", "node", 2, false, 0}, {"top", "pair", 1, false, 0}};
+  config.cell_types = {
+      {"node", "gpu", 3, true, 0}, {"pair", "node", 2, false, 0}, {"top", "pair", 1, false, 0}};
   for (int t = 0; t < tops; ++t) {
     PhysicalCellSpec pair;
     for (int n = 2 * t; n < 2 * t + 2; ++n) {
@@ -39,11 +41,13 @@ PodSpec gang(const std::string& vc, std::int32_t priority, std::int32_t pods) {
   return spec;
 }
 
-/// Healthy: n0 and n1, n2, n5. "a" is promised a pair, "b" asks for its three nodes. Opportunistic pods make n1 the least wanted,
-/// so that the tempting choice is one node of every pair, which leaves no pair for "a".
+/// Healthy: n0 and n1, n2, n5. "a" is promised a pair, "b" asks for its three nodes. Opportunistic
+/// pods make n1 the least wanted, so that the tempting choice is one node of every pair, which
+/// leaves no pair for "a".
 void relaxed(std::vector<std::int32_t> on_n0, Decision::Kind want) {
   Config config = pairs(3);
-  config.virtual_clusters = {{"a", {{"top.pair", 1, 0}, {"top.pair.node", 1, 0}}, {}, 0}, {"b", {{"top.pair.node", 3, 0}}, {}, 0}};
+  config.virtual_clusters = {{"a", {{"top.pair", 1, 0}, {"top.pair.node", 1, 0}}, {}, 0},
+                             {"b", {{"top.pair.node", 3, 0}}, {}, 0}};
   auto made = CellAllocator::create(config, {});
   ASSERT_TRUE(made) << made.error().message;
   CellAllocator cells = std::move(*made);
@@ -56,7 +60,8 @@ void relaxed(std::vector<std::int32_t> on_n0, Decision::Kind want) {
     spec.members = {{1, spec.leaves}};
     auto group = std::make_shared<std::vector<MemberPlacement>>(1);
     (*group)[0].pods.push_back({node, leaves, std::vector<std::string>(leaves.size())});
-    ASSERT_TRUE(cells.add_allocated({spec.group, "ns/" + spec.group}, spec, {node, leaves, "top", group}, Time{}));
+    ASSERT_TRUE(cells.add_allocated(
+        {spec.group, "ns/" + spec.group}, spec, {node, leaves, "top", group}, Time{}));
   };
   occupy("n0", std::move(on_n0));
   occupy("n1", {0, 1, 2});
@@ -65,7 +70,8 @@ void relaxed(std::vector<std::int32_t> on_n0, Decision::Kind want) {
   const PodRef pod{"b0", "ns/b0"};
   const Decision decision = cells.schedule({pod, spec, Phase::kPreempting, nullptr, Time{}});
   EXPECT_EQ(decision.kind, want) << decision.reason;
-  EXPECT_EQ(cells.find_group(spec.group) != nullptr, want == Decision::Kind::kPreempt) << "a preemption reserves";
+  EXPECT_EQ(cells.find_group(spec.group) != nullptr, want == Decision::Kind::kPreempt)
+      << "a preemption reserves";
   const Chain& chain = cells.cells().chain(0);
   EXPECT_EQ(chain.all_vc_free[3] + chain.all_vc_doomed[3], 1);
   EXPECT_GE(chain.total_left[3] + chain.all_vc_doomed[3], 1);
@@ -79,14 +85,16 @@ TEST(Mapping, RelaxedAllocationLeavesThePairThatAnotherWasPromised) {
   relaxed({0, 1}, Decision::Kind::kWait);  // n5, n2, and the other node of both is bad
 }
 
-/// A gang whose later pods were bound after a downgrade: the pod that is listed first speaks for all, as in HiveD.
+/// A gang whose later pods were bound after a downgrade: the pod that is listed first speaks for
+/// all, as in HiveD.
 TEST(Recovery, TheFirstPodOfAGangSaysWhetherItIsGuaranteed) {
   Config config = pairs(1);
   config.virtual_clusters = {{"a", {{"top.pair", 1, 0}}, {}, 0}};
   const PodSpec spec = gang("a", 0, 2);
   const auto bound = [](int i, const std::string& type) {
     auto group = std::make_shared<std::vector<MemberPlacement>>(1);
-    for (const char* node : {"n0", "n1"}) (*group)[0].pods.push_back({node, {0, 1, 2}, {type, type, type}});
+    for (const char* node : {"n0", "n1"})
+      (*group)[0].pods.push_back({node, {0, 1, 2}, {type, type, type}});
     return BindInfo{fmt::format("n{}", i), {0, 1, 2}, "top", group};
   };
   for (const bool older_first : {true, false}) {
@@ -102,7 +110,8 @@ TEST(Recovery, TheFirstPodOfAGangSaysWhetherItIsGuaranteed) {
     const Group* group = cells.find_group(spec.group);
     ASSERT_NE(group, nullptr);
     EXPECT_EQ(group->has_virtual, older_first);
-    EXPECT_EQ(cells.cells().chain(0).all_vc_free[3], older_first ? 0 : 1) << "the promise is used, or free again";
+    EXPECT_EQ(cells.cells().chain(0).all_vc_free[3], older_first ? 0 : 1)
+        << "the promise is used, or free again";
   }
 }
 

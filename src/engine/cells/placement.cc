@@ -15,7 +15,8 @@ std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 void CellAllocator::load_suggested(const ScheduleRequest& request) {
   ignore_suggested_ = request.spec.ignore_suggested || request.suggested == nullptr;
   if (ignore_suggested_) return;
-  if (suggested_stamp_.size() < cells_.nodes.size()) suggested_stamp_.resize(cells_.nodes.size(), 0);
+  if (suggested_stamp_.size() < cells_.nodes.size())
+    suggested_stamp_.resize(cells_.nodes.size(), 0);
   ++stamp_;
   for (const std::string& name : *request.suggested) {
     const auto found = cells_.node_index.find(name);
@@ -24,7 +25,8 @@ void CellAllocator::load_suggested(const ScheduleRequest& request) {
 }
 
 void CellAllocator::refresh_view(View& view, bool physical) {
-  // Suggestions are the call's, not the cluster's: look at all entries, but only when this call or the last one had any.
+  // Suggestions are the call's, not the cluster's: look at all entries, but only when this call or
+  // the last one had any.
   std::vector<std::int32_t>& unsuggested = view.unsuggested_entries;
   for (const std::int32_t index : unsuggested) {
     view.entry(index).unsuggested = false;
@@ -33,7 +35,8 @@ void CellAllocator::refresh_view(View& view, bool physical) {
   unsuggested.clear();
   if (!ignore_suggested_) {
     for (std::int32_t index = 0; index < static_cast<std::int32_t>(view.size()); ++index) {
-      const Index cell = physical ? view.entry(index).cell : cells_.v(view.entry(index).cell).physical;
+      const Index cell =
+          physical ? view.entry(index).cell : cells_.v(view.entry(index).cell).physical;
       if (cell == kNone || is_suggested(cells_.cell_nodes[at(cells_.p(cell).node_begin)])) continue;
       view.entry(index).unsuggested = true;
       view.touch(index);
@@ -58,7 +61,12 @@ void CellAllocator::refresh_view(View& view, bool physical) {
   });
 }
 
-bool CellAllocator::search_view(View& view, bool physical, const ScheduleRequest& request, Placement& out, std::string& reason, const std::string& where) {
+bool CellAllocator::search_view(View& view,
+                                bool physical,
+                                const ScheduleRequest& request,
+                                Placement& out,
+                                std::string& reason,
+                                const std::string& where) {
   refresh_view(view, physical);
   if (search_pass(view, physical, kOpportunistic, out, reason, where)) return true;
   // With no one of lower rank in the view, a second pass would end like the first.
@@ -66,7 +74,12 @@ bool CellAllocator::search_view(View& view, bool physical, const ScheduleRequest
   return search_pass(view, physical, request.spec.priority, out, reason, where);
 }
 
-bool CellAllocator::search_pass(View& view, bool physical, std::int32_t priority, Placement& out, std::string& reason, const std::string& where) {
+bool CellAllocator::search_pass(View& view,
+                                bool physical,
+                                std::int32_t priority,
+                                Placement& out,
+                                std::string& reason,
+                                const std::string& where) {
   View::Walk walk(view, priority);
   std::int32_t loaded = -1;
   for (Placement::Member& member : out.members) {
@@ -81,8 +94,10 @@ bool CellAllocator::search_pass(View& view, bool physical, std::int32_t priority
       const View::Entry& e = view.entry(entry);
       if (View::bad_of(e.key) || View::unsuggested_of(e.key)) {
         const Index cell = physical ? e.cell : cells_.v(e.cell).physical;
-        reason = fmt::format("have to use at least one {} node {} when scheduling in {}", View::bad_of(e.key) ? "bad" : "non-suggested",
-                             cell == kNone ? "" : cells_.address(cell), where);
+        reason = fmt::format("have to use at least one {} node {} when scheduling in {}",
+                             View::bad_of(e.key) ? "bad" : "non-suggested",
+                             cell == kNone ? "" : cells_.address(cell),
+                             where);
         return false;
       }
       if (entry != loaded) {
@@ -102,31 +117,40 @@ bool CellAllocator::search_pass(View& view, bool physical, std::int32_t priority
 
 void CellAllocator::load_candidates(bool physical, Index entry_cell, std::int32_t priority) {
   candidates_.clear();
-  const auto collect = [&](const std::vector<Index>& leaves, Index begin, Index end, auto priority_of) {
-    for (Index i = begin; i < end; ++i) {
-      if (priority_of(leaves[at(i)]) == kFreePriority) candidates_.push_back(leaves[at(i)]);
-    }
-    if (priority < 0) return;
-    for (Index i = begin; i < end; ++i) {
-      const std::int32_t p = priority_of(leaves[at(i)]);
-      if (p != kFreePriority && p < priority) candidates_.push_back(leaves[at(i)]);
-    }
-  };
+  const auto collect =
+      [&](const std::vector<Index>& leaves, Index begin, Index end, auto priority_of) {
+        for (Index i = begin; i < end; ++i) {
+          if (priority_of(leaves[at(i)]) == kFreePriority) candidates_.push_back(leaves[at(i)]);
+        }
+        if (priority < 0) return;
+        for (Index i = begin; i < end; ++i) {
+          const std::int32_t p = priority_of(leaves[at(i)]);
+          if (p != kFreePriority && p < priority) candidates_.push_back(leaves[at(i)]);
+        }
+      };
   if (physical) {
     const PhysicalCell& c = cells_.p(entry_cell);
-    collect(cells_.leaves, c.leaf_begin, c.leaf_end, [&](Index leaf) { return cells_.p(leaf).priority; });
+    collect(cells_.leaves, c.leaf_begin, c.leaf_end, [&](Index leaf) {
+      return cells_.p(leaf).priority;
+    });
   } else {
     const VirtualCell& c = cells_.v(entry_cell);
-    collect(cells_.virtual_leaves, c.leaf_begin, c.leaf_end, [&](Index leaf) { return cells_.v(leaf).priority; });
+    collect(cells_.virtual_leaves, c.leaf_begin, c.leaf_end, [&](Index leaf) {
+      return cells_.v(leaf).priority;
+    });
   }
 }
 
-bool CellAllocator::pick_leaves(bool physical, Index entry_cell, std::int32_t, std::int32_t count, std::vector<Index>& out) {
-  // The first set, in candidate order, whose lowest common ancestor is as low as any: climb level by level until
-  // some cell holds enough candidates, and among those take the cell of the earliest candidate.
+bool CellAllocator::pick_leaves(
+    bool physical, Index entry_cell, std::int32_t, std::int32_t count, std::vector<Index>& out) {
+  // The first set, in candidate order, whose lowest common ancestor is as low as any: climb level
+  // by level until some cell holds enough candidates, and among those take the cell of the earliest
+  // candidate.
   const auto n = candidates_.size();
   if (n < at(count)) return false;
-  const auto parent_of = [&](Index c) { return physical ? cells_.p(c).parent : cells_.v(c).parent; };
+  const auto parent_of = [&](Index c) {
+    return physical ? cells_.p(c).parent : cells_.v(c).parent;
+  };
   std::vector<std::int32_t>& counts = physical ? counts_physical_ : counts_virtual_;
   counts.resize(physical ? cells_.physical.size() : cells_.virtuals.size(), 0);
   ancestors_ = candidates_;

@@ -15,7 +15,9 @@ std::int32_t View::add(std::int32_t cell, std::int32_t total) {
 }
 
 namespace {
-void add_count(std::vector<View::PriorityCount>& counts, std::int32_t priority, std::int32_t delta) {
+void add_count(std::vector<View::PriorityCount>& counts,
+               std::int32_t priority,
+               std::int32_t delta) {
   for (auto it = counts.begin(); it != counts.end(); ++it) {
     if (it->priority == priority) {
       it->count += delta;
@@ -36,7 +38,9 @@ void View::count_used(std::int32_t index, std::int32_t priority, std::int32_t de
 }
 
 bool View::used_below(std::int32_t priority) const {
-  return std::any_of(used_.begin(), used_.end(), [&](const PriorityCount& c) { return c.priority < priority && c.count > 0; });
+  return std::any_of(used_.begin(), used_.end(), [&](const PriorityCount& c) {
+    return c.priority < priority && c.count > 0;
+  });
 }
 
 std::int32_t View::free_at(std::int32_t index, std::int32_t priority) const {
@@ -52,10 +56,14 @@ void View::unlink(std::int32_t index) {
   const auto bucket = buckets_.find(e.key);
   for (ViewBucket::Sublist& list : bucket->second.lists) {
     if (list.total != e.total) continue;
-    if (e.previous >= 0) entry(e.previous).next = e.next;
-    else list.head = e.next;
-    if (e.next >= 0) entry(e.next).previous = e.previous;
-    else list.tail = e.previous;
+    if (e.previous >= 0)
+      entry(e.previous).next = e.next;
+    else
+      list.head = e.next;
+    if (e.next >= 0)
+      entry(e.next).previous = e.previous;
+    else
+      list.tail = e.previous;
     break;
   }
   e.previous = e.next = -1;
@@ -65,7 +73,8 @@ void View::unlink(std::int32_t index) {
 void View::link(std::int32_t index, std::uint64_t key, bool front) {
   Entry& e = entry(index);
   ViewBucket& bucket = buckets_[key];
-  auto list = std::find_if(bucket.lists.begin(), bucket.lists.end(), [&](const auto& l) { return l.total == e.total; });
+  auto list = std::find_if(
+      bucket.lists.begin(), bucket.lists.end(), [&](const auto& l) { return l.total == e.total; });
   if (list == bucket.lists.end()) {
     bucket.lists.push_back({e.total});
     list = std::prev(bucket.lists.end());
@@ -75,14 +84,18 @@ void View::link(std::int32_t index, std::uint64_t key, bool front) {
   if (front) {
     e.label = --bucket.lowest;
     e.next = list->head;
-    if (list->head >= 0) entry(list->head).previous = index;
-    else list->tail = index;
+    if (list->head >= 0)
+      entry(list->head).previous = index;
+    else
+      list->tail = index;
     list->head = index;
   } else {
     e.label = ++bucket.highest;
     e.previous = list->tail;
-    if (list->tail >= 0) entry(list->tail).next = index;
-    else list->head = index;
+    if (list->tail >= 0)
+      entry(list->tail).next = index;
+    else
+      list->head = index;
     list->tail = index;
   }
 }
@@ -108,13 +121,15 @@ std::vector<std::int32_t> View::order() const {
     for (const auto& list : bucket.lists) {
       for (std::int32_t i = list.head; i >= 0; i = entry(i).next) out.push_back(i);
     }
-    std::sort(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(),
+    std::sort(out.begin() + static_cast<std::ptrdiff_t>(begin),
+              out.end(),
               [&](std::int32_t a, std::int32_t b) { return entry(a).label < entry(b).label; });
   }
   return out;
 }
 
-View::Walk::Walk(const View& view, std::int32_t priority) : view_(view), priority_(priority), bucket_(view.buckets_.begin()) {
+View::Walk::Walk(const View& view, std::int32_t priority)
+    : view_(view), priority_(priority), bucket_(view.buckets_.begin()) {
   if (bucket_ != view_.buckets_.end()) enter_bucket();
 }
 
@@ -134,7 +149,8 @@ bool View::Walk::advance(std::int32_t leaves) {
                              (priority_ >= 0 && view_.free_at(cursor, priority_) < leaves))) {
         cursor = view_.entry(cursor).next;
       }
-      if (cursor >= 0 && (best < 0 || view_.entry(cursor).label < view_.entry(best).label)) best = cursor;
+      if (cursor >= 0 && (best < 0 || view_.entry(cursor).label < view_.entry(best).label))
+        best = cursor;
     }
     if (best >= 0) {
       entry_ = best;
@@ -153,8 +169,9 @@ bool View::Walk::advance(std::int32_t leaves) {
 
 std::int32_t View::Walk::room(std::int32_t leaves) {
   if (entry_ >= 0) {
-    const std::int32_t free =
-        priority_ < 0 ? view_.entry(entry_).total - used_of(view_.entry(entry_).key) : view_.free_at(entry_, priority_);
+    const std::int32_t free = priority_ < 0
+                                  ? view_.entry(entry_).total - used_of(view_.entry(entry_).key)
+                                  : view_.free_at(entry_, priority_);
     if (free - taken_ >= leaves) return entry_;
   }
   return bucket_ != view_.buckets_.end() && advance(leaves) ? entry_ : -1;

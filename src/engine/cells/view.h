@@ -1,16 +1,17 @@
 /// The order in which the nodes of a view are tried, kept sorted incrementally.
 ///
-/// HiveD re-sorts all entries of a view, stably and in place, at every search: healthy first, then suggested,
-/// then more used, then fewer used at higher priority; ties keep the order of the search before. Re-sorting
-/// costs O(m log m) a call. Here entries of one key form a bucket, and a changed entry leaves its bucket for
-/// the front of its new one (if it came from an earlier bucket) or for the back (from a later one): exactly
-/// what a stable sort does, at a cost of the entries that changed.
+/// HiveD re-sorts all entries of a view, stably and in place, at every search: healthy first, then
+/// suggested, then more used, then fewer used at higher priority; ties keep the order of the search
+/// before. Re-sorting costs O(m log m) a call. Here entries of one key form a bucket, and a changed
+/// entry leaves its bucket for the front of its new one (if it came from an earlier bucket) or for
+/// the back (from a later one): exactly what a stable sort does, at a cost of the entries that
+/// changed.
 ///
-/// Example: keys by use, entries a(2) b(1) c(1) d(0). d becomes 1: it comes from behind, so it goes to the
-/// back: a | b c d. a becomes 1: it comes from the front: a b c d in one bucket.
+/// Example: keys by use, entries a(2) b(1) c(1) d(0). d becomes 1: it comes from behind, so it goes
+/// to the back: a | b c d. a becomes 1: it comes from the front: a b c d in one bucket.
 ///
-/// Inside a bucket entries of one size have one free count, so "the next entry with room for k" skips whole
-/// buckets.
+/// Inside a bucket entries of one size have one free count, so "the next entry with room for k"
+/// skips whole buckets.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 
 namespace muster::engine::cells {
 
-/// Entries of one key, in one list for each size of entry; labels order the bucket across its lists.
+/// Entries of one key, in one list for each size of entry; labels order the bucket across its
+/// lists.
 struct ViewBucket {
   struct Sublist {
     std::int32_t total;
@@ -45,12 +47,12 @@ class View {
   struct Entry {
     std::int32_t cell = -1;
     std::int32_t total = 0;
-    bool unsuggested = false;                // as of the last search
+    bool unsuggested = false;  // as of the last search
     bool dirty = false;
-    std::vector<PriorityCount> used;         // by priority, virtual views only
+    std::vector<PriorityCount> used;  // by priority, virtual views only
     std::uint64_t key = 0;
-    std::int64_t label = 0;                  // position inside the bucket
-    std::int32_t previous = -1, next = -1;   // same bucket, same total, ascending label
+    std::int64_t label = 0;                 // position inside the bucket
+    std::int32_t previous = -1, next = -1;  // same bucket, same total, ascending label
   };
 
   std::int32_t add(std::int32_t cell, std::int32_t total);
@@ -86,8 +88,8 @@ class View {
     if (!moved_.empty()) move_entries();
   }
 
-  /// A walk through the view in order. `room(k)` finds, from the present entry on, the first entry that has
-  /// k leaves free beyond those taken there by this walk; -1 when there is none.
+  /// A walk through the view in order. `room(k)` finds, from the present entry on, the first entry
+  /// that has k leaves free beyond those taken there by this walk; -1 when there is none.
   class Walk {
    public:
     /// priority < 0: nothing is preemptible, so free = total − used, known from the bucket.
@@ -109,11 +111,14 @@ class View {
   };
 
   static std::uint64_t pack(const Key& key) {
-    return (static_cast<std::uint64_t>(key.bad) << 63) | (static_cast<std::uint64_t>(key.unsuggested) << 62) |
-           (static_cast<std::uint64_t>(0x7fffffff - key.same) << 31) | static_cast<std::uint64_t>(key.higher);
+    return (static_cast<std::uint64_t>(key.bad) << 63) |
+           (static_cast<std::uint64_t>(key.unsuggested) << 62) |
+           (static_cast<std::uint64_t>(0x7fffffff - key.same) << 31) |
+           static_cast<std::uint64_t>(key.higher);
   }
   static std::int32_t used_of(std::uint64_t key) {
-    return 0x7fffffff - static_cast<std::int32_t>((key >> 31) & 0x7fffffff) + static_cast<std::int32_t>(key & 0x7fffffff);
+    return 0x7fffffff - static_cast<std::int32_t>((key >> 31) & 0x7fffffff) +
+           static_cast<std::int32_t>(key & 0x7fffffff);
   }
   static bool bad_of(std::uint64_t key) { return (key >> 63) != 0; }
   static bool unsuggested_of(std::uint64_t key) { return ((key >> 62) & 1) != 0; }

@@ -43,14 +43,18 @@ bool Session::need_continue(const Job& job) const {
   if (job.min_member < job.role_min_total) {
     std::int32_t left = 0;
     for (const TaskIx t : job.tasks) {
-      left += tasks_[t].status == Status::kPending && !job.failed_roles.contains(state_.pod(tasks_[t].pod).role) ? 1 : 0;
+      left += tasks_[t].status == Status::kPending &&
+                      !job.failed_roles.contains(state_.pod(tasks_[t].pod).role)
+                  ? 1
+                  : 0;
     }
     return ready_tasks(job) + left >= job.min_member;
   }
   std::map<std::string, std::int32_t> have;
   for (const TaskIx t : job.tasks) {
     const Status s = tasks_[t].status;
-    const bool counts = s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning || s == Status::kSucceeded ||
+    const bool counts = s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning ||
+                        s == Status::kSucceeded ||
                         (s == Status::kPending && best_effort(tasks_[t]));
     if (counts) ++have[state_.pod(tasks_[t].pod).role];
   }
@@ -86,7 +90,8 @@ void Session::allocate() {
   }
 }
 
-/// One attempt: as many tasks as it takes to be ready. What is left waits for its turn behind the others.
+/// One attempt: as many tasks as it takes to be ready. What is left waits for its turn behind the
+/// others.
 void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<JobIx>& jobs) {
   if (!state_.gang(jobs_[j].gang).spec.topology.empty() && !choose_domain(j, pending)) return;
   std::vector<Op> ops;
@@ -134,7 +139,8 @@ std::vector<TaskIx> Session::pending_tasks(JobIx j) const {
     const PodState& pod = state_.pod(tasks_[t].pod);
     if (tasks_[t].status == Status::kPending && !pod.gated && pod.ours) tasks.push_back(t);
   }
-  std::stable_sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
+  std::stable_sort(
+      tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) { return task_before(a, b); });
   return tasks;
 }
 
@@ -148,7 +154,8 @@ void Session::backfill() {
     jobs[jobs_[j].queue].push_back(j);
   }
   // stable_sort, which bears it that paths of different lengths form circles.
-  std::stable_sort(queues.begin(), queues.end(), [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
+  std::stable_sort(
+      queues.begin(), queues.end(), [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
   for (const QueueIx q : queues) {
     std::sort(jobs[q].begin(), jobs[q].end(), [&](JobIx a, JobIx b) { return job_before(a, b); });
     for (const JobIx j : jobs[q]) {
@@ -224,9 +231,11 @@ bool Session::may_preempt(TaskIx preemptor) const {
   if (pod.nominated_hint.empty()) return true;
   const NodeId node = state_.find_node(pod.nominated_hint);
   if (!node.valid()) return true;
-  return std::none_of(rooms_[node.index()].tasks.begin(), rooms_[node.index()].tasks.end(), [&](TaskIx t) {
-    return state_.pod(tasks_[t].pod).phase == PodPhase::kReleasing && state_.pod(tasks_[t].pod).priority < pod.priority;
-  });
+  return std::none_of(
+      rooms_[node.index()].tasks.begin(), rooms_[node.index()].tasks.end(), [&](TaskIx t) {
+        return state_.pod(tasks_[t].pod).phase == PodPhase::kReleasing &&
+               state_.pod(tasks_[t].pod).priority < pod.priority;
+      });
 }
 
 /// Those on the node who might go for it.
@@ -237,14 +246,16 @@ std::vector<TaskIx> Session::preemptees(TaskIx preemptor, NodeId node, bool same
     if (tasks_[t].status != Status::kRunning || !other.preemptable || !other.ours) continue;
     if (best_effort(tasks_[preemptor]) && !best_effort(tasks_[t])) continue;
     const bool in_job = tasks_[t].job == tasks_[preemptor].job;
-    if (same_job ? !in_job : in_job || jobs_[tasks_[t].job].queue != jobs_[tasks_[preemptor].job].queue) continue;
+    if (same_job ? !in_job
+                 : in_job || jobs_[tasks_[t].job].queue != jobs_[tasks_[preemptor].job].queue)
+      continue;
     candidates.push_back(t);
   }
   return candidates;
 }
 
-/// One who has evicted before, and lost the room, does not evict once more for the same end: a victim who, being evicted, comes before it
-/// would have the room back at once, and so on for ever.
+/// One who has evicted before, and lost the room, does not evict once more for the same end: a
+/// victim who, being evicted, comes before it would have the room back at once, and so on for ever.
 bool Session::in_vain(TaskIx preemptor, const std::vector<Op>& evictions) const {
   if (state_.pod(tasks_[preemptor].pod).nominated_hint.empty()) return false;
   const JobIx job = tasks_[preemptor].job;
@@ -255,22 +266,28 @@ bool Session::in_vain(TaskIx preemptor, const std::vector<Op>& evictions) const 
 }
 
 bool Session::fits_there(TaskIx preemptor, NodeId node) const {
-  return allocatable(jobs_[tasks_[preemptor].job].queue, preemptor) && fits(tasks_[preemptor].request, rooms_[node.index()].future()) &&
+  return allocatable(jobs_[tasks_[preemptor].job].queue, preemptor) &&
+         fits(tasks_[preemptor].request, rooms_[node.index()].future()) &&
          predicate(preemptor, node, false);
 }
 
-/// On success the evictions and the task's new place are added to `ops`; otherwise nothing is changed.
+/// On success the evictions and the task's new place are added to `ops`; otherwise nothing is
+/// changed.
 bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
   if (!may_preempt(preemptor)) return false;
-  if (action_flag("preempt", "enableTopologyAwarePreemption", false)) return preempt_choosing(preemptor, same_job, ops);
+  if (action_flag("preempt", "enableTopologyAwarePreemption", false))
+    return preempt_choosing(preemptor, same_job, ops);
   const Amounts request = tasks_[preemptor].request;
   std::vector<NodeId> nodes;
   for (const NodeId n : nodes_) {
     if (predicate(preemptor, n, true)) nodes.push_back(n);
   }
-  std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return score(preemptor, a) > score(preemptor, b); });
+  std::stable_sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
+    return score(preemptor, a) > score(preemptor, b);
+  });
   for (const NodeId n : nodes) {
-    const std::vector<TaskIx> chosen = victims(preemptor, preemptees(preemptor, n, same_job), false);
+    const std::vector<TaskIx> chosen =
+        victims(preemptor, preemptees(preemptor, n, same_job), false);
     Amounts after = rooms_[n.index()].future();
     for (const TaskIx t : chosen) after += tasks_[t].request;
     if (!fits(request, after)) continue;
@@ -292,11 +309,14 @@ bool Session::preempt_for(TaskIx preemptor, bool same_job, std::vector<Op>& ops)
   return false;
 }
 
-/// enableTopologyAwarePreemption: on every node all who may go are taken away, then as many as possible are let stay, the most
-/// important first. Of the nodes the one whose most important victim is the least so, then the least sum of
-/// priorities, then the fewest victims, then the one whose victims started last (kube-scheduler's choice).
+/// enableTopologyAwarePreemption: on every node all who may go are taken away, then as many as
+/// possible are let stay, the most important first. Of the nodes the one whose most important
+/// victim is the least so, then the least sum of priorities, then the fewest victims, then the one
+/// whose victims started last (kube-scheduler's choice).
 bool Session::preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>& ops) {
-  const auto priority_of = [&](TaskIx t) { return static_cast<std::int64_t>(state_.rank_priority(state_.pod(tasks_[t].pod))); };
+  const auto priority_of = [&](TaskIx t) {
+    return static_cast<std::int64_t>(state_.rank_priority(state_.pod(tasks_[t].pod)));
+  };
   using Cost = std::tuple<std::int64_t, std::int64_t, std::size_t, std::int64_t>;
   std::optional<Cost> best;
   NodeId best_node;
@@ -329,7 +349,8 @@ bool Session::preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>&
     for (const TaskIx t : stay_out) {
       std::get<0>(cost) = std::max(std::get<0>(cost), priority_of(t));
       std::get<1>(cost) += priority_of(t) + std::numeric_limits<std::int32_t>::max();
-      if (priority_of(t) == priority_of(stay_out.front())) first_start = std::min(first_start, state_.pod(tasks_[t].pod).started.us);
+      if (priority_of(t) == priority_of(stay_out.front()))
+        first_start = std::min(first_start, state_.pod(tasks_[t].pod).started.us);
     }
     std::get<3>(cost) = -first_start;
     if (best && *best <= cost) continue;
@@ -373,10 +394,12 @@ void Session::reclaim() {
   }
 }
 
-/// What was found for a starving group stands if the whole group has its room. If nobody had to go for it and allocate is still
-/// to come, the room is left to allocate, which sees waiting tasks only: held here it would be held in every session.
+/// What was found for a starving group stands if the whole group has its room. If nobody had to go
+/// for it and allocate is still to come, the room is left to allocate, which sees waiting tasks
+/// only: held here it would be held in every session.
 void Session::commit_evictions(std::vector<Op>& ops, JobIx j, EvictKind kind) {
-  const bool evicts = std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; });
+  const bool evicts =
+      std::any_of(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; });
   if ((evicts || !allocate_follows_) && job_pipelined(j)) {
     commit(ops, j, kind);
   } else {

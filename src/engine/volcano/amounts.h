@@ -1,5 +1,5 @@
-/// Amounts inside a Volcano session: exact fixed point, a thousand times finer than Volcano's own milli-units,
-/// so that shares of thirds add up as its floating point does, with no floating point.
+/// Amounts inside a Volcano session: exact fixed point, a thousand times finer than Volcano's own
+/// milli-units, so that shares of thirds add up as its floating point does, with no floating point.
 #pragma once
 
 #include <array>
@@ -25,7 +25,8 @@ struct Amounts {
   static Amounts of(const ResourceVector& r) {
     Amounts a;
     for (std::size_t i = 0; i < r.size(); ++i) {
-      const bool milli = i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
+      const bool milli =
+          i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
       a.v[i] = static_cast<Wide>(r[i]) * (milli ? 1000 : 1'000'000);
     }
     return a;

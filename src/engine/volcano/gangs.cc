@@ -1,8 +1,9 @@
 // gangpreempt and gangreclaim: room for a whole group at the cost of bundles of others.
 //
-// A bundle is what one group has above its minimum (safe), or all the rest of it (whole). Safe bundles go first; then, in one
-// queue, the group that would be served last, and between queues the queue that gives first; then the bundle that gives most
-// of what is needed for what its group holds. Bundles are added until the sums suffice and the group can be placed.
+// A bundle is what one group has above its minimum (safe), or all the rest of it (whole). Safe
+// bundles go first; then, in one queue, the group that would be served last, and between queues the
+// queue that gives first; then the bundle that gives most of what is needed for what its group
+// holds. Bundles are added until the sums suffice and the group can be placed.
 #include <algorithm>
 #include <set>
 
@@ -21,14 +22,18 @@ void Session::gang_evict(bool across_queues) {
   while (!queues.empty()) {
     const QueueIx q = pop_best(queues, [&](QueueIx a, QueueIx b) { return queue_before(a, b); });
     if (across_queues && overused(q)) continue;
-    while (!starving[q].empty()) gang_evict_for(pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); }), across_queues);
+    while (!starving[q].empty())
+      gang_evict_for(pop_best(starving[q], [&](JobIx a, JobIx b) { return job_before(a, b); }),
+                     across_queues);
   }
 }
 
 void Session::gang_evict_for(JobIx j, bool across_queues) {
   const Job& job = jobs_[j];
   const std::vector<TaskIx> pending = pending_tasks(j);
-  if (pending.empty() || state_.pod(tasks_[pending[0]].pod).preemption_policy == PreemptionPolicy::kNever) return;
+  if (pending.empty() ||
+      state_.pod(tasks_[pending[0]].pod).preemption_policy == PreemptionPolicy::kNever)
+    return;
   Amounts need;
   for (const TaskIx t : pending) need += tasks_[t].request;
   if (across_queues && !preemptive(job.queue, need)) return;
@@ -54,8 +59,13 @@ void Session::gang_evict_for(JobIx j, bool across_queues) {
   within_.reset();
 }
 
-/// How many pods go so that the group fits, inside `within_` where that is given. Nothing: it cannot be done.
-std::optional<std::size_t> Session::evict_bundles(JobIx j, const std::vector<TaskIx>& pending, const Amounts& need, bool across_queues, bool carry_out) {
+/// How many pods go so that the group fits, inside `within_` where that is given. Nothing: it
+/// cannot be done.
+std::optional<std::size_t> Session::evict_bundles(JobIx j,
+                                                  const std::vector<TaskIx>& pending,
+                                                  const Amounts& need,
+                                                  bool across_queues,
+                                                  bool carry_out) {
   const Job& job = jobs_[j];
   const std::vector<NodeId>& nodes = within_ ? *within_ : nodes_;
   std::vector<Bundle> bundles;
@@ -63,7 +73,9 @@ std::optional<std::size_t> Session::evict_bundles(JobIx j, const std::vector<Tas
     const Job& other = jobs_[v];
     if (v == j || (other.queue == job.queue) == across_queues) continue;
     if (across_queues && !state_.tenant(queues_[other.queue].tenant).spec.reclaimable) continue;
-    if (!across_queues && state_.gang(other.gang).spec.priority >= state_.gang(job.gang).spec.priority) continue;
+    if (!across_queues &&
+        state_.gang(other.gang).spec.priority >= state_.gang(job.gang).spec.priority)
+      continue;
     add_bundles(v, bundles);
   }
   if (!action_flag(across_queues ? "gangreclaim" : "gangpreempt", "allowWholeBundle", true)) {
@@ -73,8 +85,12 @@ std::optional<std::size_t> Session::evict_bundles(JobIx j, const std::vector<Tas
   keep_evictable(bundles, pending[0], across_queues);
   sort_bundles(bundles, need, j, across_queues);
 
-  const auto inside = [&](TaskIx t) { return !within_ || std::find(nodes.begin(), nodes.end(), tasks_[t].node) != nodes.end(); };
-  std::erase_if(bundles, [&](const Bundle& b) { return std::none_of(b.tasks.begin(), b.tasks.end(), inside); });
+  const auto inside = [&](TaskIx t) {
+    return !within_ || std::find(nodes.begin(), nodes.end(), tasks_[t].node) != nodes.end();
+  };
+  std::erase_if(bundles, [&](const Bundle& b) {
+    return std::none_of(b.tasks.begin(), b.tasks.end(), inside);
+  });
   Amounts available;
   for (const NodeId n : nodes) available += rooms_[n.index()].future();
   for (std::size_t n = 1; n <= bundles.size(); ++n) {
@@ -87,7 +103,8 @@ std::optional<std::size_t> Session::evict_bundles(JobIx j, const std::vector<Tas
       for (const TaskIx t : bundles[i].tasks) do_evict(t, ops);
     }
     if (place_all(j, pending, ops) && job_pipelined(j)) {
-      const auto cost = static_cast<std::size_t>(std::count_if(ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; }));
+      const auto cost = static_cast<std::size_t>(std::count_if(
+          ops.begin(), ops.end(), [](const Op& op) { return op.what == Op::What::kEvict; }));
       if (carry_out) {
         commit(ops, j, across_queues ? EvictKind::kReclaim : EvictKind::kPreempt);
       } else {
@@ -136,7 +153,8 @@ void Session::add_bundles(JobIx v, std::vector<Bundle>& bundles) const {
   }
   std::map<std::string, std::int32_t> roles;
   for (const TaskIx t : job.tasks) {
-    if (tasks_[t].status == Status::kRunning || tasks_[t].status == Status::kSucceeded) ++roles[state_.pod(tasks_[t].pod).role];
+    if (tasks_[t].status == Status::kRunning || tasks_[t].status == Status::kSucceeded)
+      ++roles[state_.pod(tasks_[t].pod).role];
   }
   const bool by_role = job.min_member >= job.role_min_total;
   Bundle safe{false, v, {}};
@@ -156,7 +174,10 @@ void Session::add_bundles(JobIx v, std::vector<Bundle>& bundles) const {
   if (!whole.tasks.empty()) bundles.push_back(std::move(whole));
 }
 
-void Session::sort_bundles(std::vector<Bundle>& bundles, const Amounts& need, JobIx preemptor, bool across_queues) const {
+void Session::sort_bundles(std::vector<Bundle>& bundles,
+                           const Amounts& need,
+                           JobIx preemptor,
+                           bool across_queues) const {
   // What it gives of the need, for what its group holds of it; in millionths.
   const auto benefit = [&](const Bundle& b) {
     Wide local = 0;
@@ -189,7 +210,8 @@ void Session::keep_evictable(std::vector<Bundle>& bundles, TaskIx task, bool acr
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on(across_queues ? "enableReclaimable" : "enablePreemptable")) continue;
-      if (p.kind == Kind::kConformance) std::erase_if(allowed, [&](TaskIx t) { return state_.pod(tasks_[t].pod).critical; });
+      if (p.kind == Kind::kConformance)
+        std::erase_if(allowed, [&](TaskIx t) { return state_.pod(tasks_[t].pod).critical; });
       if (p.kind == Kind::kPdb) allowed = pdb_victims(allowed);
       if (across_queues && p.kind == Kind::kProportion) allowed = proportion_victims(allowed);
       if (across_queues && p.kind == Kind::kCapacity) allowed = capacity_victims(p, task, allowed);

@@ -7,7 +7,8 @@
 
 namespace muster::engine::volcano {
 
-Hierarchy::Hierarchy(const Amounts& total, std::size_t dims) : total_(total), dims_(dims), nodes_(1) {}
+Hierarchy::Hierarchy(const Amounts& total, std::size_t dims)
+    : total_(total), dims_(dims), nodes_(1) {}
 
 Hierarchy::NodeIx Hierarchy::add_node(NodeIx parent) {
   const NodeIx ix = nodes_.size();
@@ -95,7 +96,8 @@ void Hierarchy::refresh() {
 void Hierarchy::weigh_job(Node& node) const {
   node.saturated = false;
   for (std::size_t i = 0; i < dims_; ++i) {
-    node.uses[i] = total_[i] < kTolerance ? 0 : static_cast<Part>(node.allocated[i] * kAll / total_[i]);
+    node.uses[i] =
+        total_[i] < kTolerance ? 0 : static_cast<Part>(node.allocated[i] * kAll / total_[i]);
     if (node.allocated[i] < kTolerance || node.request[i] == 0) continue;
     if (node.allocated[i] >= node.request[i] || (full_ & (1U << i)) != 0) node.saturated = true;
   }
@@ -114,7 +116,10 @@ void Hierarchy::weigh_children(Node& node) const {
   for (const NodeIx c : node.children) {
     const Node& child = nodes_[c];
     for (std::size_t i = 0; i < dims_ && child.share > 0; ++i) {
-      node.uses[i] += child.saturated ? child.uses[i] : static_cast<Part>(static_cast<Wide>(child.uses[i]) * least / child.share);
+      node.uses[i] +=
+          child.saturated
+              ? child.uses[i]
+              : static_cast<Part>(static_cast<Wide>(child.uses[i]) * least / child.share);
     }
   }
 }

@@ -1,4 +1,5 @@
-// The tree by hand, and for any tree: what was charged step by step weighs as if it had been there from the start.
+// The tree by hand, and for any tree: what was charged step by step weighs as if it had been there
+// from the start.
 #include "engine/volcano/hierarchy.h"
 
 #include <gtest/gtest.h>
@@ -53,9 +54,13 @@ TEST(Hierarchy, TheRootMayBeLeftOutAndAQueueMayHaveNoPath) {
 }
 
 RC_GTEST_PROP(HierarchyProperty, StepsWeighLikeTheirSum, ()) {
-  constexpr std::array<std::string_view, 5> kPaths = {"root/a", "root/b/x", "root/b/y", "root/c/x/1", "root/c/x/2"};
-  const auto total = amounts(*rc::gen::inRange<std::int64_t>(1, 30), *rc::gen::inRange<std::int64_t>(1, 30));
-  const auto small = [] { return amounts(*rc::gen::inRange<std::int64_t>(0, 6), *rc::gen::inRange<std::int64_t>(0, 6)); };
+  constexpr std::array<std::string_view, 5> kPaths = {
+      "root/a", "root/b/x", "root/b/y", "root/c/x/1", "root/c/x/2"};
+  const auto total =
+      amounts(*rc::gen::inRange<std::int64_t>(1, 30), *rc::gen::inRange<std::int64_t>(1, 30));
+  const auto small = [] {
+    return amounts(*rc::gen::inRange<std::int64_t>(0, 6), *rc::gen::inRange<std::int64_t>(0, 6));
+  };
   Hierarchy stepwise(total, kDims);
   Hierarchy at_once(total, kDims);
   for (std::size_t q = 0; q < kPaths.size(); ++q) {

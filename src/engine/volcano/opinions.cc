@@ -1,5 +1,5 @@
-// What the plugins say. Tiers are asked in order, plugins inside a tier in order; how answers combine differs
-// by question and is written at each.
+// What the plugins say. Tiers are asked in order, plugins inside a tier in order; how answers
+// combine differs by question and is written at each.
 #include <algorithm>
 #include <set>
 
@@ -10,7 +10,8 @@
 
 namespace muster::engine::volcano {
 
-// ------------------------------------------------------------------------------------------------- ordering
+// -------------------------------------------------------------------------------------------------
+// ordering
 
 std::size_t Session::common_level(QueueIx a, QueueIx b) const {
   const auto& x = queues_[a].ancestors;
@@ -105,7 +106,8 @@ int Session::job_order(JobIx a, JobIx b) const {
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
       if (!p.on("enableJobOrder")) continue;
-      if (p.kind == Kind::kPriority && gx.spec.priority != gy.spec.priority) return gx.spec.priority > gy.spec.priority ? -1 : 1;
+      if (p.kind == Kind::kPriority && gx.spec.priority != gy.spec.priority)
+        return gx.spec.priority > gy.spec.priority ? -1 : 1;
       if (p.kind == Kind::kGang) {
         const bool rx = ready_tasks(x) + pending_best_effort(x) >= x.min_member;
         const bool ry = ready_tasks(y) + pending_best_effort(y) >= y.min_member;
@@ -140,7 +142,8 @@ bool Session::task_before(TaskIx a, TaskIx b) const {
   const PodState& y = state_.pod(tasks_[b].pod);
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (p.kind == Kind::kPriority && p.on("enableTaskOrder") && x.priority != y.priority) return x.priority > y.priority;
+      if (p.kind == Kind::kPriority && p.on("enableTaskOrder") && x.priority != y.priority)
+        return x.priority > y.priority;
     }
   }
   const bool indexed = tasks_[a].index >= 0 && tasks_[b].index >= 0;
@@ -149,17 +152,20 @@ bool Session::task_before(TaskIx a, TaskIx b) const {
   return x.seq < y.seq;
 }
 
-// ----------------------------------------------------------------------------------------------------- gangs
+// -----------------------------------------------------------------------------------------------------
+// gangs
 
 bool Session::best_effort(const Task& task) const { return state_.cls_of(task.pod).best_effort; }
 
 std::int32_t Session::ready_tasks(const Job& job) const {
-  return job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning) + job.count(Status::kSucceeded);
+  return job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning) +
+         job.count(Status::kSucceeded);
 }
 
 std::int32_t Session::pending_best_effort(const Job& job) const {
   std::int32_t n = 0;
-  for (const TaskIx t : job.tasks) n += tasks_[t].status == Status::kPending && best_effort(tasks_[t]) ? 1 : 0;
+  for (const TaskIx t : job.tasks)
+    n += tasks_[t].status == Status::kPending && best_effort(tasks_[t]) ? 1 : 0;
   return n;
 }
 
@@ -168,8 +174,9 @@ bool Session::roles_hold(const Job& job, bool pipelined) const {
   std::map<std::string, std::int32_t> have;
   for (const TaskIx t : job.tasks) {
     const Task& task = tasks_[t];
-    const bool counts = task.status == Status::kAllocated || task.status == Status::kBinding || task.status == Status::kRunning ||
-                        task.status == Status::kSucceeded || (pipelined && task.status == Status::kPipelined) ||
+    const bool counts = task.status == Status::kAllocated || task.status == Status::kBinding ||
+                        task.status == Status::kRunning || task.status == Status::kSucceeded ||
+                        (pipelined && task.status == Status::kPipelined) ||
                         (task.status == Status::kPending && best_effort(task));
     if (counts) ++have[state_.pod(task.pod).role];
   }
@@ -184,7 +191,9 @@ bool Session::gang_ready(const Job& job) const {
 }
 
 bool Session::gang_pipelined(const Job& job) const {
-  return ready_tasks(job) + job.count(Status::kPipelined) + pending_best_effort(job) >= job.min_member && roles_hold(job, true);
+  return ready_tasks(job) + job.count(Status::kPipelined) + pending_best_effort(job) >=
+             job.min_member &&
+         roles_hold(job, true);
 }
 
 /// All plugins with an opinion must agree.
@@ -259,22 +268,28 @@ bool Session::job_starving(JobIx ix) const {
   return false;
 }
 
-// --------------------------------------------------------------------------------------------------- queues
+// ---------------------------------------------------------------------------------------------------
+// queues
 
 bool Session::capacity_enqueueable(const Plugin& plugin, const Job& job) const {
   if (state_.tenant(queues_[job.queue].tenant).spec.state != QueueState::kOpen) return false;
   const bool tree = plugin.kind == Kind::kCapacity && plugin.config->hierarchy;
   if (tree && (!tree_ready_ || !queues_[job.queue].children.empty())) return false;
   std::vector<QueueIx> chain = {job.queue};
-  if (tree) chain.insert(chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
+  if (tree)
+    chain.insert(
+        chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
   return std::all_of(chain.begin(), chain.end(), [&](QueueIx q) {
     const QueueAttr& attr = queues_[q];
-    return requested_less_equal(job.min_resources + attr.allocated + attr.inqueue - attr.elastic, attr.real, job.min_resources);
+    return requested_less_equal(job.min_resources + attr.allocated + attr.inqueue - attr.elastic,
+                                attr.real,
+                                job.min_resources);
   });
 }
 
 bool Session::overcommit_enqueueable(const Job& job) const {
-  return requested_less_equal(overcommit_inqueue_ + job.min_resources, overcommit_idle_, job.min_resources);
+  return requested_less_equal(
+      overcommit_inqueue_ + job.min_resources, overcommit_idle_, job.min_resources);
 }
 
 /// One reject is a no; a permit ends the evaluation after its own tier.
@@ -302,7 +317,8 @@ bool Session::job_enqueueable(JobIx ix) const {
 bool Session::overused(QueueIx q) const {
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (p.kind == Kind::kProportion && p.on("enabledOverused") && everywhere_less_equal(queues_[q].deserved, queues_[q].allocated)) {
+      if (p.kind == Kind::kProportion && p.on("enabledOverused") &&
+          everywhere_less_equal(queues_[q].deserved, queues_[q].allocated)) {
         return true;
       }
     }
@@ -315,18 +331,22 @@ bool Session::allocatable(QueueIx q, TaskIx t) const {
   const Amounts& request = tasks_[t].request;
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (!p.on("enabledAllocatable") || (p.kind != Kind::kProportion && p.kind != Kind::kCapacity)) continue;
+      if (!p.on("enabledAllocatable") || (p.kind != Kind::kProportion && p.kind != Kind::kCapacity))
+        continue;
       if (state_.tenant(queues_[q].tenant).spec.state != QueueState::kOpen) return false;
       if (p.kind == Kind::kProportion) {
-        if (!requested_less_equal(queues_[q].allocated + request, queues_[q].deserved, request)) return false;
+        if (!requested_less_equal(queues_[q].allocated + request, queues_[q].deserved, request))
+          return false;
         continue;
       }
       const bool tree = p.config->hierarchy;
       if (tree && (!tree_ready_ || !queues_[q].children.empty())) return false;
-      if (!requested_less_equal(queues_[q].allocated + request, queues_[q].real, request)) return false;
+      if (!requested_less_equal(queues_[q].allocated + request, queues_[q].real, request))
+        return false;
       if (!tree) continue;
       for (const QueueIx up : queues_[q].ancestors) {
-        if (!requested_less_equal(queues_[up].allocated + request, queues_[up].real, request)) return false;
+        if (!requested_less_equal(queues_[up].allocated + request, queues_[up].real, request))
+          return false;
       }
     }
   }
@@ -337,7 +357,8 @@ bool Session::allocatable(QueueIx q, TaskIx t) const {
 bool Session::preemptive(QueueIx q, const Amounts& request) const {
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (!p.on("enablePreemptive") || (p.kind != Kind::kProportion && p.kind != Kind::kCapacity)) continue;
+      if (!p.on("enablePreemptive") || (p.kind != Kind::kProportion && p.kind != Kind::kCapacity))
+        continue;
       const QueueAttr& attr = queues_[q];
       if (state_.tenant(attr.tenant).spec.state != QueueState::kOpen) return false;
       const Amounts after = attr.allocated + request;
@@ -349,7 +370,8 @@ bool Session::preemptive(QueueIx q, const Amounts& request) const {
       if (!requested_less_equal(after, attr.real, request)) return false;
       const auto partly = [&](const Amounts& used, const Amounts& deserved) {
         for (std::size_t i = 0; i < dims_; ++i) {
-          if (!compared(i) || request[i] <= 0 || (used[i] < kTolerance && deserved[i] < kTolerance)) continue;
+          if (!compared(i) || request[i] <= 0 || (used[i] < kTolerance && deserved[i] < kTolerance))
+            continue;
           if (less_equal(used[i], deserved[i])) return true;
         }
         return false;
@@ -369,7 +391,8 @@ bool Session::preemptive(QueueIx q, const Amounts& request) const {
   return true;
 }
 
-// -------------------------------------------------------------------------------------------------- victims
+// --------------------------------------------------------------------------------------------------
+// victims
 
 Share Session::drf_share(const Amounts& allocated) const {
   Share s = 0;
@@ -392,7 +415,8 @@ std::vector<TaskIx> Session::gang_victims(const std::vector<TaskIx>& candidates)
   return out;
 }
 
-std::vector<TaskIx> Session::drf_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const {
+std::vector<TaskIx> Session::drf_victims(TaskIx preemptor,
+                                         const std::vector<TaskIx>& candidates) const {
   constexpr Share kDelta = 1000;  // 1e-6
   const Share mine = drf_share(jobs_[tasks_[preemptor].job].drf + tasks_[preemptor].request);
   std::map<JobIx, Amounts> left;
@@ -406,8 +430,10 @@ std::vector<TaskIx> Session::drf_victims(TaskIx preemptor, const std::vector<Tas
   return out;
 }
 
-/// Whose queue would stand behind the reclaimer's even with the task there and the victim gone. Each is judged alone.
-std::vector<TaskIx> Session::hierarchy_victims(TaskIx reclaimer, const std::vector<TaskIx>& candidates) const {
+/// Whose queue would stand behind the reclaimer's even with the task there and the victim gone.
+/// Each is judged alone.
+std::vector<TaskIx> Session::hierarchy_victims(TaskIx reclaimer,
+                                               const std::vector<TaskIx>& candidates) const {
   const JobIx mine = tasks_[reclaimer].job;
   std::vector<TaskIx> out;
   hierarchy_->charge(mine, tasks_[reclaimer].request, true);
@@ -445,7 +471,9 @@ bool Session::has_relevant_deserved(const Amounts& request, QueueIx q) const {
 bool Session::above_deserved(const Amounts& allocated, const Amounts& request, QueueIx q) const {
   const QueueAttr& attr = queues_[q];
   for (std::size_t i = 0; i < dims_; ++i) {
-    const bool relevant = attr.deserved[i] >= kTolerance || (attr.deserved_named[i] && i != ResourceNames::kCpu && i != ResourceNames::kMemory);
+    const bool relevant =
+        attr.deserved[i] >= kTolerance ||
+        (attr.deserved_named[i] && i != ResourceNames::kCpu && i != ResourceNames::kMemory);
     if (compared(i) && request[i] > 0 && relevant && allocated[i] > attr.deserved[i]) return true;
   }
   return false;
@@ -458,27 +486,35 @@ QueueIx Session::ancestor_at(QueueIx q, std::int64_t level) const {
 }
 
 /// `candidates` in the order in which they would go.
-std::vector<TaskIx> Session::capacity_victims(const Plugin& plugin, TaskIx preemptor, const std::vector<TaskIx>& candidates) const {
+std::vector<TaskIx> Session::capacity_victims(const Plugin& plugin,
+                                              TaskIx preemptor,
+                                              const std::vector<TaskIx>& candidates) const {
   std::vector<TaskIx> out;
   const bool tree = plugin.config->hierarchy;
   if (tree && !tree_ready_) return out;
-  const std::int64_t levels = tree ? parse_int(plugin.argument("ancestorReclaimLevel")).value_or(0) : 0;
+  const std::int64_t levels =
+      tree ? parse_int(plugin.argument("ancestorReclaimLevel")).value_or(0) : 0;
   const QueueIx mine = jobs_[tasks_[preemptor].job].queue;
   const Amounts& wanted = tasks_[preemptor].request;
   std::map<QueueIx, Amounts> left;
-  const auto left_of = [&](QueueIx q) -> Amounts& { return left.try_emplace(q, queues_[q].allocated).first->second; };
+  const auto left_of = [&](QueueIx q) -> Amounts& {
+    return left.try_emplace(q, queues_[q].allocated).first->second;
+  };
   for (const TaskIx t : candidates) {
     const Amounts& request = tasks_[t].request;
     const QueueIx q = jobs_[tasks_[t].job].queue;
     bool shares_dimension = false;
-    for (std::size_t i = 0; i < dims_; ++i) shares_dimension |= compared(i) && request[i] > 0 && wanted[i] > 0;
+    for (std::size_t i = 0; i < dims_; ++i)
+      shares_dimension |= compared(i) && request[i] > 0 && wanted[i] > 0;
     if (!shares_dimension) continue;
     if (!everywhere_less_equal(queues_[q].guarantee, left_of(q) - request)) continue;
     if (!has_relevant_deserved(request, q)) {
-      // Two queues without a word on the matter do not take from each other below a common ancestor.
+      // Two queues without a word on the matter do not take from each other below a common
+      // ancestor.
       bool related = false;
       for (std::int64_t a = 1; a <= levels; ++a) {
-        for (std::int64_t b = 1; b <= levels; ++b) related |= ancestor_at(q, a) != kNoIx && ancestor_at(q, a) == ancestor_at(mine, b);
+        for (std::int64_t b = 1; b <= levels; ++b)
+          related |= ancestor_at(q, a) != kNoIx && ancestor_at(q, a) == ancestor_at(mine, b);
       }
       if (related && !has_relevant_deserved(wanted, mine)) continue;
     } else if (!above_deserved(left_of(q), request, q)) {
@@ -518,34 +554,45 @@ std::vector<TaskIx> Session::pdb_victims(const std::vector<TaskIx>& candidates) 
 bool Session::lower_priority(TaskIx victim, TaskIx preemptor) const {
   const JobIx x = tasks_[victim].job;
   const JobIx y = tasks_[preemptor].job;
-  if (x == y) return state_.pod(tasks_[victim].pod).priority < state_.pod(tasks_[preemptor].pod).priority;
+  if (x == y)
+    return state_.pod(tasks_[victim].pod).priority < state_.pod(tasks_[preemptor].pod).priority;
   return state_.gang(jobs_[x].gang).spec.priority < state_.gang(jobs_[y].gang).spec.priority;
 }
 
-/// Volcano's plugins see the candidates in any order, and some count along: who is asked about first uses up what may be taken. In
-/// victim order that may be those whom another plugin spares, and nobody is named in common; Volcano's next cycle has another
-/// order, ours has not. So these come last.
-std::vector<TaskIx> Session::spared_last(std::vector<TaskIx> candidates, TaskIx preemptor, bool reclaiming) const {
+/// Volcano's plugins see the candidates in any order, and some count along: who is asked about
+/// first uses up what may be taken. In victim order that may be those whom another plugin spares,
+/// and nobody is named in common; Volcano's next cycle has another order, ours has not. So these
+/// come last.
+std::vector<TaskIx> Session::spared_last(std::vector<TaskIx> candidates,
+                                         TaskIx preemptor,
+                                         bool reclaiming) const {
   std::vector<TaskIx> likely = candidates;
   for (const Kind kind : {Kind::kConformance, Kind::kPriority, Kind::kGang}) {
     for (const auto& tier : tiers_) {
       for (const auto& p : tier) {
-        if (p.kind != kind || !p.on(reclaiming ? "enableReclaimable" : "enablePreemptable")) continue;
-        if (kind == Kind::kConformance) std::erase_if(likely, [&](TaskIx t) { return state_.pod(tasks_[t].pod).critical; });
-        if (kind == Kind::kPriority && !reclaiming) std::erase_if(likely, [&](TaskIx t) { return !lower_priority(t, preemptor); });
+        if (p.kind != kind || !p.on(reclaiming ? "enableReclaimable" : "enablePreemptable"))
+          continue;
+        if (kind == Kind::kConformance)
+          std::erase_if(likely, [&](TaskIx t) { return state_.pod(tasks_[t].pod).critical; });
+        if (kind == Kind::kPriority && !reclaiming)
+          std::erase_if(likely, [&](TaskIx t) { return !lower_priority(t, preemptor); });
         if (kind == Kind::kGang) likely = gang_victims(likely);
       }
     }
   }
   const std::set<TaskIx> first(likely.begin(), likely.end());
-  std::stable_partition(candidates.begin(), candidates.end(), [&](TaskIx t) { return first.contains(t); });
+  std::stable_partition(
+      candidates.begin(), candidates.end(), [&](TaskIx t) { return first.contains(t); });
   return candidates;
 }
 
-/// Inside a tier the answers are intersected; the first tier with a non-empty answer decides. "Nobody" is therefore not a
-/// veto but a question to the next: a plugin that names nobody hands over to the next tier, and where two plugins name nobody
-/// in common, the next plugin of their tier starts anew.
-std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const {
+/// Inside a tier the answers are intersected; the first tier with a non-empty answer decides.
+/// "Nobody" is therefore not a veto but a question to the next: a plugin that names nobody hands
+/// over to the next tier, and where two plugins name nobody in common, the next plugin of their
+/// tier starts anew.
+std::vector<TaskIx> Session::victims(TaskIx preemptor,
+                                     std::vector<TaskIx> candidates,
+                                     bool reclaiming) const {
   const std::vector<TaskIx> sorted = sort_victims(std::move(candidates), preemptor);
   candidates = spared_last(sorted, preemptor, reclaiming);
   std::vector<TaskIx> chosen;
@@ -592,8 +639,8 @@ std::vector<TaskIx> Session::victims(TaskIx preemptor, std::vector<TaskIx> candi
   return chosen;
 }
 
-/// Same job: last task first. Same queue: the job that the plugins would serve last first; where they do not care, the last task
-/// first as if it were one job. Otherwise by queue.
+/// Same job: last task first. Same queue: the job that the plugins would serve last first; where
+/// they do not care, the last task first as if it were one job. Otherwise by queue.
 std::vector<TaskIx> Session::sort_victims(std::vector<TaskIx> tasks, TaskIx preemptor) const {
   // stable_sort, which bears it that names with and without an index form circles.
   std::stable_sort(tasks.begin(), tasks.end(), [&](TaskIx a, TaskIx b) {
@@ -610,7 +657,8 @@ std::vector<TaskIx> Session::sort_victims(std::vector<TaskIx> tasks, TaskIx pree
   return tasks;
 }
 
-// --------------------------------------------------------------------------------------------------- nodes
+// ---------------------------------------------------------------------------------------------------
+// nodes
 
 bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   bool asked = false;
@@ -622,7 +670,9 @@ bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   if (!fit_static(state_, cls, state_.node(node)).ok()) return false;
   if (!cls.spec.host_ports.empty()) {
     for (const TaskIx other : rooms_[node.index()].tasks) {
-      if (tasks_[other].status == Status::kReleasing && state_.pod(tasks_[other].pod).phase == PodPhase::kBound) continue;  // Just evicted.
+      if (tasks_[other].status == Status::kReleasing &&
+          state_.pod(tasks_[other].pod).phase == PodPhase::kBound)
+        continue;  // Just evicted.
       for (const auto& taken : state_.cls_of(tasks_[other].pod).spec.host_ports) {
         for (const auto& wanted : cls.spec.host_ports) {
           if (!preempting && ports_conflict(wanted, taken)) return false;
@@ -632,14 +682,17 @@ bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   }
   const NodeRoom& room = rooms_[node.index()];
   if (!preempting && room.used[ResourceNames::kPods] + room.pipelined[ResourceNames::kPods] -
-                             room.releasing[ResourceNames::kPods] + tasks_[t].request[ResourceNames::kPods] >
+                             room.releasing[ResourceNames::kPods] +
+                             tasks_[t].request[ResourceNames::kPods] >
                          room.allocatable[ResourceNames::kPods]) {
     return false;
   }
-  return preempting || !needs_between(state_, tasks_[t].pod) || fit_between(state_, tasks_[t].pod, node, &gone_).ok();
+  return preempting || !needs_between(state_, tasks_[t].pod) ||
+         fit_between(state_, tasks_[t].pod, node, &gone_).ok();
 }
 
-/// Nodes with the room now go before nodes with the room soon; then the best score; then the lowest id.
+/// Nodes with the room now go before nodes with the room soon; then the best score; then the lowest
+/// id.
 NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
   NodeId best;
   bool best_idle = false;
@@ -654,7 +707,9 @@ NodeId Session::best_node(TaskIx t, bool for_best_effort, bool& idle) const {
     if (!for_best_effort && !fits(request, room.future())) continue;
     if (!predicate(t, n, false)) continue;
     // The room may be there in sum and not as whole (or shareable) devices.
-    if (now && fit_room(state_, state_.cls_of(tasks_[t].pod), state_.node(n)).cause == Cause::kDevices) continue;
+    if (now &&
+        fit_room(state_, state_.cls_of(tasks_[t].pod), state_.node(n)).cause == Cause::kDevices)
+      continue;
     if (now && !nominated.empty() && state_.node(n).spec.name == nominated) {
       idle = true;
       return n;

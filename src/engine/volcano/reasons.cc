@@ -1,5 +1,5 @@
-// Why groups and pods still wait at the end of a session. Volcano's own word for it is one line per node; here it is the
-// engine's refusal with numbers, told when it changed.
+// Why groups and pods still wait at the end of a session. Volcano's own word for it is one line per
+// node; here it is the engine's refusal with numbers, told when it changed.
 #include <algorithm>
 
 #include "engine/fit.h"
@@ -10,7 +10,8 @@ namespace muster::engine::volcano {
 namespace {
 
 std::int64_t units(const State& state, std::size_t i, Wide amount) {
-  const bool milli = i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
+  const bool milli =
+      i == ResourceNames::kCpu || i == ResourceNames::kMemory || i == ResourceNames::kDevice;
   const Wide inner = amount / (milli ? 1000 : 1'000'000);
   return static_cast<std::int64_t>(inner / state.names().factor(i));
 }
@@ -18,11 +19,17 @@ std::int64_t units(const State& state, std::size_t i, Wide amount) {
 }  // namespace
 
 /// In the first dimension of `request` that does not fit beside `used` under `limit`.
-bool Session::over_limit(const Amounts& used, const Amounts& limit, const Amounts& request, Refusal& refusal) const {
+bool Session::over_limit(const Amounts& used,
+                         const Amounts& limit,
+                         const Amounts& request,
+                         Refusal& refusal) const {
   for (std::size_t i = 0; i < dims_; ++i) {
     if (!compared(i) || request[i] <= 0 || less_equal(used[i] + request[i], limit[i])) continue;
     const Wide left = std::max<Wide>(limit[i] - used[i], 0);
-    refusal.shortages.push_back({state_.names().name(i), units(state_, i, request[i]), units(state_, i, left), units(state_, i, limit[i])});
+    refusal.shortages.push_back({state_.names().name(i),
+                                 units(state_, i, request[i]),
+                                 units(state_, i, left),
+                                 units(state_, i, limit[i])});
     return true;
   }
   return false;
@@ -40,14 +47,18 @@ Refusal Session::refused_by_queue(const Job& job, const Amounts& request, bool a
       }
       std::vector<QueueIx> chain = {job.queue};
       if (p.kind == Kind::kCapacity && p.config->hierarchy) {
-        chain.insert(chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
+        chain.insert(
+            chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
       }
       for (const QueueIx q : chain) {
         const QueueAttr& attr = queues_[q];
         const bool share = p.kind == Kind::kProportion && !admission;
-        const Amounts used = admission ? attr.allocated + attr.inqueue - attr.elastic : attr.allocated;
+        const Amounts used =
+            admission ? attr.allocated + attr.inqueue - attr.elastic : attr.allocated;
         if (!over_limit(used, share ? attr.deserved : attr.real, request, r)) continue;
-        r.reason = admission ? Reason::kNotAdmitted : share ? Reason::kTenantOverDeserved : Reason::kTenantOverLimit;
+        r.reason = admission ? Reason::kNotAdmitted
+                   : share   ? Reason::kTenantOverDeserved
+                             : Reason::kTenantOverLimit;
         r.queue = state_.tenant(attr.tenant).name;
         return r;
       }
@@ -72,7 +83,8 @@ Refusal Session::refused_by_nodes(const Job& job, TaskIx task) const {
     if (!state_.node(NodeId(n)).live) continue;
     const Misfit misfit = fit(state_, pod, NodeId(n));
     if (misfit.ok()) {
-      r.members_found += fit_count(state_, state_.cls_of(pod), state_.node(NodeId(n)), r.members_wanted);
+      r.members_found +=
+          fit_count(state_, state_.cls_of(pod), state_.node(NodeId(n)), r.members_wanted);
     } else {
       ++causes[misfit_text(state_, state_.pod(pod).cls, NodeId(n), misfit)];
     }
@@ -88,10 +100,13 @@ Refusal Session::refusal_of(JobIx j, TaskIx task) const {
   if (!job_valid(j)) {
     r.reason = Reason::kNotEnoughMembers;
     r.members_wanted = job.min_member;
-    for (const TaskIx t : job.tasks) r.members_found += tasks_[t].status != Status::kReleasing && tasks_[t].status != Status::kFailed ? 1 : 0;
+    for (const TaskIx t : job.tasks)
+      r.members_found +=
+          tasks_[t].status != Status::kReleasing && tasks_[t].status != Status::kFailed ? 1 : 0;
     return r;
   }
-  if (job.phase == GroupPhase::kPending && job.has_min_resources) return refused_by_queue(job, job.min_resources, true);
+  if (job.phase == GroupPhase::kPending && job.has_min_resources)
+    return refused_by_queue(job, job.min_resources, true);
   if (job.phase == GroupPhase::kPending) return refused_by_queue(job, tasks_[task].request, true);
   if (tasks_[task].status == Status::kPipelined && tasks_[task].eviction) {
     r.reason = Reason::kWaitingForVictims;
@@ -117,10 +132,13 @@ void Session::tell_waits() {
     const GangState& gang = state_.gang(job.gang);
     const bool whole = ready_tasks(job) + pending_best_effort(job) >= job.min_member;
     for (const TaskIx t : job.tasks) {
-      const bool waits = tasks_[t].status == Status::kPending || tasks_[t].status == Status::kPipelined || tasks_[t].status == Status::kAllocated;
+      const bool waits = tasks_[t].status == Status::kPending ||
+                         tasks_[t].status == Status::kPipelined ||
+                         tasks_[t].status == Status::kAllocated;
       if (!waits || state_.pod(tasks_[t].pod).gated || !state_.pod(tasks_[t].pod).ours) continue;
       ++told;
-      // A gang below its minimum has one story; what a running one has in surplus is told pod by pod.
+      // A gang below its minimum has one story; what a running one has in surplus is told pod by
+      // pod.
       if (gang.has_group && !whole) {
         tell(gang.key, "", refusal_of(j, t));
         break;
@@ -133,7 +151,8 @@ void Session::tell_waits() {
       ++it;
       continue;
     }
-    plan_.waits.push_back({it->second.is_pod ? "" : it->first, it->second.is_pod ? it->first : "", Refusal{}});
+    plan_.waits.push_back(
+        {it->second.is_pod ? "" : it->first, it->second.is_pod ? it->first : "", Refusal{}});
     it = memory_.told.erase(it);
   }
 }

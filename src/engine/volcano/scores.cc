@@ -1,5 +1,6 @@
-// Which of the nodes that can take a task is the best. Scores are summed over the plugins; one of Volcano's points (a plugin
-// gives 0 to 100 times its weight) is 10,000 here, so that fractions need no floating point.
+// Which of the nodes that can take a task is the best. Scores are summed over the plugins; one of
+// Volcano's points (a plugin gives 0 to 100 times its weight) is 10,000 here, so that fractions
+// need no floating point.
 #include <algorithm>
 
 #include "base/strings.h"
@@ -31,7 +32,9 @@ std::int64_t Session::binpack_score(const Plugin& plugin, TaskIx t, NodeId node)
     const std::int64_t w = weight_of(plugin, key, 1);
     return w < 0 ? 1 : w;
   };
-  std::vector<std::pair<std::size_t, std::int64_t>> weights = {{ResourceNames::kCpu, weight("binpack.cpu")}, {ResourceNames::kMemory, weight("binpack.memory")}};
+  std::vector<std::pair<std::size_t, std::int64_t>> weights = {
+      {ResourceNames::kCpu, weight("binpack.cpu")},
+      {ResourceNames::kMemory, weight("binpack.memory")}};
   for (const auto& part : split_nonempty(plugin.argument("binpack.resources"), ',')) {
     const std::string name(trim(part));
     const std::size_t i = state_.names().find(name);
@@ -43,12 +46,14 @@ std::int64_t Session::binpack_score(const Plugin& plugin, TaskIx t, NodeId node)
     if (request[i] <= 0) continue;
     sum += w;
     const Wide after = room.used[i] + request[i];
-    if (room.allocatable[i] > 0 && after <= room.allocatable[i]) points += w * fill(after, room.allocatable[i]);
+    if (room.allocatable[i] > 0 && after <= room.allocatable[i])
+      points += w * fill(after, room.allocatable[i]);
   }
   return sum > 0 ? points / sum * weight("binpack.weight") : 0;
 }
 
-/// kube-scheduler's scores, as far as cpu, memory, preferred node terms and PreferNoSchedule taints go.
+/// kube-scheduler's scores, as far as cpu, memory, preferred node terms and PreferNoSchedule taints
+/// go.
 std::int64_t Session::nodeorder_score(const Plugin& plugin, TaskIx t, NodeId node) const {
   const NodeRoom& room = rooms_[node.index()];
   const NodeState& state = state_.node(node);
@@ -76,15 +81,19 @@ std::int64_t Session::nodeorder_score(const Plugin& plugin, TaskIx t, NodeId nod
     if (matches(p.term, state.spec.labels, state.spec.name)) preferred += p.weight;
   }
   score += weight_of(plugin, "nodeaffinity.weight", 2) * std::min(preferred * kPoint, kFull);
-  const bool unwelcome = std::any_of(state.spec.taints.begin(), state.spec.taints.end(), [&](const Taint& taint) {
-    return taint.effect == TaintEffect::kPreferNoSchedule &&
-           std::none_of(pod.tolerations.begin(), pod.tolerations.end(), [&](const Toleration& x) { return tolerates(x, taint); });
-  });
+  const bool unwelcome =
+      std::any_of(state.spec.taints.begin(), state.spec.taints.end(), [&](const Taint& taint) {
+        return taint.effect == TaintEffect::kPreferNoSchedule &&
+               std::none_of(pod.tolerations.begin(),
+                            pod.tolerations.end(),
+                            [&](const Toleration& x) { return tolerates(x, taint); });
+      });
   if (!unwelcome) score += weight_of(plugin, "tainttoleration.weight", 3) * kFull;
   return score;
 }
 
-/// nodeorder decides where nobody else has an opinion: next to binpack it would spread what binpack packs.
+/// nodeorder decides where nobody else has an opinion: next to binpack it would spread what binpack
+/// packs.
 std::int64_t Session::score(TaskIx t, NodeId node) const {
   constexpr std::int64_t kFirst = 100'000'000;
   std::int64_t total = 0;

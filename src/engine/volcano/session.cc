@@ -46,7 +46,9 @@ std::optional<std::int64_t> millionths(std::string_view text) {
   return number ? std::optional<std::int64_t>(*number) : std::nullopt;
 }
 
-bool is_allocated(Status s) { return s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning; }
+bool is_allocated(Status s) {
+  return s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning;
+}
 
 }  // namespace
 
@@ -71,7 +73,8 @@ bool Session::action_flag(std::string_view action, std::string_view key, bool fa
   return fallback;
 }
 
-Session::Session(State& state, Memory& memory, Time now) : state_(state), memory_(memory), now_(now), dims_(state.names().size()) {
+Session::Session(State& state, Memory& memory, Time now)
+    : state_(state), memory_(memory), now_(now), dims_(state.names().size()) {
   for (const auto& tier : state.config().volcano.tiers) {
     auto& plugins = tiers_.emplace_back();
     for (const auto& p : tier) plugins.push_back({kind_of(p.name), &p});
@@ -131,9 +134,12 @@ void Session::load_tasks() {
   std::vector<GangId> gangs;
   for (std::uint32_t g = 0; g < state_.gang_count(); ++g) {
     const GangState& gang = state_.gang(GangId(g));
-    if (gang.live && (gang.has_group || !gang.spec.key.empty()) && state_.tenant(gang.tenant).live) gangs.push_back(GangId(g));
+    if (gang.live && (gang.has_group || !gang.spec.key.empty()) && state_.tenant(gang.tenant).live)
+      gangs.push_back(GangId(g));
   }
-  std::sort(gangs.begin(), gangs.end(), [&](GangId a, GangId b) { return state_.gang(a).seq < state_.gang(b).seq; });
+  std::sort(gangs.begin(), gangs.end(), [&](GangId a, GangId b) {
+    return state_.gang(a).seq < state_.gang(b).seq;
+  });
   for (const GangId id : gangs) {
     const GangState& gang = state_.gang(id);
     const JobIx ix = jobs_.size();
@@ -151,7 +157,9 @@ void Session::load_tasks() {
       job.min_resources = Amounts::of(state_.vector_of(*gang.spec.min_resources));
     }
     std::vector<PodId> pods = gang.pods;
-    std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) { return state_.pod(a).seq < state_.pod(b).seq; });
+    std::sort(pods.begin(), pods.end(), [&](PodId a, PodId b) {
+      return state_.pod(a).seq < state_.pod(b).seq;
+    });
     for (const PodId p : pods) {
       const PodState& pod = state_.pod(p);
       Task t;
@@ -190,12 +198,14 @@ void Session::load_tasks() {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- queues
+// ----------------------------------------------------------------------------------------------------
+// queues
 
 Amounts Session::not_yet_allocated(const Job& job) const {
   Amounts left;
   for (std::size_t i = 0; i < dims_; ++i) {
-    if (job.min_resources[i] > 0) left[i] = std::max<Wide>(job.min_resources[i] - job.allocated[i], 0);
+    if (job.min_resources[i] > 0)
+      left[i] = std::max<Wide>(job.min_resources[i] - job.allocated[i], 0);
   }
   for (std::size_t i = 0; i < dims_; ++i) left[i] = std::max<Wide>(left[i] - job.gated[i], 0);
   return left;
@@ -206,14 +216,19 @@ void Session::sum_queues(bool tree) {
     Amounts request;
     Amounts inqueue;
     for (const TaskIx t : job.tasks) {
-      if (is_allocated(tasks_[t].status) || tasks_[t].status == Status::kPending) request += tasks_[t].request;
+      if (is_allocated(tasks_[t].status) || tasks_[t].status == Status::kPending)
+        request += tasks_[t].request;
     }
-    const std::int32_t allocated = job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
-    const bool counts = job.phase == GroupPhase::kInqueue || (job.phase == GroupPhase::kRunning && allocated >= job.min_member);
+    const std::int32_t allocated =
+        job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
+    const bool counts = job.phase == GroupPhase::kInqueue ||
+                        (job.phase == GroupPhase::kRunning && allocated >= job.min_member);
     if (job.has_min_resources && counts) inqueue = not_yet_allocated(job);
     const Amounts elastic = exceeded(job.allocated, job.min_resources);
     std::vector<QueueIx> chain = {job.queue};
-    if (tree) chain.insert(chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
+    if (tree)
+      chain.insert(
+          chain.end(), queues_[job.queue].ancestors.begin(), queues_[job.queue].ancestors.end());
     for (const QueueIx q : chain) {
       queues_[q].used = true;
       queues_[q].allocated += job.allocated;
@@ -236,7 +251,8 @@ void Session::update_share(QueueIx ix) {
   }
   q.share = 0;
   for (std::size_t i = 0; i < dims_; ++i) {
-    if (q.deserved[i] >= kTolerance) q.share = std::max(q.share, share_of(q.allocated[i], q.deserved[i]));
+    if (q.deserved[i] >= kTolerance)
+      q.share = std::max(q.share, share_of(q.allocated[i], q.deserved[i]));
   }
 }
 
@@ -260,11 +276,13 @@ void Session::open_proportion() {
   for (QueueIx q = 0; q < queues_.size(); ++q) {
     QueueAttr& attr = queues_[q];
     attr.real = exceeded(total_, guarantees) + attr.guarantee;
-    for (std::size_t i = 0; i < dims_; ++i) attr.real[i] = std::min(attr.real[i], attr.capability[i]);
+    for (std::size_t i = 0; i < dims_; ++i)
+      attr.real[i] = std::min(attr.real[i], attr.capability[i]);
     attr.deserved = Amounts();
     if (!attr.used) continue;
     owners.push_back(q);
-    claims.push_back({state_.tenant(attr.tenant).spec.weight, attr.real, attr.request, attr.guarantee, {}});
+    claims.push_back(
+        {state_.tenant(attr.tenant).spec.weight, attr.real, attr.request, attr.guarantee, {}});
   }
   water_fill(total_, dims_, claims);
   for (std::size_t i = 0; i < owners.size(); ++i) queues_[owners[i]].deserved = claims[i].deserved;
@@ -299,7 +317,8 @@ void Session::open_capacity_tree() {
     queues_[queues_[q].parent].children.push_back(q);
   }
   for (QueueIx q = 0; q < queues_.size(); ++q) {
-    for (QueueIx up = queues_[q].parent; up != kNoIx && queues_[q].ancestors.size() < 32; up = queues_[up].parent) {
+    for (QueueIx up = queues_[q].parent; up != kNoIx && queues_[q].ancestors.size() < 32;
+         up = queues_[up].parent) {
       queues_[q].ancestors.insert(queues_[q].ancestors.begin(), up);
     }
   }
@@ -310,7 +329,8 @@ void Session::open_capacity_tree() {
   // What no node has is not unlimited: the root covers the cluster's dimensions only.
   for (std::size_t i = 0; i < dims_; ++i) {
     const bool basic = i == ResourceNames::kCpu || i == ResourceNames::kMemory;
-    if (!basic && total_[i] == 0 && queues_[root.index()].capability[i] == kInfinite) queues_[root.index()].capability[i] = 0;
+    if (!basic && total_[i] == 0 && queues_[root.index()].capability[i] == kInfinite)
+      queues_[root.index()].capability[i] = 0;
   }
   queues_[root.index()].real = queues_[root.index()].capability;
   walk_tree(root.index());
@@ -322,7 +342,8 @@ void Session::walk_tree(QueueIx ix) {
   Amounts deserved;
   for (const QueueIx c : queues_[ix].children) {
     QueueAttr& child = queues_[c];
-    for (std::size_t i = 0; i < dims_; ++i) child.deserved[i] = std::max(child.deserved[i], child.guarantee[i]);
+    for (std::size_t i = 0; i < dims_; ++i)
+      child.deserved[i] = std::max(child.deserved[i], child.guarantee[i]);
     guarantees += child.guarantee;
     deserved += child.deserved;
     // An unlimited dimension is the parent's.
@@ -337,7 +358,8 @@ void Session::walk_tree(QueueIx ix) {
   for (const QueueIx c : queues_[ix].children) {
     QueueAttr& child = queues_[c];
     child.real = exceeded(queues_[ix].real, guarantees) + child.guarantee;
-    for (std::size_t i = 0; i < dims_; ++i) child.real[i] = std::min(child.real[i], child.capability[i]);
+    for (std::size_t i = 0; i < dims_; ++i)
+      child.real[i] = std::min(child.real[i], child.capability[i]);
   }
   const std::vector<QueueIx> children = queues_[ix].children;
   for (const QueueIx c : children) walk_tree(c);
@@ -347,7 +369,8 @@ void Session::open_overcommit() {
   std::int64_t factor = 1'200'000;  // millionths
   for (const auto& tier : tiers_) {
     for (const auto& p : tier) {
-      if (p.kind == Kind::kOvercommit) factor = millionths(p.argument("overcommit-factor")).value_or(factor);
+      if (p.kind == Kind::kOvercommit)
+        factor = millionths(p.argument("overcommit-factor")).value_or(factor);
     }
   }
   if (factor < 1'000'000) factor = 1'200'000;  // Below 1 counts as a mistake.
@@ -355,8 +378,10 @@ void Session::open_overcommit() {
   for (const NodeId n : nodes_) overcommit_idle_ -= rooms_[n.index()].used;
   for (const Job& job : jobs_) {
     if (!job.has_min_resources) continue;
-    const std::int32_t allocated = job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
-    if (job.phase == GroupPhase::kInqueue || (job.phase == GroupPhase::kRunning && allocated >= job.min_member)) {
+    const std::int32_t allocated =
+        job.count(Status::kAllocated) + job.count(Status::kBinding) + job.count(Status::kRunning);
+    if (job.phase == GroupPhase::kInqueue ||
+        (job.phase == GroupPhase::kRunning && allocated >= job.min_member)) {
       overcommit_inqueue_ += not_yet_allocated(job);
     }
   }
@@ -383,7 +408,8 @@ void Session::open_hierarchy() {
   }
 }
 
-// ------------------------------------------------------------------------------------------------- statement
+// -------------------------------------------------------------------------------------------------
+// statement
 
 void Session::charge(JobIx ix, const Amounts& request, bool add) {
   Job& job = jobs_[ix];
@@ -493,7 +519,8 @@ void Session::commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind) {
       e.node = state_.node(task.node).spec.name;
       e.kind = kind;
       e.for_whom = winner.key;
-      e.message = (kind == EvictKind::kPreempt ? "Preempted by " : "Reclaimed for ") + winner.key + " on node " + e.node;
+      e.message = (kind == EvictKind::kPreempt ? "Preempted by " : "Reclaimed for ") + winner.key +
+                  " on node " + e.node;
       plan_.evicts.push_back(std::move(e));
     } else if (task.eviction) {
       plan_.nominations.push_back({pod.key, state_.node(task.node).spec.name});
@@ -502,7 +529,8 @@ void Session::commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind) {
   ops.clear();
 }
 
-// ------------------------------------------------------------------------------------------------------ run
+// ------------------------------------------------------------------------------------------------------
+// run
 
 Plan Session::run() {
   const auto& actions = state_.config().volcano.actions;
@@ -554,7 +582,8 @@ void Session::close() {
     const std::int32_t ended = job.count(Status::kSucceeded) + job.count(Status::kFailed);
     const std::int32_t scheduled = running + ended + job.count(Status::kReleasing);
     const std::int32_t ready = ready_tasks(job) + pending_best_effort(job);
-    const bool leaving_whole = ready + job.count(Status::kReleasing) >= job.min_member && job.count(Status::kPending) == 0;
+    const bool leaving_whole =
+        ready + job.count(Status::kReleasing) >= job.min_member && job.count(Status::kPending) == 0;
     GroupPhase phase = job.phase;
     if (gang_plugin && running > 0 && ready < job.min_member && !leaving_whole) {
       phase = GroupPhase::kUnknown;

@@ -1,8 +1,9 @@
-/// One cycle of Volcano: a snapshot of jobs, nodes and queues, the plugins' opinions, and the actions.
+/// One cycle of Volcano: a snapshot of jobs, nodes and queues, the plugins' opinions, and the
+/// actions.
 ///
-/// The rules are Volcano's, including those a better scheduler would not have (tiers that fall through, shares
-/// as hard caps). Where Volcano draws lots or walks a Go map, this takes the lowest id. Cost is that of Volcano:
-/// every cycle looks at everything.
+/// The rules are Volcano's, including those a better scheduler would not have (tiers that fall
+/// through, shares as hard caps). Where Volcano draws lots or walks a Go map, this takes the lowest
+/// id. Cost is that of Volcano: every cycle looks at everything.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +43,16 @@ using JobIx = std::size_t;
 using QueueIx = std::size_t;
 inline constexpr std::size_t kNoIx = ~std::size_t{0};
 
-enum class Status : std::uint8_t { kPending, kAllocated, kPipelined, kBinding, kRunning, kReleasing, kSucceeded, kFailed };
+enum class Status : std::uint8_t {
+  kPending,
+  kAllocated,
+  kPipelined,
+  kBinding,
+  kRunning,
+  kReleasing,
+  kSucceeded,
+  kFailed
+};
 
 struct Task {
   PodId pod;
@@ -70,7 +80,9 @@ struct Job {
   std::array<std::int32_t, 8> by_status{};
   std::set<std::string> failed_roles;  ///< Some task of the role found no node in this session.
 
-  [[nodiscard]] std::int32_t count(Status s) const { return by_status[static_cast<std::size_t>(s)]; }
+  [[nodiscard]] std::int32_t count(Status s) const {
+    return by_status[static_cast<std::size_t>(s)];
+  }
 };
 
 struct QueueAttr {
@@ -103,7 +115,19 @@ struct NodeRoom {
 };
 
 enum class Kind : std::uint8_t {
-  kPriority, kGang, kConformance, kDrf, kPredicates, kProportion, kCapacity, kOvercommit, kSla, kBinpack, kNodeorder, kPdb, kOther
+  kPriority,
+  kGang,
+  kConformance,
+  kDrf,
+  kPredicates,
+  kProportion,
+  kCapacity,
+  kOvercommit,
+  kSla,
+  kBinpack,
+  kNodeorder,
+  kPdb,
+  kOther
 };
 
 struct Plugin {
@@ -139,7 +163,8 @@ class Session {
  public:
   Session(State& state, Memory& memory, Time now);
 
-  /// Runs the configured actions and writes phases; the plan's binds and evictions are applied to the state.
+  /// Runs the configured actions and writes phases; the plan's binds and evictions are applied to
+  /// the state.
   Plan run();
 
  private:
@@ -168,7 +193,8 @@ class Session {
   void allocate_job(JobIx job, std::vector<TaskIx>& tasks, std::vector<JobIx>& jobs);
   Outcome try_tasks(JobIx job, std::vector<TaskIx>& tasks, std::vector<Op>& ops);
   bool choose_domain(JobIx job, const std::vector<TaskIx>& tasks);
-  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(JobIx job, const std::string& key) const;
+  [[nodiscard]] std::vector<std::vector<NodeId>> domains_of(JobIx job,
+                                                            const std::string& key) const;
   [[nodiscard]] Wide domain_fill(JobIx job, const std::vector<NodeId>& nodes) const;
   void backfill();
   void preempt();
@@ -176,7 +202,9 @@ class Session {
   bool preempt_choosing(TaskIx preemptor, bool same_job, std::vector<Op>& ops);
   [[nodiscard]] std::vector<TaskIx> preemptees(TaskIx preemptor, NodeId node, bool same_job) const;
   [[nodiscard]] bool fits_there(TaskIx preemptor, NodeId node) const;
-  [[nodiscard]] bool action_flag(std::string_view action, std::string_view key, bool fallback) const;
+  [[nodiscard]] bool action_flag(std::string_view action,
+                                 std::string_view key,
+                                 bool fallback) const;
   [[nodiscard]] bool may_preempt(TaskIx preemptor) const;
   [[nodiscard]] bool in_vain(TaskIx preemptor, const std::vector<Op>& evictions) const;
   [[nodiscard]] std::vector<TaskIx> pending_tasks(JobIx job) const;
@@ -189,9 +217,16 @@ class Session {
   };
   void gang_evict(bool across_queues);
   void gang_evict_for(JobIx job, bool across_queues);
-  std::optional<std::size_t> evict_bundles(JobIx job, const std::vector<TaskIx>& pending, const Amounts& need, bool across_queues, bool carry_out);
+  std::optional<std::size_t> evict_bundles(JobIx job,
+                                           const std::vector<TaskIx>& pending,
+                                           const Amounts& need,
+                                           bool across_queues,
+                                           bool carry_out);
   void add_bundles(JobIx victim, std::vector<Bundle>& bundles) const;
-  void sort_bundles(std::vector<Bundle>& bundles, const Amounts& need, JobIx preemptor, bool across_queues) const;
+  void sort_bundles(std::vector<Bundle>& bundles,
+                    const Amounts& need,
+                    JobIx preemptor,
+                    bool across_queues) const;
   void keep_evictable(std::vector<Bundle>& bundles, TaskIx task, bool across_queues) const;
   bool place_all(JobIx job, const std::vector<TaskIx>& pending, std::vector<Op>& ops);
   void close();
@@ -200,9 +235,14 @@ class Session {
   void tell_waits();
   void tell(const std::string& group, const std::string& pod, Refusal refusal);
   [[nodiscard]] Refusal refusal_of(JobIx job, TaskIx task) const;
-  [[nodiscard]] Refusal refused_by_queue(const Job& job, const Amounts& request, bool admission) const;
+  [[nodiscard]] Refusal refused_by_queue(const Job& job,
+                                         const Amounts& request,
+                                         bool admission) const;
   [[nodiscard]] Refusal refused_by_nodes(const Job& job, TaskIx task) const;
-  bool over_limit(const Amounts& used, const Amounts& limit, const Amounts& request, Refusal& refusal) const;
+  bool over_limit(const Amounts& used,
+                  const Amounts& limit,
+                  const Amounts& request,
+                  Refusal& refusal) const;
 
   // Statement: operations that can be undone in reverse.
   void do_allocate(TaskIx task, NodeId node, std::vector<Op>& ops);
@@ -229,7 +269,9 @@ class Session {
   [[nodiscard]] bool overused(QueueIx queue) const;
   [[nodiscard]] bool allocatable(QueueIx queue, TaskIx task) const;
   [[nodiscard]] bool preemptive(QueueIx queue, const Amounts& request) const;
-  [[nodiscard]] std::vector<TaskIx> victims(TaskIx preemptor, std::vector<TaskIx> candidates, bool reclaiming) const;
+  [[nodiscard]] std::vector<TaskIx> victims(TaskIx preemptor,
+                                            std::vector<TaskIx> candidates,
+                                            bool reclaiming) const;
   [[nodiscard]] std::vector<TaskIx> sort_victims(std::vector<TaskIx> tasks, TaskIx preemptor) const;
 
   // Parts of opinions.
@@ -245,14 +287,22 @@ class Session {
   [[nodiscard]] bool overcommit_enqueueable(const Job& job) const;
   [[nodiscard]] Share drf_share(const Amounts& allocated) const;
   [[nodiscard]] bool lower_priority(TaskIx victim, TaskIx preemptor) const;
-  [[nodiscard]] std::vector<TaskIx> spared_last(std::vector<TaskIx> candidates, TaskIx preemptor, bool reclaiming) const;
+  [[nodiscard]] std::vector<TaskIx> spared_last(std::vector<TaskIx> candidates,
+                                                TaskIx preemptor,
+                                                bool reclaiming) const;
   [[nodiscard]] std::vector<TaskIx> gang_victims(const std::vector<TaskIx>& candidates) const;
-  [[nodiscard]] std::vector<TaskIx> drf_victims(TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
-  [[nodiscard]] std::vector<TaskIx> hierarchy_victims(TaskIx reclaimer, const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> drf_victims(TaskIx preemptor,
+                                                const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> hierarchy_victims(TaskIx reclaimer,
+                                                      const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::vector<TaskIx> proportion_victims(const std::vector<TaskIx>& candidates) const;
-  [[nodiscard]] std::vector<TaskIx> capacity_victims(const Plugin& plugin, TaskIx preemptor, const std::vector<TaskIx>& candidates) const;
+  [[nodiscard]] std::vector<TaskIx> capacity_victims(const Plugin& plugin,
+                                                     TaskIx preemptor,
+                                                     const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] bool has_relevant_deserved(const Amounts& request, QueueIx queue) const;
-  [[nodiscard]] bool above_deserved(const Amounts& allocated, const Amounts& request, QueueIx queue) const;
+  [[nodiscard]] bool above_deserved(const Amounts& allocated,
+                                    const Amounts& request,
+                                    QueueIx queue) const;
   [[nodiscard]] QueueIx ancestor_at(QueueIx queue, std::int64_t level) const;
   [[nodiscard]] std::vector<TaskIx> pdb_victims(const std::vector<TaskIx>& candidates) const;
   [[nodiscard]] std::size_t common_level(QueueIx a, QueueIx b) const;
@@ -273,21 +323,23 @@ class Session {
   std::vector<std::vector<Plugin>> tiers_;
   std::vector<Task> tasks_;
   std::vector<Job> jobs_;
-  std::vector<QueueAttr> queues_;     ///< By tenant index.
-  std::vector<NodeRoom> rooms_;       ///< By node index.
+  std::vector<QueueAttr> queues_;  ///< By tenant index.
+  std::vector<NodeRoom> rooms_;    ///< By node index.
   std::vector<NodeId> nodes_;
-  std::optional<std::vector<NodeId>> within_;  ///< While a group with a topology is placed: its domain.
+  std::optional<std::vector<NodeId>>
+      within_;  ///< While a group with a topology is placed: its domain.
   Amounts total_;
   std::size_t dims_ = 0;
   bool has_enqueue_ = false;
-  bool allocate_follows_ = false;     ///< After the action that runs.
-  bool tree_ = false;                 ///< capacity with hierarchy
+  bool allocate_follows_ = false;  ///< After the action that runs.
+  bool tree_ = false;              ///< capacity with hierarchy
   bool tree_ready_ = true;
-  mutable std::optional<Hierarchy> hierarchy_;  ///< drf with hierarchy. It weighs itself anew when it is asked.
+  mutable std::optional<Hierarchy>
+      hierarchy_;  ///< drf with hierarchy. It weighs itself anew when it is asked.
   Amounts overcommit_idle_;
   Amounts overcommit_inqueue_;
   std::vector<TaskIx> bound_now_;
-  std::set<PodId> gone_;              ///< Evicted in this session.
+  std::set<PodId> gone_;  ///< Evicted in this session.
   std::set<std::string> still_waiting_;
 };
 

@@ -1,7 +1,9 @@
-// Groups whose members must be near each other. A domain is one value of a node label (a HyperNode of one tier, a rack).
+// Groups whose members must be near each other. A domain is one value of a node label (a HyperNode
+// of one tier, a rack).
 //
-// The narrowest level is tried first: in each of its domains the group is placed as a trial; of those that take it the
-// fullest wins. Then the next wider level, up to the one that must hold; a group that only prefers goes anywhere in the end.
+// The narrowest level is tried first: in each of its domains the group is placed as a trial; of
+// those that take it the fullest wins. Then the next wider level, up to the one that must hold; a
+// group that only prefers goes anywhere in the end.
 #include <algorithm>
 
 #include "engine/match.h"
@@ -13,14 +15,16 @@ namespace muster::engine::volcano {
 std::vector<std::vector<NodeId>> Session::domains_of(JobIx j, const std::string& key) const {
   std::map<std::string, std::vector<NodeId>> by_value;
   for (const NodeId n : nodes_) {
-    if (const std::string* value = find_label(state_.node(n).spec.labels, key)) by_value[*value].push_back(n);
+    if (const std::string* value = find_label(state_.node(n).spec.labels, key))
+      by_value[*value].push_back(n);
   }
   std::vector<std::vector<NodeId>> out;
   for (auto& [value, nodes] : by_value) {
     const auto& tasks = jobs_[j].tasks;
     const bool holds = std::all_of(tasks.begin(), tasks.end(), [&](TaskIx t) {
       const Status s = tasks_[t].status;
-      const bool placed = s == Status::kAllocated || s == Status::kBinding || s == Status::kRunning || s == Status::kPipelined;
+      const bool placed = s == Status::kAllocated || s == Status::kBinding ||
+                          s == Status::kRunning || s == Status::kPipelined;
       return !placed || std::find(nodes.begin(), nodes.end(), tasks_[t].node) != nodes.end();
     });
     if (holds) out.push_back(std::move(nodes));
@@ -63,7 +67,8 @@ bool Session::choose_domain(JobIx j, const std::vector<TaskIx>& pending) {
       discard(ops);
       job.failed_roles = failed;
       if (outcome == Outcome::kNothing) continue;
-      if (best && (outcome < best_outcome || (outcome == best_outcome && fill <= best_fill))) continue;
+      if (best && (outcome < best_outcome || (outcome == best_outcome && fill <= best_fill)))
+        continue;
       best = std::move(nodes);
       best_outcome = outcome;
       best_fill = fill;
