@@ -16,7 +16,7 @@ k get cm child-{0} -o jsonpath='{{{{.metadata.ownerReferences}}}}'; k delete cm 
 
 # A watch that is there before an object comes, changes and goes; each change is awaited before the next. kubectl's own log tells when
 # the server has answered the watch.
-WATCHED = """sh out=$(mktemp); lines() {{{{ for i in $(seq 400); do [ $(wc -l < $out) -ge $1 ] && return; sleep 0.05; done; echo "no line $1"; }}}}
+WATCHED = """sh out=$(mktemp); : > $out.log; lines() {{{{ for i in $(seq 400); do [ $(wc -l < $out) -ge $1 ] && return; sleep 0.05; done; echo "no line $1"; }}}}
 [ {1} = before ] && k create -f {{data}}/seen.yaml > /dev/null
 k {0} -v=6 > $out 2> $out.log &
 for i in $(seq 400); do grep -qE 'watch=true.*(200 OK|status="200)' $out.log && break; sleep 0.05; done
