@@ -350,6 +350,23 @@ void Checks::held_room(const Plan& plan) {
   }
 }
 
+/// How many groups of the family had to find room at once; one where it is no family.
+std::size_t Checks::start_together(const std::string& root) {
+  const auto top = model_.families.find(root);
+  if (top == model_.families.end()) return 1;
+  std::int32_t left = top->second.min_groups;
+  for (const auto& [name, g] : model_.groups) {
+    if (g.parent != root) continue;
+    const bool waits_for_room =
+        std::any_of(held_before_.begin(), held_before_.end(), [&, key = name](const auto& held) {
+          const auto p = model_.pods.find(held.first);
+          return p != model_.pods.end() && p->second.spec.group == key;
+        });
+    if (bound_before_[name] >= g.min_member || waits_for_room) --left;
+  }
+  return static_cast<std::size_t>(std::max(left, 1));
+}
+
 /// No eviction without need: with any one of those that may go alone still there, or any whole gang
 /// or family, not all of those for whom they go would have their place, or their part of the queue.
 void Checks::need(const Plan& plan) {
@@ -361,13 +378,18 @@ void Checks::need(const Plan& plan) {
     return;
   // Where others lost their nominations, or got them, more than one wish was at work.
   std::map<std::string, std::vector<std::string>> guests;  // by node
+  std::set<std::string> groups;
   const std::string root = model_.root_of(model_.someone_of(winner)->spec);
   for (const auto& n : plan.nominations) {
     if (n.node.empty() || !model_.held.contains(n.pod) ||
         model_.root_of(model_.pods.at(n.pod).spec) != root)
       return;
     guests[n.node].push_back(n.pod);
+    groups.insert(model_.pods.at(n.pod).spec.group);
   }
+  // So they were if a family got room for more groups than must start together: each of those comes
+  // to what the others hold already.
+  if (groups.size() > start_together(root)) return;
   std::map<std::string, std::vector<const SimPod*>> units;
   std::map<std::string, std::int32_t> left =
       bound_before_;  // The gang may have started anew in the meantime.

@@ -41,6 +41,7 @@ class Checks {
   void limits(const engine::Plan& plan);
   void held_room(const engine::Plan& plan);
   void need(const engine::Plan& plan);
+  [[nodiscard]] std::size_t start_together(const std::string& root);
   void counts();
   void nobody_left_behind(const engine::Plan& plan);
 
