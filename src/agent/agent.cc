@@ -222,8 +222,7 @@ class AgentImpl final : public Agent {
     return *recorder;
   }
 
-  // ---- what the API says
-  // --------------------------------------------------------------------------------
+  // ----------------------------------------------------------------------------- what the API says
 
   void follow() {
     namespace res = client::resources;

@@ -224,8 +224,7 @@ void PodWorker::record_event(const ContainerRecord* record,
   }
 }
 
-// ---- the life
-// -------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------- the life
 
 Task<void> PodWorker::run() {
   const auto self = shared_from_this();
@@ -401,8 +400,7 @@ Task<Duration> PodWorker::sync_container(ContainerRecord& record) {
                                                   : Duration::zero();
 }
 
-// ---- status
-// ---------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------ status
 
 void PodWorker::publish() {
   if (was_terminal_ || gone_) return;

@@ -168,8 +168,7 @@ Task<void> serve_websocket(Context& context,
   }
 }
 
-// ---- SPDY
-// -----------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------- SPDY
 
 struct SpdyStreams {
   std::shared_ptr<net::SpdyStream> error, in, out, err, resize;

@@ -75,8 +75,7 @@ TEST(Strings, Base64AndPercent) {
   EXPECT_EQ(*nearest("sumbit", {"submit", "list"}), "submit");
 }
 
-// ---- Time zones
-// ----------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------- Time zones
 
 TEST(TimeZone, KnowsItsOffsets) {
   struct Case {

@@ -375,8 +375,7 @@ TEST_F(ClientTest, RequestsLookAsKubernetesWants) {
   });
 }
 
-// ---- Informer
-// --------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------- Informer
 
 /// Rebuilds the world from the handler's calls alone, and checks that each call fits what went
 /// before.
@@ -622,8 +621,7 @@ TEST_F(ClientTest, UnknownKindIsEmptyAndSynced) {
   });
 }
 
-// ---- Work queue
-// ------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------- Work queue
 
 TEST_F(ClientTest, WorkQueueWorksOnEachKeyOnceAndAgainWhenAddedMeanwhile) {
   std::map<std::string, int> done;
@@ -677,8 +675,7 @@ TEST_F(ClientTest, WorkQueueBacksOffAndDelays) {
   EXPECT_GE(at[3] - at[2], 20ms);
 }
 
-// ---- Events
-// ----------------------------------------------------------------------------------------------------
+// ------------------------------------------------------------------------------------------ Events
 
 TEST_F(ClientTest, EventsAreCountedUp) {
   const auto recorder = make_event_recorder(loop_, *client_, "muster-scheduler", "host-1");
@@ -758,8 +755,7 @@ TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(json::dump(bodies[i]), json::dump(bodies[i + 6]));
 }
 
-// ---- Leader election
-// -------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------- Leader election
 
 LeaderOptions quick(std::string identity, std::string& log) {
   LeaderOptions options;
@@ -810,8 +806,7 @@ TEST_F(ClientTest, ALeaderThatCannotRenewStepsDown) {
   EXPECT_EQ(log, "+a-a");
 }
 
-// ---- Kubeconfig
-// ------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------- Kubeconfig
 
 constexpr const char* kConfig = R"(
 apiVersion: v1

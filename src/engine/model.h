@@ -19,8 +19,7 @@ namespace muster::engine {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;  ///< Any order; keys unique.
 
-// ------------------------------------------------------------------------------------------------
-// selectors
+// --------------------------------------------------------------------------------------- selectors
 
 enum class Operator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist, kGt, kLt };
 
@@ -108,8 +107,7 @@ struct HostPort {
   auto operator<=>(const HostPort&) const = default;
 };
 
-// ----------------------------------------------------------------------------------------------------
-// nodes
+// ------------------------------------------------------------------------------------------- nodes
 
 struct Device {
   std::int32_t index = 0;
@@ -131,8 +129,7 @@ struct Node {
   std::vector<Device> devices;
 };
 
-// -----------------------------------------------------------------------------------------------------
-// pods
+// -------------------------------------------------------------------------------------------- pods
 
 enum class PreemptionPolicy : std::uint8_t { kPreemptLowerPriority, kNever };
 
@@ -186,8 +183,7 @@ struct Pod {
   Duration expected_duration{};  ///< Zero = unknown. From an annotation or activeDeadlineSeconds.
 };
 
-// ----------------------------------------------------------------------------------------------------
-// gangs
+// ------------------------------------------------------------------------------------------- gangs
 
 enum class DisruptionMode : std::uint8_t {
   kGang,    ///< Surplus pods singly, below the minimum only as a whole (the default for gangs).
@@ -226,8 +222,7 @@ struct Group {
   bool hold = false;             ///< Suspended by its owner: nothing of it starts.
 };
 
-// ---------------------------------------------------------------------------------------------------
-// queues
+// ------------------------------------------------------------------------------------------ queues
 
 enum class QueueState : std::uint8_t { kOpen, kClosing, kClosed };
 

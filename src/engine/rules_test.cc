@@ -18,8 +18,7 @@ Queue queue(const std::string& name) {
   return q;
 }
 
-// ------------------------------------------------------------------------------------------------------
-// T9k
+// --------------------------------------------------------------------------------------------- T9k
 
 Queue t9k(const std::string& name, std::int32_t priority, bool preemptible = true) {
   Queue q = queue(name);
@@ -186,8 +185,7 @@ TEST(Roles, PreemptionLetsInWhatEachRoleNeeds) {
   EXPECT_THAT(bound(e.decide(kNow)), testing::Contains("d/g-master-0"));
 }
 
-// -------------------------------------------------------------------------------------------------
-// topology
+// ---------------------------------------------------------------------------------------- topology
 
 Engine two_zones_of_two_racks() {
   Engine e({});

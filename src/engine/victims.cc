@@ -71,8 +71,7 @@ bool goes_before(const State& state, PodId a, PodId b) {
   return names != 0 ? names > 0 : a < b;
 }
 
-// -----------------------------------------------------------------------------------------------------
-// plans
+// ------------------------------------------------------------------------------------------- plans
 
 std::int32_t EvictionPlan::evicted_of(GangId gang) const {
   const auto it = evicted_.find(gang);
@@ -195,8 +194,7 @@ bool EvictionPlan::add_whole(const Asking& asking, GangId gang) {
   return true;
 }
 
-// ------------------------------------------------------------------------------------------------------
-// room
+// -------------------------------------------------------------------------------------------- room
 
 Room::Room(const State& state, NodeId id, const EvictionPlan& plan)
     : state_(state), node_(state.node(id)) {
@@ -292,8 +290,7 @@ bool fits_after(const State& state, const TaskClass& cls, NodeId node, const Evi
   return Room(state, node, plan).fits(cls);
 }
 
-// ----------------------------------------------------------------------------------------------
-// one node
+// ---------------------------------------------------------------------------------------- one node
 
 namespace {
 

@@ -239,8 +239,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     frame(kWindowUpdate, 0, call.id, credit);
   }
 
-  // -------------------------------------------------------------------------------------------------
-  // sending
+  // --------------------------------------------------------------------------------------- sending
 
   void frame(FrameType type, std::uint8_t flags, std::uint32_t id, std::string_view payload) {
     put_number(out_, static_cast<std::uint32_t>(payload.size()), 3);
@@ -368,8 +367,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     flushing_ = false;
   }
 
-  // -----------------------------------------------------------------------------------------------
-  // receiving
+  // ------------------------------------------------------------------------------------- receiving
 
   Task<void> read_all(std::shared_ptr<Connection> self) {
     const auto chunk = std::make_unique_for_overwrite<char[]>(kReadBytes);
@@ -595,8 +593,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (freed_) freed_();
   }
 
-  // -------------------------------------------------------------------------------------------------
-  // ends
+  // ------------------------------------------------------------------------------------------ ends
 
   void finish(Call& call, std::optional<Error> error) {
     if (call.ended) return;

@@ -19,8 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// ---- Targets
-// -------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------- Targets
 
 TEST(Target, IsSplitAndDecoded) {
   const auto target =
@@ -75,8 +74,7 @@ TEST(Headers, CompareNamesWithoutCase) {
   EXPECT_EQ(headers.all("Accept"), (std::vector<std::string_view>{"c"}));
 }
 
-// ---- Tokens and certificates
-// ---------------------------------------------------------------------------------
+// ------------------------------------------------------------------------- Tokens and certificates
 
 TEST(Token, HoldsOnlyWithItsOwnKeyAndText) {
   const auto key = make_signing_key();
@@ -102,8 +100,7 @@ TEST(Digest, IsSha256) {
   EXPECT_NE(random_uuid(), random_uuid());
 }
 
-// ---- Server and client over real sockets
-// ---------------------------------------------------------------------
+// ------------------------------------------------------------- Server and client over real sockets
 
 /// Everything a server does holds for both: on the loop's thread, and with a thread of its own.
 bool apart = false;
@@ -362,8 +359,7 @@ TEST_P(ServerTest, CompressesLongAnswersWhenAsked) {
   });
 }
 
-// ---- Streams
-// -------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------- Streams
 
 /// Writes "0\n" … until `count`, then finishes.
 Handler counter(int count) {
@@ -509,8 +505,7 @@ TEST_P(ServerTest, StopEndsStreams) {
   EXPECT_TRUE(gone.done);
 }
 
-// ---- TLS
-// -----------------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------------- TLS
 
 struct Pki {
   Pki() {
@@ -613,8 +608,7 @@ TEST_P(TlsTest, StreamsToo) {
   });
 }
 
-// ---- WebSocket and raw upgrades
-// ------------------------------------------------------------------------------
+// ---------------------------------------------------------------------- WebSocket and raw upgrades
 
 Task<void> ws_echo(Request request, ResponseWriter& writer) {
   if (request.target == "/refuse") {
@@ -716,8 +710,7 @@ TEST_P(UpgradeTest, GivesRawBytes) {
   EXPECT_EQ(later, "<later>");
 }
 
-// ---- The in-process client
-// -----------------------------------------------------------------------------------
+// --------------------------------------------------------------------------- The in-process client
 
 TEST(LocalClient, RequestsStreamsAndNamesTheUser) {
   Loop loop;
@@ -796,8 +789,7 @@ TEST(LocalClient, AFastWriterWaitsForASlowReader) {
   }(loop, *client, written_bytes));
 }
 
-// ---- The loop
-// ------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------- The loop
 
 TEST(Loop, SignalRemembersOneNotifyAndWakesAll) {
   Loop loop;

@@ -251,8 +251,7 @@ class StreamHandle final : public SpdyStream {
   StreamPtr state_;
 };
 
-// ---- Reading
-// ---------------------------------------------------------------------------------------------------
+// ----------------------------------------------------------------------------------------- Reading
 
 /// Takes frames apart as bytes come. A data frame's payload is handed on piece by piece, never
 /// gathered.
@@ -561,8 +560,7 @@ class Session final : public SpdySession {
   CorePtr core_;
 };
 
-// ---- Bytes inside WebSocket messages
-// ---------------------------------------------------------------------------
+// ----------------------------------------------------------------- Bytes inside WebSocket messages
 
 class WebSocketBytes final : public ByteStream {
  public:

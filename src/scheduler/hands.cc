@@ -72,8 +72,7 @@ std::pair<std::string, std::string> split_key(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// ------------------------------------------------------------------------------------------------------------
-// bindings
+// ---------------------------------------------------------------------------------------- bindings
 
 void Hands::bind(const engine::Bind& bind, json::Object annotations) {
   assumed_[bind.pod] = {bind.uid, bind.node, bind.devices};
@@ -191,8 +190,7 @@ void Hands::stop() {
   if (options_.volumes != nullptr) options_.volumes->look_again();
 }
 
-// -------------------------------------------------------------------------------------------
-// evictions and nominations
+// ----------------------------------------------------------------------- evictions and nominations
 
 void Hands::evict(const engine::Evict& evict) {
   evicting_[evict.pod] = evict.uid;
@@ -266,8 +264,7 @@ void Hands::nominate(const engine::Nominate& nominate) {
   });
 }
 
-// ----------------------------------------------------------------------------------------------------
-// what is remembered
+// ------------------------------------------------------------------------------ what is remembered
 
 bool Hands::came_back(const std::string& pod, const json::Value& before, const json::Value& after) {
   const auto found = assumed_.find(pod);

@@ -223,8 +223,7 @@ class SchedulerImpl final : public Scheduler {
   }
 
  private:
-  // ----------------------------------------------------------------------------------------------
-  // what is seen
+  // ---------------------------------------------------------------------------------- what is seen
 
   void decide_no_more() {
     stopped_ = true;
@@ -593,8 +592,7 @@ class SchedulerImpl final : public Scheduler {
     return {0, true};
   }
 
-  // ------------------------------------------------------------------------------------------------
-  // deciding
+  // -------------------------------------------------------------------------------------- deciding
 
   void apply(const engine::Event& event) {
     engine_.apply(event);
@@ -682,8 +680,7 @@ class SchedulerImpl final : public Scheduler {
     hands_.bind(bind, std::move(annotations));
   }
 
-  // -----------------------------------------------------------------------------------------------
-  // what comes back
+  // ------------------------------------------------------------------------------- what comes back
 
   Hands::Answers answers() {
     Hands::Answers out;

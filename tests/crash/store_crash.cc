@@ -47,8 +47,7 @@ std::string value_of(const std::string& key, Revision revision) {
                      std::string(length, static_cast<char>('a' + revision % 26)));
 }
 
-// ---- The child: writes and tells the parent through a pipe
-// -----------------------------------------------------
+// ------------------------------------------- The child: writes and tells the parent through a pipe
 
 /// One logical writer: as soon as its write is acknowledged it makes the next.
 class Writer {
@@ -93,8 +92,7 @@ class Writer {
   std::exit(1);
 }
 
-// ---- The parent
-// ------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------- The parent
 
 struct Acknowledged {
   Revision revision = 0;

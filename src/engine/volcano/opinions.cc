@@ -10,8 +10,7 @@
 
 namespace muster::engine::volcano {
 
-// -------------------------------------------------------------------------------------------------
-// ordering
+// ---------------------------------------------------------------------------------------- ordering
 
 std::size_t Session::common_level(QueueIx a, QueueIx b) const {
   const auto& x = queues_[a].ancestors;
@@ -152,8 +151,7 @@ bool Session::task_before(TaskIx a, TaskIx b) const {
   return x.seq < y.seq;
 }
 
-// -----------------------------------------------------------------------------------------------------
-// gangs
+// ------------------------------------------------------------------------------------------- gangs
 
 bool Session::best_effort(const Task& task) const { return state_.cls_of(task.pod).best_effort; }
 
@@ -268,8 +266,7 @@ bool Session::job_starving(JobIx ix) const {
   return false;
 }
 
-// ---------------------------------------------------------------------------------------------------
-// queues
+// ------------------------------------------------------------------------------------------ queues
 
 bool Session::capacity_enqueueable(const Plugin& plugin, const Job& job) const {
   if (state_.tenant(queues_[job.queue].tenant).spec.state != QueueState::kOpen) return false;
@@ -391,8 +388,7 @@ bool Session::preemptive(QueueIx q, const Amounts& request) const {
   return true;
 }
 
-// --------------------------------------------------------------------------------------------------
-// victims
+// ----------------------------------------------------------------------------------------- victims
 
 Share Session::drf_share(const Amounts& allocated) const {
   Share s = 0;
@@ -657,8 +653,7 @@ std::vector<TaskIx> Session::sort_victims(std::vector<TaskIx> tasks, TaskIx pree
   return tasks;
 }
 
-// ---------------------------------------------------------------------------------------------------
-// nodes
+// ------------------------------------------------------------------------------------------- nodes
 
 bool Session::predicate(TaskIx t, NodeId node, bool preempting) const {
   bool asked = false;

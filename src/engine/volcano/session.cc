@@ -198,8 +198,7 @@ void Session::load_tasks() {
   }
 }
 
-// ----------------------------------------------------------------------------------------------------
-// queues
+// ------------------------------------------------------------------------------------------ queues
 
 Amounts Session::not_yet_allocated(const Job& job) const {
   Amounts left;
@@ -408,8 +407,7 @@ void Session::open_hierarchy() {
   }
 }
 
-// -------------------------------------------------------------------------------------------------
-// statement
+// --------------------------------------------------------------------------------------- statement
 
 void Session::charge(JobIx ix, const Amounts& request, bool add) {
   Job& job = jobs_[ix];
@@ -529,8 +527,7 @@ void Session::commit(std::vector<Op>& ops, JobIx on_behalf, EvictKind kind) {
   ops.clear();
 }
 
-// ------------------------------------------------------------------------------------------------------
-// run
+// --------------------------------------------------------------------------------------------- run
 
 Plan Session::run() {
   const auto& actions = state_.config().volcano.actions;
