@@ -65,11 +65,25 @@ bool only_bound(const json::Value& before,
                   kGpuIndices);
 }
 
-}  // namespace
-
+/// "ns/name"
 std::pair<std::string, std::string> split_key(const std::string& key) {
   const std::size_t slash = key.find('/');
   return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+}  // namespace
+
+Task<Result<void>> patch_pod_status(client::Client& client, std::string pod, json::Value patch) {
+  auto [ns, name] = split_key(pod);
+  const auto done = co_await client.patch(resources::kPods,
+                                          ns,
+                                          name,
+                                          "status",
+                                          client::PatchType::kStrategic,
+                                          std::move(patch),
+                                          client::Answer::kNone);
+  if (!done) co_return fail(done.error());
+  co_return Result<void>();
 }
 
 // ---------------------------------------------------------------------------------------- bindings
@@ -202,13 +216,7 @@ Task<void> Hands::do_evict(engine::Evict evict) {
   const ObjectPtr pod = context_.pods.find(evict.pod);
   if (pod && kube::uid_of(*pod) == evict.uid) {
     json::Value patch = disruption_patch(options_.scheduler, context_.env.now());
-    const auto marked = co_await context_.client.patch(resources::kPods,
-                                                       ns,
-                                                       name,
-                                                       "status",
-                                                       client::PatchType::kStrategic,
-                                                       std::move(patch),
-                                                       client::Answer::kNone);
+    const auto marked = co_await patch_pod_status(context_.client, evict.pod, std::move(patch));
     if (!marked)
       log::warn("scheduler",
                 "marking a victim failed pod={} reason={}",
@@ -243,7 +251,6 @@ Task<void> Hands::do_evict(engine::Evict evict) {
 
 void Hands::nominate(const engine::Nominate& nominate) {
   context_.slow.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
-    auto [ns, name] = split_key(nominate.pod);
     const ObjectPtr pod = context_.pods.find(nominate.pod);
     if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node)
       co_return;
@@ -251,13 +258,7 @@ void Hands::nominate(const engine::Nominate& nominate) {
     if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty())
       co_return;
     json::Value patch = nomination_patch(nominate.node);
-    const auto done = co_await context_.client.patch(resources::kPods,
-                                                     ns,
-                                                     name,
-                                                     "status",
-                                                     client::PatchType::kStrategic,
-                                                     std::move(patch),
-                                                     client::Answer::kNone);
+    const auto done = co_await patch_pod_status(context_.client, nominate.pod, std::move(patch));
     if (!done)
       log::debug(
           "scheduler", "nomination failed pod={} reason={}", nominate.pod, done.error().message);

@@ -17,8 +17,8 @@
 
 namespace muster::scheduler {
 
-/// "ns/name"
-std::pair<std::string, std::string> split_key(const std::string& key);
+/// Merges `patch` into the pod, status alone; nobody reads the answer.
+Task<Result<void>> patch_pod_status(client::Client& client, std::string pod, json::Value patch);
 
 class Hands {
  public:

@@ -81,18 +81,11 @@ void Waits::tell(const std::string& pod,
     if (json::as_string(json::at(shown, "message")) == message &&
         json::as_string(json::at(shown, "status")) == "False")
       co_return;
-    auto [ns, name] = split_key(key);
     json::Value patch = unschedulable_patch(refusal,
                                             message,
                                             json::as_int(json::at(*pod, "metadata", "generation")),
                                             context_.env.now());
-    const auto done = co_await context_.client.patch(client::resources::kPods,
-                                                     ns,
-                                                     name,
-                                                     "status",
-                                                     client::PatchType::kStrategic,
-                                                     std::move(patch),
-                                                     client::Answer::kNone);
+    const auto done = co_await patch_pod_status(context_.client, key, std::move(patch));
     if (done) context_.events.record(*pod, "Warning", "FailedScheduling", message);
   });
 }
