@@ -22,14 +22,14 @@
 #include <map>
 #include <vector>
 
+#include "agent/node/run_directory.h"
 #include "agent/process/netlink.h"
 #include "agent/process/process_runtime.h"
-#include "agent/run_directory.h"
-#include "agent/shim.h"
+#include "agent/process/shim.h"
 #include "client/client.h"
 #include "client/informer.h"
 #include "kube/meta.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster {
 namespace {
@@ -216,7 +216,7 @@ struct ApiBench {
     client::InformerHandlers handlers;
     handlers.on_change = [this](const client::ObjectPtr&, const client::ObjectPtr& now) {
       if (!now) return;
-      const auto phase = json::as_string(json::at(*now, "status", "phase"));
+      const auto phase = json::string_at(*now, "status", "phase");
       if (phase != "Running" && phase != "Succeeded" && phase != "Failed") return;
       const std::string name(kube::name_of(*now));
       if (submitted.contains(name) &&

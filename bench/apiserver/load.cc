@@ -136,8 +136,7 @@ Task<void> measure_fanout(Load& load) {
               R"({"metadata":{"name":"tick"},"data":{"tick":"start"}})"));
   if (!made || made->status != 201) co_return;
   const auto object = json::parse(made->body);
-  const std::string version =
-      object ? json::text(json::at(*object, "metadata", "resourceVersion")) : "";
+  const std::string version = object ? json::text_at(*object, "metadata", "resourceVersion") : "";
   bench::Watchers watchers(
       {load.target.host,
        load.target.port,

@@ -16,9 +16,9 @@
 #include "apiserver/server.h"
 #include "json/json.h"
 #include "kube/shared.h"
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/loop/loop.h"
+#include "net/tls/tls.h"
 #include "store/store.h"
 
 namespace {

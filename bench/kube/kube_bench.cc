@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "kube/apply.h"
-#include "kube/crd.h"
-#include "kube/openapi.h"
-#include "kube/strategic.h"
-#include "kube/table.h"
-#include "kube/validate.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/strategic.h"
+#include "kube/crd/crd.h"
+#include "kube/kinds/validate.h"
+#include "kube/schema/openapi.h"
+#include "kube/table/table.h"
 
 using namespace muster;
 

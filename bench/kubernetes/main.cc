@@ -15,7 +15,7 @@
 
 #include "client/client.h"
 #include "kube/meta.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace {
 
@@ -169,7 +169,7 @@ Task<void> watch(Bench& bench) {
     fmt::print(stderr, "kubernetes_bench: {}\n", now.error().message);
     std::_Exit(1);
   }
-  std::string version = json::text(json::at(*now, "metadata", "resourceVersion"));
+  std::string version = json::text_at(*now, "metadata", "resourceVersion");
   auto stream = co_await open_watch(bench, version);
   fmt::print("ready\n");
   std::fflush(stdout);

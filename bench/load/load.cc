@@ -34,12 +34,12 @@ Result<Target> read_target(const std::string& kubeconfig) {
                 fmt::format("--kubeconfig {}: want one with a cluster and a user", kubeconfig));
   };
   if (!config) return unreadable();
-  const json::Array& clusters = json::as_array(json::at(*config, "clusters"));
-  const json::Array& users = json::as_array(json::at(*config, "users"));
+  const json::Array& clusters = json::array_at(*config, "clusters");
+  const json::Array& users = json::array_at(*config, "users");
   if (clusters.empty() || users.empty()) return unreadable();
   Target target;
-  target.url = json::text(json::at(clusters[0], "cluster", "server"));
-  target.token = json::text(json::at(users[0], "user", "token"));
+  target.url = json::text_at(clusters[0], "cluster", "server");
+  target.token = json::text_at(users[0], "user", "token");
   constexpr std::string_view kScheme = "https://";
   const auto colon = target.url.rfind(':');
   if (!target.url.starts_with(kScheme) || colon <= kScheme.size()) return unreadable();

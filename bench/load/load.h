@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "net/client.h"
-#include "net/loop.h"
+#include "net/http/client.h"
+#include "net/loop/loop.h"
 
 namespace muster::bench {
 

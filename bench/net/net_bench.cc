@@ -9,10 +9,10 @@
 #include <string>
 #include <thread>
 
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/server.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/http/server.h"
+#include "net/loop/loop.h"
+#include "net/tls/tls.h"
 
 namespace {
 

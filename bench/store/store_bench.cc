@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "net/loop.h"
+#include "net/loop/loop.h"
 #include "store/store.h"
 
 namespace {

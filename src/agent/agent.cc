@@ -9,16 +9,16 @@
 #include <filesystem>
 #include <thread>
 
-#include "agent/dns.h"
 #include "agent/files.h"
 #include "agent/hollow/hollow_pods.h"
-#include "agent/node_keeper.h"
-#include "agent/pod_metrics.h"
-#include "agent/pod_worker.h"
+#include "agent/network/dns.h"
+#include "agent/network/services.h"
+#include "agent/network/tcp_proxy.h"
+#include "agent/node/node_keeper.h"
+#include "agent/node/pod_metrics.h"
+#include "agent/node/run_directory.h"
+#include "agent/pod/pod_worker.h"
 #include "agent/process/process_runtime.h"
-#include "agent/run_directory.h"
-#include "agent/services.h"
-#include "agent/tcp_proxy.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -28,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using client::ObjectPtr;
-using json::at;
 
 /// The machine's first address that is not loopback, for status.hostIP.
 std::string machine_address() {
@@ -272,8 +271,7 @@ class AgentImpl final : public Agent {
     const std::string name(kube::name_of(*after));
     const auto kind = kind_of(*after);
     const auto old = nodes_.find(name) == nodes_.end() ? NodeKind::kForeign : nodes_[name];
-    const auto gpus =
-        parse_int(json::as_string(at(*after, "status", "capacity", "nvidia.com/gpu")));
+    const auto gpus = parse_int(json::string_at(*after, "status", "capacity", "nvidia.com/gpu"));
     context_.gpus.set_count(name, static_cast<int>(gpus.value_or(0)));
     if (kind == old) return;
     nodes_[name] = kind;
@@ -281,7 +279,7 @@ class AgentImpl final : public Agent {
     // Pods may have been seen before their node; there are few nodes that appear late.
     if (informers_.get(client::resources::kPods).objects().empty()) return;
     for (const auto& [key, pod] : informers_.get(client::resources::kPods).objects()) {
-      if (json::as_string(at(*pod, "spec", "nodeName")) == name) pod_changed(nullptr, pod);
+      if (json::string_at(*pod, "spec", "nodeName") == name) pod_changed(nullptr, pod);
     }
   }
 
@@ -290,7 +288,7 @@ class AgentImpl final : public Agent {
     if (before && (!after || kube::uid_of(*before) != kube::uid_of(*after)))
       pod_removed(std::string(kube::uid_of(*before)));
     if (!after) return;
-    const auto node = json::text(at(*after, "spec", "nodeName"));
+    const auto node = json::text_at(*after, "spec", "nodeName");
     if (node.empty()) return;
     const auto found = nodes_.find(node);
     if (found == nodes_.end() || found->second == NodeKind::kForeign) return;

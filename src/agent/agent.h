@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/metrics.h"
-#include "agent/streams.h"
+#include "agent/node/metrics.h"
+#include "agent/streams/streams.h"
 #include "base/result.h"
 #include "client/client.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent {
 

@@ -8,14 +8,14 @@
 #include <string>
 #include <thread>
 
-#include "agent/devices.h"
-#include "agent/images.h"
+#include "agent/node/devices.h"
+#include "agent/pod/images.h"
 #include "agent/runtime.h"
 #include "agent/slots.h"
 #include "client/client.h"
 #include "client/events.h"
 #include "client/informer.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent {
 

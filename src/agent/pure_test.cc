@@ -8,18 +8,18 @@
 #include <fstream>
 #include <sstream>
 
-#include "agent/dns.h"
 #include "agent/hollow/hollow_pods.h"
-#include "agent/images.h"
-#include "agent/log_reader.h"
-#include "agent/names.h"
-#include "agent/pod_env.h"
-#include "agent/pod_status.h"
+#include "agent/network/dns.h"
+#include "agent/pod/images.h"
+#include "agent/pod/names.h"
+#include "agent/pod/pod_env.h"
+#include "agent/pod/pod_status.h"
+#include "agent/pod/volumes.h"
 #include "agent/process/address_pool.h"
 #include "agent/process/log_writer.h"
 #include "agent/process/nat.h"
-#include "agent/remote_command.h"
-#include "agent/volumes.h"
+#include "agent/streams/log_reader.h"
+#include "agent/streams/remote_command.h"
 
 namespace muster::agent {
 namespace {
@@ -72,7 +72,7 @@ TEST(Env, LaterNamesSeeEarlierOnesAndMissingObjectsAreNamed) {
 }]
 }
 })J");
-  const auto& container = json::as_array(json::at(pod, "spec", "containers"))[0];
+  const auto& container = json::array_at(pod, "spec", "containers")[0];
   const auto env = container_env(pod, container, {}, {}, {{"X", "0"}});
   ASSERT_TRUE(env.has_value());
   EXPECT_EQ(*env, (EnvList{{"X", "1"}, {"Y", "11"}, {"L", "b"}}));
@@ -158,8 +158,8 @@ TEST(Status, KeepsTransitionTimesAndPatchesOnlyWhatChanged) {
   state.containers[0].current->state = ContainerState::kRunning;
   state.containers[0].ready = state.containers[0].started = true;
   const auto first = pod_status(pod, state, {}, "process", Time::from_seconds(10));
-  EXPECT_EQ(json::text(json::at(first, "phase")), "Running");
-  EXPECT_EQ(json::as_int(json::at(first, "observedGeneration")), 2);
+  EXPECT_EQ(json::text_at(first, "phase"), "Running");
+  EXPECT_EQ(json::int_at(first, "observedGeneration"), 2);
   const auto second = pod_status(pod, state, first, "process", Time::from_seconds(20));
   EXPECT_TRUE(status_patch(pod, first, second).is_null());
   state.containers[0].ready = false;
@@ -260,9 +260,7 @@ TEST(Nat, FindsRulesWhoseBridgeIsGone) {
 TEST(ExitStatus, CarriesTheCode) {
   EXPECT_EQ(exit_status(Result<int>(0)), R"J({"metadata":{},"status":"Success"})J");
   const auto failed = json::parse(exit_status(Result<int>(3)));
-  EXPECT_EQ(
-      json::text(json::at(json::as_array(json::at(*failed, "details", "causes"))[0], "message")),
-      "3");
+  EXPECT_EQ(json::text_at(json::array_at(*failed, "details", "causes")[0], "message"), "3");
 }
 
 TEST(Hollow, EndsWithItsExitCode) {
@@ -270,10 +268,10 @@ TEST(Hollow, EndsWithItsExitCode) {
       R"J({"metadata":{"name":"p","namespace":"n","uid":"u"},"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"i"}]}})J");
   const auto running =
       hollow_status(pod, "100.64.0.1", "1.1.1.1", Time::from_seconds(5), {}, false, 0);
-  EXPECT_EQ(json::text(json::at(running, "phase")), "Running");
+  EXPECT_EQ(json::text_at(running, "phase"), "Running");
   const auto done = hollow_status(
       pod, "100.64.0.1", "1.1.1.1", Time::from_seconds(5), Time::from_seconds(9), true, 4);
-  EXPECT_EQ(json::text(json::at(done, "phase")), "Failed");
+  EXPECT_EQ(json::text_at(done, "phase"), "Failed");
 }
 
 }  // namespace

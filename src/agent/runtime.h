@@ -17,7 +17,7 @@
 
 #include "base/env.h"
 #include "base/result.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 namespace muster::agent {
 

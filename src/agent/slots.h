@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent {
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/errors.h"
-#include "apiserver/fanout.h"
-#include "apiserver/image.h"
-#include "apiserver/negotiate.h"
-#include "apiserver/resources.h"
+#include "apiserver/registry/image.h"
+#include "apiserver/registry/resources.h"
+#include "apiserver/rest/errors.h"
+#include "apiserver/rest/fanout.h"
+#include "apiserver/rest/negotiate.h"
+#include "apiserver/rest/turns.h"
 #include "apiserver/server.h"
-#include "apiserver/turns.h"
 
 namespace muster::apiserver {
 

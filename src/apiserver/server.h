@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "apiserver/metrics_source.h"
-#include "apiserver/pod_streams.h"
+#include "apiserver/rest/metrics_source.h"
+#include "apiserver/rest/pod_streams.h"
 #include "json/json.h"
-#include "net/http.h"
+#include "net/http/http.h"
 #include "store/store.h"
 
 namespace muster::apiserver {

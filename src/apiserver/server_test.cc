@@ -4,11 +4,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "apiserver/go_json.h"
+#include "apiserver/rest/go_json.h"
 #include "json/json.h"
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/loop/loop.h"
+#include "net/tls/tls.h"
 #include "store/store.h"
 
 namespace muster::apiserver {
@@ -94,10 +94,10 @@ TEST_F(ServerTest, AStaleUpdateIsAConflictAndANoOpKeepsTheVersion) {
     const Answer made =
         co_await test.call("POST", kMaps, R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
     EXPECT_EQ(made.status, 201);
-    const std::string version = json::text(json::at(made.body, "metadata", "resourceVersion"));
+    const std::string version = json::text_at(made.body, "metadata", "resourceVersion");
     const Answer same =
         co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"1"}})");
-    EXPECT_EQ(json::text(json::at(same.body, "metadata", "resourceVersion")), version);
+    EXPECT_EQ(json::text_at(same.body, "metadata", "resourceVersion"), version);
     const Answer changed =
         co_await test.call("PUT", kMaps + "/a", R"({"metadata":{"name":"a"},"data":{"k":"2"}})");
     EXPECT_EQ(changed.status, 200);
@@ -107,21 +107,21 @@ TEST_F(ServerTest, AStaleUpdateIsAConflictAndANoOpKeepsTheVersion) {
         fmt::format(R"({{"metadata":{{"name":"a","resourceVersion":"{}"}},"data":{{}}}})",
                     version));
     EXPECT_EQ(stale.status, 409);
-    EXPECT_EQ(json::text(json::at(stale.body, "reason")), "Conflict");
+    EXPECT_EQ(json::text_at(stale.body, "reason"), "Conflict");
     const Answer again = co_await test.call("POST", kMaps, R"({"metadata":{"name":"a"}})");
-    EXPECT_EQ(json::text(json::at(again.body, "message")), "configmaps \"a\" already exists");
+    EXPECT_EQ(json::text_at(again.body, "message"), "configmaps \"a\" already exists");
   });
 }
 
 TEST_F(ServerTest, AWatchSeesTheVersionsThatWritesAnswered) {
   run([](ServerTest& test) -> Task<void> {
     const Answer listed = co_await test.call("GET", kMaps);
-    const std::string from = json::text(json::at(listed.body, "metadata", "resourceVersion"));
+    const std::string from = json::text_at(listed.body, "metadata", "resourceVersion");
     std::vector<std::string> versions;
     for (int i = 0; i < 3; ++i) {
       const Answer made =
           co_await test.call("POST", kMaps, fmt::format(R"({{"metadata":{{"name":"w{}"}}}})", i));
-      versions.push_back(json::text(json::at(made.body, "metadata", "resourceVersion")));
+      versions.push_back(json::text_at(made.body, "metadata", "resourceVersion"));
     }
     const Answer gone = co_await test.call("DELETE", kMaps + "/w0");
     EXPECT_EQ(gone.status, 200);
@@ -134,8 +134,8 @@ TEST_F(ServerTest, AWatchSeesTheVersionsThatWritesAnswered) {
       const auto event = json::parse(watched.text.substr(at, end - at));
       if (!event) break;
       at = end + 1;
-      types.push_back(json::text(json::at(*event, "type")));
-      seen.push_back(json::text(json::at(*event, "object", "metadata", "resourceVersion")));
+      types.push_back(json::text_at(*event, "type"));
+      seen.push_back(json::text_at(*event, "object", "metadata", "resourceVersion"));
     }
     EXPECT_EQ(types, (std::vector<std::string>{"ADDED", "ADDED", "ADDED", "DELETED"}));
     if (seen.size() != 4) co_return;
@@ -147,7 +147,7 @@ TEST_F(ServerTest, AWatchSeesTheVersionsThatWritesAnswered) {
 TEST_F(ServerTest, DependentsGoWithTheirOwner) {
   run([](ServerTest& test) -> Task<void> {
     const Answer owner = co_await test.call("POST", kMaps, R"({"metadata":{"name":"owner"}})");
-    const std::string uid = json::text(json::at(owner.body, "metadata", "uid"));
+    const std::string uid = json::text_at(owner.body, "metadata", "uid");
     const std::string child = fmt::format(
         R"({{"metadata":{{"name":"child","ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"owner","uid":"{}"}}]}}}})",
         uid);
@@ -183,14 +183,14 @@ TEST_F(ServerTest, ANamespaceTakesItsContentsAndLeavesNothing) {
       EXPECT_EQ(pod.status, 201) << pod.text;
     }
     const Answer deleted = co_await test.call("DELETE", "/api/v1/namespaces/team");
-    EXPECT_EQ(json::text(json::at(deleted.body, "status", "phase")), "Terminating");
+    EXPECT_EQ(json::text_at(deleted.body, "status", "phase"), "Terminating");
     const Answer late = co_await test.call(
         "POST", "/api/v1/namespaces/team/configmaps", R"({"metadata":{"name":"late"}})");
     EXPECT_TRUE(late.status == 403 || late.status == 404) << late.text;
     const bool gone = co_await test.eventually("/api/v1/namespaces/team", 404);
     EXPECT_TRUE(gone);
     const Answer pods = co_await test.call("GET", "/api/v1/pods");
-    EXPECT_TRUE(json::as_array(json::at(pods.body, "items")).empty());
+    EXPECT_TRUE(json::array_at(pods.body, "items").empty());
   });
 }
 
@@ -227,7 +227,7 @@ TEST_F(ServerTest, AQuotaHoldsAgainstConcurrentCreates) {
         "/api/v1/namespaces/default/pods",
         R"({"metadata":{"name":"more"},"spec":{"containers":[{"name":"c","image":"x"}]}})");
     EXPECT_EQ(
-        json::text(json::at(refused.body, "message")),
+        json::text_at(refused.body, "message"),
         "pods \"more\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=3");
   });
 }
@@ -238,7 +238,7 @@ TEST_F(ServerTest, OthersMayDoWhatTheirRolesSay) {
         "GET", "/api/v1/namespaces/default/pods", "", "application/json", "alice");
     EXPECT_EQ(refused.status, 403);
     EXPECT_EQ(
-        json::text(json::at(refused.body, "message")),
+        json::text_at(refused.body, "message"),
         "pods is forbidden: User \"alice\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"");
     const Answer bound = co_await test.call(
         "POST",
@@ -263,16 +263,16 @@ TEST_F(ServerTest, PagesStayAtTheFirstPagesVersion) {
       co_await test.call(
           "POST", kMaps, fmt::format(R"({{"metadata":{{"name":"p{}","labels":{{"l":"1"}}}}}})", i));
     const Answer first = co_await test.call("GET", kMaps + "?limit=2&labelSelector=l%3D1");
-    const std::string version = json::text(json::at(first.body, "metadata", "resourceVersion"));
-    const std::string token = json::text(json::at(first.body, "metadata", "continue"));
+    const std::string version = json::text_at(first.body, "metadata", "resourceVersion");
+    const std::string token = json::text_at(first.body, "metadata", "continue");
     EXPECT_FALSE(token.empty());
     co_await test.call("DELETE", kMaps + "/p3");
     co_await test.call("POST", kMaps, R"({"metadata":{"name":"p9","labels":{"l":"1"}}})");
     const Answer rest = co_await test.call("GET", kMaps + "?labelSelector=l%3D1&continue=" + token);
-    EXPECT_EQ(json::text(json::at(rest.body, "metadata", "resourceVersion")), version);
+    EXPECT_EQ(json::text_at(rest.body, "metadata", "resourceVersion"), version);
     std::vector<std::string> names;
-    for (const json::Value& item : json::as_array(json::at(rest.body, "items")))
-      names.push_back(json::text(json::at(item, "metadata", "name")));
+    for (const json::Value& item : json::array_at(rest.body, "items"))
+      names.push_back(json::text_at(item, "metadata", "name"));
     EXPECT_EQ(names, (std::vector<std::string>{"p2", "p3", "p4"}));
   });
 }

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "base/strings.h"
-#include "cli/commands.h"
-#include "cli/dispatch.h"
-#include "cli/exec.h"
+#include "cli/commands/exec.h"
+#include "cli/shell/commands.h"
+#include "cli/shell/dispatch.h"
 #include "client/kubeconfig.h"
 
 namespace muster::cli {

@@ -11,7 +11,7 @@
 #include "client/watch_frames.h"
 #include "client/watch_text.h"
 #include "kube/meta.h"
-#include "net/submit.h"
+#include "net/http/submit.h"
 
 namespace muster::client {
 namespace {
@@ -43,7 +43,7 @@ std::int64_t retry_after_s(const net::Response& response) {
 
 Error error_of(int http_status, std::string_view body, std::string_view what) {
   const auto parsed = json::parse(body);
-  if (parsed && json::as_string(json::at(*parsed, "kind")) == "Status")
+  if (parsed && json::string_at(*parsed, "kind") == "Status")
     return error_of_status(*parsed, http_status);
   constexpr std::size_t kShownMax = 300;
   Error error;
@@ -124,8 +124,8 @@ class RestClient final : public Client {
       }
       if (!answer) co_return tl::unexpected(std::move(answer.error()));
       if (out.items.empty())
-        out.resource_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
-      next = json::text(json::at(*answer, "metadata", "continue"));
+        out.resource_version = json::text_at(*answer, "metadata", "resourceVersion");
+      next = json::text_at(*answer, "metadata", "continue");
       auto* items = answer->is_object() ? answer->as_object().if_contains("items") : nullptr;
       if (items != nullptr && items->is_array()) {
         out.items.reserve(out.items.size() + items->as_array().size());

@@ -13,7 +13,7 @@
 #include "client/exec_credential.h"
 #include "json/json.h"
 #include "kube/shared.h"
-#include "net/client.h"
+#include "net/http/client.h"
 
 namespace muster::client {
 

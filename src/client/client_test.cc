@@ -41,8 +41,8 @@ TEST_F(ClientTest, ListsInPagesAndNamesKinds) {
     if (!list) co_return;
     EXPECT_EQ(list->items.size(), 25u);
     EXPECT_EQ(list->resource_version, "25");
-    EXPECT_EQ(json::as_string(json::at(list->items[3], "kind")), "Pod");
-    EXPECT_EQ(json::as_string(json::at(list->items[3], "apiVersion")), "v1");
+    EXPECT_EQ(json::string_at(list->items[3], "kind"), "Pod");
+    EXPECT_EQ(json::string_at(list->items[3], "apiVersion"), "v1");
     EXPECT_EQ(server_.lists, 3);
   });
 }

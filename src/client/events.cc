@@ -300,7 +300,7 @@ class LoopEventRecorder final : public EventRecorder {
                         std::string message) {
     auto& state = *state_;
     std::string key;
-    for (const std::string_view part : {json::as_string(json::at(object, "kind")),
+    for (const std::string_view part : {json::string_at(object, "kind"),
                                         kube::namespace_of(object),
                                         kube::name_of(object),
                                         kube::uid_of(object),
@@ -317,8 +317,8 @@ class LoopEventRecorder final : public EventRecorder {
     }
     auto known = std::make_shared<Known>();
     known->key = std::move(key);
-    known->api_version = json::text(json::at(object, "apiVersion"));
-    known->kind = json::text(json::at(object, "kind"));
+    known->api_version = json::text_at(object, "apiVersion");
+    known->kind = json::text_at(object, "kind");
     known->ns = kube::namespace_of(object);
     known->name = kube::name_of(object);
     known->uid = kube::uid_of(object);

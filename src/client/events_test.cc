@@ -26,12 +26,12 @@ TEST_F(ClientTest, EventsAreCountedUp) {
     bool seen = false;
     for (const auto& [path, event] : server_.objects()) {
       EXPECT_TRUE(path.starts_with("/api/v1/namespaces/ns/events/p."));
-      EXPECT_EQ(json::as_string(json::at(event, "source", "component")), "muster-scheduler");
-      EXPECT_EQ(json::as_string(json::at(event, "reportingComponent")), "muster-scheduler");
-      EXPECT_EQ(json::as_string(json::at(event, "involvedObject", "uid")), "u1");
-      if (json::as_string(json::at(event, "reason")) != "FailedScheduling") continue;
+      EXPECT_EQ(json::string_at(event, "source", "component"), "muster-scheduler");
+      EXPECT_EQ(json::string_at(event, "reportingComponent"), "muster-scheduler");
+      EXPECT_EQ(json::string_at(event, "involvedObject", "uid"), "u1");
+      if (json::string_at(event, "reason") != "FailedScheduling") continue;
       seen = true;
-      EXPECT_EQ(json::as_int(json::at(event, "count")), 5);
+      EXPECT_EQ(json::int_at(event, "count"), 5);
     }
     EXPECT_TRUE(seen);
     // Expired on the server: begins anew.
@@ -39,7 +39,7 @@ TEST_F(ClientTest, EventsAreCountedUp) {
     recorder->record(pod, "Warning", "FailedScheduling", "0/3 nodes");
     co_await recorder->flush();
     EXPECT_EQ(server_.objects().size(), 1u);
-    EXPECT_EQ(json::as_int(json::at(server_.objects().begin()->second, "count")), 1);
+    EXPECT_EQ(json::int_at(server_.objects().begin()->second, "count"), 1);
   });
 }
 
@@ -78,7 +78,7 @@ TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
   ASSERT_EQ(bodies.size(), 12U);
   for (json::Value& body : bodies) {
     for (const auto* time : {"firstTimestamp", "lastTimestamp"})
-      EXPECT_FALSE(json::as_string(json::at(body, time)).empty());
+      EXPECT_FALSE(json::string_at(body, time).empty());
     json::remove(body, {"metadata", "name"});  // holds the time
     json::remove(body, {"firstTimestamp"});
     json::remove(body, {"lastTimestamp"});

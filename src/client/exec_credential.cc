@@ -72,21 +72,21 @@ bool read_until(int fd, std::chrono::steady_clock::time_point end, std::string& 
 
 Result<ExecCredential> parse_exec_credential(std::string_view text) {
   const auto parsed = json::parse(text);
-  if (!parsed || json::as_string(json::at(*parsed, "kind")) != "ExecCredential") {
+  if (!parsed || json::string_at(*parsed, "kind") != "ExecCredential") {
     return fail(Code::kInvalid,
                 "credential program: want an ExecCredential in JSON on its standard output");
   }
   const auto& status = json::at(*parsed, "status");
   ExecCredential out;
-  out.token = json::text(json::at(status, "token"));
-  out.certificate_pem = json::text(json::at(status, "clientCertificateData"));
-  out.key_pem = json::text(json::at(status, "clientKeyData"));
+  out.token = json::text_at(status, "token");
+  out.certificate_pem = json::text_at(status, "clientCertificateData");
+  out.key_pem = json::text_at(status, "clientKeyData");
   if (out.token.empty() && (out.certificate_pem.empty() || out.key_pem.empty())) {
     return fail(
         Code::kInvalid,
         "credential program: its answer holds neither a token nor a certificate with its key");
   }
-  const auto expires = json::as_string(json::at(status, "expirationTimestamp"));
+  const auto expires = json::string_at(status, "expirationTimestamp");
   if (!expires.empty()) {
     const auto time = parse_time(expires);
     if (!time)

@@ -30,7 +30,7 @@ struct Mirror {
   [[nodiscard]] std::map<std::string, int> pods() const {
     std::map<std::string, int> out;
     for (const auto& [key, object] : objects)
-      out[key] = static_cast<int>(json::as_int(json::at(*object, "value")));
+      out[key] = static_cast<int>(json::int_at(*object, "value"));
     return out;
   }
 };
@@ -67,7 +67,7 @@ TEST_P(InformerTest, InformerFollows) {
     informer->add_handlers(late.handlers());
     EXPECT_TRUE(late.synced);
     EXPECT_EQ(late.pods(), server_.pods());
-    EXPECT_EQ(json::as_int(json::at(*informer->find("ns/c"), "value")), 4);
+    EXPECT_EQ(json::int_at(*informer->find("ns/c"), "value"), 4);
     EXPECT_EQ(informer->find("ns/b"), nullptr);
     co_await informer->stop();
     server_.put_pod("d", 5);

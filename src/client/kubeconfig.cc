@@ -39,14 +39,14 @@ std::string resolve(const std::string& folder, std::string_view path) {
 Result<std::string> inline_or_file(const json::Value& object,
                                    const std::string& field,
                                    const std::string& folder) {
-  const auto inlined = json::as_string(json::at(object, field + "-data"));
+  const auto inlined = json::string_at(object, field + "-data");
   if (!inlined.empty()) {
     const auto decoded = base64_decode(inlined);
     if (!decoded)
       return fail(Code::kInvalid, fmt::format("kubeconfig: {}-data is not base64", field));
     return *decoded;
   }
-  const auto path = json::as_string(json::at(object, field));
+  const auto path = json::string_at(object, field);
   if (path.empty()) return std::string();
   auto text = read_text(resolve(folder, path));
   if (!text)
@@ -60,9 +60,9 @@ Result<json::Value> entry(const json::Value& config,
                           std::string_view member,
                           std::string_view name) {
   std::vector<std::string> known;
-  for (const auto& item : json::as_array(json::at(config, list))) {
-    if (json::as_string(json::at(item, "name")) == name) return json::at(item, member);
-    known.push_back(json::text(json::at(item, "name")));
+  for (const auto& item : json::array_at(config, list)) {
+    if (json::string_at(item, "name") == name) return json::at(item, member);
+    known.push_back(json::text_at(item, "name"));
   }
   return fail(
       Code::kNotFound,
@@ -71,18 +71,18 @@ Result<json::Value> entry(const json::Value& config,
 }
 
 Result<void> read_cluster(const json::Value& cluster, const std::string& folder, Connection& out) {
-  out.http.url = json::text(json::at(cluster, "server"));
+  out.http.url = json::text_at(cluster, "server");
   if (out.http.url.empty()) return fail(Code::kInvalid, "kubeconfig: the cluster has no server");
-  if (!json::as_string(json::at(cluster, "proxy-url")).empty())
+  if (!json::string_at(cluster, "proxy-url").empty())
     return fail(Code::kInvalid, "kubeconfig: proxy-url is not supported");
-  out.http.insecure = json::as_bool(json::at(cluster, "insecure-skip-tls-verify"));
-  out.http.server_name = json::text(json::at(cluster, "tls-server-name"));
+  out.http.insecure = json::bool_at(cluster, "insecure-skip-tls-verify");
+  out.http.server_name = json::text_at(cluster, "tls-server-name");
   auto ca = inline_or_file(cluster, "certificate-authority", folder);
   if (!ca) return tl::unexpected(std::move(ca.error()));
   out.http.ca_pem = std::move(*ca);
-  for (const auto& extension : json::as_array(json::at(cluster, "extensions"))) {
-    if (json::as_string(json::at(extension, "name")) == kSocketExtension)
-      out.http.unix_path = json::text(json::at(extension, "extension", "path"));
+  for (const auto& extension : json::array_at(cluster, "extensions")) {
+    if (json::string_at(extension, "name") == kSocketExtension)
+      out.http.unix_path = json::text_at(extension, "extension", "path");
   }
   return {};
 }
@@ -90,18 +90,17 @@ Result<void> read_cluster(const json::Value& cluster, const std::string& folder,
 /// Runs the program once now, since a client certificate must be known before the first connection.
 Result<void> read_exec(const json::Value& exec, const std::string& folder, Connection& out) {
   ExecCommand command;
-  const auto program = json::text(json::at(exec, "command"));
+  const auto program = json::text_at(exec, "command");
   if (program.empty()) return fail(Code::kInvalid, "kubeconfig: exec has no command");
   // A path is relative to the file, a bare name is looked up in $PATH.
   command.argv.push_back(program.find('/') == std::string::npos ? program
                                                                 : resolve(folder, program));
-  for (const auto& argument : json::as_array(json::at(exec, "args")))
+  for (const auto& argument : json::array_at(exec, "args"))
     command.argv.push_back(json::text(argument));
-  for (const auto& variable : json::as_array(json::at(exec, "env"))) {
-    command.env.emplace_back(json::text(json::at(variable, "name")),
-                             json::text(json::at(variable, "value")));
+  for (const auto& variable : json::array_at(exec, "env")) {
+    command.env.emplace_back(json::text_at(variable, "name"), json::text_at(variable, "value"));
   }
-  const auto version = json::text(json::at(exec, "apiVersion"));
+  const auto version = json::text_at(exec, "apiVersion");
   if (!version.empty()) command.api_version = version;
   auto credential = run_exec_command(command, kExecTimeout);
   if (!credential) return tl::unexpected(std::move(credential.error()));
@@ -131,8 +130,8 @@ Result<void> read_user(const json::Value& user, const std::string& folder, Conne
     return fail(Code::kInvalid, "kubeconfig: client-certificate and client-key go together");
   out.http.certificate_pem = std::move(*certificate);
   out.http.key_pem = std::move(*key);
-  out.client.token = json::text(json::at(user, "token"));
-  const auto token_file = json::as_string(json::at(user, "tokenFile"));
+  out.client.token = json::text_at(user, "token");
+  const auto token_file = json::string_at(user, "tokenFile");
   if (!token_file.empty()) out.client.token_file = resolve(folder, token_file);
   return {};
 }
@@ -140,22 +139,20 @@ Result<void> read_user(const json::Value& user, const std::string& folder, Conne
 Result<Connection> connection_of(const json::Value& config,
                                  const std::string& folder,
                                  const std::string& wanted) {
-  const auto context_name =
-      wanted.empty() ? json::text(json::at(config, "current-context")) : wanted;
+  const auto context_name = wanted.empty() ? json::text_at(config, "current-context") : wanted;
   if (context_name.empty())
     return fail(Code::kInvalid, "kubeconfig: no current-context is set, name a context");
   auto context = entry(config, "contexts", "context", context_name);
   if (!context) return tl::unexpected(std::move(context.error()));
   Connection out;
   out.context = context_name;
-  const auto ns = json::as_string(json::at(*context, "namespace"));
+  const auto ns = json::string_at(*context, "namespace");
   if (!ns.empty()) out.client.default_namespace = ns;
-  auto cluster =
-      entry(config, "clusters", "cluster", json::as_string(json::at(*context, "cluster")));
+  auto cluster = entry(config, "clusters", "cluster", json::string_at(*context, "cluster"));
   if (!cluster) return tl::unexpected(std::move(cluster.error()));
   auto read = read_cluster(*cluster, folder, out);
   if (!read) return tl::unexpected(std::move(read.error()));
-  const auto user_name = json::as_string(json::at(*context, "user"));
+  const auto user_name = json::string_at(*context, "user");
   if (user_name.empty()) {
     out.http.unix_path.clear();
     return out;
@@ -192,7 +189,7 @@ void anchor_paths(json::Value& config, const std::string& folder) {
   if (auto* users = config.as_object().if_contains("users");
       users != nullptr && users->is_array()) {
     for (auto& user : users->as_array()) {
-      const auto command = json::text(json::at(user, "user", "exec", "command"));
+      const auto command = json::text_at(user, "user", "exec", "command");
       if (command.find('/') != std::string::npos)
         json::make(user, {"user", "exec", "command"}) = resolve(folder, command);
     }
@@ -214,8 +211,8 @@ void merge_config(json::Value& into, json::Value from) {
       if (!known) all.as_array().push_back(std::move(item));
     }
   }
-  const auto current = json::text(json::at(from, "current-context"));
-  if (json::as_string(json::at(into, "current-context")).empty() && !current.empty())
+  const auto current = json::text_at(from, "current-context");
+  if (json::string_at(into, "current-context").empty() && !current.empty())
     target["current-context"] = current;
 }
 

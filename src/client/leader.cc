@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "kube/meta.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 namespace muster::client {
 namespace {
@@ -63,14 +63,13 @@ void set_leading(State& state, bool leading) {
 json::Value lease_spec(const State& state, const json::Value& before) {
   const auto now = format_micro_time(state.env.now());
   const auto& old = json::at(before, "spec");
-  const bool same_holder =
-      json::as_string(json::at(old, "holderIdentity")) == state.options.identity;
-  const auto transitions = json::as_int(json::at(old, "leaseTransitions"));
+  const bool same_holder = json::string_at(old, "holderIdentity") == state.options.identity;
+  const auto transitions = json::int_at(old, "leaseTransitions");
   json::Object spec{
       {"holderIdentity", state.options.identity},
       {"leaseDurationSeconds",
        std::chrono::duration_cast<std::chrono::seconds>(state.options.lease).count()},
-      {"acquireTime", same_holder ? json::text(json::at(old, "acquireTime")) : now},
+      {"acquireTime", same_holder ? json::text_at(old, "acquireTime") : now},
       {"renewTime", now},
       {"leaseTransitions", same_holder || before.is_null() ? transitions : transitions + 1}};
   return spec;
@@ -106,7 +105,7 @@ Task<bool> try_once(State& state) {
     state.seen_version = version;
     state.seen_at = now;
   }
-  state.holder = json::text(json::at(*lease, "spec", "holderIdentity"));
+  state.holder = json::text_at(*lease, "spec", "holderIdentity");
   const auto duration =
       std::chrono::seconds(json::as_int(json::at(*lease, "spec", "leaseDurationSeconds"), 15));
   const bool ours = state.holder == options.identity;
@@ -127,8 +126,7 @@ Task<bool> try_once(State& state) {
 
 Task<void> release(State& state) {
   auto lease = co_await state.client.get(resources::kLeases, state.options.ns, state.options.name);
-  if (!lease ||
-      json::as_string(json::at(*lease, "spec", "holderIdentity")) != state.options.identity)
+  if (!lease || json::string_at(*lease, "spec", "holderIdentity") != state.options.identity)
     co_return;
   const auto now = format_micro_time(state.env.now());
   auto& spec = json::make_object(*lease, {"spec"});

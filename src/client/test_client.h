@@ -11,7 +11,7 @@
 #include "client/client.h"
 #include "client/informer.h"
 #include "kube/meta.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::client {
 
@@ -71,7 +71,7 @@ class FakeServer {
   [[nodiscard]] std::map<std::string, int> pods() const {
     std::map<std::string, int> out;
     for (const auto& [path, object] : objects_)
-      out[key_of(object)] = static_cast<int>(json::as_int(json::at(object, "value")));
+      out[key_of(object)] = static_cast<int>(json::int_at(object, "value"));
     return out;
   }
   std::map<std::string, json::Value>& objects() { return objects_; }

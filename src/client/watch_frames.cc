@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "client/watch_text.h"
-#include "kube/protobuf.h"
-#include "kube/protobuf_cursor.h"
+#include "kube/schema/protobuf.h"
+#include "kube/schema/protobuf_cursor.h"
 
 namespace muster::client {
 namespace {

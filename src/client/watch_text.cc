@@ -138,19 +138,19 @@ Result<ObjectPtr> parse_object(std::string_view text) {
 
 Error error_of_status(const json::Value& status, int http_status) {
   Error error;
-  error.code = code_of(json::as_string(json::at(status, "reason")), http_status);
-  error.message = json::text(json::at(status, "message"));
+  error.code = code_of(json::string_at(status, "reason"), http_status);
+  error.message = json::text_at(status, "message");
   const auto& details = json::at(status, "details");
-  error.subject.name = json::text(json::at(details, "name"));
-  error.subject.group = json::text(json::at(details, "group"));
-  error.subject.kind = json::text(json::at(details, "kind"));
-  error.subject.uid = json::text(json::at(details, "uid"));
-  for (const auto& cause : json::as_array(json::at(details, "causes"))) {
-    error.causes.push_back({json::text(json::at(cause, "reason")),
-                            json::text(json::at(cause, "message")),
-                            json::text(json::at(cause, "field"))});
+  error.subject.name = json::text_at(details, "name");
+  error.subject.group = json::text_at(details, "group");
+  error.subject.kind = json::text_at(details, "kind");
+  error.subject.uid = json::text_at(details, "uid");
+  for (const auto& cause : json::array_at(details, "causes")) {
+    error.causes.push_back({json::text_at(cause, "reason"),
+                            json::text_at(cause, "message"),
+                            json::text_at(cause, "field")});
   }
-  error.retry_after_s = static_cast<int>(json::as_int(json::at(details, "retryAfterSeconds")));
+  error.retry_after_s = static_cast<int>(json::int_at(details, "retryAfterSeconds"));
   return error;
 }
 

@@ -1,7 +1,7 @@
 #include "engine/engine.h"
 
-#include "engine/planner.h"
-#include "engine/state.h"
+#include "engine/muster/planner.h"
+#include "engine/state/state.h"
 #include "engine/volcano/session.h"
 
 namespace muster::engine {

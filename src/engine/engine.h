@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/config.h"
-#include "engine/event.h"
-#include "engine/plan.h"
+#include "engine/model/config.h"
+#include "engine/model/event.h"
+#include "engine/model/plan.h"
 
 namespace muster::engine {
 

@@ -39,19 +39,19 @@ std::string label_of(const std::string& uid, const std::string& ns, const std::s
   return fmt::format("{}({}/{})", uid, ns, name);
 }
 std::string label_of(const Value& pod) {
-  return label_of(json::text(json::at(pod, "metadata", "uid")),
-                  json::text(json::at(pod, "metadata", "namespace")),
-                  json::text(json::at(pod, "metadata", "name")));
+  return label_of(json::text_at(pod, "metadata", "uid"),
+                  json::text_at(pod, "metadata", "namespace"),
+                  json::text_at(pod, "metadata", "name"));
 }
 
 bool is_completed(const Value& pod) {
-  const auto phase = json::as_string(json::at(pod, "status", "phase"));
+  const auto phase = json::string_at(pod, "status", "phase");
   return phase == "Succeeded" || phase == "Failed";
 }
 
 bool is_enabled(const Value& pod) {
   for (const char* list : {"initContainers", "containers"}) {
-    for (const Value& container : json::as_array(json::at(pod, "spec", list))) {
+    for (const Value& container : json::array_at(pod, "spec", list)) {
       const Value& limit = json::at(container, "resources", "limits", kSchedulingEnable);
       const std::string text = limit.is_string() ? json::text(limit)
                                : limit.is_null() ? "0"
@@ -112,31 +112,29 @@ void Extender::node_deleted(const std::string& name) {
 void Extender::pod_added(const Value& pod, Time now) { pod_updated(pod, now); }
 
 void Extender::pod_updated(const Value& pod, Time now) {
-  const std::string uid = json::text(json::at(pod, "metadata", "uid"));
+  const std::string uid = json::text_at(pod, "metadata", "uid");
   if (is_completed(pod) || !is_enabled(pod)) {
     remove_pod(uid);
     return;
   }
   // The same name with another UID: the old pod is gone.
-  const std::string ns = json::text(json::at(pod, "metadata", "namespace"));
-  const std::string name = json::text(json::at(pod, "metadata", "name"));
+  const std::string ns = json::text_at(pod, "metadata", "namespace");
+  const std::string name = json::text_at(pod, "metadata", "name");
   if (const auto known = uids_.find(ns + "/" + name); known != uids_.end() && known->second != uid)
     remove_pod(std::string(known->second));
   add_pod(pod, now);
 }
 
-void Extender::pod_deleted(const Value& pod) {
-  remove_pod(json::text(json::at(pod, "metadata", "uid")));
-}
+void Extender::pod_deleted(const Value& pod) { remove_pod(json::text_at(pod, "metadata", "uid")); }
 
 void Extender::add_pod(const Value& object, Time now) {
-  const std::string uid = json::text(json::at(object, "metadata", "uid"));
+  const std::string uid = json::text_at(object, "metadata", "uid");
   Pod& pod = pods_[uid];
-  pod.ns = json::text(json::at(object, "metadata", "namespace"));
-  pod.name = json::text(json::at(object, "metadata", "name"));
+  pod.ns = json::text_at(object, "metadata", "namespace");
+  pod.name = json::text_at(object, "metadata", "name");
   pod.ref = {uid, pod.ns + "/" + pod.name};
   uids_[pod.ref.name] = uid;
-  if (json::as_string(json::at(object, "spec", "nodeName")).empty()) return;
+  if (json::string_at(object, "spec", "nodeName").empty()) return;
   if (pod.state == PodState::kBinding) {
     pod.state = PodState::kBound;
   } else if (pod.state != PodState::kBound) {
@@ -148,9 +146,9 @@ void Extender::add_bound(Pod& pod, const Value& object, Time now) {
   if (!pod.group.empty()) allocator_.delete_unallocated(pod.ref, pod.group);
   pod.state = PodState::kBound;
   const Value& annotations = json::at(object, "metadata", "annotations");
-  auto spec = parse_scheduling_spec(
-      json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
-  auto bind = parse_bind_info(json::as_string(json::at(annotations, kBindInfo)));
+  auto spec =
+      parse_scheduling_spec(json::string_at(annotations, kSchedulingSpec), pod.ns, pod.name);
+  auto bind = parse_bind_info(json::string_at(annotations, kBindInfo));
   if (!spec || !bind) {
     warnings_.push_back(fmt::format("[{}]: bound by somebody else, not counted: {}",
                                     label_of(object),
@@ -209,8 +207,8 @@ Extender::Outcome<Decision> Extender::schedule(Pod& pod,
                                                Time now) {
   const std::string label = label_of(object);
   const Value& annotations = json::at(object, "metadata", "annotations");
-  const auto spec = parse_scheduling_spec(
-      json::as_string(json::at(annotations, kSchedulingSpec)), pod.ns, pod.name);
+  const auto spec =
+      parse_scheduling_spec(json::string_at(annotations, kSchedulingSpec), pod.ns, pod.name);
   if (!spec)
     return tl::unexpected(Failure{400, error_text(400, label, routine, spec.error().message)});
   pod.spec = *spec;
@@ -259,7 +257,7 @@ Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
     return tl::unexpected(Failure{400, "ExtenderArgs: Pod field should not be nil"});
   const std::vector<std::string> suggested = texts(any_case(request, "NodeNames"));
   const auto found =
-      find_pod(json::text(json::at(object, "metadata", "uid")), label_of(object), "filterRoutine");
+      find_pod(json::text_at(object, "metadata", "uid"), label_of(object), "filterRoutine");
   if (!found) return tl::unexpected(found.error());
   Pod& pod = **found;
   Object answer{
@@ -384,8 +382,7 @@ Extender::Outcome<Value> Extender::preempt_pod(const Value& request, Time now) {
   for (const auto& member : json::as_object(any_case(request, "NodeNameToMetaVictims")))
     suggested.emplace_back(member.key());
   const std::string label = label_of(object);
-  const auto found =
-      find_pod(json::text(json::at(object, "metadata", "uid")), label, "preemptRoutine");
+  const auto found = find_pod(json::text_at(object, "metadata", "uid"), label, "preemptRoutine");
   if (!found) return tl::unexpected(found.error());
   Pod& pod = **found;
   if (pod.state == PodState::kBinding) {

@@ -235,7 +235,7 @@ TEST(HivedExtender, FilterBindAndInspect) {
                 .body,
             R"({"Error":""})");
   ASSERT_EQ(posted.size(), 1U);
-  EXPECT_EQ(json::text(json::at(posted[0], "metadata", "annotations", kLeafCellIsolation)), "0,1");
+  EXPECT_EQ(json::text_at(posted[0], "metadata", "annotations", kLeafCellIsolation), "0,1");
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/ns/p", "", Time{}).status, 200);
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/none", "", Time{}).status, 400);
   EXPECT_EQ(extender->handle("GET", "/nowhere", "", Time{}).status, 404);

@@ -52,6 +52,32 @@ const Object& as_object(const Value& value);
 const Array& as_array(const Value& value);
 inline std::string text(const Value& value) { return std::string(as_string(value)); }
 
+/// string_at(pod, "spec", "nodeName"): as_string(at(…)), and so for the other types.
+template <typename... Path>
+std::string_view string_at(const Value& value, Path... path) {
+  return as_string(at(value, path...));
+}
+template <typename... Path>
+std::string text_at(const Value& value, Path... path) {
+  return text(at(value, path...));
+}
+template <typename... Path>
+std::int64_t int_at(const Value& value, Path... path) {
+  return as_int(at(value, path...));
+}
+template <typename... Path>
+bool bool_at(const Value& value, Path... path) {
+  return as_bool(at(value, path...));
+}
+template <typename... Path>
+const Object& object_at(const Value& value, Path... path) {
+  return as_object(at(value, path...));
+}
+template <typename... Path>
+const Array& array_at(const Value& value, Path... path) {
+  return as_array(at(value, path...));
+}
+
 /// Equal whatever the order of object keys; 1 and 1.0 are equal.
 bool equal(const Value& a, const Value& b);
 /// null, "", 0, false, {} and [] .

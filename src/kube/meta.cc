@@ -6,7 +6,7 @@ namespace {
 const json::Value& metadata(const json::Value& object) { return json::at(object, "metadata"); }
 
 Time time_member(const json::Value& object, std::string_view key) {
-  const std::string_view text = json::as_string(json::at(metadata(object), key));
+  const std::string_view text = json::string_at(metadata(object), key);
   if (text.empty()) return {};
   const auto time = parse_time(text);
   return time ? *time : Time{};
@@ -16,7 +16,7 @@ Time time_member(const json::Value& object, std::string_view key) {
 
 Gvk gvk_of(const json::Value& object) {
   Gvk gvk;
-  const std::string_view api_version = json::as_string(json::at(object, "apiVersion"));
+  const std::string_view api_version = json::string_at(object, "apiVersion");
   const std::size_t slash = api_version.find('/');
   if (slash == std::string_view::npos) {
     gvk.version = api_version;
@@ -24,45 +24,44 @@ Gvk gvk_of(const json::Value& object) {
     gvk.group = api_version.substr(0, slash);
     gvk.version = api_version.substr(slash + 1);
   }
-  gvk.kind = json::as_string(json::at(object, "kind"));
+  gvk.kind = json::string_at(object, "kind");
   return gvk;
 }
 
 std::string_view name_of(const json::Value& object) {
-  return json::as_string(json::at(metadata(object), "name"));
+  return json::string_at(metadata(object), "name");
 }
 std::string_view namespace_of(const json::Value& object) {
-  return json::as_string(json::at(metadata(object), "namespace"));
+  return json::string_at(metadata(object), "namespace");
 }
 std::string_view uid_of(const json::Value& object) {
-  return json::as_string(json::at(metadata(object), "uid"));
+  return json::string_at(metadata(object), "uid");
 }
 std::string_view resource_version_of(const json::Value& object) {
-  return json::as_string(json::at(metadata(object), "resourceVersion"));
+  return json::string_at(metadata(object), "resourceVersion");
 }
 std::string_view label(const json::Value& object, std::string_view key) {
-  return json::as_string(json::at(metadata(object), "labels", key));
+  return json::string_at(metadata(object), "labels", key);
 }
 std::string_view annotation(const json::Value& object, std::string_view key) {
-  return json::as_string(json::at(metadata(object), "annotations", key));
+  return json::string_at(metadata(object), "annotations", key);
 }
 
 Time creation_time(const json::Value& object) { return time_member(object, "creationTimestamp"); }
 Time deletion_time(const json::Value& object) { return time_member(object, "deletionTimestamp"); }
 bool is_deleting(const json::Value& object) {
-  return !json::as_string(json::at(metadata(object), "deletionTimestamp")).empty();
+  return !json::string_at(metadata(object), "deletionTimestamp").empty();
 }
 
 std::vector<OwnerReference> owners_of(const json::Value& object) {
   std::vector<OwnerReference> owners;
-  for (const json::Value& value : json::as_array(json::at(metadata(object), "ownerReferences"))) {
-    owners.push_back(
-        {.api_version = json::text(json::at(value, "apiVersion")),
-         .kind = json::text(json::at(value, "kind")),
-         .name = json::text(json::at(value, "name")),
-         .uid = json::text(json::at(value, "uid")),
-         .controller = json::as_bool(json::at(value, "controller")),
-         .block_owner_deletion = json::as_bool(json::at(value, "blockOwnerDeletion"))});
+  for (const json::Value& value : json::array_at(metadata(object), "ownerReferences")) {
+    owners.push_back({.api_version = json::text_at(value, "apiVersion"),
+                      .kind = json::text_at(value, "kind"),
+                      .name = json::text_at(value, "name"),
+                      .uid = json::text_at(value, "uid"),
+                      .controller = json::bool_at(value, "controller"),
+                      .block_owner_deletion = json::bool_at(value, "blockOwnerDeletion")});
   }
   return owners;
 }
@@ -86,14 +85,14 @@ json::Value owner_reference(const json::Value& owner, bool controller, bool bloc
 }
 
 const json::Value& condition(const json::Value& object, std::string_view type) {
-  for (const json::Value& value : json::as_array(json::at(object, "status", "conditions"))) {
-    if (json::as_string(json::at(value, "type")) == type) return value;
+  for (const json::Value& value : json::array_at(object, "status", "conditions")) {
+    if (json::string_at(value, "type") == type) return value;
   }
   return json::null_value();
 }
 
 bool condition_true(const json::Value& object, std::string_view type) {
-  return json::as_string(json::at(condition(object, type), "status")) == "True";
+  return json::string_at(condition(object, type), "status") == "True";
 }
 
 bool set_condition(json::Value& object, const Condition& wanted, Time now) {
@@ -106,7 +105,7 @@ bool set_condition(json::Value& object, const Condition& wanted, Time now) {
     return true;
   };
   for (json::Value& value : list.get_array()) {
-    if (json::as_string(json::at(value, "type")) != wanted.type || !value.is_object()) continue;
+    if (json::string_at(value, "type") != wanted.type || !value.is_object()) continue;
     json::Object& have = value.get_object();
     const bool transition = put(have, "status", wanted.status);
     bool changed = put(have, "reason", wanted.reason);

@@ -56,16 +56,16 @@ inline std::vector<Exchange> exchanges(const std::string& name) {
   for (std::string line; std::getline(lines, line);) {
     const auto entry = json::parse(line);
     if (!entry) continue;
-    for (const json::Value& http : json::as_array(json::at(*entry, "http"))) {
+    for (const json::Value& http : json::array_at(*entry, "http")) {
       Exchange one;
-      one.suite = json::text(json::at(*entry, "name"));
-      one.method = json::text(json::at(http, "method"));
-      one.url = json::text(json::at(http, "url"));
+      one.suite = json::text_at(*entry, "name");
+      one.method = json::text_at(http, "method");
+      one.url = json::text_at(http, "url");
       one.path = one.url.substr(0, one.url.find('?'));
-      one.content_type = json::text(json::at(http, "req_headers", "Content-Type"));
+      one.content_type = json::text_at(http, "req_headers", "Content-Type");
       one.request = json::at(http, "req_body", "json");
       one.answer = json::at(http, "resp_body", "json");
-      one.status = static_cast<int>(json::as_int(json::at(http, "status")));
+      one.status = static_cast<int>(json::int_at(http, "status"));
       out.push_back(std::move(one));
     }
   }

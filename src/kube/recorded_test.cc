@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/strings.h"
-#include "kube/apply.h"
-#include "kube/managed.h"
-#include "kube/strategic.h"
-#include "kube/validate.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/managed.h"
+#include "kube/apply/strategic.h"
+#include "kube/kinds/validate.h"
 
 namespace muster::kube {
 namespace {
@@ -114,8 +114,8 @@ TEST(Recorded, CreatedObjectsGetTheSameDefaults) {
       if (info == nullptr || !exchange.request.is_object() || !exchange.answer.is_object() ||
           info->group.starts_with("auth"))
         continue;
-      if (json::as_string(json::at(exchange.answer, "kind")) != info->kind ||
-          !json::as_string(json::at(exchange.request, "metadata", "generateName")).empty())
+      if (json::string_at(exchange.answer, "kind") != info->kind ||
+          !json::string_at(exchange.request, "metadata", "generateName").empty())
         continue;
       if (info->kind == "CustomResourceDefinition") continue;
       const json::Value have = comparable(prepared(*info, exchange), info->gvk());
@@ -139,7 +139,7 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
                                      ? resource_of(exchange.path)
                                      : nullptr;
       if (info == nullptr || !exchange.request.is_object()) continue;
-      const std::string want = json::text(json::at(exchange.answer, "message"));
+      const std::string want = json::text_at(exchange.answer, "message");
       if (want.find("Options.meta.k8s.io") != std::string::npos) continue;
       // Values of Go structs are printed as JSON since 1.34; the rest of the text is the same.
       if (want.find("resource.Quantity{") != std::string::npos ||
@@ -150,11 +150,11 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
       const json::Value object = prepared(*info, exchange);
       const auto causes = validate_create(info->gvk(), info->namespaced, object);
       EXPECT_EQ(invalid(info->gvk(), name_of(object), causes).message, want) << exchange.suite;
-      const json::Array& wanted = json::as_array(json::at(exchange.answer, "details", "causes"));
+      const json::Array& wanted = json::array_at(exchange.answer, "details", "causes");
       EXPECT_EQ(causes.size(), wanted.size()) << want;
       for (std::size_t i = 0; i < std::min(causes.size(), wanted.size()); ++i) {
-        EXPECT_EQ(causes[i].reason, json::as_string(json::at(wanted[i], "reason")));
-        EXPECT_EQ(causes[i].field, json::as_string(json::at(wanted[i], "field")));
+        EXPECT_EQ(causes[i].reason, json::string_at(wanted[i], "reason"));
+        EXPECT_EQ(causes[i].field, json::string_at(wanted[i], "field"));
       }
       ++compared;
     }
@@ -178,7 +178,7 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
       }
       const ResourceInfo* info = resource_of(exchange.path);
       if (info == nullptr || exchange.status >= 300 ||
-          json::as_string(json::at(exchange.answer, "kind")) != info->kind)
+          json::string_at(exchange.answer, "kind") != info->kind)
         continue;
       std::string key = exchange.path;
       if (exchange.method == "POST") key += "/" + std::string(name_of(exchange.answer));
@@ -236,7 +236,7 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     if (info == nullptr || exchange.suite != "ssa") continue;
     if (exchange.method == "DELETE") live.erase(exchange.path);
     if (exchange.status < 300 && !exchange.request.is_object() &&
-        json::as_string(json::at(exchange.answer, "kind")) == info->kind)
+        json::string_at(exchange.answer, "kind") == info->kind)
       live[exchange.path] = exchange.answer;
     if (exchange.content_type != "application/apply-patch+yaml" || !exchange.request.is_object())
       continue;
@@ -254,11 +254,10 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     const auto result = apply(&shape, before, exchange.request, request);
     if (exchange.status == 409) {
       ASSERT_FALSE(result) << exchange.url;
-      EXPECT_EQ(result.error().message, json::as_string(json::at(exchange.answer, "message")));
+      EXPECT_EQ(result.error().message, json::string_at(exchange.answer, "message"));
       EXPECT_EQ(
           result.error().causes.at(0).field,
-          json::as_string(json::at(
-              json::as_array(json::at(exchange.answer, "details", "causes")).at(0), "field")));
+          json::string_at(json::array_at(exchange.answer, "details", "causes").at(0), "field"));
       ++conflicts;
       continue;
     }
@@ -293,9 +292,9 @@ TEST(Recorded, CreatorsOwnTheSameFields) {
   for (const json::Value& pair : json::as_array(*pairs)) {
     json::Value object = json::at(pair, "json");
     const Type* type = Schema::builtin().find_type(gvk_of(object));
-    const json::Array managed = json::as_array(json::at(object, "metadata", "managedFields"));
+    const json::Array managed = json::array_at(object, "metadata", "managedFields");
     if (type == nullptr || managed.size() != 1 ||
-        json::as_string(json::at(managed[0], "operation")) != "Update")
+        json::string_at(managed[0], "operation") != "Update")
       continue;
     // What the registry adds after the book is kept: finalizers, addresses; and events have two
     // faces.
@@ -308,15 +307,15 @@ TEST(Recorded, CreatorsOwnTheSameFields) {
     for (const std::string_view key : {"clusterIPs", "ipFamilies", "ipFamilyPolicy"})
       json::remove(object, {"spec", key});
     ApplyRequest request;
-    request.manager = json::text(json::at(managed[0], "manager"));
-    request.api_version = json::text(json::at(managed[0], "apiVersion"));
+    request.manager = json::text_at(managed[0], "manager");
+    request.api_version = json::text_at(managed[0], "apiVersion");
     request.now = Time{1};
     track_update(&shape_of(*type), nullptr, object, request);
     unpack_managers(object);
     // Admission's additions are not the creator's; the recorder ran without them only for some
     // kinds.
     if (type->short_name() == "Pod") continue;
-    const json::Array& have = json::as_array(json::at(object, "metadata", "managedFields"));
+    const json::Array& have = json::array_at(object, "metadata", "managedFields");
     ASSERT_EQ(have.size(), 1U);
     EXPECT_TRUE(json::equal(json::at(have[0], "fieldsV1"), json::at(managed[0], "fieldsV1")))
         << type->name << "\nhave " << json::dump(json::at(have[0], "fieldsV1")) << "\nwant "

@@ -25,7 +25,7 @@ TEST(Settled, OneKindOfWholeNumber) {
   const auto result = settled(object);
   ASSERT_TRUE(result);
   EXPECT_NE(*result, object);
-  EXPECT_TRUE(json::as_array(json::at(**result, "a"))[0].is_int64());
+  EXPECT_TRUE(json::array_at(**result, "a")[0].is_int64());
 }
 
 TEST(Settled, WhatJsonHasNotIsRefused) {

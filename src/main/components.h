@@ -17,7 +17,7 @@
 #include "base/task.h"
 #include "client/client.h"
 #include "client/informer.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster {
 

@@ -15,12 +15,12 @@
 #include "hived/annotations.h"
 #include "hived/config.h"
 #include "hived/tree.h"
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
 #include "main/flags.h"
 #include "main/hived_live.h"
 #include "main/identity.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster {
 namespace {
@@ -89,17 +89,17 @@ int check_alone(const std::string& path, const std::string& why) {
 }
 
 bool healthy(const json::Value& node) {
-  if (json::as_bool(json::at(node, "spec", "unschedulable"))) return false;
-  const json::Array conditions = json::as_array(json::at(node, "status", "conditions"));
+  if (json::bool_at(node, "spec", "unschedulable")) return false;
+  const json::Array conditions = json::array_at(node, "status", "conditions");
   return std::any_of(conditions.begin(), conditions.end(), [](const json::Value& condition) {
-    return json::as_string(json::at(condition, "type")) == "Ready" &&
-           json::as_string(json::at(condition, "status")) == "True";
+    return json::string_at(condition, "type") == "Ready" &&
+           json::string_at(condition, "status") == "True";
   });
 }
 
 /// Only a bound pod that carries its cells; others hold none.
 std::optional<hived::RunningPod> running(const json::Value& pod) {
-  if (kube::pod_finished(pod) || json::as_string(json::at(pod, "spec", "nodeName")).empty())
+  if (kube::pod_finished(pod) || json::string_at(pod, "spec", "nodeName").empty())
     return std::nullopt;
   const std::string ns(kube::namespace_of(pod)), name(kube::name_of(pod));
   const auto spec =

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "net/tls.h"
+#include "net/tls/tls.h"
 
 namespace muster {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "net/server.h"
+#include "net/http/server.h"
 
 namespace muster {
 

@@ -1,6 +1,6 @@
 #include <string_view>
 
-#include "agent/shim.h"
+#include "agent/process/shim.h"
 #include "main/commands.h"
 
 int main(int argc, char** argv) {

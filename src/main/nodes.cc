@@ -131,7 +131,7 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
   std::set<std::string> names;
   const auto take = [&](const json::Value& object) -> Result<void> {
     const std::size_t number = nodes.size() + 1;
-    if (json::as_string(json::at(object, "kind")) != "Node") {
+    if (json::string_at(object, "kind") != "Node") {
       return fail(Code::kBadRequest,
                   fmt::format("--nodes {}: object {} is a \"{}\", wanted Node",
                               path,
@@ -174,13 +174,13 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
     return {};
   };
   for (const json::Value& document : *documents) {
-    const bool list = json::as_string(json::at(document, "kind")).ends_with("List");
+    const bool list = json::string_at(document, "kind").ends_with("List");
     if (!list) {
       const auto taken = take(document);
       if (!taken) return fail(taken.error());
       continue;
     }
-    for (json::Value item : json::as_array(json::at(document, "items"))) {
+    for (json::Value item : json::array_at(document, "items")) {
       if (item.is_object() && !item.get_object().contains("kind"))
         item.get_object()["kind"] = "Node";
       const auto taken = take(item);

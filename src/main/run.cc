@@ -21,7 +21,7 @@
 #include "main/scheduler_component.h"
 #include "main/scheduler_config_live.h"
 #include "main/webhook.h"
-#include "net/server.h"
+#include "net/http/server.h"
 
 namespace muster {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/config.h"
-#include "engine/model.h"
+#include "engine/model/config.h"
+#include "engine/model/model.h"
 
 namespace muster {
 

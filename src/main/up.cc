@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "agent/devices.h"
+#include "agent/node/devices.h"
 #include "apiserver/server.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -24,10 +24,10 @@
 #include "main/flags.h"
 #include "main/identity.h"
 #include "main/nodes.h"
-#include "net/client.h"
-#include "net/front.h"
-#include "net/query.h"
-#include "net/server.h"
+#include "net/http/client.h"
+#include "net/http/front.h"
+#include "net/http/query.h"
+#include "net/http/server.h"
 #include "store/store.h"
 
 namespace muster {

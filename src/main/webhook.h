@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "net/server.h"
+#include "net/http/server.h"
 
 namespace muster {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 namespace muster::scheduler {
 

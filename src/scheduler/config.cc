@@ -53,7 +53,7 @@ std::string list_of(std::span<const std::string_view> names) {
 
 Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
   engine::VolcanoPlugin plugin;
-  plugin.name = json::text(json::at(value, "name"));
+  plugin.name = json::text_at(value, "name");
   if (std::find(kPlugins.begin(), kPlugins.end(), plugin.name) == kPlugins.end()) {
     return fail(
         Code::kInvalid,
@@ -76,7 +76,7 @@ Result<engine::VolcanoPlugin> parse_plugin(const json::Value& value) {
     else if (!on)
       plugin.off.emplace_back(key);
   }
-  for (const auto& member : json::as_object(json::at(value, "arguments"))) {
+  for (const auto& member : json::object_at(value, "arguments")) {
     const json::Value& argument = member.value();
     plugin.arguments.emplace_back(
         std::string(member.key()),
@@ -130,8 +130,7 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
   }
   engine::VolcanoConfig config;
   config.actions.clear();
-  for (const std::string& part :
-       split_nonempty(json::as_string(json::at(*document, "actions")), ',')) {
+  for (const std::string& part : split_nonempty(json::string_at(*document, "actions"), ',')) {
     const std::string name(trim(part));
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
       return fail(
@@ -145,11 +144,11 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
         Code::kInvalid,
         "actions: want a comma-separated list such as \"enqueue, allocate, backfill\", found none");
   }
-  for (const json::Value& tier : json::as_array(json::at(*document, "tiers"))) {
+  for (const json::Value& tier : json::array_at(*document, "tiers")) {
     config.tiers.emplace_back();
     bool hierarchical_drf = false;
     bool proportion = false;
-    for (const json::Value& value : json::as_array(json::at(tier, "plugins"))) {
+    for (const json::Value& value : json::array_at(tier, "plugins")) {
       auto plugin = parse_plugin(value);
       if (!plugin) return fail(plugin.error());
       hierarchical_drf = hierarchical_drf || (plugin->name == "drf" && plugin->hierarchy);
@@ -162,8 +161,8 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
           "tiers: drf with enableHierarchy and proportion exclude each other in one tier; remove one");
     }
   }
-  for (const json::Value& value : json::as_array(json::at(*document, "configurations"))) {
-    const std::string name = json::text(json::at(value, "name"));
+  for (const json::Value& value : json::array_at(*document, "configurations")) {
+    const std::string name = json::text_at(value, "name");
     if (std::find(kActions.begin(), kActions.end(), name) == kActions.end()) {
       return fail(
           Code::kInvalid,
@@ -171,7 +170,7 @@ Result<engine::VolcanoConfig> parse_volcano_config(std::string_view yaml) {
               "configurations: \"{}\" is no action; want one of {}", name, list_of(kActions)));
     }
     engine::VolcanoAction action{name, {}};
-    for (const auto& member : json::as_object(json::at(value, "arguments"))) {
+    for (const auto& member : json::object_at(value, "arguments")) {
       const json::Value& argument = member.value();
       action.arguments.emplace_back(
           std::string(member.key()),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/config.h"
+#include "engine/model/config.h"
 
 namespace muster::scheduler {
 

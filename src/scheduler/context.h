@@ -6,7 +6,7 @@
 #include "client/client.h"
 #include "client/events.h"
 #include "client/informer.h"
-#include "scheduler/writer.h"
+#include "scheduler/lane.h"
 
 namespace muster::scheduler {
 

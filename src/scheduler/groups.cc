@@ -27,7 +27,7 @@ void Groups::group_seen(const std::string& key,
   Group& group = groups_[key];
   const bool fresh = !group.object || kube::uid_of(*group.object) != kube::uid_of(*object);
   if (fresh) {
-    group.phase = json::text(json::at(*object, "status", "phase"));
+    group.phase = json::text_at(*object, "status", "phase");
     group.message.clear();
     group.scheduled = kube::condition_true(*object, "PodGroupInitiallyScheduled");
   }
@@ -51,7 +51,7 @@ bool Groups::pod_seen(const engine::Pod& pod, const json::Value& object) {
   const std::int32_t before = member_priority(group);
   const std::string disagreed = disagreement(group);
   Member& member = members_[pod.key];
-  const std::string phase = json::text(json::at(object, "status", "phase"));
+  const std::string phase = json::text_at(object, "status", "phase");
   const bool changed =
       member.group != pod.group || member.phase != phase || member.bound != !pod.node.empty();
   tally(member, -1);
@@ -62,7 +62,7 @@ bool Groups::pod_seen(const engine::Pod& pod, const json::Value& object) {
             !pod.finished,
             std::string(json::as_string(json::at(object, "spec", "preemptionPolicy"),
                                         "PreemptLowerPriority")),
-            std::string(json::as_string(json::at(object, "spec", "schedulerName")))};
+            std::string(json::string_at(object, "spec", "schedulerName"))};
   tally(member, 1);
   group.members.insert(pod.key);
   if (changed) mark(pod.group, kCountDelay);
@@ -93,7 +93,7 @@ std::string Groups::disagreement(const Group& group) {
         std::next(group.schedulers.begin())->first);
   }
   const json::Value& spec = json::at(*group.object, "spec");
-  const auto own = static_cast<std::int32_t>(json::as_int(json::at(spec, "priority")));
+  const auto own = static_cast<std::int32_t>(json::int_at(spec, "priority"));
   for (const auto& [priority, n] : group.priorities) {
     if (priority != own) {
       return fmt::format(
@@ -102,7 +102,7 @@ std::string Groups::disagreement(const Group& group) {
           own);
     }
   }
-  const std::string_view policy = json::as_string(json::at(spec, "preemptionPolicy"));
+  const std::string_view policy = json::string_at(spec, "preemptionPolicy");
   for (const auto& [other, n] : group.policies) {
     if (!policy.empty() && other != policy) {
       return fmt::format(
@@ -136,7 +136,7 @@ std::string Groups::story(const std::string& key,
       !room)
     return message;
   const auto need =
-      json::as_int(json::at(*found->second.object, "spec", "schedulingPolicy", "gang", "minCount"));
+      json::int_at(*found->second.object, "spec", "schedulingPolicy", "gang", "minCount");
   if (need < 2) return message;
   std::int64_t bound = 0;
   for (const std::string& pod : found->second.members) {
@@ -192,8 +192,8 @@ std::optional<engine::Group> Groups::translate(const std::string& key,
   engine::Group out = translate_group(group.kind, *group.object, options);
   // A gang that names no class is as important as its pods.
   const json::Value& spec = json::at(*group.object, "spec");
-  const bool own = json::at(spec, "priority").is_number() ||
-                   !json::as_string(json::at(spec, "priorityClassName")).empty();
+  const bool own =
+      json::at(spec, "priority").is_number() || !json::string_at(spec, "priorityClassName").empty();
   if (!own && group.kind != GroupKind::kT9k && !group.members.empty())
     out.priority = member_priority(group);
   out.hold = out.hold || !disagreement(group).empty();
@@ -340,7 +340,7 @@ Task<void> Groups::write_volcano(std::string key) {
   counter("succeeded", counts.succeeded);
   counter("failed", counts.failed);
 
-  json::Array conditions = json::as_array(json::at(*object, "status", "conditions"));
+  json::Array conditions = json::array_at(*object, "status", "conditions");
   const auto set = [&](const json::Value& condition) {
     for (json::Value& existing : conditions) {
       if (json::at(existing, "type") == json::at(condition, "type")) {
@@ -357,8 +357,7 @@ Task<void> Groups::write_volcano(std::string key) {
   } else if (group.scheduled) {
     set(volcano_condition(true, "tasks in gang are ready to be scheduled", "", env_.now()));
     for (auto it = conditions.begin(); it != conditions.end();) {
-      it =
-          json::as_string(json::at(*it, "type")) == "Unschedulable" ? conditions.erase(it) : it + 1;
+      it = json::string_at(*it, "type") == "Unschedulable" ? conditions.erase(it) : it + 1;
     }
   }
   if (!json::equal(json::Value(conditions), json::at(*object, "status", "conditions")) &&
@@ -374,8 +373,8 @@ Task<void> Groups::write_volcano(std::string key) {
   const std::string ns(kube::namespace_of(*object)), name(kube::name_of(*object));
   const client::Resource resource = group.resource;
   const bool waits =
-      !group.message.empty() && json::as_string(json::at(kube::condition(*object, "Unschedulable"),
-                                                         "message")) != group.message;
+      !group.message.empty() &&
+      json::string_at(kube::condition(*object, "Unschedulable"), "message") != group.message;
   const std::string message = group.message;
   const auto done = co_await client_.patch(
       resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
@@ -458,7 +457,7 @@ Task<void> Groups::write_t9k(std::string key) {
 
 void Groups::queue_changed(const std::string& name) {
   const client::ObjectPtr queue = informers_.get(client::resources::kQueues).find(name);
-  if (queue && json::as_string(json::at(*queue, "status", "state")).empty()) {
+  if (queue && json::string_at(*queue, "status", "state").empty()) {
     lane_.add_latest("queue " + name, [this, name] { return write_queue(name, {}); });
   }
 }
@@ -481,12 +480,12 @@ Task<void> Groups::write_queue(std::string name, engine::ResourceList allocated)
   const client::ObjectPtr queue = informers_.get(client::resources::kQueues).find(name);
   if (!queue) co_return;
   json::Object status;
-  if (json::as_string(json::at(*queue, "status", "state")).empty()) status["state"] = "Open";
+  if (json::string_at(*queue, "status", "state").empty()) status["state"] = "Open";
   json::Object amounts;
   for (const engine::Amount& amount : allocated) {
     if (amount.value != 0) amounts[amount.name] = amount_text(amount);
   }
-  for (const auto& member : json::as_object(json::at(*queue, "status", "allocated"))) {
+  for (const auto& member : json::object_at(*queue, "status", "allocated")) {
     if (!amounts.contains(member.key())) amounts[member.key()] = nullptr;
   }
   if (!amounts.empty()) status["allocated"] = std::move(amounts);

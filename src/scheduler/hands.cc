@@ -35,7 +35,7 @@ bool only_bound(const json::Value& before,
   const auto same = [&](auto... path) {
     return json::equal(json::at(before, path...), json::at(after, path...));
   };
-  if (json::as_string(json::at(after, "spec", "nodeName")) != node || !same("metadata", "uid") ||
+  if (json::string_at(after, "spec", "nodeName") != node || !same("metadata", "uid") ||
       !same("metadata", "labels") || !same("metadata", "deletionTimestamp") ||
       !same("status", "phase") || !same("status", "nominatedNodeName") ||
       !same("status", "startTime")) {
@@ -53,16 +53,13 @@ bool only_bound(const json::Value& before,
         return alike == old_members.size();
       };
   // A server that counts generations counts every change of the spec but the binding.
-  const bool counted = json::as_int(json::at(before, "metadata", "generation")) > 0 &&
-                       same("metadata", "generation");
-  const json::Object& annotations = json::as_object(json::at(after, "metadata", "annotations"));
-  return (counted || same_but(json::as_object(json::at(before, "spec")),
-                              json::as_object(json::at(after, "spec")),
-                              "nodeName")) &&
-         json::as_string(json::at(after, "metadata", "annotations", kGpuIndices)) == devices &&
-         same_but(json::as_object(json::at(before, "metadata", "annotations")),
-                  annotations,
-                  kGpuIndices);
+  const bool counted =
+      json::int_at(before, "metadata", "generation") > 0 && same("metadata", "generation");
+  const json::Object& annotations = json::object_at(after, "metadata", "annotations");
+  return (counted ||
+          same_but(json::object_at(before, "spec"), json::object_at(after, "spec"), "nodeName")) &&
+         json::string_at(after, "metadata", "annotations", kGpuIndices) == devices &&
+         same_but(json::object_at(before, "metadata", "annotations"), annotations, kGpuIndices);
 }
 
 /// "ns/name"
@@ -252,11 +249,9 @@ Task<void> Hands::do_evict(engine::Evict evict) {
 void Hands::nominate(const engine::Nominate& nominate) {
   context_.slow.add_latest("nominate " + nominate.pod, [this, nominate]() -> Task<void> {
     const ObjectPtr pod = context_.pods.find(nominate.pod);
-    if (!pod || json::as_string(json::at(*pod, "status", "nominatedNodeName")) == nominate.node)
-      co_return;
+    if (!pod || json::string_at(*pod, "status", "nominatedNodeName") == nominate.node) co_return;
     // The API server clears the nomination with the binding.
-    if (nominate.node.empty() && !json::as_string(json::at(*pod, "spec", "nodeName")).empty())
-      co_return;
+    if (nominate.node.empty() && !json::string_at(*pod, "spec", "nodeName").empty()) co_return;
     json::Value patch = nomination_patch(nominate.node);
     const auto done = co_await patch_pod_status(context_.client, nominate.pod, std::move(patch));
     if (!done)

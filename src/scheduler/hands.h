@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/model.h"
-#include "engine/plan.h"
+#include "engine/model/model.h"
+#include "engine/model/plan.h"
 #include "scheduler/context.h"
 #include "scheduler/counters.h"
 #include "scheduler/volumes.h"

@@ -27,10 +27,10 @@ bool has_labels(const engine::Labels& labels, const json::Value& wanted) {
 
 /// Does the member's selector name this one? Labels are for nodes only.
 bool selects(const json::Value& selector, const std::string& name, const engine::Labels* labels) {
-  if (const std::string_view exact = json::as_string(json::at(selector, "exactMatch", "name"));
+  if (const std::string_view exact = json::string_at(selector, "exactMatch", "name");
       !exact.empty())
     return exact == name;
-  if (const std::string_view pattern = json::as_string(json::at(selector, "regexMatch", "pattern"));
+  if (const std::string_view pattern = json::string_at(selector, "regexMatch", "pattern");
       !pattern.empty()) {
     try {
       return std::regex_search(name, std::regex(std::string(pattern)));
@@ -51,9 +51,7 @@ void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes,
   labels_.clear();
   std::vector<const json::Value*> by_tier;
   for (const auto& object : hypernodes) by_tier.push_back(object.get());
-  const auto tier_of = [](const json::Value& h) {
-    return json::as_int(json::at(h, "spec", "tier"));
-  };
+  const auto tier_of = [](const json::Value& h) { return json::int_at(h, "spec", "tier"); };
   // Low tiers first: a HyperNode is made of nodes and of HyperNodes below it.
   std::stable_sort(by_tier.begin(), by_tier.end(), [&](const auto* a, const auto* b) {
     return tier_of(*a) < tier_of(*b);
@@ -61,9 +59,9 @@ void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes,
   std::map<std::string, std::set<std::string>> members;
   for (const json::Value* hypernode : by_tier) {
     std::set<std::string>& mine = members[std::string(kube::name_of(*hypernode))];
-    for (const json::Value& member : json::as_array(json::at(*hypernode, "spec", "members"))) {
+    for (const json::Value& member : json::array_at(*hypernode, "spec", "members")) {
       const json::Value& selector = json::at(member, "selector");
-      if (json::as_string(json::at(member, "type")) == "HyperNode") {
+      if (json::string_at(member, "type") == "HyperNode") {
         for (const auto& [name, below] : members) {
           if (&below != &mine && selects(selector, name, nullptr))
             mine.insert(below.begin(), below.end());
@@ -74,7 +72,7 @@ void HyperNodes::rebuild(const std::vector<client::ObjectPtr>& hypernodes,
         }
       }
     }
-    tiers_[tier_of(*hypernode)] = json::text(json::at(*hypernode, "spec", "tierName"));
+    tiers_[tier_of(*hypernode)] = json::text_at(*hypernode, "spec", "tierName");
     for (const std::string& node : mine)
       labels_[node].emplace_back(label_key(tier_of(*hypernode)),
                                  std::string(kube::name_of(*hypernode)));
@@ -92,7 +90,7 @@ std::vector<engine::TopologyLevel> HyperNodes::levels(const json::Value& network
   if (!network_topology.is_object() || tiers_.empty()) return out;
   std::int64_t highest = tiers_.rbegin()->first;
   const json::Value& allowed = json::at(network_topology, "highestTierAllowed");
-  const std::string name = json::text(json::at(network_topology, "highestTierName"));
+  const std::string name = json::text_at(network_topology, "highestTierName");
   bool bounded = allowed.is_number();
   if (bounded) highest = json::as_int(allowed);
   for (const auto& [tier, tier_name] : tiers_) {

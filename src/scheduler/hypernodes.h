@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "client/informer.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "json/json.h"
 
 namespace muster::scheduler {

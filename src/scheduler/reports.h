@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/time.h"
-#include "engine/plan.h"
-#include "engine/resources.h"
+#include "engine/model/plan.h"
+#include "engine/model/resources.h"
 #include "json/json.h"
 
 namespace muster::scheduler {

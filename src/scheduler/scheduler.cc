@@ -13,10 +13,10 @@
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
 #include "scheduler/hypernodes.h"
+#include "scheduler/lane.h"
 #include "scheduler/translate.h"
 #include "scheduler/volumes.h"
 #include "scheduler/waits.h"
-#include "scheduler/writer.h"
 
 namespace muster::scheduler {
 namespace {
@@ -414,7 +414,7 @@ class SchedulerImpl final : public Scheduler {
 
   void pod_seen(const json::Value& pod) {
     const std::string key = client::key_of(pod);
-    if (!json::as_string(json::at(pod, "spec", "nodeName")).empty()) {
+    if (!json::string_at(pod, "spec", "nodeName").empty()) {
       hands_.seen_bound(key);
       waits_.placed(key);
     }
@@ -574,7 +574,7 @@ class SchedulerImpl final : public Scheduler {
 
   void reapply_waiting() {
     for (const auto& [key, pod] : pods_.objects()) {
-      if (json::as_string(json::at(*pod, "spec", "nodeName")).empty()) pod_seen(*pod);
+      if (json::string_at(*pod, "spec", "nodeName").empty()) pod_seen(*pod);
     }
   }
 
@@ -583,11 +583,11 @@ class SchedulerImpl final : public Scheduler {
     if (!name.empty()) {
       const ObjectPtr found = classes.find(std::string(name));
       if (!found) return {0, false};
-      return {static_cast<std::int32_t>(json::as_int(json::at(*found, "value"))), true};
+      return {static_cast<std::int32_t>(json::int_at(*found, "value")), true};
     }
     for (const auto& [key, value] : classes.objects()) {
-      if (json::as_bool(json::at(*value, "globalDefault")))
-        return {static_cast<std::int32_t>(json::as_int(json::at(*value, "value"))), true};
+      if (json::bool_at(*value, "globalDefault"))
+        return {static_cast<std::int32_t>(json::int_at(*value, "value")), true};
     }
     return {0, true};
   }

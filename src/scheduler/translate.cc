@@ -4,9 +4,9 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "kube/kinds/pod.h"
+#include "kube/kinds/t9k.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
-#include "kube/t9k.h"
 
 namespace muster::scheduler {
 namespace {
@@ -46,8 +46,8 @@ std::vector<engine::Requirement> requirements(const json::Value& expressions) {
   for (const json::Value& expression : as_array(expressions)) {
     engine::Requirement requirement;
     requirement.key = text(at(expression, "key"));
-    requirement.op = operator_of(as_string(at(expression, "operator")));
-    for (const json::Value& value : as_array(at(expression, "values")))
+    requirement.op = operator_of(json::string_at(expression, "operator"));
+    for (const json::Value& value : json::array_at(expression, "values"))
       requirement.values.push_back(text(value));
     all.push_back(std::move(requirement));
   }
@@ -58,7 +58,7 @@ std::vector<engine::Requirement> requirements(const json::Value& expressions) {
 std::optional<engine::Selector> selector_of(const json::Value& selector) {
   if (!selector.is_object()) return std::nullopt;
   engine::Selector out;
-  for (const auto& member : as_object(at(selector, "matchLabels"))) {
+  for (const auto& member : json::object_at(selector, "matchLabels")) {
     out.all.push_back({std::string(member.key()), engine::Operator::kIn, {text(member.value())}});
   }
   for (engine::Requirement& requirement : requirements(at(selector, "matchExpressions")))
@@ -82,18 +82,19 @@ engine::PodTerm pod_term(const json::Value& term, const json::Value& pod, std::i
   out.selector = selector_of(at(term, "labelSelector"));
   // matchLabelKeys narrow the selector to the incoming pod's own values.
   if (out.selector) {
-    for (const json::Value& key : as_array(at(term, "matchLabelKeys"))) {
+    for (const json::Value& key : json::array_at(term, "matchLabelKeys")) {
       const std::string_view value = kube::label(pod, as_string(key));
       if (!value.empty())
         out.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
     }
-    for (const json::Value& key : as_array(at(term, "mismatchLabelKeys"))) {
+    for (const json::Value& key : json::array_at(term, "mismatchLabelKeys")) {
       const std::string_view value = kube::label(pod, as_string(key));
       if (!value.empty())
         out.selector->all.push_back({text(key), engine::Operator::kNotIn, {std::string(value)}});
     }
   }
-  for (const json::Value& ns : as_array(at(term, "namespaces"))) out.namespaces.push_back(text(ns));
+  for (const json::Value& ns : json::array_at(term, "namespaces"))
+    out.namespaces.push_back(text(ns));
   out.namespace_selector = selector_of(at(term, "namespaceSelector"));
   if (out.namespaces.empty() && !out.namespace_selector)
     out.namespaces.emplace_back(kube::namespace_of(pod));
@@ -106,11 +107,11 @@ void pod_terms(const json::Value& affinity,
                std::vector<engine::PodTerm>& required,
                std::vector<engine::PodTerm>& preferred) {
   for (const json::Value& term :
-       as_array(at(affinity, "requiredDuringSchedulingIgnoredDuringExecution"))) {
+       json::array_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution")) {
     required.push_back(pod_term(term, pod, 0));
   }
   for (const json::Value& term :
-       as_array(at(affinity, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+       json::array_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution")) {
     preferred.push_back(pod_term(at(term, "podAffinityTerm"),
                                  pod,
                                  static_cast<std::int32_t>(as_int(at(term, "weight"), 1))));
@@ -120,12 +121,12 @@ void pod_terms(const json::Value& affinity,
 void affinity_of(const json::Value& pod, engine::Pod& out) {
   const json::Value& affinity = at(pod, "spec", "affinity");
   const json::Value& node = at(affinity, "nodeAffinity");
-  for (const json::Value& term :
-       as_array(at(node, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"))) {
+  for (const json::Value& term : json::array_at(
+           node, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")) {
     out.node_affinity.push_back(node_term(term));
   }
   for (const json::Value& term :
-       as_array(at(node, "preferredDuringSchedulingIgnoredDuringExecution"))) {
+       json::array_at(node, "preferredDuringSchedulingIgnoredDuringExecution")) {
     out.preferred_node_affinity.push_back(
         {node_term(at(term, "preference")),
          static_cast<std::int32_t>(as_int(at(term, "weight"), 1))});
@@ -136,7 +137,7 @@ void affinity_of(const json::Value& pod, engine::Pod& out) {
 }
 
 void spread_of(const json::Value& pod, engine::Pod& out) {
-  for (const json::Value& constraint : as_array(at(pod, "spec", "topologySpreadConstraints"))) {
+  for (const json::Value& constraint : json::array_at(pod, "spec", "topologySpreadConstraints")) {
     engine::TopologySpread spread;
     spread.max_skew = static_cast<std::int32_t>(as_int(at(constraint, "maxSkew"), 1));
     spread.topology_key = text(at(constraint, "topologyKey"));
@@ -144,7 +145,7 @@ void spread_of(const json::Value& pod, engine::Pod& out) {
         as_string(at(constraint, "whenUnsatisfiable"), "DoNotSchedule") == "DoNotSchedule";
     spread.selector = selector_of(at(constraint, "labelSelector"));
     if (spread.selector) {
-      for (const json::Value& key : as_array(at(constraint, "matchLabelKeys"))) {
+      for (const json::Value& key : json::array_at(constraint, "matchLabelKeys")) {
         const std::string_view value = kube::label(pod, as_string(key));
         if (!value.empty())
           spread.selector->all.push_back({text(key), engine::Operator::kIn, {std::string(value)}});
@@ -159,25 +160,25 @@ void spread_of(const json::Value& pod, engine::Pod& out) {
 }
 
 void tolerations_of(const json::Value& pod, engine::Pod& out) {
-  for (const json::Value& toleration : as_array(at(pod, "spec", "tolerations"))) {
+  for (const json::Value& toleration : json::array_at(pod, "spec", "tolerations")) {
     engine::Toleration one;
     one.key = text(at(toleration, "key"));
     one.value = text(at(toleration, "value"));
-    one.exists = as_string(at(toleration, "operator")) == "Exists";
-    const std::string_view effect = as_string(at(toleration, "effect"));
+    one.exists = json::string_at(toleration, "operator") == "Exists";
+    const std::string_view effect = json::string_at(toleration, "effect");
     if (!effect.empty()) one.effect = effect_of(effect);
     out.tolerations.push_back(std::move(one));
   }
 }
 
 void host_ports_of(const json::Value& pod, engine::Pod& out) {
-  const bool host_network = as_bool(at(pod, "spec", "hostNetwork"));
+  const bool host_network = json::bool_at(pod, "spec", "hostNetwork");
   const auto collect = [&](const json::Value& containers, bool sidecars_only) {
     for (const json::Value& container : as_array(containers)) {
-      if (sidecars_only && as_string(at(container, "restartPolicy")) != "Always") continue;
-      for (const json::Value& port : as_array(at(container, "ports"))) {
-        auto number = as_int(at(port, "hostPort"));
-        if (number == 0 && host_network) number = as_int(at(port, "containerPort"));
+      if (sidecars_only && json::string_at(container, "restartPolicy") != "Always") continue;
+      for (const json::Value& port : json::array_at(container, "ports")) {
+        auto number = json::int_at(port, "hostPort");
+        if (number == 0 && host_network) number = json::int_at(port, "containerPort");
         if (number == 0) continue;
         out.host_ports.push_back({text(at(port, "hostIP")),
                                   std::string(as_string(at(port, "protocol"), "TCP")),
@@ -195,7 +196,7 @@ Duration expected_duration(const json::Value& object) {
     const auto parsed = parse_duration(annotated);
     if (parsed && parsed->count() > 0) return *parsed;
   }
-  return std::chrono::seconds(as_int(at(object, "spec", "activeDeadlineSeconds")));
+  return std::chrono::seconds(json::int_at(object, "spec", "activeDeadlineSeconds"));
 }
 
 /// T9k's own format: whole numbers with y, w, d, h, m, s or ms ("3w", "1h20m15s"). Zero: no limit.
@@ -219,7 +220,7 @@ std::vector<std::int32_t> indices(std::string_view list) {
 
 /// The running container states' earliest start, or status.startTime.
 Time started(const json::Value& pod) {
-  const auto parsed = parse_time(as_string(at(pod, "status", "startTime")));
+  const auto parsed = parse_time(json::string_at(pod, "status", "startTime"));
   return parsed ? *parsed : Time{};
 }
 
@@ -228,9 +229,9 @@ std::string t9k_queue(std::string_view name) { return "t9k:" + std::string(name)
 
 std::int32_t priority_of_class(const json::Value& spec, const TranslateOptions& options) {
   if (at(spec, "priority").is_number())
-    return static_cast<std::int32_t>(as_int(at(spec, "priority")));
+    return static_cast<std::int32_t>(json::int_at(spec, "priority"));
   if (!options.priority_of) return 0;
-  return options.priority_of(as_string(at(spec, "priorityClassName"))).first;
+  return options.priority_of(json::string_at(spec, "priorityClassName")).first;
 }
 
 }  // namespace
@@ -244,7 +245,8 @@ std::string group_key(GroupKind kind, std::string_view ns, std::string_view name
 
 std::string group_key_of_pod(const json::Value& pod) {
   const std::string_view ns = kube::namespace_of(pod);
-  if (const std::string_view native = as_string(at(pod, "spec", "schedulingGroup", "podGroupName"));
+  if (const std::string_view native =
+          json::string_at(pod, "spec", "schedulingGroup", "podGroupName");
       !native.empty()) {
     return group_key(GroupKind::kNative, ns, native);
   }
@@ -275,16 +277,16 @@ engine::Node translate_node(const json::Value& node, const TranslateOptions& opt
   engine::Node out;
   out.name = std::string(kube::name_of(node));
   out.labels = labels_of(at(node, "metadata", "labels"));
-  for (const json::Value& taint : as_array(at(node, "spec", "taints"))) {
+  for (const json::Value& taint : json::array_at(node, "spec", "taints")) {
     out.taints.push_back({text(at(taint, "key")),
                           text(at(taint, "value")),
-                          effect_of(as_string(at(taint, "effect")))});
+                          effect_of(json::string_at(taint, "effect"))});
   }
-  out.unschedulable = as_bool(at(node, "spec", "unschedulable"));
+  out.unschedulable = json::bool_at(node, "spec", "unschedulable");
   // A node without a Ready condition was made by hand and counts as ready, as for kube-scheduler,
   // which reads taints only.
   const json::Value& ready = kube::condition(node, "Ready");
-  out.ready = ready.is_null() || as_string(at(ready, "status")) == "True";
+  out.ready = ready.is_null() || json::string_at(ready, "status") == "True";
   const json::Value& allocatable = at(node, "status", "allocatable");
   const kube::ResourceAmounts amounts = kube::resource_amounts(
       allocatable.is_object() ? allocatable : at(node, "status", "capacity"));
@@ -324,12 +326,12 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
     out.queue = t9k_queue(t9k);
 
   out.priority = priority_of_class(at(pod, "spec"), options);
-  if (as_string(at(pod, "spec", "preemptionPolicy")) == "Never")
+  if (json::string_at(pod, "spec", "preemptionPolicy") == "Never")
     out.preemption_policy = engine::PreemptionPolicy::kNever;
   std::string_view preemptable = kube::annotation(pod, "volcano.sh/preemptable");
   if (preemptable.empty()) preemptable = kube::label(pod, "volcano.sh/preemptable");
   out.preemptable = preemptable.empty() || preemptable == "true";
-  const std::string_view priority_class = as_string(at(pod, "spec", "priorityClassName"));
+  const std::string_view priority_class = json::string_at(pod, "spec", "priorityClassName");
   out.critical = out.ns == "kube-system" || priority_class == "system-cluster-critical" ||
                  priority_class == "system-node-critical";
 
@@ -349,7 +351,7 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   tolerations_of(pod, out);
   host_ports_of(pod, out);
 
-  out.gated = !as_array(at(pod, "spec", "schedulingGates")).empty();
+  out.gated = !json::array_at(pod, "spec", "schedulingGates").empty();
   out.ours = is_ours(pod, options);
   out.node = text(at(pod, "spec", "nodeName"));
   out.device_indexes = indices(kube::annotation(pod, kGpuIndices));
@@ -360,7 +362,7 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.nominated_node = text(at(pod, "status", "nominatedNodeName"));
   out.terminating = kube::is_deleting(pod);
   if (out.terminating) out.terminating_until = kube::deletion_time(pod);
-  const std::string_view phase = as_string(at(pod, "status", "phase"));
+  const std::string_view phase = json::string_at(pod, "status", "phase");
   out.finished = phase == "Succeeded" || phase == "Failed";
   out.succeeded = phase == "Succeeded";
   out.created = submitted(pod);
@@ -378,7 +380,7 @@ engine::Group translate_group(GroupKind kind,
   out.created = submitted(group);
   out.expected_duration = expected_duration(group);
   out.priority = priority_of_class(spec, options);
-  if (as_string(at(spec, "preemptionPolicy")) == "Never")
+  if (json::string_at(spec, "preemptionPolicy") == "Never")
     out.preemption_policy = engine::PreemptionPolicy::kNever;
 
   if (kind == GroupKind::kNative || kind == GroupKind::kComposite) {
@@ -386,9 +388,9 @@ engine::Group translate_group(GroupKind kind,
     out.disruption = at(spec, "disruptionMode", "all").is_object()
                          ? engine::DisruptionMode::kWhole
                          : engine::DisruptionMode::kSingle;
-    for (const json::Value& level : as_array(at(spec, "schedulingConstraints", "topology")))
+    for (const json::Value& level : json::array_at(spec, "schedulingConstraints", "topology"))
       out.topology.push_back({text(at(level, "key")), true});
-    const std::string_view parent = as_string(at(spec, "parentCompositePodGroupName"));
+    const std::string_view parent = json::string_at(spec, "parentCompositePodGroupName");
     if (!parent.empty())
       out.parent = group_key(GroupKind::kComposite, kube::namespace_of(group), parent);
     if (kind == GroupKind::kComposite) {
@@ -403,7 +405,7 @@ engine::Group translate_group(GroupKind kind,
 
   out.queue = text(at(spec, "queue"));
   out.min_member = static_cast<std::int32_t>(as_int(at(spec, "minMember"), 1));
-  for (const auto& member : as_object(at(spec, "minTaskMember"))) {
+  for (const auto& member : json::object_at(spec, "minTaskMember")) {
     out.min_task_member.emplace_back(std::string(member.key()),
                                      static_cast<std::int32_t>(as_int(member.value())));
   }
@@ -417,14 +419,14 @@ engine::Group translate_group(GroupKind kind,
     const auto parsed = parse_duration(waiting);
     if (parsed) out.sla_waiting_time = *parsed;
   }
-  const std::string_view phase = as_string(at(group, "status", "phase"));
+  const std::string_view phase = json::string_at(group, "status", "phase");
   out.admitted = !phase.empty() && phase != "Pending";
   if (kind == GroupKind::kT9k) {
     out.queue = t9k_queue(as_string(at(spec, "queue"), "default"));
-    out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
-    for (const json::Value& role : as_array(at(spec, "roles"))) {
+    out.priority = static_cast<std::int32_t>(json::int_at(spec, "priority"));
+    for (const json::Value& role : json::array_at(spec, "roles")) {
       out.min_task_member.emplace_back(text(at(role, "name")),
-                                       static_cast<std::int32_t>(as_int(at(role, "minMember"))));
+                                       static_cast<std::int32_t>(json::int_at(role, "minMember")));
     }
   }
   return out;
@@ -438,9 +440,9 @@ engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& 
   out.parent = text(at(spec, "parent"));
   if (out.parent == "root") out.parent.clear();
   out.weight = static_cast<std::int32_t>(as_int(at(spec, "weight"), 1));
-  out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  out.priority = static_cast<std::int32_t>(json::int_at(spec, "priority"));
   out.reclaimable = as_bool(at(spec, "reclaimable"), true);
-  const std::string_view state = as_string(at(queue, "status", "state"));
+  const std::string_view state = json::string_at(queue, "status", "state");
   out.state = state == "Closed"    ? engine::QueueState::kClosed
               : state == "Closing" ? engine::QueueState::kClosing
                                    : engine::QueueState::kOpen;
@@ -454,7 +456,7 @@ engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& 
   const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
   if (mode == "reservation") out.backfill = engine::BackfillMode::kReservation;
   if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;
-  if (mode == "fifo" || as_string(at(spec, "dequeueStrategy")) == "fifo")
+  if (mode == "fifo" || json::string_at(spec, "dequeueStrategy") == "fifo")
     out.backfill = engine::BackfillMode::kFifo;
   out.virtual_cluster = std::string(kube::annotation(queue, "muster.dev/virtual-cluster"));
   return out;
@@ -466,11 +468,12 @@ engine::Queue translate_t9k_queue(const json::Value& queue, const TranslateOptio
   const json::Value& spec = at(queue, "spec");
   out.name = t9k_queue(kube::name_of(queue));
   out.t9k = true;
-  out.priority = static_cast<std::int32_t>(as_int(at(spec, "priority")));
+  out.priority = static_cast<std::int32_t>(json::int_at(spec, "priority"));
   out.preemptible = as_bool(at(spec, "preemptible"), true);
-  out.state = as_bool(at(spec, "closed")) ? engine::QueueState::kClosed : engine::QueueState::kOpen;
+  out.state =
+      json::bool_at(spec, "closed") ? engine::QueueState::kClosed : engine::QueueState::kOpen;
   out.capability = resource_list(kube::resource_amounts(at(spec, "quota", "requests")));
-  out.max_duration = kube::t9k_duration(as_string(at(spec, "maxDuration")));
+  out.max_duration = kube::t9k_duration(json::string_at(spec, "maxDuration"));
   out.node_selector = selector_of(at(spec, "nodeSelector"));
   return out;
 }
@@ -481,7 +484,7 @@ engine::DisruptionBudget translate_budget(const json::Value& budget) {
   out.key = out.ns + "/" + std::string(kube::name_of(budget));
   out.selector = selector_of(at(budget, "spec", "selector"));
   out.disruptions_allowed =
-      static_cast<std::int32_t>(as_int(at(budget, "status", "disruptionsAllowed")));
+      static_cast<std::int32_t>(json::int_at(budget, "status", "disruptionsAllowed"));
   return out;
 }
 
@@ -536,7 +539,7 @@ bool node_matches(const json::Value& node, const json::Value& terms) {
 }
 
 std::string unsupported(const json::Value& pod) {
-  if (!as_array(at(pod, "spec", "resourceClaims")).empty()) {
+  if (!json::array_at(pod, "spec", "resourceClaims").empty()) {
     return "pod uses spec.resourceClaims (dynamic resource allocation), which Muster does not allocate: ask for the extended resource, such as "
            "nvidia.com/gpu, instead, or name another scheduler in spec.schedulerName";
   }

@@ -48,13 +48,13 @@ std::vector<engine::NodeTerm> places_of(const json::Value& volume) {
 
 std::vector<engine::NodeTerm> allowed_topologies(const json::Value& storage_class) {
   std::vector<engine::NodeTerm> terms;
-  for (const auto& topology : as_array(at(storage_class, "allowedTopologies"))) {
+  for (const auto& topology : json::array_at(storage_class, "allowedTopologies")) {
     engine::NodeTerm term;
-    for (const auto& label : as_array(at(topology, "matchLabelExpressions"))) {
+    for (const auto& label : json::array_at(topology, "matchLabelExpressions")) {
       engine::Requirement requirement;
-      requirement.key = json::text(at(label, "key"));
+      requirement.key = json::text_at(label, "key");
       requirement.op = engine::Operator::kIn;
-      for (const auto& value : as_array(at(label, "values")))
+      for (const auto& value : json::array_at(label, "values"))
         requirement.values.push_back(json::text(value));
       term.labels.push_back(std::move(requirement));
     }
@@ -69,21 +69,21 @@ std::int64_t bytes_of(const json::Value& storage) {
 }
 
 bool serves(const json::Value& volume, const json::Value& claim) {
-  if (as_string(at(volume, "spec", "storageClassName")) !=
-      as_string(at(claim, "spec", "storageClassName")))
+  if (json::string_at(volume, "spec", "storageClassName") !=
+      json::string_at(claim, "spec", "storageClassName"))
     return false;
   const auto& owner = at(volume, "spec", "claimRef");
   if (owner.is_object()) {
-    return as_string(at(owner, "name")) == kube::name_of(claim) &&
-           as_string(at(owner, "namespace")) == kube::namespace_of(claim);
+    return json::string_at(owner, "name") == kube::name_of(claim) &&
+           json::string_at(owner, "namespace") == kube::namespace_of(claim);
   }
-  if (as_string(at(volume, "status", "phase")) != "Available" || kube::is_deleting(volume))
+  if (json::string_at(volume, "status", "phase") != "Available" || kube::is_deleting(volume))
     return false;
   if (as_string(at(volume, "spec", "volumeMode"), "Filesystem") !=
       as_string(at(claim, "spec", "volumeMode"), "Filesystem"))
     return false;
-  const auto& modes = as_array(at(volume, "spec", "accessModes"));
-  for (const auto& mode : as_array(at(claim, "spec", "accessModes"))) {
+  const auto& modes = json::array_at(volume, "spec", "accessModes");
+  for (const auto& mode : json::array_at(claim, "spec", "accessModes")) {
     if (std::find(modes.begin(), modes.end(), mode) == modes.end()) return false;
   }
   return bytes_of(at(volume, "spec", "capacity", "storage")) >=
@@ -120,18 +120,18 @@ std::vector<client::Resource> Volumes::kinds() {
 
 std::vector<Volumes::Claim> Volumes::claims_of(const json::Value& pod) {
   std::vector<Claim> claims;
-  for (const auto& volume : as_array(at(pod, "spec", "volumes"))) {
-    const auto name = as_string(at(volume, "persistentVolumeClaim", "claimName"));
+  for (const auto& volume : json::array_at(pod, "spec", "volumes")) {
+    const auto name = json::string_at(volume, "persistentVolumeClaim", "claimName");
     if (!name.empty()) claims.push_back({std::string(name), false});
     if (at(volume, "ephemeral").is_object())
       claims.push_back(
-          {fmt::format("{}-{}", kube::name_of(pod), as_string(at(volume, "name"))), true});
+          {fmt::format("{}-{}", kube::name_of(pod), json::string_at(volume, "name")), true});
   }
   return claims;
 }
 
 bool Volumes::is_bound(const json::Value& claim) {
-  return !as_string(at(claim, "spec", "volumeName")).empty() &&
+  return !json::string_at(claim, "spec", "volumeName").empty() &&
          !kube::annotation(claim, kBindCompleted).empty();
 }
 
@@ -151,7 +151,7 @@ std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
     if (!claim) return fmt::format("persistentvolumeclaim \"{}\" not found", name);
     if (kube::is_deleting(*claim))
       return fmt::format("persistentvolumeclaim \"{}\" is being deleted", name);
-    const auto volume_name = as_string(at(*claim, "spec", "volumeName"));
+    const auto volume_name = json::string_at(*claim, "spec", "volumeName");
     if (is_bound(*claim)) {
       const ObjectPtr volume = volumes_->find(std::string(volume_name));
       if (!volume)
@@ -163,7 +163,7 @@ std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
       continue;
     }
     const ObjectPtr storage_class =
-        classes_->find(json::text(at(*claim, "spec", "storageClassName")));
+        classes_->find(json::text_at(*claim, "spec", "storageClassName"));
     if (!storage_class ||
         as_string(at(*storage_class, "volumeBindingMode"), "Immediate") != "WaitForFirstConsumer" ||
         !volume_name.empty()) {
@@ -184,7 +184,7 @@ std::string Volumes::constrain_delayed(engine::Pod& pod,
     require_also(pod.node_affinity, {there});
     return {};
   }
-  if (as_string(at(storage_class, "provisioner")) != kNoProvisioner) {
+  if (json::string_at(storage_class, "provisioner") != kNoProvisioner) {
     require_also(pod.node_affinity, allowed_topologies(storage_class));
     return {};
   }
@@ -218,8 +218,8 @@ std::vector<ObjectPtr> Volumes::candidates(const json::Value& claim) const {
 
 Task<Result<void>> Volumes::choose_for(const json::Value& claim, const std::string& node) {
   const std::string ns(kube::namespace_of(claim)), name(kube::name_of(claim));
-  const ObjectPtr storage_class = classes_->find(json::text(at(claim, "spec", "storageClassName")));
-  if (storage_class && as_string(at(*storage_class, "provisioner")) != kNoProvisioner) {
+  const ObjectPtr storage_class = classes_->find(json::text_at(claim, "spec", "storageClassName"));
+  if (storage_class && json::string_at(*storage_class, "provisioner") != kNoProvisioner) {
     if (kube::annotation(claim, kSelectedNode) == node) co_return Result<void>{};
     json::Value patch = json::Object{};
     json::make_object(patch, {"metadata", "annotations"})[kSelectedNode] = node;

@@ -14,7 +14,7 @@
 #include "base/env.h"
 #include "client/client.h"
 #include "client/informer.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 namespace muster::scheduler {
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
 #include "scheduler/reports.h"
 
 namespace muster::scheduler {
@@ -75,16 +75,12 @@ void Waits::tell(const std::string& pod,
                  const std::string& message) {
   context_.slow.add_latest("pod " + pod, [this, key = pod, refusal, message]() -> Task<void> {
     const client::ObjectPtr pod = context_.pods.find(key);
-    if (!pod || hands_.binds(key) || !json::as_string(json::at(*pod, "spec", "nodeName")).empty())
-      co_return;
+    if (!pod || hands_.binds(key) || !json::string_at(*pod, "spec", "nodeName").empty()) co_return;
     const json::Value& shown = kube::condition(*pod, "PodScheduled");
-    if (json::as_string(json::at(shown, "message")) == message &&
-        json::as_string(json::at(shown, "status")) == "False")
+    if (json::string_at(shown, "message") == message && json::string_at(shown, "status") == "False")
       co_return;
-    json::Value patch = unschedulable_patch(refusal,
-                                            message,
-                                            json::as_int(json::at(*pod, "metadata", "generation")),
-                                            context_.env.now());
+    json::Value patch = unschedulable_patch(
+        refusal, message, json::int_at(*pod, "metadata", "generation"), context_.env.now());
     const auto done = co_await patch_pod_status(context_.client, key, std::move(patch));
     if (done) context_.events.record(*pod, "Warning", "FailedScheduling", message);
   });

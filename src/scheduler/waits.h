@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "engine/plan.h"
+#include "engine/model/plan.h"
 #include "scheduler/context.h"
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/model.h"
+#include "engine/model/model.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
 

@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 #include "base/time.h"
-#include "engine/model.h"
+#include "engine/model/model.h"
 
 namespace muster::sim {
 

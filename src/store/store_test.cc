@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::store {
 namespace {

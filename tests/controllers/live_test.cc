@@ -39,8 +39,8 @@ class Cluster : public LiveServer {
 
 std::string last_condition(const client::ObjectPtr& job) {
   if (!job) return "(no job)";
-  const auto& conditions = json::as_array(json::at(*job, "status", "conditions"));
-  return conditions.empty() ? "" : json::text(json::at(conditions.back(), "type"));
+  const auto& conditions = json::array_at(*job, "status", "conditions");
+  return conditions.empty() ? "" : json::text_at(conditions.back(), "type");
 }
 
 constexpr const char* kPyTorchJob = R"(
@@ -88,7 +88,7 @@ spec: {parallelism: 100, completions: 100, template: {spec: {restartPolicy: Neve
 )");
   co_await c.until("a hundred pods, counted", [&] {
     const auto job = jobs.find("default/many");
-    return job && json::as_int(json::at(*job, "status", "active")) == 100;
+    return job && json::int_at(*job, "status", "active") == 100;
   });
   EXPECT_EQ(pods.objects().size(), 100U) << "a stale cache made pods twice";
   for (const auto& [key, pod] : std::map<std::string, client::ObjectPtr>(pods.objects()))
@@ -135,9 +135,7 @@ spec: {replicas: 1, template: {spec: {containers: [{name: mpi, image: i}]}}}
   });
   const auto owner = [&](const std::string& key) {
     const auto map = maps.find(key);
-    return map ? json::text(
-                     json::at(json::as_array(json::at(*map, "metadata", "ownerReferences"))[0],
-                              "apiVersion"))
+    return map ? json::text_at(json::array_at(*map, "metadata", "ownerReferences")[0], "apiVersion")
                : std::string("(none)");
   };
   EXPECT_EQ(owner("default/one-config"), "kubeflow.org/v1");
@@ -174,13 +172,12 @@ spec: {worker: {replicas: 2, cmd: [a], template: {spec: {containers: [{name: mpi
   }
   co_await c.until("phase Running", [&] {
     const auto job = jobs.find("default/t");
-    return job && json::as_string(json::at(*job, "status", "phase")) == "Running";
+    return job && json::string_at(*job, "status", "phase") == "Running";
   });
   co_await c.until("names of all pods", [&] {
     const auto object = endpoints.find("default/t");
-    if (!object || json::as_array(json::at(*object, "subsets")).empty()) return false;
-    return json::as_array(json::at(json::as_array(json::at(*object, "subsets"))[0], "addresses"))
-               .size() == 3;
+    if (!object || json::array_at(*object, "subsets").empty()) return false;
+    return json::array_at(json::array_at(*object, "subsets")[0], "addresses").size() == 3;
   });
 }
 
@@ -225,14 +222,14 @@ spec: {scheduler: {t9kScheduler: {queue: short}}, worker: {replicas: 1, cmd: [a]
   co_await c.until("the pod is gone", [&] { return !pods.find("default/old"); });
   co_await c.until("the job is paused", [&] {
     const auto job = jobs.find("default/t");
-    return job && json::as_bool(json::at(*job, "spec", "runMode", "pause", "enabled")) &&
-           json::as_string(json::at(*job, "status", "phase")) == "Paused";
+    return job && json::bool_at(*job, "spec", "runMode", "pause", "enabled") &&
+           json::string_at(*job, "status", "phase") == "Paused";
   });
   co_await c.until("both were told", [&] {
     std::set<std::string> told;
     for (const auto& [key, event] : events.objects()) {
-      if (json::as_string(json::at(*event, "reason")) == "MaxDurationExceeded")
-        told.insert(json::text(json::at(*event, "involvedObject", "name")));
+      if (json::string_at(*event, "reason") == "MaxDurationExceeded")
+        told.insert(json::text_at(*event, "involvedObject", "name"));
     }
     return told == std::set<std::string>{"old", "t"};
   });

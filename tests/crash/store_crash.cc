@@ -20,7 +20,7 @@
 
 #include "base/random.h"
 #include "base/strings.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 #include "store/store.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kube/crd.h"
-#include "kube/table.h"
+#include "kube/crd/crd.h"
+#include "kube/table/table.h"
 
 using namespace muster;
 

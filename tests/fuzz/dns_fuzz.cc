@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/dns.h"
+#include "agent/network/dns.h"
 
 using namespace muster;
 

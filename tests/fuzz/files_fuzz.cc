@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "agent/log_reader.h"
+#include "agent/streams/log_reader.h"
 #include "base/time_zone.h"
-#include "cli/pai.h"
+#include "cli/submit/pai.h"
 #include "client/exec_credential.h"
 #include "client/kubeconfig.h"
 #include "controllers/batchjob/failure_policy.h"

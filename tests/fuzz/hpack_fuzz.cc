@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "net/hpack.h"
+#include "net/http2/hpack.h"
 
 using namespace muster;
 

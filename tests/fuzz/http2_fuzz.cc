@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "net/http2.h"
-#include "net/loop.h"
+#include "net/http2/http2.h"
+#include "net/loop/loop.h"
 
 using namespace muster;
 

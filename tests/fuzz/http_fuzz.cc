@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <string_view>
 
-#include "net/server.h"
-#include "net/socket.h"
-#include "net/stream.h"
-#include "net/websocket.h"
+#include "net/http/server.h"
+#include "net/http/websocket.h"
+#include "net/loop/socket.h"
+#include "net/loop/stream.h"
 
 using namespace muster;
 

@@ -5,8 +5,8 @@
 
 #include "controllers/common/test_world.h"
 #include "controllers/controllers.h"
-#include "kube/crd.h"
-#include "kube/validate.h"
+#include "kube/crd/crd.h"
+#include "kube/kinds/validate.h"
 
 using namespace muster;
 
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto job = json::parse(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!job || !job->is_object()) return 0;
   for (const auto& kind : kKinds) {
-    if (json::as_string(json::at(*job, "kind")) != kind.resource.kind) continue;
+    if (json::string_at(*job, "kind") != kind.resource.kind) continue;
     controllers::testing::TestWorld world("kind: none");
     world.job = *job;
     if (!admit(kind.resource, world.job)) continue;

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "json/json.h"
-#include "kube/table.h"
-#include "kube/validate.h"
+#include "kube/kinds/validate.h"
+#include "kube/table/table.h"
 
 using namespace muster;
 

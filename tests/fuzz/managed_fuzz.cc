@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kube/managed.h"
+#include "kube/apply/managed.h"
 
 using namespace muster;
 

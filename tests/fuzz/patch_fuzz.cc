@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kube/apply.h"
-#include "kube/strategic.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/strategic.h"
 
 using namespace muster;
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kube/protobuf.h"
-#include "kube/validate.h"
+#include "kube/kinds/validate.h"
+#include "kube/schema/protobuf.h"
 
 using namespace muster;
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kube/selector.h"
-#include "kube/table.h"
+#include "kube/selector/selector.h"
+#include "kube/table/table.h"
 
 using namespace muster;
 

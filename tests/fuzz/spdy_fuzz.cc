@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "net/loop.h"
-#include "net/spdy.h"
-#include "net/spdy_headers.h"
+#include "net/loop/loop.h"
+#include "net/spdy/spdy.h"
+#include "net/spdy/spdy_headers.h"
 
 using namespace muster;
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/strings.h"
-#include "cli/submit.h"
+#include "cli/submit/submit.h"
 #include "json/json.h"
 
 using namespace muster;

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "net/http.h"
+#include "net/http/http.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto target =

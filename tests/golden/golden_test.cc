@@ -11,11 +11,11 @@
 
 #include "base/strings.h"
 #include "cli/cli.h"
-#include "cli/commands.h"
-#include "cli/dispatch.h"
-#include "cli/session.h"
+#include "cli/shell/commands.h"
+#include "cli/shell/dispatch.h"
+#include "cli/shell/session.h"
 #include "kube/meta.h"
-#include "kube/selector.h"
+#include "kube/selector/selector.h"
 
 namespace muster::cli {
 namespace {
@@ -48,10 +48,9 @@ class MapCluster final : public client::Client {
     const auto documents = json::parse_yaml(read_file(kDir / "objects.yaml"));
     MUSTER_CHECK(documents.has_value(), documents ? "" : documents.error().message);
     for (const json::Value& object : *documents) {
-      const std::string plural =
-          to_lower(json::as_string(json::at(object, "kind"))) +
-          (json::as_string(json::at(object, "kind")) == "PriorityClass" ? "es" : "s");
-      objects_[key(json::as_string(json::at(object, "apiVersion")),
+      const std::string plural = to_lower(json::string_at(object, "kind")) +
+                                 (json::string_at(object, "kind") == "PriorityClass" ? "es" : "s");
+      objects_[key(json::string_at(object, "apiVersion"),
                    plural,
                    kube::namespace_of(object),
                    kube::name_of(object))] = object;

@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "base/strings.h"
-#include "net/loop.h"
-#include "net/server.h"
-#include "net/spdy.h"
+#include "net/http/server.h"
+#include "net/loop/loop.h"
+#include "net/spdy/spdy.h"
 
 namespace muster::net {
 namespace {

@@ -10,9 +10,9 @@
 #include "apiserver/server.h"
 #include "client/client.h"
 #include "client/informer.h"
-#include "net/client.h"
-#include "net/loop.h"
-#include "net/tls.h"
+#include "net/http/client.h"
+#include "net/loop/loop.h"
+#include "net/tls/tls.h"
 #include "store/store.h"
 
 namespace muster {

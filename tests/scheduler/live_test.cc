@@ -28,7 +28,7 @@ class Cluster : public LiveServer {
 
   Task<std::string> node_of(std::string pod) {
     const auto object = co_await client->get(r::kPods, "default", pod);
-    co_return object ? json::text(json::at(*object, "spec", "nodeName")) : "(no pod)";
+    co_return object ? json::text_at(*object, "spec", "nodeName") : "(no pod)";
   }
 
  private:
@@ -167,8 +167,8 @@ std::string claim(std::string_view name) {
 
 std::string told_node(client::Informer& claims, const std::string& name) {
   const auto object = claims.find("default/" + name);
-  return object ? json::text(json::at(
-                      *object, "metadata", "annotations", "volume.kubernetes.io/selected-node"))
+  return object ? json::text_at(
+                      *object, "metadata", "annotations", "volume.kubernetes.io/selected-node")
                 : "";
 }
 
@@ -220,9 +220,9 @@ Task<void> binding_denied(Cluster& c) {
   co_await c.create(r::kPods, pod("worker", 1));
   const auto said = [&] {
     const auto object = pods.find("default/worker");
-    const auto& conditions = object ? json::as_array(json::at(*object, "status", "conditions"))
+    const auto& conditions = object ? json::array_at(*object, "status", "conditions")
                                     : json::as_array(json::null_value());
-    return conditions.empty() ? std::string() : json::text(json::at(conditions[0], "message"));
+    return conditions.empty() ? std::string() : json::text_at(conditions[0], "message");
   };
   co_await c.until("the pod says why it waits", [&] { return !said().empty(); });
   EXPECT_EQ(said(), "binding to node small failed: a policy says no");

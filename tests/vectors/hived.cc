@@ -116,17 +116,14 @@ class Scenario {
       add("load", "the configuration is accepted", *error);
       return std::move(out_);
     }
-    const Array& steps = json::as_array(json::at(file_, "steps"));
+    const Array& steps = json::array_at(file_, "steps");
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      step_ = fmt::format("{} {} {}",
-                          i,
-                          json::text(json::at(steps[i], "op")),
-                          json::text(json::at(steps[i], "pod")));
+      step_ =
+          fmt::format("{} {} {}", i, json::text_at(steps[i], "op"), json::text_at(steps[i], "pod"));
       step(steps[i]);
       if (out_.failures.size() > 3) break;
     }
-    for (const Value& property : json::as_array(json::at(file_, "properties")))
-      check_property(property);
+    for (const Value& property : json::array_at(file_, "properties")) check_property(property);
     return std::move(out_);
   }
 
@@ -144,7 +141,7 @@ class Scenario {
       if (!read) return read.error().message;
       text = std::move(*read);
     }
-    text += json::text(json::at(owner, "configExtra"));
+    text += json::text_at(owner, "configExtra");
     auto parsed = hived::parse_config(text);
     if (!parsed) return parsed.error().message;
     Options options;
@@ -173,7 +170,7 @@ class Scenario {
         add(step_, "an assertion of the format", fmt::format("unknown \"{}\"", key));
       }
     }
-    for (const auto& member : json::as_object(json::at(expect, "state"))) {
+    for (const auto& member : json::object_at(expect, "state")) {
       const std::string_view key = member.key();
       if (std::find(std::begin(kStateKeys), std::end(kStateKeys), key) == std::end(kStateKeys))
         add(step_, "a part of the state", fmt::format("unknown \"{}\"", key));
@@ -182,7 +179,7 @@ class Scenario {
 
   /// Nor must a field of a step, or a word that would be read as its default.
   void check_fields(const Value& s) {
-    const auto known = kStepFields.find(json::as_string(json::at(s, "op")));
+    const auto known = kStepFields.find(json::string_at(s, "op"));
     if (known == kStepFields.end()) return;  // said where it is played
     static const std::set<std::string_view> kProse = {
         "op", "expect", "note", "notes", "comment", "why"};
@@ -204,8 +201,8 @@ class Scenario {
   void step(const Value& s) {
     check_known(json::at(s, "expect"));
     check_fields(s);
-    const std::string op = json::text(json::at(s, "op"));
-    const std::string pod = json::text(json::at(s, "pod"));
+    const std::string op = json::text_at(s, "op");
+    const std::string pod = json::text_at(s, "pod");
     const Value& expect = json::at(s, "expect");
     if (op == "schedule") {
       schedule(s, pod, expect);
@@ -219,7 +216,7 @@ class Scenario {
       if (auto found = pods_.find(pod); found != pods_.end() && found->second.spec)
         allocator_->delete_unallocated(ref(pod), found->second.spec->group);
     } else if (op == "setNodeBad" || op == "setNodeHealthy") {
-      allocator_->set_node(json::text(json::at(s, "node")), op == "setNodeHealthy");
+      allocator_->set_node(json::text_at(s, "node"), op == "setNodeHealthy");
     } else if (op == "restart") {
       restart(s, expect);
     } else if (op == "inspect") {
@@ -237,9 +234,9 @@ class Scenario {
 
   void schedule(const Value& s, const std::string& name, const Value& expect) {
     Pod& pod = pods_[name];
-    if (!json::at(s, "namespace").is_null()) pod.ns = json::text(json::at(s, "namespace"));
+    if (!json::at(s, "namespace").is_null()) pod.ns = json::text_at(s, "namespace");
     if (!json::at(s, "annotation").is_null()) {
-      pod.annotation = json::text(json::at(s, "annotation"));
+      pod.annotation = json::text_at(s, "annotation");
       pod.has_annotation = true;
     } else if (const Value* spec = s.get_object().if_contains("spec")) {
       pod.has_annotation = !spec->is_null();
@@ -254,13 +251,12 @@ class Scenario {
       if (!pod.bind_text) pod.spec = *spec;
       const auto suggested = suggested_nodes(json::at(s, "suggestedNodes"));
       const PodRef pod_ref = ref(name);
-      decision = allocator_->schedule({pod_ref,
-                                       *spec,
-                                       json::as_string(json::at(s, "phase")) == "Preempting"
-                                           ? Phase::kPreempting
-                                           : Phase::kFiltering,
-                                       suggested ? &*suggested : nullptr,
-                                       kNow});
+      decision = allocator_->schedule(
+          {pod_ref,
+           *spec,
+           json::string_at(s, "phase") == "Preempting" ? Phase::kPreempting : Phase::kFiltering,
+           suggested ? &*suggested : nullptr,
+           kNow});
       if (decision.kind == Decision::Kind::kBind && json::as_bool(json::at(s, "commit"), true)) {
         pod.spec = *spec;
         pod.bind = decision.bind;
@@ -283,8 +279,7 @@ class Scenario {
       return out;
     }
     std::set<std::string> except;
-    for (const Value& node : json::as_array(json::at(value, "allExcept")))
-      except.insert(json::text(node));
+    for (const Value& node : json::array_at(value, "allExcept")) except.insert(json::text(node));
     for (const Node& node : allocator_->cells().nodes) {
       if (!except.contains(node.name)) out.push_back(node.name);
     }
@@ -356,11 +351,11 @@ class Scenario {
     std::map<std::int64_t, std::size_t> pods;
     std::set<std::string> seen;
     bool opportunistic = false;
-    for (const Value& member : json::as_array(json::at(bind, "group"))) {
-      for (const Value& pod : json::as_array(json::at(member, "pods"))) {
-        ++pods[static_cast<std::int64_t>(json::as_array(json::at(pod, "leafCells")).size())];
-        seen.insert(json::text(json::at(pod, "node")));
-        for (const Value& type : json::as_array(json::at(pod, "preassignedCellTypes")))
+    for (const Value& member : json::array_at(bind, "group")) {
+      for (const Value& pod : json::array_at(member, "pods")) {
+        ++pods[static_cast<std::int64_t>(json::array_at(pod, "leafCells").size())];
+        seen.insert(json::text_at(pod, "node"));
+        for (const Value& type : json::array_at(pod, "preassignedCellTypes"))
           opportunistic = opportunistic || json::as_string(type).empty();
       }
     }
@@ -378,9 +373,8 @@ class Scenario {
       std::size_t want_nodes = 0, got_nodes = 0;
       if (shape(bind, want_nodes) != shape(got, got_nodes) || got_nodes > want_nodes)
         return Match::kNo;
-      return json::as_array(json::at(bind, "leafCells")).size() == d.bind.leaves.size()
-                 ? Match::kEquivalent
-                 : Match::kNo;
+      return json::array_at(bind, "leafCells").size() == d.bind.leaves.size() ? Match::kEquivalent
+                                                                              : Match::kNo;
     }
     if (const Value& preempt = json::at(want, "preempt"); !preempt.is_null()) {
       if (d.kind != Decision::Kind::kPreempt || d.victims.empty()) return Match::kNo;
@@ -486,10 +480,10 @@ class Scenario {
     const Value& any = json::at(expect, "anyOf");
     const Array options = any.is_array() ? any.get_array() : Array{expect};
     for (const Value& option : options) {
-      const std::string d = state_difference(
-          json::at(option, "state"),
-          got,
-          json::as_bool(json::at(option, "partial")) || json::as_bool(json::at(expect, "partial")));
+      const std::string d =
+          state_difference(json::at(option, "state"),
+                           got,
+                           json::bool_at(option, "partial") || json::bool_at(expect, "partial"));
       if (d.empty()) {
         ++out_.exact;
         return;
@@ -546,8 +540,8 @@ class Scenario {
   /// After an equivalent but different placement only what does not depend on the place can be
   /// compared.
   static bool equivalent_state(const Value& want, const Value& got) {
-    const Object& wanted = json::as_object(json::at(want, "groups"));
-    const Object& mine = json::as_object(json::at(got, "groups"));
+    const Object& wanted = json::object_at(want, "groups");
+    const Object& mine = json::object_at(got, "groups");
     if (wanted.size() != mine.size()) return false;
     for (const auto& group : wanted) {
       const Value* other = mine.if_contains(group.key());
@@ -563,17 +557,17 @@ class Scenario {
   }
 
   void check_property(const Value& property) {
-    const std::string kind = json::text(json::at(property, "kind"));
-    const std::string node = json::text(json::at(property, "node"));
+    const std::string kind = json::text_at(property, "kind");
+    const std::string node = json::text_at(property, "node");
     std::int64_t bound = 0;
     std::set<std::string> nodes;
-    for (const Value& name : json::as_array(json::at(property, "pods"))) {
+    for (const Value& name : json::array_at(property, "pods")) {
       const auto pod = pods_.find(json::text(name));
       if (pod == pods_.end() || pod->second.last != "bind") continue;
       ++bound;
       nodes.insert(pod->second.bind.node);
     }
-    const std::int64_t count = json::as_int(json::at(property, "count"));
+    const std::int64_t count = json::int_at(property, "count");
     bool ok = false;
     if (kind == "bindCount")
       ok = bound == count;

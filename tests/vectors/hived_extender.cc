@@ -101,7 +101,7 @@ bool matches(const Value& want,
 /// Texts of errors are recommended, not required: the kind and the code before the message are.
 bool same_error(const Value& want, const Value& got) {
   const auto kind = [](const Value& value) {
-    std::string text = value.is_object() ? json::text(json::at(value, "Error")) : json::text(value);
+    std::string text = value.is_object() ? json::text_at(value, "Error") : json::text(value);
     const auto code = text.find(", Message:");
     return std::pair{value.is_object() ? text.substr(0, code) : std::string(), text.empty()};
   };
@@ -123,12 +123,10 @@ class Run {
                      : "the configuration is accepted",
           error.value_or("it was accepted"));
     if (error) return std::move(out_);
-    const Array& steps = json::as_array(json::at(file_, "steps"));
+    const Array& steps = json::array_at(file_, "steps");
     for (std::size_t i = 0; i < steps.size() && out_.failures.size() <= 3; ++i) {
-      step_ = fmt::format("{} {} {}",
-                          i,
-                          json::text(json::at(steps[i], "op")),
-                          json::text(json::at(steps[i], "path")));
+      step_ = fmt::format(
+          "{} {} {}", i, json::text_at(steps[i], "op"), json::text_at(steps[i], "path"));
       step(steps[i]);
     }
     return std::move(out_);
@@ -149,7 +147,7 @@ class Run {
       buffer << in.rdbuf();
       text = buffer.str();
     }
-    const std::string extra = json::text(json::at(file_, "configExtra"));
+    const std::string extra = json::text_at(file_, "configExtra");
     if (!extra.empty()) text += (text.empty() || text.back() == '\n' ? "" : "\n") + extra;
     auto parsed = hived::parse_config(text);
     if (!parsed) return parsed.error().message;
@@ -159,7 +157,7 @@ class Run {
     });
     if (!made) return made.error().message;
     extender_.emplace(std::move(*made));
-    if (json::as_string(json::at(file_, "initialNodes")) == "allHealthy") {
+    if (json::string_at(file_, "initialNodes") == "allHealthy") {
       std::vector<std::string> names;
       for (const auto& node : extender_->allocator().cells().nodes) names.push_back(node.name);
       for (const std::string& name : names) extender_->node_added(name, true);
@@ -182,12 +180,11 @@ class Run {
 
   void step(const Value& s) {
     check_known(json::at(s, "expect"));
-    const std::string op = json::text(json::at(s, "op"));
+    const std::string op = json::text_at(s, "op");
     const Value& node = json::at(s, "node");
-    const std::string node_name =
-        node.is_string() ? json::text(node) : json::text(json::at(node, "name"));
-    const bool healthy = json::as_bool(json::at(node, "ready"), true) &&
-                         !json::as_bool(json::at(node, "unschedulable"));
+    const std::string node_name = node.is_string() ? json::text(node) : json::text_at(node, "name");
+    const bool healthy =
+        json::as_bool(json::at(node, "ready"), true) && !json::bool_at(node, "unschedulable");
     if (op == "nodeAdded" || op == "nodeUpdated")
       extender_->node_added(node_name, healthy);
     else if (op == "nodeDeleted")
@@ -212,13 +209,11 @@ class Run {
   void http(const Value& s) {
     const Value& expect = json::at(s, "expect");
     const Value& body = json::at(s, "body");
-    const std::string text = !json::at(s, "rawBody").is_null() ? json::text(json::at(s, "rawBody"))
+    const std::string text = !json::at(s, "rawBody").is_null() ? json::text_at(s, "rawBody")
                              : body.is_null()                  ? ""
                                                                : json::dump(body);
-    const auto answer = extender_->handle(json::as_string(json::at(s, "method"), "GET"),
-                                          json::as_string(json::at(s, "path")),
-                                          text,
-                                          kNow);
+    const auto answer = extender_->handle(
+        json::as_string(json::at(s, "method"), "GET"), json::string_at(s, "path"), text, kNow);
     const Value& any = json::at(expect, "anyOf");
     const Array options = any.is_array() ? any.get_array() : Array{expect};
     std::string first;
@@ -276,8 +271,8 @@ class Run {
   /// The recorded request with all names it may go by.
   static Value request_of(const Value& binding) {
     const Value& meta = json::at(binding, "metadata");
-    const std::string ns = json::text(json::at(meta, "namespace"));
-    const std::string name = json::text(json::at(meta, "name"));
+    const std::string ns = json::text_at(meta, "namespace");
+    const std::string name = json::text_at(meta, "name");
     Object out = binding.get_object();
     for (const auto& member : meta.get_object()) out[member.key()] = member.value();
     out["node"] = json::at(binding, "target", "name");

@@ -27,8 +27,8 @@ void summary() {
 
 bool is_extender(const json::Value& file) {
   if (!json::at(file, "configExtra").is_null()) return true;
-  for (const json::Value& step : json::as_array(json::at(file, "steps"))) {
-    const std::string_view op = json::as_string(json::at(step, "op"));
+  for (const json::Value& step : json::array_at(file, "steps")) {
+    const std::string_view op = json::string_at(step, "op");
     if (op == "http" || op == "setBindStatus" || op.starts_with("node") || op.starts_with("pod"))
       return true;
   }
@@ -36,7 +36,7 @@ bool is_extender(const json::Value& file) {
 }
 
 bool is_algorithm(const json::Value& file) {
-  const auto& steps = json::as_array(json::at(file, "steps"));
+  const auto& steps = json::array_at(file, "steps");
   return !steps.empty() && json::at(steps[0], "op").is_string();
 }
 

@@ -255,7 +255,7 @@ class CellList {
   const Value* find(std::string_view key) const {
     if (const Value* exact = got_.if_contains(key)) return exact;
     for (const auto& member : got_) {
-      if (json::as_string(json::at(member.value(), "address")) == key) return &member.value();
+      if (json::string_at(member.value(), "address") == key) return &member.value();
     }
     return nullptr;
   }
@@ -302,7 +302,7 @@ std::string cells_difference(const Value& want, const Value& got) {
     const bool virt = std::string_view(member.key()).find("irtual") != std::string_view::npos;
     const std::string wrong =
         CellList(std::string(member.key()),
-                 json::as_object(json::at(got, virt ? "virtualCells" : "physicalCells")))
+                 json::object_at(got, virt ? "virtualCells" : "physicalCells"))
             .compare(member.value());
     if (!wrong.empty()) return wrong;
   }

@@ -35,8 +35,8 @@ using controllers::uid_of;
 using json::Value;
 
 World::PlanFunction plan_of(const Value& file) {
-  const auto kind = json::as_string(json::at(file, "kind"));
-  const auto version = json::as_string(json::at(file, "apiVersion"));
+  const auto kind = json::string_at(file, "kind");
+  const auto version = json::string_at(file, "apiVersion");
   if (kind == "PyTorchJob") return controllers::pytorchjob::plan;
   if (kind == "TFJob") return controllers::tfjob::plan;
   if (kind == "XGBoostJob") return controllers::xgboostjob::plan;
@@ -75,7 +75,7 @@ std::string recorded_scheduler(const Value& file, std::string otherwise) {
 
 controllers::Settings settings_of(const Value& file) {
   controllers::Settings settings;
-  const auto gang = json::as_string(json::at(file, "gangScheduler"));
+  const auto gang = json::string_at(file, "gangScheduler");
   if (gang == "volcano") settings.gang = controllers::Gang::kVolcano;
   if (gang == "scheduler-plugins") {
     settings.gang = controllers::Gang::kSchedulerPlugins;
@@ -88,27 +88,27 @@ class Scenario {
  public:
   Scenario(const Value& file, Failures& failures)
       : file_(file),
-        id_(json::text(json::at(file, "id"))),
+        id_(json::text_at(file, "id")),
         failures_(failures),
         world_(plan_of(file), settings_of(file)) {}
 
   void run() {
-    const auto& steps = json::as_array(json::at(file_, "steps"));
+    const auto& steps = json::array_at(file_, "steps");
     for (const auto& problem : unknown_fields(file_)) fail("fields that the reader knows", problem);
     for (const auto& step : steps) {
       for (const std::string_view list : {"typical", "sometimes"}) {
-        for (const auto& event : json::as_array(json::at(step, "expect", "events", list)))
+        for (const auto& event : json::array_at(step, "expect", "events", list))
           listed_.push_back(&event);
       }
     }
     for (std::size_t i = 0; i < steps.size(); ++i) {
-      step_ = json::text(json::at(steps[i], "name"));
+      step_ = json::text_at(steps[i], "name");
       before_ = world_.objects();
       foreign_.clear();
       vanished_ = false;
       events_before_ = world_.events().size();
       refusal_expected_ = !json::at(steps[i], "expect", "rejectedWith").is_null();
-      for (const auto& action : json::as_array(json::at(steps[i], "actions"))) act(action);
+      for (const auto& action : json::array_at(steps[i], "actions")) act(action);
       if (!world_.settle())
         fail("a controller that comes to rest", "it still changes things after 100 passes");
       const auto& expect = json::at(steps[i], "expect");
@@ -131,7 +131,7 @@ class Scenario {
 
   /// Whether the file says that upstream's behaviour there is a defect which ours does not share.
   [[nodiscard]] bool deviates(std::string_view what) const {
-    for (const auto& each : json::as_array(json::at(file_, "deviations"))) {
+    for (const auto& each : json::array_at(file_, "deviations")) {
       if (json::as_string(each) == what) return true;
     }
     return false;
@@ -139,9 +139,8 @@ class Scenario {
 
   static std::vector<std::string> names(const Value& action) {
     std::vector<std::string> result;
-    if (json::at(action, "pod").is_string()) result.push_back(json::text(json::at(action, "pod")));
-    for (const auto& name : json::as_array(json::at(action, "pods")))
-      result.push_back(json::text(name));
+    if (json::at(action, "pod").is_string()) result.push_back(json::text_at(action, "pod"));
+    for (const auto& name : json::array_at(action, "pods")) result.push_back(json::text(name));
     return result;
   }
 
@@ -163,7 +162,7 @@ class Scenario {
   void set_pod_status(const Value& action) {
     for (const auto& name : names(action)) {
       Value patch = json::Object{{"status", json::at(action, "status")}};
-      if (json::as_string(json::at(action, "status", "phase")) == "Running")
+      if (json::string_at(action, "status", "phase") == "Running")
         patch.as_object()["spec"] = json::Object{{"nodeName", "node-1"}};
       if (!world_.patch("Pod", name, patch)) fail("pod " + name, "there is none to give a status");
     }
@@ -179,7 +178,7 @@ class Scenario {
     auto& metadata = json::make_object(pod, {"metadata"});
     metadata["name"] = json::at(action, "pod");
     metadata["ownerReferences"] = json::Array{controllers::owner_reference(*launcher)};
-    foreign_.insert("Pod/" + json::text(json::at(action, "pod")));
+    foreign_.insert("Pod/" + json::text_at(action, "pod"));
     world_.create("Pod", std::move(pod));
   }
 
@@ -210,7 +209,7 @@ class Scenario {
     if (refused(job, nullptr, action)) return;
     // The CRDs' own default.
     auto& suspend = json::make(job, {"spec", "runPolicy", "suspend"});
-    const auto version = json::as_string(json::at(job, "apiVersion"));
+    const auto version = json::string_at(job, "apiVersion");
     if (suspend.is_null())
       version == "kubeflow.org/v1alpha1" ? json::remove(job, {"spec", "runPolicy"})
                                          : void(suspend = false);
@@ -225,7 +224,7 @@ class Scenario {
   }
 
   void act(const Value& action) {
-    const auto op = json::as_string(json::at(action, "op"));
+    const auto op = json::string_at(action, "op");
     if (op == "createJob") {
       create_job(action);
     } else if (op == "patchJob") {
@@ -251,7 +250,7 @@ class Scenario {
                    json::Object{{"status", with_now(json::at(action, "status"))}});
     } else if (op == "statefulSetStatus") {
       world_.patch("StatefulSet",
-                   json::text(json::at(action, "name")),
+                   json::text_at(action, "name"),
                    json::Object{{"status", with_now(json::at(action, "status"))}});
     } else if (op == "podGroupPhase") {
       const Value patch =
@@ -261,7 +260,7 @@ class Scenario {
     } else if (op == "createObject") {
       const auto object =
           member(action, [](const Value& value) { return json::at(value, "kind").is_string(); });
-      const auto kind = world_.full_kind(json::text(json::at(object, "kind")));
+      const auto kind = world_.full_kind(json::text_at(object, "kind"));
       foreign_.insert(kind + "/" + name_of(object));
       if (!world_.create(kind, object)) fail("a new " + kind, "it is there already");
     } else if (op == "settle") {
@@ -309,7 +308,7 @@ class Scenario {
     const auto& status = json::at(world_.job(), "status");
     match_conditions(*wanted, status, add);
     match_counts(*wanted, status, add);
-    for (const auto& [type, selector] : json::as_object(json::at(*wanted, "selectors"))) {
+    for (const auto& [type, selector] : json::object_at(*wanted, "selectors")) {
       const auto& ours = json::at(status, "replicaStatuses", std::string_view(type), "selector");
       if (ours.is_string() && !json::equal(ours, selector))
         add("selector " + json::dump(selector), json::dump(ours));
@@ -329,14 +328,14 @@ class Scenario {
           json::dump(json::at(status, "launcherStatus")));
     }
     if (const auto& n = json::at(*wanted, "workerReplicas");
-        n.is_number() && json::as_int(n) != json::as_int(json::at(status, "workerReplicas"))) {
+        n.is_number() && json::as_int(n) != json::int_at(status, "workerReplicas")) {
       add("workerReplicas " + json::dump(n), json::dump(json::at(status, "workerReplicas")));
     }
   }
 
   template <typename Add>
   void match_conditions(const Value& wanted, const Value& status, const Add& add) {
-    json::Array lists = json::as_array(json::at(wanted, "conditionsAnyOf"));
+    json::Array lists = json::array_at(wanted, "conditionsAnyOf");
     if (json::as_object(wanted).contains("conditions"))
       lists.push_back(json::at(wanted, "conditions"));
     if (lists.empty()) return;
@@ -356,7 +355,7 @@ class Scenario {
   template <typename Add>
   void match_counts(const Value& wanted, const Value& status, const Add& add) {
     const auto& object = json::as_object(wanted);
-    json::Array options = json::as_array(json::at(wanted, "replicaStatusesAnyOf"));
+    json::Array options = json::array_at(wanted, "replicaStatusesAnyOf");
     if (object.contains("replicaStatuses")) options.push_back(json::at(wanted, "replicaStatuses"));
     if (options.empty()) return;
     const auto ours = counters(json::at(status, "replicaStatuses"));
@@ -386,7 +385,7 @@ class Scenario {
         add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")),
             fmt::format("{{{}}}", fmt::join(got, " ")));
     }
-    for (const auto& entry : json::as_array(json::at(expect, "terminating"))) {
+    for (const auto& entry : json::array_at(expect, "terminating")) {
       const auto* object = find(json::text(entry));
       if (object == nullptr || !controllers::is_terminating(*object))
         add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
@@ -419,12 +418,12 @@ class Scenario {
       const auto* object = find(path);
       return object == nullptr ? path + " exists" : match(*object, wanted, job_uid);
     };
-    for (const auto& [path, wanted] : json::as_object(json::at(expect, "changed"))) {
+    for (const auto& [path, wanted] : json::object_at(expect, "changed")) {
       const std::string name{std::string_view(path)};
       if (const auto difference = compare_one(name, wanted); !difference.empty())
         add(name + ": " + difference, find(name) == nullptr ? "no such object" : last_got());
     }
-    for (const auto& [path, variants] : json::as_object(json::at(expect, "changedAnyOf"))) {
+    for (const auto& [path, variants] : json::object_at(expect, "changedAnyOf")) {
       const std::string name{std::string_view(path)};
       std::vector<std::string> differences;
       for (const auto& wanted : json::as_array(variants))
@@ -432,13 +431,13 @@ class Scenario {
       if (std::find(differences.begin(), differences.end(), "") == differences.end())
         add(name + ": " + join(differences, " | "), "none of the variants");
     }
-    for (const auto& entry : json::as_array(json::at(expect, "deleted"))) {
+    for (const auto& entry : json::array_at(expect, "deleted")) {
       const auto path = json::text(entry);
       const auto *was = find_before(path), *is = find(path);
       if (is != nullptr && (was == nullptr || uid_of(*was) == uid_of(*is)))
         add(path + " gone", "it is there");
     }
-    for (const auto& entry : json::as_array(json::at(expect, "recreated"))) {
+    for (const auto& entry : json::array_at(expect, "recreated")) {
       const auto path = json::text(entry);
       const auto *was = find_before(path), *is = find(path);
       if (is == nullptr || (was != nullptr && uid_of(*was) == uid_of(*is)))
@@ -452,7 +451,7 @@ class Scenario {
   void compare_untouched(const Value& expect, const Add& add) {
     std::set<std::string> listed = foreign_;
     for (const std::string_view field : {"changed", "changedAnyOf"}) {
-      for (const auto& [path, wanted] : json::as_object(json::at(expect, field))) {
+      for (const auto& [path, wanted] : json::object_at(expect, field)) {
         const auto [kind, name] = kind_and_name(std::string(std::string_view(path)));
         listed.insert(kind + "/" + name);
       }
@@ -485,16 +484,16 @@ class Scenario {
   template <typename Add>
   void compare_events(const Value& expect, const Add& add) {
     constexpr std::size_t kSure = 12;
-    for (const auto& wanted : json::as_array(json::at(expect, "events", "typical"))) {
-      const auto reason = json::as_string(json::at(wanted, "reason"));
+    for (const auto& wanted : json::array_at(expect, "events", "typical")) {
+      const auto reason = json::string_at(wanted, "reason");
       // A real server shows a pod that is removed at once as terminating for a moment; whether
       // upstream saw that is a race.
       bool found = is_noise(reason) || (vanished_ && reason.ends_with("Restarting"));
       for (const auto& event : world_.events()) found = found || same_event(event, wanted);
       if (!found)
         add(fmt::format("event {} \"{}\"",
-                        json::as_string(json::at(wanted, "reason")),
-                        json::as_string(json::at(wanted, "message"))),
+                        json::string_at(wanted, "reason"),
+                        json::string_at(wanted, "message")),
             "never recorded");
     }
     // Those of MPIJob v1 are advisory: its chatter leaves the recorder no room for the rest.
@@ -509,15 +508,15 @@ class Scenario {
   }
 
   static bool same_event(const controllers::Event& event, const Value& wanted) {
-    const auto message = json::as_string(json::at(wanted, "message"));
-    return event.warning == (json::as_string(json::at(wanted, "type")) == "Warning") &&
-           event.reason == json::as_string(json::at(wanted, "reason")) &&
+    const auto message = json::string_at(wanted, "message");
+    return event.warning == (json::string_at(wanted, "type") == "Warning") &&
+           event.reason == json::string_at(wanted, "reason") &&
            (message.empty() || message == event.message || has_foreign_words(event.reason));
   }
 
   [[nodiscard]] bool is_mpi_v1() const {
-    return json::as_string(json::at(file_, "kind")) == "MPIJob" &&
-           json::as_string(json::at(file_, "apiVersion")) == "kubeflow.org/v1";
+    return json::string_at(file_, "kind") == "MPIJob" &&
+           json::string_at(file_, "apiVersion") == "kubeflow.org/v1";
   }
 
   /// What MPIJob v1 says of each object at every pass; see docs/compatibility.md.

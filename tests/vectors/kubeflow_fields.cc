@@ -90,7 +90,7 @@ class Reader {
   }
 
   void check_action(const Value& action, const std::string& where) {
-    const auto found = kActions.find(json::as_string(json::at(action, "op")));
+    const auto found = kActions.find(json::string_at(action, "op"));
     if (found == kActions.end())
       return;  // createObject and elapse; any other is refused where it is played
     auto known = found->second;
@@ -107,11 +107,11 @@ class Reader {
     const auto& job = json::at(expect, "job");
     check(job, kJob, where + " job");
     check_conditions(json::at(job, "conditions"), where + " conditions");
-    for (const auto& list : json::as_array(json::at(job, "conditionsAnyOf")))
+    for (const auto& list : json::array_at(job, "conditionsAnyOf"))
       check_conditions(list, where + " conditionsAnyOf");
     check(json::at(expect, "events"), kEvents, where + " events");
     for (const auto kind : kEvents) {
-      for (const auto& event : json::as_array(json::at(expect, "events", kind)))
+      for (const auto& event : json::array_at(expect, "events", kind))
         check(event, kEvent, where + " events");
     }
   }
@@ -122,10 +122,10 @@ class Reader {
 std::vector<std::string> unknown_fields(const Value& file) {
   Reader reader;
   reader.check(file, kFile, "the file", true);
-  for (const auto& step : json::as_array(json::at(file, "steps"))) {
-    const auto where = fmt::format("step \"{}\"", json::as_string(json::at(step, "name")));
+  for (const auto& step : json::array_at(file, "steps")) {
+    const auto where = fmt::format("step \"{}\"", json::string_at(step, "name"));
     reader.check(step, kStep, where, true);
-    for (const auto& action : json::as_array(json::at(step, "actions")))
+    for (const auto& action : json::array_at(step, "actions"))
       reader.check_action(action, where + " action");
     reader.check_expect(json::at(step, "expect"), where);
   }

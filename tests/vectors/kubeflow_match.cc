@@ -33,7 +33,7 @@ Value plain_env(const Value& list) {
   json::Array result;
   for (const auto& item : json::as_array(list)) {
     Value copy = item;
-    if (json::as_string(json::at(copy, "value")).empty()) json::remove(copy, {"value"});
+    if (json::string_at(copy, "value").empty()) json::remove(copy, {"value"});
     json::remove(copy, {"valueFrom", "fieldRef", "apiVersion"});
     result.push_back(std::move(copy));
   }
@@ -72,7 +72,7 @@ std::string compare_member(const Value& found,
   if (key == "dataKeys") {
     json::Array keys;
     std::map<std::string, int> sorted;
-    for (const auto& [name, value] : json::as_object(json::at(found, "data")))
+    for (const auto& [name, value] : json::object_at(found, "data"))
       sorted[std::string(std::string_view(name))];
     for (const auto& [name, n] : sorted) keys.push_back(Value(name));
     return json::equal(keys, wanted) ? "" : differ(where, wanted, keys);
@@ -104,7 +104,7 @@ std::string compare(const Value& found,
     if (path.ends_with("metadata") &&
         wanted.get_object().contains("labels") + wanted.get_object().contains("name") > 0) {
       for (const std::string_view key : {"labels", "annotations"}) {
-        if (!wanted.get_object().contains(key) && !json::as_object(json::at(found, key)).empty())
+        if (!wanted.get_object().contains(key) && !json::object_at(found, key).empty())
           return differ(path + "." + std::string(key), Value(), json::at(found, key));
       }
     }
@@ -137,18 +137,18 @@ std::vector<std::string> condition_lines(const Value& conditions,
                                          bool skip_created) {
   std::vector<std::string> lines;
   for (const auto& condition : json::as_array(conditions)) {
-    const auto type = json::as_string(json::at(condition, "type"));
+    const auto type = json::string_at(condition, "type");
     if (skip_created && type == "Created") continue;
     if (merge_restarting && (type == "Restarting" || type == "Running") &&
-        json::as_string(json::at(condition, "status")) == "True") {
+        json::string_at(condition, "status") == "True") {
       lines.push_back("Running or Restarting");
       continue;
     }
     lines.push_back(fmt::format("{}={} {}: {}",
                                 type,
-                                json::as_string(json::at(condition, "status")),
-                                json::as_string(json::at(condition, "reason")),
-                                json::as_string(json::at(condition, "message"))));
+                                json::string_at(condition, "status"),
+                                json::string_at(condition, "reason"),
+                                json::string_at(condition, "message")));
   }
   return lines;
 }
@@ -158,8 +158,7 @@ std::string counters(const Value& statuses) {
   for (const auto& [type, entry] : json::as_object(statuses)) {
     auto& text = by_type[std::string(std::string_view(type))];
     for (const std::string_view name : {"active", "succeeded", "failed"}) {
-      if (const auto n = json::as_int(json::at(entry, name)); n != 0)
-        text += fmt::format(" {}={}", name, n);
+      if (const auto n = json::int_at(entry, name); n != 0) text += fmt::format(" {}={}", name, n);
     }
   }
   std::string all;

@@ -25,8 +25,8 @@ using json::Value;
 enum class Table { kPyTorchJob, kMpiV1, kMpiV2, kAdmission, kUnknown };
 
 Table table_of(const std::string& path, const Value& file) {
-  const auto kind = json::as_string(json::at(file, "kind"));
-  const auto version = json::as_string(json::at(file, "apiVersion"));
+  const auto kind = json::string_at(file, "kind");
+  const auto version = json::string_at(file, "apiVersion");
   const auto name = path.substr(path.rfind('/') + 1);
   if (kind == "PyTorchJob" || name.starts_with("pt-")) return Table::kPyTorchJob;
   if (version == "kubeflow.org/v2beta1" || name.starts_with("m2-")) return Table::kMpiV2;
@@ -93,8 +93,8 @@ struct Answer {
 
 /// The training kind of a job that admission has let through; null for others.
 const controllers::TrainingKind* training_kind(const Value& job) {
-  const auto kind = json::as_string(json::at(job, "kind"));
-  if (json::as_string(json::at(job, "apiVersion")) != "kubeflow.org/v1") return nullptr;
+  const auto kind = json::string_at(job, "kind");
+  if (json::string_at(job, "apiVersion") != "kubeflow.org/v1") return nullptr;
   if (kind == "PyTorchJob") return &controllers::pytorchjob::kind();
   if (kind == "TFJob") return &controllers::tfjob::kind();
   if (kind == "XGBoostJob") return &controllers::xgboostjob::kind();
@@ -143,15 +143,15 @@ const std::set<std::string_view> kKnown{"name",
 Failures run(const std::string& path, const Value& file) {
   Failures failures;
   const auto table = table_of(path, file);
-  for (const auto& each : json::as_array(json::at(file, "cases"))) {
+  for (const auto& each : json::array_at(file, "cases")) {
     for (const auto& [key, value] : json::as_object(each)) {
       const std::string_view field(key.data(), key.size());
       if (!kKnown.contains(field) && !value.is_string())
         failures.push_back(
             {"-", "fields that the reader knows", fmt::format("\"{}\" in a case", field)});
     }
-    auto name = json::text(json::at(each, "name"));
-    if (name.empty()) name = json::text(json::at(each, "id"));
+    auto name = json::text_at(each, "name");
+    if (name.empty()) name = json::text_at(each, "id");
     const auto add = [&](std::string wanted, std::string got) {
       failures.push_back({name, std::move(wanted), std::move(got)});
     };
@@ -162,16 +162,16 @@ Failures run(const std::string& path, const Value& file) {
     const bool accepted =
         json::as_bool(should_be.is_bool() ? should_be : json::at(each, "accepted"));
     if (accepted != answer.error.empty()) {
-      add(accepted ? "accepted" : "refused: " + json::text(json::at(each, "error")),
+      add(accepted ? "accepted" : "refused: " + json::text_at(each, "error"),
           answer.error.empty() ? "accepted" : "refused: " + answer.error);
       continue;
     }
-    const auto error = json::text(json::at(each, "error"));
+    const auto error = json::text_at(each, "error");
     if (table != Table::kMpiV1 && !accepted && !error.empty() &&
         field_errors(error) != field_errors(answer.error))
       add("errors " + error, answer.error);
     std::set<std::string> wanted_warnings, warnings(answer.warnings.begin(), answer.warnings.end());
-    for (const auto& warning : json::as_array(json::at(each, "warnings")))
+    for (const auto& warning : json::array_at(each, "warnings"))
       wanted_warnings.insert(json::text(warning));
     if (wanted_warnings != warnings)
       add(fmt::format("warnings {}", fmt::join(wanted_warnings, "; ")),

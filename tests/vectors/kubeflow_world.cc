@@ -21,8 +21,7 @@ void default_requests(Value& pod) {
     auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
     if (containers == nullptr || !containers->is_array()) continue;
     for (auto& container : containers->get_array()) {
-      for (const auto& [name, amount] :
-           json::as_object(json::at(container, "resources", "limits"))) {
+      for (const auto& [name, amount] : json::object_at(container, "resources", "limits")) {
         auto& requests = json::make_object(container, {"resources", "requests"});
         if (!requests.contains(name)) requests[name] = amount;
       }
@@ -33,7 +32,7 @@ void default_requests(Value& pod) {
 bool stays_while_deleted(const Value& pod) {
   const auto phase = controllers::phase_of(pod);
   return phase != "Succeeded" && phase != "Failed" &&
-         !json::as_string(json::at(pod, "spec", "nodeName")).empty();
+         !json::string_at(pod, "spec", "nodeName").empty();
 }
 
 }  // namespace
@@ -193,9 +192,8 @@ bool World::elapse(Duration span) {
 std::vector<const Value*> World::controlled_by(std::string_view kind, std::string_view uid) const {
   std::vector<const Value*> result;
   for (const auto* object : all(kind)) {
-    for (const auto& owner : json::as_array(json::at(*object, "metadata", "ownerReferences"))) {
-      if (json::as_bool(json::at(owner, "controller")) &&
-          json::as_string(json::at(owner, "uid")) == uid)
+    for (const auto& owner : json::array_at(*object, "metadata", "ownerReferences")) {
+      if (json::bool_at(owner, "controller") && json::string_at(owner, "uid") == uid)
         result.push_back(object);
     }
   }

@@ -182,18 +182,18 @@ void check_state(Strict& strict, const Value& state, const std::string& where) {
 
 void check_config(Strict& strict, const Value& config) {
   strict.keys(config, "config", {"actions", "tiers", "configurations"});
-  for (const auto& a : json::as_array(json::at(config, "actions"))) {
+  for (const auto& a : json::array_at(config, "actions")) {
     if (!kActions.contains(json::as_string(a)))
       strict.complain("config.actions", "an action of Volcano", json::dump(a));
   }
-  for (const auto& tier : json::as_array(json::at(config, "tiers"))) {
+  for (const auto& tier : json::array_at(config, "tiers")) {
     for (const auto& plugin : json::as_array(tier)) {
-      const std::string where = "config.tiers " + json::text(json::at(plugin, "name"));
+      const std::string where = "config.tiers " + json::text_at(plugin, "name");
       std::set<std::string_view> known = kFlags;
       known.insert({"name", "arguments"});
       strict.keys(plugin, where, known);
       strict.required(plugin, where, {"name"});
-      if (!kPlugins.contains(json::as_string(json::at(plugin, "name"))))
+      if (!kPlugins.contains(json::string_at(plugin, "name")))
         strict.complain(where, "a plugin of Volcano", json::dump(json::at(plugin, "name")));
       for (const auto flag : kFlags) strict.flags(plugin, where, {flag.data()});
     }
@@ -201,20 +201,20 @@ void check_config(Strict& strict, const Value& config) {
 }
 
 void check_operation(Strict& strict, const Value& file, const Value& op, const std::string& where) {
-  const auto kind = json::as_string(json::at(op, "op"));
+  const auto kind = json::string_at(op, "op");
   if (kind == "create_group") {
     strict.keys(op, where, kGroup);
     strict.required(op, where, {"name", "tasks"});
     strict.texts(op, where, {"name", "namespace", "queue", "priority_class", "sla_waiting_time"});
     strict.numbers(op, where, {"min_member"});
     check_resources(strict, json::at(op, "min_resources"), where + ".min_resources");
-    const auto cls = json::text(json::at(op, "priority_class"));
+    const auto cls = json::text_at(op, "priority_class");
     if (!cls.empty() && !json::at(file, "priority_classes", cls).is_number())
       strict.complain(where, "a listed priority class", cls);
-    const auto sla = json::text(json::at(op, "sla_waiting_time"));
+    const auto sla = json::text_at(op, "sla_waiting_time");
     if (!sla.empty() && !parse_duration(sla))
       strict.complain(where + ".sla_waiting_time", "a duration", sla);
-    for (const auto& task : json::as_array(json::at(op, "tasks"))) {
+    for (const auto& task : json::array_at(op, "tasks")) {
       strict.keys(task, where + ".tasks", kTask);
       strict.required(task, where + ".tasks", {"role"});
       strict.numbers(task, where + ".tasks", {"replicas", "priority"});
@@ -248,7 +248,7 @@ void check_operation(Strict& strict, const Value& file, const Value& op, const s
 
 void check_expectation(Strict& strict, const Value& expect, const std::string& where) {
   strict.keys(expect, where, {"groups", "evicted", "evicted_pods", "placement"});
-  for (const auto& [name, group] : json::as_object(json::at(expect, "groups"))) {
+  for (const auto& [name, group] : json::object_at(expect, "groups")) {
     const std::string here = where + " " + std::string(name);
     strict.keys(group, here, {"state", "running", "pending", "phase"});
     strict.numbers(group, here, {"running", "pending"});
@@ -281,9 +281,9 @@ Failures check_file(const Value& file) {
   if (strictness != "must" && strictness != "compat")
     strict.complain("strictness", "must or compat", std::string(strictness));
   check_config(strict, json::at(file, "config"));
-  for (const auto& n : json::as_array(json::at(file, "nodes"))) check_node(strict, n, "nodes");
-  for (const auto& q : json::as_array(json::at(file, "queues"))) {
-    const std::string where = "queue " + json::text(json::at(q, "name"));
+  for (const auto& n : json::array_at(file, "nodes")) check_node(strict, n, "nodes");
+  for (const auto& q : json::array_at(file, "queues")) {
+    const std::string where = "queue " + json::text_at(q, "name");
     strict.keys(q, where, kQueue);
     strict.required(q, where, {"name"});
     strict.numbers(q, where, {"weight", "priority"});
@@ -294,12 +294,12 @@ Failures check_file(const Value& file) {
     check_state(strict, json::at(q, "state"), where + ".state");
   }
   int number = 0;
-  for (const auto& step : json::as_array(json::at(file, "steps"))) {
+  for (const auto& step : json::array_at(file, "steps")) {
     const std::string where = fmt::format("{}", number++);
     strict.keys(step, where, {"at", "do", "expect"});
     strict.required(step, where, {"at"});
     strict.numbers(step, where, {"at"});
-    for (const auto& op : json::as_array(json::at(step, "do")))
+    for (const auto& op : json::array_at(step, "do"))
       check_operation(strict, file, op, where + " do");
     check_expectation(strict, json::at(step, "expect"), where + " expect");
   }
@@ -321,15 +321,15 @@ Config config_of(const Value& file) {
   Config config;
   config.policy = Policy::kVolcano;
   config.volcano.actions.clear();
-  for (const auto& a : json::as_array(json::at(file, "config", "actions")))
+  for (const auto& a : json::array_at(file, "config", "actions"))
     config.volcano.actions.push_back(json::text(a));
-  for (const auto& c : json::as_array(json::at(file, "config", "configurations"))) {
-    VolcanoAction action{json::text(json::at(c, "name")), {}};
-    for (const auto& [k, v] : json::as_object(json::at(c, "arguments")))
+  for (const auto& c : json::array_at(file, "config", "configurations")) {
+    VolcanoAction action{json::text_at(c, "name"), {}};
+    for (const auto& [k, v] : json::object_at(c, "arguments"))
       action.arguments.emplace_back(k, v.is_string() ? json::text(v) : json::dump(v));
     config.volcano.configurations.push_back(std::move(action));
   }
-  for (const auto& tier : json::as_array(json::at(file, "config", "tiers"))) {
+  for (const auto& tier : json::array_at(file, "config", "tiers")) {
     auto& plugins = config.volcano.tiers.emplace_back();
     for (const auto& p : json::as_array(tier)) {
       VolcanoPlugin plugin;
@@ -372,18 +372,18 @@ class Scenario {
       : file_(file), pods_at_once_(pods_at_once), engine_(config_of(file)) {}
 
   Failures run() {
-    for (const auto& n : json::as_array(json::at(file_, "nodes"))) add_node(n);
-    for (const auto& q : json::as_array(json::at(file_, "queues"))) {
+    for (const auto& n : json::array_at(file_, "nodes")) add_node(n);
+    for (const auto& q : json::array_at(file_, "queues")) {
       Queue queue = queue_of(q);
       queues_[queue.name] = queue;
       engine_.apply(QueueUpsert{queue});
     }
     int number = 0;
-    for (const auto& step : json::as_array(json::at(file_, "steps"))) {
-      at_ = json::as_int(json::at(step, "at"));
+    for (const auto& step : json::array_at(file_, "steps")) {
+      at_ = json::int_at(step, "at");
       evicted_.clear();
       evicted_pods_.clear();
-      for (const auto& op : json::as_array(json::at(step, "do"))) apply(op);
+      for (const auto& op : json::array_at(step, "do")) apply(op);
       settle();
       check(fmt::format("{} (at {} s, {})",
                         number,
@@ -401,25 +401,25 @@ class Scenario {
 
   void add_node(const Value& n) {
     Node node;
-    node.name = json::text(json::at(n, "name"));
+    node.name = json::text_at(n, "name");
     node.allocatable = resources(json::at(n, "allocatable"));
-    for (const auto& [k, v] : json::as_object(json::at(n, "labels")))
+    for (const auto& [k, v] : json::object_at(n, "labels"))
       node.labels.emplace_back(k, json::text(v));
     engine_.apply(NodeUpsert{node});
   }
 
   static Queue queue_of(const Value& q) {
     Queue queue;
-    queue.name = json::text(json::at(q, "name"));
-    queue.parent = json::text(json::at(q, "parent"));
+    queue.name = json::text_at(q, "name");
+    queue.parent = json::text_at(q, "parent");
     queue.weight = static_cast<std::int32_t>(json::as_int(json::at(q, "weight"), 1));
     queue.priority = static_cast<std::int32_t>(json::as_int(json::at(q, "priority"), 0));
     queue.reclaimable = json::as_bool(json::at(q, "reclaimable"), true);
     queue.capability = resources(json::at(q, "capability"));
     queue.guarantee = resources(json::at(q, "guarantee"));
     queue.deserved = resources(json::at(q, "deserved"));
-    queue.hierarchy = json::text(json::at(q, "hierarchy"));
-    queue.hierarchy_weights = json::text(json::at(q, "hierarchy_weights"));
+    queue.hierarchy = json::text_at(q, "hierarchy");
+    queue.hierarchy_weights = json::text_at(q, "hierarchy_weights");
     set_state(queue, json::at(q, "state"));
     return queue;
   }
@@ -433,20 +433,20 @@ class Scenario {
   }
 
   void apply(const Value& op) {
-    const auto kind = json::as_string(json::at(op, "op"));
+    const auto kind = json::string_at(op, "op");
     if (kind == "create_group") create_group(op);
     if ((kind == "complete_group" || kind == "delete_group") &&
-        !groups_.contains(json::text(json::at(op, "group")))) {
+        !groups_.contains(json::text_at(op, "group"))) {
       failures_.push_back(
-          {fmt::format("at {} s", at_), "an existing group", json::text(json::at(op, "group"))});
+          {fmt::format("at {} s", at_), "an existing group", json::text_at(op, "group")});
       return;
     }
-    if (kind == "complete_group") complete_group(json::text(json::at(op, "group")));
-    if (kind == "delete_group") delete_group(json::text(json::at(op, "group")));
+    if (kind == "complete_group") complete_group(json::text_at(op, "group"));
+    if (kind == "delete_group") delete_group(json::text_at(op, "group"));
     if (kind == "add_node") add_node(json::at(op, "node"));
-    if (kind == "remove_node") remove_node(json::text(json::at(op, "node")));
+    if (kind == "remove_node") remove_node(json::text_at(op, "node"));
     if (kind == "set_queue") {
-      const std::string name = json::text(json::at(op, "queue"));
+      const std::string name = json::text_at(op, "queue");
       if (!queues_.contains(name)) {
         failures_.push_back({fmt::format("at {} s", at_), "an existing queue", name});
         return;
@@ -460,27 +460,27 @@ class Scenario {
 
   void create_group(const Value& op) {
     GroupRun g;
-    const std::string name = json::text(json::at(op, "name"));
+    const std::string name = json::text_at(op, "name");
     const std::string ns = std::string(json::as_string(json::at(op, "namespace"), "default"));
     g.group.key = ns + "/" + name;
     g.group.queue = std::string(json::as_string(json::at(op, "queue"), "default"));
     g.group.min_member = static_cast<std::int32_t>(json::as_int(json::at(op, "min_member"), 1));
-    for (const auto& [role, n] : json::as_object(json::at(op, "min_task_member"))) {
+    for (const auto& [role, n] : json::object_at(op, "min_task_member")) {
       g.group.min_task_member.emplace_back(role, static_cast<std::int32_t>(json::as_int(n)));
     }
     if (json::at(op, "min_resources").is_object())
       g.group.min_resources = resources(json::at(op, "min_resources"));
-    const std::string cls = json::text(json::at(op, "priority_class"));
+    const std::string cls = json::text_at(op, "priority_class");
     g.group.priority =
         static_cast<std::int32_t>(json::as_int(json::at(file_, "priority_classes", cls), 0));
-    const std::string sla = json::text(json::at(op, "sla_waiting_time"));
+    const std::string sla = json::text_at(op, "sla_waiting_time");
     if (!sla.empty()) {
       const auto wait = parse_duration(sla);
       if (wait) g.group.sla_waiting_time = *wait;
     }
     g.group.created = stamp();
-    for (const auto& task : json::as_array(json::at(op, "tasks"))) {
-      const std::string role = json::text(json::at(task, "role"));
+    for (const auto& task : json::array_at(op, "tasks")) {
+      const std::string role = json::text_at(task, "role");
       for (std::int64_t i = 0; i < json::as_int(json::at(task, "replicas"), 1); ++i) {
         Member m;
         m.pod.key = fmt::format("{}/{}-{}-{}", ns, name, role, i);
@@ -491,11 +491,11 @@ class Scenario {
         m.pod.preemptable = json::as_bool(json::at(task, "preemptable"), true);
         m.pod.critical = ns == "kube-system" || cls == "system-cluster-critical" ||
                          cls == "system-node-critical";
-        if (json::as_string(json::at(task, "preemption_policy")) == "Never") {
+        if (json::string_at(task, "preemption_policy") == "Never") {
           m.pod.preemption_policy = PreemptionPolicy::kNever;
         }
         m.pod.requests = resources(json::at(task, "requests"));
-        for (const auto& [k, v] : json::as_object(json::at(task, "node_selector"))) {
+        for (const auto& [k, v] : json::object_at(task, "node_selector")) {
           m.pod.node_selector.emplace_back(k, json::text(v));
         }
         g.members.push_back(std::move(m));
@@ -633,7 +633,7 @@ class Scenario {
   }
 
   void check(const std::string& step, const Value& expected) {
-    for (const auto& [name_view, want] : json::as_object(json::at(expected, "groups"))) {
+    for (const auto& [name_view, want] : json::object_at(expected, "groups")) {
       const std::string name(name_view);
       const auto it = groups_.find(name);
       if (it == groups_.end()) {
@@ -653,24 +653,24 @@ class Scenario {
                                 : running + succeeded >= g.group.min_member ? "running"
                                                                             : "degraded";
       if (json::at(want, "state").is_string())
-        expect(step, name + " state", json::text(json::at(want, "state")), state);
+        expect(step, name + " state", json::text_at(want, "state"), state);
       if (json::at(want, "running").is_number()) {
         expect(step,
                name + " running",
-               fmt::format("{}", json::as_int(json::at(want, "running"))),
+               fmt::format("{}", json::int_at(want, "running")),
                fmt::format("{}", running));
       }
       if (json::at(want, "pending").is_number()) {
         expect(step,
                name + " pending",
-               fmt::format("{}", json::as_int(json::at(want, "pending"))),
+               fmt::format("{}", json::int_at(want, "pending")),
                fmt::format("{}", pending));
       }
       if (json::at(want, "phase").is_string())
-        expect(step, name + " phase", json::text(json::at(want, "phase")), g.phase);
+        expect(step, name + " phase", json::text_at(want, "phase"), g.phase);
     }
     std::map<std::string, std::int64_t> evicted;
-    for (const auto& [name, n] : json::as_object(json::at(expected, "evicted"))) {
+    for (const auto& [name, n] : json::object_at(expected, "evicted")) {
       evicted[std::string(name)] = json::as_int(n);
       // A group that went away in this very step has had its evictions counted all the same.
       if (!groups_.contains(std::string(name))) {
@@ -688,7 +688,7 @@ class Scenario {
     }
     if (json::at(expected, "evicted_pods").is_array()) {
       std::set<std::string> wanted;
-      for (const auto& p : json::as_array(json::at(expected, "evicted_pods"))) {
+      for (const auto& p : json::array_at(expected, "evicted_pods")) {
         const std::string pod = json::text(p);
         wanted.insert(pod.substr(pod.find('/') == std::string::npos ? 0 : pod.find('/') + 1));
       }
@@ -697,7 +697,7 @@ class Scenario {
              fmt::format("{}", fmt::join(wanted, " ")),
              fmt::format("{}", fmt::join(evicted_pods_, " ")));
     }
-    for (const auto& [name, nodes] : json::as_object(json::at(expected, "placement"))) {
+    for (const auto& [name, nodes] : json::object_at(expected, "placement")) {
       std::map<std::string, std::int64_t> wanted;
       std::map<std::string, std::int64_t> got;
       for (const auto& [node, n] : json::as_object(nodes)) {

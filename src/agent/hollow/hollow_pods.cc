@@ -2,11 +2,11 @@
 
 #include <fmt/core.h>
 
-#include "agent/pod_status.h"
+#include "agent/pod/pod_status.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
 
 namespace muster::agent {
 namespace {
@@ -43,11 +43,11 @@ json::Value hollow_status(const json::Value& pod,
   state.terminated = ended;
   for (const bool init : {true, false}) {
     for (const auto& container :
-         json::as_array(at(pod, "spec", init ? "initContainers" : "containers"))) {
+         json::array_at(pod, "spec", init ? "initContainers" : "containers")) {
       ContainerRecord record;
-      record.name = json::text(at(container, "name"));
+      record.name = json::text_at(container, "name");
       record.init = init;
-      record.sidecar = init && json::as_string(at(container, "restartPolicy")) == "Always";
+      record.sidecar = init && json::string_at(container, "restartPolicy") == "Always";
       ContainerStatus status;
       status.name = record.name;
       status.id = fmt::format("{}-{}", kube::uid_of(pod), record.name);
@@ -77,10 +77,10 @@ void HollowPods::update(const client::ObjectPtr& pod) {
   if (added) {
     hollow.number = next_number_++;
     if (kube::pod_finished(*pod)) hollow.phase = Phase::kEnded;
-    if (json::as_string(at(*pod, "status", "phase")) ==
+    if (json::string_at(*pod, "status", "phase") ==
         "Running") {  // seen by an agent before this one
       hollow.phase = Phase::kRunning;
-      const auto started = parse_time(json::as_string(at(*pod, "status", "startTime")));
+      const auto started = parse_time(json::string_at(*pod, "status", "startTime"));
       hollow.started = started ? *started : context_.loop.now();
       if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero())
         schedule(hollow.started + span, uid);

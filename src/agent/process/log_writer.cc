@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "agent/files.h"
-#include "agent/log_files.h"
+#include "agent/streams/log_files.h"
 
 namespace muster::agent::process {
 namespace {

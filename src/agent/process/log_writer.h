@@ -3,8 +3,8 @@
 /// "P" marks a piece of a line that goes on in the next record (long lines, and a last one without
 /// newline), so the bytes a container wrote can be read back exactly. A file that has reached
 /// kFileMax is renamed to `<path>.<time>` and a new one begun; of the renamed ones the youngest
-/// kRotatedMax stay. Readers follow by agent/log_files.h. A container that writes nothing has no
-/// file.
+/// kRotatedMax stay. Readers follow by agent/streams/log_files.h. A container that writes nothing
+/// has no file.
 #pragma once
 
 #include <string>

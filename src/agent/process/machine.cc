@@ -51,8 +51,8 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
   const auto path = directory + "/network.json";
   const auto saved = json::parse(read_file(path));
   if (saved) {
-    machine.subnet.base = static_cast<std::uint32_t>(json::as_int(json::at(*saved, "base")));
-    machine.bridge = json::text(json::at(*saved, "bridge"));
+    machine.subnet.base = static_cast<std::uint32_t>(json::int_at(*saved, "base"));
+    machine.bridge = json::text_at(*saved, "bridge");
   } else {
     const auto free = free_subnet();
     if (!free) return fail(free.error());

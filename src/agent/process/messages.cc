@@ -112,7 +112,7 @@ Received receive_message(int socket, Message& message) {
   auto body = json::parse(buffer);
   if (!body)
     return Received::kClosed;  // only our own code writes here; a broken record means a broken peer
-  if (const auto spilled = json::text(json::at(*body, "spilled")); !spilled.empty()) {
+  if (const auto spilled = json::text_at(*body, "spilled"); !spilled.empty()) {
     std::ifstream file(spilled);
     std::stringstream text;
     text << file.rdbuf();

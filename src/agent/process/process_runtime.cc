@@ -204,7 +204,7 @@ class ProcessRuntime final : public Runtime {
       link->drop_exec(number);
       co_return fail(answer.error());
     }
-    state->pid = static_cast<int>(json::as_int(json::at(answer->value, "pid")));
+    state->pid = static_cast<int>(json::int_at(answer->value, "pid"));
     auto session = std::make_unique<ProcessSession>(state);
     session->take_exec_streams(loop_, answer->fds, config);
     std::unique_ptr<Session> out = std::move(session);
@@ -223,11 +223,11 @@ class ProcessRuntime final : public Runtime {
                       {"stderr", config.stderr_open}};
     auto answer = co_await link->call("attach", std::move(body));
     if (!answer) co_return fail(answer.error());
-    const bool tty = json::as_bool(json::at(answer->value, "tty"));
+    const bool tty = json::bool_at(answer->value, "tty");
     auto session = std::make_unique<ProcessSession>(make_exec_state());
     link->add_attached(container_id, session->state);
     session->take_attach_streams(loop_, answer->fds, config, tty);
-    if (session->in && json::as_bool(json::at(answer->value, "stdinOnce"))) {
+    if (session->in && json::bool_at(answer->value, "stdinOnce")) {
       session->on_close_stdin = [link, container_id] {
         link->tell(json::Object{{"op", "close-stdin"}, {"container", container_id}});
       };

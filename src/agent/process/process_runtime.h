@@ -8,7 +8,7 @@
 #include <string>
 
 #include "agent/runtime.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "agent/process/process_runtime.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 

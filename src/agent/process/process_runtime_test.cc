@@ -14,9 +14,9 @@
 
 #include "agent/process/netlink.h"
 #include "agent/process/process_runtime_fixture.h"
-#include "agent/shim.h"
+#include "agent/process/shim.h"
 #include "base/strings.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 namespace {

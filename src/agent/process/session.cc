@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "net/descriptor.h"
+#include "net/loop/descriptor.h"
 
 namespace muster::agent::process {
 

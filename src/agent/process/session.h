@@ -8,7 +8,7 @@
 
 #include "agent/process/messages.h"
 #include "agent/runtime.h"
-#include "net/loop.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 

@@ -120,8 +120,8 @@ bool Supervisor::serve_connection(int connection) {
     case Received::kMessage:
       break;
   }
-  const auto op = json::text(json::at(message.body, "op"));
-  const auto request = json::as_int(json::at(message.body, "request"));
+  const auto op = json::text_at(message.body, "op");
+  const auto request = json::int_at(message.body, "request");
   std::vector<Fd> fds;
   auto answer = perform(op, message.body, connection, fds);
   json::Object body{{"ev", "reply"}, {"request", request}};
@@ -143,14 +143,13 @@ Result<json::Value> Supervisor::perform(const std::string& op,
                                         std::vector<Fd>& fds) {
   if (op == "start") return start(container_config_from_json(json::at(body, "config")));
   if (op == "shutdown") return shutdown(body, connection);
-  if (op == "connect")
-    return connect_port(static_cast<int>(json::as_int(json::at(body, "port"))), fds);
-  const auto found = containers_.find(json::text(json::at(body, "container")));
+  if (op == "connect") return connect_port(static_cast<int>(json::int_at(body, "port")), fds);
+  const auto found = containers_.find(json::text_at(body, "container"));
   if (found == containers_.end())
     return fail(Code::kNotFound,
-                fmt::format("container \"{}\" not found", json::text(json::at(body, "container"))));
+                fmt::format("container \"{}\" not found", json::text_at(body, "container")));
   auto& container = found->second;
-  if (op == "stop") return stop(container, json::as_int(json::at(body, "graceMs")));
+  if (op == "stop") return stop(container, json::int_at(body, "graceMs"));
   if (op == "close-stdin") {
     container.input.reset();
     return json::Value(json::Object{});
@@ -178,7 +177,7 @@ Result<json::Value> Supervisor::shutdown(const json::Value& body, int connection
     if (pid > 0) collected(pid, status);
   }
   done_ = true;
-  end_.next_address = static_cast<std::uint32_t>(json::as_int(json::at(body, "address")));
+  end_.next_address = static_cast<std::uint32_t>(json::int_at(body, "address"));
   const bool rests = end_.next_address != 0 && leave(connection);
   return json::Value(json::Object{{"rests", rests}});
 }
@@ -219,8 +218,7 @@ std::optional<ShimConfig> wait_for_pod(int control) {
     const auto received = receive_message(control, message);
     if (received == Received::kClosed) return std::nullopt;
     // A request that was on its way to the pod before is nothing to us.
-    if (received == Received::kMessage &&
-        json::as_string(json::at(message.body, "op")) == "sandbox")
+    if (received == Received::kMessage && json::string_at(message.body, "op") == "sandbox")
       return shim_config_from_json(json::at(message.body, "config"));
   }
 }

@@ -54,8 +54,8 @@ void SupervisorLink::tell(json::Object body) {
 }
 
 void SupervisorLink::take_snapshot(const json::Value& body) {
-  pid = static_cast<int>(json::as_int(json::at(body, "pid")));
-  for (const auto& item : json::as_array(json::at(body, "containers"))) {
+  pid = static_cast<int>(json::int_at(body, "pid"));
+  for (const auto& item : json::array_at(body, "containers")) {
     auto status = container_status_from_json(item);
     containers[status.id] = status;
   }
@@ -91,40 +91,39 @@ Task<void> SupervisorLink::read() {
 }
 
 void SupervisorLink::handle(Message& message) {
-  const auto event = json::as_string(json::at(message.body, "ev"));
+  const auto event = json::string_at(message.body, "ev");
   if (event == "reply") {
     answer(message);
   } else if (event == "ready") {
     ready = true;
-    pid = static_cast<int>(json::as_int(json::at(message.body, "pid")));
+    pid = static_cast<int>(json::int_at(message.body, "pid"));
     changed->notify();
   } else if (event == "failed") {
-    failure = json::text(json::at(message.body, "message"));
+    failure = json::text_at(message.body, "message");
     changed->notify();
   } else if (event == "exited") {
     container_exited(container_status_from_json(json::at(message.body, "container")));
   } else if (event == "exec-exit") {
-    const auto found = execs_.find(json::as_int(json::at(message.body, "exec")));
+    const auto found = execs_.find(json::int_at(message.body, "exec"));
     if (found == execs_.end()) return;
-    found->second->end(static_cast<int>(json::as_int(json::at(message.body, "code"))));
+    found->second->end(static_cast<int>(json::int_at(message.body, "code")));
     execs_.erase(found);
   }
 }
 
 void SupervisorLink::answer(Message& message) {
-  const auto found = pending_.find(json::as_int(json::at(message.body, "request")));
+  const auto found = pending_.find(json::int_at(message.body, "request"));
   if (found == pending_.end()) return;
   const auto pending = found->second;
   pending_.erase(found);
   if (const auto& problem = json::at(message.body, "error"); !problem.is_null()) {
     Error error;
-    error.code =
-        json::as_bool(json::at(message.body, "notFound")) ? Code::kNotFound : Code::kInternal;
+    error.code = json::bool_at(message.body, "notFound") ? Code::kNotFound : Code::kInternal;
     error.message = json::text(problem);
     pending->result = Result<Reply>(tl::unexpected<Error>(std::move(error)));
   } else {
     const auto& value = json::at(message.body, "value");
-    if (json::as_bool(json::at(value, "rests"))) {
+    if (json::bool_at(value, "rests")) {
       rests = std::move(socket_);
       end();
     }

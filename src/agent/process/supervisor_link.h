@@ -12,8 +12,8 @@
 #include "agent/process/messages.h"
 #include "agent/process/session.h"
 #include "agent/process/wire.h"
-#include "net/descriptor.h"
-#include "net/loop.h"
+#include "net/loop/descriptor.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 

@@ -98,15 +98,14 @@ Result<json::Value> Supervisor::exec(Container& container,
     return fail(Code::kNotFound,
                 fmt::format("container \"{}\" is not running", container.config.name));
   std::vector<std::string> command;
-  for (const auto& item : json::as_array(json::at(body, "command")))
-    command.push_back(json::text(item));
+  for (const auto& item : json::array_at(body, "command")) command.push_back(json::text(item));
   if (command.empty())
     return fail(Code::kBadRequest, "you must specify at least 1 command for the container");
-  const bool tty = json::as_bool(json::at(body, "tty"));
+  const bool tty = json::bool_at(body, "tty");
   auto streams = open_streams({tty,
-                               json::as_bool(json::at(body, "stdin")),
-                               json::as_bool(json::at(body, "stdout")),
-                               json::as_bool(json::at(body, "stderr"))});
+                               json::bool_at(body, "stdin"),
+                               json::bool_at(body, "stdout"),
+                               json::bool_at(body, "stderr")});
   if (!streams) return fail(streams.error());
   auto failure = make_pipe();
   if (container.pid_namespace) setns(container.pid_namespace.get(), CLONE_NEWPID);
@@ -120,7 +119,7 @@ Result<json::Value> Supervisor::exec(Container& container,
     waitpid(pid, nullptr, 0);
     return fail(Code::kInternal, problem);
   }
-  execs_[pid] = {json::as_int(json::at(body, "exec")), connection};
+  execs_[pid] = {json::int_at(body, "exec"), connection};
   if (tty) {
     fds.push_back(std::move(streams->terminal.master));
   } else {
@@ -165,7 +164,7 @@ Result<json::Value> Supervisor::attach(Container& container,
     return fail(Code::kNotFound,
                 fmt::format("container \"{}\" is not running", container.config.name));
   const bool tty = container.config.tty;
-  if (json::as_bool(json::at(body, "stdin"))) {
+  if (json::bool_at(body, "stdin")) {
     const int source = tty ? container.output[0].get() : container.input.get();
     if (source < 0)
       return fail(Code::kBadRequest,
@@ -173,7 +172,7 @@ Result<json::Value> Supervisor::attach(Container& container,
     fds.emplace_back(fcntl(source, F_DUPFD_CLOEXEC, 3));
   }
   for (int i = 0; i < (tty ? 1 : 2); ++i) {
-    if (!json::as_bool(json::at(body, i == 0 ? "stdout" : "stderr"))) continue;
+    if (!json::bool_at(body, i == 0 ? "stdout" : "stderr")) continue;
     auto pipe = make_pipe();
     set_nonblocking(pipe.write.get());
     container.sinks[i].push_back({std::move(pipe.write), ""});

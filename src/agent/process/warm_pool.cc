@@ -15,7 +15,7 @@ Task<bool> becomes_ready(net::Descriptor& socket) {
     Message message;
     switch (receive_message(socket.fd(), message)) {
       case Received::kMessage:
-        co_return json::as_string(json::at(message.body, "ev")) == "warm";
+        co_return json::string_at(message.body, "ev") == "warm";
       case Received::kClosed:
         co_return false;
       case Received::kNothingYet:

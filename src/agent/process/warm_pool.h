@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "net/descriptor.h"
-#include "net/loop.h"
+#include "net/loop/descriptor.h"
+#include "net/loop/loop.h"
 
 namespace muster::agent::process {
 

@@ -67,21 +67,21 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   sandbox.hostname = text(at(value, "hostname"));
   sandbox.hosts_file = text(at(value, "hosts"));
   sandbox.resolv_conf_file = text(at(value, "resolv"));
-  sandbox.host_network = as_bool(at(value, "hostNetwork"));
-  sandbox.host_pid = as_bool(at(value, "hostPid"));
-  sandbox.host_ipc = as_bool(at(value, "hostIpc"));
-  sandbox.share_process_namespace = as_bool(at(value, "sharePid"));
-  for (const auto& volume : json::as_array(at(value, "memoryVolumes")))
+  sandbox.host_network = json::bool_at(value, "hostNetwork");
+  sandbox.host_pid = json::bool_at(value, "hostPid");
+  sandbox.host_ipc = json::bool_at(value, "hostIpc");
+  sandbox.share_process_namespace = json::bool_at(value, "sharePid");
+  for (const auto& volume : json::array_at(value, "memoryVolumes"))
     sandbox.memory_volumes.push_back(
-        {text(at(volume, "path")), as_int(at(volume, "size")), as_int(at(volume, "group"))});
-  config.isolate = as_bool(at(value, "isolate"));
+        {text(at(volume, "path")), json::int_at(volume, "size"), json::int_at(volume, "group")});
+  config.isolate = json::bool_at(value, "isolate");
   config.bridge = text(at(value, "bridge"));
-  config.address = static_cast<std::uint32_t>(as_int(at(value, "address")));
-  config.gateway = static_cast<std::uint32_t>(as_int(at(value, "gateway")));
+  config.address = static_cast<std::uint32_t>(json::int_at(value, "address"));
+  config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
   config.mountpoints_file = text(at(value, "mountpoints"));
   const auto& tree = at(value, "cgroups");
-  config.cgroups.version = static_cast<cgroup::Version>(as_int(at(tree, "version")));
+  config.cgroups.version = static_cast<cgroup::Version>(json::int_at(tree, "version"));
   config.cgroups.cpu = text(at(tree, "cpu"));
   config.cgroups.cpuacct = text(at(tree, "cpuacct"));
   config.cgroups.memory = text(at(tree, "memory"));
@@ -97,10 +97,10 @@ json::Value to_json(const Limits& limits) {
 }
 
 Limits limits_from_json(const json::Value& value) {
-  return Limits{as_int(at(value, "cpu")),
-                as_int(at(value, "cpuRequest")),
-                as_int(at(value, "memory")),
-                as_int(at(value, "pids"))};
+  return Limits{json::int_at(value, "cpu"),
+                json::int_at(value, "cpuRequest"),
+                json::int_at(value, "memory"),
+                json::int_at(value, "pids")};
 }
 
 json::Value to_json(const ContainerConfig& config) {
@@ -147,32 +147,31 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   ContainerConfig config;
   config.id = text(at(value, "id"));
   config.name = text(at(value, "name"));
-  config.attempt = static_cast<int>(as_int(at(value, "attempt")));
+  config.attempt = static_cast<int>(json::int_at(value, "attempt"));
   config.image = text(at(value, "image"));
   config.root = text(at(value, "root"));
   config.args = strings_from(at(value, "args"));
   config.env = strings_from(at(value, "env"));
   config.working_dir = text(at(value, "workingDir"));
-  for (const auto& mount : json::as_array(at(value, "mounts"))) {
+  for (const auto& mount : json::array_at(value, "mounts")) {
     config.mounts.push_back(
-        {text(at(mount, "source")), text(at(mount, "target")), as_bool(at(mount, "readOnly"))});
+        {text(at(mount, "source")), text(at(mount, "target")), json::bool_at(mount, "readOnly")});
   }
   config.log_path = text(at(value, "log"));
   config.termination_message_file = text(at(value, "terminationFile"));
   config.termination_message_path = text(at(value, "terminationPath"));
-  config.stdin_open = as_bool(at(value, "stdin"));
-  config.stdin_once = as_bool(at(value, "stdinOnce"));
-  config.tty = as_bool(at(value, "tty"));
-  config.read_only_root = as_bool(at(value, "readOnlyRoot"));
-  config.no_new_privileges = as_bool(at(value, "noNewPrivileges"));
-  if (!at(value, "user").is_null()) config.user = as_int(at(value, "user"));
-  if (!at(value, "group").is_null()) config.group = as_int(at(value, "group"));
-  for (const auto& group : json::as_array(at(value, "groups")))
-    config.groups.push_back(as_int(group));
-  config.privileged = as_bool(at(value, "privileged"));
+  config.stdin_open = json::bool_at(value, "stdin");
+  config.stdin_once = json::bool_at(value, "stdinOnce");
+  config.tty = json::bool_at(value, "tty");
+  config.read_only_root = json::bool_at(value, "readOnlyRoot");
+  config.no_new_privileges = json::bool_at(value, "noNewPrivileges");
+  if (!at(value, "user").is_null()) config.user = json::int_at(value, "user");
+  if (!at(value, "group").is_null()) config.group = json::int_at(value, "group");
+  for (const auto& group : json::array_at(value, "groups")) config.groups.push_back(as_int(group));
+  config.privileged = json::bool_at(value, "privileged");
   config.add_capabilities = strings_from(at(value, "addCapabilities"));
   config.drop_capabilities = strings_from(at(value, "dropCapabilities"));
-  for (const auto& index : json::as_array(at(value, "gpus")))
+  for (const auto& index : json::array_at(value, "gpus"))
     config.gpus.push_back(static_cast<int>(as_int(index)));
   config.joins_processes_of = text(at(value, "joins"));
   config.limits = limits_from_json(at(value, "limits"));
@@ -196,12 +195,12 @@ ContainerStatus container_status_from_json(const json::Value& value) {
   ContainerStatus status;
   status.id = text(at(value, "id"));
   status.name = text(at(value, "name"));
-  status.attempt = static_cast<int>(as_int(at(value, "attempt")));
-  status.state = static_cast<ContainerState>(as_int(at(value, "state")));
-  status.created = Time{as_int(at(value, "created"))};
-  status.started = Time{as_int(at(value, "started"))};
-  status.finished = Time{as_int(at(value, "finished"))};
-  status.exit_code = static_cast<int>(as_int(at(value, "exitCode")));
+  status.attempt = static_cast<int>(json::int_at(value, "attempt"));
+  status.state = static_cast<ContainerState>(json::int_at(value, "state"));
+  status.created = Time{json::int_at(value, "created")};
+  status.started = Time{json::int_at(value, "started")};
+  status.finished = Time{json::int_at(value, "finished")};
+  status.exit_code = static_cast<int>(json::int_at(value, "exitCode"));
   status.reason = text(at(value, "reason"));
   status.message = text(at(value, "message"));
   return status;

@@ -24,15 +24,15 @@ Consequence consequence_of(std::string_view action) {
 /// The container whose exit code matches, or null. Code 0 is no failure and matches nothing.
 const json::Value* matching_exit(const json::Value& rule, const json::Value& pod) {
   const auto& wanted = json::at(rule, "onExitCodes");
-  const auto name = json::as_string(json::at(wanted, "containerName"));
-  const bool in = json::as_string(json::at(wanted, "operator")) == "In";
-  const auto& values = json::as_array(json::at(wanted, "values"));
+  const auto name = json::string_at(wanted, "containerName");
+  const bool in = json::string_at(wanted, "operator") == "In";
+  const auto& values = json::array_at(wanted, "values");
   for (const std::string_view list : {"containerStatuses", "initContainerStatuses"}) {
-    for (const auto& container : json::as_array(json::at(pod, "status", list))) {
+    for (const auto& container : json::array_at(pod, "status", list)) {
       const auto& terminated = json::at(container, "state", "terminated");
-      const auto code = json::as_int(json::at(terminated, "exitCode"));
+      const auto code = json::int_at(terminated, "exitCode");
       if (!terminated.is_object() || code == 0 ||
-          (!name.empty() && name != json::as_string(json::at(container, "name"))))
+          (!name.empty() && name != json::string_at(container, "name")))
         continue;
       const bool listed = std::any_of(values.begin(), values.end(), [&](const auto& value) {
         return json::as_int(value) == code;
@@ -45,12 +45,12 @@ const json::Value* matching_exit(const json::Value& rule, const json::Value& pod
 
 /// The type of the condition that matches, or empty.
 std::string matching_condition(const json::Value& rule, const json::Value& pod) {
-  for (const auto& wanted : json::as_array(json::at(rule, "onPodConditions"))) {
-    const auto type = json::as_string(json::at(wanted, "type"));
-    const auto status = json::as_string(json::at(wanted, "status"));
-    for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == type &&
-          json::as_string(json::at(condition, "status")) == (status.empty() ? "True" : status))
+  for (const auto& wanted : json::array_at(rule, "onPodConditions")) {
+    const auto type = json::string_at(wanted, "type");
+    const auto status = json::string_at(wanted, "status");
+    for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+      if (json::string_at(condition, "type") == type &&
+          json::string_at(condition, "status") == (status.empty() ? "True" : status))
         return std::string(type);
     }
   }
@@ -60,18 +60,18 @@ std::string matching_condition(const json::Value& rule, const json::Value& pod) 
 }  // namespace
 
 Ruling judge_failure(const json::Value& policy, const json::Value& pod) {
-  const auto& rules = json::as_array(json::at(policy, "rules"));
+  const auto& rules = json::array_at(policy, "rules");
   for (std::size_t i = 0; i < rules.size(); ++i) {
-    const auto action = json::text(json::at(rules[i], "action"));
+    const auto action = json::text_at(rules[i], "action");
     const auto path = fmt::format("{}/{}", namespace_of(pod), name_of(pod));
     if (json::at(rules[i], "onExitCodes").is_object()) {
       if (const auto* container = matching_exit(rules[i], pod)) {
         return {consequence_of(action),
                 fmt::format(
                     "Container {} for pod {} failed with exit code {} matching {} rule at index {}",
-                    json::as_string(json::at(*container, "name")),
+                    json::string_at(*container, "name"),
                     path,
-                    json::as_int(json::at(*container, "state", "terminated", "exitCode")),
+                    json::int_at(*container, "state", "terminated", "exitCode"),
                     action,
                     i)};
       }
@@ -116,7 +116,7 @@ std::string format_indexes(const std::set<int>& indexes) {
 }
 
 int matching_success_rule(const json::Value& policy, const std::set<int>& done) {
-  const auto& rules = json::as_array(json::at(policy, "rules"));
+  const auto& rules = json::array_at(policy, "rules");
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const auto& indexes = json::at(rules[i], "succeededIndexes");
     const auto& count = json::at(rules[i], "succeededCount");

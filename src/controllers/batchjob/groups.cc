@@ -26,8 +26,8 @@ std::string short_hash(std::string_view text) {
 }
 
 const json::Value& controller_of(const json::Value& object) {
-  for (const auto& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
-    if (json::as_bool(json::at(owner, "controller"))) return owner;
+  for (const auto& owner : json::array_at(object, "metadata", "ownerReferences")) {
+    if (json::bool_at(owner, "controller")) return owner;
   }
   return json::null_value();
 }
@@ -60,7 +60,7 @@ json::Object group_spec(const json::Value& job) {
   }
   const json::Value& pod = json::at(job, "spec", "template", "spec");
   for (const std::string_view field : {"priorityClassName", "preemptionPolicy"}) {
-    if (!json::as_string(json::at(pod, field)).empty()) spec[field] = json::at(pod, field);
+    if (!json::string_at(pod, field).empty()) spec[field] = json::at(pod, field);
   }
   return spec;
 }
@@ -81,7 +81,7 @@ json::Value make_workload(const json::Value& job,
 json::Value make_group(const json::Value& job,
                        const json::Value& workload,
                        const json::Value& from) {
-  const std::string entry = json::text(json::at(from, "name"));
+  const std::string entry = json::text_at(from, "name");
   json::Value group =
       make_child(job, kApiVersion, "PodGroup", group_name(name_of(workload), entry));
   auto owner = owner_reference(workload, kApiVersion);
@@ -115,8 +115,8 @@ Action announced(std::string_view kind,
 const json::Value* parents_workload(const json::Value& owner, const View& view) {
   for (const auto* workload : view.all(kinds::kWorkload)) {
     const json::Value& by = json::at(*workload, "spec", "controllerRef");
-    if (json::as_string(json::at(by, "kind")) == json::as_string(json::at(owner, "kind")) &&
-        json::as_string(json::at(by, "name")) == json::as_string(json::at(owner, "name"))) {
+    if (json::string_at(by, "kind") == json::string_at(owner, "kind") &&
+        json::string_at(by, "name") == json::string_at(owner, "name")) {
       return workload;
     }
   }
@@ -131,8 +131,8 @@ JobGroup delegated(const json::Value& job, const View& view, bool started, Plan&
   const auto name = group_name(name_of(*workload), wanted);
   if (view.find(kinds::kNativePodGroup, name) != nullptr) return {false, name};
   if (started) return {};
-  for (const auto& entry : json::as_array(json::at(*workload, "spec", "podGroupTemplates"))) {
-    if (json::as_string(json::at(entry, "name")) != wanted) continue;
+  for (const auto& entry : json::array_at(*workload, "spec", "podGroupTemplates")) {
+    if (json::string_at(entry, "name") != wanted) continue;
     plan.actions.push_back(announced(kinds::kNativePodGroup,
                                      make_group(job, *workload, entry),
                                      "PodGroupCreated",
@@ -155,7 +155,7 @@ void follow_count(const json::Value& job,
   const json::Value& there = json::at(group, "spec", "schedulingPolicy", "gang", "minCount");
   const auto wanted = min_count(job);
   if (!there.is_number() || json::as_int(there) == wanted) return;
-  json::Array templates = json::as_array(json::at(workload, "spec", "podGroupTemplates"));
+  json::Array templates = json::array_at(workload, "spec", "podGroupTemplates");
   for (auto& entry : templates)
     json::make(entry, {"schedulingPolicy", "gang", "minCount"}) = wanted;
   json::Value change = json::Object{};

@@ -52,13 +52,13 @@ struct Sync {
   }
   [[nodiscard]] const json::Value& condition(std::string_view type) const {
     static const json::Value kNone;
-    for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == type) return condition;
+    for (const auto& condition : json::array_at(status, "conditions")) {
+      if (json::string_at(condition, "type") == type) return condition;
     }
     return kNone;
   }
   [[nodiscard]] bool has(std::string_view type) const {
-    return json::as_string(json::at(condition(type), "status")) == "True";
+    return json::string_at(condition(type), "status") == "True";
   }
   void event(bool warning, std::string reason, std::string message) {
     plan.events.push_back({warning, std::move(reason), std::move(message)});
@@ -94,17 +94,15 @@ void count_index_failure(Sync& sync, const json::Value& pod, int index) {
 void count(Sync& sync) {
   std::set<std::string> good, bad;
   for (const std::string_view list : {"succeeded", "failed"}) {
-    for (const auto& uid : json::as_array(json::at(sync.status, "uncountedTerminatedPods", list))) {
+    for (const auto& uid : json::array_at(sync.status, "uncountedTerminatedPods", list)) {
       sync.counted.insert(json::text(uid));
       if (list == "succeeded") sync.forgiven.insert(json::text(uid));
     }
   }
-  sync.succeeded = json::as_int(json::at(sync.status, "succeeded"));
-  sync.failed = json::as_int(json::at(sync.status, "failed"));
-  if (sync.indexed)
-    sync.done = parse_indexes(json::as_string(json::at(sync.status, "completedIndexes")));
-  if (sync.by_index())
-    sync.given_up = parse_indexes(json::as_string(json::at(sync.status, "failedIndexes")));
+  sync.succeeded = json::int_at(sync.status, "succeeded");
+  sync.failed = json::int_at(sync.status, "failed");
+  if (sync.indexed) sync.done = parse_indexes(json::string_at(sync.status, "completedIndexes"));
+  if (sync.by_index()) sync.given_up = parse_indexes(json::string_at(sync.status, "failedIndexes"));
   // An elastic Job that has become smaller forgets the indexes that it lost.
   for (auto* indexes : {&sync.done, &sync.given_up})
     std::erase_if(*indexes, [&](int index) { return sync.beyond(index); });
@@ -164,7 +162,7 @@ Objects by_least_loss(const Sync& sync) {
   }
   const auto loss = [&](const json::Value& pod) {
     return std::tuple(!sync.beyond(index_of(pod)),
-                      !json::as_string(json::at(pod, "spec", "nodeName")).empty(),
+                      !json::string_at(pod, "spec", "nodeName").empty(),
                       phase_of(pod) == "Running",
                       is_ready(pod));
   };
@@ -204,8 +202,7 @@ void finish(Sync& sync) {
   const bool complete = sync.has("SuccessCriteriaMet");
   if (sync.active + sync.terminating > 0) return;
   const auto& target = sync.condition(complete ? "SuccessCriteriaMet" : "FailureTarget");
-  const auto reason = json::text(json::at(target, "reason")),
-             message = json::text(json::at(target, "message"));
+  const auto reason = json::text_at(target, "reason"), message = json::text_at(target, "message");
   set_workload_condition(
       sync.status, complete ? "Complete" : "Failed", true, reason, message, sync.now);
   if (complete) {
@@ -236,16 +233,15 @@ void end(Sync& sync, bool complete, const std::string& reason, const std::string
 
 /// Restarts of containers count against the limit when the pods themselves are never replaced.
 std::int64_t restarts(const Sync& sync) {
-  if (json::as_string(json::at(sync.job, "spec", "template", "spec", "restartPolicy")) !=
-      "OnFailure")
+  if (json::string_at(sync.job, "spec", "template", "spec", "restartPolicy") != "OnFailure")
     return 0;
   std::int64_t sum = 0;
   for (const auto* pod : sync.pods) {
     const auto phase = phase_of(*pod);
     if (phase != "Running" && phase != "Pending") continue;
     for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
-      for (const auto& container : json::as_array(json::at(*pod, "status", list)))
-        sum += json::as_int(json::at(container, "restartCount"));
+      for (const auto& container : json::array_at(*pod, "status", list))
+        sum += json::int_at(container, "restartCount");
     }
   }
   return sum;
@@ -312,7 +308,7 @@ bool backs_off(Sync& sync, int only_index = -1) {
     if (phase_of(*pod) != "Failed" || (only_index >= 0 && index_of(*pod) != only_index)) continue;
     ++recent;
     Time ended = time_at(json::at(*pod, "metadata", "creationTimestamp"));
-    for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
+    for (const auto& container : json::array_at(*pod, "status", "containerStatuses")) {
       ended = std::max(ended, time_at(json::at(container, "state", "terminated", "finishedAt")));
     }
     last = std::max(last, ended);
@@ -390,8 +386,8 @@ void apply_ttl(Sync& sync) {
   const auto& ttl = sync.spec("ttlSecondsAfterFinished");
   if (!ttl.is_number()) return;
   Time ended;
-  for (const auto& condition : json::as_array(json::at(sync.status, "conditions"))) {
-    const auto type = json::as_string(json::at(condition, "type"));
+  for (const auto& condition : json::array_at(sync.status, "conditions")) {
+    const auto type = json::string_at(condition, "type");
     if (type == "Complete" || type == "Failed")
       ended = time_at(json::at(condition, "lastTransitionTime"));
   }
@@ -416,7 +412,7 @@ void set_number(json::Value& status, std::string_view field, std::int64_t value)
 
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
-  const auto manager = json::as_string(json::at(job, "spec", "managedBy"));
+  const auto manager = json::string_at(job, "spec", "managedBy");
   if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller"))
     return plan;
   Sync sync{job,
@@ -447,11 +443,10 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   sync.indexed =
       json::as_string(sync.spec("completionMode")) == "Indexed" && sync.completions.has_value();
   const bool over = sync.has("Complete") || sync.has("Failed");
-  const bool started = !sync.pods.empty() || !json::at(sync.status, "startTime").is_null() ||
-                       !json::as_array(json::at(sync.status, "conditions")).empty() ||
-                       json::as_int(json::at(sync.status, "succeeded")) +
-                               json::as_int(json::at(sync.status, "failed")) >
-                           0;
+  const bool started =
+      !sync.pods.empty() || !json::at(sync.status, "startTime").is_null() ||
+      !json::array_at(sync.status, "conditions").empty() ||
+      json::int_at(sync.status, "succeeded") + json::int_at(sync.status, "failed") > 0;
   if (!over) {
     const JobGroup group = plan_group(job, view, started, plan);
     if (group.wait) return plan;

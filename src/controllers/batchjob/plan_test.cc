@@ -41,7 +41,7 @@ TEST(BatchJob, RunsToCompletion) {
   EXPECT_EQ(pods(world), 3);
   for (const auto* pod : world.all("Pod")) world.phase(name_of(*pod), "Succeeded");
   world.settle(plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "succeeded")), 3);
+  EXPECT_EQ(json::int_at(world.job, "status", "succeeded"), 3);
   EXPECT_NE(world.conditions().find("Complete=True"), std::string::npos);
 }
 
@@ -55,7 +55,7 @@ TEST(BatchJob, ADeletedPodStaysCountedAndTheLimitEndsTheJob) {
   world.settle(plan);
   world.vanish_terminating();
   world.settle(plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 1);
+  EXPECT_EQ(json::int_at(world.job, "status", "failed"), 1);
   EXPECT_NE(world.conditions().find("Failed=True"), std::string::npos);
   EXPECT_TRUE(world.recorded("BackoffLimitExceeded"));
 }
@@ -83,7 +83,7 @@ TEST(BatchJob, IndexesEachSucceedOnce) {
       world.phase(name_of(*pod), "Succeeded");
   }
   world.settle(plan);
-  EXPECT_EQ(json::as_string(json::at(world.job, "status", "completedIndexes")), "0,2,3");
+  EXPECT_EQ(json::string_at(world.job, "status", "completedIndexes"), "0,2,3");
 }
 
 // conforms: Job | spec.suspend | pods go and are no failures, startTime is cleared | same
@@ -96,8 +96,7 @@ TEST(BatchJob, SuspendTakesThePodsAndResumeBringsThemBack) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(pods(world), 0);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0)
-      << "a pod told to go did not fail";
+  EXPECT_EQ(json::int_at(world.job, "status", "failed"), 0) << "a pod told to go did not fail";
   json::make(world.job, {"spec", "suspend"}) = false;
   world.settle(plan);
   EXPECT_EQ(pods(world), 1);
@@ -117,23 +116,22 @@ TEST(BatchJob, AGangHasItsGroupBeforeItsPods) {
   ASSERT_EQ(world.names("PodGroup.scheduling.k8s.io"), group);
   EXPECT_EQ(pods(world), 0);
   const auto& made = world.objects["PodGroup.scheduling.k8s.io"][group];
-  EXPECT_EQ(json::as_int(json::at(made, "spec", "schedulingPolicy", "gang", "minCount")), 4);
+  EXPECT_EQ(json::int_at(made, "spec", "schedulingPolicy", "gang", "minCount"), 4);
   EXPECT_TRUE(json::at(made, "spec", "disruptionMode", "all").is_object());
-  EXPECT_EQ(json::as_array(json::at(made, "metadata", "ownerReferences")).size(), 2U);
+  EXPECT_EQ(json::array_at(made, "metadata", "ownerReferences").size(), 2U);
   world.settle(plan);
   ASSERT_EQ(pods(world), 4);
-  EXPECT_EQ(
-      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
-      group);
+  EXPECT_EQ(json::string_at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName"),
+            group);
   EXPECT_TRUE(world.recorded("WorkloadCreated"));
   EXPECT_TRUE(world.recorded("PodGroupCreated"));
   json::make(world.job, {"spec", "parallelism"}) = 5;
   world.settle(plan);
-  EXPECT_EQ(json::as_int(json::at(world.objects["PodGroup.scheduling.k8s.io"][group],
-                                  "spec",
-                                  "schedulingPolicy",
-                                  "gang",
-                                  "minCount")),
+  EXPECT_EQ(json::int_at(world.objects["PodGroup.scheduling.k8s.io"][group],
+                         "spec",
+                         "schedulingPolicy",
+                         "gang",
+                         "minCount"),
             5);
 }
 
@@ -155,9 +153,8 @@ TEST(BatchJob, ATemplateThatNamesAGroupIsLeftAlone) {
   world.settle(plan);
   EXPECT_EQ(world.all("Workload").size(), 0U);
   ASSERT_EQ(pods(world), 1);
-  EXPECT_EQ(
-      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
-      "mine");
+  EXPECT_EQ(json::string_at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName"),
+            "mine");
 }
 
 TEST(BatchJob, APlainJobIsNoGroup) {
@@ -183,11 +180,10 @@ TEST(BatchJob, AnOwnedJobUsesItsParentsTemplate) {
   world.settle(plan);
   ASSERT_EQ(world.all("PodGroup.scheduling.k8s.io").size(), 1U);
   const auto& group = *world.all("PodGroup.scheduling.k8s.io")[0];
-  EXPECT_EQ(json::as_string(json::at(group, "spec", "workloadRef", "templateName")), "workers");
+  EXPECT_EQ(json::string_at(group, "spec", "workloadRef", "templateName"), "workers");
   ASSERT_EQ(pods(world), 2);
-  EXPECT_EQ(
-      json::as_string(json::at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName")),
-      name_of(group));
+  EXPECT_EQ(json::string_at(*world.all("Pod")[0], "spec", "schedulingGroup", "podGroupName"),
+            name_of(group));
 }
 
 // conforms: Job | spec.parallelism lowered | the pods too many go, those that run least first, and are no failures | same
@@ -208,7 +204,7 @@ TEST(BatchJob, FewerAtATimeIsNoFailure) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(pods(world), 2);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0);
+  EXPECT_EQ(json::int_at(world.job, "status", "failed"), 0);
   EXPECT_EQ(world.conditions(), "");
 }
 
@@ -227,7 +223,7 @@ TEST(BatchJob, AnElasticJobLosesItsHighestIndexes) {
   world.vanish_terminating();
   for (const auto* pod : world.all("Pod")) world.phase(name_of(*pod), "Succeeded");
   world.settle(plan);
-  EXPECT_EQ(json::as_string(json::at(world.job, "status", "completedIndexes")), "0-8");
+  EXPECT_EQ(json::string_at(world.job, "status", "completedIndexes"), "0-8");
   EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
 }
 
@@ -239,11 +235,11 @@ TEST(BatchJob, AJobIsOverWhenItsLastPodHasEnded) {
   world.phase(name_of(*world.all("Pod")[0]), "Failed");
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "FailureTarget=True");
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "terminating")), 1);
+  EXPECT_EQ(json::int_at(world.job, "status", "terminating"), 1);
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 2);
+  EXPECT_EQ(json::int_at(world.job, "status", "failed"), 2);
   EXPECT_TRUE(world.recorded("BackoffLimitExceeded"));
 }
 
@@ -281,8 +277,7 @@ TEST(BatchJob, AFailurePolicyEndsTheJobAtOnce) {
   fail_with(world, pod, 42);
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "FailureTarget=True Failed=True");
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1],
-                                     "message")),
+  EXPECT_EQ(json::string_at(json::array_at(world.job, "status", "conditions")[1], "message"),
             "Container c for pod default/" + pod +
                 " failed with exit code 42 matching FailJob rule at index 0");
 }
@@ -300,7 +295,7 @@ TEST(BatchJob, AFailurePolicyForgivesDisruptions) {
     world.vanish(pod);
     world.settle(plan);
   }
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "failed")), 0);
+  EXPECT_EQ(json::int_at(world.job, "status", "failed"), 0);
   EXPECT_EQ(world.conditions(), "");
   EXPECT_EQ(pods(world), 1);
 }
@@ -319,7 +314,7 @@ TEST(BatchJob, IndexesHaveLimitsOfTheirOwn) {
   EXPECT_EQ(annotation_of(world.pod(again), "batch.kubernetes.io/job-index-failure-count"), "1");
   fail_with(world, again, 1);
   world.settle(plan);
-  EXPECT_EQ(json::as_string(json::at(world.job, "status", "failedIndexes")), "0");
+  EXPECT_EQ(json::string_at(world.job, "status", "failedIndexes"), "0");
   EXPECT_EQ(world.conditions(), "") << "the other index goes on";
   world.phase(pod_of(world, "1"), "Succeeded");
   world.settle(plan);
@@ -338,7 +333,7 @@ TEST(BatchJob, TooManyFailedIndexesEndIt) {
   fail_with(world, pod_of(world, "2"), 1);
   world.settle(plan);
   EXPECT_TRUE(world.recorded("MaxFailedIndexesExceeded"));
-  EXPECT_EQ(json::as_string(json::at(world.job, "status", "failedIndexes")), "0,2");
+  EXPECT_EQ(json::string_at(world.job, "status", "failedIndexes"), "0,2");
 }
 
 // conforms: Job | spec.successPolicy | SuccessCriteriaMet and Complete by the first rule that holds | same
@@ -353,8 +348,7 @@ TEST(BatchJob, ASuccessPolicyEndsItEarly) {
   world.phase(pod_of(world, "3"), "Succeeded");
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "SuccessCriteriaMet=True Complete=True");
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(world.job, "status", "conditions"))[1],
-                                     "message")),
+  EXPECT_EQ(json::string_at(json::array_at(world.job, "status", "conditions")[1], "message"),
             "Matched rules at index 1");
   EXPECT_EQ(pods(world), 3) << "the rest is not needed";
 }

@@ -53,8 +53,8 @@ void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old
 }  // namespace
 
 Verdict admit(const json::Value& object, const json::Value* old_object) {
-  const auto version = json::as_string(json::at(object, "apiVersion"));
-  const auto kind = json::as_string(json::at(object, "kind"));
+  const auto version = json::string_at(object, "apiVersion");
+  const auto kind = json::string_at(object, "kind");
   if (version == "batch.tensorstack.dev/v1beta1" && kind == "MPIJob")
     return t9k::validate(object, old_object);
   Verdict verdict;
@@ -82,8 +82,8 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
 }
 
 json::Value with_defaults(const json::Value& object) {
-  if (json::as_string(json::at(object, "apiVersion")) != "kubeflow.org/v1") return object;
-  const auto kind = json::as_string(json::at(object, "kind"));
+  if (json::string_at(object, "apiVersion") != "kubeflow.org/v1") return object;
+  const auto kind = json::string_at(object, "kind");
   for (const TrainingKind* training : {&pytorchjob::kind(),
                                        &tfjob::kind(),
                                        &xgboostjob::kind(),

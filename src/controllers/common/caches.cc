@@ -17,8 +17,8 @@ const client::Resource kEndpointSlices{
 const client::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 
 const json::Value& controller_of(const json::Value& object) {
-  for (const auto& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
-    if (json::as_bool(json::at(owner, "controller"))) return owner;
+  for (const auto& owner : json::array_at(object, "metadata", "ownerReferences")) {
+    if (json::bool_at(owner, "controller")) return owner;
   }
   return json::null_value();
 }
@@ -88,7 +88,7 @@ void Caches::changed(Cache& cache,
                      const client::ObjectPtr& old_object,
                      const client::ObjectPtr& new_object) {
   if (old_object) {
-    const auto uid = json::text(json::at(controller_of(*old_object), "uid"));
+    const auto uid = json::text_at(controller_of(*old_object), "uid");
     if (const auto found = cache.by_owner.find(uid);
         !uid.empty() && found != cache.by_owner.end()) {
       found->second.erase(name_of(*old_object));
@@ -96,7 +96,7 @@ void Caches::changed(Cache& cache,
     }
   }
   if (new_object) {
-    const auto uid = json::text(json::at(controller_of(*new_object), "uid"));
+    const auto uid = json::text_at(controller_of(*new_object), "uid");
     if (!uid.empty()) cache.by_owner[uid][name_of(*new_object)] = new_object;
   }
   wake_owner_of(new_object ? *new_object : *old_object, 2);
@@ -106,11 +106,11 @@ void Caches::changed(Cache& cache,
 void Caches::wake_owner_of(const json::Value& object, int levels) const {
   const auto& owner = controller_of(object);
   if (!owner.is_object()) return;
-  const auto version = json::as_string(json::at(owner, "apiVersion"));
+  const auto version = json::string_at(owner, "apiVersion");
   const auto slash = version.find('/');
   const auto group = slash == std::string_view::npos ? "" : std::string(version.substr(0, slash));
-  const auto kind = json::text(json::at(owner, "kind"));
-  const auto key = namespace_of(object) + "/" + json::text(json::at(owner, "name"));
+  const auto kind = json::text_at(owner, "kind");
+  const auto key = namespace_of(object) + "/" + json::text_at(owner, "name");
   if (const auto found = owners_.find(group + "/" + kind); found != owners_.end()) {
     for (const auto& wake : found->second) wake(key);
   }
@@ -157,7 +157,7 @@ std::vector<const json::Value*> Caches::in_namespace(std::string_view kind,
 std::optional<std::int64_t> Caches::priority_of(std::string_view name) const {
   const auto object = priority_classes_.find(std::string(name));
   if (!object) return std::nullopt;
-  return json::as_int(json::at(*object, "value"));
+  return json::int_at(*object, "value");
 }
 
 }  // namespace muster::controllers

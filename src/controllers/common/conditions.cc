@@ -5,27 +5,27 @@
 namespace muster::controllers {
 
 const json::Value* Conditions::find(std::string_view type) const {
-  for (const auto& condition : json::as_array(json::at(status_, "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == type) return &condition;
+  for (const auto& condition : json::array_at(status_, "conditions")) {
+    if (json::string_at(condition, "type") == type) return &condition;
   }
   return nullptr;
 }
 
 bool Conditions::is_true(std::string_view type) const {
   const auto* found = find(type);
-  return found != nullptr && json::as_string(json::at(*found, "status")) == "True";
+  return found != nullptr && json::string_at(*found, "status") == "True";
 }
 
 bool Conditions::has(std::string_view type) const { return find(type) != nullptr; }
 
 std::string Conditions::reason(std::string_view type) const {
   const auto* found = find(type);
-  return found == nullptr ? "" : json::text(json::at(*found, "reason"));
+  return found == nullptr ? "" : json::text_at(*found, "reason");
 }
 
 std::string Conditions::message(std::string_view type) const {
   const auto* found = find(type);
-  return found == nullptr ? "" : json::text(json::at(*found, "message"));
+  return found == nullptr ? "" : json::text_at(*found, "message");
 }
 
 bool Conditions::set(std::string_view type,
@@ -44,14 +44,14 @@ bool Conditions::set_at(std::string_view type,
   const std::string_view status = value ? "True" : "False";
   json::Value transition = time;
   if (const auto* found = find(type);
-      found != nullptr && json::as_string(json::at(*found, "status")) == status) {
-    if (json::as_string(json::at(*found, "reason")) == reason) return false;
+      found != nullptr && json::string_at(*found, "status") == status) {
+    if (json::string_at(*found, "reason") == reason) return false;
     transition = json::at(*found, "lastTransitionTime");
   }
   const bool ends = type == "Failed" || type == "Succeeded";
   json::Array list;
-  for (const auto& condition : json::as_array(json::at(status_, "conditions"))) {
-    const auto other = json::as_string(json::at(condition, "type"));
+  for (const auto& condition : json::array_at(status_, "conditions")) {
+    const auto other = json::string_at(condition, "type");
     if (other == type || (type == "Restarting" && other == "Running") ||
         (type == "Running" && other == "Restarting"))
       continue;

@@ -7,8 +7,8 @@ namespace {
 
 std::string text(const json::Value& status) {
   std::string result;
-  for (const auto& c : json::as_array(json::at(status, "conditions")))
-    result += json::text(json::at(c, "type")) + "=" + json::text(json::at(c, "status")) + " ";
+  for (const auto& c : json::array_at(status, "conditions"))
+    result += json::text_at(c, "type") + "=" + json::text_at(c, "status") + " ";
   return result;
 }
 
@@ -47,9 +47,9 @@ TEST(Conditions, TheSameAgainChangesNothingAndAnotherReasonKeepsTheTransitionTim
   EXPECT_FALSE(
       Conditions(status, true, Time::from_seconds(2)).set("Suspended", true, "A", "second"));
   EXPECT_TRUE(Conditions(status, true, Time::from_seconds(3)).set("Suspended", true, "B", "third"));
-  const auto& entry = json::as_array(json::at(status, "conditions"))[0];
-  EXPECT_EQ(json::as_string(json::at(entry, "message")), "third");
-  EXPECT_EQ(json::as_string(json::at(entry, "lastTransitionTime")), "1970-01-01T00:00:01Z");
+  const auto& entry = json::array_at(status, "conditions")[0];
+  EXPECT_EQ(json::string_at(entry, "message"), "third");
+  EXPECT_EQ(json::string_at(entry, "lastTransitionTime"), "1970-01-01T00:00:01Z");
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ void check_training_job(Verdict& verdict,
   const auto& name = json::at(job, "metadata", "name");
   // A name that the server is going to generate is checked as the server will check it.
   if (const auto problem = check_dns1035_label(json::as_string(name));
-      !problem.empty() && json::as_string(json::at(job, "metadata", "generateName")).empty()) {
+      !problem.empty() && json::string_at(job, "metadata", "generateName").empty()) {
     verdict.invalid("metadata.name", name, "should match: " + problem);
   }
   if (rules.check_managed_by) check_managed_by(verdict, job, old_job);
@@ -100,13 +100,13 @@ void check_training_job(Verdict& verdict,
       verdict.unsupported(role, json::Value(type), rules.types);
     }
     const auto containers_path = role + ".template.spec.containers";
-    const auto& containers = json::as_array(json::at(spec, "template", "spec", "containers"));
+    const auto& containers = json::array_at(spec, "template", "spec", "containers");
     if (containers.empty()) verdict.required(containers_path, "must be specified");
     bool present = false;
     for (std::size_t i = 0; i < containers.size(); ++i) {
-      if (json::as_string(json::at(containers[i], "image")).empty())
+      if (json::string_at(containers[i], "image").empty())
         verdict.required(fmt::format("{}[{}].image", containers_path, i), "must be required");
-      present = present || json::as_string(json::at(containers[i], "name")) == rules.container;
+      present = present || json::string_at(containers[i], "name") == rules.container;
     }
     if (!present)
       verdict.required(

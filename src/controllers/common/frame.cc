@@ -17,7 +17,7 @@ constexpr auto kQuickPlan = std::chrono::milliseconds(5);
 constexpr int kRestFactor = 4;
 
 std::int64_t version_of(const json::Value& object) {
-  return parse_int(json::as_string(json::at(object, "metadata", "resourceVersion"))).value_or(0);
+  return parse_int(json::string_at(object, "metadata", "resourceVersion")).value_or(0);
 }
 
 bool same_for_placement(const json::Value& a, const json::Value& b) {
@@ -217,7 +217,7 @@ Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batc
 
 Task<Result<void>> Frame::write_status(json::Value job, json::Value status, std::string key) {
   if (json::equal(json::at(job, "status"), status)) co_return Result<void>{};
-  const auto version = json::text(json::at(job, "metadata", "resourceVersion"));
+  const auto version = json::text_at(job, "metadata", "resourceVersion");
   if (const auto& state = states_[key];
       state.sent_version == version && json::equal(state.sent_status, status))
     co_return Result<void>{};
@@ -232,7 +232,7 @@ Task<Result<void>> Frame::write_status(json::Value job, json::Value status, std:
   if (!answer) co_return fail(answer.error());
   auto& state = states_[key];
   state.sent_status = std::move(status);
-  state.sent_version = json::text(json::at(*answer, "metadata", "resourceVersion"));
+  state.sent_version = json::text_at(*answer, "metadata", "resourceVersion");
   state.written.push_back({"", key, "", version_of(*answer), false});
   state.give_up = deps_.env.now() + kCacheLagMost;
   co_return Result<void>{};

@@ -6,28 +6,21 @@
 
 namespace muster::controllers {
 
-std::string name_of(const json::Value& object) {
-  return json::text(json::at(object, "metadata", "name"));
-}
+std::string name_of(const json::Value& object) { return json::text_at(object, "metadata", "name"); }
 std::string namespace_of(const json::Value& object) {
-  return json::text(json::at(object, "metadata", "namespace"));
+  return json::text_at(object, "metadata", "namespace");
 }
-std::string uid_of(const json::Value& object) {
-  return json::text(json::at(object, "metadata", "uid"));
-}
-std::string phase_of(const json::Value& pod) {
-  return json::text(json::at(pod, "status", "phase"));
-}
+std::string uid_of(const json::Value& object) { return json::text_at(object, "metadata", "uid"); }
+std::string phase_of(const json::Value& pod) { return json::text_at(pod, "status", "phase"); }
 
 bool is_terminating(const json::Value& object) {
-  return !json::as_string(json::at(object, "metadata", "deletionTimestamp")).empty();
+  return !json::string_at(object, "metadata", "deletionTimestamp").empty();
 }
 
 bool is_controlled_by(const json::Value& object, const json::Value& owner) {
-  for (const auto& reference : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
-    if (json::as_bool(json::at(reference, "controller"))) {
-      return json::as_string(json::at(reference, "uid")) ==
-             json::as_string(json::at(owner, "metadata", "uid"));
+  for (const auto& reference : json::array_at(object, "metadata", "ownerReferences")) {
+    if (json::bool_at(reference, "controller")) {
+      return json::string_at(reference, "uid") == json::string_at(owner, "metadata", "uid");
     }
   }
   return false;
@@ -39,18 +32,18 @@ bool is_active(const json::Value& pod) {
 }
 
 bool is_ready(const json::Value& pod) {
-  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == "Ready")
-      return json::as_string(json::at(condition, "status")) == "True";
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    if (json::string_at(condition, "type") == "Ready")
+      return json::string_at(condition, "status") == "True";
   }
   return false;
 }
 
 std::string label_of(const json::Value& object, std::string_view key) {
-  return json::text(json::at(object, "metadata", "labels", key));
+  return json::text_at(object, "metadata", "labels", key);
 }
 std::string annotation_of(const json::Value& object, std::string_view key) {
-  return json::text(json::at(object, "metadata", "annotations", key));
+  return json::text_at(object, "metadata", "annotations", key);
 }
 
 int index_label(const json::Value& object, std::string_view key) {
@@ -61,7 +54,7 @@ int index_label(const json::Value& object, std::string_view key) {
 json::Value owner_reference(const json::Value& owner, std::string_view api_version) {
   const auto& version = json::at(owner, "apiVersion");
   return json::Object{{"apiVersion", api_version.empty() ? json::as_string(version) : api_version},
-                      {"kind", json::as_string(json::at(owner, "kind"))},
+                      {"kind", json::string_at(owner, "kind")},
                       {"name", name_of(owner)},
                       {"uid", uid_of(owner)},
                       {"controller", true},
@@ -104,16 +97,16 @@ void set_annotation(json::Value& object, std::string_view key, std::string_view 
 }
 
 bool has_env(const json::Value& container, std::string_view name) {
-  for (const auto& item : json::as_array(json::at(container, "env"))) {
-    if (json::as_string(json::at(item, "name")) == name) return true;
+  for (const auto& item : json::array_at(container, "env")) {
+    if (json::string_at(item, "name") == name) return true;
   }
   return false;
 }
 
 int find_container(const json::Value& pod_spec, std::string_view name) {
-  const auto& containers = json::as_array(json::at(pod_spec, "containers"));
+  const auto& containers = json::array_at(pod_spec, "containers");
   for (std::size_t i = 0; i < containers.size(); ++i) {
-    if (json::as_string(json::at(containers[i], "name")) == name) return static_cast<int>(i);
+    if (json::string_at(containers[i], "name") == name) return static_cast<int>(i);
   }
   return -1;
 }

@@ -41,7 +41,7 @@ struct Ranked {
 std::vector<Ranked> by_priority(const std::vector<ReplicaSpec>& replicas, const View& view) {
   std::vector<Ranked> ranked;
   for (const auto& replica : replicas) {
-    const auto name = json::as_string(json::at(*replica.pod_template, "spec", "priorityClassName"));
+    const auto name = json::string_at(*replica.pod_template, "spec", "priorityClassName");
     ranked.push_back(
         {&replica, name.empty() ? 0 : view.priority_of(name).value_or(0), ranked.size()});
   }
@@ -67,7 +67,7 @@ json::Value min_resources(const std::vector<ReplicaSpec>& replicas,
     if (taken <= 0) continue;
     left -= taken;
     for (const auto& container :
-         json::as_array(json::at(*ranked.replica->pod_template, "spec", "containers"))) {
+         json::array_at(*ranked.replica->pod_template, "spec", "containers")) {
       const auto& requests = json::at(container, "resources", "requests");
       add(sum,
           json::as_object(requests).empty() ? json::at(container, "resources", "limits") : requests,
@@ -92,7 +92,7 @@ json::Value min_resources_merged(const std::vector<ReplicaSpec>& replicas,
     const bool cut = i + 1 == ranked.size() && ranked.size() > 1 && total > min_member;
     const int times = cut ? std::max(0, min_member - 1) : ranked[i].replica->replicas;
     for (const auto& container :
-         json::as_array(json::at(*ranked[i].replica->pod_template, "spec", "containers"))) {
+         json::array_at(*ranked[i].replica->pod_template, "spec", "containers")) {
       const auto& requests = json::at(container, "resources", "requests");
       add(sum, requests, times);
       add(sum, json::at(container, "resources", "limits"), times, &requests);
@@ -159,7 +159,7 @@ bool pods_must_wait(const json::Value& job, const View& view, Gang gang) {
   if (gang != Gang::kVolcano) return false;
   const auto* group = view.find(kinds::kVolcanoPodGroup, name_of(job));
   if (group == nullptr) return true;
-  const auto phase = json::as_string(json::at(*group, "status", "phase"));
+  const auto phase = json::string_at(*group, "status", "phase");
   return phase.empty() || phase == "Pending";
 }
 

@@ -12,9 +12,7 @@ namespace {
 
 constexpr std::string_view kHash = "controller-revision-hash";
 
-std::int64_t number_of(const json::Value& revision) {
-  return json::as_int(json::at(revision, "revision"));
-}
+std::int64_t number_of(const json::Value& revision) { return json::int_at(revision, "revision"); }
 
 json::Value make_revision(const json::Value& owner, const std::string& hash, std::int64_t number) {
   auto made = make_child(

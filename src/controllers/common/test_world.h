@@ -62,8 +62,8 @@ class TestWorld : public View {
     if (action.verb == Action::Verb::kCreate) {
       auto& metadata = json::make_object(action.body, {"metadata"});
       if (action.name.empty())
-        action.name = json::text(json::at(action.body, "metadata", "generateName")) +
-                      std::to_string(++serial_);
+        action.name =
+            json::text_at(action.body, "metadata", "generateName") + std::to_string(++serial_);
       metadata["name"] = action.name;
       metadata["uid"] = "uid-" + std::to_string(++serial_);
       metadata["creationTimestamp"] = format_time(now);
@@ -113,13 +113,13 @@ class TestWorld : public View {
   /// "Created=True Running=False"
   [[nodiscard]] std::string conditions() const {
     std::string result;
-    for (const auto& c : json::as_array(json::at(job, "status", "conditions"))) {
-      result += (result.empty() ? "" : " ") + json::text(json::at(c, "type")) + "=" +
-                json::text(json::at(c, "status"));
+    for (const auto& c : json::array_at(job, "status", "conditions")) {
+      result +=
+          (result.empty() ? "" : " ") + json::text_at(c, "type") + "=" + json::text_at(c, "status");
     }
     return result;
   }
-  [[nodiscard]] std::string phase() const { return json::text(json::at(job, "status", "phase")); }
+  [[nodiscard]] std::string phase() const { return json::text_at(job, "status", "phase"); }
   [[nodiscard]] const json::Value& pod(const std::string& name) const {
     return objects.at("Pod").at(name);
   }
@@ -134,9 +134,8 @@ class TestWorld : public View {
                                                               std::string_view uid) const override {
     std::vector<const json::Value*> result;
     for (const auto* object : all(kind)) {
-      for (const auto& owner : json::as_array(json::at(*object, "metadata", "ownerReferences"))) {
-        if (json::as_bool(json::at(owner, "controller")) &&
-            json::as_string(json::at(owner, "uid")) == uid)
+      for (const auto& owner : json::array_at(*object, "metadata", "ownerReferences")) {
+        if (json::bool_at(owner, "controller") && json::string_at(owner, "uid") == uid)
           result.push_back(object);
       }
     }
@@ -167,9 +166,8 @@ class TestWorld : public View {
 
 /// A variable of the first container.
 inline std::string env_of(const json::Value& pod, std::string_view name) {
-  for (const auto& item :
-       json::as_array(json::at(json::as_array(json::at(pod, "spec", "containers"))[0], "env"))) {
-    if (json::as_string(json::at(item, "name")) == name) return json::text(json::at(item, "value"));
+  for (const auto& item : json::array_at(json::array_at(pod, "spec", "containers")[0], "env")) {
+    if (json::string_at(item, "name") == name) return json::text_at(item, "value");
   }
   return "(none)";
 }

@@ -15,9 +15,7 @@ constexpr int kMissingExitCode = 0xbeef;  // counts as retryable, as upstream ha
 constexpr std::size_t kAbnormalPodsPerPass = 10;
 
 const json::Value& run_policy(const json::Value& job) { return json::at(job, "spec", "runPolicy"); }
-bool is_suspended(const json::Value& job) {
-  return json::as_bool(json::at(run_policy(job), "suspend"));
-}
+bool is_suspended(const json::Value& job) { return json::bool_at(run_policy(job), "suspend"); }
 
 std::vector<ReplicaSpec> read_replicas(const Traits& traits, const json::Value& job) {
   std::vector<ReplicaSpec> result;
@@ -26,8 +24,8 @@ std::vector<ReplicaSpec> read_replicas(const Traits& traits, const json::Value& 
     const auto& spec = json::at(specs, std::string_view(type));
     if (!spec.is_object()) continue;
     result.push_back({type,
-                      static_cast<int>(json::as_int(json::at(spec, "replicas"))),
-                      json::text(json::at(spec, "restartPolicy")),
+                      static_cast<int>(json::int_at(spec, "replicas")),
+                      json::text_at(spec, "restartPolicy"),
                       &json::at(spec, "template")});
   }
   return result;
@@ -50,9 +48,9 @@ const ReplicaSpec* replica_of(const Pass& pass, const json::Value& pod) {
 /// Pods that the last pass saw running or ended.
 int counted(const json::Value& status) {
   std::int64_t sum = 0;
-  for (const auto& [type, entry] : json::as_object(json::at(status, "replicaStatuses"))) {
+  for (const auto& [type, entry] : json::object_at(status, "replicaStatuses")) {
     for (const std::string_view field : {"active", "succeeded", "failed"})
-      sum += json::as_int(json::at(entry, field));
+      sum += json::int_at(entry, field);
   }
   return static_cast<int>(sum);
 }
@@ -71,12 +69,11 @@ bool name_taken(const Pass& pass, const ReplicaSpec& replica) {
 
 int exit_code(const Pass& pass, const json::Value& pod, std::vector<Event>* exits) {
   int code = kMissingExitCode;
-  for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
+  for (const auto& container : json::array_at(pod, "status", "containerStatuses")) {
     const auto& terminated = json::at(container, "state", "terminated");
-    if (json::as_string(json::at(container, "name")) != pass.traits.container ||
-        !terminated.is_object())
+    if (json::string_at(container, "name") != pass.traits.container || !terminated.is_object())
       continue;
-    code = static_cast<int>(json::as_int(json::at(terminated, "exitCode")));
+    code = static_cast<int>(json::int_at(terminated, "exitCode"));
     if (exits != nullptr) {
       exits->push_back(
           {false,
@@ -92,9 +89,9 @@ int exit_code(const Pass& pass, const json::Value& pod, std::vector<Event>* exit
 /// pod that was taken away, which says no such times.
 Time replaceable_at(const Pass& pass, const json::Value& pod) {
   Time due;
-  for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
+  for (const auto& container : json::array_at(pod, "status", "containerStatuses")) {
     const auto& terminated = json::at(container, "state", "terminated");
-    if (json::as_string(json::at(container, "name")) != pass.traits.container ||
+    if (json::string_at(container, "name") != pass.traits.container ||
         !time_at(json::at(terminated, "finishedAt")))
       continue;
     due = std::max(time_at(json::at(terminated, "startedAt")),
@@ -188,8 +185,8 @@ bool past_backoff_limit(const Pass& pass) {
     if (is_active(*pod)) ++active;
     if (phase_of(*pod) == "Failed") ++failed;
   }
-  for (const auto& [type, status] : json::as_object(json::at(pass.status, "replicaStatuses"))) {
-    failed_before += static_cast<int>(json::as_int(json::at(status, "failed")));
+  for (const auto& [type, status] : json::object_at(pass.status, "replicaStatuses")) {
+    failed_before += static_cast<int>(json::int_at(status, "failed"));
   }
   // The counter of requeues that upstream compares here is always 0, so this rule works for a limit
   // of 0 only.
@@ -203,8 +200,8 @@ bool past_backoff_limit(const Pass& pass) {
           label_of(*pod, labels::kReplicaType) != to_lower(replica.type))
         continue;
       for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
-        for (const auto& container : json::as_array(json::at(*pod, "status", list)))
-          restarts += json::as_int(json::at(container, "restartCount"));
+        for (const auto& container : json::array_at(*pod, "status", list))
+          restarts += json::int_at(container, "restartCount");
       }
     }
   }
@@ -233,18 +230,17 @@ bool wants_requeue(const json::Value& job) {
 
 void keep_submission_time(const json::Value& job, json::Value& object) {
   if (wants_requeue(job))
-    set_annotation(object,
-                   annotations::kSubmittedAt,
-                   json::as_string(json::at(job, "metadata", "creationTimestamp")));
+    set_annotation(
+        object, annotations::kSubmittedAt, json::string_at(job, "metadata", "creationTimestamp"));
 }
 
 bool was_preempted(const json::Value& pod) {
-  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == "DisruptionTarget" &&
-        json::as_string(json::at(condition, "status")) == "True")
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    if (json::string_at(condition, "type") == "DisruptionTarget" &&
+        json::string_at(condition, "status") == "True")
       return true;
   }
-  const auto reason = json::as_string(json::at(pod, "status", "reason"));
+  const auto reason = json::string_at(pod, "status", "reason");
   if (phase_of(pod) == "Failed" &&
       (reason == "Preempted" || reason == "Evicted" || reason == "Preempting"))
     return true;
@@ -272,12 +268,11 @@ void force_delete_stuck(Plan& plan, const Objects& pods, const Settings& setting
 }
 
 int port_of(const Traits& traits, const ReplicaSpec& replica) {
-  for (const auto& container :
-       json::as_array(json::at(*replica.pod_template, "spec", "containers"))) {
-    if (json::as_string(json::at(container, "name")) != traits.container) continue;
-    for (const auto& port : json::as_array(json::at(container, "ports"))) {
-      if (json::as_string(json::at(port, "name")) == traits.port_name)
-        return static_cast<int>(json::as_int(json::at(port, "containerPort")));
+  for (const auto& container : json::array_at(*replica.pod_template, "spec", "containers")) {
+    if (json::string_at(container, "name") != traits.container) continue;
+    for (const auto& port : json::array_at(container, "ports")) {
+      if (json::string_at(port, "name") == traits.port_name)
+        return static_cast<int>(json::int_at(port, "containerPort"));
     }
   }
   return traits.port;
@@ -354,7 +349,7 @@ void Pass::restart(const std::string& message) {
 
 void write_counts(Pass& pass, bool selector) {
   // A type that the spec no longer has keeps the last that was said of it.
-  json::Object statuses = json::as_object(json::at(pass.status, "replicaStatuses"));
+  json::Object statuses = json::object_at(pass.status, "replicaStatuses");
   for (const auto& replica : pass.replicas) {
     const auto& counts = pass.counts[replica.type];
     json::Object entry;
@@ -382,7 +377,7 @@ void decorate_pod(Pass& pass, const ReplicaSpec& replica, json::Value& pod) {
   const auto named = json::text(scheduler);
   bool other = false, ours = false;
   for (const auto& each : pass.replicas) {
-    const auto name = json::as_string(json::at(*each.pod_template, "spec", "schedulerName"));
+    const auto name = json::string_at(*each.pod_template, "spec", "schedulerName");
     other = other || (!name.empty() && name != pass.settings.gang_scheduler);
     ours = ours || name == pass.settings.gang_scheduler;
   }
@@ -408,44 +403,43 @@ void report_abnormal_pods(Pass& pass) {
   for (const auto* pod : pass.pods) {
     if (!is_active(*pod) || reported >= kAbnormalPodsPerPass) continue;
     const auto& status = json::at(*pod, "status");
-    const auto& main = json::as_array(json::at(status, "containerStatuses"));
-    const auto& containers =
-        main.empty() ? json::as_array(json::at(status, "initContainerStatuses")) : main;
+    const auto& main = json::array_at(status, "containerStatuses");
+    const auto& containers = main.empty() ? json::array_at(status, "initContainerStatuses") : main;
     const auto before = pass.plan.events.size();
     for (const auto& container : containers) {
       const auto& terminated = json::at(container, "state", "terminated");
       const auto& waiting = json::at(container, "state", "waiting");
-      const auto name = json::as_string(json::at(container, "name"));
-      if (terminated.is_object() && json::as_int(json::at(terminated, "exitCode")) != 0) {
+      const auto name = json::string_at(container, "name");
+      if (terminated.is_object() && json::int_at(terminated, "exitCode") != 0) {
         pass.event(true,
-                   json::text(json::at(terminated, "reason")),
+                   json::text_at(terminated, "reason"),
                    fmt::format("Error pod {} container {} exitCode: {} terminated message: {}",
                                name_of(*pod),
                                name,
-                               json::as_int(json::at(terminated, "exitCode")),
-                               json::as_string(json::at(terminated, "message"))));
-      } else if (!json::as_string(json::at(waiting, "message")).empty()) {
+                               json::int_at(terminated, "exitCode"),
+                               json::string_at(terminated, "message")));
+      } else if (!json::string_at(waiting, "message").empty()) {
         pass.event(true,
-                   json::text(json::at(waiting, "reason")),
+                   json::text_at(waiting, "reason"),
                    fmt::format("Error pod {} container {} waiting message: {}",
                                name_of(*pod),
                                name,
-                               json::as_string(json::at(waiting, "message"))));
+                               json::string_at(waiting, "message")));
       }
     }
     if (containers.empty()) {
       const json::Value* newest = nullptr;
-      for (const auto& condition : json::as_array(json::at(status, "conditions"))) {
-        if (newest == nullptr || json::as_string(json::at(*newest, "lastTransitionTime")) <
-                                     json::as_string(json::at(condition, "lastTransitionTime")))
+      for (const auto& condition : json::array_at(status, "conditions")) {
+        if (newest == nullptr || json::string_at(*newest, "lastTransitionTime") <
+                                     json::string_at(condition, "lastTransitionTime"))
           newest = &condition;
       }
-      if (newest != nullptr && json::as_string(json::at(*newest, "status")) != "True") {
+      if (newest != nullptr && json::string_at(*newest, "status") != "True") {
         pass.event(true,
-                   json::text(json::at(*newest, "reason")),
+                   json::text_at(*newest, "reason"),
                    fmt::format("Error pod {} condition message: {}",
                                name_of(*pod),
-                               json::as_string(json::at(*newest, "message"))));
+                               json::string_at(*newest, "message")));
       }
     }
     if (pass.plan.events.size() != before) ++reported;
@@ -470,7 +464,7 @@ json::Value TrainingKind::with_defaults(const json::Value& original) const {
       if (spec.is_object()) {
         auto& object = spec.get_object();
         if (!json::at(spec, "replicas").is_number()) object["replicas"] = default_replicas(name);
-        if (json::as_string(json::at(spec, "restartPolicy")).empty())
+        if (json::string_at(spec, "restartPolicy").empty())
           object["restartPolicy"] = traits_.default_restart;
         auto& containers = json::make(spec, {"template", "spec", "containers"});
         if (!traits_.port_name.empty() && containers.is_array() &&
@@ -479,8 +473,8 @@ json::Value TrainingKind::with_defaults(const json::Value& original) const {
               std::max(0, find_container(json::at(spec, "template", "spec"), traits_.container));
           auto& container = containers.get_array()[static_cast<std::size_t>(at)];
           bool has = false;
-          for (const auto& port : json::as_array(json::at(container, "ports")))
-            has = has || json::as_string(json::at(port, "name")) == traits_.port_name;
+          for (const auto& port : json::array_at(container, "ports"))
+            has = has || json::string_at(port, "name") == traits_.port_name;
           if (!has && container.is_object())
             array_of(container, "ports")
                 .push_back(
@@ -508,7 +502,7 @@ std::string TrainingKind::check(const json::Value& job) const {
                          traits_.kind,
                          join(traits_.types, ", "));
     }
-    if (json::as_array(json::at(spec, "template", "spec", "containers")).empty()) {
+    if (json::array_at(spec, "template", "spec", "containers").empty()) {
       return fmt::format(
           "spec.{}[{}].template.spec.containers must not be empty", traits_.specs_field, name);
     }
@@ -574,19 +568,19 @@ Plan TrainingKind::plan(const json::Value& original,
 }
 
 void TrainingKind::finished(Pass& pass) const {
-  const auto policy = json::as_string(json::at(run_policy(pass.job), "cleanPodPolicy"));
+  const auto policy = json::string_at(run_policy(pass.job), "cleanPodPolicy");
   if (policy != "None") delete_pods_and_services(pass, policy);
   delete_podgroup(pass, false);
   apply_ttl(pass);
   if (!pass.conditions.is_true("Succeeded")) return;
   for (auto& [type, entry] : json::make_object(pass.status, {"replicaStatuses"})) {
     if (!entry.is_object()) continue;
-    const auto active = json::as_int(json::at(entry, "active"));
+    const auto active = json::int_at(entry, "active");
     if (active == 0) continue;
-    entry.get_object()["succeeded"] = json::as_int(json::at(entry, "succeeded")) + active;
+    entry.get_object()["succeeded"] = json::int_at(entry, "succeeded") + active;
     json::remove(entry, {"active"});
   }
-  if (json::as_object(json::at(pass.status, "replicaStatuses")).empty())
+  if (json::object_at(pass.status, "replicaStatuses").empty())
     json::remove(pass.status, {"replicaStatuses"});
 }
 
@@ -670,14 +664,14 @@ bool TrainingKind::gang_waits(Pass& pass) const {
   const auto& available = json::at(policy, "minAvailable");
   spec.min_member =
       available.is_number() ? static_cast<int>(json::as_int(available)) : pass.total();
-  spec.priority_class = json::text(json::at(policy, "priorityClass"));
+  spec.priority_class = json::text_at(policy, "priorityClass");
   spec.timeout_s = json::at(policy, "scheduleTimeoutSeconds");
   const auto& given = json::at(policy, "minResources");
   spec.min_resources =
       given.is_object() ? given : min_resources(pass.replicas, spec.min_member, pass.view);
   const auto* group = pass.view.find(podgroup_kind(pass.settings.gang), pass.name());
-  spec.queue = group == nullptr ? "" : json::text(json::at(*group, "spec", "queue"));
-  if (spec.queue.empty()) spec.queue = json::text(json::at(policy, "queue"));
+  spec.queue = group == nullptr ? "" : json::text_at(*group, "spec", "queue");
+  if (spec.queue.empty()) spec.queue = json::text_at(policy, "queue");
   if (spec.queue.empty()) spec.queue = "default";
   json::Value notes = json::at(pass.job, "metadata", "annotations");
   if (wants_requeue(pass.job)) {
@@ -777,8 +771,8 @@ void TrainingKind::reconcile_pods(Pass& pass) const {
     // The exit codes of ended pods are news only when the counters moved.
     const auto& counts = pass.counts[replica.type];
     const auto& old = json::at(before, std::string_view(replica.type));
-    if (json::as_int(json::at(old, "succeeded")) != counts.succeeded ||
-        json::as_int(json::at(old, "failed")) != counts.failed) {
+    if (json::int_at(old, "succeeded") != counts.succeeded ||
+        json::int_at(old, "failed") != counts.failed) {
       for (auto& event : exits) pass.plan.events.push_back(std::move(event));
     }
     if (traits_.services) reconcile_services(pass, replica);
@@ -804,9 +798,9 @@ void TrainingKind::reconcile_services(Pass& pass, const ReplicaSpec& replica) co
   json::Array ports;
   const auto& spec = json::at(*replica.pod_template, "spec");
   const int container = find_container(spec, traits_.container);
-  const auto& containers = json::as_array(json::at(spec, "containers"));
-  for (const auto& port : json::as_array(
-           json::at(containers[static_cast<std::size_t>(std::max(0, container))], "ports"))) {
+  const auto& containers = json::array_at(spec, "containers");
+  for (const auto& port :
+       json::array_at(containers[static_cast<std::size_t>(std::max(0, container))], "ports")) {
     ports.push_back(
         json::Object{{"name", json::at(port, "name")}, {"port", json::at(port, "containerPort")}});
   }

@@ -88,13 +88,11 @@ void set_workload_condition(json::Value& status,
   const std::string_view word = value ? "True" : "False";
   auto& list = array_at(status, {"conditions"});
   for (auto& entry : list) {
-    if (json::as_string(json::at(entry, "type")) != type) continue;
+    if (json::string_at(entry, "type") != type) continue;
     auto& object = entry.as_object();
-    if (json::as_string(json::at(entry, "status")) == word &&
-        json::as_string(json::at(entry, "reason")) == reason)
+    if (json::string_at(entry, "status") == word && json::string_at(entry, "reason") == reason)
       return;
-    if (json::as_string(json::at(entry, "status")) != word)
-      object["lastTransitionTime"] = time_value(now);
+    if (json::string_at(entry, "status") != word) object["lastTransitionTime"] = time_value(now);
     object["status"] = word;
     object["reason"] = reason;
     object["message"] = message;
@@ -111,10 +109,10 @@ void set_workload_condition(json::Value& status,
 
 bool is_available(const json::Value& pod, const json::Value& owner, Time now, Plan& plan) {
   if (!is_ready(pod) || is_terminating(pod)) return false;
-  const auto least = std::chrono::seconds(json::as_int(json::at(owner, "spec", "minReadySeconds")));
+  const auto least = std::chrono::seconds(json::int_at(owner, "spec", "minReadySeconds"));
   if (least.count() == 0) return true;
-  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) != "Ready") continue;
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    if (json::string_at(condition, "type") != "Ready") continue;
     const auto due = time_at(json::at(condition, "lastTransitionTime")) + least;
     if (now < due) wake_after(plan, due - now);
     return now >= due;

@@ -31,11 +31,11 @@ TEST(StatefulSet, StartsInOrderAndReplacesByName) {
   world.settle(statefulset::plan);
   world.all_run();
   world.settle(statefulset::plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "readyReplicas")), 3);
+  EXPECT_EQ(json::int_at(world.job, "status", "readyReplicas"), 3);
   world.vanish("s-1");
   world.settle(statefulset::plan);
   EXPECT_EQ(world.names("Pod"), "s-0 s-1 s-2");
-  EXPECT_EQ(json::as_string(json::at(world.pod("s-1"), "spec", "subdomain")), "svc");
+  EXPECT_EQ(json::string_at(world.pod("s-1"), "spec", "subdomain"), "svc");
 }
 
 // conforms: StatefulSet | podManagementPolicy Parallel, spec.replicas | all at once; the highest go first | same
@@ -64,11 +64,10 @@ TEST(StatefulSet, EachPodHasItsClaims) {
   const auto& claim = *world.find("PersistentVolumeClaim", "data-s-1");
   EXPECT_EQ(label_of(claim, "a"), "b");
   EXPECT_TRUE(json::at(claim, "metadata", "ownerReferences").is_null());
-  EXPECT_EQ(
-      json::as_string(json::at(json::as_array(json::at(world.pod("s-1"), "spec", "volumes"))[0],
-                               "persistentVolumeClaim",
-                               "claimName")),
-      "data-s-1");
+  EXPECT_EQ(json::string_at(json::array_at(world.pod("s-1"), "spec", "volumes")[0],
+                            "persistentVolumeClaim",
+                            "claimName"),
+            "data-s-1");
   world.vanish("s-1");
   world.settle(statefulset::plan);
   EXPECT_EQ(world.names("PersistentVolumeClaim"), "data-s-0 data-s-1")
@@ -102,10 +101,10 @@ TEST(ReplicaSet, KeepsTheNumber) {
   EXPECT_EQ(world.all("Pod").size(), 3U);
   world.phase(name_of(*world.all("Pod")[0]), "Failed");
   world.settle(replicaset::plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "replicas")), 3);
+  EXPECT_EQ(json::int_at(world.job, "status", "replicas"), 3);
   json::make(world.job, {"spec", "replicas"}) = 1;
   world.settle(replicaset::plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "replicas")), 1);
+  EXPECT_EQ(json::int_at(world.job, "status", "replicas"), 1);
 }
 
 // conforms: ReplicaSet, StatefulSet | minReadySeconds | a pod counts as available once it has been ready for so long | same
@@ -118,14 +117,14 @@ TEST(ReplicaSet, APodIsAvailableOnceItHasBeenReadyForLongEnough) {
     }
   };
   const auto available = [](const TestWorld& world) {
-    return json::as_int(json::at(world.job, "status", "availableReplicas"));
+    return json::int_at(world.job, "status", "availableReplicas");
   };
   TestWorld set(
       "{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {replicas: 2, minReadySeconds: 10, template: {spec: {containers: [{name: c, image: i}]}}}}");
   set.settle(replicaset::plan);
   ready_since(set);
   set.settle(replicaset::plan);
-  EXPECT_EQ(json::as_int(json::at(set.job, "status", "readyReplicas")), 2);
+  EXPECT_EQ(json::int_at(set.job, "status", "readyReplicas"), 2);
   EXPECT_EQ(available(set), 0);
   ASSERT_TRUE(set.last.requeue_after);
   set.now = set.now + *set.last.requeue_after;
@@ -160,7 +159,7 @@ TEST(Deployment, RollsOverToANewTemplate) {
   }
   world.settle(deployment::plan);
   ASSERT_EQ(world.all("ReplicaSet").size(), 1U);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "availableReplicas")), 2);
+  EXPECT_EQ(json::int_at(world.job, "status", "availableReplicas"), 2);
   json::make(world.job, {"spec", "template", "spec", "containers"}) =
       json::Array{json::Object{{"name", "c"}, {"image", "new"}}};
   for (int i = 0; i < 8; ++i) {
@@ -168,17 +167,16 @@ TEST(Deployment, RollsOverToANewTemplate) {
     all_available();
     int available = 0;
     for (const auto* set : world.all("ReplicaSet"))
-      available += static_cast<int>(json::as_int(json::at(*set, "status", "availableReplicas")));
+      available += static_cast<int>(json::int_at(*set, "status", "availableReplicas"));
     EXPECT_GE(available, 1);
   }
   int total = 0;
   for (const auto* set : world.all("ReplicaSet")) {
-    const auto n = json::as_int(json::at(*set, "spec", "replicas"));
+    const auto n = json::int_at(*set, "spec", "replicas");
     total += static_cast<int>(n);
     const bool is_new =
-        json::as_string(
-            json::at(json::as_array(json::at(*set, "spec", "template", "spec", "containers"))[0],
-                     "image")) == "new";
+        json::string_at(json::array_at(*set, "spec", "template", "spec", "containers")[0],
+                        "image") == "new";
     EXPECT_EQ(n, is_new ? 2 : 0);
   }
   EXPECT_EQ(total, 2);
@@ -244,8 +242,7 @@ TEST(EndpointSlices, HoldAHundredEach) {
   const auto plan = endpoints::plan_slices(service, all, {});
   ASSERT_EQ(plan.actions.size(), 2U);
   const auto size = [&](int i) {
-    return json::as_array(json::at(plan.actions[static_cast<std::size_t>(i)].body, "endpoints"))
-        .size();
+    return json::array_at(plan.actions[static_cast<std::size_t>(i)].body, "endpoints").size();
   };
   EXPECT_EQ(size(0) + size(1), 150U);
   const auto& full = plan.actions[size(0) == 100 ? 0 : 1].body;
@@ -253,7 +250,7 @@ TEST(EndpointSlices, HoldAHundredEach) {
       json::dump(json::at(full, "metadata", "labels")),
       R"({"x":"z","kubernetes.io/service-name":"svc","endpointslice.kubernetes.io/managed-by":"endpointslice-controller.k8s.io","service.kubernetes.io/headless":""})");
   const auto conditions = [&](std::size_t i) {
-    return json::dump(json::at(json::as_array(json::at(full, "endpoints"))[i], "conditions"));
+    return json::dump(json::at(json::array_at(full, "endpoints")[i], "conditions"));
   };
   EXPECT_EQ(conditions(0), R"({"ready":true,"serving":true,"terminating":false})");
   EXPECT_EQ(conditions(1), R"({"ready":false,"serving":false,"terminating":false})");
@@ -266,7 +263,7 @@ TEST(EndpointSlices, HoldAHundredEach) {
   // Nobody there: one slice that says so.
   const auto none = endpoints::plan_slices(service, {}, {});
   ASSERT_EQ(none.actions.size(), 1U);
-  EXPECT_TRUE(json::as_array(json::at(none.actions[0].body, "endpoints")).empty());
+  EXPECT_TRUE(json::array_at(none.actions[0].body, "endpoints").empty());
 }
 
 TEST(Endpoints, ReadyAndUnreadyApartWithHostNames) {
@@ -293,11 +290,10 @@ TEST(Endpoints, ReadyAndUnreadyApartWithHostNames) {
   const auto one = pod("10.0.0.1", true), two = pod("10.0.0.2", false);
   const auto plan = endpoints::plan(service, {&one, &two}, nullptr);
   ASSERT_EQ(plan.actions.size(), 1U);
-  const auto& subset = json::as_array(json::at(plan.actions[0].body, "subsets"))[0];
-  EXPECT_EQ(json::as_string(json::at(json::as_array(json::at(subset, "addresses"))[0], "hostname")),
-            "h");
-  EXPECT_EQ(json::as_array(json::at(subset, "notReadyAddresses")).size(), 1U);
-  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(subset, "ports"))[0], "port")), 8080);
+  const auto& subset = json::array_at(plan.actions[0].body, "subsets")[0];
+  EXPECT_EQ(json::string_at(json::array_at(subset, "addresses")[0], "hostname"), "h");
+  EXPECT_EQ(json::array_at(subset, "notReadyAddresses").size(), 1U);
+  EXPECT_EQ(json::int_at(json::array_at(subset, "ports")[0], "port"), 8080);
   EXPECT_TRUE(endpoints::plan(service, {&one, &two}, &plan.actions[0].body).actions.empty());
 }
 

@@ -17,18 +17,17 @@ constexpr int kMissedMost = 100;
 
 /// "Complete", "Failed", or empty while it runs.
 std::string ended_as(const json::Value& job) {
-  for (const auto& condition : json::as_array(json::at(job, "status", "conditions"))) {
-    const auto type = json::as_string(json::at(condition, "type"));
-    if ((type == "Complete" || type == "Failed") &&
-        json::as_string(json::at(condition, "status")) == "True")
+  for (const auto& condition : json::array_at(job, "status", "conditions")) {
+    const auto type = json::string_at(condition, "type");
+    if ((type == "Complete" || type == "Failed") && json::string_at(condition, "status") == "True")
       return std::string(type);
   }
   return {};
 }
 
 bool was_active(const json::Value& cron, const json::Value& job) {
-  for (const auto& entry : json::as_array(json::at(cron, "status", "active"))) {
-    if (json::as_string(json::at(entry, "uid")) == uid_of(job)) return true;
+  for (const auto& entry : json::array_at(cron, "status", "active")) {
+    if (json::string_at(entry, "uid") == uid_of(job)) return true;
   }
   return false;
 }
@@ -44,8 +43,8 @@ Action delete_job(const json::Value& job) {
 /// The oldest beyond the limit go.
 void prune(Plan& plan, Objects jobs, std::int64_t limit) {
   std::sort(jobs.begin(), jobs.end(), [](const json::Value* a, const json::Value* b) {
-    const auto x = json::as_string(json::at(*a, "status", "startTime")),
-               y = json::as_string(json::at(*b, "status", "startTime"));
+    const auto x = json::string_at(*a, "status", "startTime"),
+               y = json::string_at(*b, "status", "startTime");
     return x != y ? x < y : name_of(*a) < name_of(*b);
   });
   for (std::size_t i = 0; i + static_cast<std::size_t>(limit) < jobs.size(); ++i) {
@@ -143,9 +142,9 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
   };
   write_active(running);
   plan.status = status;
-  if (json::as_bool(json::at(spec, "suspend"))) return plan;
+  if (json::bool_at(spec, "suspend")) return plan;
 
-  const auto zone_name = json::as_string(json::at(spec, "timeZone"));
+  const auto zone_name = json::string_at(spec, "timeZone");
   std::shared_ptr<const TimeZone> zone;
   if (!zone_name.empty()) {
     auto found = TimeZone::find(zone_name);
@@ -158,13 +157,12 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
     }
     zone = std::move(*found);
   }
-  const auto schedule =
-      Schedule::parse(json::as_string(json::at(spec, "schedule")), std::move(zone));
+  const auto schedule = Schedule::parse(json::string_at(spec, "schedule"), std::move(zone));
   if (!schedule) {
     plan.events.push_back({true,
                            "UnparseableSchedule",
                            fmt::format("unparseable schedule: \"{}\" : {}",
-                                       json::as_string(json::at(spec, "schedule")),
+                                       json::string_at(spec, "schedule"),
                                        schedule.error().message)});
     return plan;
   }
@@ -178,7 +176,7 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
          "TooManyMissedTimes",
          "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"});
   }
-  const auto policy = json::as_string(json::at(spec, "concurrencyPolicy"));
+  const auto policy = json::string_at(spec, "concurrencyPolicy");
   if (policy == "Forbid" && !running.empty()) {
     plan.events.push_back(
         {false,

@@ -112,7 +112,7 @@ TEST(CronJob, MakesAJobAtEachTime) {
   const auto job = *world.all("Job")[0];
   EXPECT_EQ(name_of(job), "c-" + std::to_string(world.now.seconds() / 60));
   EXPECT_EQ(label_of(job, "a"), "b");
-  EXPECT_EQ(json::as_array(json::at(world.job, "status", "active")).size(), 1U);
+  EXPECT_EQ(json::array_at(world.job, "status", "active").size(), 1U);
   end(world, name_of(job), "Complete");
   world.settle(plan);
   EXPECT_TRUE(world.recorded("SawCompletedJob"));

@@ -9,20 +9,19 @@ namespace muster::controllers::daemonset {
 namespace {
 
 bool tolerates(const json::Value& toleration, const json::Value& taint) {
-  const auto effect = json::as_string(json::at(toleration, "effect"));
-  if (!effect.empty() && effect != json::as_string(json::at(taint, "effect"))) return false;
-  const auto key = json::as_string(json::at(toleration, "key"));
-  if (!key.empty() && key != json::as_string(json::at(taint, "key"))) return false;
-  if (json::as_string(json::at(toleration, "operator")) == "Exists") return true;
-  return !key.empty() && json::as_string(json::at(toleration, "value")) ==
-                             json::as_string(json::at(taint, "value"));
+  const auto effect = json::string_at(toleration, "effect");
+  if (!effect.empty() && effect != json::string_at(taint, "effect")) return false;
+  const auto key = json::string_at(toleration, "key");
+  if (!key.empty() && key != json::string_at(taint, "key")) return false;
+  if (json::string_at(toleration, "operator") == "Exists") return true;
+  return !key.empty() && json::string_at(toleration, "value") == json::string_at(taint, "value");
 }
 
 bool tolerated(const json::Value& pod_spec, const json::Value& node, bool no_execute_only) {
-  for (const auto& taint : json::as_array(json::at(node, "spec", "taints"))) {
-    const auto effect = json::as_string(json::at(taint, "effect"));
+  for (const auto& taint : json::array_at(node, "spec", "taints")) {
+    const auto effect = json::string_at(taint, "effect");
     if (effect == "PreferNoSchedule" || (no_execute_only && effect != "NoExecute")) continue;
-    const auto& tolerations = json::as_array(json::at(pod_spec, "tolerations"));
+    const auto& tolerations = json::array_at(pod_spec, "tolerations");
     if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
           return tolerates(each, taint);
         }))
@@ -32,10 +31,10 @@ bool tolerated(const json::Value& pod_spec, const json::Value& node, bool no_exe
 }
 
 bool holds(const json::Value& requirement, const json::Value& labels) {
-  const auto key = json::as_string(json::at(requirement, "key")),
-             op = json::as_string(json::at(requirement, "operator"));
+  const auto key = json::string_at(requirement, "key"),
+             op = json::string_at(requirement, "operator");
   const auto& found = json::at(labels, key);
-  const auto& values = json::as_array(json::at(requirement, "values"));
+  const auto& values = json::array_at(requirement, "values");
   const bool listed =
       found.is_string() && std::any_of(values.begin(), values.end(), [&](const auto& each) {
         return json::as_string(each) == json::as_string(found);
@@ -52,8 +51,8 @@ bool holds(const json::Value& requirement, const json::Value& labels) {
 
 bool term_holds(const json::Value& term, const json::Value& node) {
   const json::Value fields = json::Object{{"metadata.name", name_of(node)}};
-  const auto& by_label = json::as_array(json::at(term, "matchExpressions"));
-  const auto& by_field = json::as_array(json::at(term, "matchFields"));
+  const auto& by_label = json::array_at(term, "matchExpressions");
+  const auto& by_field = json::array_at(term, "matchFields");
   if (by_label.empty() && by_field.empty()) return false;
   return std::all_of(
              by_label.begin(),
@@ -65,10 +64,10 @@ bool term_holds(const json::Value& term, const json::Value& node) {
 }
 
 bool wanted_here(const json::Value& pod_spec, const json::Value& node) {
-  if (const auto name = json::as_string(json::at(pod_spec, "nodeName"));
+  if (const auto name = json::string_at(pod_spec, "nodeName");
       !name.empty() && name != name_of(node))
     return false;
-  for (const auto& [key, value] : json::as_object(json::at(pod_spec, "nodeSelector"))) {
+  for (const auto& [key, value] : json::object_at(pod_spec, "nodeSelector")) {
     if (label_of(node, key) != json::as_string(value) ||
         !json::at(node, "metadata", "labels", std::string_view(key)).is_string())
       return false;
@@ -76,7 +75,7 @@ bool wanted_here(const json::Value& pod_spec, const json::Value& node) {
   const auto& required = json::at(
       pod_spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution");
   if (!required.is_object()) return true;
-  const auto& terms = json::as_array(json::at(required, "nodeSelectorTerms"));
+  const auto& terms = json::array_at(required, "nodeSelectorTerms");
   return std::any_of(
       terms.begin(), terms.end(), [&](const auto& term) { return term_holds(term, node); });
 }
@@ -99,7 +98,7 @@ void add_tolerations(json::Value& pod) {
                                       {"node.kubernetes.io/pid-pressure", "NoSchedule"},
                                       {"node.kubernetes.io/unschedulable", "NoSchedule"},
                                       {"node.kubernetes.io/network-unavailable", "NoSchedule"}};
-  const bool host = json::as_bool(json::at(pod, "spec", "hostNetwork"));
+  const bool host = json::bool_at(pod, "spec", "hostNetwork");
   auto& list = array_at(pod, {"spec", "tolerations"});
   for (const auto& taint : kTaints) {
     if (taint.key.ends_with("network-unavailable") && !host) continue;

@@ -40,18 +40,18 @@ json::Value make_pod(const json::Value& set, const std::string& hash, const std:
 
 /// Where it is, or where it is meant to go.
 std::string node_of(const json::Value& pod) {
-  if (const auto bound = json::as_string(json::at(pod, "spec", "nodeName")); !bound.empty())
+  if (const auto bound = json::string_at(pod, "spec", "nodeName"); !bound.empty())
     return std::string(bound);
-  const auto& terms = json::as_array(json::at(pod,
-                                              "spec",
-                                              "affinity",
-                                              "nodeAffinity",
-                                              "requiredDuringSchedulingIgnoredDuringExecution",
-                                              "nodeSelectorTerms"));
+  const auto& terms = json::array_at(pod,
+                                     "spec",
+                                     "affinity",
+                                     "nodeAffinity",
+                                     "requiredDuringSchedulingIgnoredDuringExecution",
+                                     "nodeSelectorTerms");
   for (const auto& term : terms) {
-    for (const auto& field : json::as_array(json::at(term, "matchFields"))) {
-      const auto& values = json::as_array(json::at(field, "values"));
-      if (json::as_string(json::at(field, "key")) == "metadata.name" && !values.empty())
+    for (const auto& field : json::array_at(term, "matchFields")) {
+      const auto& values = json::array_at(field, "values");
+      if (json::string_at(field, "key") == "metadata.name" && !values.empty())
         return json::text(values[0]);
     }
   }
@@ -99,7 +99,7 @@ class Sync {
       if (!pods_.contains(node)) make(node);
     }
     keep_one();
-    if (json::as_string(json::at(set_, "spec", "updateStrategy", "type")) != "OnDelete") roll();
+    if (json::string_at(set_, "spec", "updateStrategy", "type") != "OnDelete") roll();
   }
 
   json::Value status() const {

@@ -32,16 +32,15 @@ TestWorld three_nodes() {
 /// The pods run where they are meant to.
 void run_all(TestWorld& world) {
   for (auto& [name, pod] : world.objects["Pod"]) {
-    const std::string node = json::text(json::as_array(
-        json::at(json::as_array(json::at(
-                     json::as_array(json::at(pod,
-                                             "spec",
-                                             "affinity",
-                                             "nodeAffinity",
-                                             "requiredDuringSchedulingIgnoredDuringExecution",
-                                             "nodeSelectorTerms"))[0],
-                     "matchFields"))[0],
-                 "values"))[0]);
+    const std::string node = json::text(json::array_at(
+        json::array_at(json::array_at(pod,
+                                      "spec",
+                                      "affinity",
+                                      "nodeAffinity",
+                                      "requiredDuringSchedulingIgnoredDuringExecution",
+                                      "nodeSelectorTerms")[0],
+                       "matchFields")[0],
+        "values")[0]);
     if (is_terminating(pod)) continue;
     world.phase(name, "Running");
     json::make_object(pod, {"spec"})["nodeName"] = node;
@@ -56,7 +55,7 @@ std::string counts(const TestWorld& world) {
                                        "numberAvailable",
                                        "updatedNumberScheduled",
                                        "numberMisscheduled"}) {
-    text += std::to_string(json::as_int(json::at(world.job, "status", field))) + " ";
+    text += std::to_string(json::int_at(world.job, "status", field)) + " ";
   }
   return text;
 }
@@ -102,10 +101,9 @@ TEST(DaemonSet, RollsOneNodeAtATime) {
   world.settle(plan);
   json::make(world.job, {"spec", "template", "metadata", "labels", "v"}) = "2";
   world.settle(plan);
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "updatedNumberScheduled")), 0);
+  EXPECT_EQ(json::int_at(world.job, "status", "updatedNumberScheduled"), 0);
   int passes = 0;
-  while (json::as_int(json::at(world.job, "status", "updatedNumberScheduled")) < 3 &&
-         ++passes < 10) {
+  while (json::int_at(world.job, "status", "updatedNumberScheduled") < 3 && ++passes < 10) {
     world.settle(plan);
     int going = 0;
     for (const auto* pod : world.all("Pod")) going += is_terminating(*pod);

@@ -48,8 +48,8 @@ void number_revision(Plan& plan,
 /// Old sets without pods beyond spec.revisionHistoryLimit go, the oldest first.
 void forget_old(Plan& plan, const json::Value& deployment, Objects old) {
   std::erase_if(old, [](const json::Value* set) {
-    return is_terminating(*set) || json::as_int(json::at(*set, "spec", "replicas")) != 0 ||
-           json::as_int(json::at(*set, "status", "replicas")) != 0;
+    return is_terminating(*set) || json::int_at(*set, "spec", "replicas") != 0 ||
+           json::int_at(*set, "status", "replicas") != 0;
   });
   std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) {
     return revision_of(*a) < revision_of(*b);
@@ -70,10 +70,10 @@ int amount(const json::Value& value, int of, int percent, bool up) {
 }
 
 int replicas_of(const json::Value& set) {
-  return static_cast<int>(json::as_int(json::at(set, "spec", "replicas")));
+  return static_cast<int>(json::int_at(set, "spec", "replicas"));
 }
 int status_of(const json::Value& set, std::string_view field) {
-  return static_cast<int>(json::as_int(json::at(set, "status", field)));
+  return static_cast<int>(json::int_at(set, "status", field));
 }
 
 void scale(Plan& plan, const json::Value& deployment, const json::Value& set, int replicas) {
@@ -102,8 +102,7 @@ json::Value new_set(const json::Value& deployment,
   json::Value body = json::at(deployment, "spec", "template");
   set_label(body, kHash, hash);
   json::make_object(set, {"metadata"})["labels"] = json::at(body, "metadata", "labels");
-  for (const auto& [key, value] :
-       json::as_object(json::at(deployment, "metadata", "annotations"))) {
+  for (const auto& [key, value] : json::object_at(deployment, "metadata", "annotations")) {
     if (std::string_view(key) != kLastApplied)
       set_annotation(set, key, json::as_string(value));  // its change-cause, above all
   }
@@ -129,10 +128,10 @@ void report_progress(Plan& plan,
                      Time now) {
   Time last;
   std::string reason;
-  for (const auto& condition : json::as_array(json::at(deployment, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) != "Progressing") continue;
+  for (const auto& condition : json::array_at(deployment, "status", "conditions")) {
+    if (json::string_at(condition, "type") != "Progressing") continue;
     last = time_at(json::at(condition, "lastUpdateTime"));
-    reason = json::text(json::at(condition, "reason"));
+    reason = json::text_at(condition, "reason");
   }
   const auto set = [&](bool value, std::string_view why, std::string_view what) {
     set_workload_condition(status,
@@ -156,7 +155,7 @@ void report_progress(Plan& plan,
   if (!progress.moved) return;
   for (auto& condition : array_at(status, {"conditions"})) {
     // Each step forward starts the clock anew.
-    if (json::as_string(json::at(condition, "type")) == "Progressing")
+    if (json::string_at(condition, "type") == "Progressing")
       condition.as_object()["lastProbeTime"] = time_value(now);
   }
 }
@@ -169,7 +168,7 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   const auto& spec = json::at(deployment, "spec");
   const int wanted = static_cast<int>(json::as_int(json::at(spec, "replicas"), 1));
   const auto hash = template_hash(json::at(spec, "template"));
-  const bool recreate = json::as_string(json::at(spec, "strategy", "type")) == "Recreate";
+  const bool recreate = json::string_at(spec, "strategy", "type") == "Recreate";
   const auto& rolling = json::at(spec, "strategy", "rollingUpdate");
   const int surge = recreate ? 0 : amount(json::at(rolling, "maxSurge"), wanted, 25, true);
   int unavailable =
@@ -196,7 +195,7 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
     ready += status_of(*current, "readyReplicas");
     available += status_of(*current, "availableReplicas");
   }
-  const bool paused = json::as_bool(json::at(spec, "paused"));
+  const bool paused = json::bool_at(spec, "paused");
   const bool old_pods_gone = total - updated == 0;
   const int room = std::max(0,
                             std::min(wanted,
@@ -247,11 +246,10 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
                                 : "Deployment does not have minimum availability.",
                          now);
   const bool complete = updated == wanted && available >= wanted && old_total == 0;
-  const bool moved =
-      json::as_int(json::at(deployment, "status", "updatedReplicas")) != updated ||
-      json::as_int(json::at(deployment, "status", "readyReplicas")) != ready ||
-      json::as_int(json::at(deployment, "status", "availableReplicas")) != available ||
-      json::as_int(json::at(deployment, "status", "replicas")) != total;
+  const bool moved = json::int_at(deployment, "status", "updatedReplicas") != updated ||
+                     json::int_at(deployment, "status", "readyReplicas") != ready ||
+                     json::int_at(deployment, "status", "availableReplicas") != available ||
+                     json::int_at(deployment, "status", "replicas") != total;
   report_progress(plan,
                   status,
                   deployment,

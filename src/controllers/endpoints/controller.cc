@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> selector_keys(const json::Value& service) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : json::as_object(json::at(service, "spec", "selector")))
+  for (const auto& [key, value] : json::object_at(service, "spec", "selector"))
     keys.emplace_back(std::string_view(key));
   std::sort(keys.begin(), keys.end());
   return keys;

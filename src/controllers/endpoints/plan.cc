@@ -11,11 +11,10 @@ std::int64_t target_port(const json::Value& port, const json::Value& pod) {
   const auto& target = json::at(port, "targetPort");
   if (target.is_number() && json::as_int(target) != 0) return json::as_int(target);
   const auto name = json::as_string(target);
-  if (name.empty()) return json::as_int(json::at(port, "port"));
-  for (const auto& container : json::as_array(json::at(pod, "spec", "containers"))) {
-    for (const auto& each : json::as_array(json::at(container, "ports"))) {
-      if (json::as_string(json::at(each, "name")) == name)
-        return json::as_int(json::at(each, "containerPort"));
+  if (name.empty()) return json::int_at(port, "port");
+  for (const auto& container : json::array_at(pod, "spec", "containers")) {
+    for (const auto& each : json::array_at(container, "ports")) {
+      if (json::string_at(each, "name") == name) return json::int_at(each, "containerPort");
     }
   }
   return 0;
@@ -23,9 +22,9 @@ std::int64_t target_port(const json::Value& port, const json::Value& pod) {
 
 json::Value address_of(const json::Value& pod, const std::string& service) {
   json::Object address{{"ip", json::at(pod, "status", "podIP")}};
-  const auto hostname = json::as_string(json::at(pod, "spec", "hostname"));
+  const auto hostname = json::string_at(pod, "spec", "hostname");
   // Such a pod has a name below the service's.
-  if (!hostname.empty() && json::as_string(json::at(pod, "spec", "subdomain")) == service)
+  if (!hostname.empty() && json::string_at(pod, "spec", "subdomain") == service)
     address["hostname"] = hostname;
   if (const auto& node = json::at(pod, "spec", "nodeName"); node.is_string())
     address["nodeName"] = node;
@@ -44,16 +43,15 @@ struct Subset {
 
 json::Array ports_of(const json::Value& service, const json::Value& pod) {
   json::Array result;
-  for (const auto& port : json::as_array(json::at(service, "spec", "ports"))) {
+  for (const auto& port : json::array_at(service, "spec", "ports")) {
     const auto number = target_port(port, pod);
     if (number == 0) continue;
     json::Object entry;
     if (const auto& name = json::at(port, "name"); !json::as_string(name).empty())
       entry["name"] = name;
     entry["port"] = number;
-    entry["protocol"] = json::as_string(json::at(port, "protocol")).empty()
-                            ? "TCP"
-                            : json::as_string(json::at(port, "protocol"));
+    entry["protocol"] =
+        json::string_at(port, "protocol").empty() ? "TCP" : json::string_at(port, "protocol");
     result.push_back(std::move(entry));
   }
   return result;
@@ -61,11 +59,11 @@ json::Array ports_of(const json::Value& service, const json::Value& pod) {
 
 Plan plan(const json::Value& service, const Objects& pods, const json::Value* found) {
   Plan plan;
-  const bool publish_all = json::as_bool(json::at(service, "spec", "publishNotReadyAddresses"));
+  const bool publish_all = json::bool_at(service, "spec", "publishNotReadyAddresses");
   std::vector<Subset> subsets;
   for (const auto* pod : pods) {
     const auto phase = phase_of(*pod);
-    if (json::as_string(json::at(*pod, "status", "podIP")).empty() || phase == "Succeeded" ||
+    if (json::string_at(*pod, "status", "podIP").empty() || phase == "Succeeded" ||
         phase == "Failed")
       continue;
     if (is_terminating(*pod) && !publish_all) continue;
@@ -97,7 +95,7 @@ Plan plan(const json::Value& service, const Objects& pods, const json::Value* fo
     object.as_object()["subsets"] = std::move(list);
     plan.actions.push_back(create(kinds::kEndpoints, std::move(object)));
   } else if (!json::equal(json::at(*found, "subsets"), list) &&
-             !(list.empty() && json::as_array(json::at(*found, "subsets")).empty())) {
+             !(list.empty() && json::array_at(*found, "subsets").empty())) {
     plan.actions.push_back(
         patch(kinds::kEndpoints, name_of(service), json::Object{{"subsets", std::move(list)}}));
   }

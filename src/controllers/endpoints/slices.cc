@@ -16,15 +16,15 @@ constexpr std::size_t kMostInSlice = 100;
 constexpr std::string_view kManager = "endpointslice-controller.k8s.io";
 
 json::Value endpoint_of(const json::Value& pod, const json::Value& service) {
-  const bool publish_all = json::as_bool(json::at(service, "spec", "publishNotReadyAddresses"));
+  const bool publish_all = json::bool_at(service, "spec", "publishNotReadyAddresses");
   const bool ready = is_ready(pod), going = is_terminating(pod);
   json::Object endpoint{{"addresses", json::Array{json::at(pod, "status", "podIP")}},
                         {"conditions",
                          json::Object{{"ready", publish_all || (ready && !going)},
                                       {"serving", ready},
                                       {"terminating", going}}}};
-  const auto hostname = json::as_string(json::at(pod, "spec", "hostname"));
-  if (!hostname.empty() && json::as_string(json::at(pod, "spec", "subdomain")) == name_of(service))
+  const auto hostname = json::string_at(pod, "spec", "hostname");
+  if (!hostname.empty() && json::string_at(pod, "spec", "subdomain") == name_of(service))
     endpoint["hostname"] = hostname;
   if (const auto& node = json::at(pod, "spec", "nodeName"); node.is_string())
     endpoint["nodeName"] = node;
@@ -44,10 +44,10 @@ std::string slice_name(const json::Value& service, const json::Array& ports, std
 }
 
 json::Value slice_labels(const json::Value& service) {
-  json::Object labels = json::as_object(json::at(service, "metadata", "labels"));
+  json::Object labels = json::object_at(service, "metadata", "labels");
   labels["kubernetes.io/service-name"] = name_of(service);
   labels["endpointslice.kubernetes.io/managed-by"] = kManager;
-  if (json::as_string(json::at(service, "spec", "clusterIP")) == "None")
+  if (json::string_at(service, "spec", "clusterIP") == "None")
     labels["service.kubernetes.io/headless"] = "";
   return labels;
 }
@@ -63,7 +63,7 @@ Plan plan_slices(const json::Value& service, const Objects& pods, const Objects&
   std::vector<Group> groups;
   for (const auto* pod : pods) {
     const auto phase = phase_of(*pod);
-    if (json::as_string(json::at(*pod, "status", "podIP")).empty() || phase == "Succeeded" ||
+    if (json::string_at(*pod, "status", "podIP").empty() || phase == "Succeeded" ||
         phase == "Failed")
       continue;
     auto ports = ports_of(service, *pod);

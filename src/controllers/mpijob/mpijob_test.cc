@@ -69,7 +69,7 @@ TEST(MPIJobV2, AKeyTooManyInItsSecretIsTakenOutOnce) {
   EXPECT_EQ(json::dump(json::at(secret, "data")), R"({"ssh-privatekey":"k","ssh-publickey":"k"})");
   json::remove(secret, {"data", "ssh-publickey"});
   world.settle(v2beta1::plan);
-  EXPECT_EQ(json::as_object(json::at(secret, "data")).size(), 2U);
+  EXPECT_EQ(json::object_at(secret, "data").size(), 2U);
 }
 
 TEST(MPIJobV2, APreemptedJobThatAsksForItStartsAgainAsAWhole) {
@@ -92,14 +92,14 @@ TEST(MPIJobV2, WorkersDoNotWaitForALauncherThatWaitsForThem) {
   TestWorld world(kV2);
   world.settings.gang = Gang::kVolcano;
   world.settle(v2beta1::plan);
-  EXPECT_EQ(json::as_int(json::at(
-                world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")),
-            4);
+  EXPECT_EQ(
+      json::int_at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember"),
+      4);
   json::make(world.job, {"spec", "launcherCreationPolicy"}) = "WaitForWorkersReady";
   world.settle(v2beta1::plan);
-  EXPECT_EQ(json::as_int(json::at(
-                world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember")),
-            3);
+  EXPECT_EQ(
+      json::int_at(world.objects["PodGroup.scheduling.volcano.sh"].at("m"), "spec", "minMember"),
+      3);
 }
 
 TEST(MPIJobV1Alpha1, UnitsAreSpreadOverNodes) {
@@ -111,10 +111,9 @@ spec: {gpus: 8, gpusPerNode: 4, template: {spec: {containers: [{name: mpi, image
 )");
   world.settle(v1alpha1::plan);
   const auto& set = world.objects["StatefulSet"].at("u-worker");
-  EXPECT_EQ(json::as_int(json::at(set, "spec", "replicas")), 2);
-  EXPECT_EQ(
-      json::as_string(json::at(world.objects["ConfigMap"].at("u-config"), "data", "hostfile")),
-      "u-worker-0 slots=4\nu-worker-1 slots=4\n");
+  EXPECT_EQ(json::int_at(set, "spec", "replicas"), 2);
+  EXPECT_EQ(json::string_at(world.objects["ConfigMap"].at("u-config"), "data", "hostfile"),
+            "u-worker-0 slots=4\nu-worker-1 slots=4\n");
   json::make(world.job, {"spec", "gpus"}) = 9;
   world.settle(v1alpha1::plan);
   EXPECT_TRUE(world.recorded("MPIJobFailedValidation"));

@@ -7,8 +7,8 @@
 namespace muster::controllers::mpijob {
 
 bool asks_for_gpu(const json::Value& pod_template) {
-  for (const auto& container : json::as_array(json::at(pod_template, "spec", "containers"))) {
-    for (const auto& [name, amount] : json::as_object(json::at(container, "resources", "limits"))) {
+  for (const auto& container : json::array_at(pod_template, "spec", "containers")) {
+    for (const auto& [name, amount] : json::object_at(container, "resources", "limits")) {
       if (std::string_view(name.data(), name.size()).find("gpu") != std::string_view::npos)
         return true;
     }
@@ -62,7 +62,7 @@ bool ensure(Plan& plan,
     return true;
   }
   if (!is_controlled_by(*found, job)) {
-    refuse_foreign(plan, name, kind, json::as_string(json::at(job, "kind")));
+    refuse_foreign(plan, name, kind, json::string_at(job, "kind"));
     return false;
   }
   json::Object changes;

@@ -29,7 +29,7 @@ json::Value config_map(const Pass& pass, const Objects& workers, int replicas, b
   auto map = labelled_child(pass.job, "v1", "ConfigMap", pass.name() + "-config");
   map.as_object()["data"] = json::Object{
       {"hostfile", hostfile},
-      {"kubexec.sh", kubexec_script(json::as_string(json::at(pass.job, "spec", "mainContainer")))},
+      {"kubexec.sh", kubexec_script(json::string_at(pass.job, "spec", "mainContainer"))},
       {"discover_hosts.sh", hosts}};
   return map;
 }
@@ -53,7 +53,7 @@ void create_worker(Pass& pass, const ReplicaSpec& replica, int index) {
   auto pod = pod_from(pass, replica, worker_name(pass.job, index));
   set_label(pod, labels::kReplicaIndex, std::to_string(index));
   auto& container = array_at(pod, {"spec", "containers"})[0];
-  if (json::as_array(json::at(container, "command")).empty()) {
+  if (json::array_at(container, "command").empty()) {
     container.as_object()["command"] = json::Array{"sleep"};
     container.as_object()["args"] = json::Array{"365d"};
   }
@@ -72,7 +72,7 @@ void create_launcher(Pass& pass,
                      const std::string& account,
                      bool gpu_launcher) {
   auto pod = pod_from(pass, replica, launcher_name(pass.job));
-  if (!json::as_string(json::at(*replica.pod_template, "spec", "restartPolicy")).empty()) {
+  if (!json::string_at(*replica.pod_template, "spec", "restartPolicy").empty()) {
     pass.event(
         true,
         "SettedPodTemplateRestartPolicy",
@@ -180,7 +180,7 @@ class MPIJob : public TrainingKind {
       if (done || index_label(*worker, labels::kReplicaIndex) >= wanted) continue;
       count_phase(pass.counts["Worker"], *worker);
       evicted += phase_of(*worker) == "Failed" &&
-                 json::as_string(json::at(*worker, "status", "reason")) == "Evicted";
+                 json::string_at(*worker, "status", "reason") == "Evicted";
     }
     report(pass, launcher, wanted, evicted);
     write_counts(pass, false);
@@ -221,7 +221,7 @@ class MPIJob : public TrainingKind {
     if (phase == "Succeeded")
       pass.event(false, "mpijobsSucceeded", fmt::format("MPIJob {} successfully completed.", path));
     if (phase == "Failed") {
-      const auto reason = json::text(json::at(*launcher, "status", "reason"));
+      const auto reason = json::text_at(*launcher, "status", "reason");
       pass.event(true,
                  reason.empty() ? "MPIJobFailed" : reason,
                  fmt::format("MPIJob {} has failed", path));
@@ -234,7 +234,7 @@ class MPIJob : public TrainingKind {
   }
 
   static std::string account_of(const Pass& pass, const ReplicaSpec& launcher) {
-    const auto given = json::text(json::at(*launcher.pod_template, "spec", "serviceAccountName"));
+    const auto given = json::text_at(*launcher.pod_template, "spec", "serviceAccountName");
     return given.empty() ? launcher_name(pass.job) : given;
   }
 
@@ -289,17 +289,17 @@ std::string validate(const json::Value& job) {
   bool launcher = false;
   for (const auto& [key, spec] : specs.get_object()) {
     const std::string type(key.data(), key.size());
-    const auto& containers = json::as_array(json::at(spec, "template", "spec", "containers"));
+    const auto& containers = json::array_at(spec, "template", "spec", "containers");
     if (containers.empty())
       return fmt::format("MPIReplicaSpecs is not valid: containers definition expected in {}",
                          type);
     if (type != "Launcher" && type != "Worker")
       return fmt::format("MPIReplicaType is {} but must be one of [Launcher Worker]", type);
     for (const auto& container : containers) {
-      if (json::as_string(json::at(container, "image")).empty())
+      if (json::string_at(container, "image").empty())
         return fmt::format("MPIReplicaSpec is not valid: Image is undefined in the container of {}",
                            type);
-      if (json::as_string(json::at(container, "name")).empty())
+      if (json::string_at(container, "name").empty())
         return fmt::format(
             "MPIReplicaSpec is not valid: ImageName is undefined in the container of {}", type);
     }

@@ -17,12 +17,11 @@ struct Allocation {
 };
 
 std::string unit_resource(const json::Value& spec) {
-  return json::as_string(json::at(spec, "processingResourceType")) == "cpu" ? "cpu"
-                                                                            : "nvidia.com/gpu";
+  return json::string_at(spec, "processingResourceType") == "cpu" ? "cpu" : "nvidia.com/gpu";
 }
 
 std::int64_t limit_of(const json::Value& spec, const std::string& resource) {
-  const auto& containers = json::as_array(json::at(spec, "template", "spec", "containers"));
+  const auto& containers = json::array_at(spec, "template", "spec", "containers");
   if (containers.empty()) return 0;
   const auto& limit = json::at(containers[0], "resources", "limits", std::string_view(resource));
   if (limit.is_null()) return 0;
@@ -52,7 +51,7 @@ Allocation allocate(const json::Value& spec) {
             per_node)};
   }
   const auto units = limit_of(spec, unit_resource(spec));
-  return {json::as_int(json::at(spec, "replicas")), units, ""};
+  return {json::int_at(spec, "replicas"), units, ""};
 }
 
 json::Object role_labels(const json::Value& job, std::string_view role) {
@@ -125,7 +124,7 @@ json::Value launcher_job(const json::Value& job, const Settings& settings) {
   auto body = pod_template(job, "launcher");
   auto& pod = json::make_object(body, {"spec"});
   pod["serviceAccountName"] = name;
-  if (json::as_string(json::at(body, "spec", "restartPolicy")) != "Never")
+  if (json::string_at(body, "spec", "restartPolicy") != "Never")
     json::make_object(body, {"spec"})["restartPolicy"] = "OnFailure";
   array_at(body, {"spec", "initContainers"}).push_back(kubectl_delivery(job, settings, false));
   auto& container = array_at(body, {"spec", "containers"})[0];
@@ -145,7 +144,7 @@ json::Value launcher_job(const json::Value& job, const Settings& settings) {
   auto& volumes = array_at(body, {"spec", "volumes"});
   volumes.push_back(json::Object{{"name", "mpi-job-kubectl"}, {"emptyDir", json::Object{}}});
   volumes.push_back(config_volume(job, {{"kubexec.sh", 0555}, {"hostfile", 0444}}));
-  if (json::as_bool(json::at(spec, "launcherOnMaster"))) pin_to_master(body);
+  if (json::bool_at(spec, "launcherOnMaster")) pin_to_master(body);
   auto object = make_child(job, "batch/v1", "Job", name);
   json::make_object(object, {"metadata"})["labels"] = role_labels(job, "launcher");
   json::Object job_spec{{"backoffLimit", json::as_int(json::at(spec, "backoffLimit"), 6)}};
@@ -191,10 +190,9 @@ bool ensure_access(Plan& plan,
 }
 
 bool job_ended(const json::Value& launcher) {
-  for (const auto& condition : json::as_array(json::at(launcher, "status", "conditions"))) {
-    const auto type = json::as_string(json::at(condition, "type"));
-    if ((type == "Complete" || type == "Failed") &&
-        json::as_string(json::at(condition, "status")) == "True")
+  for (const auto& condition : json::array_at(launcher, "status", "conditions")) {
+    const auto type = json::string_at(condition, "type");
+    if ((type == "Complete" || type == "Failed") && json::string_at(condition, "status") == "True")
       return true;
   }
   return false;
@@ -207,18 +205,17 @@ void update_status(json::Value& status,
   auto& object = status.as_object();
   if (launcher != nullptr) {
     const auto& from = json::at(*launcher, "status");
-    if (json::as_int(json::at(from, "active")) > 0) {
+    if (json::int_at(from, "active") > 0) {
       object["launcherStatus"] = "Active";
       if (json::at(status, "startTime").is_null()) object["startTime"] = time_value(now);
-    } else if (json::as_int(json::at(from, "succeeded")) > 0) {
+    } else if (json::int_at(from, "succeeded") > 0) {
       object["launcherStatus"] = "Succeeded";
       if (json::at(status, "completionTime").is_null()) object["completionTime"] = time_value(now);
-    } else if (json::as_int(json::at(from, "failed")) > 0) {
+    } else if (json::int_at(from, "failed") > 0) {
       object["launcherStatus"] = "Failed";
     }
   }
-  const auto ready =
-      workers == nullptr ? 0 : json::as_int(json::at(*workers, "status", "readyReplicas"));
+  const auto ready = workers == nullptr ? 0 : json::int_at(*workers, "status", "readyReplicas");
   if (ready > 0) {
     object["workerReplicas"] = ready;
   } else {
@@ -234,7 +231,7 @@ bool requeue(Plan& plan,
              const json::Value* launcher,
              const json::Value* set) {
   if (!wants_requeue(job) || launcher == nullptr || set == nullptr ||
-      json::as_int(json::at(*launcher, "status", "succeeded")) > 0)
+      json::int_at(*launcher, "status", "succeeded") > 0)
     return false;
   bool lost = is_terminating(*launcher);
   Objects pods = view.controlled_by(kinds::kPod, uid_of(*set));
@@ -287,7 +284,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
   Plan plan;
   if (is_terminating(job)) return plan;
   const auto& spec = json::at(job, "spec");
-  if (json::as_array(json::at(spec, "template", "spec", "containers")).empty()) {
+  if (json::array_at(spec, "template", "spec", "containers").empty()) {
     plan.events.push_back(
         {true, "MPIJobFailedValidation", "spec.template.spec.containers must not be empty"});
     return plan;
@@ -334,7 +331,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     plan.actions.push_back(patch(
         kinds::kStatefulSet, set_name, json::Object{{"spec", json::Object{{"replicas", wanted}}}}));
   }
-  const auto ready = set == nullptr ? 0 : json::as_int(json::at(*set, "status", "readyReplicas"));
+  const auto ready = set == nullptr ? 0 : json::int_at(*set, "status", "readyReplicas");
   if (launcher == nullptr && !done &&
       (allocation.workers == 0 || (set != nullptr && ready == allocation.workers))) {
     plan.actions.push_back(create(kinds::kJob, launcher_job(job, settings)));

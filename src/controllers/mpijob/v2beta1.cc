@@ -43,8 +43,8 @@ struct Sync {
       const auto& spec = json::at(j, "spec", "mpiReplicaSpecs", type);
       if (!spec.is_object()) continue;
       replicas.push_back({std::string(type),
-                          static_cast<int>(json::as_int(json::at(spec, "replicas"))),
-                          json::text(json::at(spec, "restartPolicy")),
+                          static_cast<int>(json::int_at(spec, "replicas")),
+                          json::text_at(spec, "restartPolicy"),
                           &json::at(spec, "template")});
     }
   }
@@ -148,7 +148,7 @@ bool ensure_secret(Sync& sync) {
     refuse_foreign(sync.plan, name, "Secret", "MPIJob");
     return false;
   }
-  const auto& data = json::as_object(json::at(*found, "data"));
+  const auto& data = json::object_at(*found, "data");
   if (data.size() != 2 || !data.contains("ssh-privatekey") || !data.contains("ssh-publickey")) {
     // What does not belong there goes with the same patch; left in place it would look wrong again,
     // and the keys would change under the job.
@@ -199,7 +199,7 @@ json::Value start_template(const ReplicaSpec& replica) {
     const auto& value = json::at(*replica.pod_template, "metadata", field);
     if (!json::is_empty(value)) json::make_object(result, {"metadata"})[field] = value;
   }
-  if (json::as_bool(json::at(result, "spec", "hostNetwork")))
+  if (json::bool_at(result, "spec", "hostNetwork"))
     json::make_object(result, {"spec"})["dnsPolicy"] = "ClusterFirstWithHostNet";
   return result;
 }
@@ -221,14 +221,13 @@ json::Value worker(const Sync& sync, int index) {
           json::Value(fmt::format("{}.{}.svc.cluster.local", sync.name(), namespace_of(sync.job))));
   json::make_object(body, {"spec"})["restartPolicy"] = replica.restart_policy;
   auto& container = array_at(body, {"spec", "containers"})[0];
-  if (json::as_array(json::at(container, "command")).empty() &&
-      json::as_array(json::at(container, "args")).empty()) {
+  if (json::array_at(container, "command").empty() && json::array_at(container, "args").empty()) {
     container.as_object()["command"] = json::Array{"/usr/sbin/sshd", "-De"};
   }
   array_of(container, "env").push_back(env("K_MPI_JOB_ROLE", "worker"));
   mount_ssh(sync, body);
   decorate(sync, body);
-  for (const auto& [key, value] : json::as_object(json::at(body, "metadata")))
+  for (const auto& [key, value] : json::object_at(body, "metadata"))
     json::make_object(pod, {"metadata"})[key] = value;
   pod.as_object()["spec"] = json::at(body, "spec");
   return pod;
@@ -269,7 +268,7 @@ json::Value launcher_job(Sync& sync) {
   auto& spec = json::make_object(body, {"spec"});
   spec["hostname"] = sync.name() + "-launcher";
   spec["subdomain"] = sync.name();
-  if (!json::as_string(json::at(body, "spec", "restartPolicy")).empty()) {
+  if (!json::string_at(body, "spec", "restartPolicy").empty()) {
     sync.event(true,
                "SetPodTemplateRestartPolicy",
                "Restart policy in pod template overridden by restart policy in replica spec");
@@ -313,13 +312,12 @@ bool ensure_podgroup(Sync& sync) {
   spec.min_member = available.is_number() ? static_cast<int>(json::as_int(available))
                     : launcher_last       ? sync.workers()
                                           : sync.workers() + 1;
-  spec.queue = json::text(json::at(policy, "queue"));
+  spec.queue = json::text_at(policy, "queue");
   if (spec.queue.empty()) spec.queue = annotation_of(sync.job, "scheduling.volcano.sh/queue-name");
-  spec.priority_class = json::text(json::at(policy, "priorityClass"));
+  spec.priority_class = json::text_at(policy, "priorityClass");
   for (const auto& replica : sync.replicas) {
     if (spec.priority_class.empty())
-      spec.priority_class =
-          json::text(json::at(*replica.pod_template, "spec", "priorityClassName"));
+      spec.priority_class = json::text_at(*replica.pod_template, "spec", "priorityClassName");
   }
   const auto& timeout = json::at(policy, "scheduleTimeoutSeconds");
   spec.timeout_s = timeout.is_number() ? timeout : json::Value(0);
@@ -389,30 +387,30 @@ void delete_workers(Sync& sync) {
 }
 
 const json::Value* job_condition(const json::Value& job, std::string_view type) {
-  for (const auto& condition : json::as_array(json::at(job, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == type &&
-        json::as_string(json::at(condition, "status")) == "True")
+  for (const auto& condition : json::array_at(job, "status", "conditions")) {
+    if (json::string_at(condition, "type") == type &&
+        json::string_at(condition, "status") == "True")
       return &condition;
   }
   return nullptr;
 }
 
 void fail_with(Sync& sync, const json::Value& condition, const Objects& launcher_pods) {
-  auto reason = json::text(json::at(condition, "reason"));
-  auto message = json::text(json::at(condition, "message"));
+  auto reason = json::text_at(condition, "reason");
+  auto message = json::text_at(condition, "message");
   if (reason.empty()) reason = "MPIJobFailed";
   if (message.empty()) message = fmt::format("MPIJob {} has failed", sync.path());
   if (reason == "BackoffLimitExceeded") {
     const json::Value* last = nullptr;
     for (const auto* pod : launcher_pods) {
       if (phase_of(*pod) != "Failed") continue;
-      if (last == nullptr || json::as_string(json::at(*last, "metadata", "creationTimestamp")) <
-                                 json::as_string(json::at(*pod, "metadata", "creationTimestamp")))
+      if (last == nullptr || json::string_at(*last, "metadata", "creationTimestamp") <
+                                 json::string_at(*pod, "metadata", "creationTimestamp"))
         last = pod;
     }
     if (last != nullptr) {
-      reason += "/" + json::text(json::at(*last, "status", "reason"));
-      message = cut(message + ": " + json::text(json::at(*last, "status", "message")));
+      reason += "/" + json::text_at(*last, "status", "reason");
+      message = cut(message + ": " + json::text_at(*last, "status", "message"));
     }
   }
   if (json::at(sync.status, "completionTime").is_null())
@@ -433,7 +431,7 @@ int launcher_status(Sync& sync, const json::Value* launcher) {
   if (launcher == nullptr) return 0;
   const auto pods = sync.view.controlled_by(kinds::kPod, uid_of(*launcher));
   const int active = static_cast<int>(running(pods).size());
-  const int failed = static_cast<int>(json::as_int(json::at(*launcher, "status", "failed")));
+  const int failed = static_cast<int>(json::int_at(*launcher, "status", "failed"));
   if (job_condition(*launcher, "Complete") != nullptr) {
     set_counts(sync, "Launcher", 0, 1, failed);
     const auto message = fmt::format("MPIJob {} successfully completed.", sync.path());
@@ -468,8 +466,7 @@ void update_status(Sync& sync, const json::Value* launcher, const Objects& worke
     active += phase == "Running";
     succeeded += phase == "Succeeded";
     failed += phase == "Failed";
-    evicted +=
-        phase == "Failed" && json::as_string(json::at(*pod, "status", "reason")) == "Evicted";
+    evicted += phase == "Failed" && json::string_at(*pod, "status", "reason") == "Evicted";
   }
   set_counts(sync, "Worker", active, succeeded, failed);
   const int wanted = sync.workers();
@@ -500,7 +497,7 @@ void update_status(Sync& sync, const json::Value* launcher, const Objects& worke
 /// Makes the launcher Job sleep and wake with the MPIJob. What a queueing system wrote into the
 /// template while the job slept (where it may run) goes into the Job before it wakes.
 void align_launcher(Sync& sync, const json::Value& launcher) {
-  const bool asleep = json::as_bool(json::at(launcher, "spec", "suspend"));
+  const bool asleep = json::bool_at(launcher, "spec", "suspend");
   if (asleep == sync.suspended()) return;
   const auto name = name_of(launcher);
   if (sync.suspended()) {
@@ -551,7 +548,7 @@ bool requeue(Sync& sync, const json::Value* launcher) {
   for (const auto* pod : pods) lost = lost || was_preempted(*pod);
   // All workers ran at the last look and one is not there now.
   const bool all_ran =
-      json::as_int(json::at(sync.status, "replicaStatuses", "Worker", "active")) >= sync.workers();
+      json::int_at(sync.status, "replicaStatuses", "Worker", "active") >= sync.workers();
   lost = lost || (sync.conditions.is_true("Running") && all_ran &&
                   static_cast<int>(workers.size()) < sync.workers());
   if (!lost) return false;
@@ -657,7 +654,7 @@ Plan plan(const json::Value& original, const View& view, const Settings& setting
     return plan;
   }
   Sync sync(job, view, settings, now, plan);
-  if (json::as_array(json::at(sync.status, "conditions")).empty()) {
+  if (json::array_at(sync.status, "conditions").empty()) {
     const auto message = fmt::format("MPIJob {} is created.", sync.path());
     sync.conditions.set("Created", true, "MPIJobCreated", message);
     sync.event(false, "MPIJobCreated", message);

@@ -18,7 +18,7 @@ void check_replica(Verdict& verdict, const json::Value& spec, const std::string&
   const auto& policy = json::at(spec, "restartPolicy");
   if (json::as_string(policy) != "Never" && json::as_string(policy) != "OnFailure")
     verdict.unsupported(path + ".restartPolicy", policy, {"Never", "OnFailure"});
-  if (json::as_array(json::at(spec, "template", "spec", "containers")).empty())
+  if (json::array_at(spec, "template", "spec", "containers").empty())
     verdict.required(path + ".template.spec.containers", "must define at least one container");
 }
 
@@ -79,7 +79,7 @@ Verdict validate(const json::Value& job) {
   }
   nonnegative(verdict, "spec.slotsPerWorker", json::at(spec, "slotsPerWorker"));
   check_run_policy(verdict, json::at(spec, "runPolicy"));
-  if (json::as_string(json::at(spec, "sshAuthMountPath")).empty())
+  if (json::string_at(spec, "sshAuthMountPath").empty())
     verdict.required("spec.sshAuthMountPath", "must have a mount path for SSH credentials");
   const auto& implementation = json::at(spec, "mpiImplementation");
   const auto name = json::as_string(implementation);

@@ -17,17 +17,15 @@ std::string version_part(std::string_view api_version) {
 }  // namespace
 
 std::string version_of(const json::Value& job) {
-  const auto chosen =
-      json::text(json::at(job, "metadata", "annotations", "muster.dev/mpi-version"));
+  const auto chosen = json::text_at(job, "metadata", "annotations", "muster.dev/mpi-version");
   if (is_version(chosen)) return chosen;
   std::string_view oldest;
   std::string created;
-  for (const auto& entry : json::as_array(json::at(job, "metadata", "managedFields"))) {
-    const auto time = json::as_string(json::at(entry, "time"));
-    if (!json::as_string(json::at(entry, "subresource")).empty() ||
-        (!created.empty() && time >= oldest))
+  for (const auto& entry : json::array_at(job, "metadata", "managedFields")) {
+    const auto time = json::string_at(entry, "time");
+    if (!json::string_at(entry, "subresource").empty() || (!created.empty() && time >= oldest))
       continue;
-    const auto version = version_part(json::as_string(json::at(entry, "apiVersion")));
+    const auto version = version_part(json::string_at(entry, "apiVersion"));
     if (!is_version(version)) continue;
     created = version;
     oldest = time;
@@ -42,7 +40,7 @@ std::string version_of(const json::Value& job) {
   }
   if (!json::at(spec, "mainContainer").is_null() || !json::at(spec, "cleanPodPolicy").is_null())
     return "v1";
-  const auto read = version_part(json::as_string(json::at(job, "apiVersion")));
+  const auto read = version_part(json::string_at(job, "apiVersion"));
   return is_version(read) ? read : "v1";
 }
 

@@ -4,18 +4,17 @@
 
 #include "base/log.h"
 #include "controllers/nodes/plan.h"
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
-#include "kube/pod.h"
 
 namespace muster::controllers::nodes {
 namespace {
 
-using json::at;
 constexpr Duration kPeriod = std::chrono::seconds(1);
 
 bool has_no_execute(const json::Value& node) {
-  for (const auto& taint : json::as_array(at(node, "spec", "taints"))) {
-    if (json::as_string(at(taint, "effect")) == "NoExecute") return true;
+  for (const auto& taint : json::array_at(node, "spec", "taints")) {
+    if (json::string_at(taint, "effect") == "NoExecute") return true;
   }
   return false;
 }
@@ -58,7 +57,7 @@ Controller::Controller(Env& env,
 
 void Controller::lease_changed(const client::ObjectPtr& lease) {
   auto& heartbeat = heartbeats_[std::string(kube::name_of(*lease))];
-  auto renewed = json::text(at(*lease, "spec", "renewTime"));
+  auto renewed = json::text_at(*lease, "spec", "renewTime");
   if (renewed == heartbeat.renewed) return;
   heartbeat = {std::move(renewed), env_.monotonic()};
 }
@@ -88,7 +87,7 @@ Task<void> Controller::run() {
     std::vector<client::ObjectPtr> due;
     if (!tainted_.empty()) {
       for (const auto& [key, pod] : pods_.objects()) {
-        const auto name = json::text(at(*pod, "spec", "nodeName"));
+        const auto name = json::text_at(*pod, "spec", "nodeName");
         if (!tainted_.contains(name) || kube::is_deleting(*pod) || kube::pod_finished(*pod))
           continue;
         const auto node = nodes_.find(name);
@@ -136,8 +135,7 @@ Task<void> Controller::look(std::string name) {
 Task<void> Controller::mark_pods_not_ready(std::string node) {
   std::vector<client::ObjectPtr> ready;
   for (const auto& [key, pod] : pods_.objects()) {
-    if (json::as_string(at(*pod, "spec", "nodeName")) == node &&
-        kube::condition_true(*pod, "Ready"))
+    if (json::string_at(*pod, "spec", "nodeName") == node && kube::condition_true(*pod, "Ready"))
       ready.push_back(pod);
   }
   for (const auto& pod : ready) {

@@ -25,12 +25,12 @@ constexpr std::array<std::string_view, 6> kOurs = {"node.kubernetes.io/not-ready
 std::vector<Wanted> wanted_taints(const json::Value& node, std::string_view ready) {
   std::vector<Wanted> out;
   const auto pressed = [&](std::string_view type) {
-    return json::as_string(at(kube::condition(node, type), "status")) == "True";
+    return json::string_at(kube::condition(node, type), "status") == "True";
   };
   if (pressed("MemoryPressure")) out.push_back({kOurs[3], "NoSchedule"});
   if (pressed("DiskPressure")) out.push_back({kOurs[4], "NoSchedule"});
   if (pressed("PIDPressure")) out.push_back({kOurs[5], "NoSchedule"});
-  if (json::as_bool(at(node, "spec", "unschedulable"))) out.push_back({kOurs[2], "NoSchedule"});
+  if (json::bool_at(node, "spec", "unschedulable")) out.push_back({kOurs[2], "NoSchedule"});
   if (ready == "False" || ready == "Unknown") {
     for (const std::string_view effect : {"NoSchedule", "NoExecute"})
       out.push_back({kOurs[ready == "False" ? 0 : 1], effect});
@@ -39,9 +39,9 @@ std::vector<Wanted> wanted_taints(const json::Value& node, std::string_view read
 }
 
 json::Value unknown_conditions(const json::Value& node, Time now) {
-  json::Array out = json::as_array(at(node, "status", "conditions"));
+  json::Array out = json::array_at(node, "status", "conditions");
   for (auto& item : out) {
-    const auto type = json::as_string(at(item, "type"));
+    const auto type = json::string_at(item, "type");
     if (type != "Ready" && type != "MemoryPressure" && type != "DiskPressure" &&
         type != "PIDPressure")
       continue;
@@ -55,14 +55,13 @@ json::Value unknown_conditions(const json::Value& node, Time now) {
 }
 
 bool tolerates(const json::Value& toleration, const json::Value& taint) {
-  const auto effect = json::as_string(at(toleration, "effect"));
-  const auto key = json::as_string(at(toleration, "key"));
+  const auto effect = json::string_at(toleration, "effect");
+  const auto key = json::string_at(toleration, "key");
   const bool exists = json::as_string(at(toleration, "operator"), "Equal") == "Exists";
-  if (!effect.empty() && effect != json::as_string(at(taint, "effect"))) return false;
+  if (!effect.empty() && effect != json::string_at(taint, "effect")) return false;
   if (key.empty()) return exists;
-  return key == json::as_string(at(taint, "key")) &&
-         (exists ||
-          json::as_string(at(toleration, "value")) == json::as_string(at(taint, "value")));
+  return key == json::string_at(taint, "key") &&
+         (exists || json::string_at(toleration, "value") == json::string_at(taint, "value"));
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ bool tolerates(const json::Value& toleration, const json::Value& taint) {
 NodePlan plan_node(const json::Value& node, bool silent, Time now) {
   NodePlan plan;
   const auto& condition = kube::condition(node, "Ready");
-  std::string ready(json::as_string(at(condition, "status")));
+  std::string ready(json::string_at(condition, "status"));
   if (ready.empty()) return plan;
   if (silent && ready != "Unknown") {
     plan.status = unknown_conditions(node, now);
@@ -79,9 +78,9 @@ NodePlan plan_node(const json::Value& node, bool silent, Time now) {
   const auto wanted = wanted_taints(node, ready);
   json::Array taints;
   bool changed = false;
-  for (const auto& taint : json::as_array(at(node, "spec", "taints"))) {
-    const auto key = json::as_string(at(taint, "key"));
-    const auto effect = json::as_string(at(taint, "effect"));
+  for (const auto& taint : json::array_at(node, "spec", "taints")) {
+    const auto key = json::string_at(taint, "key");
+    const auto effect = json::string_at(taint, "effect");
     const bool ours = std::find(kOurs.begin(), kOurs.end(), key) != kOurs.end();
     const bool stays = !ours || std::any_of(wanted.begin(), wanted.end(), [&](const Wanted& one) {
       return one.key == key && one.effect == effect;
@@ -90,8 +89,8 @@ NodePlan plan_node(const json::Value& node, bool silent, Time now) {
   }
   for (const auto& one : wanted) {
     const bool there = std::any_of(taints.begin(), taints.end(), [&](const json::Value& taint) {
-      return json::as_string(at(taint, "key")) == one.key &&
-             json::as_string(at(taint, "effect")) == one.effect;
+      return json::string_at(taint, "key") == one.key &&
+             json::string_at(taint, "effect") == one.effect;
     });
     if (there) continue;
     changed = true;
@@ -108,12 +107,12 @@ NodePlan plan_node(const json::Value& node, bool silent, Time now) {
 
 std::optional<Time> eviction_time(const json::Value& node, const json::Value& pod, Time now) {
   std::optional<Time> soonest;
-  for (const auto& taint : json::as_array(at(node, "spec", "taints"))) {
-    if (json::as_string(at(taint, "effect")) != "NoExecute") continue;
-    const auto added = parse_time(json::as_string(at(taint, "timeAdded")));
+  for (const auto& taint : json::array_at(node, "spec", "taints")) {
+    if (json::string_at(taint, "effect") != "NoExecute") continue;
+    const auto added = parse_time(json::string_at(taint, "timeAdded"));
     bool tolerated = false;
     std::optional<std::int64_t> seconds;
-    for (const auto& toleration : json::as_array(at(pod, "spec", "tolerations"))) {
+    for (const auto& toleration : json::array_at(pod, "spec", "tolerations")) {
       if (!tolerates(toleration, taint)) continue;
       tolerated = true;
       if (const auto& limit = at(toleration, "tolerationSeconds"); !limit.is_null())

@@ -33,8 +33,7 @@ TEST(NodePlan, ACordonedNodeIsTainted) {
   const auto node = yaml(
       R"({"spec":{"unschedulable":true},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
   EXPECT_EQ(
-      json::text(json::at(
-          json::as_array(json::at(plan_node(node, false, kNow).spec, "spec", "taints"))[0], "key")),
+      json::text_at(json::array_at(plan_node(node, false, kNow).spec, "spec", "taints")[0], "key"),
       "node.kubernetes.io/unschedulable");
 }
 

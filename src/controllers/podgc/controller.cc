@@ -10,9 +10,7 @@ namespace {
 /// A node that is made again under its name keeps its pods.
 constexpr Duration kQuarantine = std::chrono::seconds(10);
 
-std::string node_of(const json::Value& pod) {
-  return json::text(json::at(pod, "spec", "nodeName"));
-}
+std::string node_of(const json::Value& pod) { return json::text_at(pod, "spec", "nodeName"); }
 
 }  // namespace
 

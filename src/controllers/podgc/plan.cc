@@ -6,8 +6,8 @@ namespace muster::controllers::podgc {
 
 json::Value lost_status(const json::Value& pod, Time now) {
   json::Array conditions;
-  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    const auto type = json::as_string(json::at(condition, "type"));
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    const auto type = json::string_at(condition, "type");
     if (type == "DisruptionTarget") continue;
     json::Value kept = condition;
     if (type == "Ready" || type == "ContainersReady") kept.as_object()["status"] = "False";

@@ -12,11 +12,11 @@ const Time kNow = Time::from_seconds(1'700'000'000);
 TEST(PodGc, ALostPodFailsAndSaysWhy) {
   const auto patch = lost_status(
       parse("{status: {phase: Running, conditions: [{type: Ready, status: \"True\"}]}}"), kNow);
-  EXPECT_EQ(json::as_string(json::at(patch, "status", "phase")), "Failed");
-  const auto& conditions = json::as_array(json::at(patch, "status", "conditions"));
+  EXPECT_EQ(json::string_at(patch, "status", "phase"), "Failed");
+  const auto& conditions = json::array_at(patch, "status", "conditions");
   ASSERT_EQ(conditions.size(), 2U);
-  EXPECT_EQ(json::as_string(json::at(conditions[0], "status")), "False");
-  EXPECT_EQ(json::as_string(json::at(conditions[1], "reason")), "DeletionByPodGC");
+  EXPECT_EQ(json::string_at(conditions[0], "status"), "False");
+  EXPECT_EQ(json::string_at(conditions[1], "reason"), "DeletionByPodGC");
   const auto ended = lost_status(parse("{status: {phase: Succeeded}}"), kNow);
   EXPECT_TRUE(json::at(ended, "status", "phase").is_null()) << "what it was stays";
 }

@@ -22,10 +22,10 @@ void add_elastic_env(json::Array& env_list, const Pass& pass, const json::Value&
                                           : port_of(pass.traits, *worker))));
   env_list.push_back(env("PET_RDZV_BACKEND",
                          json::as_string(backend).empty() ? "c10d" : json::as_string(backend)));
-  env_list.push_back(env("PET_NNODES",
-                         fmt::format("{}:{}",
-                                     json::as_int(json::at(policy, "minReplicas")),
-                                     json::as_int(json::at(policy, "maxReplicas")))));
+  env_list.push_back(
+      env("PET_NNODES",
+          fmt::format(
+              "{}:{}", json::int_at(policy, "minReplicas"), json::int_at(policy, "maxReplicas"))));
   if (const auto& v = json::at(policy, "maxRestarts"); v.is_number())
     env_list.push_back(env("PET_MAX_RESTARTS", std::to_string(json::as_int(v))));
   if (const auto& v = json::at(policy, "nProcPerNode"); v.is_number())
@@ -33,12 +33,12 @@ void add_elastic_env(json::Array& env_list, const Pass& pass, const json::Value&
   if (const auto& v = json::at(policy, "rdzvId"); v.is_string())
     env_list.push_back(env("PET_RDZV_ID", json::as_string(v)));
   std::vector<std::string> conf;
-  for (const auto& pair : json::as_array(json::at(policy, "rdzvConf"))) {
-    conf.push_back(fmt::format(
-        "{}={}", json::as_string(json::at(pair, "key")), json::as_string(json::at(pair, "value"))));
+  for (const auto& pair : json::array_at(policy, "rdzvConf")) {
+    conf.push_back(
+        fmt::format("{}={}", json::string_at(pair, "key"), json::string_at(pair, "value")));
   }
   if (!conf.empty()) env_list.push_back(env("PET_RDZV_CONF", join(conf, ",")));
-  if (json::as_bool(json::at(policy, "standalone"))) env_list.push_back(env("PET_STANDALONE", ""));
+  if (json::bool_at(policy, "standalone")) env_list.push_back(env("PET_STANDALONE", ""));
 }
 
 class PyTorchJob : public TrainingKind {

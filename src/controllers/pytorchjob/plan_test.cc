@@ -29,7 +29,7 @@ TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "Created=True Running=True");
   EXPECT_EQ(annotation_of(world.pod("j-worker-1"), annotations::kSubmittedAt),
-            json::as_string(json::at(world.job, "metadata", "creationTimestamp")));
+            json::string_at(world.job, "metadata", "creationTimestamp"));
 
   world.terminate("j-worker-1");
   world.settle(plan);

@@ -16,7 +16,7 @@ std::string queue_of(const json::Value& group) {
 }
 
 std::string phase_of_group(const json::Value& group) {
-  return json::text(json::at(group, "status", "phase"));
+  return json::text_at(group, "status", "phase");
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ void Controller::group_changed(const client::ObjectPtr& old_object,
 }
 
 void Controller::command_seen(const client::ObjectPtr& command) {
-  if (json::as_string(json::at(*command, "target", "kind")) != "Queue") return;
-  const auto name = json::text(json::at(*command, "target", "name"));
-  commands_[name] = {json::text(json::at(*command, "action")), client::key_of(*command)};
+  if (json::string_at(*command, "target", "kind") != "Queue") return;
+  const auto name = json::text_at(*command, "target", "name");
+  commands_[name] = {json::text_at(*command, "action"), client::key_of(*command)};
   work_->add(name);
 }
 
@@ -110,7 +110,7 @@ Task<Result<void>> Controller::work(std::string name) {
     if (!written && written.error().code != Code::kNotFound) co_return fail(written.error());
   }
   // Whoever names no parent hangs from the root.
-  if (name != "root" && json::as_string(json::at(*queue, "spec", "parent")).empty()) {
+  if (name != "root" && json::string_at(*queue, "spec", "parent").empty()) {
     json::Value patch = json::Object{};
     json::make(patch, {"spec", "parent"}) = "root";
     const auto written = co_await client_.patch(

@@ -3,9 +3,7 @@
 namespace muster::controllers::queue {
 namespace {
 
-std::string state_of(const json::Value& queue) {
-  return json::text(json::at(queue, "status", "state"));
-}
+std::string state_of(const json::Value& queue) { return json::text_at(queue, "status", "state"); }
 
 std::string parent_of(const json::Value& queue) {
   return std::string(json::as_string(json::at(queue, "spec", "parent"), "root"));

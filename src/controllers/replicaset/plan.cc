@@ -10,14 +10,14 @@ namespace {
 /// The ones to lose first: not placed, then not ready, then the youngest.
 bool goes_first(const json::Value* a, const json::Value* b) {
   const auto rank = [](const json::Value& pod) {
-    return std::make_tuple(!json::as_string(json::at(pod, "spec", "nodeName")).empty(),
+    return std::make_tuple(!json::string_at(pod, "spec", "nodeName").empty(),
                            phase_of(pod) == "Running",
                            is_ready(pod));
   };
   const auto x = rank(*a), y = rank(*b);
   if (x != y) return x < y;
-  const auto first = json::as_string(json::at(*a, "metadata", "creationTimestamp")),
-             second = json::as_string(json::at(*b, "metadata", "creationTimestamp"));
+  const auto first = json::string_at(*a, "metadata", "creationTimestamp"),
+             second = json::string_at(*b, "metadata", "creationTimestamp");
   return first != second ? first > second : name_of(*a) > name_of(*b);
 }
 

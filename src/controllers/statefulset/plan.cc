@@ -23,16 +23,15 @@ json::Value make_pod(const json::Value& set, int index, const std::string& revis
   auto& spec = json::make_object(pod, {"spec"});
   spec["hostname"] = name;
   spec["subdomain"] = json::at(set, "spec", "serviceName");
-  for (const auto& claim : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
-    const auto volume = json::text(json::at(claim, "metadata", "name"));
+  for (const auto& claim : json::array_at(set, "spec", "volumeClaimTemplates")) {
+    const auto volume = json::text_at(claim, "metadata", "name");
     auto& volumes = array_at(pod, {"spec", "volumes"});
     // A claim takes the place of a volume of its name.
-    volumes.erase(std::remove_if(volumes.begin(),
-                                 volumes.end(),
-                                 [&](const auto& each) {
-                                   return json::as_string(json::at(each, "name")) == volume;
-                                 }),
-                  volumes.end());
+    volumes.erase(
+        std::remove_if(volumes.begin(),
+                       volumes.end(),
+                       [&](const auto& each) { return json::string_at(each, "name") == volume; }),
+        volumes.end());
     volumes.push_back(
         json::Object{{"name", volume},
                      {"persistentVolumeClaim",
@@ -45,11 +44,11 @@ json::Value make_pod(const json::Value& set, int index, const std::string& revis
 /// its retention policy says that they go with it.
 void ensure_claims(Plan& plan, const json::Value& set, const View& view, int index) {
   const bool go_with_set =
-      json::as_string(
-          json::at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted")) == "Delete";
-  for (const auto& from : json::as_array(json::at(set, "spec", "volumeClaimTemplates"))) {
-    const auto name = fmt::format(
-        "{}-{}-{}", json::as_string(json::at(from, "metadata", "name")), name_of(set), index);
+      json::string_at(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") ==
+      "Delete";
+  for (const auto& from : json::array_at(set, "spec", "volumeClaimTemplates")) {
+    const auto name =
+        fmt::format("{}-{}-{}", json::string_at(from, "metadata", "name"), name_of(set), index);
     if (view.find(kinds::kPersistentVolumeClaim, name) != nullptr) continue;
     json::Value claim =
         json::Object{{"apiVersion", "v1"},
@@ -59,8 +58,7 @@ void ensure_claims(Plan& plan, const json::Value& set, const View& view, int ind
       if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value))
         json::make_object(claim, {"metadata"})[field] = value;
     }
-    for (const auto& [key, value] :
-         json::as_object(json::at(set, "spec", "selector", "matchLabels")))
+    for (const auto& [key, value] : json::object_at(set, "spec", "selector", "matchLabels"))
       json::make_object(claim, {"metadata", "labels"})[key] = value;
     if (go_with_set)
       json::make_object(claim, {"metadata"})["ownerReferences"] = json::Array{owner_reference(set)};
@@ -101,7 +99,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   Plan plan;
   if (is_terminating(set)) return plan;
   const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
-  const bool ordered = json::as_string(json::at(set, "spec", "podManagementPolicy")) != "Parallel";
+  const bool ordered = json::string_at(set, "spec", "podManagementPolicy") != "Parallel";
   const auto hash = template_hash(json::at(set, "spec", "template"));
   const auto revision = fmt::format("{}-{}", name_of(set), hash);
   std::map<int, const json::Value*> pods;
@@ -154,9 +152,9 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     if (ordered) break;
   }
   if (settled && static_cast<int>(pods.size()) == wanted &&
-      json::as_string(json::at(set, "spec", "updateStrategy", "type")) != "OnDelete") {
+      json::string_at(set, "spec", "updateStrategy", "type") != "OnDelete") {
     const auto partition =
-        json::as_int(json::at(set, "spec", "updateStrategy", "rollingUpdate", "partition"));
+        json::int_at(set, "spec", "updateStrategy", "rollingUpdate", "partition");
     for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
       if (it->first < partition || label_of(*it->second, "controller-revision-hash") == revision)
         continue;

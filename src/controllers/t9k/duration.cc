@@ -1,6 +1,6 @@
 #include "controllers/t9k/duration.h"
 
-#include "kube/t9k.h"
+#include "kube/kinds/t9k.h"
 
 namespace muster::controllers::t9k {
 namespace {
@@ -9,8 +9,8 @@ namespace {
 constexpr std::int64_t kExemptPriority = 2'000'000'000;
 
 const json::Value& controller_of(const json::Value& object) {
-  for (const auto& owner : json::as_array(json::at(object, "metadata", "ownerReferences"))) {
-    if (json::as_bool(json::at(owner, "controller"))) return owner;
+  for (const auto& owner : json::array_at(object, "metadata", "ownerReferences")) {
+    if (json::bool_at(owner, "controller")) return owner;
   }
   return json::null_value();
 }
@@ -35,21 +35,19 @@ std::string queue_of(const json::Value& pod) {
 }
 
 std::optional<Time> time_over(const json::Value& pod, const json::Value& queue) {
-  const Duration limit =
-      kube::t9k_duration(json::as_string(json::at(queue, "spec", "maxDuration")));
+  const Duration limit = kube::t9k_duration(json::string_at(queue, "spec", "maxDuration"));
   if (limit <= Duration::zero() || is_terminating(pod)) return std::nullopt;
   const auto phase = phase_of(pod);
   if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
-  if (json::as_string(json::at(controller_of(pod), "kind")) == "DaemonSet") return std::nullopt;
-  if (json::as_int(json::at(pod, "spec", "priority")) >= kExemptPriority) return std::nullopt;
+  if (json::string_at(controller_of(pod), "kind") == "DaemonSet") return std::nullopt;
+  if (json::int_at(pod, "spec", "priority") >= kExemptPriority) return std::nullopt;
   return time_at(json::at(pod, "metadata", "creationTimestamp")) + limit;
 }
 
 std::optional<Stop> stop_of_owner(const json::Value& pod) {
   const auto& owner = controller_of(pod);
-  const auto api_version = json::text(json::at(owner, "apiVersion")),
-             uid = json::text(json::at(owner, "uid"));
-  auto kind = json::text(json::at(owner, "kind")), name = json::text(json::at(owner, "name"));
+  const auto api_version = json::text_at(owner, "apiVersion"), uid = json::text_at(owner, "uid");
+  auto kind = json::text_at(owner, "kind"), name = json::text_at(owner, "name");
   // A Deployment names its ReplicaSets after itself and the hash of their template, which the pods
   // carry.
   const auto hash = label_of(pod, "pod-template-hash");

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kube/t9k.h"
+#include "kube/kinds/t9k.h"
 
 namespace muster::controllers::t9k {
 namespace {

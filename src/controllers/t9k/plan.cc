@@ -37,10 +37,9 @@ struct Sync {
     auto& list = array_at(status, {"conditions"});
     const std::string_view word = value ? "True" : "False";
     for (auto& entry : list) {
-      if (json::as_string(json::at(entry, "type")) != type) continue;
+      if (json::string_at(entry, "type") != type) continue;
       auto& object = entry.as_object();
-      if (json::as_string(json::at(entry, "status")) != word)
-        object["lastTransitionTime"] = time_value(now);
+      if (json::string_at(entry, "status") != word) object["lastTransitionTime"] = time_value(now);
       object["status"] = word;
       object["reason"] = reason;
       object["message"] = message;
@@ -53,26 +52,25 @@ struct Sync {
                                 {"lastTransitionTime", time_value(now)}});
   }
   [[nodiscard]] std::string condition_status(std::string_view type) const {
-    for (const auto& entry : json::as_array(json::at(status, "conditions"))) {
-      if (json::as_string(json::at(entry, "type")) == type)
-        return json::text(json::at(entry, "status"));
+    for (const auto& entry : json::array_at(status, "conditions")) {
+      if (json::string_at(entry, "type") == type) return json::text_at(entry, "status");
     }
     return "";
   }
-  [[nodiscard]] std::string phase() const { return json::text(json::at(status, "phase")); }
+  [[nodiscard]] std::string phase() const { return json::text_at(status, "phase"); }
   void set_phase(std::string_view phase) { status.as_object()["phase"] = phase; }
   [[nodiscard]] bool paused() const {
-    return json::as_bool(json::at(job, "spec", "runMode", "pause", "enabled"));
+    return json::bool_at(job, "spec", "runMode", "pause", "enabled");
   }
   [[nodiscard]] bool resumed() const { return condition_status("Paused") == "False"; }
 };
 
 void read_old(Sync& sync) {
-  for (const auto& task : json::as_array(json::at(sync.status, "tasks"))) {
-    sync.restarts[json::text(json::at(task, "type"))] =
-        static_cast<int>(json::as_int(json::at(task, "restartCount")));
-    for (const auto& entry : json::as_array(json::at(task, "replicas")))
-      sync.old[json::text(json::at(entry, "name"))] = entry;
+  for (const auto& task : json::array_at(sync.status, "tasks")) {
+    sync.restarts[json::text_at(task, "type")] =
+        static_cast<int>(json::int_at(task, "restartCount"));
+    for (const auto& entry : json::array_at(task, "replicas"))
+      sync.old[json::text_at(entry, "name")] = entry;
   }
 }
 
@@ -94,14 +92,14 @@ bool ensure_parts(Sync& sync) {
 /// Containers as tasks[] shows them.
 json::Array containers_of(const json::Value& pod) {
   json::Array result;
-  for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
+  for (const auto& container : json::array_at(pod, "status", "containerStatuses")) {
     const auto& state = json::at(container, "state");
     json::Object entry{{"name", json::at(container, "name")}};
     entry["state"] = json::at(state, "terminated").is_object() ? "Terminated"
                      : json::at(state, "running").is_object()  ? "Running"
                                                                : "Waiting";
     if (json::at(state, "terminated").is_object())
-      entry["exitCode"] = json::as_int(json::at(state, "terminated", "exitCode"));
+      entry["exitCode"] = json::int_at(state, "terminated", "exitCode");
     result.push_back(std::move(entry));
   }
   return result;
@@ -110,7 +108,7 @@ json::Array containers_of(const json::Value& pod) {
 std::string replica_phase(const json::Value& pod) {
   const auto phase = phase_of(pod);
   if (phase == "Pending" || phase.empty())
-    return json::as_string(json::at(pod, "spec", "nodeName")).empty() ? "Creating" : "Pending";
+    return json::string_at(pod, "spec", "nodeName").empty() ? "Creating" : "Pending";
   return phase;
 }
 
@@ -199,19 +197,18 @@ void finish(Sync& sync, bool succeeded) {
 
 /// After the end: workers go if asked for, and what has gone is shown so.
 void clean_up(Sync& sync) {
-  if (json::as_bool(json::at(sync.job, "spec", "runPolicy", "cleanUpWorkers")))
-    delete_all(sync, true);
+  if (json::bool_at(sync.job, "spec", "runPolicy", "cleanUpWorkers")) delete_all(sync, true);
   write_replicas(sync, all_deleted(sync));
 }
 
 std::string why_lost(const json::Value& pod) {
-  const auto reason = json::text(json::at(pod, "status", "reason"));
+  const auto reason = json::text_at(pod, "status", "reason");
   if (!reason.empty()) return reason;
-  for (const auto& condition : json::as_array(json::at(pod, "status", "conditions"))) {
-    if (json::as_string(json::at(condition, "type")) == "DisruptionTarget") return "Preempted";
+  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
+    if (json::string_at(condition, "type") == "DisruptionTarget") return "Preempted";
   }
-  for (const auto& container : json::as_array(json::at(pod, "status", "containerStatuses"))) {
-    const auto word = json::text(json::at(container, "state", "terminated", "reason"));
+  for (const auto& container : json::array_at(pod, "status", "containerStatuses")) {
+    const auto word = json::text_at(container, "state", "terminated", "reason");
     if (!word.empty()) return word;
   }
   return is_terminating(pod) ? "Deleted" : "Failed";
@@ -224,7 +221,7 @@ void create_missing(Sync& sync, bool resumed) {
     // are not.
     const auto found = sync.old.find(replica.name);
     const bool was_there = found != sync.old.end() && json::at(found->second, "uid").is_string() &&
-                           json::as_string(json::at(found->second, "phase")) != "Deleted";
+                           json::string_at(found->second, "phase") != "Deleted";
     if (was_there) ++sync.restarts[replica.type];
     auto action = create(kinds::kPod,
                          replica.type == "launcher" ? launcher_pod(sync.job, resumed)
@@ -246,7 +243,7 @@ Tally look(Sync& sync, bool whole) {
   for (const auto& replica : sync.replicas) {
     if (replica.pod == nullptr) {
       if (sync.old.contains(replica.name) && json::at(sync.old[replica.name], "uid").is_string() &&
-          json::as_string(json::at(sync.old[replica.name], "phase")) != "Deleted") {
+          json::string_at(sync.old[replica.name], "phase") != "Deleted") {
         ++tally.lost;
         tally.reason = "Deleted";
         tally.name = replica.name;

@@ -39,12 +39,11 @@ spec:
 
 std::string words(const json::Value& container, std::string_view field) {
   std::vector<std::string> list;
-  for (const auto& word : json::as_array(json::at(container, field)))
-    list.push_back(json::text(word));
+  for (const auto& word : json::array_at(container, field)) list.push_back(json::text(word));
   return join(list, " ");
 }
 const json::Value& container(const json::Value& pod) {
-  return json::as_array(json::at(pod, "spec", "containers"))[0];
+  return json::array_at(pod, "spec", "containers")[0];
 }
 
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | worker.cmd, extraMPIArgs, mca, mpiHome, ssh | one mpirun made of all of them; workers run sshd; the template's command is ignored | same, the order of the arguments is ours
@@ -58,9 +57,9 @@ TEST(T9kMPIJob, OneMpirunFromAllFields) {
       "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca btl ^openib -mca pml ob1 -x NCCL_DEBUG -x PATH -x LD_LIBRARY_PATH "
       "-N 3 --enable-recovery --max-restarts 100 --allow-run-as-root -bind-to none ./random_walk 20 40 2");
   EXPECT_EQ(words(container(world.pod("mpi-example-worker-0")), "command"), "/usr/sbin/sshd -D");
-  EXPECT_EQ(json::as_string(
-                json::at(world.objects["ConfigMap"].at("mpi-example-config"), "data", "hostfile")),
-            "mpi-example-worker-0 slots=3\nmpi-example-worker-1 slots=3\n");
+  EXPECT_EQ(
+      json::string_at(world.objects["ConfigMap"].at("mpi-example-config"), "data", "hostfile"),
+      "mpi-example-worker-0 slots=3\nmpi-example-worker-1 slots=3\n");
   const auto& group = world.objects["PodGroup.scheduler.tensorstack.dev"].at("mpi-example");
   EXPECT_EQ(json::dump(json::at(group, "spec")),
             R"({"minMember":3,"queue":"default","priority":50})");
@@ -78,7 +77,7 @@ TEST(T9kMPIJob, LifeAndEnd) {
   world.all_run();
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Running");
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "aggregate", "running")), 3);
+  EXPECT_EQ(json::int_at(world.job, "status", "aggregate", "running"), 3);
   world.phase("mpi-example-launcher", "Succeeded");
   world.settle(plan);
   world.vanish_terminating();
@@ -88,7 +87,7 @@ TEST(T9kMPIJob, LifeAndEnd) {
             "ReplicaFailure=False Initialized=True Running=False Completed=True Failed=False");
   EXPECT_EQ(world.names("Pod"), "mpi-example-launcher")
       << "cleanUpWorkers keeps the launcher and its log";
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "aggregate", "deleted")), 2);
+  EXPECT_EQ(json::int_at(world.job, "status", "aggregate", "deleted"), 2);
 }
 
 // conforms: MPIJob batch.tensorstack.dev/v1beta1 | launcher exit code | not 0: Failed | same
@@ -116,9 +115,7 @@ TEST(T9kMPIJob, ALostWorkerIsMadeAgainAndCounted) {
   world.vanish_terminating();
   world.settle(plan);
   EXPECT_EQ(world.names("Pod"), "mpi-example-launcher mpi-example-worker-0 mpi-example-worker-1");
-  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[1],
-                                  "restartCount")),
-            1);
+  EXPECT_EQ(json::int_at(json::array_at(world.job, "status", "tasks")[1], "restartCount"), 1);
   EXPECT_EQ(world.phase(), "Running") << "the launcher goes on";
   world.all_run();
   world.settle(plan);
@@ -144,9 +141,7 @@ TEST(T9kMPIJob, PauseAndResume) {
   world.settle(plan);
   EXPECT_EQ(world.phase(), "Resuming");
   EXPECT_EQ(words(container(world.pod("mpi-example-worker-0")), "command"), "/usr/bin/sshd");
-  EXPECT_EQ(json::as_int(json::at(json::as_array(json::at(world.job, "status", "tasks"))[0],
-                                  "restartCount")),
-            0)
+  EXPECT_EQ(json::int_at(json::array_at(world.job, "status", "tasks")[0], "restartCount"), 0)
       << "a pause is no restart";
   world.all_run();
   world.settle(plan);
@@ -201,10 +196,9 @@ spec:
   EXPECT_EQ(
       words(container(world.pod("later-launcher")), "args"),
       "/usr/local/bin/mpirun --hostfile /etc/mpi/hostfile --prefix /usr/local -mca pml ob1 -x A -x PATH -x LD_LIBRARY_PATH -N 2 ./run x");
-  EXPECT_EQ(
-      json::as_string(json::at(world.objects["ConfigMap"].at("later-config"), "data", "hostfile")),
-      "later-worker-0 slots=2\nlater-worker-1 slots=2\n");
-  EXPECT_EQ(json::as_string(json::at(container(world.pod("later-worker-0")), "name")), "worker");
+  EXPECT_EQ(json::string_at(world.objects["ConfigMap"].at("later-config"), "data", "hostfile"),
+            "later-worker-0 slots=2\nlater-worker-1 slots=2\n");
+  EXPECT_EQ(json::string_at(container(world.pod("later-worker-0")), "name"), "worker");
   auto mixed = world.job;
   json::make(mixed, {"spec", "worker"}) = json::Object{};
   EXPECT_NE(validate(mixed, nullptr).text().find("spec.worker: Forbidden"), std::string::npos);

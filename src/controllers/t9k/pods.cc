@@ -25,7 +25,7 @@ constexpr std::string_view kWaitForWorkers =
 const json::Value& spec_of(const json::Value& job) { return json::at(job, "spec"); }
 
 std::string sshd_of(const json::Value& job) {
-  const auto path = json::text(json::at(spec_of(job), "ssh", "sshdPath"));
+  const auto path = json::text_at(spec_of(job), "ssh", "sshdPath");
   return path.empty() ? "/usr/bin/sshd" : path;
 }
 
@@ -37,7 +37,7 @@ json::Array strings(const std::vector<std::string>& list) {
 
 const json::Value& entry_for(const json::Value& list, std::string_view type) {
   for (const auto& entry : json::as_array(list)) {
-    if (json::as_string(json::at(entry, "type")) == type) return entry;
+    if (json::string_at(entry, "type") == type) return entry;
   }
   return json::null_value();
 }
@@ -50,11 +50,11 @@ std::vector<std::string> old_arguments(const json::Value& worker) {
     result.push_back(std::to_string(json::as_int(n)));
   }
   if (const auto& recovery = json::at(worker, "processRecovery");
-      json::as_bool(json::at(recovery, "enable"))) {
+      json::bool_at(recovery, "enable")) {
     result.push_back("--enable-recovery");
     if (json::at(recovery, "limit").is_number()) {
       result.push_back("--max-restarts");
-      result.push_back(std::to_string(json::as_int(json::at(recovery, "limit"))));
+      result.push_back(std::to_string(json::int_at(recovery, "limit")));
     }
   }
   return result;
@@ -72,7 +72,7 @@ void label_pod(const json::Value& job, json::Value& pod, std::string_view role) 
   if (!scheduler.is_object()) return;
   json::make_object(pod, {"spec"})["schedulerName"] = "t9k-scheduler";
   set_label(pod, "scheduler.tensorstack.dev/group-name", name);
-  set_label(pod, "scheduler.tensorstack.dev/queue", json::as_string(json::at(scheduler, "queue")));
+  set_label(pod, "scheduler.tensorstack.dev/queue", json::string_at(scheduler, "queue"));
   set_label(pod, "scheduler.tensorstack.dev/role", role);
 }
 
@@ -123,7 +123,7 @@ json::Value& main_container(json::Value& pod) {
 }
 
 void mount_keys(const json::Value& job, json::Value& container) {
-  const auto path = json::text(json::at(spec_of(job), "ssh", "sshAuthMountPath"));
+  const auto path = json::text_at(spec_of(job), "ssh", "sshAuthMountPath");
   auto& mounts = array_of(container, "volumeMounts");
   mounts.push_back(
       json::Object{{"name", "ssh-auth"}, {"mountPath", path.empty() ? "/root/.ssh" : path}});
@@ -139,12 +139,12 @@ void apply_run_mode(const json::Value& job,
   auto& container = main_container(pod).as_object();
   bool skip_init = false;
   if (const auto& debug = json::at(spec_of(job), "runMode", "debug");
-      json::as_bool(json::at(debug, "enabled"))) {
+      json::bool_at(debug, "enabled")) {
     const auto& entry = entry_for(json::at(debug, "replicaSpecs"), type);
     const auto& command = json::at(entry, "command");
     container["command"] = command.is_array() ? command : json::Value(debug_command);
     container.erase("args");
-    skip_init = json::as_bool(json::at(entry, "skipInitContainer"));
+    skip_init = json::bool_at(entry, "skipInitContainer");
   }
   if (const auto& entry =
           entry_for(json::at(spec_of(job), "runMode", "pause", "resumeSpecs"), type);
@@ -154,7 +154,7 @@ void apply_run_mode(const json::Value& job,
       container.erase("args");
     }
     if (json::at(entry, "args").is_array()) container["args"] = json::at(entry, "args");
-    skip_init = skip_init || json::as_bool(json::at(entry, "skipInitContainer"));
+    skip_init = skip_init || json::bool_at(entry, "skipInitContainer");
   }
   if (skip_init) json::remove(pod, {"spec", "initContainers"});
 }
@@ -193,21 +193,21 @@ int worker_count(const json::Value& job) {
 
 std::vector<std::string> mpirun_arguments(const json::Value& job) {
   const auto& spec = spec_of(job);
-  const auto home = json::text(json::at(spec, "mpiHome"));
+  const auto home = json::text_at(spec, "mpiHome");
   std::vector<std::string> result{
       home.empty() ? "mpirun" : home + "/bin/mpirun", "--hostfile", std::string(kHostfile)};
   if (!home.empty()) result.insert(result.end(), {"--prefix", home});
   std::map<std::string, std::string> mca;
-  for (const auto& [key, value] : json::as_object(json::at(spec, "mca")))
+  for (const auto& [key, value] : json::object_at(spec, "mca"))
     mca[std::string(std::string_view(key))] =
         value.is_string() ? json::text(value) : json::dump(value);
   for (const auto& [key, value] : mca) result.insert(result.end(), {"-mca", key, value});
   std::set<std::string> passed;
   const auto& pod = json::at(spec, "worker", "template", "spec");
-  if (const auto& containers = json::as_array(json::at(pod, "containers")); !containers.empty()) {
-    for (const auto& item : json::as_array(
-             json::at(containers[static_cast<std::size_t>(main_container_at(pod))], "env"))) {
-      const auto name = json::text(json::at(item, "name"));
+  if (const auto& containers = json::array_at(pod, "containers"); !containers.empty()) {
+    for (const auto& item :
+         json::array_at(containers[static_cast<std::size_t>(main_container_at(pod))], "env")) {
+      const auto name = json::text_at(item, "name");
       if (passed.insert(name).second) result.insert(result.end(), {"-x", name});
     }
   }
@@ -216,16 +216,15 @@ std::vector<std::string> mpirun_arguments(const json::Value& job) {
   }
   const auto& worker = json::at(spec, "worker");
   for (const auto& argument : old_arguments(worker)) result.push_back(argument);
-  for (const auto& argument : json::as_array(json::at(worker, "extraMPIArgs")))
+  for (const auto& argument : json::array_at(worker, "extraMPIArgs"))
     result.push_back(json::text(argument));
-  for (const auto& word : json::as_array(json::at(worker, "cmd")))
-    result.push_back(json::text(word));
+  for (const auto& word : json::array_at(worker, "cmd")) result.push_back(json::text(word));
   return result;
 }
 
 int slots_per_worker(const json::Value& job) {
   std::vector<std::string> arguments = old_arguments(json::at(spec_of(job), "worker"));
-  for (const auto& argument : json::as_array(json::at(spec_of(job), "worker", "extraMPIArgs")))
+  for (const auto& argument : json::array_at(spec_of(job), "worker", "extraMPIArgs"))
     arguments.push_back(json::text(argument));
   std::int64_t total = 0;
   for (std::size_t i = 0; i + 1 < arguments.size(); ++i) {
@@ -311,10 +310,9 @@ json::Value pod_group(const json::Value& job) {
   if (!scheduler.is_object()) return nullptr;
   auto group = make_child(job, "scheduler.tensorstack.dev/v1beta1", "PodGroup", name_of(job));
   if (wants_requeue(job)) keep_submission_time(job, group);
-  group.as_object()["spec"] =
-      json::Object{{"minMember", worker_count(job) + 1},
-                   {"queue", json::at(scheduler, "queue")},
-                   {"priority", json::as_int(json::at(scheduler, "priority"))}};
+  group.as_object()["spec"] = json::Object{{"minMember", worker_count(job) + 1},
+                                           {"queue", json::at(scheduler, "queue")},
+                                           {"priority", json::int_at(scheduler, "priority")}};
   return group;
 }
 

@@ -44,7 +44,7 @@ void check_replica_list(Verdict& verdict,
 }
 
 void check_resources(Verdict& verdict, const json::Value& container, const std::string& path) {
-  for (const auto& [name, amount] : json::as_object(json::at(container, "resources", "requests"))) {
+  for (const auto& [name, amount] : json::object_at(container, "resources", "requests")) {
     const auto& limit =
         json::at(container, "resources", "limits", std::string_view(name.data(), name.size()));
     if (limit.is_null()) continue;
@@ -78,11 +78,11 @@ void check_worker(Verdict& verdict, const json::Value& spec, bool later) {
       replicas.is_number() && json::as_int(replicas) < 1) {
     verdict.invalid("spec.worker.replicas", replicas, "must be at least 1");
   }
-  const bool debug = json::as_bool(json::at(spec, "runMode", "debug", "enabled"));
-  if (!debug && json::as_array(json::at(worker, "cmd")).empty())
+  const bool debug = json::bool_at(spec, "runMode", "debug", "enabled");
+  if (!debug && json::array_at(worker, "cmd").empty())
     verdict.required("spec.worker.cmd", "must name the program that the MPI processes run");
   const std::string path = "spec.worker.template.spec.containers";
-  const auto& containers = json::as_array(json::at(worker, "template", "spec", "containers"));
+  const auto& containers = json::array_at(worker, "template", "spec", "containers");
   if (!later && find_container(json::at(worker, "template", "spec"), "mpi-worker") < 0)
     verdict.required(path, "must have a container named mpi-worker");
   for (std::size_t i = 0; i < containers.size(); ++i)
@@ -93,19 +93,19 @@ void check_worker(Verdict& verdict, const json::Value& spec, bool later) {
 /// word, no refusal.
 void warn_shared_memory(Verdict& verdict, const json::Value& spec) {
   const auto& pod = json::at(spec, "worker", "template", "spec");
-  for (const auto& volume : json::as_array(json::at(pod, "volumes"))) {
+  for (const auto& volume : json::array_at(pod, "volumes")) {
     const auto& empty = json::at(volume, "emptyDir");
-    const auto size = parse_quantity(json::as_string(json::at(empty, "sizeLimit")));
-    if (json::as_string(json::at(empty, "medium")) != "Memory" || !size) continue;
-    for (const auto& container : json::as_array(json::at(pod, "containers"))) {
+    const auto size = parse_quantity(json::string_at(empty, "sizeLimit"));
+    if (json::string_at(empty, "medium") != "Memory" || !size) continue;
+    for (const auto& container : json::array_at(pod, "containers")) {
       const auto limit =
-          parse_quantity(json::as_string(json::at(container, "resources", "limits", "memory")));
+          parse_quantity(json::string_at(container, "resources", "limits", "memory"));
       if (limit && *size > *limit) {
         verdict.warnings.push_back(fmt::format(
             "shared memory \"{}\" ({}) is larger than the memory limit of container \"{}\" ({})",
-            json::as_string(json::at(volume, "name")),
+            json::string_at(volume, "name"),
             size->text(),
-            json::as_string(json::at(container, "name")),
+            json::string_at(container, "name"),
             limit->text()));
       }
     }
@@ -121,7 +121,7 @@ void check_update(Verdict& verdict, const json::Value& spec, const json::Value& 
   json::Value now = spec, before = old_spec;
   for (auto* each : {&now, &before}) {
     json::remove(*each, {"runMode", "pause"});
-    if (json::as_object(json::at(*each, "runMode")).empty()) json::remove(*each, {"runMode"});
+    if (json::object_at(*each, "runMode").empty()) json::remove(*each, {"runMode"});
   }
   if (!json::equal(now, before))
     verdict.forbidden("spec", "only spec.runMode.pause.enabled may be changed after creation");
@@ -140,7 +140,7 @@ void check_later_shape(Verdict& verdict, const json::Value& spec) {
   check_replica_list(
       verdict, roles, "spec.replicaSpecs", {"type", "replicas", "restartPolicy", "template"});
   for (const auto& role : json::as_array(roles)) {
-    const auto type = json::text(json::at(role, "type"));
+    const auto type = json::text_at(role, "type");
     const auto& pod = json::at(role, "template", "spec");
     if (type == "worker" && find_container(pod, "worker") < 0)
       verdict.required("spec.replicaSpecs[worker].template.spec.containers",
@@ -191,7 +191,7 @@ Verdict validate(const json::Value& job, const json::Value* old_job) {
   known_fields(verdict, json::at(spec, "scheduler"), "spec.scheduler", {"t9kScheduler"});
   if (const auto& scheduler = json::at(spec, "scheduler", "t9kScheduler"); scheduler.is_object()) {
     known_fields(verdict, scheduler, "spec.scheduler.t9kScheduler", {"queue", "priority"});
-    if (json::as_string(json::at(scheduler, "queue")).empty())
+    if (json::string_at(scheduler, "queue").empty())
       verdict.required("spec.scheduler.t9kScheduler.queue", "must name a queue");
     const auto& priority = json::at(scheduler, "priority");
     if (priority.is_number() && (json::as_int(priority) < 0 || json::as_int(priority) > 100)) {

@@ -35,7 +35,7 @@ std::map<std::string, json::Array> cluster_of(const Pass& pass) {
 std::string tf_config(const Pass& pass, const std::string& type, int index) {
   auto cluster = cluster_of(pass);
   const json::Object task{{"type", type}, {"index", index}};
-  if (json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker"))) {
+  if (json::bool_at(pass.job, "spec", "enableDynamicWorker")) {
     json::Object workers;
     json::Value servers = json::Array{};
     const auto mine = static_cast<std::size_t>(index) < cluster[type].size()
@@ -85,7 +85,7 @@ class TFJob : public TrainingKind {
             json::Value& pod) const override {
     if (pass.total() == 1) return;
     for (auto& container : array_at(pod, {"spec", "containers"})) {
-      if (json::as_string(json::at(container, "name")) != traits_.container) continue;
+      if (json::string_at(container, "name") != traits_.container) continue;
       array_of(container, "env")
           .push_back(env("TF_CONFIG", tf_config(pass, to_lower(replica.type), index)));
       break;
@@ -94,8 +94,7 @@ class TFJob : public TrainingKind {
 
   void update_status(Pass& pass) const override {
     const bool has_chief = pass.find("Chief") != nullptr || pass.find("Master") != nullptr;
-    const bool all_workers =
-        json::as_string(json::at(pass.job, "spec", "successPolicy")) == "AllWorkers";
+    const bool all_workers = json::string_at(pass.job, "spec", "successPolicy") == "AllWorkers";
     const auto restarting = restarting_message(pass);
     const auto running = fmt::format("TFJob {}/{} is running.", pass.ns(), pass.name());
     const auto completed =
@@ -117,7 +116,7 @@ class TFJob : public TrainingKind {
       if (!restarting.empty()) {
         pass.conditions.set("Restarting", true, pass.reason("Restarting"), restarting);
       } else if (!(replica.type == "Worker" &&
-                   json::as_bool(json::at(pass.job, "spec", "enableDynamicWorker")))) {
+                   json::bool_at(pass.job, "spec", "enableDynamicWorker"))) {
         pass.fail(fmt::format("TFJob {}/{} has failed because {} {} replica(s) failed.",
                               pass.ns(),
                               pass.name(),
@@ -129,9 +128,9 @@ class TFJob : public TrainingKind {
 
  private:
   static std::string restarting_message(const Pass& pass) {
-    for (const auto& condition : json::as_array(json::at(pass.status, "conditions"))) {
-      if (json::as_string(json::at(condition, "type")) == "Restarting")
-        return json::text(json::at(condition, "message"));
+    for (const auto& condition : json::array_at(pass.status, "conditions")) {
+      if (json::string_at(condition, "type") == "Restarting")
+        return json::text_at(condition, "message");
     }
     return {};
   }
@@ -141,10 +140,10 @@ class TFJob : public TrainingKind {
       if (label_of(*pod, labels::kReplicaType) != "worker" ||
           index_label(*pod, labels::kReplicaIndex) != 0 || phase_of(*pod) != "Succeeded")
         continue;
-      for (const auto& container : json::as_array(json::at(*pod, "status", "containerStatuses"))) {
+      for (const auto& container : json::array_at(*pod, "status", "containerStatuses")) {
         const auto& ended = json::at(container, "state", "terminated");
-        if (json::as_string(json::at(container, "name")) == "tensorflow" && ended.is_object() &&
-            json::as_int(json::at(ended, "exitCode")) == 0)
+        if (json::string_at(container, "name") == "tensorflow" && ended.is_object() &&
+            json::int_at(ended, "exitCode") == 0)
           return true;
       }
     }

@@ -70,9 +70,8 @@ bool is_ending(std::string_view phase) {
 }
 
 std::int64_t exit_code_of(const json::Value& pod) {
-  for (const json::Value& container :
-       json::as_array(json::at(pod, "status", "containerStatuses"))) {
-    const std::int64_t code = json::as_int(json::at(container, "state", "terminated", "exitCode"));
+  for (const json::Value& container : json::array_at(pod, "status", "containerStatuses")) {
+    const std::int64_t code = json::int_at(container, "state", "terminated", "exitCode");
     if (code != 0) return code;
   }
   return 0;
@@ -220,7 +219,7 @@ bool sync_group(Look& look) {
   if (!contains(json::at(*group, "spec"), wanted))
     look.plan.actions.push_back(
         patch(kinds::kVolcanoPodGroup, name, json::Object{{"spec", wanted}}));
-  const auto phase = json::as_string(json::at(*group, "status", "phase"));
+  const auto phase = json::string_at(*group, "status", "phase");
   return !phase.empty() && phase != "Pending";
 }
 
@@ -298,7 +297,7 @@ void write_status(Look& look) {
     if (!phases.empty()) tasks[task.name] = json::Object{{"phase", std::move(phases)}};
   }
   object["taskStatusCount"] = std::move(tasks);
-  if (json::as_string(json::at(status, "state", "phase")) != look.phase) {
+  if (json::string_at(status, "state", "phase") != look.phase) {
     object["state"] =
         json::Object{{"phase", look.phase}, {"lastTransitionTime", time_value(look.now)}};
     array_at(status, {"conditions"})
@@ -334,9 +333,9 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     count(look.counts, *pod);
     count(look.by_task[task_of_pod(*pod)], *pod);
   }
-  look.phase = json::text(json::at(job, "status", "state", "phase"));
+  look.phase = json::text_at(job, "status", "state", "phase");
   if (look.phase.empty()) look.phase = "Pending";
-  look.retries = static_cast<int>(json::as_int(json::at(job, "status", "retryCount")));
+  look.retries = static_cast<int>(json::int_at(job, "status", "retryCount"));
   if (is_final(look.phase)) {
     delete_pods(look, /*finished_too=*/false);
     write_status(look);

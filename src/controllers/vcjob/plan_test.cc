@@ -38,9 +38,7 @@ struct World : TestWorld {
   void admit() {
     json::make_object(objects[kGroup].at(kGroupName), {"status"})["phase"] = "Inqueue";
   }
-  [[nodiscard]] std::string state() const {
-    return json::text(json::at(job, "status", "state", "phase"));
-  }
+  [[nodiscard]] std::string state() const { return json::text_at(job, "status", "state", "phase"); }
   void start() {
     settle_all();
     admit();
@@ -75,9 +73,9 @@ TEST(VcJob, PodsComeWhenTheGroupIsAdmitted) {
   const json::Value& pod = world.pod("train-worker-1");
   EXPECT_EQ(annotation_of(pod, "scheduling.k8s.io/group-name"), kGroupName);
   EXPECT_EQ(label_of(pod, "volcano.sh/task-spec"), "worker");
-  EXPECT_EQ(json::text(json::at(pod, "spec", "hostname")), "train-worker-1");
-  EXPECT_EQ(json::text(json::at(pod, "spec", "schedulerName")), "volcano");
-  const json::Value& container = json::as_array(json::at(pod, "spec", "containers"))[0];
+  EXPECT_EQ(json::text_at(pod, "spec", "hostname"), "train-worker-1");
+  EXPECT_EQ(json::text_at(pod, "spec", "schedulerName"), "volcano");
+  const json::Value& container = json::array_at(pod, "spec", "containers")[0];
   EXPECT_EQ(
       json::dump(json::at(container, "env")),
       R"([{"name":"VK_TASK_INDEX","value":"1"},{"name":"VC_TASK_INDEX","value":"1"},)"
@@ -123,7 +121,7 @@ TEST(VcJob, APolicyRestartsItUntilTheRetriesAreSpent) {
   world.settle_all();
   world.reap();
   EXPECT_EQ(world.state(), "Failed");
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "retryCount")), 2);
+  EXPECT_EQ(json::int_at(world.job, "status", "retryCount"), 2);
   EXPECT_EQ(world.names("Pod"), "train-worker-0") << "the last failure stays readable";
 }
 
@@ -179,18 +177,15 @@ TEST(VcJob, ALostPodIsMadeAgain) {
 TEST(VcJob, HostsAreInFilesThatFollowTheJob) {
   World world;
   world.start();
-  EXPECT_EQ(
-      json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")),
-      "train-worker-0.train\ntrain-worker-1.train");
-  const json::Value& mount = json::as_array(
-      json::at(json::as_array(json::at(world.pod("train-ps-0"), "spec", "containers"))[0],
-               "volumeMounts"))[0];
-  EXPECT_EQ(json::as_string(json::at(mount, "mountPath")), "/etc/volcano");
+  EXPECT_EQ(json::string_at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host"),
+            "train-worker-0.train\ntrain-worker-1.train");
+  const json::Value& mount = json::array_at(
+      json::array_at(world.pod("train-ps-0"), "spec", "containers")[0], "volumeMounts")[0];
+  EXPECT_EQ(json::string_at(mount, "mountPath"), "/etc/volcano");
   world.job.at("spec").at("tasks").at(1).as_object()["replicas"] = 3;
   world.settle_all();
-  EXPECT_EQ(
-      json::as_string(json::at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host")),
-      "train-worker-0.train\ntrain-worker-1.train\ntrain-worker-2.train");
+  EXPECT_EQ(json::string_at(world.objects["ConfigMap"].at("train-svc"), "data", "worker.host"),
+            "train-worker-0.train\ntrain-worker-1.train\ntrain-worker-2.train");
 }
 
 TEST(VcJob, MadeSmallerItGoesOn) {
@@ -208,7 +203,7 @@ TEST(VcJob, MadeSmallerItGoesOn) {
   world.reap();
   EXPECT_EQ(world.names("Pod"), "train-ps-0 train-worker-0");
   EXPECT_EQ(world.state(), "Running");
-  EXPECT_EQ(json::as_int(json::at(world.job, "status", "retryCount")), 0);
+  EXPECT_EQ(json::int_at(world.job, "status", "retryCount"), 0);
 }
 
 TEST(VcJob, FrameworksAreToldWhoTakesPart) {

@@ -158,8 +158,7 @@ std::string pod_name(const json::Value& job, const TaskSpec& task, int index) {
 json::Value pod_of(const json::Value& job, const JobSpec& spec, const TaskSpec& task, int index) {
   json::Value pod = make_child(job, "v1", "Pod", pod_name(job, task, index));
   for (const char* part : {"labels", "annotations"}) {
-    for (const auto& [key, value] :
-         json::as_object(json::at(*task.pod_template, "metadata", part))) {
+    for (const auto& [key, value] : json::object_at(*task.pod_template, "metadata", part)) {
       json::make_object(pod, {"metadata", part})[key] = value;
     }
   }
@@ -178,10 +177,10 @@ json::Value pod_of(const json::Value& job, const JobSpec& spec, const TaskSpec& 
 
   pod.as_object()["spec"] = json::at(*task.pod_template, "spec");
   json::Object& pod_spec = json::make_object(pod, {"spec"});
-  if (json::as_string(json::at(pod, "spec", "schedulerName")).empty())
+  if (json::string_at(pod, "spec", "schedulerName").empty())
     pod_spec["schedulerName"] = spec.scheduler;
   if (!spec.priority_class.empty()) pod_spec["priorityClassName"] = spec.priority_class;
-  if (json::as_string(json::at(pod, "spec", "restartPolicy")).empty())
+  if (json::string_at(pod, "spec", "restartPolicy").empty())
     pod_spec["restartPolicy"] = "OnFailure";
 
   json::Array added;

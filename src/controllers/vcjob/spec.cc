@@ -15,11 +15,11 @@ std::vector<Policy> policies_of(const json::Value& list) {
   std::vector<Policy> policies;
   for (const json::Value& entry : json::as_array(list)) {
     Policy policy;
-    policy.action = json::text(at(entry, "action"));
-    policy.exit_code = as_int(at(entry, "exitCode"));
-    if (const auto event = json::text(at(entry, "event")); !event.empty())
+    policy.action = json::text_at(entry, "action");
+    policy.exit_code = json::int_at(entry, "exitCode");
+    if (const auto event = json::text_at(entry, "event"); !event.empty())
       policy.events.push_back(event);
-    for (const json::Value& event : json::as_array(at(entry, "events")))
+    for (const json::Value& event : json::array_at(entry, "events"))
       policy.events.push_back(json::text(event));
     policies.push_back(std::move(policy));
   }
@@ -28,15 +28,15 @@ std::vector<Policy> policies_of(const json::Value& list) {
 
 TaskSpec task_of(const json::Value& task, std::size_t position) {
   TaskSpec spec;
-  spec.name = json::text(at(task, "name"));
+  spec.name = json::text_at(task, "name");
   if (spec.name.empty()) spec.name = fmt::format("default{}", position);
   spec.replicas = static_cast<int>(as_int(at(task, "replicas"), 1));
   spec.min_available = static_cast<int>(as_int(at(task, "minAvailable"), spec.replicas));
   spec.pod_template = &at(task, "template");
   spec.policies = policies_of(at(task, "policies"));
-  for (const json::Value& name : json::as_array(at(task, "dependsOn", "name")))
+  for (const json::Value& name : json::array_at(task, "dependsOn", "name"))
     spec.depends_on.push_back(json::text(name));
-  spec.depends_on_any = json::as_string(at(task, "dependsOn", "iteration")) == "any";
+  spec.depends_on_any = json::string_at(task, "dependsOn", "iteration") == "any";
   return spec;
 }
 
@@ -65,20 +65,20 @@ JobSpec spec_of(const json::Value& job) {
   const json::Value& from = at(job, "spec");
   JobSpec spec;
   int together = 0;
-  for (const json::Value& task : json::as_array(at(from, "tasks"))) {
+  for (const json::Value& task : json::array_at(from, "tasks")) {
     spec.tasks.push_back(task_of(task, spec.tasks.size()));
     spec.replicas += spec.tasks.back().replicas;
     together += spec.tasks.back().min_available;
   }
-  spec.min_available = static_cast<int>(as_int(at(from, "minAvailable")));
+  spec.min_available = static_cast<int>(json::int_at(from, "minAvailable"));
   if (spec.min_available == 0) spec.min_available = together;
-  spec.min_success = static_cast<int>(as_int(at(from, "minSuccess")));
+  spec.min_success = static_cast<int>(json::int_at(from, "minSuccess"));
   spec.max_retry = static_cast<int>(as_int(at(from, "maxRetry"), 3));
-  if (const auto queue = json::text(at(from, "queue")); !queue.empty()) spec.queue = queue;
-  if (const auto name = json::text(at(from, "schedulerName")); !name.empty()) spec.scheduler = name;
-  spec.priority_class = json::text(at(from, "priorityClassName"));
+  if (const auto queue = json::text_at(from, "queue"); !queue.empty()) spec.queue = queue;
+  if (const auto name = json::text_at(from, "schedulerName"); !name.empty()) spec.scheduler = name;
+  spec.priority_class = json::text_at(from, "priorityClassName");
   spec.policies = policies_of(at(from, "policies"));
-  for (const auto& member : json::as_object(at(from, "plugins"))) {
+  for (const auto& member : json::object_at(from, "plugins")) {
     std::vector<std::string>& arguments = spec.plugins[std::string(member.key())];
     for (const json::Value& argument : json::as_array(member.value()))
       arguments.push_back(json::text(argument));

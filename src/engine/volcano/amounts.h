@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "engine/resources.h"
+#include "engine/model/resources.h"
 
 namespace muster::engine::volcano {
 

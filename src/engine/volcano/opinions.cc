@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/strings.h"
-#include "engine/fit.h"
-#include "engine/match.h"
+#include "engine/state/fit.h"
+#include "engine/state/match.h"
 #include "engine/volcano/session.h"
 
 namespace muster::engine::volcano {

@@ -2,7 +2,7 @@
 // node; here it is the engine's refusal with numbers, told when it changed.
 #include <algorithm>
 
-#include "engine/fit.h"
+#include "engine/state/fit.h"
 #include "engine/volcano/session.h"
 
 namespace muster::engine::volcano {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "engine/match.h"
+#include "engine/state/match.h"
 #include "engine/volcano/session.h"
 
 namespace muster::engine::volcano {

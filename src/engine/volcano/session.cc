@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "engine/fit.h"
-#include "engine/shares.h"
+#include "engine/state/fit.h"
+#include "engine/state/shares.h"
 
 namespace muster::engine::volcano {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/config.h"
-#include "engine/plan.h"
-#include "engine/state.h"
+#include "engine/model/config.h"
+#include "engine/model/plan.h"
+#include "engine/state/state.h"
 #include "engine/volcano/amounts.h"
 #include "engine/volcano/hierarchy.h"
 

@@ -6,7 +6,7 @@
 // group that only prefers goes anywhere in the end.
 #include <algorithm>
 
-#include "engine/match.h"
+#include "engine/state/match.h"
 #include "engine/volcano/session.h"
 
 namespace muster::engine::volcano {

@@ -1,0 +1,99 @@
+#include "agent/node/devices.h"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <set>
+
+#include "base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+// NVML's ABI, as much of it as is used. Its header is not free software; these are facts about the
+// interface.
+using NvmlDevice = void*;
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+
+template <typename Function>
+Function symbol(void* library, const char* name) {
+  return reinterpret_cast<Function>(dlsym(library, name));
+}
+
+}  // namespace
+
+std::vector<Gpu> find_gpus() {
+  std::vector<Gpu> out;
+  void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return out;
+  const auto init = symbol<int (*)()>(library, "nvmlInit_v2");
+  const auto shutdown = symbol<int (*)()>(library, "nvmlShutdown");
+  const auto count_of = symbol<int (*)(unsigned*)>(library, "nvmlDeviceGetCount_v2");
+  const auto handle_of =
+      symbol<int (*)(unsigned, NvmlDevice*)>(library, "nvmlDeviceGetHandleByIndex_v2");
+  const auto name_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetName");
+  const auto uuid_of = symbol<int (*)(NvmlDevice, char*, unsigned)>(library, "nvmlDeviceGetUUID");
+  const auto memory_of =
+      symbol<int (*)(NvmlDevice, NvmlMemory*)>(library, "nvmlDeviceGetMemoryInfo");
+  const auto minor_of = symbol<int (*)(NvmlDevice, unsigned*)>(library, "nvmlDeviceGetMinorNumber");
+  unsigned count = 0;
+  if (init == nullptr || shutdown == nullptr || count_of == nullptr || handle_of == nullptr ||
+      name_of == nullptr || uuid_of == nullptr || memory_of == nullptr || init() != 0) {
+    dlclose(library);
+    return out;
+  }
+  if (count_of(&count) != 0) count = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    Gpu gpu;
+    gpu.index = static_cast<int>(i);
+    NvmlDevice device = nullptr;
+    gpu.healthy = handle_of(i, &device) == 0;
+    char text[128] = {};
+    NvmlMemory memory{};
+    if (gpu.healthy && name_of(device, text, sizeof text) == 0) gpu.model = text;
+    if (gpu.healthy && uuid_of(device, text, sizeof text) == 0) gpu.uuid = text;
+    // A GPU that has fallen off the bus still counts but answers nothing.
+    if (gpu.healthy && memory_of(device, &memory) != 0) gpu.healthy = false;
+    unsigned minor = i;
+    if (gpu.healthy && minor_of != nullptr) (void)minor_of(device, &minor);
+    gpu.minor = static_cast<int>(minor);
+    gpu.memory_bytes = static_cast<std::int64_t>(memory.total);
+    out.push_back(std::move(gpu));
+  }
+  shutdown();
+  dlclose(library);
+  return out;
+}
+
+Result<std::vector<int>> GpuLedger::take(const std::string& node,
+                                         const std::string& pod_uid,
+                                         int count,
+                                         const std::string& chosen) {
+  if (const auto held = by_pod_.find(pod_uid); held != by_pod_.end()) return held->second.indices;
+  Held held{node, {}};
+  for (const auto& word : split_nonempty(chosen, ','))
+    held.indices.push_back(static_cast<int>(parse_int(trim(word)).value_or(-1)));
+  if (held.indices.empty()) {
+    std::set<int> used;
+    for (const auto& [uid, other] : by_pod_) {
+      if (other.node == node) used.insert(other.indices.begin(), other.indices.end());
+    }
+    for (int i = 0; i < counts_[node] && static_cast<int>(held.indices.size()) < count; ++i) {
+      if (!used.contains(i)) held.indices.push_back(i);
+    }
+  }
+  if (static_cast<int>(held.indices.size()) < count) {
+    return fail(Code::kUnavailable,
+                fmt::format("Allocate failed due to requested number of devices unavailable for "
+                            "nvidia.com/gpu. Requested: {}, Available: {}",
+                            count,
+                            held.indices.size()));
+  }
+  return (by_pod_[pod_uid] = std::move(held)).indices;
+}
+
+void GpuLedger::release(const std::string& pod_uid) { by_pod_.erase(pod_uid); }
+
+}  // namespace muster::agent

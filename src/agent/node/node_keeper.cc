@@ -1,0 +1,205 @@
+#include "agent/node/node_keeper.h"
+
+#include <fmt/core.h>
+#include <sys/utsname.h>
+
+#include <fstream>
+
+#include "agent/node/node_address.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::agent {
+namespace {
+
+using json::at;
+using std::chrono::seconds;
+constexpr Duration kLeasePeriod = seconds(10);
+constexpr int kReportsEvery =
+    30;  // leases between two status reports: five minutes, as a kubelet does
+
+std::string first_line(const char* path) {
+  std::string line;
+  std::ifstream file(path);
+  std::getline(file, line);
+  return line;
+}
+
+json::Value condition(const json::Value& node,
+                      const char* type,
+                      bool value,
+                      const char* reason,
+                      const char* message,
+                      Time now) {
+  const char* status = value ? "True" : "False";
+  const auto& old = kube::condition(node, type);
+  const bool same =
+      json::string_at(old, "status") == status && !at(old, "lastTransitionTime").is_null();
+  return json::Object{
+      {"type", type},
+      {"status", status},
+      {"lastHeartbeatTime", format_time(now)},
+      {"lastTransitionTime", same ? json::text_at(old, "lastTransitionTime") : format_time(now)},
+      {"reason", reason},
+      {"message", message}};
+}
+
+}  // namespace
+
+json::Value node_info(const std::string& runtime_version) {
+  utsname name{};
+  uname(&name);
+  std::string os = "Linux";
+  std::ifstream release("/etc/os-release");
+  for (std::string line; std::getline(release, line);) {
+    if (line.starts_with("PRETTY_NAME=")) os = replace_all(line.substr(12), "\"", "");
+  }
+  const auto machine = first_line("/etc/machine-id");
+  const std::string arch = name.machine;
+  return json::Object{{"machineID", machine},
+                      {"systemUUID", machine},
+                      {"bootID", first_line("/proc/sys/kernel/random/boot_id")},
+                      {"kernelVersion", name.release},
+                      {"osImage", os},
+                      {"containerRuntimeVersion", runtime_version},
+                      {"kubeletVersion", "v1.37.0"},
+                      {"kubeProxyVersion", ""},
+                      {"operatingSystem", "linux"},
+                      {"architecture",
+                       arch == "x86_64"    ? "amd64"
+                       : arch == "aarch64" ? "arm64"
+                                           : arch}};
+}
+
+void NodeKeeper::add(const std::string& node) {
+  if (nodes_.insert(node).second) fresh_.insert(node);
+  wake_->notify();
+}
+
+void NodeKeeper::start() {
+  running_ = true;
+  context_.loop.spawn(run());
+}
+
+Task<void> NodeKeeper::stop() {
+  stopping_ = true;
+  wake_->notify();
+  while (running_) co_await ended_->wait(Duration::zero());
+}
+
+Task<void> NodeKeeper::run() {
+  auto next_lease = context_.loop.monotonic();
+  int round = 0;
+  while (!stopping_) {
+    const auto fresh = std::exchange(fresh_, {});
+    for (const auto& node : fresh) {
+      co_await report(node);
+      co_await renew_lease(node);
+    }
+    const auto now = context_.loop.monotonic();
+    if (now >= next_lease) {
+      next_lease = now + kLeasePeriod;
+      const bool reports = ++round % kReportsEvery == 0;
+      const auto nodes = nodes_;
+      for (const auto& node : nodes) {
+        if (stopping_) break;
+        if (!fresh.contains(node)) co_await renew_lease(node);
+        if (reports || !seems_ready(node)) co_await report(node);
+      }
+    }
+    if (stopping_) break;
+    co_await wake_->wait(
+        std::max<Duration>(next_lease - context_.loop.monotonic(), std::chrono::milliseconds(1)));
+  }
+  running_ = false;
+  ended_->notify();
+}
+
+/// Others say that it is not when they have missed its lease for a while.
+bool NodeKeeper::seems_ready(const std::string& node) const {
+  const auto known = context_.informers.get(client::resources::kNodes).find(node);
+  return !known || kube::condition_true(*known, "Ready");
+}
+
+Task<void> NodeKeeper::renew_lease(std::string node) {
+  const auto now = context_.loop.now();
+  json::Object spec{{"holderIdentity", node},
+                    {"leaseDurationSeconds", 40},
+                    {"renewTime", format_micro_time(now)}};
+  json::Value patch = json::Object{{"spec", spec}};
+  const auto renewed = co_await context_.client.patch(client::resources::kLeases,
+                                                      "kube-node-lease",
+                                                      node,
+                                                      "",
+                                                      client::PatchType::kMerge,
+                                                      std::move(patch));
+  if (renewed) co_return;
+  if (renewed.error().code != Code::kNotFound) {
+    log::warn("agent", "lease of node {}: {}", node, renewed.error().message);
+    co_return;
+  }
+  json::Value lease =
+      json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+                   {"kind", "Lease"},
+                   {"metadata", json::Object{{"name", node}, {"namespace", "kube-node-lease"}}},
+                   {"spec", spec}};
+  const auto made = co_await context_.client.create(
+      client::resources::kLeases, "kube-node-lease", std::move(lease));
+  if (!made) log::warn("agent", "lease of node {}: {}", node, made.error().message);
+}
+
+Task<void> NodeKeeper::report(std::string node) {
+  const auto known = context_.informers.get(client::resources::kNodes).find(node);
+  if (!known) co_return;
+  const auto now = context_.loop.now();
+  json::Array conditions{
+      condition(*known,
+                "MemoryPressure",
+                false,
+                "KubeletHasSufficientMemory",
+                "kubelet has sufficient memory available",
+                now),
+      condition(*known,
+                "DiskPressure",
+                false,
+                "KubeletHasNoDiskPressure",
+                "kubelet has no disk pressure",
+                now),
+      condition(*known,
+                "PIDPressure",
+                false,
+                "KubeletHasSufficientPID",
+                "kubelet has sufficient PID available",
+                now),
+      condition(*known, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)};
+  json::Object status{
+      {"conditions", std::move(conditions)},
+      {"addresses",
+       json::Array{json::Object{{"type", "InternalIP"},
+                                {"address", node_address(*known, context_.host_ip)}},
+                   json::Object{{"type", "Hostname"}, {"address", node}}}},
+      {"nodeInfo", node_info(context_.runtime.version())}};
+  // Real GPUs that have failed are no longer handed out.
+  if (at(*known, "metadata", "labels", "muster.dev/gpu-simulated").is_null() &&
+      !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {
+    std::vector<Gpu> found;
+    const auto work = [&found] { found = find_gpus(); };
+    co_await context_.loop.run_on_worker(work);
+    int healthy = 0;
+    for (const auto& gpu : found) healthy += gpu.healthy ? 1 : 0;
+    if (!found.empty())
+      status["allocatable"] = json::Object{{"nvidia.com/gpu", std::to_string(healthy)}};
+  }
+  json::Value patch = json::Object{{"status", std::move(status)}};
+  const auto written = co_await context_.client.patch(client::resources::kNodes,
+                                                      "",
+                                                      node,
+                                                      "status",
+                                                      client::PatchType::kStrategic,
+                                                      std::move(patch));
+  if (!written && written.error().code != Code::kNotFound)
+    log::warn("agent", "status of node {}: {}", node, written.error().message);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,244 @@
+#include "agent/pod/container_spec.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <pwd.h>
+
+#include <algorithm>
+
+#include "agent/files.h"
+#include "agent/pod/names.h"
+#include "agent/streams/log_reader.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::agent {
+namespace {
+
+using json::at;
+using json::text;
+
+constexpr const char* kGpu = "nvidia.com/gpu";
+
+std::vector<std::string> words(const json::Value& value,
+                               const std::map<std::string, std::string>& env) {
+  std::vector<std::string> out;
+  for (const auto& item : json::as_array(value)) out.push_back(expand(json::as_string(item), env));
+  return out;
+}
+
+std::int64_t amount(const json::Value& value, bool milli) {
+  if (value.is_null()) return 0;
+  const auto parsed = parse_quantity(json::as_string(value));
+  return !parsed ? 0 : milli ? parsed->milli() : parsed->units();
+}
+
+std::optional<std::int64_t> number(const json::Value& pod,
+                                   const json::Value& container,
+                                   const char* field) {
+  for (const auto* holder :
+       {&at(container, "securityContext", field), &at(pod, "spec", "securityContext", field)}) {
+    if (!holder->is_null()) return json::as_int(*holder);
+  }
+  return std::nullopt;
+}
+
+/// As this machine's users have it; "/" for one it does not know.
+std::string home_of(std::int64_t user) {
+  if (user == 0) return "/root";
+  passwd entry{};
+  passwd* found = nullptr;
+  char buffer[4096];
+  if (getpwuid_r(static_cast<uid_t>(user), &entry, buffer, sizeof buffer, &found) != 0 ||
+      found == nullptr)
+    return "/";
+  return found->pw_dir;
+}
+
+/// What speaks against running a container that must not be root.
+std::string non_root_refusal(const json::Value& pod,
+                             const json::Value& container,
+                             const std::optional<std::int64_t>& user) {
+  const auto& own = at(container, "securityContext", "runAsNonRoot");
+  const auto& wanted = own.is_null() ? at(pod, "spec", "securityContext", "runAsNonRoot") : own;
+  if (!json::as_bool(wanted) || (user && *user != 0)) return "";
+  return fmt::format(
+      "container{} (pod: \"{}_{}({})\", container: {})",
+      user ? "'s runAsUser breaks non-root policy" : " has runAsNonRoot and image will run as root",
+      kube::name_of(pod),
+      kube::namespace_of(pod),
+      kube::uid_of(pod),
+      text(at(container, "name")));
+}
+
+std::string termination_file(const PodDirectories& places, const std::string& name) {
+  return fmt::format("{}/termination-{}", places.run, name);
+}
+
+}  // namespace
+
+std::string log_path(const std::string& pod_directory, const std::string& container, int attempt) {
+  return fmt::format("{}/{}_{}.log", pod_directory, container, attempt);
+}
+
+PodDirectories pod_directories(const std::string& agent_directory, std::string_view uid) {
+  return {fmt::format("{}/pods/{}", agent_directory, uid),
+          fmt::format("{}/run/{}", agent_directory, uid)};
+}
+
+SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places) {
+  SandboxConfig config;
+  const auto& spec = at(pod, "spec");
+  config.id = std::string(kube::uid_of(pod));
+  config.pod_namespace = std::string(kube::namespace_of(pod));
+  config.pod_name = std::string(kube::name_of(pod));
+  config.directory = places.disk;
+  config.run_directory = places.run;
+  config.hostname = pod_hostname(pod);
+  config.hosts_file = places.run + "/hosts";
+  config.resolv_conf_file = places.run + "/resolv.conf";
+  config.host_network = json::bool_at(spec, "hostNetwork");
+  config.host_pid = json::bool_at(spec, "hostPID");
+  config.host_ipc = json::bool_at(spec, "hostIPC");
+  config.share_process_namespace = json::bool_at(spec, "shareProcessNamespace");
+  return config;
+}
+
+EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container) {
+  EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+              {"HOSTNAME", pod_hostname(pod)},
+              {"HOME", home_of(number(pod, container, "runAsUser").value_or(0))}};
+  if (!context.api_host.empty()) {
+    const auto port = std::to_string(context.api_port);
+    env.emplace_back("KUBERNETES_SERVICE_HOST", context.api_host);
+    env.emplace_back("KUBERNETES_SERVICE_PORT", port);
+    env.emplace_back("KUBERNETES_SERVICE_PORT_HTTPS", port);
+  }
+  return env;
+}
+
+Result<std::vector<int>> gpu_share(GpuLedger& ledger,
+                                   const json::Value& pod,
+                                   const json::Value& container) {
+  const auto wanted_by = [](const json::Value& one) {
+    return amount(at(one, "resources", "limits", kGpu), false);
+  };
+  std::int64_t total = 0, before = 0;
+  const auto own = wanted_by(container);
+  for (const auto& one : json::array_at(pod, "spec", "containers")) {
+    if (json::string_at(one, "name") == json::string_at(container, "name")) before = total;
+    total += wanted_by(one);
+  }
+  total = std::max(total, own);  // an init container may ask for more than all others
+  const auto chosen = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
+  std::vector<int> share;
+  // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that
+  // one.
+  if (total == 0) {
+    for (const auto& word : split_nonempty(chosen, ','))
+      share.push_back(static_cast<int>(parse_int(trim(word)).value_or(0)));
+    return share;
+  }
+  const auto indices = ledger.take(text(at(pod, "spec", "nodeName")),
+                                   std::string(kube::uid_of(pod)),
+                                   static_cast<int>(total),
+                                   chosen);
+  if (!indices) return fail(indices.error());
+  for (std::int64_t i = before; i < before + own && i < static_cast<std::int64_t>(indices->size());
+       ++i)
+    share.push_back((*indices)[static_cast<std::size_t>(i)]);
+  return share;
+}
+
+EnvList gpu_env(const std::vector<int>& share, bool only_these_exist) {
+  std::vector<int> seen = share;
+  if (only_these_exist) {
+    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = static_cast<int>(i);
+  }
+  return EnvList{
+      {"NVIDIA_VISIBLE_DEVICES", share.empty() ? "void" : fmt::format("{}", fmt::join(share, ","))},
+      {"CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(seen, ","))}};
+}
+
+Limits container_limits(const json::Value& container) {
+  const auto& resources = at(container, "resources");
+  Limits limits;
+  limits.cpu_milli = amount(at(resources, "limits", "cpu"), true);
+  limits.memory_bytes = amount(at(resources, "limits", "memory"), false);
+  limits.cpu_request_milli = amount(at(resources, "requests", "cpu"), true);
+  return limits;
+}
+
+Result<ContainerConfig> make_container_config(const json::Value& pod,
+                                              const json::Value& container,
+                                              const Image& image,
+                                              const EnvList& env,
+                                              const PodDirectories& places,
+                                              int attempt) {
+  ContainerConfig config;
+  config.name = text(at(container, "name"));
+  config.attempt = attempt;
+  config.image = text(at(container, "image"));
+  config.root = image.root;
+  const std::map<std::string, std::string> values(env.begin(), env.end());
+  for (const auto& [name, value] : env) config.env.push_back(name + "=" + value);
+  // Kubernetes' table of command and args against ENTRYPOINT and CMD.
+  const auto command = words(at(container, "command"), values);
+  const auto args = words(at(container, "args"), values);
+  config.args = command.empty() ? image.entrypoint : command;
+  const auto& rest = !args.empty() ? args : command.empty() ? image.command : args;
+  config.args.insert(config.args.end(), rest.begin(), rest.end());
+  if (config.args.empty()) {
+    return fail(Code::kInvalid,
+                fmt::format("no command specified: image \"{}\" is not pulled, so the container "
+                            "needs a command (or an entrypoint in the image map)",
+                            config.image));
+  }
+  config.working_dir = text(at(container, "workingDir"));
+  if (config.working_dir.empty()) config.working_dir = image.working_dir;
+  config.log_path = log_path(places.disk, config.name, attempt);
+  config.termination_message_path = text(at(container, "terminationMessagePath"));
+  config.termination_message_file = termination_file(places, config.name);
+  (void)write_file(config.termination_message_file, "", 0666);
+  config.stdin_open = json::bool_at(container, "stdin");
+  config.stdin_once = json::bool_at(container, "stdinOnce");
+  config.tty = json::bool_at(container, "tty");
+  const auto& security = at(container, "securityContext");
+  config.read_only_root = json::bool_at(security, "readOnlyRootFilesystem");
+  config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() &&
+                             !json::bool_at(security, "allowPrivilegeEscalation");
+  config.privileged = json::bool_at(security, "privileged");
+  for (const auto& name : json::array_at(security, "capabilities", "add"))
+    config.add_capabilities.push_back(text(name));
+  for (const auto& name : json::array_at(security, "capabilities", "drop"))
+    config.drop_capabilities.push_back(text(name));
+  config.user = number(pod, container, "runAsUser");
+  const auto refused = non_root_refusal(pod, container, config.user);
+  if (!refused.empty()) return fail(Code::kInvalid, refused);
+  config.group = number(pod, container, "runAsGroup");
+  if (config.user && !config.group) config.group = 0;
+  for (const auto& group : json::array_at(pod, "spec", "securityContext", "supplementalGroups"))
+    config.groups.push_back(json::as_int(group));
+  if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null())
+    config.groups.push_back(json::as_int(group));
+  config.limits = container_limits(container);
+  return config;
+}
+
+std::string termination_message(const json::Value& container,
+                                const PodDirectories& places,
+                                const std::string& name,
+                                const std::string& log_file,
+                                int exit_code) {
+  auto message = read_file(termination_file(places, name), 4096);
+  if (!message.empty() || exit_code == 0 ||
+      json::string_at(container, "terminationMessagePolicy") != "FallbackToLogsOnError")
+    return message;
+  LogOptions options;
+  options.tail_lines = 80;
+  message = read_log(log_file, options);
+  return message.size() > 2048 ? message.substr(message.size() - 2048) : message;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,103 @@
+#include "agent/process/shim.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "agent/process/messages.h"
+#include "agent/process/supervisor.h"
+#include "agent/process/wire.h"
+
+namespace muster::agent {
+namespace {
+
+using process::Fd;
+using process::Message;
+using process::Received;
+
+constexpr int kLookMs = 10'000;
+
+/// The keeper does one thing: it forks supervisors. It is small and has one thread, so that a fork
+/// is cheap and a supervisor needs no exec; the agent, large and threaded, is neither.
+int keep(Fd listener, const std::string& directory) {
+  const std::string socket = directory + "/keeper.sock";
+  std::vector<Fd> connections;
+  for (;;) {
+    std::vector<pollfd> polls{{listener.get(), POLLIN, 0}};
+    for (const auto& connection : connections) polls.push_back({connection.get(), POLLIN, 0});
+    const int ready = poll(polls.data(), polls.size(), connections.empty() ? kLookMs : -1);
+    // Nobody is connected, and with the folder gone nobody can ever be.
+    if (ready == 0 && access(socket.c_str(), F_OK) != 0) return 0;
+    if (polls[0].revents != 0) {
+      Fd connection(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (connection) connections.push_back(std::move(connection));
+    }
+    for (std::size_t i = polls.size() - 1; i >= 1; --i) {
+      if (polls[i].revents == 0) continue;
+      Message message;
+      const auto received = process::receive_message(connections[i - 1].get(), message);
+      if (received == Received::kClosed) {
+        connections.erase(connections.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+        continue;
+      }
+      if (received == Received::kNothingYet) continue;
+      const auto op = json::text_at(message.body, "op");
+      if (op == "exit") return 0;
+      const bool later = op == "warm";
+      if ((op != "sandbox" && !later) || message.fds.size() != 1) continue;
+      if (fork() == 0) {
+        connections.clear();
+        listener.reset();
+        signal(SIGCHLD, SIG_DFL);
+        setsid();
+        auto config = process::shim_config_from_json(json::at(message.body, "config"));
+        auto control = std::move(message.fds.front());
+        _exit(later ? process::supervise_later(std::move(config), std::move(control))
+                    : process::supervise(std::move(config), std::move(control)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int shim_main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("usage: muster agent-shim DIRECTORY (started by the agent, not by people)\n",
+               stderr);
+    return 2;
+  }
+  auto listening = process::listen_at(argv[2], "keeper.sock");
+  if (!listening) {
+    std::fprintf(stderr, "agent-shim: %s\n", listening.error().message.c_str());
+    return 1;
+  }
+  if (fork() != 0) return 0;
+  setsid();
+  // The agent's threads block signals that its loop waits for; the mask came along through exec.
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGCHLD, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+  prctl(PR_SET_NAME, "muster-keeper");
+  umask(022);
+  if (chdir("/") != 0) return 1;
+  const int listener = fcntl(listening->get(), F_DUPFD_CLOEXEC, 100);
+  const int null = open("/dev/null", O_RDWR);
+  for (const int fd : {0, 1, 2}) dup2(null, fd);
+  close_range(3, 99, 0);
+  close_range(101, ~0U, 0);
+  listening->release();
+  return keep(Fd(listener), argv[2]);
+}
+
+}  // namespace muster::agent

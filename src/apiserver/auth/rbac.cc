@@ -1,0 +1,162 @@
+#include "apiserver/auth/rbac.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "kube/selector/selector.h"
+
+namespace muster::apiserver {
+namespace {
+
+bool lists(const json::Value& list, std::string_view wanted) {
+  const json::Array& all = json::as_array(list);
+  return std::any_of(all.begin(), all.end(), [&](const json::Value& each) {
+    return json::as_string(each) == "*" || json::as_string(each) == wanted;
+  });
+}
+
+bool matches_resource(const json::Value& rule, const Attributes& attributes) {
+  if (!lists(json::at(rule, "apiGroups"), attributes.group)) return false;
+  const std::string combined = attributes.subresource.empty()
+                                   ? attributes.resource
+                                   : attributes.resource + "/" + attributes.subresource;
+  bool found = false;
+  for (const json::Value& each : json::array_at(rule, "resources")) {
+    const std::string_view resource = json::as_string(each);
+    if (resource == "*" || resource == combined ||
+        (!attributes.subresource.empty() && resource == "*/" + attributes.subresource))
+      found = true;
+  }
+  if (!found) return false;
+  const json::Array& names = json::array_at(rule, "resourceNames");
+  if (names.empty()) return true;
+  return std::any_of(names.begin(), names.end(), [&](const json::Value& each) {
+    return json::as_string(each) == attributes.name;
+  });
+}
+
+bool matches_path(const json::Value& rule, std::string_view path) {
+  for (const json::Value& each : json::array_at(rule, "nonResourceURLs")) {
+    const std::string_view pattern = json::as_string(each);
+    if (pattern == "*" || pattern == path) return true;
+    if (pattern.ends_with('*') && path.starts_with(pattern.substr(0, pattern.size() - 1)))
+      return true;
+  }
+  return false;
+}
+
+bool applies(const json::Value& binding, const User& user, std::string_view binding_ns) {
+  for (const json::Value& subject : json::array_at(binding, "subjects")) {
+    const std::string_view kind = json::string_at(subject, "kind");
+    const std::string_view name = json::string_at(subject, "name");
+    if (kind == "User" && (name == user.name || name == "*")) return true;
+    if (kind == "Group" && user.in_group(name)) return true;
+    if (kind == "ServiceAccount") {
+      std::string_view ns = json::string_at(subject, "namespace");
+      if (ns.empty()) ns = binding_ns;
+      if (user.name == fmt::format("system:serviceaccount:{}:{}", ns, name)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Authorizer::each_rule_of(const json::Value& role_ref,
+                              std::string_view ns,
+                              const std::function<bool(const json::Value& rule)>& visit) const {
+  const std::string_view name = json::string_at(role_ref, "name");
+  StoredPtr role;
+  if (json::string_at(role_ref, "kind") == "Role") {
+    role = core_.image.collection("roles.rbac.authorization.k8s.io")
+               .find(std::string(ns) + "/" + std::string(name));
+  } else {
+    role = core_.image.collection("clusterroles.rbac.authorization.k8s.io").find(name);
+  }
+  if (!role) return true;
+  for (const json::Value& rule : json::array_at(role->object, "rules")) {
+    if (!visit(rule)) return false;
+  }
+  // An aggregated role has the rules of every role its selectors find.
+  for (const json::Value& each :
+       json::array_at(role->object, "aggregationRule", "clusterRoleSelectors")) {
+    const auto selector = kube::LabelSelector::from_object(each);
+    if (!selector) continue;
+    for (const auto& [key, other] :
+         core_.image.collection("clusterroles.rbac.authorization.k8s.io").objects()) {
+      if (other == role || !selector->matches_object(other->object)) continue;
+      for (const json::Value& rule : json::array_at(other->object, "rules")) {
+        if (!visit(rule)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+void Authorizer::each_rule(const User& user,
+                           std::string_view ns,
+                           const std::function<bool(const json::Value& rule)>& visit) const {
+  for (const auto& [key, binding] :
+       core_.image.collection("clusterrolebindings.rbac.authorization.k8s.io").objects()) {
+    if (applies(binding->object, user, "") &&
+        !each_rule_of(json::at(binding->object, "roleRef"), "", visit))
+      return;
+  }
+  if (ns.empty()) return;
+  bool go_on = true;
+  core_.image.collection("rolebindings.rbac.authorization.k8s.io")
+      .each_in(ns, [&](const StoredPtr& binding) {
+        if (go_on && applies(binding->object, user, ns))
+          go_on = each_rule_of(json::at(binding->object, "roleRef"), ns, visit);
+      });
+}
+
+bool Authorizer::allowed(const User& user, const Attributes& attributes) const {
+  if (user.in_group("system:masters")) return true;
+  bool found = false;
+  each_rule(user, attributes.ns, [&](const json::Value& rule) {
+    if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
+    found = attributes.path.empty() ? matches_resource(rule, attributes)
+                                    : matches_path(rule, attributes.path);
+    return !found;
+  });
+  return found;
+}
+
+Result<void> Authorizer::check(const User& user, const Attributes& attributes) const {
+  if (allowed(user, attributes)) return {};
+  Error error;
+  error.code = Code::kForbidden;
+  if (!attributes.path.empty()) {
+    error.message = fmt::format("forbidden: User {} cannot {} path {}",
+                                quoted(user.name),
+                                attributes.verb,
+                                quoted(attributes.path));
+    return fail(std::move(error));
+  }
+  const std::string what =
+      attributes.group.empty() ? attributes.resource : attributes.resource + "." + attributes.group;
+  const std::string subject =
+      attributes.name.empty() ? what : fmt::format("{} {}", what, quoted(attributes.name));
+  const std::string resource = attributes.subresource.empty()
+                                   ? attributes.resource
+                                   : attributes.resource + "/" + attributes.subresource;
+  const std::string where = attributes.ns.empty()
+                                ? "at the cluster scope"
+                                : fmt::format("in the namespace {}", quoted(attributes.ns));
+  error.message = fmt::format("{} is forbidden: User {} cannot {} resource {} in API group {} {}",
+                              subject,
+                              quoted(user.name),
+                              attributes.verb,
+                              quoted(resource),
+                              quoted(attributes.group),
+                              where);
+  error.subject.name = attributes.name;
+  error.subject.group = attributes.group;
+  error.subject.kind = attributes.resource;
+  return fail(std::move(error));
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,252 @@
+#include "apiserver/housekeeping/gc.h"
+
+#include <algorithm>
+
+#include "apiserver/registry/finalizers.h"
+#include "apiserver/registry/writer.h"
+#include "base/log.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+
+void GarbageCollector::index(const Ref& ref, const json::Value& object, bool present) {
+  const std::string uid(kube::uid_of(object));
+  if (present) {
+    by_uid_[uid] = ref;
+  } else if (const auto found = by_uid_.find(uid); found != by_uid_.end() && found->second == ref) {
+    by_uid_.erase(found);
+  }
+  for (const json::Value& owner : json::array_at(object, "metadata", "ownerReferences")) {
+    const std::string owner_uid = json::text_at(owner, "uid");
+    if (present) {
+      dependents_[owner_uid].insert(ref);
+    } else if (const auto found = dependents_.find(owner_uid); found != dependents_.end()) {
+      found->second.erase(ref);
+      if (found->second.empty()) dependents_.erase(found);
+    }
+  }
+}
+
+void GarbageCollector::enqueue(Ref ref) {
+  if (!queued_.insert(ref).second) return;
+  queue_.push_back(std::move(ref));
+  if (wake_) wake_->notify();
+}
+
+void GarbageCollector::observe(Collection& collection, const Change& change) {
+  if (collection.storage() == "events") return;  // they own nothing and nothing owns them
+  const json::Value& after = change.after->object;
+  const auto owners = [](const json::Value& object) -> const json::Value& {
+    return json::at(object, "metadata", "ownerReferences");
+  };
+  const bool owners_changed =
+      !change.before || !json::equal(owners(change.before->object), owners(after));
+  // Nearly every change: the same object with the same owners, and here to stay.
+  if (!owners_changed && !change.deleted && !kube::is_deleting(after) &&
+      kube::uid_of(change.before->object) == kube::uid_of(after))
+    return;
+  const Ref ref{collection.storage(), change.after->key};
+  if (change.before) index(ref, change.before->object, false);
+  if (change.deleted) {
+    const std::string uid(kube::uid_of(after));
+    if (const auto found = dependents_.find(uid); found != dependents_.end()) {
+      for (const Ref& dependent : found->second) enqueue(dependent);
+    }
+    // Owners that wait in the foreground for this one look again.
+    for (const json::Value& owner : json::as_array(owners(after))) {
+      const auto found = by_uid_.find(json::text_at(owner, "uid"));
+      if (found != by_uid_.end()) enqueue(found->second);
+    }
+    return;
+  }
+  index(ref, after, true);
+  const bool deleting = kube::is_deleting(after);
+  const bool owned = !json::as_array(owners(after)).empty();
+  const bool ours =
+      deleting && (has_finalizer(after, "foregroundDeletion") || has_finalizer(after, "orphan"));
+  if (ours || (owned && owners_changed)) enqueue(ref);
+}
+
+void GarbageCollector::start() {
+  for (const auto& [storage, collection] : core_.image.collections()) {
+    if (storage == "events") continue;
+    for (const auto& [key, stored] : collection->objects()) {
+      const Ref ref{storage, key};
+      index(ref, stored->object, true);
+      const bool owned = !json::array_at(stored->object, "metadata", "ownerReferences").empty();
+      if (owned || kube::is_deleting(stored->object)) enqueue(ref);
+    }
+  }
+  wake_ = core_.env.make_signal();
+  core_.sleepers.insert(wake_.get());
+  core_.env.spawn(work());
+}
+
+StoredPtr GarbageCollector::find(const Ref& ref) {
+  return core_.image.collection(ref.storage).find(ref.key);
+}
+
+Task<void> GarbageCollector::work() {
+  const TaskGuard guard(core_);
+  while (!core_.stopping) {
+    if (queue_.empty()) {
+      co_await wake_->wait(Duration::zero());
+      continue;
+    }
+    // A batch runs concurrently so that its deletions share commits.
+    constexpr std::size_t kBatch = 64;
+    std::vector<Ref> batch;
+    while (!queue_.empty() && batch.size() < kBatch) {
+      batch.push_back(std::move(queue_.front()));
+      queue_.pop_front();
+      queued_.erase(batch.back());
+    }
+    if (batch.size() == 1) {
+      co_await visit(batch.front());
+      continue;
+    }
+    const auto left = std::make_shared<std::size_t>(batch.size());
+    const std::shared_ptr<Signal> done = core_.env.make_signal();
+    for (const Ref& ref : batch) {
+      core_.env.spawn([](GarbageCollector* self,
+                         Ref each,
+                         std::shared_ptr<std::size_t> count,
+                         std::shared_ptr<Signal> signal) -> Task<void> {
+        const TaskGuard inner(self->core_);
+        co_await self->visit(std::move(each));
+        if (--*count == 0) signal->notify();
+      }(this, ref, left, done));
+    }
+    co_await done->wait(Duration::zero());
+  }
+}
+
+Task<void> GarbageCollector::visit(Ref ref) {
+  const StoredPtr stored = find(ref);
+  if (!stored) co_return;
+  const ResourcePtr resource = core_.resources.by_storage(ref.storage);
+  if (!resource) co_return;
+  if (kube::is_deleting(stored->object)) {
+    if (has_finalizer(stored->object, "foregroundDeletion"))
+      co_await foreground(ref, stored, resource);
+    if (has_finalizer(stored->object, "orphan")) co_await orphan(ref, stored, resource);
+    co_return;
+  }
+  co_await collect_absent_owners(ref, stored, resource);
+}
+
+Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
+                                                   const StoredPtr& stored,
+                                                   const ResourcePtr& resource) {
+  const auto owners = kube::owners_of(stored->object);
+  if (owners.empty()) co_return;
+  std::vector<std::string> absent;
+  std::size_t waiting = 0;
+  for (const kube::OwnerReference& owner : owners) {
+    const auto found = by_uid_.find(owner.uid);
+    const StoredPtr live = found == by_uid_.end() ? nullptr : find(found->second);
+    // An owner in another namespace does not count: it cannot be what was meant.
+    const bool reachable = live && (live->ns().empty() || live->ns() == stored->ns());
+    if (!reachable) {
+      absent.push_back(owner.uid);
+    } else if (kube::is_deleting(live->object) &&
+               has_finalizer(live->object, "foregroundDeletion")) {
+      ++waiting;
+    }
+  }
+  if (absent.empty() && waiting < owners.size()) co_return;
+  if (absent.size() + waiting < owners.size()) {
+    // Some owner lives on: only the dangling references go.
+    WriteOptions options;
+    options.subresource = "internal";
+    const auto trimmed = co_await core_.writer->update(
+        resource,
+        std::string(stored->ns()),
+        std::string(stored->name()),
+        [&absent](const json::Value& live) -> Result<json::Value> {
+          json::Value next = live;
+          json::Array kept;
+          for (const json::Value& owner : json::array_at(live, "metadata", "ownerReferences")) {
+            if (std::find(absent.begin(), absent.end(), json::string_at(owner, "uid")) ==
+                absent.end())
+              kept.push_back(owner);
+          }
+          json::make(next, {"metadata", "ownerReferences"}) = std::move(kept);
+          return next;
+        },
+        options);
+    if (!trimmed)
+      log::debug("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, trimmed.error().message);
+    co_return;
+  }
+  DeleteRequest request;
+  request.uid = std::string(kube::uid_of(stored->object));
+  const bool has_dependents = dependents_.contains(request.uid);
+  request.propagation = waiting > 0 && has_dependents ? "Foreground" : "Background";
+  const auto removed = co_await core_.writer->remove(
+      resource, std::string(stored->ns()), std::string(stored->name()), request);
+  if (!removed && removed.error().code != Code::kNotFound &&
+      removed.error().code != Code::kConflict) {
+    log::warn("apiserver", "gc of {}/{}: {}", ref.storage, ref.key, removed.error().message);
+  }
+}
+
+Task<void> GarbageCollector::foreground(const Ref& ref,
+                                        const StoredPtr& stored,
+                                        const ResourcePtr& resource) {
+  (void)ref;
+  const std::string uid(kube::uid_of(stored->object));
+  std::set<Ref> dependents;
+  if (const auto found = dependents_.find(uid); found != dependents_.end())
+    dependents = found->second;
+  bool blocked = false;
+  for (const Ref& dependent : dependents) {
+    const StoredPtr live = find(dependent);
+    if (!live) continue;
+    for (const kube::OwnerReference& owner : kube::owners_of(live->object)) {
+      if (owner.uid == uid && owner.block_owner_deletion) blocked = true;
+    }
+    if (!kube::is_deleting(live->object)) enqueue(dependent);
+  }
+  if (!blocked) co_await drop_finalizer(core_, resource, stored, "foregroundDeletion");
+}
+
+Task<void> GarbageCollector::orphan(const Ref& ref,
+                                    const StoredPtr& stored,
+                                    const ResourcePtr& resource) {
+  (void)ref;
+  const std::string uid(kube::uid_of(stored->object));
+  std::set<Ref> dependents;
+  if (const auto found = dependents_.find(uid); found != dependents_.end())
+    dependents = found->second;
+  for (const Ref& dependent : dependents) {
+    const StoredPtr live = find(dependent);
+    const ResourcePtr kind = core_.resources.by_storage(dependent.storage);
+    if (!live || !kind) continue;
+    WriteOptions options;
+    options.subresource = "internal";
+    const auto stripped = co_await core_.writer->update(
+        kind,
+        std::string(live->ns()),
+        std::string(live->name()),
+        [&uid](const json::Value& object) -> Result<json::Value> {
+          json::Value next = object;
+          json::Array kept;
+          for (const json::Value& owner : json::array_at(object, "metadata", "ownerReferences")) {
+            if (json::string_at(owner, "uid") != uid) kept.push_back(owner);
+          }
+          if (kept.empty()) {
+            json::remove(next, {"metadata", "ownerReferences"});
+          } else {
+            json::make(next, {"metadata", "ownerReferences"}) = std::move(kept);
+          }
+          return next;
+        },
+        options);
+    if (!stripped && stripped.error().code != Code::kNotFound)
+      log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
+  }
+  co_await drop_finalizer(core_, resource, stored, "orphan");
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,351 @@
+#include "apiserver/registry/admission.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apiserver/housekeeping/protection.h"
+#include "apiserver/registry/crds.h"
+#include "apiserver/registry/finalizers.h"
+#include "apiserver/registry/writer.h"
+#include "base/quantity.h"
+#include "base/strings.h"
+#include "kube/kinds/pod.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr std::string_view kTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+json::Value token_volume(const std::string& name) {
+  static const json::Value kVolume = {
+      {"name", ""},
+      {"projected",
+       {{"sources",
+         json::Array{
+             json::Value{{"serviceAccountToken", {{"expirationSeconds", 3607}, {"path", "token"}}}},
+             json::Value{
+                 {"configMap",
+                  {{"name", "kube-root-ca.crt"},
+                   {"items", json::Array{json::Value{{"key", "ca.crt"}, {"path", "ca.crt"}}}}}}},
+             json::Value{{"downwardAPI",
+                          {{"items",
+                            json::Array{json::Value{{"path", "namespace"},
+                                                    {"fieldRef",
+                                                     {{"apiVersion", "v1"},
+                                                      {"fieldPath", "metadata.namespace"}}}}}}}}}}},
+        {"defaultMode", 420}}}};
+  json::Value volume = kVolume;
+  volume.get_object()["name"] = name;
+  return volume;
+}
+
+void mount_token(json::Value& pod, const std::string& volume) {
+  for (const std::string_view list : {"initContainers", "containers"}) {
+    if (!json::at(pod, "spec", list).is_array()) continue;
+    for (json::Value& container : json::make(pod, {"spec", list}).get_array()) {
+      if (!container.is_object()) continue;
+      json::Value& mounts = container.get_object()["volumeMounts"];
+      if (!mounts.is_array()) mounts = json::Array();
+      const bool mounted = std::any_of(
+          mounts.get_array().begin(), mounts.get_array().end(), [](const json::Value& mount) {
+            return json::string_at(mount, "mountPath") == kTokenPath;
+          });
+      if (!mounted)
+        mounts.get_array().push_back(
+            json::Value{{"name", volume}, {"readOnly", true}, {"mountPath", kTokenPath}});
+    }
+  }
+}
+
+std::string account_of(const json::Value& pod) {
+  std::string account = json::text_at(pod, "spec", "serviceAccountName");
+  if (account.empty()) account = json::text_at(pod, "spec", "serviceAccount");
+  return account.empty() ? "default" : account;
+}
+
+bool tolerates(const json::Value& pod, std::string_view key) {
+  for (const json::Value& each : json::array_at(pod, "spec", "tolerations")) {
+    const std::string_view effect = json::string_at(each, "effect");
+    const std::string_view its_key = json::string_at(each, "key");
+    if ((its_key == key || its_key.empty()) && (effect.empty() || effect == "NoExecute"))
+      return true;
+  }
+  return false;
+}
+
+/// Kubernetes' struct prints these always; nobody owns them.
+void complete_event(json::Value& event) {
+  json::Object& members = event.get_object();
+  for (const std::string_view key : {"eventTime", "firstTimestamp", "lastTimestamp"})
+    members.emplace(key, nullptr);
+  for (const std::string_view key : {"reportingComponent", "reportingInstance"})
+    members.emplace(key, "");
+  members.emplace("source", json::Object());
+}
+
+}  // namespace
+
+Result<void> Admission::create(const Resource& resource,
+                               const std::string& ns,
+                               json::Value& object,
+                               const User& user,
+                               std::vector<std::string>* warnings) {
+  (void)user;
+  (void)warnings;
+  if (resource.storage == "pods") {
+    const auto account = service_account(resource, ns, object);
+    if (!account) return account;
+    const auto ranked = pod_priority(resource, object);
+    if (!ranked) return ranked;
+    const auto runtime = runtime_class(resource, object);
+    if (!runtime) return runtime;
+    tolerations(object);
+    return limit_ranges(resource, ns, object);
+  }
+  if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
+  if (resource.storage == "podgroups.scheduling.k8s.io" ||
+      resource.storage == "compositepodgroups.scheduling.k8s.io")
+    return group_priority(resource, object);
+  if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
+  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io")
+    return core_.crds->admit(object);
+  return {};
+}
+
+bool Admission::awaits_account(const Resource& resource,
+                               const std::string& ns,
+                               const json::Value& object) const {
+  if (resource.storage != "pods" || account_of(object) != "default") return false;
+  return !core_.image.collection("serviceaccounts").find(ns + "/default");
+}
+
+Result<void> Admission::service_account(const Resource& resource,
+                                        const std::string& ns,
+                                        json::Value& pod) {
+  json::Object& spec = json::make_object(pod, {"spec"});
+  const std::string account = account_of(pod);
+  spec["serviceAccountName"] = account;
+  spec["serviceAccount"] = account;
+  const StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
+  if (!found) {
+    return fail(
+        forbidden(resource,
+                  kube::name_of(pod),
+                  fmt::format("error looking up service account {}/{}: serviceaccount {} not found",
+                              ns,
+                              account,
+                              quoted(account))));
+  }
+  const json::Value& wish = json::at(pod, "spec", "automountServiceAccountToken");
+  const bool automount =
+      wish.is_bool() ? wish.get_bool()
+                     : json::as_bool(json::at(found->object, "automountServiceAccountToken"), true);
+  if (automount) {
+    const std::string volume = generate_name(core_.env, "kube-api-access-");
+    json::Value& volumes = json::make(pod, {"spec", "volumes"});
+    if (!volumes.is_array()) volumes = json::Array();
+    volumes.get_array().push_back(token_volume(volume));
+    mount_token(pod, volume);
+  }
+  const json::Value& secrets = json::at(found->object, "imagePullSecrets");
+  if (json::array_at(pod, "spec", "imagePullSecrets").empty() && !json::as_array(secrets).empty()) {
+    json::make(pod, {"spec", "imagePullSecrets"}) = secrets;
+  }
+  return {};
+}
+
+StoredPtr Admission::priority_class(std::string_view name) const {
+  const Collection& classes = core_.image.collection("priorityclasses.scheduling.k8s.io");
+  if (!name.empty()) return classes.find(name);
+  StoredPtr chosen;
+  for (const auto& [key, stored] : classes.objects()) {
+    if (!json::bool_at(stored->object, "globalDefault")) continue;
+    // Of several defaults the lowest counts.
+    if (!chosen || json::int_at(stored->object, "value") < json::int_at(chosen->object, "value"))
+      chosen = stored;
+  }
+  return chosen;
+}
+
+Result<void> Admission::pod_priority(const Resource& resource, json::Value& pod) {
+  json::Object& spec = json::make_object(pod, {"spec"});
+  const std::string name = json::text_at(pod, "spec", "priorityClassName");
+  const StoredPtr found = priority_class(name);
+  if (!name.empty() && !found)
+    return fail(forbidden(resource,
+                          kube::name_of(pod),
+                          fmt::format("no PriorityClass with name {} was found", name)));
+  const std::int64_t value = found ? json::int_at(found->object, "value") : 0;
+  const std::string policy =
+      found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"),
+                                          "PreemptLowerPriority"))
+            : "PreemptLowerPriority";
+  const json::Value& given = json::at(pod, "spec", "priority");
+  if (given.is_number() && json::as_int(given) != value) {
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        fmt::format(
+            "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            json::as_int(given),
+            value)));
+  }
+  const std::string_view given_policy = json::string_at(pod, "spec", "preemptionPolicy");
+  if (!given_policy.empty() && given_policy != policy) {
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        fmt::format(
+            "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
+            given_policy,
+            policy)));
+  }
+  if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
+  spec["priority"] = value;
+  spec["preemptionPolicy"] = policy;
+  return {};
+}
+
+Result<void> Admission::group_priority(const Resource& resource, json::Value& group) {
+  json::Object& spec = json::make_object(group, {"spec"});
+  const std::string name = json::text_at(group, "spec", "priorityClassName");
+  const StoredPtr found = priority_class(name);
+  if (!name.empty() && !found)
+    return fail(forbidden(resource,
+                          kube::name_of(group),
+                          fmt::format("no PriorityClass with name {} was found", name)));
+  const std::int64_t value = found ? json::int_at(found->object, "value") : 0;
+  const json::Value& given = json::at(group, "spec", "priority");
+  if (given.is_number() && json::as_int(given) != value) {
+    return fail(forbidden(
+        resource,
+        kube::name_of(group),
+        fmt::format(
+            "priority set in the pod group ({}) must match the priority computed ({}) based on the priority class set in the spec",
+            json::as_int(given),
+            value)));
+  }
+  const std::string policy =
+      found ? std::string(json::as_string(json::at(found->object, "preemptionPolicy"),
+                                          "PreemptLowerPriority"))
+            : "PreemptLowerPriority";
+  const std::string_view given_policy = json::string_at(group, "spec", "preemptionPolicy");
+  if (!given_policy.empty() && given_policy != policy) {
+    return fail(forbidden(
+        resource,
+        kube::name_of(group),
+        fmt::format(
+            "the string value of PreemptionPolicy ({}) must not be provided in pod group spec; priority admission controller computed {} from the given PriorityClass name",
+            given_policy,
+            policy)));
+  }
+  if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
+  spec["priority"] = value;
+  spec["preemptionPolicy"] = policy;
+  if (resource.storage == "podgroups.scheduling.k8s.io") {
+    set_finalizer(group, kGroupFinalizer, true);
+  }
+  return {};
+}
+
+Result<void> Admission::runtime_class(const Resource& resource, const json::Value& pod) {
+  const std::string name = json::text_at(pod, "spec", "runtimeClassName");
+  const bool overhead = !json::object_at(pod, "spec", "overhead").empty();
+  if (name.empty()) {
+    if (!overhead) return {};
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
+  }
+  if (core_.image.collection("runtimeclasses.node.k8s.io").find(name)) return {};
+  return fail(forbidden(resource,
+                        kube::name_of(pod),
+                        fmt::format("pod rejected: RuntimeClass {} not found", quoted(name))));
+}
+
+void Admission::tolerations(json::Value& pod) {
+  for (const std::string_view key :
+       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    if (tolerates(pod, key)) continue;
+    json::Value& list = json::make(pod, {"spec", "tolerations"});
+    if (!list.is_array()) list = json::Array();
+    list.get_array().push_back(json::Value{
+        {"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
+  }
+}
+
+Result<void> Admission::limit_ranges(const Resource& resource,
+                                     const std::string& ns,
+                                     json::Value& pod) {
+  Result<void> outcome;
+  bool any = false;
+  core_.image.collection("limitranges").each_in(ns, [&](const StoredPtr& range) {
+    any = true;
+    for (const json::Value& limit : json::array_at(range->object, "spec", "limits")) {
+      if (json::string_at(limit, "type") != "Container") continue;
+      if (!json::at(pod, "spec", "containers").is_array()) continue;
+      for (json::Value& container : json::make(pod, {"spec", "containers"}).get_array()) {
+        const auto fill = [&](std::string_view into, const json::Value& defaults) {
+          for (const auto& member : json::as_object(defaults)) {
+            json::Object& resources = json::make_object(container, {"resources", into});
+            if (!resources.contains(member.key())) resources[member.key()] = member.value();
+          }
+        };
+        fill("limits", json::at(limit, "default"));
+        fill("requests", json::at(limit, "defaultRequest"));
+        const auto compare = [&](std::string_view bound_name, bool maximum) {
+          for (const auto& member : json::object_at(limit, bound_name)) {
+            const auto bound = parse_quantity(json::as_string(member.value()));
+            const std::string_view which = maximum ? "limits" : "requests";
+            const json::Value& given = json::at(container, "resources", which, member.key());
+            if (!bound || !outcome) continue;
+            const std::string what(member.key());
+            const std::string prefix = fmt::format("{} {} usage per Container is {}",
+                                                   maximum ? "maximum" : "minimum",
+                                                   what,
+                                                   bound->text());
+            if (given.is_null()) {
+              outcome = fail(forbidden(
+                  resource,
+                  kube::name_of(pod),
+                  fmt::format("{}.  No {} is specified", prefix, maximum ? "limit" : "request")));
+              continue;
+            }
+            const auto value = parse_quantity(json::as_string(given));
+            if (value && (maximum ? *value > *bound : *value < *bound)) {
+              outcome = fail(forbidden(
+                  resource,
+                  kube::name_of(pod),
+                  fmt::format(
+                      "{}, but {} is {}", prefix, maximum ? "limit" : "request", value->text())));
+            }
+          }
+        };
+        compare("min", false);
+        compare("max", true);
+      }
+    }
+  });
+  if (any)
+    json::make(pod, {"status", "qosClass"}) =
+        kube::qos_class(pod);  // requests may have been filled in
+  return outcome;
+}
+
+Result<void> Admission::claim(const Resource& resource, json::Value& claim) {
+  (void)resource;
+  if (!json::at(claim, "spec", "storageClassName").is_null()) return {};
+  for (const auto& [key, stored] :
+       core_.image.collection("storageclasses.storage.k8s.io").objects()) {
+    if (kube::annotation(stored->object, "storageclass.kubernetes.io/is-default-class") != "true")
+      continue;
+    json::make(claim, {"spec", "storageClassName"}) = std::string(stored->name());
+    return {};
+  }
+  return {};
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,171 @@
+#include "apiserver/registry/bootstrap.h"
+
+#include "apiserver/auth/rbac.h"
+#include "apiserver/registry/strategy.h"
+#include "apiserver/registry/writer.h"
+#include "base/log.h"
+#include "kube/crd/crd.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+namespace {
+
+struct Pending {
+  std::size_t left = 0;
+  std::optional<Error> failure;
+  std::unique_ptr<Signal> done;
+};
+
+Task<void> create_one(Core& core,
+                      ResourcePtr resource,
+                      std::string ns,
+                      json::Value object,
+                      std::shared_ptr<Pending> pending) {
+  const TaskGuard guard(core);
+  const User self{.name = "system:apiserver", .groups = {"system:masters"}};
+  WriteOptions options;
+  options.manager = "kube-apiserver";
+  apply_defaults(*resource, object);
+  const std::string name(kube::name_of(object));
+  const auto made =
+      co_await core.writer->create(resource, ns, std::move(object), options, self, nullptr);
+  if (!made && made.error().code != Code::kAlreadyExists) {
+    log::error(
+        "apiserver", "cannot create {} {}: {}", resource->info.plural, name, made.error().message);
+    pending->failure = made.error();
+  }
+  if (--pending->left == 0) pending->done->notify();
+}
+
+/// Creates what is absent, all at once so that they share one commit.
+Task<Result<void>> ensure(Core& core, std::vector<std::pair<std::string, json::Value>> objects) {
+  const auto pending = std::make_shared<Pending>();
+  pending->done = core.env.make_signal();
+  std::vector<Task<void>> tasks;
+  for (auto& [ns, object] : objects) {
+    const ResourcePtr resource = core.resources.find_kind(kube::gvk_of(object));
+    MUSTER_CHECK(resource != nullptr, json::dump(object).substr(0, 200));
+    if (core.find(*resource, ns, kube::name_of(object))) continue;
+    tasks.push_back(create_one(core, resource, ns, std::move(object), pending));
+  }
+  if (tasks.empty()) co_return Result<void>();
+  pending->left = tasks.size();
+  for (Task<void>& task : tasks) core.env.spawn(std::move(task));
+  co_await pending->done->wait(Duration::zero());
+  if (pending->failure) co_return fail(*pending->failure);
+  co_return Result<void>();
+}
+
+json::Value priority_class(std::string_view name,
+                           std::int64_t value,
+                           std::string_view description) {
+  return json::Value{{"kind", "PriorityClass"},
+                     {"apiVersion", "scheduling.k8s.io/v1"},
+                     {"metadata", {{"name", name}}},
+                     {"value", value},
+                     {"description", description}};
+}
+
+json::Value kubernetes_service() {
+  return json::Value{
+      {"kind", "Service"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       {{"name", "kubernetes"},
+        {"labels", {{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
+      {"spec",
+       {{"clusterIP", "10.96.0.1"},
+        {"ports",
+         json::Array{json::Value{
+             {"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", 6443}}}}}}};
+}
+
+}  // namespace
+
+Task<Result<void>> bootstrap(Core& core) {
+  std::vector<std::pair<std::string, json::Value>> objects;
+  for (const std::string_view name : {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+    objects.emplace_back(
+        "",
+        json::Value{{"kind", "Namespace"}, {"apiVersion", "v1"}, {"metadata", {{"name", name}}}});
+  }
+  for (json::Value& role : default_roles()) objects.emplace_back("", std::move(role));
+  objects.emplace_back(
+      "",
+      priority_class(
+          "system-node-critical",
+          2000001000,
+          "Used for system critical pods that must not be moved from their current node."));
+  objects.emplace_back(
+      "",
+      priority_class(
+          "system-cluster-critical",
+          2000000000,
+          "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
+  if (core.store.revision() == 0 ||
+      core.image.collection("customresourcedefinitions.apiextensions.k8s.io").objects().empty()) {
+    for (json::Value& crd : kube::bundled_crds()) objects.emplace_back("", std::move(crd));
+  }
+  const auto made = co_await ensure(core, std::move(objects));
+  if (!made) co_return made;
+  std::vector<std::pair<std::string, json::Value>> second;
+  second.emplace_back("default", kubernetes_service());
+  co_return co_await ensure(core, std::move(second));
+}
+
+Task<void> publish_endpoint(Core& core) {
+  const std::string address = core.options.address == "0.0.0.0" || core.options.address == "::"
+                                  ? "127.0.0.1"
+                                  : core.options.address;
+  json::Value subset = {
+      {"addresses", json::Array{json::Value{{"ip", address}}}},
+      {"ports",
+       json::Array{
+           json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
+  json::Value endpoints = {
+      {"kind", "Endpoints"},
+      {"apiVersion", "v1"},
+      {"metadata",
+       {{"name", "kubernetes"}, {"labels", {{"endpointslice.kubernetes.io/skip-mirror", "true"}}}}},
+      {"subsets", json::Array{subset}}};
+  json::Value slice = {
+      {"kind", "EndpointSlice"},
+      {"apiVersion", "discovery.k8s.io/v1"},
+      {"metadata",
+       {{"name", "kubernetes"}, {"labels", {{"kubernetes.io/service-name", "kubernetes"}}}}},
+      {"addressType", "IPv4"},
+      {"endpoints",
+       json::Array{json::Value{{"addresses", json::Array{json::Value(address)}},
+                               {"conditions", {{"ready", true}}}}}},
+      {"ports",
+       json::Array{
+           json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
+  for (json::Value* object : {&endpoints, &slice}) {
+    const ResourcePtr resource = core.resources.find_kind(kube::gvk_of(*object));
+    if (core.find(*resource, "default", "kubernetes")) {
+      WriteOptions options;
+      options.subresource = "internal";
+      const std::string_view member = object == &endpoints ? "subsets" : "ports";
+      const auto updated = co_await core.writer->update(
+          resource,
+          "default",
+          "kubernetes",
+          [&](const json::Value& live) -> Result<json::Value> {
+            json::Value next = live;
+            next.get_object()[member] = json::at(*object, member);
+            return next;
+          },
+          options);
+      if (!updated)
+        log::warn("apiserver", "endpoints of the kubernetes service: {}", updated.error().message);
+      continue;
+    }
+    std::vector<std::pair<std::string, json::Value>> one;
+    one.emplace_back("default", std::move(*object));
+    const auto made = co_await ensure(core, std::move(one));
+    if (!made)
+      log::warn("apiserver", "endpoints of the kubernetes service: {}", made.error().message);
+  }
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,375 @@
+#include "apiserver/registry/image.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "kube/apply/managed.h"
+
+namespace muster::apiserver {
+namespace {
+
+/// History of one kind is bounded both ways; a watcher that falls behind is told to list again.
+constexpr std::size_t kHistoryChangesMax = 100'000;
+constexpr std::size_t kHistoryBytesMax = 64 * 1024 * 1024;
+constexpr std::size_t kHistoryChangesMin = 500;
+constexpr std::size_t kResumeChangesMax = 20'000;
+
+constexpr std::array<std::string_view, 14> kMetadataOrder = {"name",
+                                                             "generateName",
+                                                             "namespace",
+                                                             "uid",
+                                                             "resourceVersion",
+                                                             "generation",
+                                                             "creationTimestamp",
+                                                             "deletionTimestamp",
+                                                             "deletionGracePeriodSeconds",
+                                                             "labels",
+                                                             "annotations",
+                                                             "ownerReferences",
+                                                             "finalizers",
+                                                             "managedFields"};
+
+/// Rebuilds `object` with the named members first.
+template <std::size_t N>
+void reorder(json::Object& object, const std::array<std::string_view, N>& first) {
+  std::array<json::Value*, N> named{};
+  std::size_t position = 0;
+  bool in_order = true;
+  // Members nearly always stand in order, so the search begins where the last one was found.
+  const auto rank_of = [&](std::string_view key) {
+    const auto from = first.begin() + static_cast<std::ptrdiff_t>(std::min(position, N));
+    auto found = std::find(from, first.end(), key);
+    if (found == first.end()) {
+      found = std::find(first.begin(), from, key);
+      if (found == from) return N;
+    }
+    return static_cast<std::size_t>(found - first.begin());
+  };
+  for (auto& member : object) {
+    const std::size_t rank = rank_of(member.key());
+    in_order = in_order && rank >= position;
+    position = rank;
+    if (rank < N) named[rank] = &member.value();
+  }
+  if (in_order) return;
+  json::Object ordered(object.storage());
+  ordered.reserve(object.size());
+  for (std::size_t rank = 0; rank < N; ++rank) {
+    if (named[rank] != nullptr) ordered.emplace(first[rank], std::move(*named[rank]));
+  }
+  for (auto& member : object) {
+    if (rank_of(member.key()) == N) ordered.emplace(member.key(), std::move(member.value()));
+  }
+  object = std::move(ordered);
+}
+
+}  // namespace
+
+void order_members(json::Value& object) {
+  if (!object.is_object()) return;
+  constexpr std::array<std::string_view, 3> kTop = {"kind", "apiVersion", "metadata"};
+  reorder(object.get_object(), kTop);
+  if (json::Value* metadata = object.get_object().if_contains("metadata");
+      metadata != nullptr && metadata->is_object()) {
+    reorder(metadata->get_object(), kMetadataOrder);
+  }
+}
+
+std::string_view Stored::ns() const {
+  const auto slash = key.find('/');
+  return slash == std::string::npos ? std::string_view() : std::string_view(key).substr(0, slash);
+}
+
+std::string_view Stored::name() const {
+  const auto slash = key.find('/');
+  return slash == std::string::npos ? std::string_view(key)
+                                    : std::string_view(key).substr(slash + 1);
+}
+
+StoredPtr Collection::find(std::string_view key) const {
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+std::size_t Collection::count(std::string_view ns) const {
+  const auto found = counts_.find(std::string(ns));
+  return found == counts_.end() ? 0 : found->second;
+}
+
+void Collection::each_in(std::string_view ns,
+                         const std::function<void(const StoredPtr&)>& visit) const {
+  const std::string prefix = std::string(ns) + "/";
+  for (auto it = objects_.lower_bound(prefix);
+       it != objects_.end() && it->first.starts_with(prefix);
+       ++it)
+    visit(it->second);
+}
+
+std::uint64_t Collection::sequence_after(Revision revision) const {
+  const auto found = std::upper_bound(
+      history_.begin(), history_.end(), revision, [](Revision wanted, const ChangePtr& change) {
+        return wanted < change->revision;
+      });
+  return first_sequence_ + static_cast<std::uint64_t>(found - history_.begin());
+}
+
+Result<std::map<std::string, StoredPtr, std::less<>>> Collection::at(Revision revision) const {
+  if (revision < floor_)
+    return fail(Code::kExpired, "The resourceVersion for the provided list is too old.");
+  auto objects = objects_;
+  for (auto it = history_.rbegin(); it != history_.rend() && (*it)->revision > revision; ++it) {
+    const Change& change = **it;
+    if (change.before) {
+      objects[change.after->key] = change.before;
+    } else {
+      objects.erase(change.after->key);
+    }
+  }
+  return objects;
+}
+
+void Collection::unsubscribe(Subscription* subscription) {
+  std::erase(subscriptions_, subscription);
+}
+
+void Collection::wake_all() {
+  const auto subscriptions = subscriptions_;
+  for (Subscription* subscription : subscriptions) subscription->tell(nullptr);
+}
+
+void Collection::publish(ChangePtr change) {
+  const std::string& key = change->after->key;
+  const std::string_view ns = change->after->ns();
+  if (change->deleted) {
+    objects_.erase(key);
+    if (const auto found = counts_.find(std::string(ns));
+        found != counts_.end() && --found->second == 0)
+      counts_.erase(found);
+  } else {
+    const auto [it, inserted] = objects_.insert_or_assign(key, change->after);
+    if (inserted) ++counts_[std::string(ns)];
+  }
+  history_bytes_ += change->after->bytes->size();
+  history_.push_back(std::move(change));
+  trim();
+  const Change& newest = *history_.back();
+  newest.publishing = true;
+  for (Subscription* subscription : subscriptions_) {
+    if (subscription->ns.empty() || subscription->ns == ns) subscription->tell(&newest);
+  }
+  newest.publishing = false;
+  newest.lines = {};
+}
+
+void Collection::trim() {
+  while (history_.size() > kHistoryChangesMax ||
+         (history_bytes_ > kHistoryBytesMax && history_.size() > kHistoryChangesMin)) {
+    floor_ = history_.front()->revision;
+    history_bytes_ -= history_.front()->after->bytes->size();
+    history_.pop_front();
+    ++first_sequence_;
+  }
+}
+
+KeyLock& KeyLock::operator=(KeyLock&& other) noexcept {
+  release();
+  image_ = std::exchange(other.image_, nullptr);
+  key_ = std::move(other.key_);
+  return *this;
+}
+
+void KeyLock::release() {
+  if (image_ == nullptr) return;
+  const auto held = image_->locks_.find(key_);
+  if (held != image_->locks_.end()) {
+    if (held->second.queue.empty()) {
+      image_->locks_.erase(held);
+    } else {
+      Signal* next = held->second.queue.front();
+      held->second.queue.pop_front();
+      next->notify();
+    }
+  }
+  image_ = nullptr;
+}
+
+namespace {
+
+/// "/pods/default/web-0" -> {"pods", "default/web-0"}.
+std::pair<std::string_view, std::string_view> split_key(std::string_view key) {
+  if (key.empty() || key[0] != '/') return {};
+  const auto slash = key.find('/', 1);
+  if (slash == std::string_view::npos) return {};
+  return {key.substr(1, slash - 1), key.substr(slash + 1)};
+}
+
+}  // namespace
+
+Result<void> Image::load() {
+  std::string broken;
+  const auto loaded = store_.load([&](store::Record record) {
+    const auto [storage, key] = split_key(record.key);
+    auto object = json::parse(*record.value);
+    if (storage.empty() || !object) {
+      broken = record.key;
+      return;
+    }
+    auto stored = std::make_shared<Stored>();
+    stored->key = std::string(key);
+    stored->revision = record.revision;
+    stored->object = std::move(*object);
+    kube::pack_managers(stored->object);
+    stored->bytes = std::move(record.value);
+    Collection& target = collection(storage);
+    ++target.counts_[std::string(stored->ns())];
+    target.objects_.emplace(stored->key, std::move(stored));
+  });
+  if (!loaded) return loaded;
+  if (!broken.empty())
+    return fail(
+        Code::kInternal,
+        "the stored object \"" + broken + "\" cannot be read; restore the data folder from a copy");
+  revision_ = store_.revision();
+  loaded_ = revision_;
+  for (auto& [name, target] : collections_) target->floor_ = loaded_;
+  return {};
+}
+
+Collection& Image::collection(std::string_view storage) {
+  const auto found = collections_.find(storage);
+  if (found != collections_.end()) return *found->second;
+  auto made = std::make_unique<Collection>(std::string(storage));
+  made->floor_ = loaded_;
+  return *collections_.emplace(std::string(storage), std::move(made)).first->second;
+}
+
+std::size_t Image::object_count() const {
+  std::size_t count = 0;
+  for (const auto& [name, target] : collections_) count += target->objects().size();
+  return count;
+}
+
+namespace {
+
+std::string lock_name(const Collection& collection, std::string_view key) {
+  std::string full;
+  full.reserve(collection.storage().size() + 1 + key.size());
+  full.append(collection.storage()).append(1, '/').append(key);
+  return full;
+}
+
+}  // namespace
+
+KeyLock Image::try_lock(const Collection& collection, std::string_view key) {
+  std::string full = lock_name(collection, key);
+  const bool inserted = locks_.try_emplace(full).second;
+  return inserted ? KeyLock(this, std::move(full)) : KeyLock();
+}
+
+Task<KeyLock> Image::lock(const Collection& collection, std::string_view key) {
+  std::string full = lock_name(collection, key);
+  const auto [held, inserted] = locks_.try_emplace(full);
+  if (!inserted) {
+    const auto turn = env_.make_signal();
+    held->second.queue.push_back(turn.get());
+    co_await turn->wait(Duration::zero());
+  }
+  co_return KeyLock(this, std::move(full));
+}
+
+Task<Result<StoredPtr>> Image::put(Collection& collection, std::string key, json::Value object) {
+  return write(collection, std::move(key), std::move(object), false);
+}
+
+Task<Result<StoredPtr>> Image::erase(Collection& collection, std::string key, json::Value last) {
+  return write(collection, std::move(key), std::move(last), true);
+}
+
+Task<Result<StoredPtr>> Image::write(Collection& collection,
+                                     std::string key,
+                                     json::Value object,
+                                     bool deleted) {
+  auto stored = std::make_shared<Stored>();
+  stored->key = std::move(key);
+  stored->revision = store_.next_revision();
+  json::make(object, {"metadata", "resourceVersion"}) = std::to_string(stored->revision);
+  order_members(object);
+  stored->object = std::move(object);
+
+  auto change = std::make_shared<Change>();
+  change->revision = stored->revision;
+  change->before = collection.find(stored->key);
+  change->after = stored;
+  change->deleted = deleted;
+
+  struct Outcome {
+    std::unique_ptr<Signal> signal;
+    Result<void> result;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  outcome->signal = env_.make_signal();
+  ++writes_in_flight_;
+  // Nobody else knows the object until it is durable: so long its text is the store's to make.
+  const auto make_text = [stored] {
+    return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+  };
+  store_.write("/" + collection.storage() + "/" + stored->key,
+               make_text,
+               deleted,
+               [this, &collection, change, outcome](Result<void> result) {
+                 --writes_in_flight_;
+                 if (result) {
+                   revision_ = change->revision;
+                   collection.publish(change);
+                   for (const auto& observer : observers_) observer(collection, *change);
+                 } else {
+                   log::error("apiserver",
+                              "write of {}/{} failed: {}",
+                              collection.storage(),
+                              change->after->key,
+                              result.error().message);
+                 }
+                 outcome->result = std::move(result);
+                 outcome->signal->notify();
+               });
+  co_await outcome->signal->wait(Duration::zero());
+  if (!outcome->result) co_return fail(outcome->result.error());
+  co_return StoredPtr(stored);
+}
+
+Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection,
+                                                    Revision revision) {
+  const auto changes = store_.changes_after(revision, kResumeChangesMax);
+  if (!changes) return fail(changes.error());
+  if (changes->size() >= kResumeChangesMax) return fail(Code::kExpired, "too many changes since");
+  std::vector<ChangePtr> result;
+  std::map<std::string, StoredPtr, std::less<>> seen;
+  for (const store::Change& each : *changes) {
+    if (each.revision > collection.floor()) break;
+    const auto [storage, key] = split_key(each.key);
+    if (storage != collection.storage()) continue;
+    auto object = json::parse(*each.value);
+    if (!object) continue;
+    auto stored = std::make_shared<Stored>();
+    stored->key = std::string(key);
+    stored->revision = each.revision;
+    stored->object = std::move(*object);
+    kube::pack_managers(stored->object);
+    stored->bytes = each.value;
+    auto change = std::make_shared<Change>();
+    change->revision = each.revision;
+    change->after = stored;
+    change->deleted = each.deleted;
+    if (const auto before = seen.find(key); before != seen.end()) change->before = before->second;
+    seen[stored->key] = each.deleted ? nullptr : StoredPtr(stored);
+    result.push_back(std::move(change));
+  }
+  return result;
+}
+
+Task<void> Image::drain() {
+  while (writes_in_flight_ > 0) co_await env_.sleep(std::chrono::milliseconds(1));
+}
+
+}  // namespace muster::apiserver

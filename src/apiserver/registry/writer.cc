@@ -1,0 +1,321 @@
+#include "apiserver/registry/writer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "apiserver/housekeeping/namespaces.h"
+#include "apiserver/registry/admission.h"
+#include "apiserver/registry/quota.h"
+#include "apiserver/registry/services.h"
+#include "apiserver/registry/strategy.h"
+#include "apiserver/rest/convert.h"
+#include "base/strings.h"
+#include "kube/apply/apply.h"
+#include "kube/apply/managed.h"
+#include "kube/kinds/validate.h"
+#include "net/tls/tls.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr int kNameAttempts = 8;
+
+kube::ApplyRequest apply_request(const Resource& resource, const WriteOptions& options, Time now) {
+  kube::ApplyRequest request;
+  request.manager = options.manager;
+  request.api_version = resource.api_version();
+  request.subresource =
+      options.subresource == "status" || options.subresource == "scale" ? options.subresource : "";
+  request.now = now;
+  return request;
+}
+
+/// Subresources that change what an ordinary update may not, after checks of their own.
+bool unchecked(std::string_view subresource) {
+  return subresource == "binding" || subresource == "finalize" || subresource == "resize" ||
+         subresource == "ephemeralcontainers" || subresource == "internal";
+}
+
+void keep_metadata(json::Value& next, const json::Value& live) {
+  json::Object& metadata = json::make_object(next, {"metadata"});
+  for (const std::string_view key : {"name",
+                                     "namespace",
+                                     "uid",
+                                     "creationTimestamp",
+                                     "deletionTimestamp",
+                                     "deletionGracePeriodSeconds",
+                                     "generateName",
+                                     "generation",
+                                     "resourceVersion"}) {
+    const json::Value& value = json::at(live, "metadata", key);
+    // Nobody sets these two by an update; what tries to is refused when the update is checked.
+    const bool sets = !json::at(next, "metadata", key).is_null();
+    if (sets &&
+        ((key == "deletionTimestamp" && value.is_null()) || key == "deletionGracePeriodSeconds"))
+      continue;
+    if (value.is_null()) {
+      if (const auto found = metadata.find(key); found != metadata.end())
+        metadata.stable_erase(found);
+    } else if (json::Value& kept = metadata[key]; !json::equal(kept, value)) {
+      kept = value;
+    }
+  }
+  if (const auto link = metadata.find("selfLink"); link != metadata.end())
+    metadata.stable_erase(link);
+}
+
+Result<void> check_new_finalizers(const Resource& resource,
+                                  const json::Value& next,
+                                  const json::Value& live) {
+  if (json::at(live, "metadata", "deletionTimestamp").is_null()) return {};
+  std::vector<std::string> added;
+  const json::Array& old = json::array_at(live, "metadata", "finalizers");
+  for (const json::Value& finalizer : json::array_at(next, "metadata", "finalizers")) {
+    if (std::none_of(old.begin(), old.end(), [&](const json::Value& each) {
+          return json::equal(each, finalizer);
+        })) {
+      added.push_back(quoted(json::as_string(finalizer)));
+    }
+  }
+  if (added.empty()) return {};
+  Cause cause;
+  cause.reason = "FieldValueForbidden";
+  cause.field = "metadata.finalizers";
+  cause.message = fmt::format(
+      "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+      join(added, ", "));
+  return fail(kube::invalid(resource.info.gvk(), kube::name_of(live), {std::move(cause)}));
+}
+
+/// `sent`: what the fields are taken from where the server has generated some of the object's; its
+/// status is not.
+void track_create(const Resource& resource,
+                  const json::Value* sent,
+                  json::Value& object,
+                  const kube::ApplyRequest& request) {
+  if (sent == nullptr) {
+    kube::track_update(resource.shape(), nullptr, object, request);
+    return;
+  }
+  json::Value tracked = *sent;
+  json::remove(tracked, {"status"});
+  kube::track_update(resource.shape(), nullptr, tracked, request);
+  json::make(object, {"metadata", "managedFields"}) =
+      json::at(tracked, "metadata", "managedFields");
+}
+
+}  // namespace
+
+std::string generate_name(Env& env, std::string_view base) {
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  std::string name(base.substr(0, 58));
+  for (int i = 0; i < 5; ++i) name += kAlphabet[env.random() % kAlphabet.size()];
+  return name;
+}
+
+bool may_go(const json::Value& object) {
+  if (json::at(object, "metadata", "deletionTimestamp").is_null()) return false;
+  if (!json::array_at(object, "metadata", "finalizers").empty()) return false;
+  if (json::int_at(object, "metadata", "deletionGracePeriodSeconds") > 0) return false;
+  if (json::string_at(object, "kind") == "Namespace" &&
+      !json::array_at(object, "spec", "finalizers").empty())
+    return false;
+  return true;
+}
+
+StoredPtr Writer::unstored(const Resource& resource,
+                           std::string key,
+                           json::Value object,
+                           Revision revision) const {
+  auto stored = std::make_shared<Stored>();
+  stored->key = std::move(key);
+  stored->revision = revision;
+  stored->object = to_stored(resource, std::move(object));
+  order_members(stored->object);
+  stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
+  return stored;
+}
+
+Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
+                                       std::string ns,
+                                       json::Value object,
+                                       WriteOptions options,
+                                       const User& user,
+                                       std::vector<std::string>* warnings) {
+  const Time now = core_.env.now();
+  json::Object& metadata = json::make_object(object, {"metadata"});
+  if (!json::string_at(object, "metadata", "resourceVersion").empty()) {
+    co_return fail(bad_request("resourceVersion should not be set on objects to be created"));
+  }
+  const std::string base = json::text_at(object, "metadata", "generateName");
+  const bool generated = json::string_at(object, "metadata", "name").empty() && !base.empty();
+  if (generated) metadata["name"] = generate_name(core_.env, base);
+  if (resource->info.namespaced) metadata["namespace"] = ns;
+  if (!resource->info.namespaced && metadata.contains("namespace"))
+    metadata.stable_erase(metadata.find("namespace"));
+  for (const std::string_view key :
+       {"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"}) {
+    if (const auto found = metadata.find(key); found != metadata.end())
+      metadata.stable_erase(found);
+  }
+
+  kube::pack_managers(object);
+  const auto entered = core_.namespaces->enter(*resource, ns, json::text(metadata["name"]));
+  if (!entered) co_return fail(entered.error());
+  metadata["uid"] = net::random_uuid();
+  metadata["creationTimestamp"] = format_time(now);
+  // Fields belong to the writer as it sent them; what the server and admission add belongs to
+  // nobody.
+  const bool generates = resource->storage == "jobs.batch";
+  const json::Value sent = generates ? object : json::Value();
+  prepare_create(*resource, object, now);
+  if (!options.manager.empty() && !options.apply)
+    track_create(
+        *resource, generates ? &sent : nullptr, object, apply_request(*resource, options, now));
+  if (core_.admission->awaits_account(*resource, ns, object))
+    co_await core_.namespaces->ensure_contents(ns);
+  const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
+  if (!admitted) co_return fail(admitted.error());
+
+  auto causes = check_create(*resource, object);
+  if (causes.empty() && core_.options.custom_rules)
+    causes = core_.options.custom_rules(object, nullptr, warnings);
+  if (!causes.empty()) {
+    if (generated) json::make(object, {"metadata", "name"}) = "";
+    co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
+  }
+
+  Collection& collection = core_.collection(*resource);
+  for (int attempt = 0;; ++attempt) {
+    const std::string key = resource->key(ns, kube::name_of(object));
+    KeyLock lock = core_.image.try_lock(collection, key);
+    if (!lock) lock = co_await core_.image.lock(collection, key);
+    if (collection.find(key)) {
+      if (!generated || attempt >= kNameAttempts)
+        co_return fail(already_exists(*resource, kube::name_of(object)));
+      json::make(object, {"metadata", "name"}) = generate_name(core_.env, base);
+      continue;
+    }
+    const auto addressed = core_.services->allocate(*resource, object, json::null_value());
+    if (!addressed) co_return fail(addressed.error());
+    const auto charge = core_.quota->charge(*resource, ns, object, options.dry_run);
+    if (!charge) co_return fail(charge.error());
+    if (options.dry_run) {
+      core_.services->release(*resource, object);
+      co_return unstored(*resource, key, std::move(object), 0);
+    }
+    auto stored =
+        co_await core_.image.put(collection, key, to_stored(*resource, std::move(object)));
+    core_.quota->settle(*charge);
+    co_return stored;
+  }
+}
+
+Result<Writer::Next> Writer::finish_update(const Resource& resource,
+                                           json::Value next,
+                                           const json::Value& live,
+                                           const WriteOptions& options) {
+  const std::string name = json::text_at(live, "metadata", "name");
+  const std::string_view wanted_version = kube::resource_version_of(next);
+  if (!wanted_version.empty() && wanted_version != kube::resource_version_of(live)) {
+    if (!parse_int(wanted_version))
+      return fail(bad_request(fmt::format("invalid resource version: {}", quoted(wanted_version))));
+    return fail(modified(resource, name));
+  }
+  const std::string_view wanted_uid = kube::uid_of(next);
+  if (!wanted_uid.empty() && wanted_uid != kube::uid_of(live)) {
+    return fail(conflict(
+        resource,
+        name,
+        fmt::format(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+            "precondition: {}, UID in object meta: {}",
+            resource.info.plural,
+            resource.key(kube::namespace_of(live), name),
+            wanted_uid,
+            kube::uid_of(live))));
+  }
+  kube::pack_managers(next);
+  next.get_object()["kind"] = resource.info.kind;
+  next.get_object()["apiVersion"] = resource.api_version();
+  bool changed = true;
+  const auto finalizers = check_new_finalizers(resource, next, live);
+  if (!finalizers) return fail(finalizers.error());
+  if (unchecked(options.subresource)) {
+    const json::Value generation = json::at(next, "metadata", "generation");
+    keep_metadata(next, live);
+    if (generation.is_number()) json::make(next, {"metadata", "generation"}) = generation;
+    changed = !same_content(next, live);
+  } else {
+    keep_metadata(next, live);
+    apply_defaults(resource, next);
+    // Before the update is compared with what is stored: what admission puts back is no change.
+    if (resource.storage == "pods" && options.subresource.empty())
+      core_.admission->update_pod(next);
+    if (options.subresource == "status") {
+      prepare_status_update(resource, next, live);
+    } else {
+      prepare_update(resource, next, live);
+    }
+    const auto addressed = core_.services->allocate(resource, next, live);
+    if (!addressed) return fail(addressed.error());
+    changed = !same_content(next, live);
+    if (changed) {
+      auto causes = check_update(resource, next, live);
+      const bool whole = options.subresource.empty() || options.subresource == "scale";
+      if (causes.empty() && whole && core_.options.custom_rules)
+        causes = core_.options.custom_rules(next, &live, nullptr);
+      if (!causes.empty()) return fail(kube::invalid(resource.info.gvk(), name, std::move(causes)));
+    }
+  }
+  // A body without managedFields says nothing about them; an empty list resets them.
+  const json::Value& managers = json::at(live, "metadata", "managedFields");
+  if (!options.apply && !managers.is_null() &&
+      json::at(next, "metadata", "managedFields").is_null())
+    json::make(next, {"metadata", "managedFields"}) = managers;
+  if (!options.manager.empty() && !options.apply && changed) {
+    kube::track_update(
+        resource.shape(), &live, next, apply_request(resource, options, core_.env.now()));
+  }
+  return Next{std::move(next), changed};
+}
+
+Task<Result<StoredPtr>> Writer::update(
+    ResourcePtr resource, std::string ns, std::string name, Compute compute, WriteOptions options) {
+  Collection& collection = core_.collection(*resource);
+  const std::string key = resource->key(ns, name);
+  KeyLock lock = core_.image.try_lock(collection, key);
+  if (!lock) lock = co_await core_.image.lock(collection, key);
+  const StoredPtr current = collection.find(key);
+  if (!current) co_return fail(not_found(*resource, name));
+  if (!options.uid.empty() && options.uid != kube::uid_of(current->object)) {
+    co_return fail(
+        conflict(*resource,
+                 name,
+                 fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                             options.uid,
+                             kube::uid_of(current->object))));
+  }
+  // The image's own tree; only a kind that is served otherwise than stored needs one of its own.
+  const kube::ObjectPtr served = served_object(*resource, current);
+  const json::Value& live = *served;
+  auto computed = compute(live);
+  if (!computed) co_return fail(computed.error());
+  auto finished = finish_update(*resource, std::move(*computed), live, options);
+  if (!finished) co_return fail(finished.error());
+  json::Value* next = &finished->object;
+
+  if (may_go(*next)) {
+    if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+    auto gone = co_await core_.image.erase(collection, key, to_stored(*resource, std::move(*next)));
+    co_return gone;
+  }
+  const bool unchanged = !finished->changed && same_managers(*next, live);
+  if (unchanged) co_return current;
+  if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);
+  auto stored = co_await core_.image.put(collection, key, to_stored(*resource, std::move(*next)));
+  co_return stored;
+}
+
+}  // namespace muster::apiserver

@@ -1,0 +1,171 @@
+/// create, update, delete and deletecollection over HTTP.
+#include <fmt/core.h>
+
+#include <set>
+
+#include "apiserver/registry/writer.h"
+#include "apiserver/rest/batch.h"
+#include "apiserver/rest/convert.h"
+#include "apiserver/rest/rest.h"
+#include "base/strings.h"
+#include "kube/kinds/validate.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+namespace {
+
+/// Kinds whose PUT to a new name creates the object.
+bool creates_on_update(const Resource& resource) {
+  static const std::set<std::string> kKinds = {"leases.coordination.k8s.io",
+                                               "events",
+                                               "endpoints",
+                                               "services",
+                                               "limitranges",
+                                               "runtimeclasses.node.k8s.io",
+                                               "roles.rbac.authorization.k8s.io",
+                                               "rolebindings.rbac.authorization.k8s.io",
+                                               "clusterroles.rbac.authorization.k8s.io",
+                                               "clusterrolebindings.rbac.authorization.k8s.io"};
+  return kKinds.contains(resource.storage);
+}
+
+/// Kinds that refuse an update without a resourceVersion.
+bool needs_version(const Resource& resource) {
+  return resource.custom() || resource.info.group == "scheduling.k8s.io" ||
+         resource.info.group == "resource.k8s.io" ||
+         resource.info.group == "apiextensions.k8s.io" || resource.info.group == "policy";
+}
+
+/// Kinds whose DELETE answers with the object itself.
+bool answers_object(const Resource& resource) {
+  static const std::set<std::string> kKinds = {"pods",
+                                               "services",
+                                               "namespaces",
+                                               "persistentvolumeclaims",
+                                               "persistentvolumes",
+                                               "serviceaccounts",
+                                               "resourcequotas",
+                                               "podtemplates"};
+  return kKinds.contains(resource.storage);
+}
+
+}  // namespace
+
+Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted) {
+  auto options = write_options(call, "CreateOptions");
+  if (!options) co_return fail(options.error());
+  auto object = decode_object(call, "Create");
+  if (!object) co_return fail(object.error());
+  const auto stored = co_await core.writer->create(
+      call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
+  if (!stored) co_return fail(stored.error());
+  auto response = object_response(core, call, accepted, 201, *stored);
+  if (!response) co_return response;
+  co_return with_warnings(std::move(*response), call);
+}
+
+Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accepted) {
+  auto options = write_options(call, "UpdateOptions");
+  if (!options) co_return fail(options.error());
+  auto object = decode_object(call, "Update");
+  if (!object) co_return fail(object.error());
+  const std::string_view name = kube::name_of(*object);
+  if (name.empty())
+    co_return fail(bad_request(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        call.name)));
+  if (name != call.name)
+    co_return fail(bad_request(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
+  const bool exists = core.find(*call.resource, call.ns, call.name) != nullptr;
+  if (!exists && call.subresource.empty() && creates_on_update(*call.resource)) {
+    json::remove(*object, {"metadata", "resourceVersion"});
+    const auto made = co_await core.writer->create(
+        call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
+    if (!made) co_return fail(made.error());
+    co_return object_response(core, call, accepted, 201, *made);
+  }
+  if (exists && needs_version(*call.resource) && kube::resource_version_of(*object).empty()) {
+    kube::Gvk gvk = call.resource->info.gvk();
+    gvk.kind = call.resource->info.plural;
+    Cause cause{"FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
+                "metadata.resourceVersion"};
+    co_return fail(kube::invalid(gvk, call.name, {std::move(cause)}));
+  }
+  const auto stored = co_await core.writer->update(
+      call.resource,
+      call.ns,
+      call.name,
+      [&object](const json::Value&) -> Result<json::Value> { return *object; },
+      *options);
+  if (!stored) co_return fail(stored.error());
+  auto response = object_response(core, call, accepted, 200, *stored);
+  if (!response) co_return response;
+  co_return with_warnings(std::move(*response), call);
+}
+
+Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accepted) {
+  const auto request = delete_request(call);
+  if (!request) co_return fail(request.error());
+  if (call.resource->storage == "jobs.batch" && request->propagation.empty()) {
+    call.warnings.emplace_back(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
+  }
+  if (call.resource->storage == "namespaces") {
+    for (const std::string_view kept :
+         {"default", "kube-system", "kube-public", "kube-node-lease"}) {
+      if (call.name == kept && kept != "kube-node-lease")
+        co_return fail(forbidden(*call.resource, call.name, "this namespace may not be deleted"));
+    }
+  }
+  const auto deleted = co_await core.writer->remove(call.resource, call.ns, call.name, *request);
+  if (!deleted) co_return fail(deleted.error());
+  if (deleted->gone && !answers_object(*call.resource)) {
+    net::Response response =
+        encode(accepted,
+               200,
+               success_status(*call.resource, call.name, kube::uid_of(deleted->object->object)));
+    co_return with_warnings(std::move(response), call);
+  }
+  auto response = object_response(core, call, accepted, 200, deleted->object);
+  if (!response) co_return response;
+  co_return with_warnings(std::move(*response), call);
+}
+
+Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted accepted) {
+  const auto selection = parse_selection(call);
+  if (!selection) co_return fail(selection.error());
+  const auto request = delete_request(call);
+  if (!request) co_return fail(request.error());
+  std::vector<StoredPtr> chosen;
+  const std::string prefix = selection->ns.empty() ? "" : selection->ns + "/";
+  const Collection& collection = core.collection(*call.resource);
+  for (auto it = collection.objects().lower_bound(prefix);
+       it != collection.objects().end() && it->first.starts_with(prefix);
+       ++it) {
+    if (selection->matches(*call.resource, *it->second)) chosen.push_back(it->second);
+  }
+  const BatchResult removed = co_await remove_all(core, call.resource, std::move(chosen), *request);
+  if (removed.failure) co_return fail(*removed.failure);
+  std::string body = fmt::format(
+      "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"}},\"items\":[",
+      call.resource->list_kind(),
+      call.resource->api_version(),
+      core.image.revision());
+  bool first = true;
+  for (const StoredPtr& stored : removed.objects) {
+    if (!stored) continue;
+    if (!first) body += ',';
+    first = false;
+    append_list_item(*call.resource, *stored, body);
+  }
+  body += "]}\n";
+  (void)accepted;
+  net::Response response;
+  response.headers.set("Content-Type", "application/json");
+  response.body = std::move(body);
+  co_return response;
+}
+
+}  // namespace muster::apiserver

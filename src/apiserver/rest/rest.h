@@ -1,0 +1,71 @@
+/// The verbs of the REST API. Each takes a routed, authorised call and gives the answer.
+#pragma once
+
+#include "apiserver/core.h"
+#include "kube/selector/selector.h"
+
+namespace muster::apiserver {
+
+/// Which objects a list, watch or deletecollection is about.
+struct Selection {
+  std::string ns;
+  kube::LabelSelector labels;
+  kube::FieldSelector fields;
+  bool everything = true;
+  [[nodiscard]] bool matches(const Resource& resource, const Stored& stored) const;
+};
+Result<Selection> parse_selection(const Call& call);
+/// Decimal, or BadRequest. Empty gives 0.
+Result<Revision> parse_version(std::string_view text);
+/// True once the image has reached the revision; false after three seconds.
+Task<bool> wait_for_version(Core& core, Revision revision);
+
+Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accepted);
+/// Answers on the writer itself.
+Task<void> watch_objects(Core& core, Call& call, Accepted accepted, net::ResponseWriter& writer);
+Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted accepted);
+
+/// Subresources that are not plain views of the object.
+Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted);
+Task<void> stream_pod(Core& core, Call& call, net::ResponseWriter& writer);
+Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accepted);
+/// metrics.k8s.io.
+Task<Result<net::Response>> read_usage(Core& core, Call& call);
+
+/// One object in the negotiated form; Tables need `now`.
+Result<net::Response> object_response(
+    Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
+/// The Table of some objects, as text.
+struct TableParts {
+  std::string resource_version, continue_token;
+  std::int64_t remaining = 0;
+};
+std::string table_text(Core& core,
+                       const Call& call,
+                       const Accepted& accepted,
+                       const std::vector<StoredPtr>& objects,
+                       const TableParts& parts,
+                       bool columns);
+
+/// The body of a create or update: decoded, checked against fieldValidation, unknown fields
+/// dropped, defaults filled in.
+Result<json::Value> decode_object(Call& call, std::string_view action);
+/// After a patch: the same checks on the result, reported as Kubernetes reports them for patches.
+Result<void> check_patched(Call& call,
+                           json::Value& object,
+                           const std::vector<std::string>& duplicates);
+/// Options of writes from the query.
+Result<WriteOptions> write_options(const Call& call, std::string_view options_kind);
+Result<DeleteRequest> delete_request(const Call& call);
+net::Response with_warnings(net::Response response, const Call& call);
+
+}  // namespace muster::apiserver

@@ -1,0 +1,375 @@
+#include "apiserver/rest/router.h"
+
+#include <fmt/core.h>
+
+#include "apiserver/auth/auth.h"
+#include "apiserver/auth/rbac.h"
+#include "apiserver/rest/discovery.h"
+#include "apiserver/rest/rest.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "net/http/query.h"
+
+namespace muster::apiserver {
+namespace {
+
+/// A bound on what one request of several reads may ask for.
+constexpr std::size_t kReadsMax = 64;
+
+bool is_public(std::string_view path) {
+  for (const std::string_view each : {"/healthz", "/livez", "/readyz", "/version"}) {
+    if (path == each || (path.starts_with(each) && path.substr(each.size()) == "/")) return true;
+  }
+  return false;
+}
+
+bool is_stream(std::string_view subresource) {
+  return subresource == "log" || subresource == "exec" || subresource == "attach" ||
+         subresource == "portforward";
+}
+
+std::string verb_of(const net::Request& request, bool named, bool watching) {
+  if (request.method == "GET" || request.method == "HEAD")
+    return named ? "get" : watching ? "watch" : "list";
+  if (request.method == "POST") return "create";
+  if (request.method == "PUT") return "update";
+  if (request.method == "PATCH") return "patch";
+  if (request.method == "DELETE") return named ? "delete" : "deletecollection";
+  return "";
+}
+
+std::string manager_of(const net::Request& request) {
+  const std::string_view agent = request.headers.get("User-Agent");
+  const std::string_view name = agent.substr(0, agent.find('/'));
+  return name.empty() ? "unknown" : std::string(name.substr(0, 128));
+}
+
+/// Writes that keep book of what has happened already. Only this process's own wait: what others
+/// send is theirs to pace.
+bool can_wait(const Call& call) {
+  if (!call.request.peer.trusted_user) return false;
+  return call.resource->storage == "events" ||
+         (call.resource->storage == "pods" && call.subresource == "status");
+}
+
+bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
+
+/// An answer that nobody has to wait for.
+Task<Result<net::Response>> ready(Result<net::Response> answer) { co_return answer; }
+
+}  // namespace
+
+Task<Result<void>> Router::send(const Call& call,
+                                net::ResponseWriter& writer,
+                                net::Response response) {
+  ++core_.request_counts[call.request.method + ' ' + std::to_string(response.status)];
+  if (!response.headers.has("Cache-Control"))
+    response.headers.set("Cache-Control", "no-cache, private");
+  return writer.send(std::move(response));
+}
+
+Result<void> Router::identify(Call& call) const {
+  auto target = net::parse_target(call.request.target);
+  if (!target) return fail(bad_request(target.error().message));
+  call.target = std::move(*target);
+  call.manager = manager_of(call.request);
+  auto user = core_.authenticator->authenticate(call.request);
+  if (!user && is_public(call.target.path) && call.request.headers.get("Authorization").empty()) {
+    user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
+  }
+  if (!user) return fail(user.error());
+  auto acting = impersonated(call.request, std::move(*user));
+  if (!acting) return fail(acting.error());
+  call.user = std::move(*acting);
+  return {};
+}
+
+Result<User> Router::impersonated(const net::Request& request, User user) const {
+  const std::string name(request.headers.get("Impersonate-User"));
+  if (name.empty()) return user;
+  const auto ask = [&](std::string_view group,
+                       std::string_view resource,
+                       std::string_view which,
+                       std::string_view ns) {
+    Attributes attributes;
+    attributes.verb = "impersonate";
+    attributes.group = std::string(group);
+    attributes.resource = std::string(resource);
+    attributes.name = std::string(which);
+    attributes.ns = std::string(ns);
+    return core_.authorizer->check(user, attributes);
+  };
+  User acting;
+  acting.name = name;
+  if (name.starts_with("system:serviceaccount:")) {
+    const auto parts = split(name, ':');
+    if (parts.size() == 4) {
+      const auto allowed = ask("", "serviceaccounts", parts[3], parts[2]);
+      if (!allowed) return fail(allowed.error());
+      acting.groups = {"system:serviceaccounts", "system:serviceaccounts:" + parts[2]};
+    }
+  } else {
+    const auto allowed = ask("", "users", name, "");
+    if (!allowed) return fail(allowed.error());
+  }
+  for (const std::string_view group : request.headers.all("Impersonate-Group")) {
+    const auto allowed = ask("", "groups", group, "");
+    if (!allowed) return fail(allowed.error());
+    acting.groups.emplace_back(group);
+  }
+  acting.uid = std::string(request.headers.get("Impersonate-Uid"));
+  if (!acting.in_group("system:authenticated")) acting.groups.emplace_back("system:authenticated");
+  return acting;
+}
+
+/// /api/v1/namespaces/NS/pods/x/log and its relatives.
+Result<void> Router::route(Call& call) const {
+  const auto& parts = call.target.segments;
+  std::string group, version;
+  std::size_t at = 0;
+  if (parts.size() >= 3 && parts[0] == "api") {
+    version = parts[1];
+    at = 2;
+  } else if (parts.size() >= 4 && parts[0] == "apis") {
+    group = parts[1];
+    version = parts[2];
+    at = 3;
+  } else {
+    return fail(no_such_path());
+  }
+  bool watching = net::on(call.target, "watch");
+  bool old_watch = false;
+  if (parts[at] == "watch" && parts.size() > at + 1) {
+    watching = old_watch = true;
+    ++at;
+  }
+  if (core_.resources.find_group_version(group, version) == nullptr) return fail(no_such_path());
+  if (parts[at] == "namespaces" && parts.size() > at + 2 && group.empty() &&
+      (parts[at + 2] == "status" || parts[at + 2] == "finalize") && parts.size() == at + 3) {
+    call.resource = core_.resources.find(group, version, "namespaces");
+    call.name = parts[at + 1];
+    call.subresource = parts[at + 2];
+  } else if (parts[at] == "namespaces" && parts.size() > at + 2) {
+    call.ns = parts[at + 1];
+    call.resource = core_.resources.find(group, version, parts[at + 2]);
+    if (call.resource && !call.resource->info.namespaced) call.resource = nullptr;
+    at += 2;
+    if (parts.size() > at + 1) call.name = parts[at + 1];
+    if (parts.size() > at + 2) call.subresource = parts[at + 2];
+    if (parts.size() > at + 3) return fail(no_such_path());
+  } else {
+    call.resource = core_.resources.find(group, version, parts[at]);
+    if (parts.size() > at + 1) call.name = parts[at + 1];
+    if (parts.size() > at + 2) call.subresource = parts[at + 2];
+    if (parts.size() > at + 3) return fail(no_such_path());
+    if (call.resource && call.resource->info.namespaced && !call.name.empty())
+      return fail(no_such_path());
+    if (call.resource && call.resource->info.plural == "namespaces" && call.name.empty() == false)
+      call.ns = "";
+  }
+  if (!call.resource) return fail(no_such_path());
+  if (old_watch && !call.name.empty()) {
+    // The old single-object watch is a watch of the collection pinned to the name.
+    call.target.query.emplace_back("fieldSelector", "metadata.name=" + call.name);
+    call.name.clear();
+  }
+  call.verb = verb_of(call.request, !call.name.empty(), watching);
+  if (call.verb.empty() || call.request.method == "HEAD") return fail(method_not_allowed());
+  if (!call.subresource.empty() && !call.resource->has_subresource(call.subresource)) {
+    return fail(call.resource->custom() ? not_found(*call.resource, call.name) : no_such_path());
+  }
+  return {};
+}
+
+Result<void> Router::authorize(const Call& call) const {
+  Attributes attributes;
+  attributes.verb = call.verb;
+  attributes.group = call.resource->info.group;
+  attributes.resource = call.resource->info.plural;
+  attributes.subresource = call.subresource;
+  attributes.name = call.name;
+  attributes.ns =
+      call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
+  const auto allowed = core_.authorizer->check(call.user, attributes);
+  if (!allowed) return allowed;
+  const bool upgrade = call.subresource == "exec" || call.subresource == "attach" ||
+                       call.subresource == "portforward";
+  if (upgrade && call.verb == "get") {
+    attributes.verb = "create";
+    if (!core_.authorizer->allowed(call.user, attributes))
+      return fail(forbidden(*call.resource, call.name, ""));
+  }
+  return {};
+}
+
+Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
+  const TaskGuard guard(core_);
+  Call call;
+  call.request = std::move(request);
+  const auto known_user = identify(call);
+  if (!known_user) {
+    (void)co_await send(call, writer, error_response(known_user.error()));
+    co_return;
+  }
+  if (call.target.path == "/muster/v1/reads") {
+    auto answer = co_await read_many(call);
+    (void)co_await send(call, writer, std::move(answer));
+    co_return;
+  }
+  auto described = core_.discovery->answer(call.request, call.target);
+  if (described) {
+    Attributes attributes;
+    attributes.verb = "get";
+    attributes.path = call.target.path;
+    const auto allowed = is_public(call.target.path)
+                             ? Result<void>()
+                             : core_.authorizer->check(call.user, attributes);
+    if (allowed && call.request.method != "GET") {
+      (void)co_await send(call, writer, error_response(method_not_allowed()));
+      co_return;
+    }
+    (void)co_await send(
+        call, writer, allowed ? std::move(*described) : error_response(allowed.error()));
+    co_return;
+  }
+  const auto routed = route(call);
+  if (!routed) {
+    const bool known =
+        call.target.segments[0] == "api" ||
+        (call.target.segments.size() > 2 && core_.resources.has_group(call.target.segments[1]));
+    (void)co_await send(call,
+                        writer,
+                        known || routed.error().code != Code::kNotFound
+                            ? error_response(routed.error())
+                            : text_response(404, "404 page not found\n"));
+    co_return;
+  }
+  const auto allowed = authorize(call);
+  if (!allowed) {
+    (void)co_await send(call, writer, error_response(allowed.error()));
+    co_return;
+  }
+  if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
+    co_await stream_pod(core_, call, writer);
+    co_return;
+  }
+  auto accepted = negotiate(call.request, false, call.name.empty());
+  if (!accepted) {
+    (void)co_await send(call, writer, error_response(accepted.error()));
+    co_return;
+  }
+  accepted->pretty = net::on(call.target, "pretty");
+  if (call.verb == "watch" && call.resource->has_verb("watch")) {
+    ++core_.request_counts["WATCH 200"];
+    co_await watch_objects(core_, call, *accepted, writer);
+    co_return;
+  }
+  std::optional<Turns::First> first;
+  if (can_wait(call)) {
+    co_await core_.turns.wait();
+  } else if (!is_read(call)) {
+    first.emplace(core_.turns);
+  }
+  auto response = co_await dispatch(call, *accepted);
+  first.reset();
+  // A refusal comes with the warnings of what was read before it.
+  const bool refused = !response;
+  if (refused && accepted->yaml)
+    response =
+        encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
+  else if (refused)
+    response = error_response(response.error());
+  (void)co_await send(
+      call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
+}
+
+Task<net::Response> Router::read_one(const Call& outer, std::string target) {
+  Call call;
+  call.request.method = "GET";
+  call.request.target = std::move(target);
+  call.user = outer.user;
+  call.manager = outer.manager;
+  auto parsed = net::parse_target(call.request.target);
+  if (!parsed) co_return error_response(bad_request(parsed.error().message));
+  call.target = std::move(*parsed);
+  const auto routed = route(call);
+  if (!routed) co_return error_response(routed.error());
+  const auto allowed = authorize(call);
+  if (!allowed) co_return error_response(allowed.error());
+  if (call.verb == "watch" || is_stream(call.subresource))
+    co_return error_response(bad_request("a stream cannot be one of several reads"));
+  auto response = co_await dispatch(call, Accepted{});
+  co_return response ? std::move(*response) : error_response(response.error());
+}
+
+Task<net::Response> Router::read_many(const Call& call) {
+  if (call.request.method != "POST") co_return error_response(method_not_allowed());
+  const auto wanted = json::parse(call.request.body);
+  if (!wanted || !wanted->is_array() || wanted->get_array().size() > kReadsMax) {
+    co_return error_response(
+        bad_request(fmt::format("want a JSON array of at most {} targets", kReadsMax)));
+  }
+  net::Response response;
+  response.headers.set("Content-Type", "application/json");
+  std::string body = "[";
+  for (const json::Value& target : wanted->get_array()) {
+    const net::Response one = co_await read_one(call, json::text(target));
+    if (body.size() > 1) body += ',';
+    body += fmt::format("{{\"status\":{},\"fields\":{},\"body\":",
+                        one.status,
+                        one.headers.has("Preference-Applied"));
+    body += one.body.empty() ? "null" : one.body;
+    body += '}';
+  }
+  response.body = std::move(body) + "]\n";
+  co_return response;
+}
+
+Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
+  const Resource& resource = *call.resource;
+  const std::string& sub = call.subresource;
+  if (resource.info.group == kMetricsGroup) return read_usage(core_, call);
+  if (sub == "scale") {
+    if (call.verb == "get") return get_scale(core_, call, accepted);
+    if (call.verb == "update" || call.verb == "patch") return update_scale(core_, call, accepted);
+    return ready(fail(method_not_allowed()));
+  }
+  if (call.verb == "create") {
+    if (sub == "binding" || (resource.info.plural == "bindings" && resource.info.group.empty()))
+      return bind_pod(core_, call, accepted);
+    if (sub == "eviction") return evict_pod(core_, call, accepted);
+    if (sub == "token") return create_token(core_, call, accepted);
+    if (!sub.empty() || !call.name.empty()) return ready(fail(method_not_allowed()));
+    if (resource.info.namespaced && call.ns.empty()) return ready(fail(method_not_allowed()));
+    if (!resource.has_verb("create")) return ready(fail(method_not_allowed()));
+    if (!resource.stored) return create_review(core_, call, accepted);
+    return create_object(core_, call, accepted);
+  }
+  const bool view = sub.empty() || sub == "status" || sub == "resize" ||
+                    sub == "ephemeralcontainers" || sub == "finalize" || sub == "approval";
+  if (!view || !resource.stored) {
+    if (resource.info.plural == "componentstatuses" && call.verb == "list") {
+      return ready(json_response(200,
+                                 json::Value{{"kind", "ComponentStatusList"},
+                                             {"apiVersion", "v1"},
+                                             {"metadata", json::Object()},
+                                             {"items", json::Array()}}));
+    }
+    return ready(fail(method_not_allowed()));
+  }
+  if (!sub.empty() && sub == "finalize" && call.verb != "update")
+    return ready(fail(method_not_allowed()));
+  if (sub.empty() && !resource.has_verb(call.verb)) return ready(fail(method_not_allowed()));
+  if (call.verb == "get") return get_object(core_, call, accepted);
+  if (call.verb == "list") return list_objects(core_, call, accepted);
+  if ((call.verb == "update" || call.verb == "patch") && call.name.empty())
+    return ready(fail(method_not_allowed()));
+  if (call.verb == "update") return update_object(core_, call, accepted);
+  if (call.verb == "patch") return patch_object(core_, call, accepted);
+  if (!sub.empty()) return ready(fail(method_not_allowed()));
+  if (call.verb == "delete") return delete_object(core_, call, accepted);
+  if (call.verb == "deletecollection") return delete_collection(core_, call, accepted);
+  return ready(fail(method_not_allowed()));
+}
+
+}  // namespace muster::apiserver

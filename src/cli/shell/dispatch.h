@@ -1,0 +1,32 @@
+/// From words to a command and its values, apart from running it, so that tests can take the same
+/// way.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/shell/flags.h"
+#include "cli/shell/session.h"
+
+namespace muster::cli {
+
+struct Located {
+  const Command* command = nullptr;  // the deepest that the words name
+  std::string path;                  // "submit mpijob"
+  std::vector<std::string> rest;     // all words that are not command words
+  std::string unknown;               // the first word that should have been a command and is none
+};
+Located locate(const std::vector<std::string>& words);
+
+/// Help pages and unknown commands; the exit code when that was the answer.
+std::optional<int> answer_without_running(Console& console,
+                                          const std::string& program,
+                                          const Located& found);
+/// Flag errors, --help, missing arguments; the exit code when that was the answer.
+std::optional<int> check_call(Console& console,
+                              const std::string& program,
+                              const Located& found,
+                              Result<Values>& values);
+
+}  // namespace muster::cli

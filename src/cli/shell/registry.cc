@@ -1,0 +1,341 @@
+/// The table of commands: names, flags, help.
+#include "cli/shell/commands.h"
+#include "cli/submit/submit.h"
+
+namespace muster::cli {
+namespace {
+
+Flag type_flag_spec() {
+  return {.name = "type",
+          .shorthand = 'T',
+          .help = "the training type: mpijob, pytorchjob, tfjob … or their short names",
+          .completes = Completes::kTypes};
+}
+Flag yes(std::string name,
+         char shorthand,
+         std::string help,
+         std::vector<std::string> deprecated = {}) {
+  return {.name = std::move(name),
+          .shorthand = shorthand,
+          .type = FlagType::kBool,
+          .value = "false",
+          .help = std::move(help),
+          .deprecated = std::move(deprecated)};
+}
+Flag output(std::vector<std::string> words) {
+  std::string help = "output format: ";
+  for (const std::string& word : words) help += word + (word == words.back() ? "" : ", ");
+  return {.name = "output",
+          .shorthand = 'o',
+          .help = std::move(help),
+          .completes = Completes::kWords,
+          .words = std::move(words)};
+}
+Flag all_namespaces() {
+  return yes("all-namespaces", 'A', "show all the namespaces", {"allNamespaces"});
+}
+Flag instance() {
+  return {.name = "instance",
+          .shorthand = 'i',
+          .help = "the instance (pod) of the job; the chief unless given",
+          .completes = Completes::kInstances};
+}
+Flag container() {
+  return {.name = "container",
+          .shorthand = 'c',
+          .help = "the container of the instance; the first unless given"};
+}
+
+Command command(std::string name, std::string arguments, std::string summary, CommandFunction run) {
+  Command made;
+  made.name = std::move(name);
+  made.arguments = std::move(arguments);
+  made.summary = std::move(summary);
+  made.run = run;
+  return made;
+}
+
+Command submit() {
+  Command made = command("submit", "", "Submit a training job", nullptr);
+  made.children = submit_commands();
+  return made;
+}
+
+Command get() {
+  Command made = command("get", "JOB", "Display a training job and its instances", &run_get);
+  made.completes = Completes::kJobs;
+  made.flags = {type_flag_spec(),
+                output({"wide", "json", "yaml", "name"}),
+                yes("events", 'e', "show the events of the instances"),
+                yes("gpus", 'g', "show the GPUs of the instances"),
+                yes("watch", 'w', "go on showing changes until the job is finished")};
+  made.examples = "  muster get medium\n  muster get medium -o json\n";
+  return made;
+}
+
+Command list() {
+  Command made = command("list", "", "List the training jobs, newest first", &run_list);
+  made.aliases = {"ls"};
+  made.flags = {
+      all_namespaces(),
+      type_flag_spec(),
+      output({"wide", "json", "yaml", "name"}),
+      yes("quiet", 'q', "names only, one per line"),
+      {.name = "status",
+       .help = "only jobs in this status, such as RUNNING",
+       .completes = Completes::kWords,
+       .words = {"RUNNING", "PENDING", "QUEUING", "SUSPENDED", "SUCCEEDED", "FAILED"}},
+      {.name = "queue", .help = "only jobs of this queue", .completes = Completes::kQueues}};
+  return made;
+}
+
+Command top() {
+  Command made = command("top", "", "Display GPU use of nodes or jobs", nullptr);
+  Command node = command("node", "[NODE…]", "Display the GPUs of the nodes", &run_top_node);
+  node.aliases = {"nodes"};
+  node.completes = Completes::kNodes;
+  node.flags = {yes("details", 'd', "display the instances on each node"),
+                {.name = "gpu-mode",
+                 .shorthand = 'm',
+                 .help = "only nodes of this mode: n(none), e(exclusive), t(topology), s(share)",
+                 .completes = Completes::kWords,
+                 .words = {"none", "exclusive", "topology", "share"}},
+                yes("share", 's', "only nodes that share GPUs"),
+                output({"wide", "json", "yaml"}),
+                yes("refresh", 'r', "display again every 2 seconds"),
+                yes("metric", 0, "accepted; GPU metrics are shown where there are any")};
+  Command job = command("job", "[JOB]", "Display the GPUs of the jobs", &run_top_job);
+  job.aliases = {"jobs"};
+  job.completes = Completes::kJobs;
+  job.flags = {all_namespaces(),
+               type_flag_spec(),
+               output({"wide", "json", "yaml"}),
+               instance(),
+               yes("refresh", 'r', "display again every 2 seconds")};
+  made.children = {node, job};
+  return made;
+}
+
+Command logs() {
+  Command made =
+      command("logs", "JOB", "Print the log of an instance of a training job", &run_logs);
+  made.aliases = {"log"};
+  made.completes = Completes::kJobs;
+  made.flags = {yes("follow", 'f', "go on until the instance ends"),
+                {.name = "since", .help = "only lines newer than this, such as 1h30m"},
+                {.name = "since-time", .help = "only lines after this time (RFC 3339)"},
+                {.name = "tail",
+                 .shorthand = 't',
+                 .type = FlagType::kInt,
+                 .value = "-1",
+                 .help = "only the last lines; -1 for all"},
+                yes("timestamps", 0, "begin each line with its time"),
+                instance(),
+                container(),
+                type_flag_spec()};
+  return made;
+}
+
+Command attach() {
+  Command made = command(
+      "attach", "JOB [-- COMMAND…]", "Run a command, or a shell, inside an instance", &run_attach);
+  made.completes = Completes::kJobs;
+  made.flags = {instance(), container(), type_flag_spec()};
+  return made;
+}
+
+Command remove() {
+  Command made = command("delete", "JOB…", "Delete training jobs", &run_delete);
+  made.aliases = {"del"};
+  made.completes = Completes::kJobs;
+  made.flags = {type_flag_spec()};
+  return made;
+}
+
+Command prune() {
+  Command made =
+      command("prune", "", "Delete finished training jobs that are old enough", &run_prune);
+  made.details =
+      "Only jobs that have succeeded or failed go; running, waiting and suspended ones stay.";
+  made.flags = {{.name = "since",
+                 .shorthand = 's',
+                 .type = FlagType::kDuration,
+                 .value = "0s",
+                 .help = "delete finished jobs at least this old, such as 24h"},
+                all_namespaces(),
+                yes("dry-run", 0, "only print what would be deleted")};
+  return made;
+}
+
+Command suspend(bool resume) {
+  Command made =
+      resume ? command("resume", "JOB…", "Queue suspended jobs again", &run_resume)
+             : command("suspend", "JOB…", "Take jobs off the cluster and keep them", &run_suspend);
+  made.completes = Completes::kJobs;
+  made.flags = {type_flag_spec()};
+  return made;
+}
+
+Command queue() {
+  Command made = command("queue", "", "Show and change the queues", nullptr);
+  const std::vector<Flag> spec{
+      {.name = "weight",
+       .type = FlagType::kInt,
+       .value = "1",
+       .help = "share of the cluster against other queues"},
+      {.name = "capability", .help = "the most it may use, such as nvidia.com/gpu=8,cpu=64"},
+      {.name = "deserved", .help = "what it gets back from others when it needs it"},
+      {.name = "guarantee", .help = "kept free for it always"},
+      {.name = "parent", .help = "the queue above it", .completes = Completes::kQueues},
+      {.name = "priority", .type = FlagType::kInt, .value = "0", .help = "higher is served first"},
+      {.name = "reclaimable",
+       .type = FlagType::kBool,
+       .value = "true",
+       .help = "others may take back what it borrowed"}};
+  Command list = command("list", "", "List the queues", &run_queue_list);
+  list.aliases = {"ls"};
+  list.flags = {output({"json", "yaml"})};
+  Command get = command("get", "QUEUE", "Display a queue", &run_queue_get);
+  get.flags = {output({"json", "yaml"})};
+  Command create = command("create", "QUEUE", "Create a queue", &run_queue_create);
+  create.flags = spec;
+  create.flags.push_back(yes("dry-run", 0, "print the object and create nothing"));
+  Command set = command("set", "QUEUE", "Change a queue", &run_queue_set);
+  set.flags = spec;
+  Command open = command("open", "QUEUE…", "Let jobs of the queue start", &run_queue_open);
+  Command close = command("close", "QUEUE…", "Start nothing more from the queue", &run_queue_close);
+  Command remove = command("delete", "QUEUE…", "Delete queues", &run_queue_delete);
+  made.children = {list, get, create, set, open, close, remove};
+  for (Command& child : made.children) {
+    if (child.name != "list" && child.name != "create") child.completes = Completes::kQueues;
+  }
+  return made;
+}
+
+Command priority() {
+  Command made = command("priority", "", "Show and change the priority classes", nullptr);
+  Command list =
+      command("list", "", "List the priority classes, highest first", &run_priority_list);
+  list.aliases = {"ls"};
+  Command create = command("create", "NAME", "Create a priority class", &run_priority_create);
+  create.flags = {{.name = "value",
+                   .type = FlagType::kInt,
+                   .value = "0",
+                   .help = "higher goes first",
+                   .required = true},
+                  {.name = "description", .help = "what it is for"},
+                  yes("default", 0, "for jobs that name none"),
+                  yes("never-preempts", 0, "its jobs go first but evict nobody")};
+  Command remove = command("delete", "NAME…", "Delete priority classes", &run_priority_delete);
+  remove.completes = Completes::kPriorities;
+  made.children = {list, create, remove};
+  return made;
+}
+
+Command explain() {
+  Command made = command(
+      "explain", "JOB|POD", "Say why a job or a pod waits, or what became of it", &run_explain);
+  made.aliases = {"why"};
+  made.completes = Completes::kJobs;
+  made.flags = {type_flag_spec()};
+  return made;
+}
+
+Command data() {
+  Command made = command("data", "", "Show the data volumes", nullptr);
+  Command list = command("list", "", "List the bound volume claims", &run_data_list);
+  list.aliases = {"ls"};
+  list.flags = {all_namespaces()};
+  made.children = {list};
+  return made;
+}
+
+Command hidden(std::string name, CommandFunction run, bool needs_cluster) {
+  Command made = command(std::move(name), "", "", run);
+  made.hidden = true;
+  made.needs_cluster = needs_cluster;
+  return made;
+}
+
+}  // namespace
+
+const std::vector<Flag>& global_flags() {
+  static const std::vector<Flag> kFlags{
+      {.name = "loglevel",
+       .value = "info",
+       .help = "set the logging level: debug, info, warn, error",
+       .completes = Completes::kWords,
+       .words = {"debug", "info", "warn", "error"}},
+      {.name = "namespace",
+       .shorthand = 'n',
+       .help = "the namespace of the job",
+       .completes = Completes::kNamespaces},
+      {.name = "arena-namespace",
+       .value = "arena-system",
+       .help = "the namespace of arena's own configuration"},
+      {.name = "config",
+       .help =
+           "path to a kube config; by default $KUBECONFIG, then that of `muster up`, then ~/.kube/config",
+       .completes = Completes::kFiles},
+      {.name = "helm-binary",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "accepted; no helm is needed",
+       .hidden = true},
+      {.name = "pprof",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "accepted",
+       .hidden = true},
+      {.name = "trace",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "accepted",
+       .hidden = true},
+  };
+  return kFlags;
+}
+
+const std::vector<Command>& registry() {
+  static const std::vector<Command> kCommands = [] {
+    std::vector<Command> all{submit(),
+                             get(),
+                             list(),
+                             top(),
+                             logs(),
+                             attach(),
+                             remove(),
+                             prune(),
+                             suspend(false),
+                             suspend(true),
+                             explain(),
+                             queue(),
+                             priority(),
+                             data()};
+    Command whoami = command("whoami", "", "Print the current user", &run_whoami);
+    all.push_back(whoami);
+    Command man = command("man", "", "Print the manual page (troff)", &run_man);
+    man.needs_cluster = false;
+    all.push_back(man);
+    Command completion = command(
+        "completion", "bash|zsh|fish", "Print the completion script of a shell", &run_completion);
+    completion.details = "  source <(muster completion bash)";
+    completion.needs_cluster = false;
+    completion.completes = Completes::kWords;
+    completion.words = {"bash", "zsh", "fish"};
+    all.push_back(completion);
+    Command version = command("version", "", "Print the version", &run_version);
+    version.needs_cluster = false;
+    version.flags = {yes("short", 0, "one line only"),
+                     yes("verbose", 'v', "accepted; there are no charts to name")};
+    all.push_back(version);
+    all.push_back(hidden("__complete", &run_complete, false));
+    for (const char* name :
+         {"serve", "model", "evaluate", "cron", "llm", "scalein", "scaleout", "logviewer"})
+      all.push_back(hidden(name, &run_not_offered, false));
+    return all;
+  }();
+  return kCommands;
+}
+
+}  // namespace muster::cli

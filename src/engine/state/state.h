@@ -1,0 +1,426 @@
+/// The world as the engine knows it: tables of nodes, classes, pods, gangs and tenants, kept
+/// consistent by one writer (State::apply and the bind/evict operations below). Policies read it
+/// and decide.
+///
+/// Every change to what a node can take is appended to a log of node ids; indexes read the log from
+/// where they stopped, so a change costs each index a constant, and only when the index is used
+/// again.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/model/config.h"
+#include "engine/model/event.h"
+#include "engine/model/ids.h"
+#include "engine/model/model.h"
+#include "engine/model/plan.h"
+#include "engine/model/resources.h"
+
+namespace muster::engine {
+
+using Positions = std::vector<std::uint16_t>;  ///< In a node's table of devices.
+
+struct DeviceState {
+  static constexpr std::int32_t kUnusable = -1'000'000;  ///< Stays so, whatever leaves it.
+
+  std::int32_t index = 0;
+  std::int32_t free_milli = 1000;
+  std::uint16_t model = 0;  ///< In the state's table of models; 0: none.
+  bool healthy = true;
+  std::int32_t held_milli =
+      0;  ///< Kept for nominated pods, of what is free or of what is about to be.
+
+  /// What pods that are nominated nowhere may have of it. Below zero while those it is held for
+  /// wait for somebody to leave.
+  [[nodiscard]] std::int32_t open_milli() const {
+    return healthy ? free_milli - held_milli : kUnusable;
+  }
+};
+
+/// What indexes ask of a node most often, in one cache line: the rest of a node is far too large
+/// for thousands of them to stay near the processor.
+struct alignas(64) NodeRow {
+  std::array<std::int64_t, 4> free{};  ///< cpu, memory, pods, devices: the first of every vector.
+  std::int64_t cpu_all = 0;
+  std::int32_t devices_whole = 0;
+  std::uint32_t spec_changed = 0;
+};
+
+/// Everything about pods that matters for where they may go. Pods alike share one class.
+struct TaskClass {
+  Pod spec;  ///< Only the placement fields are meaningful (requests, selectors, terms …).
+  ResourceVector request;        ///< Inner amounts, with the pod slot and the device share.
+  std::int32_t devices = 0;      ///< Whole devices.
+  std::int32_t share_milli = 0;  ///< Or a share of one.
+  bool best_effort = false;      ///< Asks for nothing but a slot.
+  bool between_pods = false;  ///< Has pod (anti-)affinity or spread terms: depends on other nodes.
+  bool unknown_resource = false;         ///< Names a resource beyond the table's bound; never fits.
+  std::optional<Selector> tenant_nodes;  ///< The queue's own node selector.
+  std::vector<std::uint16_t> models;     ///< Allowed device models; empty = any.
+  /// Only cpu, memory, a slot and whole devices of any model: a NodeRow says all about its room.
+  bool plain = false;
+
+  [[nodiscard]] bool allows(const DeviceState& device) const {
+    return models.empty() || std::find(models.begin(), models.end(), device.model) != models.end();
+  }
+  /// What it takes of each of so many devices.
+  [[nodiscard]] std::int32_t device_milli() const { return share_milli > 0 ? share_milli : 1000; }
+  [[nodiscard]] std::size_t device_count() const {
+    return share_milli > 0 ? 1 : static_cast<std::size_t>(devices);
+  }
+};
+
+/// Which devices a pod of the class gets where `free_of(position)` says what each has left: the
+/// fullest that takes the share, so that shares gather and whole devices stay whole, or the first
+/// whole ones. Fewer than wanted: there are no more.
+template <typename FreeOf>
+Positions pick_devices(const TaskClass& cls,
+                       const std::vector<DeviceState>& devices,
+                       FreeOf&& free_of) {
+  Positions out;
+  if (cls.device_count() == 0) return out;
+  if (cls.share_milli > 0) {
+    std::size_t best = devices.size();
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      if (free_of(i) < cls.share_milli || !cls.allows(devices[i])) continue;
+      if (best == devices.size() || free_of(i) < free_of(best)) best = i;
+    }
+    if (best < devices.size()) out.push_back(static_cast<std::uint16_t>(best));
+    return out;
+  }
+  out.reserve(cls.device_count());
+  for (std::size_t i = 0; i < devices.size() && out.size() < cls.device_count(); ++i) {
+    if (free_of(i) == 1000 && cls.allows(devices[i])) out.push_back(static_cast<std::uint16_t>(i));
+  }
+  return out;
+}
+
+struct NodeState {
+  bool live = false;
+  ResourceVector allocatable;
+  ResourceVector used;       ///< By every pod here that is not finished, the leaving ones included.
+  ResourceVector releasing;  ///< Part of `used` that is on its way out.
+  ResourceVector held;       ///< Kept for nominated pods.
+  ResourceVector free;  ///< unheld(), less nothing for devices that are held but not left yet; kept
+                        ///< in step by State.
+  std::vector<DeviceState> devices;
+  std::int32_t devices_whole = 0;  ///< Wholly open.
+  bool shared = false;             ///< A device is partly taken or held.
+  std::int32_t share_max = 0;      ///< Largest open part of a device.
+  std::vector<PodId> pods;
+  std::vector<PodId>
+      nominees;     ///< Waiting pods for which `held` and the devices' held parts are kept.
+  Time busy_until;  ///< When the last pod here is expected to end; zero: none runs; kNever: not
+                    ///< known.
+  std::uint32_t changed = 0;       ///< Bumped with every log entry.
+  std::uint32_t spec_changed = 0;  ///< Bumped when labels, taints or readiness may have changed.
+  Node spec;                       ///< Last: seldom read where time matters.
+
+  /// With those that leave still here, and those for whom their room is held here as well.
+  [[nodiscard]] ResourceVector unheld() const { return allocatable - used - held; }
+};
+
+/// The end of what nobody knows the end of.
+inline constexpr Time kNever{std::numeric_limits<std::int64_t>::max()};
+
+enum class PodPhase : std::uint8_t { kPending, kBound, kReleasing, kFinished };
+
+struct PodState {
+  bool live = false;
+  std::string key;
+  std::string uid;
+  std::string ns;
+  Labels labels;
+  std::string role;
+  ClassId cls;
+  GangId gang;
+  PodPhase phase = PodPhase::kPending;
+  NodeId node;
+  Positions
+      devices;  ///< Of its node; while it waits, those held for it on the node it is nominated to.
+  std::int32_t priority = 0;
+  PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
+  bool preemptable = true;
+  bool critical = false;
+  bool gated = false;
+  bool ours = true;
+  bool succeeded = false;
+  bool evicting = false;  ///< Evicted by our plan, still there.
+  NodeId nominated;       ///< Its room is part of that node's `held`.
+  std::string nominated_hint;
+  Time created;
+  Time started;
+  Time ends;  ///< While bound: when it is expected to end; kNever: not known.
+  std::int32_t counted_priority = 0;  ///< As entered in the table of evictable priorities.
+  bool counted = false;
+  Time leaves;  ///< terminating_until
+  Duration expected_duration{};
+  std::uint64_t seq = 0;  ///< Order of first sight; the last tie-break.
+  std::uint64_t bound_epoch = 0;
+  std::uint32_t in_gang = 0;  ///< Position in the gang's list.
+  std::uint32_t in_node = 0;
+};
+
+struct GangState {
+  bool live = false;
+  std::string key;  ///< Group key, or the pod's key for a gang of one.
+  bool has_group = false;
+  Group spec;
+  TenantId tenant;
+  std::vector<PodId> pods;
+  std::int32_t pending = 0;
+  std::int32_t bound = 0;
+  std::int32_t releasing = 0;
+  std::int32_t succeeded = 0;
+  std::int32_t failed = 0;
+  std::int32_t gated = 0;
+  ResourceVector allocated;  ///< Of bound pods.
+  GroupPhase phase = GroupPhase::kPending;
+  Time created;
+  Time started;           ///< When the first of its bound members started.
+  std::uint64_t seq = 0;  ///< Order of first sight; the last tie-break.
+  bool dirty = false;
+};
+
+struct TenantState {
+  std::string name;
+  bool live = false;  ///< A QueueUpsert was seen.
+  Queue spec;
+  TenantId parent;
+  std::vector<TenantId> children;
+  ResourceVector capability;
+  std::uint32_t capability_mask = 0;  ///< Bit i: resource i is limited.
+  ResourceVector guarantee;
+  ResourceVector deserved;
+  ResourceVector allocated;  ///< Of bound pods, children's included.
+  ResourceVector held;     ///< Of nominated pods, likewise: their part of the limits is spoken for.
+  ResourceVector pending;  ///< Of waiting pods of its own gangs.
+  std::int64_t created = 0;    ///< Order of first sight.
+  std::uint64_t released = 0;  ///< Grows whenever it (or a child) gave something back.
+};
+
+/// Work of this kind, started then, has just ended well.
+struct Completion {
+  TenantId tenant;
+  ClassId cls;
+  Time started;
+};
+
+class State {
+ public:
+  explicit State(Config config);
+
+  void apply(const Event& event);
+
+  // What policies do to the world. All keep every table and the log in step.
+  /// A share of a device goes to the one at `device`, when given.
+  void bind(PodId pod, NodeId node, Time now, std::int32_t device = -1);
+  void bind_nominated(PodId pod, Time now);  ///< To the room held for it, on the very devices.
+  void unbind(PodId pod);                    ///< A bind that did not happen after all.
+  void evict(PodId pod);  ///< Marks it leaving; its room comes free when it is gone.
+  void nominate(
+      PodId pod,
+      NodeId node,
+      Positions devices);  ///< Holds room: on these devices, once whoever is there has left.
+  void give_up_nomination(PodId pod);
+
+  [[nodiscard]] const Config& config() const { return config_; }
+  [[nodiscard]] const ResourceNames& names() const { return names_; }
+  [[nodiscard]] const ResourceVector& total() const {
+    return total_;
+  }  ///< Over live, usable nodes.
+
+  [[nodiscard]] const NodeState& node(NodeId id) const { return nodes_[id.index()]; }
+  [[nodiscard]] const NodeRow& row(std::uint32_t node) const { return rows_[node]; }
+  [[nodiscard]] const PodState& pod(PodId id) const { return pods_[id.index()]; }
+  [[nodiscard]] const GangState& gang(GangId id) const { return gangs_[id.index()]; }
+  [[nodiscard]] GangState& gang(GangId id) { return gangs_[id.index()]; }
+  [[nodiscard]] const TenantState& tenant(TenantId id) const { return tenants_[id.index()]; }
+  [[nodiscard]] const TaskClass& cls(ClassId id) const { return classes_[id.index()]; }
+  [[nodiscard]] const TaskClass& cls_of(PodId id) const {
+    return classes_[pods_[id.index()].cls.index()];
+  }
+
+  [[nodiscard]] std::uint32_t node_count() const {
+    return static_cast<std::uint32_t>(nodes_.size());
+  }
+  [[nodiscard]] std::uint32_t pod_count() const { return static_cast<std::uint32_t>(pods_.size()); }
+  [[nodiscard]] std::uint32_t gang_count() const {
+    return static_cast<std::uint32_t>(gangs_.size());
+  }
+  [[nodiscard]] std::uint32_t tenant_count() const {
+    return static_cast<std::uint32_t>(tenants_.size());
+  }
+  [[nodiscard]] std::uint32_t class_count() const {
+    return static_cast<std::uint32_t>(classes_.size());
+  }
+  [[nodiscard]] std::int64_t live_nodes() const { return live_nodes_; }
+  [[nodiscard]] std::int64_t live_pods() const { return live_pods_; }
+
+  [[nodiscard]] NodeId find_node(std::string_view name) const;
+  [[nodiscard]] PodId find_pod(std::string_view key) const;
+  [[nodiscard]] GangId find_gang(std::string_view key) const;
+  [[nodiscard]] TenantId find_tenant(std::string_view name) const;
+
+  // Groups of groups. A key may have children before its group is known.
+  [[nodiscard]] const std::vector<GangId>& children_of(const std::string& key) const;
+  [[nodiscard]] GangId parent_of(GangId id) const;  ///< Invalid: it has none, or it is not known.
+  [[nodiscard]] GangId root_of(GangId id) const;    ///< Itself when it has no parent.
+  [[nodiscard]] std::vector<GangId> leaves_of(
+      GangId id) const;  ///< The gangs with pods below it, or itself.
+
+  [[nodiscard]] const std::map<std::string, DisruptionBudget>& budgets() const { return budgets_; }
+  [[nodiscard]] const Labels& namespace_labels(const std::string& ns) const;
+  /// Priorities of running pods that may be evicted, with their number; the lowest says whether to
+  /// look at all.
+  [[nodiscard]] const std::map<std::int32_t, std::int64_t>& evictable_priorities() const {
+    return evictable_;
+  }
+  /// A gang member ranks by its gang.
+  [[nodiscard]] std::int32_t rank_priority(const PodState& pod) const {
+    const GangState& gang = gangs_[pod.gang.index()];
+    return gang.has_group ? gang.spec.priority : pod.priority;
+  }
+  /// When a pod of the queue, created then, is gone at the latest; kNever when the queue has no
+  /// bound.
+  [[nodiscard]] Time latest_end(TenantId tenant, Time created) const;
+  /// Pods anywhere that carry required anti-affinity, so that arrivals must be checked against
+  /// them.
+  [[nodiscard]] const std::vector<PodId>& anti_affinity_pods() const { return anti_pods_; }
+
+  /// Inner vector of a named list. With `mask`, also which resources it names.
+  ResourceVector vector_of(const ResourceList& list, std::uint32_t* mask = nullptr);
+  [[nodiscard]] ResourceList list_of(const ResourceVector& vector) const;
+
+  // Change logs, read by policies.
+  [[nodiscard]] std::uint64_t log_end() const { return log_base_ + log_.size(); }
+  [[nodiscard]] std::uint64_t log_begin() const { return log_base_; }
+  [[nodiscard]] NodeId log_at(std::uint64_t i) const {
+    return log_[static_cast<std::size_t>(i - log_base_)];
+  }
+  /// Gangs of which a member came to run or stopped, or whose rules changed: what their members
+  /// cost as victims did, too.
+  [[nodiscard]] std::uint64_t gang_log_begin() const { return gang_log_base_; }
+  [[nodiscard]] std::uint64_t gang_log_end() const { return gang_log_base_ + gang_log_.size(); }
+  [[nodiscard]] GangId gang_log_at(std::uint64_t i) const {
+    return gang_log_[static_cast<std::size_t>(i - gang_log_base_)];
+  }
+  /// Grows when who may be evicted for whom changed at large: budgets, queues, configuration.
+  [[nodiscard]] std::uint64_t victims_version() const { return victims_version_; }
+  std::vector<GangId> take_dirty_gangs();
+  std::vector<Completion> take_completions();
+  [[nodiscard]] std::uint64_t tenants_version() const {
+    return tenants_version_;
+  }  ///< Specs or totals changed.
+  [[nodiscard]] bool config_changed() const { return config_changed_; }
+  void clear_config_changed() { config_changed_ = false; }
+
+  std::int64_t binds = 0;
+  std::int64_t evictions = 0;
+  std::uint64_t epoch = 0;  ///< Number of the decision being made; what it binds it does not evict.
+
+ private:
+  void on(const NodeUpsert& e);
+  void on(const NodeRemove& e);
+  void on(const PodUpsert& e);
+  void on(const PodRemove& e);
+  void on(const GroupUpsert& e);
+  void on(const GroupRemove& e);
+  void on(const QueueUpsert& e);
+  void on(const QueueRemove& e);
+  void on(const BudgetUpsert& e);
+  void on(const BudgetRemove& e);
+  void on(const NamespaceUpsert& e);
+  void on(const NamespaceRemove& e);
+  void on(const BindResult& e);
+  void on(const EvictResult& e);
+  void on(const ConfigChange& e);
+
+  NodeId intern_node(const std::string& name);
+  GangId intern_gang(const std::string& key);
+  TenantId intern_tenant(const std::string& name);
+  ClassId class_of(const Pod& pod, TenantId tenant);
+  std::size_t intern_resource(std::string_view name);
+  void refresh_allocatable(NodeState& node);
+  void rebuild_devices(NodeState& node);
+  std::uint16_t intern_model(const std::string& model);
+  [[nodiscard]] Time expected_end(const PodState& pod) const;
+  void note_end(PodId id, bool leaves);
+  void refresh_free(NodeId id);
+  void touch(NodeId id);
+  void touch_gang(GangId id);
+  void leave_family(GangId id);
+  void mark(GangId id);
+  void mark_gangs_of(TenantId id);
+
+  void join_gang(PodId id, GangId gang);
+  void leave_gang(PodId id);
+  void drop_pod(PodId id);
+  void note_completion(const PodState& last);
+  void bind_on(PodId id, NodeId node, Time now, Positions devices);
+  void place(PodId id, NodeId node, Positions devices);
+  void lift(PodId id);  ///< Takes it off its node.
+  void count(const PodState& pod, std::int32_t sign);
+  void count_evictable(PodState& pod);
+  void charge(const GangState& gang, const ResourceVector& request, bool add);
+  void charge_held(const GangState& gang, const ResourceVector& request, bool add);
+  void set_phase(PodId id, PodPhase phase);
+  [[nodiscard]] Positions choose_devices(const TaskClass& cls, const NodeState& node) const;
+  [[nodiscard]] static Positions devices_at(const NodeState& node,
+                                            const std::vector<std::int32_t>& indexes);
+  void take_devices(PodState& pod, NodeState& node, const Positions& devices);
+  void give_devices(PodState& pod, NodeState& node);
+  void move_gang_tenant(GangId id, TenantId tenant);
+  void add_total(const NodeState& node, std::int64_t sign);
+  void relink_tenant(TenantId id, const std::string& parent);
+
+  Config config_;
+  bool config_changed_ = true;
+  ResourceNames names_;
+  ResourceVector total_;
+
+  std::vector<NodeState> nodes_;
+  std::vector<NodeRow> rows_;  ///< By node; kept in step by refresh_free().
+  std::vector<std::string> models_ = {""};
+  std::vector<PodState> pods_;
+  std::vector<PodId> free_pods_;
+  std::vector<GangState> gangs_;
+  std::vector<GangId> free_gangs_;
+  std::vector<TenantState> tenants_;
+  std::vector<TaskClass> classes_;
+  std::unordered_map<std::string, NodeId> node_ids_;                   // looked up, never iterated
+  std::unordered_map<std::string, PodId> pod_ids_;                     // looked up, never iterated
+  std::unordered_map<std::string, GangId> gang_ids_;                   // looked up, never iterated
+  std::unordered_map<std::string, TenantId> tenant_ids_;               // looked up, never iterated
+  std::unordered_map<std::uint64_t, std::vector<ClassId>> class_ids_;  // looked up, never iterated
+  std::map<std::string, DisruptionBudget> budgets_;
+  std::map<std::string, Labels> namespaces_;
+  std::vector<PodId> anti_pods_;
+  std::map<std::int32_t, std::int64_t> evictable_;
+
+  std::vector<NodeId> log_;
+  std::uint64_t log_base_ = 0;
+  std::vector<GangId> gang_log_;
+  std::uint64_t gang_log_base_ = 0;
+  std::uint64_t victims_version_ = 1;
+  std::map<std::string, std::vector<GangId>>
+      families_;  ///< Parent key -> child groups, in order of their ids.
+  std::vector<GangId> dirty_gangs_;
+  std::vector<Completion> completions_;
+  std::uint64_t tenants_version_ = 1;
+  std::int64_t live_nodes_ = 0;
+  std::int64_t live_pods_ = 0;
+  std::uint64_t next_seq_ = 1;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,469 @@
+// Pods: how they come, take and give back their place, and go.
+#include <algorithm>
+#include <utility>
+
+#include "base/result.h"
+#include "engine/state/state.h"
+
+namespace muster::engine {
+
+void State::count(const PodState& pod, std::int32_t sign) {
+  GangState& gang = gangs_[pod.gang.index()];
+  switch (pod.phase) {
+    case PodPhase::kPending: {
+      gang.pending += sign;
+      ResourceVector& pending = tenants_[gang.tenant.index()].pending;
+      if (sign > 0) {
+        pending += classes_[pod.cls.index()].request;
+      } else {
+        pending -= classes_[pod.cls.index()].request;
+      }
+      if (pod.gated) gang.gated += sign;
+      break;
+    }
+    case PodPhase::kBound:
+      gang.bound += sign;
+      break;
+    case PodPhase::kReleasing:
+      gang.releasing += sign;
+      break;
+    case PodPhase::kFinished:
+      (pod.succeeded ? gang.succeeded : gang.failed) += sign;
+      break;
+  }
+}
+
+namespace {
+
+/// Adds to, or takes from, one amount of a tenant and of all above it.
+void charge_upwards(std::vector<TenantState>& tenants,
+                    TenantId t,
+                    ResourceVector TenantState::* amount,
+                    const ResourceVector& request,
+                    bool add) {
+  for (int depth = 0; t.valid() && depth < 32; ++depth) {
+    TenantState& tenant = tenants[t.index()];
+    if (add) {
+      tenant.*amount += request;
+    } else {
+      tenant.*amount -= request;
+      ++tenant.released;
+    }
+    t = tenant.parent;
+  }
+}
+
+}  // namespace
+
+void State::charge(const GangState& gang, const ResourceVector& request, bool add) {
+  charge_upwards(tenants_, gang.tenant, &TenantState::allocated, request, add);
+}
+
+void State::charge_held(const GangState& gang, const ResourceVector& request, bool add) {
+  charge_upwards(tenants_, gang.tenant, &TenantState::held, request, add);
+}
+
+/// Room held for others is left alone, unless the pod is there already, whatever was held.
+Positions State::choose_devices(const TaskClass& cls, const NodeState& node) const {
+  Positions open =
+      pick_devices(cls, node.devices, [&](std::size_t i) { return node.devices[i].open_milli(); });
+  if (open.size() == cls.device_count() || node.nominees.empty()) return open;
+  return pick_devices(cls, node.devices, [&](std::size_t i) {
+    return node.devices[i].healthy ? node.devices[i].free_milli : 0;
+  });
+}
+
+Positions State::devices_at(const NodeState& node, const std::vector<std::int32_t>& indexes) {
+  Positions out;
+  for (const std::int32_t index : indexes) {
+    const auto it = std::find_if(node.devices.begin(),
+                                 node.devices.end(),
+                                 [&](const DeviceState& d) { return d.index == index; });
+    if (it != node.devices.end())
+      out.push_back(static_cast<std::uint16_t>(it - node.devices.begin()));
+  }
+  return out;
+}
+
+void State::take_devices(PodState& pod, NodeState& node, const Positions& devices) {
+  const std::int32_t milli = classes_[pod.cls.index()].device_milli();
+  for (const auto i : devices) {
+    if (node.devices[i].free_milli < milli) continue;
+    node.devices[i].free_milli -= milli;
+    pod.devices.push_back(i);
+  }
+}
+
+void State::give_devices(PodState& pod, NodeState& node) {
+  const std::int32_t milli = classes_[pod.cls.index()].device_milli();
+  for (const auto i : pod.devices) {
+    if (i < node.devices.size())
+      node.devices[i].free_milli = std::min(1000, node.devices[i].free_milli + milli);
+  }
+  pod.devices.clear();
+}
+
+void State::place(PodId id, NodeId node_id, Positions devices) {
+  PodState& pod = pods_[id.index()];
+  NodeState& node = nodes_[node_id.index()];
+  pod.node = node_id;
+  pod.in_node = static_cast<std::uint32_t>(node.pods.size());
+  node.pods.push_back(id);
+  pod.ends = expected_end(pod);
+  note_end(id, false);
+  node.used += classes_[pod.cls.index()].request;
+  take_devices(pod, node, devices);
+  refresh_free(node_id);
+}
+
+void State::lift(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.node.valid()) return;
+  NodeState& node = nodes_[pod.node.index()];
+  note_end(id, true);
+  node.used -= classes_[pod.cls.index()].request;
+  give_devices(pod, node);
+  const PodId last = node.pods.back();
+  node.pods[pod.in_node] = last;
+  pods_[last.index()].in_node = pod.in_node;
+  node.pods.pop_back();
+  refresh_free(pod.node);
+  pod.node = NodeId{};
+}
+
+void State::count_evictable(PodState& pod) {
+  const bool counts =
+      pod.live && pod.phase == PodPhase::kBound && pod.ours && pod.preemptable && !pod.critical;
+  const std::int32_t priority = counts ? rank_priority(pod) : 0;
+  if (counts == pod.counted && (!counts || priority == pod.counted_priority)) return;
+  if (pod.counted && --evictable_[pod.counted_priority] == 0)
+    evictable_.erase(pod.counted_priority);
+  pod.counted = counts;
+  pod.counted_priority = priority;
+  if (counts) ++evictable_[priority];
+}
+
+void State::set_phase(PodId id, PodPhase phase) {
+  PodState& pod = pods_[id.index()];
+  if (pod.phase == phase) {
+    count_evictable(pod);
+    return;
+  }
+  GangState& gang = gangs_[pod.gang.index()];
+  const ResourceVector request = classes_[pod.cls.index()].request;
+  count(pod, -1);
+  if (pod.phase == PodPhase::kBound) {
+    gang.allocated -= request;
+    charge(gang, request, false);
+  }
+  if (pod.phase == PodPhase::kReleasing && pod.node.valid()) {
+    nodes_[pod.node.index()].releasing -= request;
+    touch(pod.node);
+  }
+  pod.phase = phase;
+  count(pod, +1);
+  if (phase == PodPhase::kBound) {
+    gang.started = gang.bound == 1 ? pod.started : std::min(gang.started, pod.started);
+    gang.allocated += request;
+    charge(gang, request, true);
+  }
+  if (phase == PodPhase::kReleasing && pod.node.valid()) {
+    nodes_[pod.node.index()].releasing += request;
+    touch(pod.node);
+  }
+  count_evictable(pod);
+  if (gang.has_group) touch_gang(pod.gang);
+  mark(pod.gang);
+}
+
+void State::join_gang(PodId id, GangId gang_id) {
+  PodState& pod = pods_[id.index()];
+  GangState& gang = gangs_[gang_id.index()];
+  pod.gang = gang_id;
+  pod.in_gang = static_cast<std::uint32_t>(gang.pods.size());
+  gang.pods.push_back(id);
+  count(pod, +1);
+  mark(gang_id);
+}
+
+void State::leave_gang(PodId id) {
+  PodState& pod = pods_[id.index()];
+  GangState& gang = gangs_[pod.gang.index()];
+  count(pod, -1);
+  const PodId last = gang.pods.back();
+  gang.pods[pod.in_gang] = last;
+  pods_[last.index()].in_gang = pod.in_gang;
+  gang.pods.pop_back();
+  mark(pod.gang);
+  if (gang.pods.empty() && !gang.has_group) {
+    gang.live = false;
+    gang_ids_.erase(gang.key);
+    free_gangs_.push_back(pod.gang);
+  }
+}
+
+void State::drop_pod(PodId id) {
+  PodState& pod = pods_[id.index()];
+  give_up_nomination(id);
+  set_phase(id, PodPhase::kFinished);
+  lift(id);
+  const auto it = std::find(anti_pods_.begin(), anti_pods_.end(), id);
+  if (it != anti_pods_.end()) anti_pods_.erase(it);
+  leave_gang(id);
+  pod_ids_.erase(pod.key);
+  pod.live = false;
+  --live_pods_;
+  free_pods_.push_back(id);
+}
+
+namespace {
+/// Asks for the memory of what is about to be changed, all at once instead of one wait after the
+/// other.
+template <typename T>
+void fetch(const T& object) {
+  const auto* at = reinterpret_cast<const char*>(&object);
+  for (std::size_t i = 0; i < sizeof(T); i += 64) __builtin_prefetch(at + i, 1);
+}
+}  // namespace
+
+void State::on(const PodRemove& e) {
+  const PodId id = find_pod(e.key);
+  if (!id.valid()) return;
+  const PodState& pod = pods_[id.index()];
+  fetch(gangs_[pod.gang.index()].allocated);
+  fetch(gangs_[pod.gang.index()].key);
+  if (pod.node.valid()) {
+    const NodeState& node = nodes_[pod.node.index()];
+    for (const ResourceVector* v : {&node.allocatable, &node.used, &node.held, &node.free})
+      __builtin_prefetch(v, 1);
+    fetch(node.devices);
+    fetch(rows_[pod.node.index()]);
+  }
+  drop_pod(id);
+}
+
+void State::on(const PodUpsert& e) {
+  const Pod& spec = e.pod;
+  PodId id = find_pod(spec.key);
+  if (id.valid() && pods_[id.index()].uid != spec.uid) {
+    drop_pod(id);
+    id = PodId{};
+  }
+  const GangId gang_id = intern_gang(spec.group.empty() ? spec.key : spec.group);
+  {
+    GangState& gang = gangs_[gang_id.index()];
+    if (!gang.has_group && spec.group.empty()) {
+      gang.spec.key = spec.key;
+      gang.spec.min_member = 1;
+      gang.spec.priority = spec.priority;
+      gang.spec.preemption_policy = spec.preemption_policy;
+      gang.spec.disruption = DisruptionMode::kSingle;
+      gang.spec.expected_duration = spec.expected_duration;
+      gang.created = spec.created;
+      const TenantId tenant =
+          intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
+      if (gang.tenant != tenant) move_gang_tenant(gang_id, tenant);
+    }
+  }
+  const ClassId cls = class_of(spec, gangs_[gang_id.index()].tenant);
+  if (!id.valid()) {
+    if (free_pods_.empty()) {
+      id = PodId(static_cast<std::uint32_t>(pods_.size()));
+      pods_.emplace_back();
+    } else {
+      id = free_pods_.back();
+      free_pods_.pop_back();
+      pods_[id.index()] = PodState{};
+    }
+    PodState& pod = pods_[id.index()];
+    pod.live = true;
+    pod.key = spec.key;
+    pod.uid = spec.uid;
+    pod.seq = next_seq_++;
+    pod.cls = cls;
+    pod.gated = spec.gated;
+    pod_ids_.emplace(spec.key, id);
+    ++live_pods_;
+    join_gang(id, gang_id);
+    if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);
+  } else {
+    PodState& pod = pods_[id.index()];
+    if (pod.gang != gang_id) {
+      give_up_nomination(id);
+      leave_gang(id);
+      join_gang(id, gang_id);
+    }
+    if (pod.phase == PodPhase::kPending && (pod.cls != cls || pod.gated != spec.gated)) {
+      if (pod.cls != cls) give_up_nomination(id);
+      count(pod, -1);
+      pod.cls = cls;
+      pod.gated = spec.gated;
+      count(pod, +1);
+      mark(pod.gang);
+    }
+  }
+  PodState& pod = pods_[id.index()];
+  if (pod.node.valid() &&
+      (pod.priority != spec.priority || pod.preemptable != spec.preemptable ||
+       pod.critical != spec.critical || pod.ours != spec.ours || pod.labels != spec.labels)) {
+    touch(pod.node);  // As a victim it is another one now.
+    // Who waits for room is woken by room; that somebody may be evicted from now on is seen by
+    // looking at all of them again.
+    if ((spec.preemptable && !pod.preemptable) || spec.priority < pod.priority)
+      config_changed_ = true;
+  }
+  pod.ns = spec.ns;
+  pod.labels = spec.labels;
+  pod.role = spec.role;
+  if (pod.priority != spec.priority || pod.preemptable != spec.preemptable) mark(pod.gang);
+  pod.priority = spec.priority;
+  pod.preemption_policy = spec.preemption_policy;
+  pod.preemptable = spec.preemptable;
+  pod.critical = spec.critical;
+  pod.ours = spec.ours;
+  pod.created = spec.created;
+  if (spec.started) pod.started = spec.started;
+  pod.leaves = spec.terminating_until;
+  pod.expected_duration = spec.expected_duration;
+  pod.nominated_hint = spec.nominated_node;
+
+  if (spec.finished) {
+    if (pod.phase != PodPhase::kFinished) {
+      pod.succeeded = spec.succeeded;
+      give_up_nomination(id);
+      const bool ran = pod.phase == PodPhase::kBound;
+      set_phase(id, PodPhase::kFinished);
+      lift(id);
+      if (ran && pod.succeeded) note_completion(pod);
+    }
+    return;
+  }
+  if (!spec.node.empty()) {
+    const NodeId node = intern_node(spec.node);
+    if (pod.node != node) {
+      give_up_nomination(id);
+      if (pod.node.valid()) {
+        set_phase(id, PodPhase::kPending);
+        lift(id);
+      }
+      if (!pod.started) pod.started = pod.created;
+      const NodeState& there = nodes_[node.index()];
+      place(id,
+            node,
+            spec.device_indexes.empty() ? choose_devices(classes_[pod.cls.index()], there)
+                                        : devices_at(there, spec.device_indexes));
+      set_phase(id, PodPhase::kBound);
+    }
+  }
+  if (pod.node.valid()) {
+    if (pod.ends != expected_end(pod)) {
+      note_end(id, true);
+      pod.ends = expected_end(pod);
+      note_end(id, false);
+    }
+    set_phase(id, spec.terminating || pod.evicting ? PodPhase::kReleasing : PodPhase::kBound);
+  } else if (spec.terminating) {
+    // Leaving without ever having had a node: it holds nothing and wants nothing.
+    set_phase(id, PodPhase::kFinished);
+  }
+}
+
+/// The last member of a gang to succeed tells how long work of its kinds takes.
+void State::note_completion(const PodState& last) {
+  const GangState& gang = gangs_[last.gang.index()];
+  if (gang.pending + gang.bound + gang.releasing > 0 || !gang.started) return;
+  std::vector<ClassId> seen;
+  for (const PodId p : gang.pods) {
+    const ClassId cls = pods_[p.index()].cls;
+    if (std::find(seen.begin(), seen.end(), cls) != seen.end()) continue;
+    seen.push_back(cls);
+    completions_.push_back({gang.tenant, cls, gang.started});
+  }
+}
+
+std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
+
+void State::bind(PodId id, NodeId node_id, Time now, std::int32_t device) {
+  give_up_nomination(id);
+  const NodeState& node = nodes_[node_id.index()];
+  bind_on(id,
+          node_id,
+          now,
+          device >= 0 ? Positions{static_cast<std::uint16_t>(device)}
+                      : choose_devices(cls_of(id), node));
+}
+
+void State::bind_nominated(PodId id, Time now) {
+  const NodeId node = pods_[id.index()].nominated;
+  Positions devices = pods_[id.index()].devices;
+  give_up_nomination(id);
+  bind_on(id, node, now, std::move(devices));
+}
+
+void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {
+  PodState& pod = pods_[id.index()];
+  MUSTER_CHECK(pod.phase == PodPhase::kPending, "bind of a pod that does not wait: " + pod.key);
+  pod.started = now;
+  place(id, node, std::move(devices));
+  pod.bound_epoch = epoch;
+  set_phase(id, PodPhase::kBound);
+  ++binds;
+}
+
+void State::unbind(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.node.valid()) return;
+  set_phase(id, PodPhase::kPending);
+  lift(id);
+  pod.evicting = false;
+}
+
+void State::evict(PodId id) {
+  pods_[id.index()].evicting = true;
+  set_phase(id, PodPhase::kReleasing);
+  ++evictions;
+}
+
+void State::nominate(PodId id, NodeId node_id, Positions devices) {
+  PodState& pod = pods_[id.index()];
+  if (pod.nominated.valid()) give_up_nomination(id);
+  NodeState& node = nodes_[node_id.index()];
+  const TaskClass& c = classes_[pod.cls.index()];
+  pod.nominated = node_id;
+  pod.devices = std::move(devices);
+  node.nominees.push_back(id);
+  node.held += c.request;
+  charge_held(gangs_[pod.gang.index()], c.request, true);
+  for (const auto i : pod.devices) node.devices[i].held_milli += c.device_milli();
+  refresh_free(node_id);
+  mark(pod.gang);
+}
+
+void State::give_up_nomination(PodId id) {
+  PodState& pod = pods_[id.index()];
+  if (!pod.nominated.valid()) return;
+  const NodeId node_id = std::exchange(pod.nominated, NodeId{});
+  NodeState& node = nodes_[node_id.index()];
+  const TaskClass& c = classes_[pod.cls.index()];
+  std::erase(node.nominees, id);
+  node.held -= c.request;
+  charge_held(gangs_[pod.gang.index()], c.request, false);
+  for (const auto i : pod.devices) node.devices[i].held_milli -= c.device_milli();
+  pod.devices.clear();
+  refresh_free(node_id);
+  mark(pod.gang);
+}
+
+void State::on(const BindResult& e) {
+  const PodId id = find_pod(e.pod);
+  if (id.valid() && !e.ok) unbind(id);
+}
+
+void State::on(const EvictResult& e) {
+  const PodId id = find_pod(e.pod);
+  if (!id.valid() || e.ok || !pods_[id.index()].evicting) return;
+  pods_[id.index()].evicting = false;
+  if (pods_[id.index()].node.valid()) set_phase(id, PodPhase::kBound);
+}
+
+}  // namespace muster::engine

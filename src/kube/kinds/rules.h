@@ -1,0 +1,91 @@
+/// The rules of the kinds, one function each; validate.cc chooses among them.
+#pragma once
+
+#include "kube/kinds/causes.h"
+#include "kube/meta.h"
+
+namespace muster::kube {
+
+void validate_labels(const json::Value& labels, const std::string& field, Causes& causes);
+void validate_label_selector(const json::Value& selector, const std::string& field, Causes& causes);
+/// "IfNotPresent" and friends: Required when empty, NotSupported when not listed.
+void validate_enum(const json::Value& value,
+                   std::string field,
+                   const std::vector<std::string_view>& supported,
+                   Causes& causes,
+                   bool required = true);
+void validate_range(const json::Value& value,
+                    std::string field,
+                    std::int64_t low,
+                    std::int64_t high,
+                    Causes& causes);
+void validate_non_negative(const json::Value& value, std::string field, Causes& causes);
+void immutable(const json::Value& updated,
+               const json::Value& live,
+               std::string field,
+               Causes& causes);
+
+void validate_pod_spec(const json::Value& spec, const std::string& field, Causes& causes);
+/// What only a pod that comes new must keep to.
+void validate_new_pod(const json::Value& spec, Causes& causes);
+/// Users, groups, DNS, host names and further settings of a pod as a whole.
+void validate_pod_settings(const json::Value& spec, const std::string& field, Causes& causes);
+void validate_security_context(const json::Value& context,
+                               const std::string& field,
+                               bool container,
+                               Causes& causes);
+/// One of exec, httpGet, tcpSocket, grpc, sleep.
+void validate_handler(const json::Value& handler,
+                      const std::string& field,
+                      bool probe,
+                      Causes& causes);
+void validate_int_or_percent(const json::Value& value, const std::string& field, Causes& causes);
+void validate_pod_update(const json::Value& updated, const json::Value& live, Causes& causes);
+/// Names, signs and whole numbers of a resource map ("requests", quota "hard", node "capacity").
+void validate_resource_list(const json::Value& list,
+                            const std::string& field,
+                            bool container,
+                            Causes& causes);
+void validate_taints(const json::Value& taints, const std::string& field, Causes& causes);
+
+void validate_service(const json::Value& service, const json::Value* live, Causes& causes);
+void validate_config_map(const json::Value& map, const json::Value* live, Causes& causes);
+void validate_secret(const json::Value& secret, const json::Value* live, Causes& causes);
+void validate_node(const json::Value& node, Causes& causes);
+void validate_priority_class(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_pdb(const json::Value& object, Causes& causes);
+void validate_quota(const json::Value& object, Causes& causes);
+void validate_claim(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_volume_object(const json::Value& object, Causes& causes);
+void validate_storage_class(const json::Value& object, Causes& causes);
+void validate_limit_range(const json::Value& object, Causes& causes);
+void validate_endpoints(const json::Value& object, Causes& causes);
+void validate_endpoint_slice(const json::Value& object, Causes& causes);
+void validate_autoscaler(const json::Value& object, Causes& causes);
+void validate_event(const json::Value& object, bool new_api, Causes& causes);
+void validate_lease(const json::Value& object, Causes& causes);
+void validate_role(const json::Value& object, bool cluster, Causes& causes);
+void validate_role_binding(const json::Value& object,
+                           const json::Value* live,
+                           bool cluster,
+                           Causes& causes);
+
+void validate_replicated(const Gvk& gvk,
+                         const json::Value& object,
+                         const json::Value* live,
+                         Causes& causes);
+void validate_job(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_job_status(const json::Value& object, Causes& causes);
+void validate_cron_job(const json::Value& object, Causes& causes);
+
+/// Job.spec.scheduling, whose parts are those of a PodGroup.
+void validate_job_scheduling_shape(const json::Value& scheduling, Causes& causes);
+void validate_native_workload(const json::Value& object, const json::Value* live, Causes& causes);
+void validate_native_group(const json::Value& object,
+                           const json::Value* live,
+                           bool composite,
+                           Causes& causes);
+
+void validate_crd(const json::Value& object, Causes& causes);
+
+}  // namespace muster::kube
