@@ -58,7 +58,7 @@ bench: ## List the benchmarks
 	@for run in bench/*/run; do printf '  %-22s %s\n' $$run "$$(sed -n '2{s/^# //;s/^"""//;p;q}' $$run)"; done
 
 format: ## Format the sources
-	@git ls-files '*.h' '*.cc' '*.cpp' | xargs clang-format-19 -i
+	@tools/check_format --mend
 
 clean: ## Remove the builds (caches stay)
 	@rm -rf build build-*

@@ -1,7 +1,8 @@
-"""Processor time by who used it, for what one benchmark started: muster, the benchmark's own client, pods, kernel threads.
+"""Processor time by who used it, for what one benchmark started: muster, the benchmark's own client, pods, kernel
+threads.
 
-A control group counts everything that is started below it, however short-lived, so other work on the machine does not disturb
-the figures; only kernel threads (removal of network namespaces, mostly) are the whole machine's.
+A control group counts everything that is started below it, however short-lived, so other work on the machine does not
+disturb the figures; only kernel threads (removal of network namespaces, mostly) are the whole machine's.
 """
 import atexit
 import os
@@ -82,8 +83,13 @@ class Cost:
         muster = process_s(self.pid) if self.pid else (0.0, 0.0)
         own = resource.getrusage(resource.RUSAGE_SELF)
         client = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return {"muster user": muster[0], "muster system": muster[1], "client": client.ru_utime + client.ru_stime,
-                "all": self.group.used_s() - own.ru_utime - own.ru_stime, "kernel": kernel_threads_s()}
+        return {
+            "muster user": muster[0],
+            "muster system": muster[1],
+            "client": client.ru_utime + client.ru_stime,
+            "all": self.group.used_s() - own.ru_utime - own.ru_stime,
+            "kernel": kernel_threads_s(),
+        }
 
     def __enter__(self):
         self.before = self._now()
@@ -98,5 +104,7 @@ class Cost:
     def row(self, count):
         used = {key: value * 1000 / count for key, value in self.used.items()}
         pods = used["all"] - used["muster user"] - used["muster system"] - used["client"]
-        return (f"    processor ms each: muster {used['muster user']:.2f} user {used['muster system']:.2f} system, pods {pods:.2f}, "
-                f"kernel threads {used['kernel']:.2f}, benchmark's client {used['client']:.2f}")
+        return (
+            f"    processor ms each: muster {used['muster user']:.2f} user {used['muster system']:.2f} system, pods {pods:.2f}, "
+            f"kernel threads {used['kernel']:.2f}, benchmark's client {used['client']:.2f}"
+        )

@@ -1,4 +1,5 @@
-"""Many hollow nodes and pods: time until all pods run, memory and processor time of muster, and what it costs afterwards.
+"""Many hollow nodes and pods: time until all pods run, memory and processor time of muster, and what it costs
+afterwards.
 
     MUSTER=build/muster python3 bench/agent/hollow.py [NODES PODS]      default 10000 100000
 """
@@ -29,10 +30,16 @@ begun = time.monotonic()
 muster = Muster("--hollow", nodes=nodes, gpus=8)
 with muster:
     pid = muster.process.pid
-    print(f"{nodes} nodes: ready after {time.monotonic() - begun:.1f} s, {memory_mib(pid)} MiB, {cpu_s(pid):.1f} s of processor time", flush=True)
+    print(
+        f"{nodes} nodes: ready after {time.monotonic() - begun:.1f} s, {memory_mib(pid)} MiB, {cpu_s(pid):.1f} s of processor time",
+        flush=True,
+    )
     begun, before = time.monotonic(), cpu_s(pid)
     subprocess.run([bench, "hollow", str(pods)], check=True, env={**os.environ, "KUBECONFIG": str(muster.kubeconfig)})
-    print(f"{pods} pods: running after {time.monotonic() - begun:.1f} s, {memory_mib(pid)} MiB, {cpu_s(pid) - before:.1f} s of processor time", flush=True)
+    print(
+        f"{pods} pods: running after {time.monotonic() - begun:.1f} s, {memory_mib(pid)} MiB, {cpu_s(pid) - before:.1f} s of processor time",
+        flush=True,
+    )
     before = cpu_s(pid)
     time.sleep(20)
     print(f"at rest: {(cpu_s(pid) - before) / 20 * 100:.1f} % of one processor", flush=True)

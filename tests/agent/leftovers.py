@@ -1,7 +1,7 @@
 """What a killed muster leaves on the machine, and who removes it.
 
-Network namespaces, mounts, control groups, links, rules and processes of pods outlive `kill -9` on purpose: the next start
-goes on with them. A stop in order removes them; a start of any muster removes those whose data folder is gone.
+Network namespaces, mounts, control groups, links, rules and processes of pods outlive `kill -9` on purpose: the next
+start goes on with them. A stop in order removes them; a start of any muster removes those whose data folder is gone.
 """
 import json
 import os
@@ -22,8 +22,17 @@ def pids(pattern):
 
 def start(muster, name, script):
     cluster = Cluster(muster)
-    cluster.create(pod(name, script, container={"resources": {"limits": {"memory": "64Mi", "cpu": "100m"}}, "volumeMounts": [{"name": "m", "mountPath": "/m"}]},
-                       volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}]))
+    cluster.create(
+        pod(
+            name,
+            script,
+            container={
+                "resources": {"limits": {"memory": "64Mi", "cpu": "100m"}},
+                "volumeMounts": [{"name": "m", "mountPath": "/m"}],
+            },
+            volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}],
+        )
+    )
     cluster.running(name)
     return json.loads((muster.data / "agent" / "network.json").read_text())
 
@@ -71,22 +80,34 @@ def is_supervisor(pid, network):
 def has_address(pid, network):
     base = network["base"]
     prefix = f"{base >> 24}.{base >> 16 & 255}."
-    return prefix in subprocess.run(["nsenter", "-t", pid, "-n", "ip", "-o", "-4", "addr"], capture_output=True, text=True).stdout
+    return (
+        prefix
+        in subprocess.run(["nsenter", "-t", pid, "-n", "ip", "-o", "-4", "addr"], capture_output=True, text=True).stdout
+    )
 
 
 def rules_of_a_bridge_that_is_gone_are_removed():
     if not shutil.which("iptables"):
         print("SKIPPED rules_of_a_bridge_that_is_gone_are_removed: no iptables")
         return
-    for words in ("-t nat -N MUSTER-SVC-00c0ffee", "-t nat -N MUSTER-OUT-00c0ffee", "-t filter -N MUSTER-FWD-00c0ffee",
-                  "-t nat -I PREROUTING -i mstr00c0ffee -j MUSTER-SVC-00c0ffee", "-t nat -I POSTROUTING -j MUSTER-OUT-00c0ffee",
-                  "-t filter -I FORWARD -j MUSTER-FWD-00c0ffee", "-t nat -A MUSTER-SVC-00c0ffee -j RETURN"):
+    for words in (
+        "-t nat -N MUSTER-SVC-00c0ffee",
+        "-t nat -N MUSTER-OUT-00c0ffee",
+        "-t filter -N MUSTER-FWD-00c0ffee",
+        "-t nat -I PREROUTING -i mstr00c0ffee -j MUSTER-SVC-00c0ffee",
+        "-t nat -I POSTROUTING -j MUSTER-OUT-00c0ffee",
+        "-t filter -I FORWARD -j MUSTER-FWD-00c0ffee",
+        "-t nat -A MUSTER-SVC-00c0ffee -j RETURN",
+    ):
         subprocess.run(["iptables", "-w", *words.split()], check=True)
     with Muster() as muster:
         own = json.loads((muster.data / "agent" / "network.json").read_text())["bridge"][4:]
         rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
         assert "00c0ffee" not in rules, rules
-        until("the new muster's own rules", lambda: own in subprocess.run(["iptables-save"], capture_output=True, text=True).stdout)
+        until(
+            "the new muster's own rules",
+            lambda: own in subprocess.run(["iptables-save"], capture_output=True, text=True).stdout,
+        )
 
 
 def sandboxes_that_wait_end_with_their_agent():
@@ -113,8 +134,14 @@ def main():
     if os.geteuid() != 0:
         print("SKIPPED: without root nothing is left but processes\n0 passed, 0 failed")
         return
-    passed = tally([a_stop_after_a_crash_removes_everything, another_start_removes_what_nobody_owns, rules_of_a_bridge_that_is_gone_are_removed,
-                    sandboxes_that_wait_end_with_their_agent])
+    passed = tally(
+        [
+            a_stop_after_a_crash_removes_everything,
+            another_start_removes_what_nobody_owns,
+            rules_of_a_bridge_that_is_gone_are_removed,
+            sandboxes_that_wait_end_with_their_agent,
+        ]
+    )
     sys.exit(0 if passed else 1)
 
 

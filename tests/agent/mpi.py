@@ -35,15 +35,49 @@ def mpi(c):
     keys = pathlib.Path(tempfile.mkdtemp(prefix="muster-keys-", dir=c.muster.data))
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / name)], check=True)
-    data = {k: base64.b64encode((keys / f).read_bytes()).decode() for k, f in (("host", "host"), ("id", "user"), ("authorized_keys", "user.pub"))}
-    c.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ssh"}, "data": data},
-             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mpi"}, "data": {"rank.py": RANK, "hostfile": "".join(f"m-{i}.mpi slots={2 if i == 0 else 1}\n" for i in range(3))}},
-             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mpi"}, "spec": {"clusterIP": "None", "selector": {"job": "mpi"}, "ports": [{"port": 22}]}})
-    mounts = {"volumeMounts": [{"name": "ssh", "mountPath": "/etc/muster-mpi-ssh"}, {"name": "mpi", "mountPath": "/etc/muster-mpi"}]}
-    volumes = [{"name": "ssh", "secret": {"secretName": "ssh", "defaultMode": 0o400}}, {"name": "mpi", "configMap": {"name": "mpi"}}]
+    data = {
+        k: base64.b64encode((keys / f).read_bytes()).decode()
+        for k, f in (("host", "host"), ("id", "user"), ("authorized_keys", "user.pub"))
+    }
+    c.create(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ssh"}, "data": data},
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "mpi"},
+            "data": {"rank.py": RANK, "hostfile": "".join(f"m-{i}.mpi slots={2 if i == 0 else 1}\n" for i in range(3))},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "mpi"},
+            "spec": {"clusterIP": "None", "selector": {"job": "mpi"}, "ports": [{"port": 22}]},
+        },
+    )
+    mounts = {
+        "volumeMounts": [
+            {"name": "ssh", "mountPath": "/etc/muster-mpi-ssh"},
+            {"name": "mpi", "mountPath": "/etc/muster-mpi"},
+        ]
+    }
+    volumes = [
+        {"name": "ssh", "secret": {"secretName": "ssh", "defaultMode": 0o400}},
+        {"name": "mpi", "configMap": {"name": "mpi"}},
+    ]
     sshd = "mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -h /etc/muster-mpi-ssh/host -o AuthorizedKeysFile=/etc/muster-mpi-ssh/authorized_keys -o StrictModes=no -o UsePAM=no -o PidFile=none"
     for i in range(3):
-        c.create(pod(f"m-{i}", sshd, metadata={"labels": {"job": "mpi"}}, hostname=f"m-{i}", subdomain="mpi", container=mounts, volumes=volumes, nodeName=f"node-{i}"))
+        c.create(
+            pod(
+                f"m-{i}",
+                sshd,
+                metadata={"labels": {"job": "mpi"}},
+                hostname=f"m-{i}",
+                subdomain="mpi",
+                container=mounts,
+                volumes=volumes,
+                nodeName=f"node-{i}",
+            )
+        )
     for i in range(3):
         c.ready(f"m-{i}")
     ssh = "ssh -i /etc/muster-mpi-ssh/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
@@ -65,10 +99,37 @@ t = torch.tensor([float(10 ** d.get_rank())]); d.all_reduce(t); print('sum', t.i
 
 def torch(c):
     selector = {"job": "torch"}
-    c.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "torch-master-0"}, "spec": {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": {**selector, "rank": "0"}, "ports": [{"port": 23456}]}})
+    c.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "torch-master-0"},
+            "spec": {
+                "clusterIP": "None",
+                "publishNotReadyAddresses": True,
+                "selector": {**selector, "rank": "0"},
+                "ports": [{"port": 23456}],
+            },
+        }
+    )
     for rank in range(2):
-        env = {"MASTER_ADDR": "torch-master-0", "MASTER_PORT": "23456", "WORLD_SIZE": "2", "RANK": str(rank), "GLOO_SOCKET_IFNAME": "eth0"}
-        c.create(pod(f"torch-{rank}", metadata={"labels": {**selector, "rank": str(rank)}}, container={"command": ["/usr/bin/python3", "-c", TORCH], "env": [{"name": k, "value": v} for k, v in env.items()]}))
+        env = {
+            "MASTER_ADDR": "torch-master-0",
+            "MASTER_PORT": "23456",
+            "WORLD_SIZE": "2",
+            "RANK": str(rank),
+            "GLOO_SOCKET_IFNAME": "eth0",
+        }
+        c.create(
+            pod(
+                f"torch-{rank}",
+                metadata={"labels": {**selector, "rank": str(rank)}},
+                container={
+                    "command": ["/usr/bin/python3", "-c", TORCH],
+                    "env": [{"name": k, "value": v} for k, v in env.items()],
+                },
+            )
+        )
     for rank in range(2):
         p = c.phase(f"torch-{rank}", "Succeeded", "Failed", timeout=120)
         assert p["status"]["phase"] == "Succeeded", c.logs(f"torch-{rank}")

@@ -29,7 +29,10 @@ def a_pod_runs_and_its_log_can_be_read(c):
 def events_have_the_texts_users_know(c):
     c.create(pod("texts", "sleep 100"))
     c.running("texts")
-    equal(c.wait_event("texts", "Pulled"), ("Normal", "Pulled", 'Container image "busybox:1.36" already present on machine'))
+    equal(
+        c.wait_event("texts", "Pulled"),
+        ("Normal", "Pulled", 'Container image "busybox:1.36" already present on machine'),
+    )
     equal(c.wait_event("texts", "Created"), ("Normal", "Created", "Created container main"))
     equal(c.wait_event("texts", "Started"), ("Normal", "Started", "Started container main"))
     c.muster.kubectl("delete", "pod", "texts")
@@ -38,27 +41,57 @@ def events_have_the_texts_users_know(c):
 
 @check
 def environment_comes_from_everywhere(c):
-    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"colour": "blue", "size": "9"}},
-             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}, "stringData": {"password": "pa ss"}},
-             pod("env", 'echo "$A|$B|$C|$D|$E|$F|$G|$PRE_size|$H"',
-                 metadata={"labels": {"app": "x"}},
-                 container={"args": ["unused"], "resources": {"limits": {"cpu": "1500m", "memory": "64Mi"}},
-                            "envFrom": [{"prefix": "PRE_", "configMapRef": {"name": "settings"}}],
-                            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"},
-                                    {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
-                                    {"name": "D", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
-                                    {"name": "E", "valueFrom": {"secretKeyRef": {"name": "hidden", "key": "password"}}},
-                                    {"name": "F", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
-                                    {"name": "G", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
-                                    {"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]}))
+    c.create(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings"},
+            "data": {"colour": "blue", "size": "9"},
+        },
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}, "stringData": {"password": "pa ss"}},
+        pod(
+            "env",
+            'echo "$A|$B|$C|$D|$E|$F|$G|$PRE_size|$H"',
+            metadata={"labels": {"app": "x"}},
+            container={
+                "args": ["unused"],
+                "resources": {"limits": {"cpu": "1500m", "memory": "64Mi"}},
+                "envFrom": [{"prefix": "PRE_", "configMapRef": {"name": "settings"}}],
+                "env": [
+                    {"name": "A", "value": "1"},
+                    {"name": "B", "value": "$(A)-$(NOPE)-$$(A)"},
+                    {"name": "C", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+                    {"name": "D", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "colour"}}},
+                    {"name": "E", "valueFrom": {"secretKeyRef": {"name": "hidden", "key": "password"}}},
+                    {"name": "F", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+                    {"name": "G", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+                    {"name": "H", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+                ],
+            },
+        ),
+    )
     p = c.phase("env", "Succeeded", "Failed")
     equal(c.logs("env").strip(), f"1|1-$(NOPE)-$(A)|x|blue|pa ss|2|64|9|{p['spec']['nodeName']}")
 
 
 @check
 def a_missing_configmap_is_waited_for(c):
-    c.create(pod("late", "echo $X", container={"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "latecomer", "key": "k"}}}]}))
-    p = c.wait("late", lambda p: p and any(s["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError" for s in p["status"].get("containerStatuses", [])), what="CreateContainerConfigError")
+    c.create(
+        pod(
+            "late",
+            "echo $X",
+            container={"env": [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "latecomer", "key": "k"}}}]},
+        )
+    )
+    p = c.wait(
+        "late",
+        lambda p: p
+        and any(
+            s["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError"
+            for s in p["status"].get("containerStatuses", [])
+        ),
+        what="CreateContainerConfigError",
+    )
     equal(p["status"]["containerStatuses"][0]["state"]["waiting"]["message"], 'configmap "latecomer" not found')
     c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "latecomer"}, "data": {"k": "here"}})
     c.phase("late", "Succeeded")
@@ -72,33 +105,83 @@ def volumes_of_every_kind(c):
     script = """cat /v/config/colour /v/secret/password /v/down/labels /v/host/f; echo; cat /v/proj/a/name; echo
                 df -k /dev/shm | tail -1 | awk '{print $2}'; echo mine > /v/empty/x; cat /v/other/x; stat -c %a /v/secret/..data/password
                 echo kept > /v/claim/data; ls /var/run/secrets/kubernetes.io/serviceaccount | tr '\\n' ' '"""
-    mounts = [{"name": n, "mountPath": f"/v/{n}"} for n in ("config", "secret", "down", "host", "proj", "empty", "claim")]
-    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vol-settings"}, "data": {"colour": "blue\n"}},
-             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "vol-hidden"}, "stringData": {"password": "secret\n"}},
-             {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
-             pod("volumes", script, metadata={"labels": {"app": "x"}},
-                 container={"volumeMounts": mounts + [{"name": "empty", "mountPath": "/v/other"}, {"name": "shm", "mountPath": "/dev/shm"}]},
-                 volumes=[{"name": "config", "configMap": {"name": "vol-settings"}}, {"name": "secret", "secret": {"secretName": "vol-hidden", "defaultMode": 0o400}},
-                          {"name": "down", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
-                          {"name": "host", "hostPath": {"path": host}}, {"name": "empty", "emptyDir": {}},
-                          {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
-                          {"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}},
-                          {"name": "proj", "projected": {"sources": [{"downwardAPI": {"items": [{"path": "a/name", "fieldRef": {"fieldPath": "metadata.name"}}]}}]}}]))
+    mounts = [
+        {"name": n, "mountPath": f"/v/{n}"} for n in ("config", "secret", "down", "host", "proj", "empty", "claim")
+    ]
+    c.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "vol-settings"}, "data": {"colour": "blue\n"}},
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "vol-hidden"},
+            "stringData": {"password": "secret\n"},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "claim"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        },
+        pod(
+            "volumes",
+            script,
+            metadata={"labels": {"app": "x"}},
+            container={
+                "volumeMounts": mounts
+                + [{"name": "empty", "mountPath": "/v/other"}, {"name": "shm", "mountPath": "/dev/shm"}]
+            },
+            volumes=[
+                {"name": "config", "configMap": {"name": "vol-settings"}},
+                {"name": "secret", "secret": {"secretName": "vol-hidden", "defaultMode": 0o400}},
+                {
+                    "name": "down",
+                    "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]},
+                },
+                {"name": "host", "hostPath": {"path": host}},
+                {"name": "empty", "emptyDir": {}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
+                {"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}},
+                {
+                    "name": "proj",
+                    "projected": {
+                        "sources": [
+                            {"downwardAPI": {"items": [{"path": "a/name", "fieldRef": {"fieldPath": "metadata.name"}}]}}
+                        ]
+                    },
+                },
+            ],
+        ),
+    )
     p = c.phase("volumes", "Succeeded", "Failed")
     lines = c.logs("volumes").split("\n")
-    equal(lines[:9], ["blue", "secret", 'app="x"from host', "", "volumes", "8192", "mine", "400", "ca.crt namespace token "])
+    equal(
+        lines[:9],
+        ["blue", "secret", 'app="x"from host', "", "volumes", "8192", "mine", "400", "ca.crt namespace token "],
+    )
     equal(terminated(p)["exitCode"], 0)
-    c.create(pod("claim-again", "cat /data/data", container={"volumeMounts": [{"name": "claim", "mountPath": "/data"}]},
-                 volumes=[{"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}}]))
+    c.create(
+        pod(
+            "claim-again",
+            "cat /data/data",
+            container={"volumeMounts": [{"name": "claim", "mountPath": "/data"}]},
+            volumes=[{"name": "claim", "persistentVolumeClaim": {"claimName": "claim"}}],
+        )
+    )
     c.phase("claim-again", "Succeeded")
     equal(c.logs("claim-again"), "kept\n")
 
 
 @check
 def a_mounted_configmap_follows_changes(c):
-    c.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moving"}, "data": {"k": "one"}},
-             pod("follower", "cat /c/k; echo; until grep -q two /c/k; do sleep 0.05; done; cat /c/k",
-                 container={"volumeMounts": [{"name": "c", "mountPath": "/c"}]}, volumes=[{"name": "c", "configMap": {"name": "moving"}}]))
+    c.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "moving"}, "data": {"k": "one"}},
+        pod(
+            "follower",
+            "cat /c/k; echo; until grep -q two /c/k; do sleep 0.05; done; cat /c/k",
+            container={"volumeMounts": [{"name": "c", "mountPath": "/c"}]},
+            volumes=[{"name": "c", "configMap": {"name": "moving"}}],
+        ),
+    )
     c.running("follower")
     c.muster.kubectl("patch", "configmap", "moving", "-p", '{"data":{"k":"two"}}')
     c.phase("follower", "Succeeded")
@@ -108,11 +191,26 @@ def a_mounted_configmap_follows_changes(c):
 @check
 def init_containers_run_in_order_and_sidecars_stay(c):
     shared = {"volumeMounts": [{"name": "d", "mountPath": "/d"}]}
-    c.create(pod("ordered", "cat /d/log; test -e /d/side-up && echo sidecar was first", container=shared, volumes=[{"name": "d", "emptyDir": {}}],
-                 initContainers=[{"name": "first", "image": "x", "command": ["sh", "-c", "echo first >> /d/log"], **shared},
-                                 {"name": "side", "image": "x", "restartPolicy": "Always", "command": ["sh", "-c", "trap 'exit 0' TERM; touch /d/side-up; while :; do sleep 0.1; done"],
-                                  "startupProbe": {"exec": {"command": ["test", "-e", "/d/side-up"]}, "periodSeconds": 1}, **shared},
-                                 {"name": "second", "image": "x", "command": ["sh", "-c", "echo second >> /d/log"], **shared}]))
+    c.create(
+        pod(
+            "ordered",
+            "cat /d/log; test -e /d/side-up && echo sidecar was first",
+            container=shared,
+            volumes=[{"name": "d", "emptyDir": {}}],
+            initContainers=[
+                {"name": "first", "image": "x", "command": ["sh", "-c", "echo first >> /d/log"], **shared},
+                {
+                    "name": "side",
+                    "image": "x",
+                    "restartPolicy": "Always",
+                    "command": ["sh", "-c", "trap 'exit 0' TERM; touch /d/side-up; while :; do sleep 0.1; done"],
+                    "startupProbe": {"exec": {"command": ["test", "-e", "/d/side-up"]}, "periodSeconds": 1},
+                    **shared,
+                },
+                {"name": "second", "image": "x", "command": ["sh", "-c", "echo second >> /d/log"], **shared},
+            ],
+        )
+    )
     c.phase("ordered", "Succeeded")
     equal(c.logs("ordered", "-c", "main"), "first\nsecond\nsidecar was first\n")
 
@@ -128,7 +226,13 @@ def a_failed_init_container_fails_the_pod(c):
 def containers_of_a_pod_share_network_and_hostname(c):
     server = "import socket; s=socket.socket(); s.bind(('127.0.0.1',7001)); s.listen(); c,_=s.accept(); c.sendall(b'shared'); c.close()"
     client = "import socket,time\nwhile 1:\n try: print(socket.create_connection(('127.0.0.1',7001)).recv(9).decode(), socket.gethostname()); break\n except OSError: time.sleep(.05)"
-    c.create(pod("two", container={"command": ["python3", "-c", server]}, hostname="chosen",))
+    c.create(
+        pod(
+            "two",
+            container={"command": ["python3", "-c", server]},
+            hostname="chosen",
+        )
+    )
     text = json.dumps(pod("pair", container={"command": ["python3", "-c", server]}, hostname="chosen"))
     both = json.loads(text)
     both["spec"]["containers"].append({"name": "client", "image": "x", "command": ["python3", "-c", client]})
@@ -140,18 +244,39 @@ def containers_of_a_pod_share_network_and_hostname(c):
 
 @check
 def restart_policies_and_crash_loop(c):
-    c.create(pod("crashing", "echo try; exit 1", restartPolicy="Always"), pod("once", "test -e /tmp/$(hostname).ran || { touch /tmp/$(hostname).ran; exit 1; }; rm /tmp/$(hostname).ran", restartPolicy="OnFailure"))
-    p = c.wait("crashing", lambda p: p and p["status"].get("containerStatuses", [{}])[0].get("state", {}).get("waiting", {}).get("reason") == "CrashLoopBackOff", what="CrashLoopBackOff")
+    c.create(
+        pod("crashing", "echo try; exit 1", restartPolicy="Always"),
+        pod(
+            "once",
+            "test -e /tmp/$(hostname).ran || { touch /tmp/$(hostname).ran; exit 1; }; rm /tmp/$(hostname).ran",
+            restartPolicy="OnFailure",
+        ),
+    )
+    p = c.wait(
+        "crashing",
+        lambda p: p
+        and p["status"].get("containerStatuses", [{}])[0].get("state", {}).get("waiting", {}).get("reason")
+        == "CrashLoopBackOff",
+        what="CrashLoopBackOff",
+    )
     status = p["status"]["containerStatuses"][0]
     equal(status["restartCount"], 1)
     equal(status["lastState"]["terminated"]["exitCode"], 1)
-    equal(status["state"]["waiting"]["message"], f"back-off 10s restarting failed container=main pod=crashing_default({p['metadata']['uid']})")
+    equal(
+        status["state"]["waiting"]["message"],
+        f"back-off 10s restarting failed container=main pod=crashing_default({p['metadata']['uid']})",
+    )
     equal(p["status"]["phase"], "Running")
     equal(c.logs("crashing", "-p"), "try\n")
     c.wait_event("crashing", "BackOff")
     p = c.phase("once", "Succeeded")
     equal(p["status"]["containerStatuses"][0]["restartCount"], 1)
-    c.wait("crashing", lambda p: p["status"]["containerStatuses"][0]["restartCount"] == 2, timeout=20, what="second restart after 10 s")
+    c.wait(
+        "crashing",
+        lambda p: p["status"]["containerStatuses"][0]["restartCount"] == 2,
+        timeout=20,
+        what="second restart after 10 s",
+    )
 
 
 @check
@@ -165,7 +290,15 @@ def a_command_that_does_not_exist(c):
 
 @check
 def too_much_memory_is_oomkilled(c):
-    c.create(pod("hungry", container={"command": ["python3", "-c", "x = bytearray(300*1024*1024)"], "resources": {"limits": {"memory": "64Mi"}}}))
+    c.create(
+        pod(
+            "hungry",
+            container={
+                "command": ["python3", "-c", "x = bytearray(300*1024*1024)"],
+                "resources": {"limits": {"memory": "64Mi"}},
+            },
+        )
+    )
     p = c.phase("hungry", "Failed")
     equal((terminated(p)["reason"], terminated(p)["exitCode"]), ("OOMKilled", 137))
 
@@ -173,12 +306,26 @@ def too_much_memory_is_oomkilled(c):
 @check
 def probes_decide_about_ready_and_restart(c):
     http = "import http.server,os\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(s):\n  ok = os.path.exists('/d/ok') or s.path != '/ready'\n  s.send_response(200 if ok else 503); s.end_headers()\n def log_message(s,*a): pass\nhttp.server.HTTPServer(('',7002),H).serve_forever()"
-    c.create(pod("probed", container={"command": ["python3", "-c", http], "volumeMounts": [{"name": "d", "mountPath": "/d"}],
-                                      "ports": [{"name": "web", "containerPort": 7002}],
-                                      "startupProbe": {"tcpSocket": {"port": 7002}, "periodSeconds": 1, "failureThreshold": 30},
-                                      "readinessProbe": {"httpGet": {"path": "/ready", "port": "web"}, "periodSeconds": 1}}, volumes=[{"name": "d", "emptyDir": {}}]),
-             pod("sick", "sleep 1000", restartPolicy="Always", terminationGracePeriodSeconds=1,
-                 container={"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}}))
+    c.create(
+        pod(
+            "probed",
+            container={
+                "command": ["python3", "-c", http],
+                "volumeMounts": [{"name": "d", "mountPath": "/d"}],
+                "ports": [{"name": "web", "containerPort": 7002}],
+                "startupProbe": {"tcpSocket": {"port": 7002}, "periodSeconds": 1, "failureThreshold": 30},
+                "readinessProbe": {"httpGet": {"path": "/ready", "port": "web"}, "periodSeconds": 1},
+            },
+            volumes=[{"name": "d", "emptyDir": {}}],
+        ),
+        pod(
+            "sick",
+            "sleep 1000",
+            restartPolicy="Always",
+            terminationGracePeriodSeconds=1,
+            container={"livenessProbe": {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1}},
+        ),
+    )
     p = c.running("probed")
     c.wait_event("probed", "Unhealthy")
     p = c.get("pod", "probed")
@@ -187,7 +334,11 @@ def probes_decide_about_ready_and_restart(c):
     c.ready("probed")
     c.muster.kubectl("exec", "probed", "--", "rm", "/d/ok")
     c.wait("probed", lambda p: not p["status"]["containerStatuses"][0]["ready"], what="unready again")
-    c.wait("sick", lambda p: p and p["status"].get("containerStatuses", [{"restartCount": 0}])[0]["restartCount"] > 0, what="liveness restart")
+    c.wait(
+        "sick",
+        lambda p: p and p["status"].get("containerStatuses", [{"restartCount": 0}])[0]["restartCount"] > 0,
+        what="liveness restart",
+    )
     equal(c.wait_event("sick", "Killing")[2], "Container main failed liveness probe, will be restarted")
     c.muster.kubectl("delete", "pod", "probed", "sick", "--force")
 
@@ -196,10 +347,21 @@ def probes_decide_about_ready_and_restart(c):
 def hooks_and_grace(c):
     host = tempfile.mkdtemp(prefix="muster-hooks-", dir=c.muster.data)
     volume = {"volumes": [{"name": "h", "hostPath": {"path": host}}]}
-    c.create(pod("hooked", "trap 'echo term >> /h/log; exit 0' TERM; while :; do sleep 0.05; done",
-                 container={"volumeMounts": [{"name": "h", "mountPath": "/h"}],
-                            "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", "echo started >> /h/log"]}}, "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /h/log"]}}}}, **volume),
-             pod("stubborn", "trap '' TERM; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1))
+    c.create(
+        pod(
+            "hooked",
+            "trap 'echo term >> /h/log; exit 0' TERM; while :; do sleep 0.05; done",
+            container={
+                "volumeMounts": [{"name": "h", "mountPath": "/h"}],
+                "lifecycle": {
+                    "postStart": {"exec": {"command": ["sh", "-c", "echo started >> /h/log"]}},
+                    "preStop": {"exec": {"command": ["sh", "-c", "echo stopping >> /h/log"]}},
+                },
+            },
+            **volume,
+        ),
+        pod("stubborn", "trap '' TERM; while :; do sleep 0.05; done", terminationGracePeriodSeconds=1),
+    )
     c.running("hooked")
     c.running("stubborn")
     begun = time.monotonic()
@@ -213,18 +375,33 @@ def hooks_and_grace(c):
 def a_deadline_ends_the_pod(c):
     c.create(pod("limited", "sleep 1000", activeDeadlineSeconds=1, terminationGracePeriodSeconds=1))
     p = c.phase("limited", "Failed")
-    equal((p["status"]["reason"], p["status"]["message"]), ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"))
+    equal(
+        (p["status"]["reason"], p["status"]["message"]),
+        ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"),
+    )
 
 
 @check
 def names_of_services_and_pods_resolve(c):
     selector = {"app": "named"}
-    c.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "selector": selector, "ports": [{"port": 80}]}},
-             pod("named-0", "sleep 1000", metadata={"labels": selector}, hostname="named-0", subdomain="headless"))
+    c.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "headless"},
+            "spec": {"clusterIP": "None", "selector": selector, "ports": [{"port": 80}]},
+        },
+        pod("named-0", "sleep 1000", metadata={"labels": selector}, hostname="named-0", subdomain="headless"),
+    )
     p = c.ready("named-0")
     ip = p["status"]["podIP"]
     names = "headless headless.default headless.default.svc headless.default.svc.cluster.local named-0.headless named-0.headless.default.svc named-0"
-    c.create(pod("asker", f"for n in {names}; do i=0; until getent hosts $n || [ $i = 100 ]; do i=$((i+1)); sleep 0.1; done; done; hostname; getent hosts asker; getent hosts nope.default.svc.cluster.local || echo none"))
+    c.create(
+        pod(
+            "asker",
+            f"for n in {names}; do i=0; until getent hosts $n || [ $i = 100 ]; do i=$((i+1)); sleep 0.1; done; done; hostname; getent hosts asker; getent hosts nope.default.svc.cluster.local || echo none",
+        )
+    )
     c.phase("asker", "Succeeded", timeout=90)
     lines = c.logs("asker").splitlines()
     equal([line.split()[0] for line in lines[:7]], [ip] * 7)
@@ -247,7 +424,17 @@ print(json.load(urllib.request.urlopen(r,context=ctx))['major'])"""
 @check
 def gpus_are_given_by_index(c):
     gpu = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
-    c.create(*[pod(f"gpu-{i}", "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; sleep 1000", container=gpu, nodeName="node-1") for i in range(2)])
+    c.create(
+        *[
+            pod(
+                f"gpu-{i}",
+                "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; sleep 1000",
+                container=gpu,
+                nodeName="node-1",
+            )
+            for i in range(2)
+        ]
+    )
     seen = []
     for i in range(2):
         c.running(f"gpu-{i}")
@@ -288,10 +475,35 @@ def nodes_have_leases_and_are_ready(c):
 @check
 def hollow_nodes_only_seem_to_run(c):
     node = c.get("node", "node-0")
-    c.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "hollow-0", "annotations": {"muster.dev/hollow": "true"}, "labels": {"kubernetes.io/hostname": "hollow-0"}}})
-    c.muster.kubectl("patch", "node", "hollow-0", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {"capacity": node["status"]["capacity"], "allocatable": node["status"]["allocatable"]}}))
-    c.create(pod("ghost", container={"command": ["/no/such/program"]}, nodeName="hollow-0", metadata={"annotations": {"muster.dev/hollow-duration": "1s", "muster.dev/hollow-exit-code": "4"}}),
-             pod("forever", container={"command": ["/no/such/program"]}, nodeName="hollow-0"))
+    c.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": "hollow-0",
+                "annotations": {"muster.dev/hollow": "true"},
+                "labels": {"kubernetes.io/hostname": "hollow-0"},
+            },
+        }
+    )
+    c.muster.kubectl(
+        "patch",
+        "node",
+        "hollow-0",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps({"status": {"capacity": node["status"]["capacity"], "allocatable": node["status"]["allocatable"]}}),
+    )
+    c.create(
+        pod(
+            "ghost",
+            container={"command": ["/no/such/program"]},
+            nodeName="hollow-0",
+            metadata={"annotations": {"muster.dev/hollow-duration": "1s", "muster.dev/hollow-exit-code": "4"}},
+        ),
+        pod("forever", container={"command": ["/no/such/program"]}, nodeName="hollow-0"),
+    )
     c.phase("ghost", "Running", "Failed")
     p = c.phase("ghost", "Failed")
     equal(terminated(p)["exitCode"], 4)
@@ -302,9 +514,15 @@ def hollow_nodes_only_seem_to_run(c):
 @check
 def pods_survive_kill_9_of_muster(c):
     host = tempfile.mkdtemp(prefix="muster-survive-", dir=c.muster.data)
-    c.create(pod("survivor", "echo before; until test -e /h/go; do sleep 0.02; done; echo after; exit 9", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
-                 volumes=[{"name": "h", "hostPath": {"path": host}}]),
-             pod("orphan", "while :; do sleep 1; done"))
+    c.create(
+        pod(
+            "survivor",
+            "echo before; until test -e /h/go; do sleep 0.02; done; echo after; exit 9",
+            container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
+            volumes=[{"name": "h", "hostPath": {"path": host}}],
+        ),
+        pod("orphan", "while :; do sleep 1; done"),
+    )
     before = c.running("survivor")
     c.running("orphan")
     c.muster.kill()

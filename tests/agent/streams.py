@@ -1,4 +1,5 @@
-"""logs, exec, attach, cp and port-forward with both generations of kubectl: the oldest here speaks SPDY, the newest WebSocket.
+"""logs, exec, attach, cp and port-forward with both generations of kubectl: the oldest here speaks SPDY, the newest
+WebSocket.
 
     python3 tests/agent/streams.py [NAME…]      only the checks whose name contains a NAME
 """
@@ -26,12 +27,14 @@ generations = kubectls()[:1] + [k for k in kubectls()[-1:] if k != kubectls()[0]
 
 def each(test):
     """Runs `test(c, version, kubectl)` with each generation."""
+
     def both(c):
         for version, path in generations:
             try:
                 test(c, version, path)
             except AssertionError as error:
                 raise AssertionError(f"kubectl {version}: {error}") from error
+
     both.__name__ = test.__name__
     return check(both)
 
@@ -42,7 +45,15 @@ class Terminal:
     def __init__(self, c, kubectl, *args, size=(24, 80)):
         self.master, slave = pty.openpty()
         self.resize(*size, fd=slave)
-        self.process = subprocess.Popen([kubectl, *args], stdin=slave, stdout=slave, stderr=slave, env=c.muster.env(), start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.process = subprocess.Popen(
+            [kubectl, *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=c.muster.env(),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
         os.close(slave)
         self.seen = ""
 
@@ -73,19 +84,41 @@ class Terminal:
 
 @check
 def a_pod_to_talk_to(c):
-    two = pod("talker", "for i in 1 2 3 4 5; do echo line $i; done; exec sleep 1000", metadata={"labels": {"app": "talk"}})
-    two["spec"]["containers"].append({"name": "other", "image": "x", "command": ["sh", "-c", "echo other line; exec sleep 1000"]})
-    c.create(two, pod("restarted", "echo attempt; test -e /d/x || { touch /d/x; exit 1; }; exec sleep 1000", restartPolicy="Always", metadata={"labels": {"app": "again"}},
-                      container={"volumeMounts": [{"name": "d", "mountPath": "/d"}]}, volumes=[{"name": "d", "emptyDir": {}}]))
+    two = pod(
+        "talker", "for i in 1 2 3 4 5; do echo line $i; done; exec sleep 1000", metadata={"labels": {"app": "talk"}}
+    )
+    two["spec"]["containers"].append(
+        {"name": "other", "image": "x", "command": ["sh", "-c", "echo other line; exec sleep 1000"]}
+    )
+    c.create(
+        two,
+        pod(
+            "restarted",
+            "echo attempt; test -e /d/x || { touch /d/x; exit 1; }; exec sleep 1000",
+            restartPolicy="Always",
+            metadata={"labels": {"app": "again"}},
+            container={"volumeMounts": [{"name": "d", "mountPath": "/d"}]},
+            volumes=[{"name": "d", "emptyDir": {}}],
+        ),
+    )
     c.running("talker")
-    c.wait("talker", lambda p: "line 5" in c.logs("talker", "-c", "main") and c.logs("talker", "-c", "other"), what="logs")
-    c.wait("restarted", lambda p: p and p["status"]["containerStatuses"][0]["restartCount"] == 1 and "running" in p["status"]["containerStatuses"][0]["state"], what="restart")
+    c.wait(
+        "talker", lambda p: "line 5" in c.logs("talker", "-c", "main") and c.logs("talker", "-c", "other"), what="logs"
+    )
+    c.wait(
+        "restarted",
+        lambda p: p
+        and p["status"]["containerStatuses"][0]["restartCount"] == 1
+        and "running" in p["status"]["containerStatuses"][0]["state"],
+        what="restart",
+    )
 
 
 @each
 def logs_with_every_flag(c, version, kubectl):
     def logs(*args):
         return c.muster.kubectl("logs", *args, kubectl=kubectl).stdout
+
     equal(logs("talker", "-c", "main", "--tail=2"), "line 4\nline 5\n")
     equal(logs("talker", "-c", "main", "--tail=0"), "")
     equal(logs("talker", "-c", "main", "--limit-bytes=6"), "line 1")
@@ -93,7 +126,10 @@ def logs_with_every_flag(c, version, kubectl):
     equal(logs("talker", "-c", "main", "--since=1h").count("\n"), 5)
     equal(logs("talker", "-c", "main", "--since-time=2099-01-01T00:00:00Z"), "")
     equal(sorted(logs("talker", "--all-containers").splitlines()), [f"line {i}" for i in range(1, 6)] + ["other line"])
-    equal(sorted(logs("-l", "app=talk", "--prefix", "--tail=1", "--all-containers").splitlines()), ["[pod/talker/main] line 5", "[pod/talker/other] other line"])
+    equal(
+        sorted(logs("-l", "app=talk", "--prefix", "--tail=1", "--all-containers").splitlines()),
+        ["[pod/talker/main] line 5", "[pod/talker/other] other line"],
+    )
     equal(logs("restarted", "-p"), "attempt\n")
     done = c.muster.kubectl("logs", "talker", "-c", "main", "-p", check=False, kubectl=kubectl)
     assert 'previous terminated container "main" in pod "talker" not found' in done.stderr, done
@@ -105,8 +141,14 @@ def logs_with_every_flag(c, version, kubectl):
 def logs_follow_to_the_end(c, version, kubectl):
     host = tempfile.mkdtemp(prefix="muster-follow-", dir=c.muster.data)
     name = "chatty-" + version.replace(".", "-")
-    c.create(pod(name, "echo one; until test -e /h/go; do sleep 0.02; done; echo two; printf three", container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
-                 volumes=[{"name": "h", "hostPath": {"path": host}}]))
+    c.create(
+        pod(
+            name,
+            "echo one; until test -e /h/go; do sleep 0.02; done; echo two; printf three",
+            container={"volumeMounts": [{"name": "h", "mountPath": "/h"}]},
+            volumes=[{"name": "h", "hostPath": {"path": host}}],
+        )
+    )
     c.running(name)
     process = subprocess.Popen([kubectl, "logs", "-f", name], stdout=subprocess.PIPE, text=True, env=c.muster.env())
     equal(process.stdout.readline(), "one\n")
@@ -122,7 +164,9 @@ def logs_of_a_container_that_says_nothing(c, version, kubectl):
     c.running(name)
     said = subprocess.run([kubectl, "logs", name], capture_output=True, text=True, timeout=20, env=c.muster.env())
     equal((said.returncode, said.stdout, said.stderr), (0, "", ""))
-    followed = subprocess.run([kubectl, "logs", "-f", name], capture_output=True, text=True, timeout=60, env=c.muster.env())
+    followed = subprocess.run(
+        [kubectl, "logs", "-f", name], capture_output=True, text=True, timeout=60, env=c.muster.env()
+    )
     equal((followed.returncode, followed.stdout, followed.stderr), (0, "", ""))
     c.phase(name, "Succeeded")
     ended = subprocess.run([kubectl, "logs", name], capture_output=True, text=True, timeout=20, env=c.muster.env())
@@ -131,10 +175,15 @@ def logs_of_a_container_that_says_nothing(c, version, kubectl):
 
 @each
 def exec_separates_streams_and_passes_codes(c, version, kubectl):
-    done = c.muster.kubectl("exec", "talker", "-c", "main", "--", "sh", "-c", "echo out; echo err >&2; exit 3", check=False, kubectl=kubectl)
+    done = c.muster.kubectl(
+        "exec", "talker", "-c", "main", "--", "sh", "-c", "echo out; echo err >&2; exit 3", check=False, kubectl=kubectl
+    )
     assert done.stdout == "out\n" and done.stderr.startswith("err\n") and done.returncode == 3, done
     data = os.urandom(300_000).hex()
-    equal(c.muster.kubectl("exec", "-i", "talker", "-c", "main", "--", "cat", kubectl=kubectl, input=data).stdout == data, True)
+    equal(
+        c.muster.kubectl("exec", "-i", "talker", "-c", "main", "--", "cat", kubectl=kubectl, input=data).stdout == data,
+        True,
+    )
 
 
 @each
@@ -147,7 +196,11 @@ def exec_ends_with_its_client_and_waits_for_a_slow_one(c, version, kubectl):
     process.wait(10)
     until("the command ends", lambda: not subprocess.run(["pgrep", "-fx", f"sleep {mark}"], capture_output=True).stdout)
     # A reader that stops for a while (less, say) still gets everything, though the command ended long ago.
-    process = subprocess.Popen([kubectl, "exec", "talker", "-c", "main", "--", "head", "-c", "40000000", "/dev/zero"], stdout=subprocess.PIPE, env=c.muster.env())
+    process = subprocess.Popen(
+        [kubectl, "exec", "talker", "-c", "main", "--", "head", "-c", "40000000", "/dev/zero"],
+        stdout=subprocess.PIPE,
+        env=c.muster.env(),
+    )
     time.sleep(4)  # longer than the agent waits for output of a command that has ended; there is no event to await
     equal(len(process.stdout.read()), 40_000_000)
     equal(process.wait(20), 0)
@@ -176,8 +229,14 @@ def exec_gives_a_terminal_that_follows_its_size(c, version, kubectl):
 @each
 def attach_talks_to_the_running_command(c, version, kubectl):
     name = "listener-" + version.replace(".", "-")
-    c.create(pod(name, "read line; echo got $line; read line; echo got $line", container={"stdin": True, "stdinOnce": True}),
-             pod(name + "-tty", "echo ready; read line; echo heard $line; stty size; exec sleep 1000", container={"stdin": True, "tty": True}))
+    c.create(
+        pod(name, "read line; echo got $line; read line; echo got $line", container={"stdin": True, "stdinOnce": True}),
+        pod(
+            name + "-tty",
+            "echo ready; read line; echo heard $line; stty size; exec sleep 1000",
+            container={"stdin": True, "tty": True},
+        ),
+    )
     c.running(name)
     equal(c.muster.kubectl("attach", "-i", name, kubectl=kubectl, input="a\nb\n", timeout=30).stdout, "got a\ngot b\n")
     c.phase(name, "Succeeded")
@@ -209,9 +268,32 @@ def cp_both_ways(c, version, kubectl):
 def port_forward_carries_connections(c, version, kubectl):
     name = "served-" + version.replace(".", "-")
     server = "import socket,threading\ns=socket.socket(); s.setsockopt(1,2,1); s.bind(('127.0.0.1',7003)); s.listen()\ndef one(c):\n d=b''\n while not d.endswith(b'.'): d+=c.recv(65536)\n c.sendall(b'echo '+d); c.close()\nwhile 1: threading.Thread(target=one,args=(s.accept()[0],)).start()"
-    c.create(pod(name, container={"command": ["python3", "-c", server], "readinessProbe": {"exec": {"command": ["python3", "-c", "import socket; s=socket.create_connection(('127.0.0.1',7003)); s.sendall(b'.')"]}, "periodSeconds": 1}}))
+    c.create(
+        pod(
+            name,
+            container={
+                "command": ["python3", "-c", server],
+                "readinessProbe": {
+                    "exec": {
+                        "command": [
+                            "python3",
+                            "-c",
+                            "import socket; s=socket.create_connection(('127.0.0.1',7003)); s.sendall(b'.')",
+                        ]
+                    },
+                    "periodSeconds": 1,
+                },
+            },
+        )
+    )
     c.ready(name)
-    process = subprocess.Popen([kubectl, "port-forward", "pod/" + name, ":7003"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=c.muster.env())
+    process = subprocess.Popen(
+        [kubectl, "port-forward", "pod/" + name, ":7003"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=c.muster.env(),
+    )
     try:
         port = int(re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline()).group(1))
         for data in (b"one.", os.urandom(200_000).replace(b".", b",") + b"."):
@@ -238,8 +320,21 @@ def port_forward_keeps_half_closed_connections(c, version, kubectl):
     server = "import socket,time\ns=socket.socket(); s.setsockopt(1,2,1); s.bind(('127.0.0.1',7004)); s.listen()\nwhile 1:\n c,_=s.accept(); n=0\n while d:=c.recv(65536): n+=len(d)\n time.sleep(1.5); c.sendall(b'%d bytes'%n); c.close()"
     c.create(pod(name, container={"command": ["python3", "-c", server]}))
     c.running(name)
-    c.wait(name, lambda p: c.muster.kubectl("exec", name, "--", "sh", "-c", "grep -q :1B5C /proc/net/tcp", check=False).returncode == 0, what="listens")
-    process = subprocess.Popen([kubectl, "port-forward", "pod/" + name, ":7004"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=c.muster.env())
+    c.wait(
+        name,
+        lambda p: c.muster.kubectl(
+            "exec", name, "--", "sh", "-c", "grep -q :1B5C /proc/net/tcp", check=False
+        ).returncode
+        == 0,
+        what="listens",
+    )
+    process = subprocess.Popen(
+        [kubectl, "port-forward", "pod/" + name, ":7004"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=c.muster.env(),
+    )
     try:
         port = int(re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline()).group(1))
         with socket.create_connection(("127.0.0.1", port), 10) as s:

@@ -31,6 +31,7 @@ def a_running_pod_finds_a_new_token_before_the_old_one_ends(c):
 
     def read():
         return c.muster.kubectl("exec", "holder", "--", "cat", TOKEN).stdout
+
     first = read()
     equal(claims(first)["exp"] - claims(first)["iat"], LIFETIME_S)
     equal(accepted(c, first), True)

@@ -17,7 +17,9 @@ class Unprivileged(fixture.Muster):
 
     def start(self, timeout=30):
         popen = fixture.subprocess.Popen
-        fixture.subprocess.Popen = lambda *args, **options: popen(*args, user=NOBODY, group=NOBODY, extra_groups=[], env={**os.environ, "HOME": str(self.data)}, **options)
+        fixture.subprocess.Popen = lambda *args, **options: popen(
+            *args, user=NOBODY, group=NOBODY, extra_groups=[], env={**os.environ, "HOME": str(self.data)}, **options
+        )
         try:
             super().start(timeout)
         finally:

@@ -3,8 +3,8 @@
 
     tests/conformance/beside.py [--kubectl 1.37,1.32,1.20] [--only TEXT] [--verbose]
 
-Prints one table (check, client, real, ours) and closes with `N passed, N failed`. Differences that are meant are listed in
-accepted.txt (check | client | reason) and count as passed.
+Prints one table (check, client, real, ours) and closes with `N passed, N failed`. Differences that are meant are
+listed in accepted.txt (check | client | reason) and count as passed.
 """
 import argparse
 import difflib
@@ -44,8 +44,12 @@ def normal(text):
 def raw(server, line):
     """A request by hand: status code and body."""
     method, path, *body = line.split(" ", 2)
-    request = urllib.request.Request(server["url"] + path.replace(" ", "%20"), method=method, data=body[0].encode() if body else None,
-                                     headers={"Authorization": "Bearer " + server["token"], "Content-Type": "application/json"})
+    request = urllib.request.Request(
+        server["url"] + path.replace(" ", "%20"),
+        method=method,
+        data=body[0].encode() if body else None,
+        headers={"Authorization": "Bearer " + server["token"], "Content-Type": "application/json"},
+    )
     try:
         with urllib.request.urlopen(request, context=ssl._create_unverified_context(), timeout=20) as answer:
             return answer.status, answer.read().decode()
@@ -64,8 +68,13 @@ def run(server, kubectl, line):
         return f"{code}\n{body}"
     if line.startswith("sh "):  # a shell in which k is kubectl in the test's namespace
         try:
-            done = subprocess.run(["bash", "-c", f'k() {{ "$KUBECTL" -n {NS} "$@"; }}\n' + line[3:]], text=True, capture_output=True, timeout=90,
-                                  env={**server["env"], "KUBECTL": kubectl})
+            done = subprocess.run(
+                ["bash", "-c", f'k() {{ "$KUBECTL" -n {NS} "$@"; }}\n' + line[3:]],
+                text=True,
+                capture_output=True,
+                timeout=90,
+                env={**server["env"], "KUBECTL": kubectl},
+            )
         except subprocess.TimeoutExpired:
             return "timed out after 90 s"
         return f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -80,11 +89,24 @@ def run(server, kubectl, line):
 
 
 def describe(kubeconfig, environment):
-    config = subprocess.run([muster_fixture.kubectls()[0][1], "config", "view", "--raw", "-o", "json"], text=True, capture_output=True,
-                            env={**environment, "KUBECONFIG": str(kubeconfig)}, check=True)
+    config = subprocess.run(
+        [muster_fixture.kubectls()[0][1], "config", "view", "--raw", "-o", "json"],
+        text=True,
+        capture_output=True,
+        env={**environment, "KUBECONFIG": str(kubeconfig)},
+        check=True,
+    )
     view = json.loads(config.stdout)
-    return {"url": view["clusters"][0]["cluster"]["server"], "token": view["users"][0]["user"].get("token", ""),
-            "env": {**environment, "KUBECONFIG": str(kubeconfig), "KUBECTL_KUBERC": "false", "KUBE_EDITOR": "sed -i s/edit-me/edited/"}}
+    return {
+        "url": view["clusters"][0]["cluster"]["server"],
+        "token": view["users"][0]["user"].get("token", ""),
+        "env": {
+            **environment,
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECTL_KUBERC": "false",
+            "KUBE_EDITOR": "sed -i s/edit-me/edited/",
+        },
+    }
 
 
 def accepted():
@@ -107,10 +129,13 @@ def main():
     passed = failed = 0
     table, details = [], []
     for version, path in clients:
-        with real_kubernetes.RealKubernetes(controllers=True, groups=True) as real, \
-             muster_fixture.Muster("--without", "scheduler,controllers,agent", nodes=0) as ours:
-            servers = [describe(real.kubeconfig, {"PATH": "/usr/bin:/bin", "HOME": str(real.dir)}),
-                       describe(ours.kubeconfig, {"PATH": "/usr/bin:/bin", "HOME": str(ours.data)})]
+        with real_kubernetes.RealKubernetes(controllers=True, groups=True) as real, muster_fixture.Muster(
+            "--without", "scheduler,controllers,agent", nodes=0
+        ) as ours:
+            servers = [
+                describe(real.kubeconfig, {"PATH": "/usr/bin:/bin", "HOME": str(real.dir)}),
+                describe(ours.kubeconfig, {"PATH": "/usr/bin:/bin", "HOME": str(ours.data)}),
+            ]
             for server in servers:
                 run(server, path, f"create ns {NS}")
                 run(server, path, "wait --for=jsonpath={{.metadata.name}}=default sa/default --timeout=20s")
@@ -125,11 +150,24 @@ def main():
                 note = meant.get((name, version)) or meant.get((name, "*"))
                 ok = not wrong or note is not None
                 passed, failed = passed + ok, failed + (not ok)
-                table.append((name, version, "ok", "same" if not wrong else f"differs: {note}" if note else f"{len(wrong)} of {len(lines)} differ"))
+                table.append(
+                    (
+                        name,
+                        version,
+                        "ok",
+                        "same" if not wrong else f"differs: {note}" if note else f"{len(wrong)} of {len(lines)} differ",
+                    )
+                )
                 if wrong and (options.verbose or not note):
                     for line, (theirs, mine) in wrong:
-                        details.append(f"--- {name} [{version}]: {line}\n" + "\n".join(
-                            difflib.unified_diff(theirs.splitlines(), mine.splitlines(), "real", "ours", lineterm="", n=1)))
+                        details.append(
+                            f"--- {name} [{version}]: {line}\n"
+                            + "\n".join(
+                                difflib.unified_diff(
+                                    theirs.splitlines(), mine.splitlines(), "real", "ours", lineterm="", n=1
+                                )
+                            )
+                        )
     print("\n".join(details))
     for row in table:
         print(f"{row[0]:28} {row[1]:6} {row[2]:4} {row[3]}")

@@ -3,8 +3,9 @@
 
     tests/conformance/by_hand.py [--only TEXT] [--verbose]
 
-Compared are the status code, the Warning headers and the body, uids, times and versions aside. Differences that are meant are listed in
-by_hand_accepted.txt (name, may end in * | reason) and count as passed. Closes with `N passed, N failed`.
+Compared are the status code, the Warning headers and the body, uids, times and versions aside. Differences that are
+meant are listed in by_hand_accepted.txt (name, may end in * | reason) and count as passed. Closes with `N passed, N
+failed`.
 """
 import argparse
 import difflib
@@ -44,10 +45,14 @@ class Server:
         sent.update(headers or {})
         for attempt in (0, 1):
             if self.connection is None:
-                self.connection = http.client.HTTPSConnection(self.address, context=ssl._create_unverified_context(), timeout=20)
+                self.connection = http.client.HTTPSConnection(
+                    self.address, context=ssl._create_unverified_context(), timeout=20
+                )
             try:
                 try:
-                    self.connection.request(method, path.replace("{ns}", NS), data.encode() if data is not None else None, sent)
+                    self.connection.request(
+                        method, path.replace("{ns}", NS), data.encode() if data is not None else None, sent
+                    )
                 except OSError:
                     if attempt == 0:
                         raise
@@ -93,7 +98,9 @@ def main():
         return 0
     meant = accepted()
     same = meant_count = failed = 0
-    with real_kubernetes.RealKubernetes() as real, muster_fixture.Muster("--without", "scheduler,controllers,agent", nodes=0) as ours:
+    with real_kubernetes.RealKubernetes() as real, muster_fixture.Muster(
+        "--without", "scheduler,controllers,agent", nodes=0
+    ) as ours:
         servers = [Server(real.kubeconfig, real.dir), Server(ours.kubeconfig, ours.data)]
         for server in servers:
             server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NS}})
@@ -106,10 +113,21 @@ def main():
             if answers[0] == answers[1]:
                 same += 1
                 continue
-            reason = next((reason for pattern, reason in meant if fnmatch.fnmatchcase(name, re.sub(r"([\[\]])", r"[\1]", pattern))), None)
+            reason = next(
+                (
+                    reason
+                    for pattern, reason in meant
+                    if fnmatch.fnmatchcase(name, re.sub(r"([\[\]])", r"[\1]", pattern))
+                ),
+                None,
+            )
             meant_count, failed = meant_count + (reason is not None), failed + (reason is None)
             if options.only in name and (reason is None or options.verbose):
-                diff = list(difflib.unified_diff(answers[0].splitlines(), answers[1].splitlines(), "real", "ours", lineterm="", n=0))[2:]
+                diff = list(
+                    difflib.unified_diff(
+                        answers[0].splitlines(), answers[1].splitlines(), "real", "ours", lineterm="", n=0
+                    )
+                )[2:]
                 print(f"--- {name}: {method} {path}" + (f"   (meant: {reason})" if reason else ""))
                 print("\n".join(line[:400] for line in diff[:24]))
     print(f"{same} answers are the same, {meant_count} differ as listed in by_hand_accepted.txt")

@@ -3,10 +3,11 @@
 
     tests/conformance/random_beside.py [--seed N] [--rounds N] [--seconds N] [--kind KIND] [--verbose]
 
-A round is one object and a dozen requests about it. Compared are the status code, the warnings and the body with its managedFields; uids, times
-and versions aside. The first difference of each sort is made as small as it can be and shown. Differences that are meant are listed in
-random_accepted.txt (pattern | reason) and count as passed. The seed of a round is printed with its difference, and `--seed` with `--rounds 1`
-runs it again. Closes with `N passed, N failed`.
+A round is one object and a dozen requests about it. Compared are the status code, the warnings and the body with its
+managedFields; uids, times and versions aside. The first difference of each sort is made as small as it can be and
+shown. Differences that are meant are listed in random_accepted.txt (pattern | reason) and count as passed. The seed
+of a round is printed with its difference, and `--seed` with `--rounds 1` runs it again. Closes with `N passed, N
+failed`.
 """
 import argparse
 import difflib
@@ -32,11 +33,14 @@ CRDS = HERE.parents[1] / "src" / "kube" / "crds"
 
 
 # The same in other words: documents and structs that Go prints, and where its source lies.
-SAID_OTHERWISE = [(re.compile(pattern), plain) for pattern, plain in [
-    (r'Invalid value: (\\"\{|\{|map\[)[^\n]*(\}\\"|\}|\]): (?=[^\n{}]*",?\n)', "Invalid value: <document>: "),
-    (r"(if it was previously negative\))\\n[^\n]*", r"\1<diff>"),
-    (r'scheme \\"[\w./:]+\\"', "scheme <path>"),
-]]
+SAID_OTHERWISE = [
+    (re.compile(pattern), plain)
+    for pattern, plain in [
+        (r'Invalid value: (\\"\{|\{|map\[)[^\n]*(\}\\"|\}|\]): (?=[^\n{}]*",?\n)', "Invalid value: <document>: "),
+        (r"(if it was previously negative\))\\n[^\n]*", r"\1<diff>"),
+        (r'scheme \\"[\w./:]+\\"', "scheme <path>"),
+    ]
+]
 # What controllers of a cluster write there, and the embedded server by itself.
 OWN_STATUS = ("PodDisruptionBudget", "ResourceQuota")
 
@@ -56,12 +60,23 @@ def canonical(code, warnings, text):
                 for entry in meta["managedFields"]:
                     if entry.get("subresource") == "scale":
                         entry.pop("time", None)  # the real server leaves it out
-                meta["managedFields"].sort(key=lambda entry: (entry.get("operation", ""), entry.get("manager", ""), entry.get("subresource", ""), entry.get("apiVersion", "")))
+                meta["managedFields"].sort(
+                    key=lambda entry: (
+                        entry.get("operation", ""),
+                        entry.get("manager", ""),
+                        entry.get("subresource", ""),
+                        entry.get("apiVersion", ""),
+                    )
+                )
         causes = (value.get("details") or {}).get("causes") if isinstance(value.get("details"), dict) else None
         if causes:
             # The message says them all again; their order is that of the checks in Go's source.
-            value["message"] = re.sub(r" is invalid: .*| with \d+ conflicts?: .*", " <causes>", value["message"], flags=re.S)
-            causes[:] = sorted((cause for number, cause in enumerate(causes) if cause not in causes[:number]), key=json.dumps)
+            value["message"] = re.sub(
+                r" is invalid: .*| with \d+ conflicts?: .*", " <causes>", value["message"], flags=re.S
+            )
+            causes[:] = sorted(
+                (cause for number, cause in enumerate(causes) if cause not in causes[:number]), key=json.dumps
+            )
     lines = json.dumps(value, sort_keys=True, indent=1)
     lines = re.sub(r'"nodePort": \d+', '"nodePort": <port>', lines)
     for pattern, plain in SAID_OTHERWISE:
@@ -90,8 +105,13 @@ class Beside:
             return None
         meta = (self.known[which] or {}).get("metadata", {})
         spec = (self.known[which] or {}).get("spec") or {}
-        for key, value in (("{id}", str(self.attempt)), ("{uid}", meta.get("uid", "")), ("{rv}", meta.get("resourceVersion", "")), ("{created}", meta.get("creationTimestamp", "")),
-                           ("{ip}", spec.get("clusterIP") or "" if isinstance(spec, dict) else "")):
+        for key, value in (
+            ("{id}", str(self.attempt)),
+            ("{uid}", meta.get("uid", "")),
+            ("{rv}", meta.get("resourceVersion", "")),
+            ("{created}", meta.get("creationTimestamp", "")),
+            ("{ip}", spec.get("clusterIP") or "" if isinstance(spec, dict) else ""),
+        ):
             text = text.replace(key, value)
         return text
 
@@ -105,7 +125,18 @@ class Beside:
         for which, server in enumerate(self.servers):
             headers = {"Content-Type": request["type"]} if "type" in request else {}
             self.asked += 1
-            answers.append(self.forget(canonical(*server.ask(request["method"], self.fill(request["path"], which), self.fill(text_of(request), which), headers))))
+            answers.append(
+                self.forget(
+                    canonical(
+                        *server.ask(
+                            request["method"],
+                            self.fill(request["path"], which),
+                            self.fill(text_of(request), which),
+                            headers,
+                        )
+                    )
+                )
+            )
         if answers[0] == answers[1] and request["method"] != "GET" and not self.collected(request):
             answers = []
             for which, server in enumerate(self.servers):
@@ -118,12 +149,22 @@ class Beside:
     def collected(request):
         """Foreground and Orphan end in the work of a garbage collector, which the real server here has none of."""
         body = request.get("body")
-        return request["method"] == "DELETE" and isinstance(body, dict) and body.get("propagationPolicy") in ("Foreground", "Orphan") and "dryRun" not in body
+        return (
+            request["method"] == "DELETE"
+            and isinstance(body, dict)
+            and body.get("propagationPolicy") in ("Foreground", "Orphan")
+            and "dryRun" not in body
+        )
 
     def end(self):
         for server in self.servers:
             server.ask("DELETE", path_of(self.kind, self.name), {"gracePeriodSeconds": 0})
-            server.ask("PATCH", path_of(self.kind, self.name), {"metadata": {"finalizers": None}}, {"Content-Type": "application/merge-patch+json"})
+            server.ask(
+                "PATCH",
+                path_of(self.kind, self.name),
+                {"metadata": {"finalizers": None}},
+                {"Content-Type": "application/merge-patch+json"},
+            )
 
     def replay(self, kind, requests):
         """The first difference of a sequence and the number of its request, or None."""
@@ -143,7 +184,14 @@ class Beside:
 def sort_of(kind, request, answers):
     """What makes two differences the same sort: what was asked and which lines differ, names and numbers aside."""
     differing = [line for line in difflib.ndiff(answers[0], answers[1]) if line[0] in "+-"]
-    plain = [re.sub(r"\b(?![1-5]\d\d\b)\d+", "N", re.sub(r'(Invalid value: |Unsupported value: |Duplicate value: )(\\?"[^"]*"|[^:,]+)', r"\1…", line)) for line in differing]
+    plain = [
+        re.sub(
+            r"\b(?![1-5]\d\d\b)\d+",
+            "N",
+            re.sub(r'(Invalid value: |Unsupported value: |Duplicate value: )(\\?"[^"]*"|[^:,]+)', r"\1…", line),
+        )
+        for line in differing
+    ]
     return f"{kind} {request['note']}: " + " ".join(re.sub(r"\s+", " ", line) for line in plain[:6])
 
 
@@ -189,14 +237,23 @@ def report(seed, kind, sequence, answers, note):
     print(f"--- {kind}, seed {seed}{note}")
     for request in sequence:
         body = text_of(request)
-        print(f"  {request['method']} {request['path']} {request.get('type', '')}" + (f"\n      {body[:1500]}" if body else ""))
+        print(
+            f"  {request['method']} {request['path']} {request.get('type', '')}"
+            + (f"\n      {body[:1500]}" if body else "")
+        )
     diff = list(difflib.unified_diff(answers[0], answers[1], "real", "ours", lineterm="", n=1))[2:]
     print("\n".join("    " + line[:600] for line in diff[:30]), flush=True)
 
 
 def prepare(real, ours):
     real.kubectl("apply", "--server-side", "-f", str(CRDS / "kubeflow.yaml"), "-f", str(CRDS / "volcano.yaml"))
-    real.kubectl("wait", "--for=condition=established", "crd/pytorchjobs.kubeflow.org", "crd/podgroups.scheduling.volcano.sh", "--timeout=60s")
+    real.kubectl(
+        "wait",
+        "--for=condition=established",
+        "crd/pytorchjobs.kubeflow.org",
+        "crd/podgroups.scheduling.volcano.sh",
+        "--timeout=60s",
+    )
     servers = [Server(real.kubeconfig, real.dir), Server(ours.kubeconfig, ours.data)]
     for server in servers:
         server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -211,6 +268,7 @@ def prepare(real, ours):
             if time.monotonic() > deadline:
                 raise RuntimeError(f"GET {path}: {code} {text[:300]}")
             time.sleep(0.2)
+
     return servers, Schemas(fetch)
 
 
@@ -229,8 +287,9 @@ def main():
     kinds = [options.kind] if options.kind else sorted(KINDS)
     same = meant_count = failed = 0
     # Nodes of the embedded cluster start without the taint of a node that is not ready yet.
-    with real_kubernetes.RealKubernetes(apiserver_args=["--disable-admission-plugins", "TaintNodesByCondition"]) as real, \
-            muster_fixture.Muster("--without", "scheduler,controllers,agent", nodes=0) as ours:
+    with real_kubernetes.RealKubernetes(
+        apiserver_args=["--disable-admission-plugins", "TaintNodesByCondition"]
+    ) as real, muster_fixture.Muster("--without", "scheduler,controllers,agent", nodes=0) as ours:
         servers, schemas = prepare(real, ours)
         beside = Beside(servers)
         deadline = time.monotonic() + options.seconds
@@ -247,9 +306,16 @@ def main():
             if sort in seen or (reason and not options.verbose):
                 continue
             seen.add(sort)
-            sequence, answers = random_smaller.smaller(lambda requests: beside.replay(kind, requests), lambda request, lines: sort_of(kind, request, lines), sent, answers)
+            sequence, answers = random_smaller.smaller(
+                lambda requests: beside.replay(kind, requests),
+                lambda request, lines: sort_of(kind, request, lines),
+                sent,
+                answers,
+            )
             report(seed, kind, sequence, answers, f"   (meant: {reason})" if reason else f"\n  sort: {sort[:400]}")
-    print(f"seeds {options.seed} to {seed}, {beside.asked} requests: {same} rounds are the same, {meant_count} differ as listed in random_accepted.txt")
+    print(
+        f"seeds {options.seed} to {seed}, {beside.asked} requests: {same} rounds are the same, {meant_count} differ as listed in random_accepted.txt"
+    )
     print(f"{same + meant_count} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,51 +1,188 @@
 """Random objects that mean something: a good one of each kind, and changes of it drawn from the kind's OpenAPI schema.
 
-A value is usually one that the field may have and sometimes one that it may not: a word outside the enumeration, a bad quantity, another type,
-a field nobody knows. `{id}` in a name stands for the number of the attempt, so that a sequence can be sent again beside its first run.
+A value is usually one that the field may have and sometimes one that it may not: a word outside the enumeration, a
+bad quantity, another type, a field nobody knows. `{id}` in a name stands for the number of the attempt, so that a
+sequence can be sent again beside its first run.
 """
 import copy
 
 NAMESPACE = "demo"
-TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main", "image": "nginx", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "1"}]}]}}
+TEMPLATE = {
+    "metadata": {"labels": {"app": "x"}},
+    "spec": {
+        "containers": [
+            {"name": "main", "image": "nginx", "ports": [{"containerPort": 80}], "env": [{"name": "A", "value": "1"}]}
+        ]
+    },
+}
 JOB_TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox"}]}}
-REPLICA = {"replicas": 1, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [{"name": "pytorch", "image": "torch"}]}}}
+REPLICA = {
+    "replicas": 1,
+    "restartPolicy": "OnFailure",
+    "template": {"spec": {"containers": [{"name": "pytorch", "image": "torch"}]}},
+}
 
 # kind: apiVersion, plural, namespaced, subresources, what a good object has beside its metadata
 KINDS = {
-    "Pod": ("v1", "pods", True, ["status"], {"spec": {"schedulerName": "nobody", "automountServiceAccountToken": False, "containers": [
-        {"name": "main", "image": "nginx", "ports": [{"containerPort": 80, "name": "http"}], "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
-         "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}}}, {"name": "side", "image": "busybox"}],
-        "tolerations": [{"key": "k", "operator": "Exists"}], "volumes": [{"name": "v", "emptyDir": {}}]}}),
+    "Pod": (
+        "v1",
+        "pods",
+        True,
+        ["status"],
+        {
+            "spec": {
+                "schedulerName": "nobody",
+                "automountServiceAccountToken": False,
+                "containers": [
+                    {
+                        "name": "main",
+                        "image": "nginx",
+                        "ports": [{"containerPort": 80, "name": "http"}],
+                        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                        "resources": {"requests": {"cpu": "100m"}, "limits": {"cpu": "200m"}},
+                    },
+                    {"name": "side", "image": "busybox"},
+                ],
+                "tolerations": [{"key": "k", "operator": "Exists"}],
+                "volumes": [{"name": "v", "emptyDir": {}}],
+            }
+        },
+    ),
     "ConfigMap": ("v1", "configmaps", True, [], {"data": {"a": "1", "b": "2"}}),
-    "Service": ("v1", "services", True, ["status"], {"spec": {"selector": {"app": "x"}, "ports": [{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}]}}),
-    "Deployment": ("apps/v1", "deployments", True, ["status", "scale"], {"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": TEMPLATE}}),
-    "Job": ("batch/v1", "jobs", True, ["status"], {"spec": {"template": JOB_TEMPLATE, "backoffLimit": 2, "parallelism": 1}}),
-    "Node": ("v1", "nodes", False, ["status"], {"spec": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]}, "status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}),
-    "Role": ("rbac.authorization.k8s.io/v1", "roles", True, [], {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]}),
-    "PodDisruptionBudget": ("policy/v1", "poddisruptionbudgets", True, [], {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}}),
-    "ResourceQuota": ("v1", "resourcequotas", True, [], {"spec": {"hard": {"pods": "500000", "requests.cpu": "400000"}}}),
-    "PodGroup": ("scheduling.volcano.sh/v1beta1", "podgroups", True, ["status"], {"spec": {"minMember": 2, "queue": "default", "minResources": {"cpu": "2"}}}),
-    "PyTorchJob": ("kubeflow.org/v1", "pytorchjobs", True, ["status"], {"spec": {"pytorchReplicaSpecs": {"Master": REPLICA, "Worker": REPLICA}}}),
+    "Service": (
+        "v1",
+        "services",
+        True,
+        ["status"],
+        {
+            "spec": {
+                "selector": {"app": "x"},
+                "ports": [{"name": "http", "port": 80}, {"name": "dns", "port": 53, "protocol": "UDP"}],
+            }
+        },
+    ),
+    "Deployment": (
+        "apps/v1",
+        "deployments",
+        True,
+        ["status", "scale"],
+        {"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": TEMPLATE}},
+    ),
+    "Job": (
+        "batch/v1",
+        "jobs",
+        True,
+        ["status"],
+        {"spec": {"template": JOB_TEMPLATE, "backoffLimit": 2, "parallelism": 1}},
+    ),
+    "Node": (
+        "v1",
+        "nodes",
+        False,
+        ["status"],
+        {
+            "spec": {"taints": [{"key": "a", "value": "b", "effect": "NoSchedule"}]},
+            "status": {"capacity": {"cpu": "4", "memory": "8Gi"}},
+        },
+    ),
+    "Role": (
+        "rbac.authorization.k8s.io/v1",
+        "roles",
+        True,
+        [],
+        {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]},
+    ),
+    "PodDisruptionBudget": (
+        "policy/v1",
+        "poddisruptionbudgets",
+        True,
+        [],
+        {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}},
+    ),
+    "ResourceQuota": (
+        "v1",
+        "resourcequotas",
+        True,
+        [],
+        {"spec": {"hard": {"pods": "500000", "requests.cpu": "400000"}}},
+    ),
+    "PodGroup": (
+        "scheduling.volcano.sh/v1beta1",
+        "podgroups",
+        True,
+        ["status"],
+        {"spec": {"minMember": 2, "queue": "default", "minResources": {"cpu": "2"}}},
+    ),
+    "PyTorchJob": (
+        "kubeflow.org/v1",
+        "pytorchjobs",
+        True,
+        ["status"],
+        {"spec": {"pytorchReplicaSpecs": {"Master": REPLICA, "Worker": REPLICA}}},
+    ),
 }
 WORDS = ["a", "x-1", "b.example.com", "example.com/k", "default", "1", "A_b", "-bad-", "", "a" * 64, "with space", "ü"]
 LABELS = ["a", "x-1", "example.com/k", "app", "-bad-", "a b", ""]
-QUANTITIES = ["1", "500m", "1Gi", "0", "2", "1.5", "100M", "1e3", "0.1", 3, "-1", "x", "1.5.5", "", "1 Gi", 1.5, "100000000000000000000"]
+QUANTITIES = [
+    "1",
+    "500m",
+    "1Gi",
+    "0",
+    "2",
+    "1.5",
+    "100M",
+    "1e3",
+    "0.1",
+    3,
+    "-1",
+    "x",
+    "1.5.5",
+    "",
+    "1 Gi",
+    1.5,
+    "100000000000000000000",
+]
 PORTS = [80, "50%", "http", 0, 1, "101%", -1, "x%", "30%"]
 INTEGERS = [0, 1, 2, 3, 10, 30, 600, -1, 65536]
 # What says which object it is, and what only the server and its garbage collector write.
-NOT_CHANGED = ("apiVersion", "kind", "name", "namespace", "generateName", "uid", "managedFields", "resourceVersion", "ownerReferences", "selfLink", "creationTimestamp", "generation",
-               "deletionTimestamp", "deletionGracePeriodSeconds")
+NOT_CHANGED = (
+    "apiVersion",
+    "kind",
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "managedFields",
+    "resourceVersion",
+    "ownerReferences",
+    "selfLink",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 
 
 def path_of(kind, name="", subresource=""):
     version, plural, namespaced, _, _ = KINDS[kind]
-    path = ("/api/" if "/" not in version else "/apis/") + version + (f"/namespaces/{NAMESPACE}" if namespaced else "") + "/" + plural
+    path = (
+        ("/api/" if "/" not in version else "/apis/")
+        + version
+        + (f"/namespaces/{NAMESPACE}" if namespaced else "")
+        + "/"
+        + plural
+    )
     return path + (f"/{name}" if name else "") + (f"/{subresource}" if subresource else "")
 
 
 def good(kind, name):
     version, _, _, _, rest = KINDS[kind]
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": {"app": "x"}}, **copy.deepcopy(rest)}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name, "labels": {"app": "x"}},
+        **copy.deepcopy(rest),
+    }
 
 
 class Schemas:
@@ -94,7 +231,11 @@ class Values:
             return self.rng.choice([None, "text", 7, True, [], {}, 1.5, ["x"], {"zz": 1}])
         if name.endswith("resource.Quantity"):
             return self.often_good(QUANTITIES, 10)
-        if name.endswith("IntOrString") or schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
+        if (
+            name.endswith("IntOrString")
+            or schema.get("x-kubernetes-int-or-string")
+            or schema.get("format") == "int-or-string"
+        ):
             return self.often_good(PORTS, 3)
         if schema.get("format") in ("date-time",):
             return self.often_good(["2024-01-01T00:00:00Z", "2031-05-05T05:05:05Z", "yesterday", ""], 2)
@@ -108,7 +249,9 @@ class Values:
         if kind == "boolean":
             return self.chance(0.5)
         if kind == "array":
-            items = [self.value(schema.get("items", {}), field, depth + 1) for _ in range(self.rng.choice([0, 1, 1, 2]))]
+            items = [
+                self.value(schema.get("items", {}), field, depth + 1) for _ in range(self.rng.choice([0, 1, 1, 2]))
+            ]
             return items
         if kind == "string":
             return self.often_good(WORDS, 6)
@@ -116,8 +259,14 @@ class Values:
             return self.members(schema, depth)
         if "additionalProperties" in schema:
             inner = schema["additionalProperties"]
-            keys = ["cpu", "memory", "pods", "nvidia.com/gpu", "a b"] if self.schemas.resolve(inner)[1].endswith("Quantity") else LABELS
-            return {self.often_good(keys, 4): self.value(inner, field, depth + 1) for _ in range(self.rng.choice([1, 1, 2]))}
+            keys = (
+                ["cpu", "memory", "pods", "nvidia.com/gpu", "a b"]
+                if self.schemas.resolve(inner)[1].endswith("Quantity")
+                else LABELS
+            )
+            return {
+                self.often_good(keys, 4): self.value(inner, field, depth + 1) for _ in range(self.rng.choice([1, 1, 2]))
+            }
         return self.often_good(WORDS, 6)
 
     def members(self, schema, depth):
@@ -144,11 +293,21 @@ class Values:
                 fields = sorted(schema["properties"])
                 present = [f for f in fields if f in here and f not in ("apiVersion", "kind")]
                 if step == 0:
-                    field = self.rng.choice([f for f in present if f != "status"] or fields) if self.chance(0.97) else self.rng.choice(fields)
+                    field = (
+                        self.rng.choice([f for f in present if f != "status"] or fields)
+                        if self.chance(0.97)
+                        else self.rng.choice(fields)
+                    )
                 else:
                     field = self.rng.choice(present) if present and self.chance(0.6) else self.rng.choice(fields)
                 parent, key, schema = here, field, schema["properties"][field]
-            elif isinstance(here, dict) and here and "additionalProperties" in schema and isinstance(schema["additionalProperties"], dict) and self.chance(0.7):
+            elif (
+                isinstance(here, dict)
+                and here
+                and "additionalProperties" in schema
+                and isinstance(schema["additionalProperties"], dict)
+                and self.chance(0.7)
+            ):
                 parent, key, schema = here, self.rng.choice(sorted(here) + ["a"]), schema["additionalProperties"]
             elif isinstance(here, list) and here and "items" in schema and self.chance(0.8):
                 parent, key, schema = here, self.rng.randrange(len(here)), schema["items"]
@@ -164,7 +323,11 @@ class Values:
     def mutate(self, kind, target, times=1):
         for _ in range(times):
             parent, key, schema = self.spot(kind, target)
-            if parent is None or (parent is target and key in ("metadata", *NOT_CHANGED)) or (parent is target.get("metadata") and key in NOT_CHANGED):
+            if (
+                parent is None
+                or (parent is target and key in ("metadata", *NOT_CHANGED))
+                or (parent is target.get("metadata") and key in NOT_CHANGED)
+            ):
                 continue
             draw = self.rng.random()
             if draw < 0.12 and isinstance(parent, dict):

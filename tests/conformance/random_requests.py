@@ -1,16 +1,34 @@
 """Random sequences of requests about one object: made, changed by all kinds of patches, listed, deleted.
 
-A request is a dictionary: method, path, body (a value, or text), type (the patch's media type) and note (what was meant, for the report). `{id}`,
-`{uid}` and `{rv}` are filled in when it is sent: the attempt's number, and the object's uid and version as that server knows them.
+A request is a dictionary: method, path, body (a value, or text), type (the patch's media type) and note (what was
+meant, for the report). `{id}`, `{uid}` and `{rv}` are filled in when it is sent: the attempt's number, and the
+object's uid and version as that server knows them.
 """
 import copy
 import json
 
 from random_objects import KINDS, NOT_CHANGED, Values, good, path_of
 
-JSON_PATCH, MERGE, STRATEGIC, APPLY = ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json", "application/apply-patch+yaml")
-MERGE_KEYS = {"containers": "name", "initContainers": "name", "env": "name", "volumes": "name", "ports": "containerPort", "taints": "key", "conditions": "type", "ownerReferences": "uid",
-              "volumeMounts": "mountPath", "imagePullSecrets": "name", "addresses": "type", "topologySpreadConstraints": "topologyKey"}
+JSON_PATCH, MERGE, STRATEGIC, APPLY = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+MERGE_KEYS = {
+    "containers": "name",
+    "initContainers": "name",
+    "env": "name",
+    "volumes": "name",
+    "ports": "containerPort",
+    "taints": "key",
+    "conditions": "type",
+    "ownerReferences": "uid",
+    "volumeMounts": "mountPath",
+    "imagePullSecrets": "name",
+    "addresses": "type",
+    "topologySpreadConstraints": "topologyKey",
+}
 
 
 class Sequences:
@@ -33,7 +51,13 @@ class Sequences:
         if self.rng.random() < 0.5:
             self.values.mutate(kind, body, self.rng.choice([1, 1, 2, 3]))
         if self.rng.random() < 0.2:
-            return {"method": "PATCH", "path": path_of(kind, name) + self.options("fieldManager=one"), "type": APPLY, "body": body, "note": "create by apply"}
+            return {
+                "method": "PATCH",
+                "path": path_of(kind, name) + self.options("fieldManager=one"),
+                "type": APPLY,
+                "body": body,
+                "note": "create by apply",
+            }
         return {"method": "POST", "path": path_of(kind) + self.options(), "body": body, "note": "create"}
 
     def next(self, kind, live):
@@ -42,8 +66,17 @@ class Sequences:
         if live is None:
             return self.first(kind)
         live = copy.deepcopy(live)
-        makers = [(self.update, 3), (self.json_patch, 3), (self.merge_patch, 4), (self.strategic_patch, 5 if "." not in KINDS[kind][0] or "k8s.io" in KINDS[kind][0] else 0.3),
-                  (self.apply, 7), (self.read, 1.5), (self.delete, 0.8), (self.fresh_create, 1.5), (self.scale, 2 if "scale" in KINDS[kind][3] else 0)]
+        makers = [
+            (self.update, 3),
+            (self.json_patch, 3),
+            (self.merge_patch, 4),
+            (self.strategic_patch, 5 if "." not in KINDS[kind][0] or "k8s.io" in KINDS[kind][0] else 0.3),
+            (self.apply, 7),
+            (self.read, 1.5),
+            (self.delete, 0.8),
+            (self.fresh_create, 1.5),
+            (self.scale, 2 if "scale" in KINDS[kind][3] else 0),
+        ]
         maker = self.rng.choices([m for m, _ in makers], [w for _, w in makers])[0]
         return maker(kind, name, live)
 
@@ -86,7 +119,11 @@ class Sequences:
         spots = []
         self.walk(live, "", spots)
         fixed = [f"/{key}" for key in ("apiVersion", "kind")] + [f"/metadata/{key}" for key in NOT_CHANGED]
-        spots = [spot for spot in spots if spot[0] not in ("/metadata", *fixed) and not spot[0].startswith("/metadata/managedFields")] or [("/spec", {})]
+        spots = [
+            spot
+            for spot in spots
+            if spot[0] not in ("/metadata", *fixed) and not spot[0].startswith("/metadata/managedFields")
+        ] or [("/spec", {})]
         operations = []
         for _ in range(self.rng.choice([1, 1, 2, 3])):
             path, value = self.rng.choice(spots)
@@ -97,15 +134,39 @@ class Sequences:
             elif draw < 0.5:
                 operations.append({"op": "remove", "path": path})
             elif draw < 0.7:
-                operations.append({"op": "add", "path": path.rsplit("/", 1)[0] + self.rng.choice(["/-", "/0", "/extra", "/9"]) if self.rng.random() < 0.5 else path, "value": self.similar(value)})
+                operations.append(
+                    {
+                        "op": "add",
+                        "path": path.rsplit("/", 1)[0] + self.rng.choice(["/-", "/0", "/extra", "/9"])
+                        if self.rng.random() < 0.5
+                        else path,
+                        "value": self.similar(value),
+                    }
+                )
             elif draw < 0.8:
                 operations.append({"op": "test", "path": path, "value": value if self.rng.random() < 0.7 else "no"})
             elif draw < 0.9:
                 operations.append({"op": self.rng.choice(["move", "copy"]), "from": path, "path": other})
             else:
-                operations.append(self.rng.choice([{"op": "remove", "path": path + "/nosuch"}, {"op": "bogus", "path": path}, {"op": "add", "path": "nosuch", "value": 1}, {"op": "replace", "path": path},
-                                                   {"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}, {"op": "replace", "path": "/metadata/annotations/none", "value": "x"}]))
-        return {"method": "PATCH", "path": path_of(kind, name) + self.options(), "type": JSON_PATCH, "body": operations, "note": "json patch"}
+                operations.append(
+                    self.rng.choice(
+                        [
+                            {"op": "remove", "path": path + "/nosuch"},
+                            {"op": "bogus", "path": path},
+                            {"op": "add", "path": "nosuch", "value": 1},
+                            {"op": "replace", "path": path},
+                            {"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}},
+                            {"op": "replace", "path": "/metadata/annotations/none", "value": "x"},
+                        ]
+                    )
+                )
+        return {
+            "method": "PATCH",
+            "path": path_of(kind, name) + self.options(),
+            "type": JSON_PATCH,
+            "body": operations,
+            "note": "json patch",
+        }
 
     def similar(self, value):
         if isinstance(value, bool):
@@ -117,7 +178,9 @@ class Sequences:
         return self.rng.choice([value, {}, [], None, {"a": "b"}])
 
     def walk(self, value, path, spots):
-        members = sorted(value.items()) if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else []
+        members = (
+            sorted(value.items()) if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else []
+        )
         for key, inner in members:
             here = path + "/" + str(key).replace("~", "~0").replace("/", "~1")
             spots.append((here, inner))
@@ -141,7 +204,13 @@ class Sequences:
         patch = self.difference(live, self.changed(kind, live))
         subresource = self.only_status(self.subresource(kind), patch)
         self.precondition(patch)
-        return {"method": "PATCH", "path": path_of(kind, name, subresource) + self.options(), "type": MERGE, "body": patch, "note": "merge patch"}
+        return {
+            "method": "PATCH",
+            "path": path_of(kind, name, subresource) + self.options(),
+            "type": MERGE,
+            "body": patch,
+            "note": "merge patch",
+        }
 
     def precondition(self, patch):
         draw = self.rng.random()
@@ -155,7 +224,13 @@ class Sequences:
         patch = self.strategic_difference(live, after)
         subresource = self.only_status(self.subresource(kind), patch)
         self.precondition(patch)
-        return {"method": "PATCH", "path": path_of(kind, name, subresource) + self.options(), "type": STRATEGIC, "body": patch, "note": "strategic patch"}
+        return {
+            "method": "PATCH",
+            "path": path_of(kind, name, subresource) + self.options(),
+            "type": STRATEGIC,
+            "body": patch,
+            "note": "strategic patch",
+        }
 
     def strategic_difference(self, before, after, field=""):
         """Like `difference`, but lists are patched by their keys, with the directives that kubectl and others send."""
@@ -171,10 +246,16 @@ class Sequences:
                 patch[key] = None
             elif key not in before:
                 patch[key] = after[key]
-            elif before[key] != after[key] or (isinstance(before[key], (list, dict)) and before[key] and self.rng.random() < 0.12):
+            elif before[key] != after[key] or (
+                isinstance(before[key], (list, dict)) and before[key] and self.rng.random() < 0.12
+            ):
                 inner = self.strategic_difference(before[key], after[key], key)
                 patch[key] = inner
-                if isinstance(before[key], list) and all(isinstance(v, str) for v in before[key]) and self.rng.random() < 0.4:
+                if (
+                    isinstance(before[key], list)
+                    and all(isinstance(v, str) for v in before[key])
+                    and self.rng.random() < 0.4
+                ):
                     patch.pop(key)
                     patch["$deleteFromPrimitiveList/" + key] = [self.rng.choice(before[key])]
                 elif isinstance(before[key], list) and self.rng.random() < 0.25:
@@ -183,7 +264,9 @@ class Sequences:
         if draw < 0.03:
             patch["$patch"] = self.rng.choice(["replace", "delete", "merge", "bogus"])
         elif draw < 0.06:
-            patch["$retainKeys"] = [key for key in sorted(before) if self.rng.random() < 0.7] + [key for key in sorted(patch) if not key.startswith("$") and key not in before]
+            patch["$retainKeys"] = [key for key in sorted(before) if self.rng.random() < 0.7] + [
+                key for key in sorted(patch) if not key.startswith("$") and key not in before
+            ]
         return patch
 
     def order(self, items, field):
@@ -222,31 +305,60 @@ class Sequences:
     def apply(self, kind, name, live):
         body = good(kind, name)
         if self.rng.random() < 0.4:
-            body = {key: body[key] for key in ("apiVersion", "kind", "metadata")} if self.rng.random() < 0.6 else self.thinned(body)
+            body = (
+                {key: body[key] for key in ("apiVersion", "kind", "metadata")}
+                if self.rng.random() < 0.6
+                else self.thinned(body)
+            )
         self.values.mutate(kind, body, self.rng.choice([0, 1, 1, 2]))
         if self.rng.random() < 0.5:
-            body.setdefault("metadata", {}) and isinstance(body["metadata"], dict) and body["metadata"].setdefault("annotations", {self.rng.choice("ab"): self.rng.choice("12")})
+            body.setdefault("metadata", {}) and isinstance(body["metadata"], dict) and body["metadata"].setdefault(
+                "annotations", {self.rng.choice("ab"): self.rng.choice("12")}
+            )
         query = ["fieldManager=" + self.rng.choice(["one", "two", "three"])]
         subresource = self.only_status(self.subresource(kind), body)
         if self.rng.random() < 0.4:
             query.append("force=" + self.rng.choice(["true", "true", "false"]))
-        return {"method": "PATCH", "path": path_of(kind, name, subresource) + self.options(*query), "type": APPLY, "body": body, "note": "apply"}
+        return {
+            "method": "PATCH",
+            "path": path_of(kind, name, subresource) + self.options(*query),
+            "type": APPLY,
+            "body": body,
+            "note": "apply",
+        }
 
     def thinned(self, body):
         """The same with some members left out, as a manager would that owns only some fields."""
+
         def thin(value):
             if isinstance(value, dict):
-                return {key: thin(inner) for key, inner in value.items() if key in ("apiVersion", "kind", "metadata", "name") or self.rng.random() < 0.75}
+                return {
+                    key: thin(inner)
+                    for key, inner in value.items()
+                    if key in ("apiVersion", "kind", "metadata", "name") or self.rng.random() < 0.75
+                }
             if isinstance(value, list):
                 return [thin(inner) for inner in value if self.rng.random() < 0.85]
             return value
+
         return thin(body)
 
     def scale(self, kind, name, live):
         replicas = self.rng.choice([0, 1, 3, 3, -1, "2", None])
         if self.rng.random() < 0.5:
-            return {"method": "PATCH", "path": path_of(kind, name, "scale") + self.options(), "type": self.rng.choice([MERGE, STRATEGIC]), "body": {"spec": {"replicas": replicas}}, "note": "scale"}
-        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name, "namespace": "demo"}, "spec": {"replicas": replicas}}
+            return {
+                "method": "PATCH",
+                "path": path_of(kind, name, "scale") + self.options(),
+                "type": self.rng.choice([MERGE, STRATEGIC]),
+                "body": {"spec": {"replicas": replicas}},
+                "note": "scale",
+            }
+        body = {
+            "apiVersion": "autoscaling/v1",
+            "kind": "Scale",
+            "metadata": {"name": name, "namespace": "demo"},
+            "spec": {"replicas": replicas},
+        }
         if self.rng.random() < 0.2:
             body["metadata"]["resourceVersion"] = self.rng.choice(["{rv}", "1"])
         return {"method": "PUT", "path": path_of(kind, name, "scale") + self.options(), "body": body, "note": "scale"}
@@ -257,8 +369,38 @@ class Sequences:
             return {"method": "GET", "path": path_of(kind, name, self.rng.choice(KINDS[kind][3] + [""])), "note": "get"}
         query = []
         if self.rng.random() < 0.5:
-            query.append("labelSelector=" + self.rng.choice(["app%3Dx", "app!%3Dx", "app", "!app", "app+in+(x,y)", "app+notin+(x)", "a%3D%3Db,app", "app+in+(x", "%3D", "a>1", "app%3Dx%2Cb+in+()"]))
-        query.append("fieldSelector=metadata.name%3D" + name + self.rng.choice(["", "", ",metadata.namespace%3Ddemo", ",status.phase!%3DRunning", ",spec.nodeName%3D", ",spec.bogus%3D1"]))
+            query.append(
+                "labelSelector="
+                + self.rng.choice(
+                    [
+                        "app%3Dx",
+                        "app!%3Dx",
+                        "app",
+                        "!app",
+                        "app+in+(x,y)",
+                        "app+notin+(x)",
+                        "a%3D%3Db,app",
+                        "app+in+(x",
+                        "%3D",
+                        "a>1",
+                        "app%3Dx%2Cb+in+()",
+                    ]
+                )
+            )
+        query.append(
+            "fieldSelector=metadata.name%3D"
+            + name
+            + self.rng.choice(
+                [
+                    "",
+                    "",
+                    ",metadata.namespace%3Ddemo",
+                    ",status.phase!%3DRunning",
+                    ",spec.nodeName%3D",
+                    ",spec.bogus%3D1",
+                ]
+            )
+        )
         if self.rng.random() < 0.3:
             query.append("limit=" + self.rng.choice(["1", "0", "x"]))
         if self.rng.random() < 0.1:
@@ -270,7 +412,9 @@ class Sequences:
         if self.rng.random() < 0.4:
             body["propagationPolicy"] = self.rng.choice(["Background", "Background", "Orphan", "Foreground", "X"])
         if self.rng.random() < 0.3:
-            body["preconditions"] = self.rng.choice([{"uid": "{uid}"}, {"uid": "nobody"}, {"resourceVersion": "{rv}"}, {"resourceVersion": "1"}])
+            body["preconditions"] = self.rng.choice(
+                [{"uid": "{uid}"}, {"uid": "nobody"}, {"resourceVersion": "{rv}"}, {"resourceVersion": "1"}]
+            )
         if self.rng.random() < 0.4:
             body["gracePeriodSeconds"] = self.rng.choice([0, 0, 1, 5, -1])
         if self.rng.random() < 0.2:

@@ -4,7 +4,9 @@ import copy
 
 def spots(value, path=()):
     """Every member and element, the large ones first."""
-    members = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    members = (
+        list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    )
     for key, inner in members:
         yield path + (key,)
     for key, inner in members:
@@ -21,7 +23,8 @@ def without(body, path):
 
 
 def smaller(replay, sort_of, sequence, answers, tries=150):
-    """`replay` answers with (number, answers) of the first difference or None. The smallest sequence found, and its answers."""
+    """`replay` answers with (number, answers) of the first difference or None. The smallest sequence found, and its
+    answers."""
     sort = sort_of(sequence[-1], answers)
 
     def holds(candidate):
@@ -34,7 +37,7 @@ def smaller(replay, sort_of, sequence, answers, tries=150):
         return True
 
     for number in range(len(sequence) - 2, -1, -1):
-        candidate = sequence[:number] + sequence[number + 1:]
+        candidate = sequence[:number] + sequence[number + 1 :]
         if tries > 0 and holds(candidate):
             sequence = candidate
     for number in range(len(sequence) - 1, -1, -1):

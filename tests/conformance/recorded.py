@@ -3,8 +3,9 @@
 
     tests/conformance/recorded.py [--only create,patch] [--verbose]
 
-uids and resourceVersions of the recording are replaced by ours as answers bring them. What is compared: the status code, and of a
-Status object the message, reason and causes. The recording is data beside the repository; without it the suite says so and passes.
+uids and resourceVersions of the recording are replaced by ours as answers bring them. What is compared: the status
+code, and of a Status object the message, reason and causes. The recording is data beside the repository; without it
+the suite says so and passes.
 """
 import argparse
 import base64
@@ -22,16 +23,40 @@ import muster as fixture  # noqa: E402
 
 RECORDING = ROOT.parent / "shared" / "data" / "kubernetes-transcripts" / "server-v1.32.4_raw-http.jsonl"
 # Topics that need other users, running pods, minutes of waiting, or the pods that a kubelet had taken away by then.
-LEFT_OUT = {"auth", "headers", "bookmark", "bookmark2", "discovery", "watchlist", "podsubresource-errors", "expire", "eviction", "quota"}
-# (topic, method, path pattern, our code): meant differences, with the reason. 1.37 is what we serve, the recording is of 1.32.
+LEFT_OUT = {
+    "auth",
+    "headers",
+    "bookmark",
+    "bookmark2",
+    "discovery",
+    "watchlist",
+    "podsubresource-errors",
+    "expire",
+    "eviction",
+    "quota",
+}
+# (topic, method, path pattern, our code): meant differences, with the reason. 1.37 is what we serve, the recording is
+# of 1.32.
 MEANT = [
-    ("patch", r"error decoding patch: invalid character", "1.37 says only: invalid JSON patch (compared by conformance.by_hand)"),
-    (r".*", r"some validation rules were not checked", "one cause per problem; the note about unchecked rules is not repeated"),
+    (
+        "patch",
+        r"error decoding patch: invalid character",
+        "1.37 says only: invalid JSON patch (compared by conformance.by_hand)",
+    ),
+    (
+        r".*",
+        r"some validation rules were not checked",
+        "one cause per problem; the note about unchecked rules is not repeated",
+    ),
     (r".*", r"v1\.OwnerReference\{|resource\.Quantity\{", "Go's print of a struct"),
     (r".*", r"metadata\.ownerReferences\.", "1.37 names each owner by its index"),
     (r".*", r"found new finalizers", "the same cause is not listed twice"),
     (r".*", r"does not match the ResourceVersion in record", "the version itself differs"),
-    (r".*", r"Invalid value: 0x0: must be specified", "1.37 prints the missing version as 0 (compared by conformance.random_beside)"),
+    (
+        r".*",
+        r"Invalid value: 0x0: must be specified",
+        "1.37 prints the missing version as 0 (compared by conformance.random_beside)",
+    ),
     (r".*", r"Unsupported value: \[\]string", "1.37 prints the list as JSON"),
     (r".*", r"patch: Invalid value", "the quoted document differs in order and managedFields"),
     (r".*", r"unknown patch type", "400 instead of an accidental 500"),
@@ -98,7 +123,10 @@ class Replay:
 
 def message(body):
     if isinstance(body, dict) and body.get("kind") == "Status":
-        causes = [(c.get("reason"), normal(c.get("message")), c.get("field")) for c in (body.get("details") or {}).get("causes", [])]
+        causes = [
+            (c.get("reason"), normal(c.get("message")), c.get("field"))
+            for c in (body.get("details") or {}).get("causes", [])
+        ]
         return normal(body.get("message")), causes
     return None
 
@@ -149,12 +177,16 @@ def main():
                 if entry["req_headers"].get("Accept") == "application/vnd.kubernetes.protobuf":
                     meant += 1  # answers are JSON
                     continue
-                excuse = next((why for _, pattern, why in MEANT if wanted[1] and re.search(pattern, wanted[1][0])), None)
+                excuse = next(
+                    (why for _, pattern, why in MEANT if wanted[1] and re.search(pattern, wanted[1][0])), None
+                )
                 if excuse:
                     meant += 1
                     continue
                 failed += 1
-                print(f"--- {topic['name']}: {entry['method']} {entry['url']} {json.dumps(entry.get('req_body', {}).get('json'))[:300]}")
+                print(
+                    f"--- {topic['name']}: {entry['method']} {entry['url']} {json.dumps(entry.get('req_body', {}).get('json'))[:300]}"
+                )
                 print(f"  real {wanted}\n  ours {found}")
     print(f"{passed} passed, {failed} failed, {meant} differ as meant")
     return 1 if failed else 0

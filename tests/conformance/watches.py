@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Watches, versions and negotiation by raw HTTP: each numbered check runs against a real kube-apiserver 1.37 and against Muster.
+"""Watches, versions and negotiation by raw HTTP: each numbered check runs against a real kube-apiserver 1.37 and
+against Muster.
 
     tests/conformance/watches.py [--ours]      --ours: without the real one beside
 
-A check gives a short account of what it saw; both servers' accounts must be the same. One table: check, client, real, ours.
+A check gives a short account of what it saw; both servers' accounts must be the same. One table: check, client, real,
+ours.
 """
 import http.client
 import json
@@ -37,8 +39,14 @@ class Watch:
     """A watch of its own connection; events are read until one is wanted no more."""
 
     def __init__(self, server, query, headers=None, path=MAPS):
-        self.connection = http.client.HTTPSConnection(server.address, context=ssl._create_unverified_context(), timeout=10)
-        self.connection.request("GET", (path + "?watch=true&" + query).replace("{ns}", NS), headers={"Authorization": "Bearer " + server.token, "Accept": "application/json", **(headers or {})})
+        self.connection = http.client.HTTPSConnection(
+            server.address, context=ssl._create_unverified_context(), timeout=10
+        )
+        self.connection.request(
+            "GET",
+            (path + "?watch=true&" + query).replace("{ns}", NS),
+            headers={"Authorization": "Bearer " + server.token, "Accept": "application/json", **(headers or {})},
+        )
         self.answer = self.connection.getresponse()
 
     def next(self, timeout=5):
@@ -91,7 +99,9 @@ def patch(server, name, body):
 
 
 def named(name, kind=None):
-    return lambda event: event["object"].get("metadata", {}).get("name") == name and (kind is None or event["type"] == kind)
+    return lambda event: event["object"].get("metadata", {}).get("name") == name and (
+        kind is None or event["type"] == kind
+    )
 
 
 def list_version(server):
@@ -141,7 +151,10 @@ class Bookmarks(threading.Thread):
 
     def account(self):
         self.join()
-        moved = [int(event["object"]["metadata"]["resourceVersion"]) > 0 and sorted(event["object"]["metadata"]) for event in self.seen]
+        moved = [
+            int(event["object"]["metadata"]["resourceVersion"]) > 0 and sorted(event["object"]["metadata"])
+            for event in self.seen
+        ]
         return f"asked: {brief(self.seen)} {moved}; not asked: {brief(self.other) or 'none'}"
 
 
@@ -161,7 +174,17 @@ def selector(server):
     patch(server, "w31", {"metadata": {"labels": {"app": "y"}}})
     patch(server, "w31", {"metadata": {"labels": {"app": "x"}}})
     server.ask("DELETE", MAPS + "/w31")
-    return brief(watch.until(lambda event: event["type"] == "DELETED" and named("w31")(event) and event["object"]["metadata"]["labels"]["app"] == "x", 3)) or "nothing"
+    return (
+        brief(
+            watch.until(
+                lambda event: event["type"] == "DELETED"
+                and named("w31")(event)
+                and event["object"]["metadata"]["labels"]["app"] == "x",
+                3,
+            )
+        )
+        or "nothing"
+    )
 
 
 @check("33 nothing until a change")
@@ -173,7 +196,10 @@ def quiet(server):
 @check("104 WatchList of nothing ends its beginning at once")
 def empty(server):
     begun = time.monotonic()
-    watch = Watch(server, "labelSelector=none%3Dnone&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+    watch = Watch(
+        server,
+        "labelSelector=none%3Dnone&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+    )
     events = watch.until(lambda event: event["type"] == "BOOKMARK")
     soon = time.monotonic() - begun < 2
     follow = Watch(server, "resourceVersion=" + events[-1]["object"]["metadata"]["resourceVersion"])
@@ -188,7 +214,11 @@ def any_version(server):
     make(server, "w105")
     out = []
     for given in ("", "&resourceVersion=0", "&resourceVersion=1", "&resourceVersion=" + list_version(server)):
-        watch = Watch(server, "fieldSelector=metadata.name%3Dw105&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan" + given)
+        watch = Watch(
+            server,
+            "fieldSelector=metadata.name%3Dw105&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+            + given,
+        )
         out.append(brief(watch.until(lambda event: event["type"] in ("BOOKMARK", "ERROR"))))
         watch.close()
     return " | ".join(out)
@@ -198,9 +228,15 @@ def any_version(server):
 def forms(server):
     out = []
     for headers in (PARTIAL, TABLE):
-        watch = Watch(server, "fieldSelector=metadata.name%3Dw105&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", headers)
+        watch = Watch(
+            server,
+            "fieldSelector=metadata.name%3Dw105&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            headers,
+        )
         events = watch.until(lambda event: event["type"] in ("BOOKMARK", "ERROR"))
-        out.append(", ".join(f"{event['type']} {event['object']['kind']} {event['object']['apiVersion']}" for event in events))
+        out.append(
+            ", ".join(f"{event['type']} {event['object']['kind']} {event['object']['apiVersion']}" for event in events)
+        )
         last = events[-1]["object"]
         meta = last["metadata"] if last["kind"] != "Table" else last["rows"][0]["object"]["metadata"]
         out.append(str(meta.get("annotations")))
@@ -213,11 +249,29 @@ def custom(server):
     kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     before = etag(server)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    server.ask("POST", kinds, {"metadata": {"name": "bolts.w.example.com"}, "spec": {
-        "group": "w.example.com", "scope": "Namespaced", "names": {"plural": "bolts", "kind": "Bolt"}, "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}]}})
+    server.ask(
+        "POST",
+        kinds,
+        {
+            "metadata": {"name": "bolts.w.example.com"},
+            "spec": {
+                "group": "w.example.com",
+                "scope": "Namespaced",
+                "names": {"plural": "bolts", "kind": "Bolt"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+            },
+        },
+    )
     bolts = "/apis/w.example.com/v1/namespaces/{ns}/bolts"
-    await_(lambda: server.ask("POST", bolts, {"apiVersion": "w.example.com/v1", "kind": "Bolt", "metadata": {"name": "b1"}})[0] == 201)
-    watch = Watch(server, "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", path=bolts)
+    await_(
+        lambda: server.ask(
+            "POST", bolts, {"apiVersion": "w.example.com/v1", "kind": "Bolt", "metadata": {"name": "b1"}}
+        )[0]
+        == 201
+    )
+    watch = Watch(
+        server, "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan", path=bolts
+    )
     seen = brief(watch.until(lambda event: event["type"] in ("BOOKMARK", "ERROR")))
     watch.close()
     during = await_(lambda: etag(server) != before)
@@ -237,23 +291,37 @@ def legacy(server):
 
 @check("107 no initial events when they are not wanted")
 def not_wanted(server):
-    watch = Watch(server, "allowWatchBookmarks=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1")
+    watch = Watch(
+        server, "allowWatchBookmarks=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    )
     return brief([event for event in watch.until(lambda event: False, 20) if event["type"] != "BOOKMARK"]) or "none"
 
 
 @check("110 discovery by Accept")
 def discovery(server):
     out = []
-    for accept in (DISCOVERY, DISCOVERY.replace("v=v2;", "v=v2beta1;"), "application/json", DISCOVERY + ",application/json", "*/*"):
+    for accept in (
+        DISCOVERY,
+        DISCOVERY.replace("v=v2;", "v=v2beta1;"),
+        "application/json",
+        DISCOVERY + ",application/json",
+        "*/*",
+    ):
         for path in ("/api", "/apis"):
-            connection = http.client.HTTPSConnection(server.address, context=ssl._create_unverified_context(), timeout=10)
+            connection = http.client.HTTPSConnection(
+                server.address, context=ssl._create_unverified_context(), timeout=10
+            )
             connection.request("GET", path, headers={"Authorization": "Bearer " + server.token, "Accept": accept})
             answer = connection.getresponse()
             kind = json.loads(answer.read() or b"{}").get("kind")
             etag, code = answer.headers.get("ETag"), answer.status
             again = ""
             if etag:
-                connection.request("GET", path, headers={"Authorization": "Bearer " + server.token, "Accept": accept, "If-None-Match": etag})
+                connection.request(
+                    "GET",
+                    path,
+                    headers={"Authorization": "Bearer " + server.token, "Accept": accept, "If-None-Match": etag},
+                )
                 answer2 = connection.getresponse()
                 answer2.read()
                 again = str(answer2.status)
@@ -273,7 +341,10 @@ def versions(server):
     watch = Watch(server, "fieldSelector=metadata.name%3Dw118&resourceVersion=" + list_version(server))
     told = [make(server, "w118"), patch(server, "w118", {"data": {"x": "1"}})]
     told.append(patch(server, "w118", {"data": {"x": "1"}}))
-    seen = [event["object"]["metadata"]["resourceVersion"] for event in watch.until(lambda event: event["type"] == "MODIFIED")]
+    seen = [
+        event["object"]["metadata"]["resourceVersion"]
+        for event in watch.until(lambda event: event["type"] == "MODIFIED")
+    ]
     server.ask("DELETE", MAPS + "/w118")
     gone = watch.next()["object"]["metadata"]["resourceVersion"]
     numbers = [int(each) for each in seen + [gone]]
@@ -300,8 +371,11 @@ def types(server):
 @check("120 no null creationTimestamp")
 def no_null(server):
     template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
-    text = server.ask("POST", "/apis/apps/v1/namespaces/{ns}/deployments?dryRun=All",
-                      {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}})[2]
+    text = server.ask(
+        "POST",
+        "/apis/apps/v1/namespaces/{ns}/deployments?dryRun=All",
+        {"metadata": {"name": "d"}, "spec": {"selector": {"matchLabels": {"app": "x"}}, "template": template}},
+    )[2]
     return str('"creationTimestamp":null' in text.replace(" ", ""))
 
 
@@ -310,10 +384,14 @@ def future(server):
     out = []
     for query in ("resourceVersion=abc", "resourceVersion=999999999&resourceVersionMatch=NotOlderThan"):
         connection = http.client.HTTPSConnection(server.address, context=ssl._create_unverified_context(), timeout=20)
-        connection.request("GET", (MAPS + "?" + query).replace("{ns}", NS), headers={"Authorization": "Bearer " + server.token})
+        connection.request(
+            "GET", (MAPS + "?" + query).replace("{ns}", NS), headers={"Authorization": "Bearer " + server.token}
+        )
         answer = connection.getresponse()
         status = json.loads(answer.read())
-        out.append(f"{answer.status} {status.get('reason')} {answer.headers.get('Retry-After')} {[cause.get('reason') for cause in status.get('details', {}).get('causes', [])]}")
+        out.append(
+            f"{answer.status} {status.get('reason')} {answer.headers.get('Retry-After')} {[cause.get('reason') for cause in status.get('details', {}).get('causes', [])]}"
+        )
         connection.close()
     return " | ".join(out)
 

@@ -36,7 +36,9 @@ class Client:
         """(status, object), or None when the server died before it answered."""
         try:
             if self.connection is None:
-                self.connection = http.client.HTTPSConnection(self.host, context=ssl._create_unverified_context(), timeout=20)
+                self.connection = http.client.HTTPSConnection(
+                    self.host, context=ssl._create_unverified_context(), timeout=20
+                )
             self.connection.request(method, path, json.dumps(body) if body is not None else None, self.headers)
             answer = self.connection.getresponse()
             return answer.status, json.loads(answer.read())
@@ -50,9 +52,9 @@ class Model:
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.known = {}      # name -> (version, value) or None when surely absent
-        self.unsure = {}     # name -> values that may have been written when the server died
-        self.seen = set()    # every resourceVersion an answer carried
+        self.known = {}  # name -> (version, value) or None when surely absent
+        self.unsure = {}  # name -> values that may have been written when the server died
+        self.seen = set()  # every resourceVersion an answer carried
         self.acknowledged = 0
 
     def saw(self, version):
@@ -78,7 +80,11 @@ def writer(index, make_client, model, stop, rng, failures):
                 answer = client.request("DELETE", f"{PATH}/{name}")
                 attempt = None
             else:
-                answer = client.request("PUT", f"{PATH}/{name}", {"metadata": {"name": name, "resourceVersion": known[0]}, "data": {"v": value}})
+                answer = client.request(
+                    "PUT",
+                    f"{PATH}/{name}",
+                    {"metadata": {"name": name, "resourceVersion": known[0]}, "data": {"v": value}},
+                )
                 attempt = value
             if answer is None:
                 model.unsure.setdefault(name, []).append(attempt)
@@ -101,7 +107,11 @@ def writer(index, make_client, model, stop, rng, failures):
 def check(client, model):
     status, listed = client.request("GET", PATH)
     assert status == 200, listed
-    found = {item["metadata"]["name"]: item for item in listed["items"] if item["metadata"]["name"].startswith("k") and "-" in item["metadata"]["name"]}
+    found = {
+        item["metadata"]["name"]: item
+        for item in listed["items"]
+        if item["metadata"]["name"].startswith("k") and "-" in item["metadata"]["name"]
+    }
     found.pop("kube-root-ca.crt", None)
     for name in set(model.known) | set(found) | set(model.unsure):
         item = found.get(name)
@@ -168,7 +178,13 @@ def main():
                 resumed["410" if outcome == "410" else "resumed"] += 1
             since = newest
             stop, failures = threading.Event(), []
-            threads = [threading.Thread(target=writer, args=(i, lambda: Client(url, token), model, stop, random.Random(rng.random()), failures)) for i in range(CLIENTS)]
+            threads = [
+                threading.Thread(
+                    target=writer,
+                    args=(i, lambda: Client(url, token), model, stop, random.Random(rng.random()), failures),
+                )
+                for i in range(CLIENTS)
+            ]
             for thread in threads:
                 thread.start()
             time.sleep(rng.uniform(0.02, 0.4))

@@ -48,12 +48,20 @@ class Cli:
             self.path.symlink_to(binary())
 
     def __call__(self, *words, env=None, **kwargs):
-        done = subprocess.run([str(self.path), *words], env={**self.muster.env(), **(env or {})}, capture_output=True, text=True,
-                              timeout=120, **kwargs)
+        done = subprocess.run(
+            [str(self.path), *words],
+            env={**self.muster.env(), **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            **kwargs,
+        )
         return done.returncode, done.stdout, done.stderr
 
     def start(self, *words):
-        return subprocess.Popen([str(self.path), *words], env=self.muster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            [str(self.path), *words], env=self.muster.env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
 
     def status(self, job):
         code, out, _ = self("get", job, "-o", "json")
@@ -74,8 +82,13 @@ class Cli:
         """Output as a terminal of that width gets it."""
         main, side = pty.openpty()
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        process = subprocess.Popen([str(self.path), *words], env={**self.muster.env(), "TERM": "xterm", **(env or {})}, stdout=side,
-                                   stderr=side, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            [str(self.path), *words],
+            env={**self.muster.env(), "TERM": "xterm", **(env or {})},
+            stdout=side,
+            stderr=side,
+            stdin=subprocess.DEVNULL,
+        )
         os.close(side)
         text = b""
         while True:
@@ -106,8 +119,14 @@ def errors(cli, muster):
         text = pathlib.Path(muster.kubeconfig).read_text()
         config.write_text(re.sub(r"server: .*", "server: https://127.0.0.1:1", text).replace("api.sock", "no.sock"))
         code, _, err = cli("list", env={"KUBECONFIG": str(config)})
-        check("a server that is down: names it and the file", code == 1 and "cannot be reached" in err and "https://127.0.0.1:1" in err and str(config) in err, err)
-        config.write_text(re.sub(r"client-(certificate|key)-data: .*\n *", "", re.sub(r"token: .*", "token: expired", text)))
+        check(
+            "a server that is down: names it and the file",
+            code == 1 and "cannot be reached" in err and "https://127.0.0.1:1" in err and str(config) in err,
+            err,
+        )
+        config.write_text(
+            re.sub(r"client-(certificate|key)-data: .*\n *", "", re.sub(r"token: .*", "token: expired", text))
+        )
         code, _, err = cli("list", env={"KUBECONFIG": str(config)})
         check("credentials that are refused: says so", code == 1 and "credentials" in err and "expired" in err, err)
         both = pathlib.Path(empty) / "empty"
@@ -130,13 +149,21 @@ def errors(cli, muster):
 
 
 def submit_and_wait(cli):
-    code, out, err = cli("submit", "pytorch", "--name=good", "--image=x", "--gpus=1", "--wait", "echo hello; echo again")
+    code, out, err = cli(
+        "submit", "pytorch", "--name=good", "--image=x", "--gpus=1", "--wait", "echo hello; echo again"
+    )
     check("submit --wait follows a job to its end", code == 0 and "is SUCCEEDED" in err, err)
     check("hints name the program as it was called", "`muster get good --type pytorchjob`" in err, err)
     code, out, err = cli("submit", "pytorch", "--name=bad", "--image=x", "--wait", "exit 7")
     check("submit --wait: a job that fails exits 3", code == 3 and "is FAILED" in err, f"{code}\n{err}")
-    code, out, err = cli("submit", "pytorch", "--name=huge", "--image=x", "--gpus=64", "--wait=running", "--timeout=2s", "true")
-    check("submit --wait --timeout exits 4 and told why it waited", code == 4 and "waits:" in err and "still" in err, f"{code}\n{err}")
+    code, out, err = cli(
+        "submit", "pytorch", "--name=huge", "--image=x", "--gpus=64", "--wait=running", "--timeout=2s", "true"
+    )
+    check(
+        "submit --wait --timeout exits 4 and told why it waited",
+        code == 4 and "waits:" in err and "still" in err,
+        f"{code}\n{err}",
+    )
     code, out, _ = cli("explain", "huge")
     check("explain gives numbers", "64 GPUs" in out and re.search(r"\d", out.split("Waiting:")[-1]), out)
     code, out, err = cli("logs", "good")
@@ -148,13 +175,27 @@ def submit_and_wait(cli):
     code, out, err = cli("logs", "huge")
     check("logs of a job that waits point to explain", code == 1 and "muster explain huge" in err, err)
     code, out, err = cli("delete", "huge", "nobody", "bad")
-    check("delete goes on after a name that is not there", code == 0 and "huge has been deleted" in err and "'nobody' does not exist" in err and "bad has been deleted" in err, err)
+    check(
+        "delete goes on after a name that is not there",
+        code == 0
+        and "huge has been deleted" in err
+        and "'nobody' does not exist" in err
+        and "bad has been deleted" in err,
+        err,
+    )
     cli("delete", "good")
 
 
 def instances(cli):
-    cli("submit", "pytorch", "--name=duo", "--image=x", "--gpus=1", "--workers=2",
-        "for i in 1 2 3; do echo line $i of $HOSTNAME; done; until [ -e /tmp/muster-cli-go ]; do sleep 0.1; done; echo end")
+    cli(
+        "submit",
+        "pytorch",
+        "--name=duo",
+        "--image=x",
+        "--gpus=1",
+        "--workers=2",
+        "for i in 1 2 3; do echo line $i of $HOSTNAME; done; until [ -e /tmp/muster-cli-go ]; do sleep 0.1; done; echo end",
+    )
     check("two instances run", cli.until("duo", "RUNNING"))
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and cli("logs", "duo", "-i", "duo-worker-0")[1].count("line") < 3:
@@ -197,7 +238,11 @@ def prune(cli):
     cli.until("stays", "RUNNING")
     code, out, _ = cli("prune", "-s", "0s", "--dry-run")
     code, out, err = cli("prune", "-s", "0s")
-    check("prune deletes finished jobs only", code == 0 and "Delete pytorchjob duo" in out and "stays" not in out, out + err)
+    check(
+        "prune deletes finished jobs only",
+        code == 0 and "Delete pytorchjob duo" in out and "stays" not in out,
+        out + err,
+    )
     code, out, _ = cli("list", "-q")
     check("what runs is still there", out == "stays\n", out)
     code, out, _ = cli("prune", "-s", "0s")
@@ -208,22 +253,57 @@ def prune(cli):
 def code_and_files(cli, muster):
     work = pathlib.Path(muster.data)
     repository = work / "hello.git"
-    subprocess.run(f"""git init -q -b main {repository} && cd {repository} && echo 'print("from git", 6*7)' > run.py && git add . &&
-        git -c user.name=x -c user.email=x@x commit -q -m one""", shell=True, check=True)
-    code, _, err = cli("submit", "pytorch", "--name=git", "--image=x", "--sync-mode=git", f"--sync-source={repository}", "--wait",
-                       "python3 /root/code/hello/run.py")
-    check("--sync-mode git fetches the code", code == 0 and cli("logs", "git")[1] == "from git 42\n", err + cli("logs", "git")[1])
+    subprocess.run(
+        f"""git init -q -b main {repository} && cd {repository} && echo 'print("from git", 6*7)' > run.py && git add . &&
+        git -c user.name=x -c user.email=x@x commit -q -m one""",
+        shell=True,
+        check=True,
+    )
+    code, _, err = cli(
+        "submit",
+        "pytorch",
+        "--name=git",
+        "--image=x",
+        "--sync-mode=git",
+        f"--sync-source={repository}",
+        "--wait",
+        "python3 /root/code/hello/run.py",
+    )
+    check(
+        "--sync-mode git fetches the code",
+        code == 0 and cli("logs", "git")[1] == "from git 42\n",
+        err + cli("logs", "git")[1],
+    )
     if shutil.which("rsync"):
         (work / "tree").mkdir()
         (work / "tree" / "run.sh").write_text("echo from rsync\n")
-        code, _, err = cli("submit", "pytorch", "--name=rsync", "--image=x", "--sync-mode=rsync", f"--sync-source={work}/tree", "--wait",
-                           "sh /root/code/tree/run.sh")
-        check("--sync-mode rsync fetches the code", code == 0 and "from rsync" in cli("logs", "rsync")[1], err + cli("logs", "rsync")[1])
+        code, _, err = cli(
+            "submit",
+            "pytorch",
+            "--name=rsync",
+            "--image=x",
+            "--sync-mode=rsync",
+            f"--sync-source={work}/tree",
+            "--wait",
+            "sh /root/code/tree/run.sh",
+        )
+        check(
+            "--sync-mode rsync fetches the code",
+            code == 0 and "from rsync" in cli("logs", "rsync")[1],
+            err + cli("logs", "rsync")[1],
+        )
     else:
         print("skip --sync-mode rsync: no rsync here")
     (work / "settings.ini").write_text("rate=3\n")
-    code, _, err = cli("submit", "pytorch", "--name=files", "--image=x", f"--config-file={work}/settings.ini:/etc/trainer/settings.ini", "--wait",
-                       "cat /etc/trainer/settings.ini")
+    code, _, err = cli(
+        "submit",
+        "pytorch",
+        "--name=files",
+        "--image=x",
+        f"--config-file={work}/settings.ini:/etc/trainer/settings.ini",
+        "--wait",
+        "cat /etc/trainer/settings.ini",
+    )
     check("--config-file", code == 0 and cli("logs", "files")[1] == "rate=3\n", err + cli("logs", "files")[1])
     code, out, _ = cli("submit", "pytorch", "--name=dry", "--image=x", "--dry-run", "true")
     check("--dry-run creates nothing", code == 0 and "kind: PyTorchJob" in out and cli.status("dry") == "none", out)
@@ -236,12 +316,16 @@ def suspend(cli):
         cli("submit", kind, f"--name={name}", *words, "sleep 300")
         running = cli.until(name, "RUNNING")
         code, _, err = cli("suspend", name)
-        check(f"suspend takes a {kind} job off the cluster", running and code == 0 and cli.until(name, "SUSPENDED"), err)
+        check(
+            f"suspend takes a {kind} job off the cluster", running and code == 0 and cli.until(name, "SUSPENDED"), err
+        )
         deadline = time.monotonic() + 40
         while time.monotonic() < deadline and "0/4" not in cli("top", "node")[1]:
             time.sleep(0.2)
         check("its GPUs are free", "0/4 (0%)" in cli("top", "node")[1], cli("top", "node", "-d")[1])
-        check("explain says how to resume it", f"muster resume {name}" in cli("explain", name)[1], cli("explain", name)[1])
+        check(
+            "explain says how to resume it", f"muster resume {name}" in cli("explain", name)[1], cli("explain", name)[1]
+        )
         code, _, err = cli("resume", name)
         check(f"resume brings a {kind} job back", code == 0 and cli.until(name, "RUNNING"), err)
         cli("delete", name)
@@ -251,12 +335,35 @@ def preemption(cli):
     for name, value in (("critical", "1100000"), ("medium", "1000000")):
         cli("priority", "create", name, f"--value={value}")
     cli("submit", "pytorch", "--name=fails", "--priority=medium", "--image=x", "--gpus=2", "sleep 300")
-    cli("submit", "pytorch", "--name=comes-back", "--priority=medium", "--image=x", "--gpus=2", "--on-preempt=requeue", "sleep 300")
+    cli(
+        "submit",
+        "pytorch",
+        "--name=comes-back",
+        "--priority=medium",
+        "--image=x",
+        "--gpus=2",
+        "--on-preempt=requeue",
+        "sleep 300",
+    )
     both = cli.until("fails", "RUNNING") and cli.until("comes-back", "RUNNING")
-    cli("submit", "pytorch", "--name=boss", "--priority=critical", "--image=x", "--gpus=2", "--workers=2", "--gang", "sleep 300")
+    cli(
+        "submit",
+        "pytorch",
+        "--name=boss",
+        "--priority=critical",
+        "--image=x",
+        "--gpus=2",
+        "--workers=2",
+        "--gang",
+        "sleep 300",
+    )
     check("a critical gang takes all GPUs", both and cli.until("boss", "RUNNING"))
     check("a preempted job fails", cli.until("fails", "FAILED"))
-    check("one with --on-preempt=requeue waits", cli.until("comes-back", "PENDING", "QUEUING"), cli("get", "comes-back")[1])
+    check(
+        "one with --on-preempt=requeue waits",
+        cli.until("comes-back", "PENDING", "QUEUING"),
+        cli("get", "comes-back")[1],
+    )
     check("explain tells of the preemption", "Preempted" in cli("explain", "fails")[1], cli("explain", "fails")[1])
     cli("delete", "boss")
     check("and comes back", cli.until("comes-back", "RUNNING"))
@@ -302,26 +409,68 @@ spec:
 def plain_pods(cli):
     for name in ("holds-a", "holds-b", "waits"):
         cli.muster.kubectl("create", "-f", "-", input=POD.format(name=name, gpus=2))
-        cli.muster.kubectl("wait", f"pod/{name}", "--for=condition=PodScheduled" + ("=false" if name == "waits" else ""), "--timeout=60s")
+        cli.muster.kubectl(
+            "wait",
+            f"pod/{name}",
+            "--for=condition=PodScheduled" + ("=false" if name == "waits" else ""),
+            "--timeout=60s",
+        )
     cli.muster.kubectl("wait", "pod/holds-a", "pod/holds-b", "--for=condition=Ready", "--timeout=60s")
     code, out, err = cli("explain", "waits")
-    check("explain tells why a pod without a job waits", code == 0 and "waits has waited" in out and "2 Insufficient nvidia.com/gpu" in out, out + err)
+    check(
+        "explain tells why a pod without a job waits",
+        code == 0 and "waits has waited" in out and "2 Insufficient nvidia.com/gpu" in out,
+        out + err,
+    )
     check("and who holds its GPUs", re.search(r"GPUs are held by:\n( +pod/holds-[ab] +2 GPUs.*\n){2}", out), out)
     code, out, err = cli("explain", "pod/holds-a")
     check("explain pod/NAME", code == 0 and "holds-a runs for" in out, out + err)
     code, out, err = cli("explain", "nobody")
-    check("explain of what is not there names both kinds", code == 1 and "neither a training job nor a pod nobody" in err, err)
+    check(
+        "explain of what is not there names both kinds",
+        code == 1 and "neither a training job nor a pod nobody" in err,
+        err,
+    )
     cli.muster.kubectl("delete", "pod", "holds-a", "holds-b", "waits", "--grace-period=1")
 
 
 def kinds(cli):
-    code, _, err = cli("submit", "tf", "--name=tf", "--image=x", "--workers=2", "--ps=1", "--clean-task-policy=All", "--wait",
-                       'echo $TF_CONFIG; [ "${TF_CONFIG#*ps}" = "$TF_CONFIG" ] || case "$TF_CONFIG" in *\'"type":"ps"\'*) sleep 300;; esac')
+    code, _, err = cli(
+        "submit",
+        "tf",
+        "--name=tf",
+        "--image=x",
+        "--workers=2",
+        "--ps=1",
+        "--clean-task-policy=All",
+        "--wait",
+        'echo $TF_CONFIG; [ "${TF_CONFIG#*ps}" = "$TF_CONFIG" ] || case "$TF_CONFIG" in *\'"type":"ps"\'*) sleep 300;; esac',
+    )
     check("submit tf runs workers and a parameter server", code == 0, err)
-    code, _, err = cli("submit", "horovod", "--name=hvd", "--image=x", "--workers=2", "--wait",
-                       "mpirun --allow-run-as-root -np 2 hostname" if os.geteuid() == 0 else "mpirun -np 2 hostname")
-    check("submit horovod runs under mpirun", code == 0 and {"hvd-worker-0", "hvd-worker-1"} <= set(cli("logs", "hvd")[1].splitlines()), err + cli("logs", "hvd")[1])
-    code, _, err = cli("submit", "volcanojob", "--name=vj", "--task-images=x,y", "--task-replicas=2", "--min-available=4", "--wait", "echo task")
+    code, _, err = cli(
+        "submit",
+        "horovod",
+        "--name=hvd",
+        "--image=x",
+        "--workers=2",
+        "--wait",
+        "mpirun --allow-run-as-root -np 2 hostname" if os.geteuid() == 0 else "mpirun -np 2 hostname",
+    )
+    check(
+        "submit horovod runs under mpirun",
+        code == 0 and {"hvd-worker-0", "hvd-worker-1"} <= set(cli("logs", "hvd")[1].splitlines()),
+        err + cli("logs", "hvd")[1],
+    )
+    code, _, err = cli(
+        "submit",
+        "volcanojob",
+        "--name=vj",
+        "--task-images=x,y",
+        "--task-replicas=2",
+        "--min-available=4",
+        "--wait",
+        "echo task",
+    )
     check("submit volcanojob runs its tasks", code == 0, err)
     code, out, _ = cli("get", "vj")
     check("its instances are shown", out.count("SUCCEEDED  VOLCANOJOB") == 4, out)
@@ -355,7 +504,9 @@ def pai(cli, muster):
     file.write_text(PAI)
     code, _, err = cli("submit", "pai", str(file), "--wait")
     out = cli("logs", "pai-hello", "-i", "pai-hello-worker-1")[1]
-    check("a job of OpenPAI's protocol runs, with its variables", code == 0 and out == "hello worker 1 of 2\n", err + out)
+    check(
+        "a job of OpenPAI's protocol runs, with its variables", code == 0 and out == "hello worker 1 of 2\n", err + out
+    )
     check("its priority class is there", "PRIORITY: pai-prod" in cli("get", "pai-hello")[1], cli("get", "pai-hello")[1])
     cli("delete", "pai-hello")
     file.write_text(PAI.replace("test -n", "false; test -n"))
@@ -364,7 +515,11 @@ def pai(cli, muster):
     cli("delete", "pai-hello")
     file.write_text(PAI.replace("dockerImage: image", "dockerImage: nothing"))
     code, _, err = cli("submit", "pai", str(file))
-    check("what is wrong is said in the protocol's words", code == 1 and "Prerequisite nothing does not exist." in err, err)
+    check(
+        "what is wrong is said in the protocol's words",
+        code == 1 and "Prerequisite nothing does not exist." in err,
+        err,
+    )
 
 
 def others(cli, muster):
@@ -373,7 +528,11 @@ def others(cli, muster):
     check("whoami", who["Name"] and len(who["Id"]) == 32 and who["IsAdminUser"] is False, out)
     code, out, _ = cli("version", "--short")
     check("version", re.fullmatch(r"muster: v\d+\.\d+\.\d+\n", out), out)
-    muster.kubectl("apply", "-f", "-", input="""
+    muster.kubectl(
+        "apply",
+        "-f",
+        "-",
+        input="""
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: pv}
@@ -383,14 +542,28 @@ apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: pictures, annotations: {description: faces, owner: vision}}
 spec: {accessModes: [ReadWriteMany], storageClassName: "", volumeName: pv, resources: {requests: {storage: 1Gi}}}
-""")
-    muster.kubectl("patch", "pvc", "pictures", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Bound"}}', check=False)
+""",
+    )
+    muster.kubectl(
+        "patch",
+        "pvc",
+        "pictures",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        '{"status":{"phase":"Bound"}}',
+        check=False,
+    )
     code, out, _ = cli("data", "list")
     check("data list", re.search(r"pictures +ReadWriteMany +faces +vision", out), out)
     code, _, err = cli("submit", "pytorch", "--name=board", "--image=x", "--tensorboard", "--logdir=/logs", "sleep 300")
     check("submit --tensorboard", code == 0 and cli.until("board", "RUNNING"), err)
     deadline = time.monotonic() + 30
-    wanted = r"available on:\nhttp://\S+\n$" if shutil.which("tensorboard") else r"available on:\nhttp://\S+\nIt does not run yet: .*tensorboard"
+    wanted = (
+        r"available on:\nhttp://\S+\n$"
+        if shutil.which("tensorboard")
+        else r"available on:\nhttp://\S+\nIt does not run yet: .*tensorboard"
+    )
     while time.monotonic() < deadline and not re.search(wanted, cli("get", "board")[1]):
         time.sleep(0.2)
     out = cli("get", "board")[1]
@@ -426,8 +599,11 @@ def shells(cli, muster):
             try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _muster_complete; echo "${COMPREPLY[*]}"; }
             try muster sub; try muster get comp; try muster submit py; try muster list --sta; try muster list --status = RUN"""
         out = subprocess.run(["bash", "-c", script], env=env, capture_output=True, text=True).stdout
-        check("bash completes commands, job names, types, flags and values",
-              out.splitlines() == ["submit", "complete-me", "pytorchjob", "--status=", "RUNNING"], out)
+        check(
+            "bash completes commands, job names, types, flags and values",
+            out.splitlines() == ["submit", "complete-me", "pytorchjob", "--status=", "RUNNING"],
+            out,
+        )
     if shutil.which("fish"):
         script = "muster completion fish | source; complete -C 'muster get comp'; complete -C 'muster sub'"
         out = subprocess.run(["fish", "-c", script], env=env, capture_output=True, text=True).stdout
@@ -447,7 +623,11 @@ def shells(cli, muster):
     page.write_text(cli("man")[1])
     if shutil.which("groff"):
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(page)], capture_output=True, text=True)
-        check("the manual page renders without a warning", done.returncode == 0 and not done.stderr and "EXIT STATUS" in re.sub(r".\x08", "", plain(done.stdout)), done.stderr + done.stdout[-300:])
+        check(
+            "the manual page renders without a warning",
+            done.returncode == 0 and not done.stderr and "EXIT STATUS" in re.sub(r".\x08", "", plain(done.stdout)),
+            done.stderr + done.stdout[-300:],
+        )
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -473,10 +653,28 @@ def beside(cli, muster):
     path = muster.data / "api.sock"
     check("only the owner may open the socket", stat.S_IMODE(path.stat().st_mode) == 0o600, oct(path.stat().st_mode))
     token = (muster.data / "pki" / "admin.token").read_text().strip()
-    code, answers = ask(path, token, ["/api/v1/nodes?fields=metadata(name)", "/api/v1/namespaces/default/pods/nobody", "/apis/no.such.group/v1/things",
-                                      "/api/v1/pods?watch=true"])
-    check("each read is answered by itself", code == 200 and [a["status"] for a in answers] == [200, 404, 404, 400], answers)
-    check("a list with fields has these alone", code == 200 and [list(i) for i in answers[0]["body"]["items"]] == [["metadata"], ["metadata"]] and answers[0]["fields"], answers)
+    code, answers = ask(
+        path,
+        token,
+        [
+            "/api/v1/nodes?fields=metadata(name)",
+            "/api/v1/namespaces/default/pods/nobody",
+            "/apis/no.such.group/v1/things",
+            "/api/v1/pods?watch=true",
+        ],
+    )
+    check(
+        "each read is answered by itself",
+        code == 200 and [a["status"] for a in answers] == [200, 404, 404, 400],
+        answers,
+    )
+    check(
+        "a list with fields has these alone",
+        code == 200
+        and [list(i) for i in answers[0]["body"]["items"]] == [["metadata"], ["metadata"]]
+        and answers[0]["fields"],
+        answers,
+    )
     check("without a credential nothing is read", ask(path, "", ["/api/v1/nodes"])[0] == 401)
     muster.kubectl("create", "serviceaccount", "nosy")
     weak = muster.kubectl("create", "token", "nosy").stdout.strip()
@@ -494,9 +692,13 @@ def beside(cli, muster):
     check("and the address where there is none", code == 0 and "node-1" in out, out + error)
     # A fleet of pods: what was remembered of an object must not outlive a change.
     muster.kubectl("create", "configmap", "changing", "--from-literal=a=1")
-    first = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"]["items"]
+    first = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"][
+        "items"
+    ]
     muster.kubectl("patch", "configmap", "changing", "-p", '{"data":{"a":"2"}}')
-    second = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"]["items"]
+    second = ask(path, token, ["/api/v1/namespaces/default/configmaps?fields=metadata(name),data"])[1][0]["body"][
+        "items"
+    ]
     value = lambda items: [i["data"]["a"] for i in items if i["metadata"]["name"] == "changing"]
     check("a changed object is read anew", value(first) == ["1"] and value(second) == ["2"], (first, second))
     muster.kubectl("delete", "configmap", "changing")
@@ -504,10 +706,23 @@ def beside(cli, muster):
 
 with Muster(nodes=2, gpus=2) as muster:
     cli = Cli(muster)
-    sections = {"errors": lambda: errors(cli, muster), "beside": lambda: beside(cli, muster), "submit": lambda: submit_and_wait(cli), "instances": lambda: instances(cli),
-                "prune": lambda: prune(cli), "code": lambda: code_and_files(cli, muster), "suspend": lambda: suspend(cli),
-                "preemption": lambda: preemption(cli), "queues": lambda: queues(cli), "pods": lambda: plain_pods(cli), "kinds": lambda: kinds(cli),
-                "pai": lambda: pai(cli, muster), "others": lambda: others(cli, muster), "terminals": lambda: terminals(cli), "shells": lambda: shells(cli, muster)}
+    sections = {
+        "errors": lambda: errors(cli, muster),
+        "beside": lambda: beside(cli, muster),
+        "submit": lambda: submit_and_wait(cli),
+        "instances": lambda: instances(cli),
+        "prune": lambda: prune(cli),
+        "code": lambda: code_and_files(cli, muster),
+        "suspend": lambda: suspend(cli),
+        "preemption": lambda: preemption(cli),
+        "queues": lambda: queues(cli),
+        "pods": lambda: plain_pods(cli),
+        "kinds": lambda: kinds(cli),
+        "pai": lambda: pai(cli, muster),
+        "others": lambda: others(cli, muster),
+        "terminals": lambda: terminals(cli),
+        "shells": lambda: shells(cli, muster),
+    }
     for section in sys.argv[1:] or sections:
         begin = time.monotonic()
         sections[section]()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The commands of docs/operate.md, run as they stand, in their order, with real kubectl on a cluster of its own.
 
-A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate and of who may do
-what is asked once more, from the outside.
+A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate and of
+who may do what is asked once more, from the outside.
 """
 import os
 import pathlib
@@ -23,13 +23,19 @@ check = Checks()
 
 def commands():
     page = (ROOT / "docs" / "operate.md").read_text()
-    return [line[2:] for block in re.findall(r"```console\n(.*?)```", page, re.S) for line in block.splitlines() if line.startswith("$ ")]
+    return [
+        line[2:]
+        for block in re.findall(r"```console\n(.*?)```", page, re.S)
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
 
 
 def certificate_names(home):
     """Whether the server's certificate is valid for this machine's name, by the cluster's own CA."""
     import base64
     import yaml
+
     config = yaml.safe_load((home / "kubeconfig").read_text())["clusters"][0]["cluster"]
     context = ssl.create_default_context(cadata=base64.b64decode(config["certificate-authority-data"]).decode())
     port = int(config["server"].rsplit(":", 1)[1])
@@ -44,11 +50,23 @@ def main():
         programs.mkdir()
         (programs / "muster").symlink_to(pathlib.Path(lib.binary()).resolve())
         (programs / "kubectl").symlink_to(lib.kubectls()[0][1])
-        env = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "MUSTER_HOME": str(home), "KUBECONFIG": str(home / "kubeconfig")}
+        env = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "MUSTER_HOME": str(home),
+            "KUBECONFIG": str(home / "kubeconfig"),
+        }
         try:
             for command in commands():
                 refused = command.startswith("! ")
-                done = subprocess.run(["bash", "-c", command.removeprefix("! ")], env=env, cwd=folder, text=True, capture_output=True, timeout=120)
+                done = subprocess.run(
+                    ["bash", "-c", command.removeprefix("! ")],
+                    env=env,
+                    cwd=folder,
+                    text=True,
+                    capture_output=True,
+                    timeout=120,
+                )
                 check(command, (done.returncode != 0) == refused, done.stdout[-500:] + done.stderr[-500:])
                 if refused:
                     check("  and says why", "forbidden" in done.stderr or "Unauthorized" in done.stderr, done.stderr)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A policy of Muster's own from a file, the one that `muster sim` compares, in force on a cluster and changed while it runs.
+"""A policy of Muster's own from a file, the one that `muster sim` compares, in force on a cluster and changed while
+it runs.
 
 Pods are hollow (said to run, no process). Two nodes of 4 GPUs.
 """
@@ -18,8 +19,15 @@ check = Checks()
 
 
 def pod(name, gpus):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"terminationGracePeriodSeconds": 0, "containers": [
-        {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+        },
+    }
 
 
 class Cluster:
@@ -27,7 +35,9 @@ class Cluster:
         self.muster = muster
 
     def make(self, *objects):
-        self.muster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+        self.muster.kubectl(
+            "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        )
 
     def node_of(self, name):
         return self.muster.kubectl("get", "pod", name, "-o", "jsonpath={.spec.nodeName}").stdout
@@ -46,10 +56,27 @@ class Cluster:
 
 def refusals(directory):
     path = pathlib.Path(directory) / "wrong.yaml"
-    for text, wanted in (("plcement: spread\n", 'did you mean "placement"?'), ("placement: pack\nqueues: [{name: a}]\n", "are its Queue objects")):
+    for text, wanted in (
+        ("plcement: spread\n", 'did you mean "placement"?'),
+        ("placement: pack\nqueues: [{name: a}]\n", "are its Queue objects"),
+    ):
         path.write_text(text)
-        done = subprocess.run([binary(), "up", "--data", str(pathlib.Path(directory) / "d"), "--listen", "127.0.0.1:0", "--hollow", "--scheduler-config", str(path)],
-                              text=True, capture_output=True, timeout=60)
+        done = subprocess.run(
+            [
+                binary(),
+                "up",
+                "--data",
+                str(pathlib.Path(directory) / "d"),
+                "--listen",
+                "127.0.0.1:0",
+                "--hollow",
+                "--scheduler-config",
+                str(path),
+            ],
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
         said = done.stdout + done.stderr
         check(f"refused with words: {wanted}", done.returncode != 0 and wanted in said and "wrong.yaml" in said, said)
 
@@ -77,8 +104,19 @@ def order(c, file):
     c.make(pod("behind", 1))
     reason = "jsonpath={.status.conditions[?(@.type=='PodScheduled')].message}"
     told = lambda: c.muster.kubectl("get", "pod", "behind", "-o", reason).stdout  # noqa: E731
-    check("fifo: a small one stays behind and is told so", until(lambda: "ahead" in told()) and not c.node_of("behind"), told())
-    c.make({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "free", "annotations": {"muster.dev/backfill": "skip"}}, "spec": {"weight": 1}})
+    check(
+        "fifo: a small one stays behind and is told so",
+        until(lambda: "ahead" in told()) and not c.node_of("behind"),
+        told(),
+    )
+    c.make(
+        {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": "free", "annotations": {"muster.dev/backfill": "skip"}},
+            "spec": {"weight": 1},
+        }
+    )
     other = pod("elsewhere", 1)
     other["metadata"]["annotations"] = {"scheduling.volcano.sh/queue-name": "free"}
     c.make(other)
@@ -87,7 +125,11 @@ def order(c, file):
 
 def kinds(c, file):
     file.write_text("actions: allocate\ntiers: [{plugins: [{name: gang}]}]\n")
-    check("the other kind waits for the next start, and that is said", until(lambda: "takes effect at the next start" in c.muster.log()), c.muster.log()[-2000:])
+    check(
+        "the other kind waits for the next start, and that is said",
+        until(lambda: "takes effect at the next start" in c.muster.log()),
+        c.muster.log()[-2000:],
+    )
 
 
 def main():

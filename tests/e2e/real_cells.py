@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""HiveD's cells in `muster run` on a real Kubernetes 1.37: the watched ConfigMap, queues below virtual clusters, gangs without
-HiveD's annotation, a live change of cells, kill -9, and a take-over of pods that HiveD bound.
+"""HiveD's cells in `muster run` on a real Kubernetes 1.37: the watched ConfigMap, queues below virtual clusters,
+gangs without HiveD's annotation, a live change of cells, kill -9, and a take-over of pods that HiveD bound.
 """
 import json
 import sys
@@ -16,16 +16,31 @@ ISOLATION = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
 
 def cells(**clusters):
     """Three nodes of 2 switches with 2 devices; clusters own whole nodes."""
-    return yaml.safe_dump({
-        "physicalCluster": {
-            "cellTypes": {"SWITCH": {"childCellType": "K80", "childCellNumber": 2}, "NODE": {"childCellType": "SWITCH", "childCellNumber": 2, "isNodeLevel": True},
-                          "POOL": {"childCellType": "NODE", "childCellNumber": 3}},
-            "physicalCells": [{"cellType": "POOL", "cellChildren": [{"cellAddress": f"n{i}"} for i in range(3)]}]},
-        "virtualClusters": {name: {"virtualCells": [{"cellType": "POOL.NODE", "cellNumber": number}]} for name, number in clusters.items()}})
+    return yaml.safe_dump(
+        {
+            "physicalCluster": {
+                "cellTypes": {
+                    "SWITCH": {"childCellType": "K80", "childCellNumber": 2},
+                    "NODE": {"childCellType": "SWITCH", "childCellNumber": 2, "isNodeLevel": True},
+                    "POOL": {"childCellType": "NODE", "childCellNumber": 3},
+                },
+                "physicalCells": [{"cellType": "POOL", "cellChildren": [{"cellAddress": f"n{i}"} for i in range(3)]}],
+            },
+            "virtualClusters": {
+                name: {"virtualCells": [{"cellType": "POOL.NODE", "cellNumber": number}]}
+                for name, number in clusters.items()
+            },
+        }
+    )
 
 
 def config_map(text):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-hived", "namespace": "kube-system"}, "data": {"hivedscheduler.yaml": text}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "muster-hived", "namespace": "kube-system"},
+        "data": {"hivedscheduler.yaml": text},
+    }
 
 
 def pod(name, gpus, queue=None, group=None, spec=None, **more):
@@ -42,12 +57,21 @@ def pod(name, gpus, queue=None, group=None, spec=None, **more):
 
 def queue(name, vc=None, parent=None, gpus=None):
     meta = {"name": name, **({"annotations": {"muster.dev/virtual-cluster": vc}} if vc else {})}
-    spec = {"weight": 1, **({"parent": parent} if parent else {}), **({"capability": {"nvidia.com/gpu": gpus}} if gpus else {})}
+    spec = {
+        "weight": 1,
+        **({"parent": parent} if parent else {}),
+        **({"capability": {"nvidia.com/gpu": gpus}} if gpus else {}),
+    }
     return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": meta, "spec": spec}
 
 
 def group(name, members, queue_name):
-    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": members, "queue": queue_name}}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"minMember": members, "queue": queue_name},
+    }
 
 
 class Cells(Cluster):
@@ -80,7 +104,16 @@ class Cells(Cluster):
         return twice
 
     def set_cells(self, text):
-        self.real.kubectl("-n", "kube-system", "patch", "configmap", "muster-hived", "--type=merge", "-p", json.dumps({"data": {"hivedscheduler.yaml": text}}))
+        self.real.kubectl(
+            "-n",
+            "kube-system",
+            "patch",
+            "configmap",
+            "muster-hived",
+            "--type=merge",
+            "-p",
+            json.dumps({"data": {"hivedscheduler.yaml": text}}),
+        )
 
     def events(self):
         return self.real.kubectl("-n", "kube-system", "get", "events").stdout
@@ -89,16 +122,36 @@ class Cells(Cluster):
 def placing(c):
     c.apply(pod("hived", 2, spec={"virtualCluster": "a", "priority": 1, "leafCellType": "K80", "leafCellNumber": 2}))
     check("a pod with HiveD's annotation is bound to cells", until(lambda: c.bound("hived")), c.log()[-2000:])
-    check("and carries them in HiveD's format", c.note("hived", ISOLATION) == "0,1" and yaml.safe_load(c.note("hived", BIND))["cellChain"] == "POOL", c.note("hived", BIND))
+    check(
+        "and carries them in HiveD's format",
+        c.note("hived", ISOLATION) == "0,1" and yaml.safe_load(c.note("hived", BIND))["cellChain"] == "POOL",
+        c.note("hived", BIND),
+    )
 
     c.apply(queue("team", vc="b"), queue("small", parent="team", gpus=1))
     c.apply(pod("plain", 2, queue="team"))
-    check("a pod without it is bound to the virtual cluster of its queue", until(lambda: c.bound("plain")), c.told("plain"))
-    check("and carries the spec that was made for it", until(lambda: (yaml.safe_load(c.note("plain", SPEC)) or {}).get("virtualCluster") == "b"), c.note("plain", SPEC))
+    check(
+        "a pod without it is bound to the virtual cluster of its queue",
+        until(lambda: c.bound("plain")),
+        c.told("plain"),
+    )
+    check(
+        "and carries the spec that was made for it",
+        until(lambda: (yaml.safe_load(c.note("plain", SPEC)) or {}).get("virtualCluster") == "b"),
+        c.note("plain", SPEC),
+    )
     c.apply(pod("over", 2, queue="small"))
-    check("a queue below a virtual cluster keeps its limit", until(lambda: "queue small may hold 1 nvidia.com/gpu" in c.told("over")), c.told("over"))
+    check(
+        "a queue below a virtual cluster keeps its limit",
+        until(lambda: "queue small may hold 1 nvidia.com/gpu" in c.told("over")),
+        c.told("over"),
+    )
     c.apply(pod("nowhere", 1, queue="elsewhere"))
-    check("a pod of no virtual cluster is told which there are", until(lambda: "belongs to none" in c.told("nowhere") and "(a, b)" in c.told("nowhere")), c.told("nowhere"))
+    check(
+        "a pod of no virtual cluster is told which there are",
+        until(lambda: "belongs to none" in c.told("nowhere") and "(a, b)" in c.told("nowhere")),
+        c.told("nowhere"),
+    )
     c.remove("over", "nowhere")
 
     c.apply(queue("a"), pod("w0", 4, group="gang"))
@@ -106,44 +159,102 @@ def placing(c):
     c.apply(group("gang", 2, "a"))
     check("and for its pods", until(lambda: "has 1 of 2 pods" in c.told("w0")), c.told("w0"))
     c.apply(pod("w1", 4, group="gang"))
-    check("and says what it needs, in cells", until(lambda: "a needs 2 x 4" in c.told("w0") and "wait for default/hived" in c.told("w0")), c.told("w0"))
+    check(
+        "and says what it needs, in cells",
+        until(lambda: "a needs 2 x 4" in c.told("w0") and "wait for default/hived" in c.told("w0")),
+        c.told("w0"),
+    )
     c.remove("hived")
-    check("it starts whole", until(lambda: c.bound("w0", "w1")) and c.pod("w0")["spec"]["nodeName"] != c.pod("w1")["spec"]["nodeName"], c.told("w0"))
+    check(
+        "it starts whole",
+        until(lambda: c.bound("w0", "w1")) and c.pod("w0")["spec"]["nodeName"] != c.pod("w1")["spec"]["nodeName"],
+        c.told("w0"),
+    )
     check("no device is held twice", not c.devices_twice(), c.devices_twice())
 
 
 def changing(c):
     c.set_cells("physicalCluster: {cellTypes: {NODE: {childCellNumber: many}}}\n")
-    check("a wrong configuration is refused with its line", until(lambda: "CellsRefused" in c.events() and "line 1" in c.events()), c.events())
+    check(
+        "a wrong configuration is refused with its line",
+        until(lambda: "CellsRefused" in c.events() and "line 1" in c.events()),
+        c.events(),
+    )
     c.set_cells(cells(c=2, b=1))
     check("a right one is taken over", until(lambda: "CellsReconfigured" in c.events()), c.events())
     c.apply(pod("new", 4, spec={"virtualCluster": "c", "priority": 5, "leafCellNumber": 4}))
-    check("the gang whose virtual cluster is gone gives way to the new owner", until(lambda: c.bound("new")), c.told("new"))
-    check("as a whole", until(lambda: c.pod("w0") is None and c.pod("w1") is None), [p["metadata"]["name"] for p in c.pods()])
+    check(
+        "the gang whose virtual cluster is gone gives way to the new owner",
+        until(lambda: c.bound("new")),
+        c.told("new"),
+    )
+    check(
+        "as a whole",
+        until(lambda: c.pod("w0") is None and c.pod("w1") is None),
+        [p["metadata"]["name"] for p in c.pods()],
+    )
 
 
 def surviving(c, process):
     c.apply(*[pod(f"k{i}", 1, spec={"virtualCluster": "c", "priority": 5, "leafCellNumber": 1}) for i in range(3)])
     check("more pods run", until(lambda: c.bound("k0", "k1", "k2")), c.told("k0"))
-    before = {p["metadata"]["name"]: p["metadata"]["annotations"].get(ISOLATION) for p in c.pods() if p["spec"].get("nodeName")}
+    before = {
+        p["metadata"]["name"]: p["metadata"]["annotations"].get(ISOLATION)
+        for p in c.pods()
+        if p["spec"].get("nodeName")
+    }
     process.kill()
     process.wait()
     # A pod that HiveD bound while nobody looked, under HiveD's own scheduler name.
     node = c.pod("k0")["spec"]["nodeName"]
-    theirs = pod("theirs", 4, spec={"virtualCluster": "c", "priority": 5, "leafCellNumber": 4}, scheduler="hivedscheduler-ds-c")
-    theirs["metadata"]["annotations"].update({ISOLATION: "0,1,2,3", BIND: yaml.safe_dump({
-        "node": node, "leafCellIsolation": [0, 1, 2, 3], "cellChain": "POOL",
-        "affinityGroupBindInfo": [{"podPlacements": [{"physicalNode": node, "physicalLeafCellIndices": [0, 1, 2, 3], "preassignedCellTypes": ["NODE"] * 4}]}]})})
+    theirs = pod(
+        "theirs", 4, spec={"virtualCluster": "c", "priority": 5, "leafCellNumber": 4}, scheduler="hivedscheduler-ds-c"
+    )
+    theirs["metadata"]["annotations"].update(
+        {
+            ISOLATION: "0,1,2,3",
+            BIND: yaml.safe_dump(
+                {
+                    "node": node,
+                    "leafCellIsolation": [0, 1, 2, 3],
+                    "cellChain": "POOL",
+                    "affinityGroupBindInfo": [
+                        {
+                            "podPlacements": [
+                                {
+                                    "physicalNode": node,
+                                    "physicalLeafCellIndices": [0, 1, 2, 3],
+                                    "preassignedCellTypes": ["NODE"] * 4,
+                                }
+                            ]
+                        }
+                    ],
+                }
+            ),
+        }
+    )
     c.remove("k0", "k1", "k2")
     theirs["spec"]["nodeName"] = node
     c.apply(theirs)
     process = c.start_muster()
     c.apply(pod("late", 1, spec={"virtualCluster": "c", "priority": 5, "leafCellNumber": 1}))
-    check("after kill -9 the cells are those of the pods: the virtual cluster is full", until(lambda: "insufficient capacity when scheduling in VC c" in c.told("late")), c.told("late"))
-    after = {p["metadata"]["name"]: p["metadata"]["annotations"].get(ISOLATION) for p in c.pods() if p["spec"].get("nodeName")}
+    check(
+        "after kill -9 the cells are those of the pods: the virtual cluster is full",
+        until(lambda: "insufficient capacity when scheduling in VC c" in c.told("late")),
+        c.told("late"),
+    )
+    after = {
+        p["metadata"]["name"]: p["metadata"]["annotations"].get(ISOLATION)
+        for p in c.pods()
+        if p["spec"].get("nodeName")
+    }
     check("nobody moved", all(after.get(n) == before[n] for n in ("new", "plain")), (before, after))
     c.remove("theirs")
-    check("what HiveD's pod held is given out when it ends", until(lambda: c.bound("late")) and not c.devices_twice(), (c.told("late"), c.devices_twice()))
+    check(
+        "what HiveD's pod held is given out when it ends",
+        until(lambda: c.bound("late")) and not c.devices_twice(),
+        (c.told("late"), c.devices_twice()),
+    )
     return process
 
 
@@ -166,7 +277,11 @@ def main():
             process.kill()
             process.wait()
         log = c.log()
-        check("no right was missing", "forbidden" not in log.lower(), [line for line in log.splitlines() if "forbidden" in line.lower()][:5])
+        check(
+            "no right was missing",
+            "forbidden" not in log.lower(),
+            [line for line in log.splitlines() if "forbidden" in line.lower()][:5],
+        )
         if check.failed:
             print(log[-3000:])
     return check.close()

@@ -29,7 +29,9 @@ class Cluster:
         return json.loads(self.real.kubectl("get", *args, "-o", "json").stdout)
 
     def apply(self, *objects):
-        self.real.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
+        self.real.kubectl(
+            "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+        )
 
     def pods(self, selector=""):
         return self.json("pods", *(["-l", selector] if selector else []))["items"]
@@ -43,11 +45,34 @@ class Cluster:
         self.real.kubectl("-n", "muster-system", "scale", "deploy/muster", "--replicas=0")
         for i in range(3):
             amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "4"}
-            self.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"n{i}"},
-                        "status": {"capacity": amounts, "allocatable": amounts,
-                                   "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "2040-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}})
-            # The node lifecycle controller takes the taint away once it believes the node; there is no kubelet, so the test does.
-            until(lambda: self.real.kubectl("patch", "node", f"n{i}", "--type=merge", "-p", '{"spec":{"taints":null}}', check=False).returncode == 0)
+            self.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": f"n{i}"},
+                    "status": {
+                        "capacity": amounts,
+                        "allocatable": amounts,
+                        "conditions": [
+                            {
+                                "type": "Ready",
+                                "status": "True",
+                                "reason": "KubeletReady",
+                                "lastHeartbeatTime": "2040-01-01T00:00:00Z",
+                                "lastTransitionTime": "2026-01-01T00:00:00Z",
+                            }
+                        ],
+                    },
+                }
+            )
+            # The node lifecycle controller takes the taint away once it believes the node; there is no kubelet, so
+            # the test does.
+            until(
+                lambda: self.real.kubectl(
+                    "patch", "node", f"n{i}", "--type=merge", "-p", '{"spec":{"taints":null}}', check=False
+                ).returncode
+                == 0
+            )
 
     def start_muster(self, *extra):
         """As the service account of deploy/, so that a missing right shows."""
@@ -58,7 +83,19 @@ class Cluster:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        return subprocess.Popen([muster_fixture.binary(), "run", "--kubeconfig", str(kubeconfig), "--metrics", f"127.0.0.1:{self.port}", *extra], stdout=log, stderr=log)
+        return subprocess.Popen(
+            [
+                muster_fixture.binary(),
+                "run",
+                "--kubeconfig",
+                str(kubeconfig),
+                "--metrics",
+                f"127.0.0.1:{self.port}",
+                *extra,
+            ],
+            stdout=log,
+            stderr=log,
+        )
 
     def idle(self):
         try:
@@ -83,23 +120,54 @@ class Cluster:
                 continue
             now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             running = phase == "Running"
-            states = [{"name": c["name"], "image": c["image"], "imageID": "x", "ready": running, "restartCount": 0,
-                       "state": {"running": {"startedAt": now}} if running else {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}}}
-                      for c in pod["spec"]["containers"]]
-            status = {"phase": phase, "startTime": now, "containerStatuses": states,
-                      "conditions": [{"type": "Ready", "status": "True" if running else "False", "lastTransitionTime": now}]}
-            self.real.kubectl("patch", "pod", pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+            states = [
+                {
+                    "name": c["name"],
+                    "image": c["image"],
+                    "imageID": "x",
+                    "ready": running,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": now}}
+                    if running
+                    else {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}},
+                }
+                for c in pod["spec"]["containers"]
+            ]
+            status = {
+                "phase": phase,
+                "startTime": now,
+                "containerStatuses": states,
+                "conditions": [{"type": "Ready", "status": "True" if running else "False", "lastTransitionTime": now}],
+            }
+            self.real.kubectl(
+                "patch",
+                "pod",
+                pod["metadata"]["name"],
+                "--subresource=status",
+                "--type=merge",
+                "-p",
+                json.dumps({"status": status}),
+            )
 
 
 def plain_pod(name, gpus, scheduler="muster", priority=None, labels=None):
-    spec = {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
+    spec = {
+        "schedulerName": scheduler,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+    }
     if priority:
         spec["priorityClassName"] = priority
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
 
 
 def native_group(name, count):
-    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": count}}},
+    }
 
 
 def member(pod, group):
@@ -108,20 +176,49 @@ def member(pod, group):
 
 
 PYTORCH = {
-    "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "train"},
-    "spec": {"pytorchReplicaSpecs": {kind: {"replicas": count, "restartPolicy": "Never", "template": {"spec": {"containers": [
-        {"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}} for kind, count in (("Master", 1), ("Worker", 2))}}}
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "train"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            kind: {
+                "replicas": count,
+                "restartPolicy": "Never",
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+                        ]
+                    }
+                },
+            }
+            for kind, count in (("Master", 1), ("Worker", 2))
+        }
+    },
+}
 
 
 def scheduling(cluster):
-    bound = lambda *names: all(any(p["metadata"]["name"] == n and p["spec"].get("nodeName") for p in cluster.pods()) for n in names)  # noqa: E731
+    bound = lambda *names: all(
+        any(p["metadata"]["name"] == n and p["spec"].get("nodeName") for p in cluster.pods()) for n in names
+    )  # noqa: E731
     cluster.apply(plain_pod("one", 2), plain_pod("other", 1, scheduler="somebody-else"))
     check("a pod of ours is bound", until(lambda: bound("one")), cluster.log()[-2000:])
     check("a pod of another scheduler is not", not bound("other"))
     events = cluster.real.kubectl("get", "events").stdout
-    check("Scheduled is recorded", until(lambda: "Successfully assigned default/one to" in cluster.real.kubectl("get", "events").stdout), events)
+    check(
+        "Scheduled is recorded",
+        until(lambda: "Successfully assigned default/one to" in cluster.real.kubectl("get", "events").stdout),
+        events,
+    )
     cluster.apply(plain_pod("big", 9))
-    check("an impossible pod is told why", until(lambda: "nvidia.com/gpu" in cluster.real.kubectl("get", "pod", "big", "-o", "jsonpath={.status.conditions}").stdout))
+    check(
+        "an impossible pod is told why",
+        until(
+            lambda: "nvidia.com/gpu"
+            in cluster.real.kubectl("get", "pod", "big", "-o", "jsonpath={.status.conditions}").stdout
+        ),
+    )
     cluster.real.kubectl("delete", "pod", "one", "big", "other", "--force", "--grace-period=0")
 
     cluster.apply(*[member(plain_pod(f"g-{i}", 4), "gang") for i in range(3)])
@@ -129,11 +226,20 @@ def scheduling(cluster):
     check("members wait for their group", not any(p["spec"].get("nodeName") for p in cluster.pods()))
     cluster.apply(native_group("gang", 3))
     check("and start together when it appears", until(lambda: bound("g-0", "g-1", "g-2")), cluster.log()[-2000:])
-    condition = lambda: cluster.real.kubectl("get", "podgroups.scheduling.k8s.io", "gang", "-o", "jsonpath={.status.conditions[0].type}={.status.conditions[0].status}").stdout  # noqa: E731
+    condition = lambda: cluster.real.kubectl(
+        "get",
+        "podgroups.scheduling.k8s.io",
+        "gang",
+        "-o",
+        "jsonpath={.status.conditions[0].type}={.status.conditions[0].status}",
+    ).stdout  # noqa: E731
     check("the group says so", until(lambda: condition() == "PodGroupInitiallyScheduled=True"), condition())
     cluster.apply(native_group("second", 2), *[member(plain_pod(f"s-{i}", 4), "second") for i in range(2)])
     cluster.wait_idle()
-    check("a gang that does not fit leaves nothing bound", not any(p["spec"].get("nodeName") for p in cluster.pods() if p["metadata"]["name"].startswith("s-")))
+    check(
+        "a gang that does not fit leaves nothing bound",
+        not any(p["spec"].get("nodeName") for p in cluster.pods() if p["metadata"]["name"].startswith("s-")),
+    )
     cluster.real.kubectl("delete", "pod", "g-0", "g-1", "--force", "--grace-period=0")
     begin = time.monotonic()
     check("freed room is used", until(lambda: bound("s-0", "s-1")))
@@ -141,16 +247,27 @@ def scheduling(cluster):
     cluster.run_bound_pods()
     cluster.apply(plain_pod("vip", 4, priority="critical"))
     check("a more important pod takes room", until(lambda: bound("vip")), cluster.log()[-2000:])
-    check("its victim was told", until(lambda: "by default/vip on node" in cluster.real.kubectl("get", "events").stdout))
+    check(
+        "its victim was told", until(lambda: "by default/vip on node" in cluster.real.kubectl("get", "events").stdout)
+    )
     cluster.real.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
     cluster.real.kubectl("delete", "podgroups.scheduling.k8s.io", "--all")
 
 
 def operating(cluster):
     cluster.apply(PYTORCH)
-    check("a PyTorchJob's pods are made and bound as a gang", until(lambda: sum(1 for p in cluster.pods("training.kubeflow.org/job-name=train") if p["spec"].get("nodeName")) == 3), cluster.log()[-3000:])
+    check(
+        "a PyTorchJob's pods are made and bound as a gang",
+        until(
+            lambda: sum(1 for p in cluster.pods("training.kubeflow.org/job-name=train") if p["spec"].get("nodeName"))
+            == 3
+        ),
+        cluster.log()[-3000:],
+    )
     cluster.run_bound_pods()
-    state = lambda: cluster.real.kubectl("get", "pytorchjob", "train", "-o", "jsonpath={.status.conditions[-1:].type}").stdout  # noqa: E731
+    state = lambda: cluster.real.kubectl(
+        "get", "pytorchjob", "train", "-o", "jsonpath={.status.conditions[-1:].type}"
+    ).stdout  # noqa: E731
     check("the job runs", until(lambda: state() == "Running"), state())
     cluster.run_bound_pods("Succeeded")
     check("and succeeds", until(lambda: state() == "Succeeded"), state())
@@ -165,9 +282,14 @@ def failover(cluster, rounds):
     try:
         for i in range(rounds):
             name = f"f{i}"
-            cluster.apply(native_group(name, 12), *[member(plain_pod(f"{name}-{k}", 1, labels={"gang": name}), name) for k in range(12)])
+            cluster.apply(
+                native_group(name, 12),
+                *[member(plain_pod(f"{name}-{k}", 1, labels={"gang": name}), name) for k in range(12)],
+            )
             until(lambda: any(p["spec"].get("nodeName") for p in cluster.pods(f"gang={name}")), 60)
-            holder = cluster.real.kubectl("-n", "muster-system", "get", "lease", "muster", "-o", "jsonpath={.spec.holderIdentity}").stdout
+            holder = cluster.real.kubectl(
+                "-n", "muster-system", "get", "lease", "muster", "-o", "jsonpath={.spec.holderIdentity}"
+            ).stdout
             victim = next((p for p in leaders if f"_{p.pid}_" in holder), None)
             if victim is None:
                 partial.append((name, f"nobody leads: {holder}"))
@@ -203,7 +325,11 @@ def main():
             process.terminate()
             process.wait(20)
         log = cluster.log()
-        check("no right was missing", "forbidden" not in log.lower(), [line for line in log.splitlines() if "forbidden" in line.lower()][:5])
+        check(
+            "no right was missing",
+            "forbidden" not in log.lower(),
+            [line for line in log.splitlines() if "forbidden" in line.lower()][:5],
+        )
         failover(cluster, rounds)
         if check.failed:
             print(cluster.log()[-3000:])

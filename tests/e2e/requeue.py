@@ -2,8 +2,8 @@
 """A preempted job that asks to come back does: SIGTERM first, then whole, before what was submitted after it.
 
 Two GPUs. `low` (annotation muster.dev/on-preempt: requeue) holds both; `high` takes them; `later` asks for both while
-`high` runs. `low` gets SIGTERM and writes its checkpoint, waits, starts again as a whole before `later`, and ends from its
-checkpoint. A T9k MPIJob and an MPIJob v2beta1 are asked the same by their own controllers' tests.
+`high` runs. `low` gets SIGTERM and writes its checkpoint, waits, starts again as a whole before `later`, and ends
+from its checkpoint. A T9k MPIJob and an MPIJob v2beta1 are asked the same by their own controllers' tests.
 """
 import json
 import pathlib
@@ -25,36 +25,89 @@ while true; do sleep 0.1; done
 
 
 def job(name, script, folder, requeue=False, priority=None):
-    pod = {"spec": {"terminationGracePeriodSeconds": 20, "volumes": [{"name": "c", "hostPath": {"path": folder}}], "containers": [
-        {"name": "pytorch", "image": "x", "command": ["sh", "-c", script], "volumeMounts": [{"name": "c", "mountPath": "/checkpoints"}],
-         "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "100m"}}}]}}
+    pod = {
+        "spec": {
+            "terminationGracePeriodSeconds": 20,
+            "volumes": [{"name": "c", "hostPath": {"path": folder}}],
+            "containers": [
+                {
+                    "name": "pytorch",
+                    "image": "x",
+                    "command": ["sh", "-c", script],
+                    "volumeMounts": [{"name": "c", "mountPath": "/checkpoints"}],
+                    "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "100m"}},
+                }
+            ],
+        }
+    }
     if priority:
         pod["spec"]["priorityClassName"] = priority
     spec = {"replicas": 1, "restartPolicy": "Never", "template": pod}
-    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob",
-            "metadata": {"name": name, "annotations": {"muster.dev/on-preempt": "requeue"} if requeue else {}},
-            # A worker that still looks for its master's name when the master has ended must not keep its GPU.
-            "spec": {"runPolicy": {"cleanPodPolicy": "Running", "schedulingPolicy": {"priorityClass": priority} if priority else {}}, "pytorchReplicaSpecs": {"Master": spec, "Worker": spec}}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": name, "annotations": {"muster.dev/on-preempt": "requeue"} if requeue else {}},
+        # A worker that still looks for its master's name when the master has ended must not keep its GPU.
+        "spec": {
+            "runPolicy": {
+                "cleanPodPolicy": "Running",
+                "schedulingPolicy": {"priorityClass": priority} if priority else {},
+            },
+            "pytorchReplicaSpecs": {"Master": spec, "Worker": spec},
+        },
+    }
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder, Muster(nodes=1, gpus=2) as muster:
+
         def create(thing):
             muster.kubectl("create", "-f", "-", input=json.dumps(thing))
 
         def wait(name, state, timeout=90):
-            return muster.kubectl("wait", f"pytorchjob/{name}", f"--for=condition={state}", f"--timeout={timeout}s", check=False).returncode == 0
+            return (
+                muster.kubectl(
+                    "wait", f"pytorchjob/{name}", f"--for=condition={state}", f"--timeout={timeout}s", check=False
+                ).returncode
+                == 0
+            )
 
         def get(what, path):
             return muster.kubectl("get", *what.split(), "-o", f"jsonpath={path}", check=False).stdout
 
-        create({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 1000})
+        create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "urgent"},
+                "value": 1000,
+            }
+        )
         create(job("low", TRAIN, folder, requeue=True))
         check("low runs", wait("low", "Running"))
-        check("both of its processes have begun", until(lambda: all("fresh" in muster.kubectl("logs", f"low-{pod}-0", check=False).stdout for pod in ("master", "worker"))))
+        check(
+            "both of its processes have begun",
+            until(
+                lambda: all(
+                    "fresh" in muster.kubectl("logs", f"low-{pod}-0", check=False).stdout
+                    for pod in ("master", "worker")
+                )
+            ),
+        )
         submitted = get("pytorchjob low", "{.metadata.creationTimestamp}")
         stamp = "{.metadata.annotations.muster\\.dev/submitted-at}"
-        check("its pods and its group carry its submission time", [get(f"{what} {name}", stamp) for what, name in (("pod", "low-master-0"), ("pod", "low-worker-0"), ("podgroups.scheduling.volcano.sh", "low"))] == [submitted] * 3)
+        check(
+            "its pods and its group carry its submission time",
+            [
+                get(f"{what} {name}", stamp)
+                for what, name in (
+                    ("pod", "low-master-0"),
+                    ("pod", "low-worker-0"),
+                    ("podgroups.scheduling.volcano.sh", "low"),
+                )
+            ]
+            == [submitted] * 3,
+        )
         before = get("pods", "{.items[*].metadata.uid}").split()
 
         create(job("high", "until [ -e /checkpoints/go ]; do sleep 0.1; done", folder, priority="urgent"))
@@ -65,7 +118,10 @@ def main():
         check("low waits, it has not failed", state == "Restarting PyTorchJobRequeued", state)
         create(job("later", "true", folder))
         muster.wait_idle()
-        check("nothing of low or later runs beside high", all(get(f"pod {name}-master-0", "{.spec.nodeName}") == "" for name in ("low", "later")))
+        check(
+            "nothing of low or later runs beside high",
+            all(get(f"pod {name}-master-0", "{.spec.nodeName}") == "" for name in ("low", "later")),
+        )
 
         (pathlib.Path(folder) / "go").touch()
         check("low ends from its checkpoint", wait("low", "Succeeded"), get("pytorchjob low", "{.status.conditions}"))
@@ -73,7 +129,10 @@ def main():
         check("it resumed", log == "resumed from step 7\n", log)
         check("all of it was made anew", not set(before) & set(get("pods", "{.items[*].metadata.uid}").split()))
         check("later runs afterwards", wait("later", "Succeeded"))
-        began = {name: get(f"pod {name}-master-0", "{.status.containerStatuses[0].state.terminated.startedAt}") for name in ("high", "low", "later")}
+        began = {
+            name: get(f"pod {name}-master-0", "{.status.containerStatuses[0].state.terminated.startedAt}")
+            for name in ("high", "low", "later")
+        }
         check("in the order high, low, later", began["high"] <= began["low"] <= began["later"], began)
         restarted = get("pytorchjob low", "{.metadata.creationTimestamp}")
         check("and it is the same job", restarted == submitted)

@@ -1,7 +1,8 @@
 """generate.py SEED COUNT FOLDER [kind]: random scenarios whose expected results the model fills in.
 
-Kinds: traffic (gangs, priorities, preemption, suggestions), crowd (the same in a full cluster), health (nodes fail and heal), storm
-(mostly that), recovery (restarts in any order), reconfiguration (restarts with another file), all (mixed).
+Kinds: traffic (gangs, priorities, preemption, suggestions), crowd (the same in a full cluster), health (nodes fail
+and heal), storm (mostly that), recovery (restarts in any order), reconfiguration (restarts with another file), all
+(mixed).
 """
 
 from __future__ import annotations
@@ -16,8 +17,15 @@ from model import Insane, Model
 from scenario import Scenario
 
 # Per kind, the weights of: new gang, schedule, bound pod deleted, waiting pod deleted, node fails or heals, restart.
-KINDS = {"traffic": (20, 50, 24, 6, 0, 0), "crowd": (25, 60, 8, 3, 0, 0), "health": (18, 44, 18, 4, 16, 0), "storm": (10, 30, 10, 2, 48, 0),
-         "recovery": (20, 46, 20, 4, 0, 10), "reconfiguration": (20, 46, 20, 4, 0, 10), "all": (20, 42, 16, 4, 12, 6)}
+KINDS = {
+    "traffic": (20, 50, 24, 6, 0, 0),
+    "crowd": (25, 60, 8, 3, 0, 0),
+    "health": (18, 44, 18, 4, 16, 0),
+    "storm": (10, 30, 10, 2, 48, 0),
+    "recovery": (20, 46, 20, 4, 0, 10),
+    "reconfiguration": (20, 46, 20, 4, 0, 10),
+    "all": (20, 42, 16, 4, 12, 6),
+}
 OPERATIONS = ("gang", "schedule", "delete", "give_up", "node", "restart")
 
 
@@ -54,7 +62,9 @@ def cluster(rng):
                 indices = rng.sample(range(8), types[type_]["childCellNumber"])
                 spec["cellChildren"] = [{"cellAddress": i} for i in indices]
             return spec
-        spec["cellChildren"] = [build(c, types[type_]["childCellType"], False) for _ in range(types[type_]["childCellNumber"])]
+        spec["cellChildren"] = [
+            build(c, types[type_]["childCellType"], False) for _ in range(types[type_]["childCellNumber"])
+        ]
         return spec
 
     for c, top, _ in physical:
@@ -103,7 +113,10 @@ def promises(rng, types, cells):
 def config(rng):
     while True:
         types, cells = cluster(rng)
-        out = {"physicalCluster": {"cellTypes": types, "physicalCells": cells}, "virtualClusters": promises(rng, types, cells)}
+        out = {
+            "physicalCluster": {"cellTypes": types, "physicalCells": cells},
+            "virtualClusters": promises(rng, types, cells),
+        }
         if fits(out):
             return out
 
@@ -159,7 +172,14 @@ class Trace:
     def __init__(self, rng, kind, folder):
         self.rng, self.kind = rng, kind
         conf = config(rng)
-        self.file = {"name": "", "config": conf, "chainOrder": "descending", "initialNodes": "allHealthy", "tags": [kind], "steps": []}
+        self.file = {
+            "name": "",
+            "config": conf,
+            "chainOrder": "descending",
+            "initialNodes": "allHealthy",
+            "tags": [kind],
+            "steps": [],
+        }
         self.run = Scenario(folder)
         self.run.load(self.file, conf)
         self.conf = conf
@@ -210,7 +230,13 @@ class Trace:
         return {"allExcept": sorted(self.rng.sample(nodes, self.rng.randint(1, max(1, len(nodes) // 2))))}
 
     def schedule(self, pod, phase):
-        step = {"op": "schedule", "pod": pod, "phase": phase, "suggestedNodes": self.suggested(), "spec": self.waiting[pod]}
+        step = {
+            "op": "schedule",
+            "pod": pod,
+            "phase": phase,
+            "suggestedNodes": self.suggested(),
+            "spec": self.waiting[pod],
+        }
         if not self.add(step):
             return False
         if "bind" in self.last:
@@ -228,7 +254,9 @@ class Trace:
             return self.schedule(rng.choice(list(self.waiting)), rng.choice(("Filtering", "Preempting")))
         elif what == "delete" and bound:
             groups = self.run.model.groups.values()
-            victims = [s[0] for g in groups if g.state == "BeingPreempted" for slots in g.slots.values() for s in slots if s]
+            victims = [
+                s[0] for g in groups if g.state == "BeingPreempted" for slots in g.slots.values() for s in slots if s
+            ]
             return self.add({"op": "deleteAllocated", "pod": rng.choice(victims or bound)})
         elif what == "give_up" and self.waiting:
             pod = rng.choice(list(self.waiting))

@@ -144,12 +144,12 @@ class Chain:
 class VC:
     def __init__(self, name):
         self.name = name
-        self.free = {}         # chain name -> per level
+        self.free = {}  # chain name -> per level
         self.preassigned = {}  # chain name -> per level: roots that are not pinned
-        self.full = {}         # chain name -> per level: all cells that are not pinned
-        self.doomed = {}       # chain name -> per level
+        self.full = {}  # chain name -> per level: all cells that are not pinned
+        self.doomed = {}  # chain name -> per level
         self.view = {}
-        self.pinned = {}       # id -> (root, per level cells, view)
+        self.pinned = {}  # id -> (root, per level cells, view)
         self.opportunistic = []
 
     def chain(self, chain):
@@ -200,7 +200,7 @@ class Model:
         self.chains: dict = {}
         self.vcs: dict = {}
         self.groups: dict = {}
-        self.nodes: dict = {}      # name -> healthy
+        self.nodes: dict = {}  # name -> healthy
         self.node_leaves: dict = {}
         self.tops: list = []
         self.pins: dict = {}
@@ -272,7 +272,9 @@ class Model:
             default = 0
         children = spec.get("cellChildren") or [{}] * type_.number
         for k, child in enumerate(children):
-            cell.children.append(self._physical(child or {}, type_.child, address + "/", default * type_.number + k, cell, chain, node))
+            cell.children.append(
+                self._physical(child or {}, type_.child, address + "/", default * type_.number + k, cell, chain, node)
+            )
         cell.nodes = [node] if node is not None else [n for c in cell.children for n in c.nodes]
         return cell
 
@@ -282,7 +284,9 @@ class Model:
         if type_.child is not None:
             last = 0 if parent is None else int(address.split("/")[-1])
             for k in range(type_.number):
-                cell.children.append(self._virtual(type_.child, chain, f"{address}/{last * type_.number + k}", cell, vc, full))
+                cell.children.append(
+                    self._virtual(type_.child, chain, f"{address}/{last * type_.number + k}", cell, vc, full)
+                )
         return cell
 
     def _vc(self, name, spec):
@@ -377,7 +381,11 @@ class Model:
         for vc in chain.vcs:
             while chain.bad_free[l] and vc.free[chain.name][l] > chain.total_left[l] - len(chain.bad_free[l]):
                 cell = chain.bad_free[l][0]
-                if cell.type.multi_node and self.opens_promised(cell) and not all(self.opens_promised(c) for c in chain.bad_free[l]):
+                if (
+                    cell.type.multi_node
+                    and self.opens_promised(cell)
+                    and not all(self.opens_promised(c) for c in chain.bad_free[l])
+                ):
                     raise Insane("a doomed cell that is usable in part opens a larger one that is promised")
                 root = next((v for v in vc.preassigned[chain.name][l] if v.physical is None), None)
                 if root is None:
@@ -579,7 +587,9 @@ class Model:
                 group = None
             else:
                 if spec["leaves"] not in group.slots:
-                    raise UserError(f"Requesting more pods than the configured number for {spec['leaves']} leaf cells (0 pods) in affinity group {group.name}")
+                    raise UserError(
+                        f"Requesting more pods than the configured number for {spec['leaves']} leaf cells (0 pods) in affinity group {group.name}"
+                    )
                 victims, _ = self.victims(group.physical)
                 if pod not in group.preempting_pods:
                     group.preempting_pods.append(pod)
@@ -590,9 +600,15 @@ class Model:
             free = [i for i, slot in enumerate(group.slots.get(spec["leaves"], [])) if slot is None]
             if not free:
                 number = len(group.slots.get(spec["leaves"], []))
-                raise UserError(f"Requesting more pods than the configured number for {spec['leaves']} leaf cells ({number} pods) in affinity group {group.name}")
+                raise UserError(
+                    f"Requesting more pods than the configured number for {spec['leaves']} leaf cells ({number} pods) in affinity group {group.name}"
+                )
             if group.state == "BeingPreempted" and any(
-                    leaf is not None and leaf.reserving for pods in group.physical.values() for leaves in pods for leaf in leaves):
+                leaf is not None and leaf.reserving
+                for pods in group.physical.values()
+                for leaves in pods
+                for leaf in leaves
+            ):
                 return "wait", None
             return "bind", self.bind_info(group.physical, group.virtual, spec["leaves"], free[0], group)
         placement, reason = self.plan(spec)
@@ -603,7 +619,9 @@ class Model:
         if phase == "Preempting" or not victims:
             for preemptor in preemptors:
                 self.cancel(self.groups[preemptor])
-        answer = self.by_node(victims) if victims else ("bind", self.bind_info(physical, virtual, spec["leaves"], 0, None))
+        answer = (
+            self.by_node(victims) if victims else ("bind", self.bind_info(physical, virtual, spec["leaves"], 0, None))
+        )
         if phase == "Preempting" and victims:
             self.create_preempting(spec, physical, virtual, pod)
         return answer
@@ -645,7 +663,9 @@ class Model:
                     pods.append(self.from_sibling(group, k, i))
                     continue
                 types = [virtual[k][i][j].root.type.name if virtual else "" for j in range(k)]
-                pods.append({"node": pod[0].nodes[0], "leafCells": [c.index for c in pod], "preassignedCellTypes": types})
+                pods.append(
+                    {"node": pod[0].nodes[0], "leafCells": [c.index for c in pod], "preassignedCellTypes": types}
+                )
             info.append({"leafCellNumber": k, "pods": pods})
         own = next(m for m in info if m["leafCellNumber"] == leaves)["pods"][slot]
         first = physical[leaves][slot][0]
@@ -709,7 +729,10 @@ class Model:
             for leaf in self.leaves_of(placed):
                 leaves.setdefault(leaf.root.address, []).append(leaf.address)
             text = json.dumps(leaves, sort_keys=True, separators=(",", ":"))
-            return None, f"Mapping the virtual placement would need to use at least one {words} (virtual placement : {text})"
+            return (
+                None,
+                f"Mapping the virtual placement would need to use at least one {words} (virtual placement : {text})",
+            )
         return (mapped, placed), ""
 
     # ---- placement on a view
@@ -747,7 +770,10 @@ class Model:
                 return None, f"insufficient capacity when scheduling in {where}"
             for ok, word in ((healthy(view[e]), "bad"), (suggested(view[e]), "non-suggested")):
                 if not ok:
-                    return None, f"have to use at least one {word} node {of(view[e]).address} when scheduling in {where}"
+                    return (
+                        None,
+                        f"have to use at least one {word} node {of(view[e]).address} when scheduling in {where}",
+                    )
             chosen.append(view[e])
             taken += leaves
         candidates: dict = {}
@@ -755,7 +781,9 @@ class Model:
         for leaves, entry in zip(pods, chosen):
             if entry not in candidates:
                 all_leaves = entry.leaves()
-                candidates[entry] = [x for x in all_leaves if x.priority == FREE] + [x for x in all_leaves if FREE < x.priority < priority]
+                candidates[entry] = [x for x in all_leaves if x.priority == FREE] + [
+                    x for x in all_leaves if FREE < x.priority < priority
+                ]
             picked = self.pick(candidates[entry], leaves, chain)
             if picked is None:
                 return None, f"insufficient capacity when scheduling in {where}"
@@ -853,7 +881,9 @@ class Model:
                 level += 1
             if level > chain.top:
                 raise Insane("VC Safety Broken")
-            if not self.buddy(cell, level, free, vertices, result) and not self.relaxed(cell, chain, free, need, vertices, result):
+            if not self.buddy(cell, level, free, vertices, result) and not self.relaxed(
+                cell, chain, free, need, vertices, result
+            ):
                 return None
             need[cell.level] -= 1
         for parent, requests in groups:
@@ -862,8 +892,13 @@ class Model:
         return {k: [[v.physical or result[v] for v in pod] for pod in pods] for k, pods in placed.items()}
 
     def usable(self, candidates, needed):
-        out = [c for c in candidates
-               if c.virtual is None and not (len(c.nodes) == 1 and not c.healthy) and any(self.is_suggested(n) for n in c.nodes)]
+        out = [
+            c
+            for c in candidates
+            if c.virtual is None
+            and not (len(c.nodes) == 1 and not c.healthy)
+            and any(self.is_suggested(n) for n in c.nodes)
+        ]
         return sorted(out, key=lambda c: c.used.get(OPPORTUNISTIC, 0)) if len(out) >= needed else []
 
     def map_siblings(self, requests, candidates, vertices, result):
@@ -1030,7 +1065,9 @@ class Model:
             group.slots[spec["leaves"]][slot] = (pod, info, spec["leaves"])
 
     def find_leaf(self, node, index, chain_name):
-        chains = [c for c in self.chains.values() if c.name == chain_name] + [c for c in self.chains.values() if c.name != chain_name]
+        chains = [c for c in self.chains.values() if c.name == chain_name] + [
+            c for c in self.chains.values() if c.name != chain_name
+        ]
         for chain in chains:
             for leaf in chain.full[1]:
                 if leaf.nodes[0] == node and leaf.index == index:
@@ -1100,7 +1137,9 @@ class Model:
         found = self.inverse(leaf, roots, level, spec["priority"])
         lost = [c for c in roots if c.priority == FREE and c.physical is not None and not c.physical.pinned]
         if leaf.healthy and lost and (found is None or found.priority != FREE):
-            raise Insane("the promise was counted as lost with a cell that nobody uses, while the pod runs on a healthy one")
+            raise Insane(
+                "the promise was counted as lost with a cell that nobody uses, while the pod runs on a healthy one"
+            )
         return found
 
     def inverse(self, p, roots, level, priority):
@@ -1171,11 +1210,15 @@ class Model:
                             v = g.virtual[k][i][j]
                             virtual.setdefault(v.root.address, []).append(v.address)
             groups[name] = {
-                "vc": g.vc, "priority": g.priority, "state": g.state, "lazyPreempted": g.preemptor is not None,
+                "vc": g.vc,
+                "priority": g.priority,
+                "state": g.state,
+                "lazyPreempted": g.preemptor is not None,
                 "physicalPlacement": {n: sorted(x) for n, x in physical.items()},
                 "virtualPlacement": None if g.virtual is None else {n: sorted(x) for n, x in virtual.items()},
                 "allocatedPods": sorted(s[0] for slots in g.slots.values() for s in slots if s),
-                "preemptingPods": sorted(g.preempting_pods)}
+                "preemptingPods": sorted(g.preempting_pods),
+            }
             if g.preemptor is not None:
                 groups[name]["preemptor"] = g.preemptor
             if missing:
@@ -1199,15 +1242,27 @@ class Model:
                     out["physicalCell"] = c.physical.address
                 if out:
                     virtual_cells[c.address] = out
-        opportunistic = {vc.name: sorted(p.address + "-opp" for p in vc.opportunistic) for vc in self.vcs.values() if vc.opportunistic}
+        opportunistic = {
+            vc.name: sorted(p.address + "-opp" for p in vc.opportunistic)
+            for vc in self.vcs.values()
+            if vc.opportunistic
+        }
         counters, free = {}, {}
         for chain in self.chains.values():
             levels = range(1, chain.top + 1)
             if chain.vcs:
-                counters[chain.name] = {str(l): [chain.total_left[l], chain.all_vc_free[l], len(chain.bad_free[l]), chain.doomed_count[l]] for l in levels}
+                counters[chain.name] = {
+                    str(l): [chain.total_left[l], chain.all_vc_free[l], len(chain.bad_free[l]), chain.doomed_count[l]]
+                    for l in levels
+                }
             free[chain.name] = {str(l): sorted(c.address for c in chain.free[l]) for l in levels if chain.free[l]}
-        return {"groups": groups, "physicalCells": physical_cells, "virtualCells": virtual_cells, "opportunisticCells": opportunistic,
-                "internal": {"cellCounters": counters, "freeCells": free}}
+        return {
+            "groups": groups,
+            "physicalCells": physical_cells,
+            "virtualCells": virtual_cells,
+            "opportunisticCells": opportunistic,
+            "internal": {"cellCounters": counters, "freeCells": free},
+        }
 
     @staticmethod
     def _cell(c):
@@ -1223,6 +1278,7 @@ class Model:
 
 def read_spec(spec, namespace, pod):
     """The defaults of pod-scheduling-spec, and its checks in order."""
+
     def wrong(what):
         return UserError(f"Pod annotation hivedscheduler.microsoft.com/pod-scheduling-spec: {what}")
 
@@ -1230,11 +1286,19 @@ def read_spec(spec, namespace, pod):
         raise wrong("Annotation does not exist or is empty")
     group = spec.get("affinityGroup")
     leaves = spec.get("leafCellNumber", 0)
-    out = {"vc": spec.get("virtualCluster", ""), "priority": spec.get("priority", 0), "pinned": spec.get("pinnedCellId", ""),
-           "type": spec.get("leafCellType", ""), "leaves": leaves, "lazy": spec.get("lazyPreemptionEnable", False),
-           "ignore": spec.get("ignoreK8sSuggestedNodes", True),
-           "group": group.get("name", "") if group else f"{namespace}/{pod}",
-           "members": [(m.get("podNumber", 0), m.get("leafCellNumber", 0)) for m in group.get("members") or []] if group else [(1, leaves)]}
+    out = {
+        "vc": spec.get("virtualCluster", ""),
+        "priority": spec.get("priority", 0),
+        "pinned": spec.get("pinnedCellId", ""),
+        "type": spec.get("leafCellType", ""),
+        "leaves": leaves,
+        "lazy": spec.get("lazyPreemptionEnable", False),
+        "ignore": spec.get("ignoreK8sSuggestedNodes", True),
+        "group": group.get("name", "") if group else f"{namespace}/{pod}",
+        "members": [(m.get("podNumber", 0), m.get("leafCellNumber", 0)) for m in group.get("members") or []]
+        if group
+        else [(1, leaves)],
+    }
     if not out["vc"]:
         raise wrong("VirtualCluster is empty")
     if out["priority"] < -1:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run.py VECTORS [SEED [COUNT]]: random scenarios from the model through the program; every step must be exactly the model's.
+"""run.py VECTORS [SEED [COUNT]]: random scenarios from the model through the program; every step must be exactly the
+model's.
 
 A difference is printed with the file, which is kept; the rest is removed.
 """

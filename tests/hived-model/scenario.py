@@ -1,4 +1,5 @@
-"""Runs a scenario file (the format of the acceptance vectors) through the model: either compares, or fills in what is expected."""
+"""Runs a scenario file (the format of the acceptance vectors) through the model: either compares, or fills in what is
+expected."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ class Scenario:
                 config = yaml.safe_load(f)
         self.model = Model(config, owner.get("chainOrder", "descending") == "descending")
         nodes = owner.get("initialNodes", "allHealthy")
-        for node in (list(self.model.nodes) if nodes == "allHealthy" else nodes if isinstance(nodes, list) else []):
+        for node in list(self.model.nodes) if nodes == "allHealthy" else nodes if isinstance(nodes, list) else []:
             self.model.set_node(node, True)
 
     def suggested(self, value):
@@ -72,7 +73,9 @@ class Scenario:
         try:
             spec = read_spec(pod["raw"], s.get("namespace", "test"), name)
             pod["spec"] = spec
-            kind, value = self.model.schedule(name, spec, s.get("phase", "Filtering"), self.suggested(s.get("suggestedNodes")))
+            kind, value = self.model.schedule(
+                name, spec, s.get("phase", "Filtering"), self.suggested(s.get("suggestedNodes"))
+            )
         except UserError as error:
             text = str(error)
             label = "" if text.startswith("Pod annotation") else f"[{name}({s.get('namespace', 'test')}/{name})]: "
@@ -127,7 +130,9 @@ def same(want, got):
                 continue
             difference = differs(option[kind], answer[kind])
             if not difference and kind == "state" and not (option.get("partial") or want.get("partial")):
-                difference = differs(answer[kind], {k: option[kind].get(k, answer[kind][k]) for k in answer[kind]}, "(reverse)")
+                difference = differs(
+                    answer[kind], {k: option[kind].get(k, answer[kind][k]) for k in answer[kind]}, "(reverse)"
+                )
             if not difference:
                 return ""
             first = first or difference

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""deploy/ on a real API server: every manifest of kustomize, its overlays and the Helm chart is accepted; the webhook judges and fills in; `muster run`
-works with the account of a pod; moving pods between schedulers goes as docs/migrate.md says.
+"""deploy/ on a real API server: every manifest of kustomize, its overlays and the Helm chart is accepted; the webhook
+judges and fills in; `muster run` works with the account of a pod; moving pods between schedulers goes as
+docs/migrate.md says.
 """
 import base64
 import json
@@ -25,13 +26,38 @@ HELM = real_kubernetes.BIN / "helm-template"
 
 # As much of the Prometheus operator's kind as the API server needs to know it.
 SERVICE_MONITORS = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
-    "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced", "names": {"plural": "servicemonitors", "singular": "servicemonitor", "kind": "ServiceMonitor"},
-             "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "scope": "Namespaced",
+        "names": {"plural": "servicemonitors", "singular": "servicemonitor", "kind": "ServiceMonitor"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 
-ALL_OF_IT = {"schedulerNames": ["muster", "volcano"], "schedulerConfig": "actions: \"enqueue, allocate\"\n", "hivedConfig": "physicalCluster: {}\n", "gangScheduler": "volcano",
-             "without": ["controllers"], "serviceMonitor": {"enabled": True}, "dashboard": True, "webhook": {"enabled": True, "caBundle": base64.b64encode(b"x").decode()},
-             "tolerations": [{"key": "gpu", "operator": "Exists"}], "nodeSelector": {"pool": "system"}, "imagePullSecrets": [{"name": "s"}], "t9kNamespace": False}
+ALL_OF_IT = {
+    "schedulerNames": ["muster", "volcano"],
+    "schedulerConfig": 'actions: "enqueue, allocate"\n',
+    "hivedConfig": "physicalCluster: {}\n",
+    "gangScheduler": "volcano",
+    "without": ["controllers"],
+    "serviceMonitor": {"enabled": True},
+    "dashboard": True,
+    "webhook": {"enabled": True, "caBundle": base64.b64encode(b"x").decode()},
+    "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    "nodeSelector": {"pool": "system"},
+    "imagePullSecrets": [{"name": "s"}],
+    "t9kNamespace": False,
+}
 
 
 def dry_run(cluster, what, manifests):
@@ -39,7 +65,16 @@ def dry_run(cluster, what, manifests):
     wrong = []
     for item in manifests:
         # A namespace of a dry run does not exist for the next one.
-        done = cluster.real.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", input=json.dumps(item), check=False)
+        done = cluster.real.kubectl(
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--dry-run=server",
+            "-f",
+            "-",
+            input=json.dumps(item),
+            check=False,
+        )
         if done.returncode != 0:
             wrong.append(f"{item['kind']}/{item['metadata']['name']}: {done.stderr.strip()}")
     check(f"{what}: {len(manifests)} manifests accepted", manifests and not wrong, wrong)
@@ -48,7 +83,14 @@ def dry_run(cluster, what, manifests):
 def manifests(cluster):
     cluster.create(SERVICE_MONITORS)
     until(lambda: cluster.real.api("GET", "/apis/monitoring.coreos.com/v1/servicemonitors"))
-    for folder in ("kustomize", "overlays/monitoring", "overlays/webhook", "migrate/beside", "migrate/volcano", "migrate/jobs"):
+    for folder in (
+        "kustomize",
+        "overlays/monitoring",
+        "overlays/webhook",
+        "migrate/beside",
+        "migrate/volcano",
+        "migrate/jobs",
+    ):
         built = cluster.real.kubectl("kustomize", str(ROOT / "deploy" / folder), check=False)
         check(f"kustomize builds deploy/{folder}", built.returncode == 0, built.stderr)
         dry_run(cluster, f"deploy/{folder}", [m for m in yaml.safe_load_all(built.stdout) if m])
@@ -60,7 +102,9 @@ def manifests(cluster):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             yaml.safe_dump(values, file)
             file.flush()
-            rendered = subprocess.run([HELM, ROOT / "deploy" / "helm" / "muster", "charted", file.name], text=True, capture_output=True)
+            rendered = subprocess.run(
+                [HELM, ROOT / "deploy" / "helm" / "muster", "charted", file.name], text=True, capture_output=True
+            )
         check(f"the chart renders {what}", rendered.returncode == 0, rendered.stderr)
         dry_run(cluster, f"the chart {what}", [m for m in yaml.safe_load_all(rendered.stdout) if m])
 
@@ -70,11 +114,24 @@ def arguments_are_known(cluster):
     known = subprocess.run([muster_fixture.binary(), "run", "--help"], text=True, capture_output=True).stdout
     texts = [p.read_text() for p in (ROOT / "deploy").rglob("*.yaml")]
     used = {flag for text in texts for flag in re.findall(r"--[a-z][a-z-]+", text)} - {"--server-side"}
-    check("deploy/ passes only flags that exist", used and all(flag in known for flag in used), [flag for flag in used if flag not in known])
-    run = lambda *flags: subprocess.run([muster_fixture.binary(), "run", "--kubeconfig", str(cluster.real.kubeconfig), *flags], text=True, capture_output=True, timeout=20)  # noqa: E731
+    check(
+        "deploy/ passes only flags that exist",
+        used and all(flag in known for flag in used),
+        [flag for flag in used if flag not in known],
+    )
+    run = lambda *flags: subprocess.run(
+        [muster_fixture.binary(), "run", "--kubeconfig", str(cluster.real.kubeconfig), *flags],
+        text=True,
+        capture_output=True,
+        timeout=20,
+    )  # noqa: E731
     for flags in (["--without=controler"], ["--scheduler-name="], ["--scheduler-name", " , "]):
         refused = run(*flags)
-        check(f"{' '.join(flags)} is refused", refused.returncode == 2 and flags[0].split("=")[0] in refused.stderr, refused)
+        check(
+            f"{' '.join(flags)} is refused",
+            refused.returncode == 2 and flags[0].split("=")[0] in refused.stderr,
+            refused,
+        )
 
 
 def nobody_leads(cluster):
@@ -83,23 +140,44 @@ def nobody_leads(cluster):
     role = api("GET", place)
     api("PATCH", place, {"rules": [rule for rule in role["rules"] if "create" not in rule["verbs"]]})
     process = cluster.start("--leader-elect")
-    check("a lease that cannot be made is complained of", until(lambda: "lease not created name=muster-system/muster" in cluster.log(), 20), lambda: cluster.log()[-500:])
+    check(
+        "a lease that cannot be made is complained of",
+        until(lambda: "lease not created name=muster-system/muster" in cluster.log(), 20),
+        lambda: cluster.log()[-500:],
+    )
     api("PATCH", place, {"rules": role["rules"]})
-    check("and made once it can be", until(lambda: api("GET", "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases/muster", check=False), 20), lambda: cluster.log()[-500:])
+    check(
+        "and made once it can be",
+        until(
+            lambda: api("GET", "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases/muster", check=False), 20
+        ),
+        lambda: cluster.log()[-500:],
+    )
     cluster.stop(process)
 
 
-JOB = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "hooked"},
-       "spec": {"runPolicy": {"schedulingPolicy": {"queue": "a"}},
-                "pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}}}}
+JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "hooked"},
+    "spec": {
+        "runPolicy": {"schedulingPolicy": {"queue": "a"}},
+        "pytorchReplicaSpecs": {"Master": {"template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}},
+    },
+}
 
 
 def webhook(cluster):
     real, port = cluster.real, real_kubernetes.free_port()
     script = ROOT / "deploy" / "overlays" / "webhook" / "certificate"
-    environment = {**os.environ, "KUBECONFIG": str(real.kubeconfig), "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(real.kubeconfig),
+        "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}",
+    }
     for item in yaml.safe_load_all((ROOT / "deploy" / "overlays" / "webhook" / "webhook.yaml").read_text()):
-        # Nothing routes to Services here, so the server is told the address; and a webhook that does not answer must show.
+        # Nothing routes to Services here, so the server is told the address; and a webhook that does not answer must
+        # show.
         for hook in item["webhooks"]:
             hook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"}
             hook["failurePolicy"] = "Fail"
@@ -117,7 +195,16 @@ def webhook(cluster):
     first = certificate()
     check("one that fits is kept, for it is shown already", certificate() == first)
     mount(first)
-    cluster.start("--without", "scheduler,controllers", "--webhook-listen", f"127.0.0.1:{port}", "--webhook-certificate", str(real.dir / "tls.crt"), "--webhook-key", str(real.dir / "tls.key"))
+    cluster.start(
+        "--without",
+        "scheduler,controllers",
+        "--webhook-listen",
+        f"127.0.0.1:{port}",
+        "--webhook-certificate",
+        str(real.dir / "tls.crt"),
+        "--webhook-key",
+        str(real.dir / "tls.key"),
+    )
     jobs = "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs"
     create = lambda: real.api("POST", jobs, JOB)  # noqa: E731
     check("a good job is accepted", until(create), lambda: cluster.log()[-500:])
@@ -127,14 +214,30 @@ def webhook(cluster):
     bad["metadata"]["name"] = "bad"
     bad["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = "other"
     refused = real.kubectl("create", "-f", "-", input=json.dumps(bad), check=False)
-    check("a wrong one is refused with the reason", refused.returncode != 0 and "at least one container with name pytorch" in refused.stderr, refused.stderr)
+    check(
+        "a wrong one is refused with the reason",
+        refused.returncode != 0 and "at least one container with name pytorch" in refused.stderr,
+        refused.stderr,
+    )
     real.api("DELETE", "/api/v1/namespaces/muster-system/secrets/muster-webhook")
     mount(certificate())
     real.kubectl("delete", "pytorchjob", "hooked")
     check("a new certificate is taken over", until(create, 20), lambda: cluster.log()[-500:])
     (real.dir / "tls.crt").write_text("broken")
-    check("a broken one is not", until(lambda: "keeps the certificate it had" in cluster.log(), 20), lambda: cluster.log()[-500:])
-    moved = real.kubectl("patch", "pytorchjob", "hooked", "--type=merge", "-p", '{"spec":{"runPolicy":{"schedulingPolicy":{"queue":"b"}}}}', check=False)
+    check(
+        "a broken one is not",
+        until(lambda: "keeps the certificate it had" in cluster.log(), 20),
+        lambda: cluster.log()[-500:],
+    )
+    moved = real.kubectl(
+        "patch",
+        "pytorchjob",
+        "hooked",
+        "--type=merge",
+        "-p",
+        '{"spec":{"runPolicy":{"schedulingPolicy":{"queue":"b"}}}}',
+        check=False,
+    )
     check("its queue cannot be changed", moved.returncode != 0 and "immutable" in moved.stderr, moved.stderr)
     real.kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "muster")
     real.kubectl("delete", "pytorchjob", "hooked")
@@ -153,12 +256,19 @@ def in_cluster(cluster):
     (folder / "namespace").write_text("muster-system")
     place = "/run/secrets/kubernetes.io/serviceaccount"
     script = f"mount -t tmpfs none /run && mkdir -p {place} && mount --bind {folder} {place} && exec {muster_fixture.binary()} run --scheduler-name muster"
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(real.port)}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(real.port),
+    }
     log = open(real.dir / "muster.log", "ab")
     process = subprocess.Popen(["unshare", "-m", "bash", "-c", script], env=environment, stdout=log, stderr=log)
     cluster.started.append(process)
     cluster.pod("inside")
-    check("muster run works with a pod's account", until(lambda: cluster.bound("inside")), lambda: cluster.log()[-1500:])
+    check(
+        "muster run works with a pod's account", until(lambda: cluster.bound("inside")), lambda: cluster.log()[-1500:]
+    )
     cluster.stop()
     cluster.clear()
 
@@ -171,7 +281,11 @@ def migrate(cluster):
     check("one queue moves, the other stays", until(lambda: cluster.bound("moved")) and not cluster.bound("not-yet"))
     cluster.stop(first)
     second = cluster.start("--without", "controllers", "--scheduler-name", "muster,volcano")
-    check("Volcano's pods are taken over as they are", until(lambda: cluster.bound("not-yet")), lambda: cluster.log()[-1000:])
+    check(
+        "Volcano's pods are taken over as they are",
+        until(lambda: cluster.bound("not-yet")),
+        lambda: cluster.log()[-1000:],
+    )
     cluster.stop(second)
     third = cluster.start("--without", "controllers", "--scheduler-name", "muster")
     cluster.await_start()
@@ -182,15 +296,29 @@ def migrate(cluster):
     cluster.clear()
 
 
-DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}, "spec": {
-    "containers": [{"name": "main", "image": "x"}]}}}}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "spec": {
+        "selector": {"matchLabels": {"a": "b"}},
+        "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "main", "image": "x"}]}},
+    },
+}
 
 
 def pages(cluster):
-    """Every command that docs/kubernetes.md and docs/migrate.md show is run as it stands, in their order. Helm's are the chart's test."""
+    """Every command that docs/kubernetes.md and docs/migrate.md show is run as it stands, in their order. Helm's are
+    the chart's test."""
     for ns, name in (("volcano-system", "volcano-scheduler"), ("kubeflow", "training-operator")):
-        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}}, {**DEPLOYMENT, "metadata": {"name": name, "namespace": ns}})
-    environment = {**os.environ, "KUBECONFIG": str(cluster.real.kubeconfig), "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}"}
+        cluster.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ns}},
+            {**DEPLOYMENT, "metadata": {"name": name, "namespace": ns}},
+        )
+    environment = {
+        **os.environ,
+        "KUBECONFIG": str(cluster.real.kubeconfig),
+        "PATH": f"{real_kubernetes.BIN}:{os.environ['PATH']}",
+    }
     for page in ("kubernetes.md", "migrate.md"):
         commands = re.findall(r"^ {4,}((?:kubectl|deploy/)\S* .*)$", (ROOT / "docs" / page).read_text(), re.M)
         commands += re.findall(r"`(kubectl apply [^`]*src/kube/crds)`", (ROOT / "docs" / page).read_text())
@@ -198,11 +326,24 @@ def pages(cluster):
         check(f"docs/{page} shows commands", len(commands) > 2, commands)
         for command in commands:
             for when in ("", " once more") if " apply " in command else ("",):
-                done = subprocess.run(["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True)
+                done = subprocess.run(
+                    ["bash", "-c", command], env=environment, cwd=ROOT, text=True, capture_output=True
+                )
                 check(f"docs/{page}: {command[:90]}{when}", done.returncode == 0, done.stderr)
-    deployment = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"]["template"]["spec"]["containers"][0]
-    check("and Muster is beside the others again", deployment["args"][2:] == ["--scheduler-name=$(SCHEDULER_NAMES)", "--metrics=0.0.0.0:9090", "--without=controllers"], deployment)
-    check("with the scheduler names of its configuration", deployment["env"][0]["valueFrom"]["configMapKeyRef"]["key"] == "scheduler-names", deployment)
+    deployment = cluster.real.api("GET", "/apis/apps/v1/namespaces/muster-system/deployments/muster")["spec"][
+        "template"
+    ]["spec"]["containers"][0]
+    check(
+        "and Muster is beside the others again",
+        deployment["args"][2:]
+        == ["--scheduler-name=$(SCHEDULER_NAMES)", "--metrics=0.0.0.0:9090", "--without=controllers"],
+        deployment,
+    )
+    check(
+        "with the scheduler names of its configuration",
+        deployment["env"][0]["valueFrom"]["configMapKeyRef"]["key"] == "scheduler-names",
+        deployment,
+    )
 
 
 def main():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What goes wrong in real clusters, done to `muster run`: leaders and API servers killed, a slow etcd, a server that is too busy, watches that
-expire, a lease of somebody with another clock, other schedulers.
+"""What goes wrong in real clusters, done to `muster run`: leaders and API servers killed, a slow etcd, a server that
+is too busy, watches that expire, a lease of somebody with another clock, other schedulers.
 
     tests/kubernetes/faults.py [ROUNDS]     leaders killed in the middle of a gang; 3 unless told
 """
@@ -49,7 +49,9 @@ def leaders_killed(cluster, rounds):
         cluster.group(name, size)
         for k in range(size - 1):
             cluster.pod(f"{name}-{k}", 0, group=name, labels={"gang": name})
-        watch = cluster.real.open(f"/api/v1/namespaces/default/pods?watch=true&fieldSelector=spec.nodeName%21%3D&labelSelector=gang%3D{name}&timeoutSeconds=60")
+        watch = cluster.real.open(
+            f"/api/v1/namespaces/default/pods?watch=true&fieldSelector=spec.nodeName%21%3D&labelSelector=gang%3D{name}&timeoutSeconds=60"
+        )
         cluster.pod(f"{name}-last", 0, group=name, labels={"gang": name})
         watch.readline()  # the first one is bound
         leader.send_signal(signal.SIGKILL)
@@ -77,13 +79,29 @@ def server_killed(cluster):
         for name in names:
             for attempt in range(200):
                 try:
-                    real.api("POST", "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups",
-                             {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}}, check=False)
+                    real.api(
+                        "POST",
+                        "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups",
+                        {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}},
+                        check=False,
+                    )
                     for i in range(4):
-                        real.api("POST", "/api/v1/namespaces/default/pods", check=False, body={
-                            "metadata": {"name": f"{name}-{i}", "labels": {"gang": name}},
-                            "spec": {"schedulerName": "muster", "schedulingGroup": {"podGroupName": name}, "terminationGracePeriodSeconds": 0,
-                                     "containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}})
+                        real.api(
+                            "POST",
+                            "/api/v1/namespaces/default/pods",
+                            check=False,
+                            body={
+                                "metadata": {"name": f"{name}-{i}", "labels": {"gang": name}},
+                                "spec": {
+                                    "schedulerName": "muster",
+                                    "schedulingGroup": {"podGroupName": name},
+                                    "terminationGracePeriodSeconds": 0,
+                                    "containers": [
+                                        {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+                                    ],
+                                },
+                            },
+                        )
                     made.append(name)
                     break
                 except (RuntimeError, OSError):
@@ -97,13 +115,18 @@ def server_killed(cluster):
         real.start_apiserver()
     writer.join()
     whole = lambda: all(bound_of(cluster, name) == 4 for name in names)  # noqa: E731
-    check("API server killed twice in a storm of gangs: all end bound", until(whole, 120), lambda: {n: bound_of(cluster, n) for n in names})
+    check(
+        "API server killed twice in a storm of gangs: all end bound",
+        until(whole, 120),
+        lambda: {n: bound_of(cluster, n) for n in names},
+    )
     used = {}
     for pod in cluster.pods():
         node = pod["spec"].get("nodeName")
         used[node] = used.get(node, 0) + 1
     check("no node holds more than it has", all(count <= 16 for count in used.values()), used)
-    # A binding is refused when the pod has a node already, so "once" is the server's own word; nothing of ours may have tried to move one.
+    # A binding is refused when the pod has a node already, so "once" is the server's own word; nothing of ours may
+    # have tried to move one.
     check("and nothing was evicted for it", "evicted" not in cluster.log())
     check("muster run lives on", process.poll() is None)
     cluster.stop()
@@ -127,8 +150,11 @@ def watches_expire(cluster):
     compact(real)
     real.start_apiserver()
     process.send_signal(signal.SIGCONT)
-    check("after an expired watch what happened meanwhile is seen", until(lambda: sum(1 for p in cluster.pods() if p["spec"].get("nodeName")) == 4),
-          lambda: cluster.log()[-2000:])
+    check(
+        "after an expired watch what happened meanwhile is seen",
+        until(lambda: sum(1 for p in cluster.pods() if p["spec"].get("nodeName")) == 4),
+        lambda: cluster.log()[-2000:],
+    )
     cluster.stop()
     cluster.clear()
 
@@ -140,7 +166,9 @@ def compact(real):
     import urllib.request
 
     def call(path, body):
-        request = urllib.request.Request(f"http://127.0.0.1:{real.etcd_port}/v3/{path}", data=json.dumps(body).encode(), method="POST")
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{real.etcd_port}/v3/{path}", data=json.dumps(body).encode(), method="POST"
+        )
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.loads(answer.read())
 
@@ -158,28 +186,47 @@ def slow_storage(cluster):
         time.sleep(1.5)
         etcd.send_signal(signal.SIGCONT)
         time.sleep(0.3)
-    check("a gang is bound whole through a slow etcd", until(lambda: bound_of(cluster, "slow") == 12, 90), lambda: cluster.log()[-2000:])
+    check(
+        "a gang is bound whole through a slow etcd",
+        until(lambda: bound_of(cluster, "slow") == 12, 90),
+        lambda: cluster.log()[-2000:],
+    )
     check("muster run lives on", process.poll() is None)
     cluster.stop()
     cluster.clear()
 
 
 def foreign_clock(cluster):
-    """A lease of somebody whose clock is years ahead lapses by our own clock; one that is renewed is left alone, however old it looks."""
+    """A lease of somebody whose clock is years ahead lapses by our own clock; one that is renewed is left alone,
+    however old it looks."""
     path = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
     cluster.real.api("DELETE", f"{path}/muster", check=False)
 
     def spec(time_text, n):
-        return {"holderIdentity": "somebody", "leaseDurationSeconds": 3, "acquireTime": time_text, "renewTime": time_text, "leaseTransitions": n}
+        return {
+            "holderIdentity": "somebody",
+            "leaseDurationSeconds": 3,
+            "acquireTime": time_text,
+            "renewTime": time_text,
+            "leaseTransitions": n,
+        }
 
     cluster.real.api("POST", path, {"metadata": {"name": "muster"}, "spec": spec("2001-01-01T00:00:00.000000Z", 0)})
     cluster.start("--leader-elect")
     for i in range(12):
         cluster.real.api("PATCH", f"{path}/muster", {"spec": spec(f"2001-01-01T00:00:{i:02}.000000Z", 0)})
         time.sleep(0.5)
-    check("a holder whose clock is decades behind keeps its lease while it renews", lease_holder(cluster) == "somebody", lease_holder(cluster))
+    check(
+        "a holder whose clock is decades behind keeps its lease while it renews",
+        lease_holder(cluster) == "somebody",
+        lease_holder(cluster),
+    )
     cluster.real.api("PATCH", f"{path}/muster", {"spec": spec("2049-01-01T00:00:00.000000Z", 0)})
-    check("one whose clock is ahead loses it once it stops", until(lambda: lease_holder(cluster) not in ("somebody", ""), 30), lease_holder(cluster))
+    check(
+        "one whose clock is ahead loses it once it stops",
+        until(lambda: lease_holder(cluster) not in ("somebody", ""), 30),
+        lease_holder(cluster),
+    )
     cluster.stop()
 
 
@@ -191,8 +238,11 @@ def busy_server(cluster):
         cluster.pod(f"crowd-{i}", 1, group="crowd", labels={"gang": "crowd"})
     for i in range(150):
         cluster.pod(f"single-{i}", 0, labels={"gang": "single"})
-    check("a crowd is bound through a server that is too busy", until(lambda: bound_of(cluster, "crowd") == 16 and bound_of(cluster, "single") == 150, 120),
-          lambda: (bound_of(cluster, "crowd"), bound_of(cluster, "single"), cluster.log()[-1500:]))
+    check(
+        "a crowd is bound through a server that is too busy",
+        until(lambda: bound_of(cluster, "crowd") == 16 and bound_of(cluster, "single") == 150, 120),
+        lambda: (bound_of(cluster, "crowd"), bound_of(cluster, "single"), cluster.log()[-1500:]),
+    )
     refused = [line for line in open(cluster.real.audit_log) if '"code":429' in line]
     check("and it was too busy at times", refused, "no 429 in the audit log")
     check("muster run lives on", process.poll() is None)
@@ -203,15 +253,27 @@ def others(cluster):
     """Pods of other schedulers are not touched, and what they hold is counted."""
     cluster.start()
     cluster.pod("theirs", 3, scheduler="somebody-else")
-    cluster.real.api("POST", "/api/v1/namespaces/default/pods/theirs/binding",
-                     {"metadata": {"name": "theirs"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}})
+    cluster.real.api(
+        "POST",
+        "/api/v1/namespaces/default/pods/theirs/binding",
+        {"metadata": {"name": "theirs"}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}},
+    )
     cluster.pod("unplaced", 1, scheduler="somebody-else")
     for i in range(4):
         cluster.pod(f"ours-{i}", 4)
     whole = lambda: [p["metadata"]["name"] for p in cluster.pods() if p["spec"].get("nodeName")]  # noqa: E731
     until(lambda: len(whole()) == 4)
-    condition = lambda: [c for p in cluster.pods() if not p["spec"].get("nodeName") and p["metadata"]["name"].startswith("ours") for c in p["status"].get("conditions", [])]  # noqa: E731
-    check("what another scheduler bound is counted: three whole nodes are left for four pods", until(lambda: condition() and len(whole()) == 4), whole)
+    condition = lambda: [
+        c
+        for p in cluster.pods()
+        if not p["spec"].get("nodeName") and p["metadata"]["name"].startswith("ours")
+        for c in p["status"].get("conditions", [])
+    ]  # noqa: E731
+    check(
+        "what another scheduler bound is counted: three whole nodes are left for four pods",
+        until(lambda: condition() and len(whole()) == 4),
+        whole,
+    )
     check("the pod that nobody placed is left alone", not cluster.bound("unplaced"))
     cluster.stop()
     cluster.clear()
@@ -229,7 +291,11 @@ def main():
             cluster.add_node(f"n{i}")
         others(cluster)
         for i in range(4):
-            real.api("PATCH", f"/api/v1/nodes/n{i}/status", {"status": {"capacity": {"nvidia.com/gpu": "16"}, "allocatable": {"nvidia.com/gpu": "16"}}})
+            real.api(
+                "PATCH",
+                f"/api/v1/nodes/n{i}/status",
+                {"status": {"capacity": {"nvidia.com/gpu": "16"}, "allocatable": {"nvidia.com/gpu": "16"}}},
+            )
         leaders_killed(cluster, rounds)
         foreign_clock(cluster)
         server_killed(cluster)
@@ -237,7 +303,9 @@ def main():
         watches_expire(cluster)
         if check.failed:
             print(cluster.log()[-3000:])
-    with real_kubernetes.RealKubernetes(groups=True, audit=True, apiserver_args=["--max-requests-inflight=4", "--max-mutating-requests-inflight=3"]) as real:
+    with real_kubernetes.RealKubernetes(
+        groups=True, audit=True, apiserver_args=["--max-requests-inflight=4", "--max-mutating-requests-inflight=3"]
+    ) as real:
         cluster = Deployed(real)
         cluster.install()
         for i in range(2):

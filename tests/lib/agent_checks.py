@@ -57,17 +57,33 @@ class Cluster:
             if condition(now):
                 return now
             if time.monotonic() > deadline:
-                raise AssertionError(f"pod {name}: {what or 'condition'} not met in {timeout} s; last seen: " + json.dumps((now or {}).get("status"), indent=1))
+                raise AssertionError(
+                    f"pod {name}: {what or 'condition'} not met in {timeout} s; last seen: "
+                    + json.dumps((now or {}).get("status"), indent=1)
+                )
             time.sleep(0.05)
 
     def phase(self, name, *phases, timeout=40):
         return self.wait(name, lambda p: p and p["status"].get("phase") in phases, timeout, f"phase {phases}")
 
     def running(self, name, timeout=40):
-        return self.wait(name, lambda p: p and p["status"].get("containerStatuses") and all("running" in c["state"] for c in p["status"]["containerStatuses"]), timeout, "running")
+        return self.wait(
+            name,
+            lambda p: p
+            and p["status"].get("containerStatuses")
+            and all("running" in c["state"] for c in p["status"]["containerStatuses"]),
+            timeout,
+            "running",
+        )
 
     def ready(self, name, timeout=40):
-        return self.wait(name, lambda p: p and any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])), timeout, "ready")
+        return self.wait(
+            name,
+            lambda p: p
+            and any(c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])),
+            timeout,
+            "ready",
+        )
 
     def gone(self, name, timeout=40):
         return self.wait(name, lambda p: p is None, timeout, "gone")
@@ -76,7 +92,9 @@ class Cluster:
         return self.muster.kubectl("logs", *args).stdout
 
     def events(self, name):
-        items = json.loads(self.muster.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json").stdout)["items"]
+        items = json.loads(
+            self.muster.kubectl("get", "events", "--field-selector", f"involvedObject.name={name}", "-o", "json").stdout
+        )["items"]
         return [(e["type"], e["reason"], e["message"]) for e in items]
 
     def wait_event(self, name, reason, timeout=15):
@@ -134,23 +152,38 @@ def tally(cases):
 
 def traces(muster, network):
     """What this agent could leave behind on the machine."""
-    found = [p for p in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines() if str(muster.data) in p and "ps -eo" not in p]
+    found = [
+        p
+        for p in subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout.splitlines()
+        if str(muster.data) in p and "ps -eo" not in p
+    ]
     links = os.listdir("/sys/class/net")
-    name = network["bridge"][len("mstr"):]
-    groups = subprocess.run(f"find /sys/fs/cgroup -maxdepth 4 -name muster-{name}", shell=True, capture_output=True, text=True).stdout.split()
+    name = network["bridge"][len("mstr") :]
+    groups = subprocess.run(
+        f"find /sys/fs/cgroup -maxdepth 4 -name muster-{name}", shell=True, capture_output=True, text=True
+    ).stdout.split()
     mounts = [line.split()[1] for line in open("/proc/self/mounts") if f"{muster.data}/" in line]
-    rules = subprocess.run(["iptables-save"], capture_output=True, text=True).stdout if os.geteuid() == 0 and shutil.which("iptables-save") else ""
+    rules = (
+        subprocess.run(["iptables-save"], capture_output=True, text=True).stdout
+        if os.geteuid() == 0 and shutil.which("iptables-save")
+        else ""
+    )
     chains = [line for line in rules.splitlines() if name in line and network["bridge"] != "mstr-none"]
     return found + [link for link in links if link == network["bridge"]] + groups + mounts + chains
 
 
 def run(make_muster):
-    """Every check (or those whose name contains a word of the command line) on one cluster; nothing may be left behind."""
+    """Every check (or those whose name contains a word of the command line) on one cluster; nothing may be left
+    behind."""
     wanted = sys.argv[1:]
     passed = failed = 0
     muster = make_muster()
     with muster:
-        network = json.loads((muster.data / "agent" / "network.json").read_text()) if os.geteuid() == 0 else {"bridge": "mstr-none"}
+        network = (
+            json.loads((muster.data / "agent" / "network.json").read_text())
+            if os.geteuid() == 0
+            else {"bridge": "mstr-none"}
+        )
         cluster = Cluster(muster)
         for one in checks:
             if wanted and not any(w in one.__name__ for w in wanted):

@@ -4,12 +4,18 @@ import time
 
 class Checks:
     """Counts what held, says what did not, and closes as every test here does."""
+
     def __init__(self):
         self.passed = self.failed = 0
 
     def __call__(self, what, condition, detail=""):
         self.passed, self.failed = self.passed + bool(condition), self.failed + (not condition)
-        print(("ok    " if condition else "FAIL  ") + what + ("" if condition else f": {detail() if callable(detail) else detail}"), flush=True)
+        print(
+            ("ok    " if condition else "FAIL  ")
+            + what
+            + ("" if condition else f": {detail() if callable(detail) else detail}"),
+            flush=True,
+        )
         return condition
 
     def close(self):

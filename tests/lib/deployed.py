@@ -7,7 +7,13 @@ import muster as muster_fixture
 from checks import until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": "2040-01-01T00:00:00Z", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+READY = {
+    "type": "Ready",
+    "status": "True",
+    "reason": "KubeletReady",
+    "lastHeartbeatTime": "2040-01-01T00:00:00Z",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
 
 
 class Deployed:
@@ -21,13 +27,28 @@ class Deployed:
         self.real.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         # No kubelet would start it; the test does.
         self.real.kubectl("-n", "muster-system", "scale", "deploy/muster", "--replicas=0")
-        self.real.api("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}}, check=False)
+        self.real.api(
+            "POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}}, check=False
+        )
         return applied
 
     def add_node(self, name, amounts=None, labels=None):
-        amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi", "nvidia.com/gpu": "4", **(amounts or {})}
-        self.real.api("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
-                                                "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]}})
+        amounts = {
+            "cpu": "16",
+            "memory": "64Gi",
+            "pods": "110",
+            "ephemeral-storage": "100Gi",
+            "nvidia.com/gpu": "4",
+            **(amounts or {}),
+        }
+        self.real.api(
+            "POST",
+            "/api/v1/nodes",
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+                "status": {"capacity": amounts, "allocatable": amounts, "conditions": [READY]},
+            },
+        )
         # Admission taints new nodes until a kubelet reports; there is none.
         self.real.api("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
 
@@ -40,7 +61,9 @@ class Deployed:
 
     def start(self, *arguments):
         log = open(self.real.dir / "muster.log", "ab")
-        process = subprocess.Popen([muster_fixture.binary(), "run", "--kubeconfig", str(self.kubeconfig()), *arguments], stdout=log, stderr=log)
+        process = subprocess.Popen(
+            [muster_fixture.binary(), "run", "--kubeconfig", str(self.kubeconfig()), *arguments], stdout=log, stderr=log
+        )
         self.started.append(process)
         return process
 
@@ -75,24 +98,50 @@ class Deployed:
             self.real.kubectl("create", "-f", "-", input=__import__("json").dumps(item))
 
     def pod(self, name, gpus=1, scheduler="muster", group=None, labels=None, **spec):
-        spec = {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0,
-                "containers": [{"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}}], **spec}
+        spec = {
+            "schedulerName": scheduler,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}}
+            ],
+            **spec,
+        }
         if group:
             spec["schedulingGroup"] = {"podGroupName": group}
-        return self.real.api("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": name, "labels": labels or {}}, "spec": spec})
+        return self.real.api(
+            "POST",
+            "/api/v1/namespaces/default/pods",
+            {"metadata": {"name": name, "labels": labels or {}}, "spec": spec},
+        )
 
     def group(self, name, count):
-        return self.real.api("POST", "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups",
-                             {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}})
+        return self.real.api(
+            "POST",
+            "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups",
+            {"metadata": {"name": name}, "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}},
+        )
 
     def set_phase(self, pod, phase, ns="default"):
         """What a kubelet would report."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         running = phase == "Running"
-        state = {"running": {"startedAt": now}} if running else {"terminated": {"exitCode": int(phase == "Failed"), "startedAt": now, "finishedAt": now}}
-        status = {"phase": phase, "startTime": now, "conditions": [{"type": "Ready", "status": str(running), "lastTransitionTime": now}],
-                  "containerStatuses": [{"name": c["name"], "image": "x", "imageID": "x", "ready": running, "restartCount": 0, "state": state} for c in pod["spec"]["containers"]]}
-        self.real.api("PATCH", f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}/status", {"status": status}, check=False)
+        state = (
+            {"running": {"startedAt": now}}
+            if running
+            else {"terminated": {"exitCode": int(phase == "Failed"), "startedAt": now, "finishedAt": now}}
+        )
+        status = {
+            "phase": phase,
+            "startTime": now,
+            "conditions": [{"type": "Ready", "status": str(running), "lastTransitionTime": now}],
+            "containerStatuses": [
+                {"name": c["name"], "image": "x", "imageID": "x", "ready": running, "restartCount": 0, "state": state}
+                for c in pod["spec"]["containers"]
+            ],
+        }
+        self.real.api(
+            "PATCH", f"/api/v1/namespaces/{ns}/pods/{pod['metadata']['name']}/status", {"status": status}, check=False
+        )
 
     def remove_pod(self, name, ns="default"):
         self.real.api("DELETE", f"/api/v1/namespaces/{ns}/pods/{name}", {"gracePeriodSeconds": 0}, check=False)

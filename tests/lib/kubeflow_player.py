@@ -1,7 +1,9 @@
-"""Scenario files of Kubeflow-style jobs (`../shared/vectors/kubeflow`) played on a real API server, with the controllers of `muster run`.
+"""Scenario files of Kubeflow-style jobs (`../shared/vectors/kubeflow`) played on a real API server, with the
+controllers of `muster run`.
 
-The files were recorded without kubelet, scheduler, job controller and garbage collector; the control plane here has none of them either.
-Compared are the job's conditions and counters and the names of all objects; the contents of objects are compared by build/tests/vectors.
+The files were recorded without kubelet, scheduler, job controller and garbage collector; the control plane here has
+none of them either. Compared are the job's conditions and counters and the names of all objects; the contents of
+objects are compared by build/tests/vectors.
 """
 import time
 
@@ -9,12 +11,20 @@ import time
 def places(namespace):
     """Where the kinds are that scenarios look at; None: of all namespaces."""
     ns = f"namespaces/{namespace}/" if namespace else ""
-    return {"Pod": f"/api/v1/{ns}pods", "Service": f"/api/v1/{ns}services", "ConfigMap": f"/api/v1/{ns}configmaps", "Secret": f"/api/v1/{ns}secrets",
-            "ServiceAccount": f"/api/v1/{ns}serviceaccounts", "Job": f"/apis/batch/v1/{ns}jobs", "StatefulSet": f"/apis/apps/v1/{ns}statefulsets",
-            "Role": f"/apis/rbac.authorization.k8s.io/v1/{ns}roles", "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/{ns}rolebindings",
-            "HorizontalPodAutoscaler": f"/apis/autoscaling/v2/{ns}horizontalpodautoscalers",
-            "PodGroup.scheduling.volcano.sh": f"/apis/scheduling.volcano.sh/v1beta1/{ns}podgroups",
-            "PodGroup.scheduling.x-k8s.io": f"/apis/scheduling.x-k8s.io/v1alpha1/{ns}podgroups"}
+    return {
+        "Pod": f"/api/v1/{ns}pods",
+        "Service": f"/api/v1/{ns}services",
+        "ConfigMap": f"/api/v1/{ns}configmaps",
+        "Secret": f"/api/v1/{ns}secrets",
+        "ServiceAccount": f"/api/v1/{ns}serviceaccounts",
+        "Job": f"/apis/batch/v1/{ns}jobs",
+        "StatefulSet": f"/apis/apps/v1/{ns}statefulsets",
+        "Role": f"/apis/rbac.authorization.k8s.io/v1/{ns}roles",
+        "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/{ns}rolebindings",
+        "HorizontalPodAutoscaler": f"/apis/autoscaling/v2/{ns}horizontalpodautoscalers",
+        "PodGroup.scheduling.volcano.sh": f"/apis/scheduling.volcano.sh/v1beta1/{ns}podgroups",
+        "PodGroup.scheduling.x-k8s.io": f"/apis/scheduling.x-k8s.io/v1alpha1/{ns}podgroups",
+    }
 
 
 KINDS = places("default")
@@ -43,8 +53,11 @@ class Player:
 
     def settle(self, quiet_s=0.5, timeout_s=20):
         """Until nothing has changed for a while."""
-        mark = lambda: [(k, o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for k, o in self.objects().items()] + [  # noqa: E731
-            (self.get_job() or {}).get("metadata", {}).get("resourceVersion")]
+        mark = lambda: [
+            (k, o["metadata"]["uid"], o["metadata"]["resourceVersion"]) for k, o in self.objects().items()
+        ] + [  # noqa: E731
+            (self.get_job() or {}).get("metadata", {}).get("resourceVersion")
+        ]
         deadline, before, since = time.monotonic() + timeout_s, None, time.monotonic()
         while time.monotonic() < deadline:
             now = mark()
@@ -73,7 +86,11 @@ class Player:
             path = f"{self.places['Pod']}/{name}"
             pod = self.api("GET", path)
             if action["status"].get("phase") == "Running" and not pod["spec"].get("nodeName"):
-                self.api("POST", f"{path}/binding", {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}})
+                self.api(
+                    "POST",
+                    f"{path}/binding",
+                    {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": "n0"}},
+                )
             self.api("PATCH", f"{path}/status", {"status": action["status"]})
 
     def do_podTerminate(self, action):
@@ -87,8 +104,22 @@ class Player:
     def do_createLauncherPod(self, action):
         job = self.api("GET", f"{self.places['Job']}/{self.name}-launcher")
         template = job["spec"]["template"]
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"], "controller": True, "blockOwnerDeletion": True}
-        self.api("POST", self.places["Pod"], {"metadata": {**template["metadata"], "name": action["pod"], "ownerReferences": [owner]}, "spec": template["spec"]})
+        owner = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": job["metadata"]["name"],
+            "uid": job["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+        self.api(
+            "POST",
+            self.places["Pod"],
+            {
+                "metadata": {**template["metadata"], "name": action["pod"], "ownerReferences": [owner]},
+                "spec": template["spec"],
+            },
+        )
 
     def do_launcherJobStatus(self, action):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -108,7 +139,11 @@ class Player:
         self.api("PATCH", f"{self.places['StatefulSet']}/{action['name']}/status", {"status": action["status"]})
 
     def do_podGroupPhase(self, action):
-        self.api("PATCH", f"{self.places['PodGroup.scheduling.volcano.sh']}/{self.name}/status", {"status": {"phase": action["phase"]}})
+        self.api(
+            "PATCH",
+            f"{self.places['PodGroup.scheduling.volcano.sh']}/{self.name}/status",
+            {"status": {"phase": action["phase"]}},
+        )
 
     def do_createObject(self, action):
         self.api("POST", self.places[action["object"]["kind"]], action["object"])
@@ -128,12 +163,23 @@ class Player:
             return [] if wanted is None and job is None else [f"job {'is there' if job else 'is missing'}"]
         status = job.get("status", {})
         if "conditions" in wanted or "conditionsAnyOf" in wanted:
-            have = [{k: c.get(k, "") for k in ("type", "status", "reason", "message")} for c in status.get("conditions") or []]
+            have = [
+                {k: c.get(k, "") for k in ("type", "status", "reason", "message")}
+                for c in status.get("conditions") or []
+            ]
             if have not in ([wanted["conditions"]] if "conditions" in wanted else wanted["conditionsAnyOf"]):
                 wrong.append(f"conditions {have}")
         if "replicaStatuses" in wanted or "replicaStatusesAnyOf" in wanted:
-            have = {t: {k: v for k, v in s.items() if k in ("active", "succeeded", "failed") and v} for t, s in (status.get("replicaStatuses") or {}).items()}
-            if not any(have == (one or {}) for one in ([wanted["replicaStatuses"]] if "replicaStatuses" in wanted else wanted["replicaStatusesAnyOf"])):
+            have = {
+                t: {k: v for k, v in s.items() if k in ("active", "succeeded", "failed") and v}
+                for t, s in (status.get("replicaStatuses") or {}).items()
+            }
+            if not any(
+                have == (one or {})
+                for one in (
+                    [wanted["replicaStatuses"]] if "replicaStatuses" in wanted else wanted["replicaStatusesAnyOf"]
+                )
+            ):
                 wrong.append(f"replicaStatuses {have}")
         for field in ("startTime", "completionTime"):
             if field in wanted and bool(status.get(field)) != wanted[field]:
@@ -145,7 +191,9 @@ class Player:
         objects = self.objects()
         self.seen_kinds |= set(expect.get("objects", {}))
         for kind in self.seen_kinds:
-            have = sorted(n for (k, n), o in objects.items() if k == kind and not o["metadata"].get("deletionTimestamp"))
+            have = sorted(
+                n for (k, n), o in objects.items() if k == kind and not o["metadata"].get("deletionTimestamp")
+            )
             if have != sorted(expect.get("objects", {}).get(kind, [])):
                 wrong.append(f"{kind} {have}")
         for place in expect.get("terminating", []):
@@ -178,4 +226,9 @@ class Player:
         for (kind, name), item in self.objects().items():
             if item["metadata"].get("finalizers"):
                 self.api("PATCH", f"{self.places[kind]}/{name}", {"metadata": {"finalizers": None}}, check=False)
-            self.api("DELETE", f"{self.places[kind]}/{name}", {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}, check=False)
+            self.api(
+                "DELETE",
+                f"{self.places[kind]}/{name}",
+                {"gracePeriodSeconds": 0, "propagationPolicy": "Background"},
+                check=False,
+            )

@@ -40,7 +40,18 @@ class Muster:
     def __init__(self, *args, nodes=3, gpus=4, data=None):
         self.own_data = data is None
         self.data = pathlib.Path(data or tempfile.mkdtemp(prefix="muster-test-"))
-        self.args = ["up", "--data", str(self.data), "--listen", "127.0.0.1:0", "--nodes", str(nodes), "--gpus", str(gpus), *args]
+        self.args = [
+            "up",
+            "--data",
+            str(self.data),
+            "--listen",
+            "127.0.0.1:0",
+            "--nodes",
+            str(nodes),
+            "--gpus",
+            str(gpus),
+            *args,
+        ]
         self.kubeconfig = self.data / "kubeconfig"
         self.process = None
 
@@ -96,8 +107,13 @@ class Muster:
         self.process = None
 
     def env(self):
-        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.data), "MUSTER_HOME": str(self.data),
-                "KUBECTL_KUBERC": "false"}
+        return {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig),
+            "HOME": str(self.data),
+            "MUSTER_HOME": str(self.data),
+            "KUBECTL_KUBERC": "false",
+        }
 
     def run(self, *args, check=True, **kwargs):
         done = subprocess.run(args, text=True, capture_output=True, env=self.env(), **kwargs)
@@ -109,8 +125,8 @@ class Muster:
         return self.run(kubectl or kubectls()[0][1], *args, check=check, **kwargs)
 
     def wait_idle(self, timeout=60):
-        """Returns once scheduler and controllers have nothing to do, several looks in a row: what has not happened by then
-        does not happen until something changes."""
+        """Returns once scheduler and controllers have nothing to do, several looks in a row: what has not happened by
+        then does not happen until something changes."""
         deadline = time.monotonic() + timeout
         quiet = 0
         while True:

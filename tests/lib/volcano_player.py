@@ -1,7 +1,8 @@
-"""Scenario files in Volcano's terms (`../shared/vectors/volcano`) played on a real API server with `muster run` as scheduler.
+"""Scenario files in Volcano's terms (`../shared/vectors/volcano`) played on a real API server with `muster run` as
+scheduler.
 
-The test plays the rest of the cluster: bound pods run at once, evicted pods come back as new ones. The scheduler is stopped while a step's
-operations are made, so that it sees them together, as the files' run model asks.
+The test plays the rest of the cluster: bound pods run at once, evicted pods come back as new ones. The scheduler is
+stopped while a step's operations are made, so that it sees them together, as the files' run model asks.
 """
 import json
 import signal
@@ -23,14 +24,19 @@ def scheduler_config(vector):
 class Player:
     def __init__(self, cluster, vector):
         self.cluster, self.api, self.vector = cluster, cluster.real.api, vector
-        self.groups = {}      # name -> {"op", "members": {pod name: task}, "uids": {pod name: uid}, "completed"}
+        self.groups = {}  # name -> {"op", "members": {pod name: task}, "uids": {pod name: uid}, "completed"}
         self.evictions = {}
 
     # ---- set-up
 
     def set_up(self):
         for name, value in self.vector.get("priority_classes", {}).items():
-            self.api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value}, check=False)
+            self.api(
+                "POST",
+                "/apis/scheduling.k8s.io/v1/priorityclasses",
+                {"metadata": {"name": name}, "value": value},
+                check=False,
+            )
         for node in self.vector["nodes"]:
             self.add_node(node)
         for queue in self.vector["queues"]:
@@ -38,8 +44,17 @@ class Player:
 
     def add_node(self, node):
         amounts = node["allocatable"]
-        self.api("POST", "/api/v1/nodes", {"metadata": {"name": node["name"], "labels": {"kubernetes.io/hostname": node["name"], **node.get("labels", {})}},
-                                           "status": {"capacity": amounts, "allocatable": amounts}})
+        self.api(
+            "POST",
+            "/api/v1/nodes",
+            {
+                "metadata": {
+                    "name": node["name"],
+                    "labels": {"kubernetes.io/hostname": node["name"], **node.get("labels", {})},
+                },
+                "status": {"capacity": amounts, "allocatable": amounts},
+            },
+        )
         self.api("PATCH", f"/api/v1/nodes/{node['name']}", {"spec": {"taints": None}})
 
     def set_up_queue(self, queue):
@@ -49,7 +64,12 @@ class Player:
                 spec[field] = queue[field]
         if "guarantee" in queue:
             spec["guarantee"] = {"resource": queue["guarantee"]}
-        made = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": queue["name"]}, "spec": spec}
+        made = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "metadata": {"name": queue["name"]},
+            "spec": spec,
+        }
         if self.api("POST", QUEUES, made, check=False) is None:
             self.api("PATCH", f"{QUEUES}/{queue['name']}", {"spec": spec})
         if "state" in queue:
@@ -59,13 +79,27 @@ class Player:
 
     def do_create_group(self, op):
         spec = {"minMember": op.get("min_member", 1)}
-        for ours, theirs in (("queue", "queue"), ("min_task_member", "minTaskMember"), ("min_resources", "minResources"), ("priority_class", "priorityClassName")):
+        for ours, theirs in (
+            ("queue", "queue"),
+            ("min_task_member", "minTaskMember"),
+            ("min_resources", "minResources"),
+            ("priority_class", "priorityClassName"),
+        ):
             if ours in op:
                 spec[theirs] = op[ours]
         annotations = {"volcano.sh/sla-waiting-time": op["sla_waiting_time"]} if "sla_waiting_time" in op else {}
         # The real server's creation times count whole seconds; the order of the file must show in them.
         time.sleep(1.05 - time.time() % 1)
-        self.api("POST", GROUPS, {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": op["name"], "annotations": annotations}, "spec": spec})
+        self.api(
+            "POST",
+            GROUPS,
+            {
+                "apiVersion": "scheduling.volcano.sh/v1beta1",
+                "kind": "PodGroup",
+                "metadata": {"name": op["name"], "annotations": annotations},
+                "spec": spec,
+            },
+        )
         members = {f"{op['name']}-{task['role']}-{i}": task for task in op["tasks"] for i in range(task["replicas"])}
         self.groups[op["name"]] = {"op": op, "members": members, "uids": {}, "completed": False}
         for name, task in members.items():
@@ -75,20 +109,37 @@ class Player:
         annotations = {"scheduling.k8s.io/group-name": group, "volcano.sh/task-spec": task["role"]}
         if "preemptable" in task:
             annotations["volcano.sh/preemptable"] = str(task["preemptable"]).lower()
-        resources = {"requests": task["requests"], "limits": {k: v for k, v in task["requests"].items() if "/" in k}} if task["requests"] else {}
-        spec = {"schedulerName": "volcano", "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "x", "resources": resources}]}
+        resources = (
+            {"requests": task["requests"], "limits": {k: v for k, v in task["requests"].items() if "/" in k}}
+            if task["requests"]
+            else {}
+        )
+        spec = {
+            "schedulerName": "volcano",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "x", "resources": resources}],
+        }
         if task.get("priority"):
             spec["priorityClassName"] = self.class_of(task["priority"])
         if "preemption_policy" in task:
             spec["preemptionPolicy"] = task["preemption_policy"]
         if "node_selector" in task:
             spec["nodeSelector"] = task["node_selector"]
-        made = self.api("POST", PODS, {"metadata": {"name": name, "annotations": annotations, "labels": {"group": group}}, "spec": spec})
+        made = self.api(
+            "POST",
+            PODS,
+            {"metadata": {"name": name, "annotations": annotations, "labels": {"group": group}}, "spec": spec},
+        )
         self.groups[group]["uids"][name] = made["metadata"]["uid"]
 
     def class_of(self, value):
         name = f"value-{value}"
-        self.api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value}, check=False)
+        self.api(
+            "POST",
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            {"metadata": {"name": name}, "value": value},
+            check=False,
+        )
         return name
 
     def do_complete_group(self, op):
@@ -158,8 +209,9 @@ class Player:
         deadline, before, since = time.monotonic() + timeout_s, None, time.monotonic()
         while time.monotonic() < deadline:
             changed = self.live()
-            now = [(p["metadata"]["uid"], p["spec"].get("nodeName"), p["status"].get("phase")) for p in self.all_pods()] + [
-                (g["metadata"]["name"], g.get("status", {}).get("phase")) for g in self.api("GET", GROUPS)["items"]]
+            now = [
+                (p["metadata"]["uid"], p["spec"].get("nodeName"), p["status"].get("phase")) for p in self.all_pods()
+            ] + [(g["metadata"]["name"], g.get("status", {}).get("phase")) for g in self.api("GET", GROUPS)["items"]]
             if changed or now != before:
                 before, since = now, time.monotonic()
             elif time.monotonic() - since >= quiet_s:
@@ -168,15 +220,27 @@ class Player:
 
     def differences(self, expect):
         wrong = []
-        pods, phases = self.all_pods(), {g["metadata"]["name"]: g.get("status", {}).get("phase", "Pending") for g in self.api("GET", GROUPS)["items"]}
+        pods, phases = self.all_pods(), {
+            g["metadata"]["name"]: g.get("status", {}).get("phase", "Pending") for g in self.api("GET", GROUPS)["items"]
+        }
         for name, wanted in expect["groups"].items():
             mine = [p for p in pods if p["metadata"]["labels"].get("group") == name]
-            running = [p for p in mine if p["spec"].get("nodeName") and p["status"].get("phase") in ("Running", "Pending")]
+            running = [
+                p for p in mine if p["spec"].get("nodeName") and p["status"].get("phase") in ("Running", "Pending")
+            ]
             done = sum(1 for p in mine if p["status"].get("phase") == "Succeeded")
             group = self.groups[name]
             pending = 0 if group["completed"] else len(group["members"]) - len(running) - done
             least = group["op"].get("min_member", 1)
-            state = "completed" if group["completed"] else "waiting" if not running else "running" if len(running) + done >= least else "degraded"
+            state = (
+                "completed"
+                if group["completed"]
+                else "waiting"
+                if not running
+                else "running"
+                if len(running) + done >= least
+                else "degraded"
+            )
             have = {"state": state, "running": len(running), "pending": pending, "phase": phases.get(name)}
             if any(have[k] != wanted[k] for k in have if k in wanted):
                 wrong.append(f"{name}: {have}, wanted {wanted}")
@@ -217,7 +281,9 @@ class Player:
                 self.api("DELETE", f"{QUEUES}/{queue['metadata']['name']}", check=False)
         for item in self.api("GET", "/apis/scheduling.k8s.io/v1/priorityclasses")["items"]:
             if not item["metadata"]["name"].startswith("system-"):
-                self.api("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{item['metadata']['name']}", check=False)
+                self.api(
+                    "DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{item['metadata']['name']}", check=False
+                )
 
 
 def needs_no_time(vector):

@@ -1,6 +1,7 @@
 """The real operators on a real API server: what the recorder and the tables ask.
 
-The programs are built from their published Go modules (tests/kubernetes/trainingoperator and mpioperator), with the CRDs of the same modules.
+The programs are built from their published Go modules (tests/kubernetes/trainingoperator and mpioperator), with the
+CRDs of the same modules.
 """
 import base64
 import json
@@ -17,11 +18,31 @@ import kubeflow_player  # noqa: E402
 import real_kubernetes  # noqa: E402
 
 OUT = pathlib.Path(os.environ.get("OPERATORS", real_kubernetes.BIN))
-PROGRAMS = {"training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1", "mpi-operator": "github.com/kubeflow/mpi-operator/cmd/mpi-operator"}
-CRDS = {"training-operator": "manifests/base/crds/kubeflow.org_*jobs.yaml", "mpi-operator": "manifests/base/kubeflow.org_mpijobs.yaml"}
+PROGRAMS = {
+    "training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1",
+    "mpi-operator": "github.com/kubeflow/mpi-operator/cmd/mpi-operator",
+}
+CRDS = {
+    "training-operator": "manifests/base/crds/kubeflow.org_*jobs.yaml",
+    "mpi-operator": "manifests/base/kubeflow.org_mpijobs.yaml",
+}
 OLD = "mpi-operator-v1alpha1"
-OLD_CRD = {"metadata": {"name": "mpijobs.kubeflow.org"}, "spec": {"group": "kubeflow.org", "scope": "Namespaced", "names": {"kind": "MPIJob", "plural": "mpijobs", "singular": "mpijob"}, "versions": [
-    {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}}]}}
+OLD_CRD = {
+    "metadata": {"name": "mpijobs.kubeflow.org"},
+    "spec": {
+        "group": "kubeflow.org",
+        "scope": "Namespaced",
+        "names": {"kind": "MPIJob", "plural": "mpijobs", "singular": "mpijob"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+            }
+        ],
+    },
+}
 CLASSES = {"test-pc": 100000, "high-priority": 1000000, "critical": 1100000, "medium": 1000000}
 
 
@@ -30,7 +51,8 @@ def module(operator):
 
 
 def build(operator):
-    """The program, built once. That of v1alpha1 (mpi-operator v0.2.3) wants its own source tree and is not built here."""
+    """The program, built once. That of v1alpha1 (mpi-operator v0.2.3) wants its own source tree and is not built
+    here."""
     OUT.mkdir(parents=True, exist_ok=True)
     program = OUT / operator
     if not program.exists():
@@ -48,17 +70,21 @@ def build_judge(operator):
 
 def crds(operator):
     name = PROGRAMS[operator].split("/cmd/")[0]
-    folder = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", name], cwd=module(operator), check=True, capture_output=True, text=True).stdout.strip()
+    folder = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", name], cwd=module(operator), check=True, capture_output=True, text=True
+    ).stdout.strip()
     return sorted(pathlib.Path(folder).glob(CRDS[operator]))
 
 
 class View:
-    """Everything of the kinds that scenarios look at, kept up to date by watches: no polling while a scenario waits for quiet."""
+    """Everything of the kinds that scenarios look at, kept up to date by watches: no polling while a scenario waits
+    for quiet."""
+
     def __init__(self, real, jobs):
         self.real, self.lock = real, threading.Condition()
-        self.objects = {}   # namespace → (kind, name) → object
-        self.changed = {}   # namespace → when last
-        self.events = {}    # namespace → {(type, reason, message)} since the recorder emptied it
+        self.objects = {}  # namespace → (kind, name) → object
+        self.changed = {}  # namespace → when last
+        self.events = {}  # namespace → {(type, reason, message)} since the recorder emptied it
         self.ended = False
         places = {**kubeflow_player.places(None), **jobs, "Event": "/api/v1/events"}
         for kind, place in places.items():
@@ -71,7 +97,9 @@ class View:
                 listed = self.real.api("GET", place)
                 for item in listed["items"]:
                     self.take(kind, "ADDED", item)
-                with self.real.open(f"{place}?watch=1&resourceVersion={listed['metadata']['resourceVersion']}&timeoutSeconds=3000") as stream:
+                with self.real.open(
+                    f"{place}?watch=1&resourceVersion={listed['metadata']['resourceVersion']}&timeoutSeconds=3000"
+                ) as stream:
                     for line in stream:
                         event = json.loads(line)
                         if event["type"] == "ERROR":
@@ -85,7 +113,9 @@ class View:
         with self.lock:
             if kind == "Event":
                 self.changed[namespace] = time.monotonic()
-                self.events.setdefault(namespace, set()).add((item.get("type"), item.get("reason"), item.get("message") or ""))
+                self.events.setdefault(namespace, set()).add(
+                    (item.get("type"), item.get("reason"), item.get("message") or "")
+                )
                 return
             if (kind, name) in kubeflow_player.BUILT_IN:
                 return
@@ -106,10 +136,13 @@ class View:
 
 class Operators:
     """A control plane without kubelet, scheduler, job controller and garbage collector, with one operator."""
+
     def __init__(self, operator, gang):
         self.operator, self.gang = operator, gang
         # Service accounts would put a token into each pod, default tolerations are the server's own.
-        self.real = real_kubernetes.RealKubernetes(apiserver_args=["--disable-admission-plugins", "ServiceAccount,DefaultTolerationSeconds"])
+        self.real = real_kubernetes.RealKubernetes(
+            apiserver_args=["--disable-admission-plugins", "ServiceAccount,DefaultTolerationSeconds"]
+        )
         self.process = self.view = None
 
     def __enter__(self):
@@ -142,20 +175,48 @@ class Operators:
         for name, value in CLASSES.items():
             real.api("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
         listed = real.api("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
-        self.jobs = {"job:" + c["spec"]["names"]["kind"]: f"/apis/kubeflow.org/{v['name']}/{c['spec']['names']['plural']}"
-                     for c in listed if c["spec"]["group"] == "kubeflow.org" for v in c["spec"]["versions"] if v["served"]}
+        self.jobs = {
+            "job:" + c["spec"]["names"]["kind"]: f"/apis/kubeflow.org/{v['name']}/{c['spec']['names']['plural']}"
+            for c in listed
+            if c["spec"]["group"] == "kubeflow.org"
+            for v in c["spec"]["versions"]
+            if v["served"]
+        }
         self.view = View(real, self.jobs)
         log = open(real.dir / "operator.log", "wb")
         environment = {**os.environ, "KUBECONFIG": str(real.kubeconfig), "TMPDIR": "/tmp"}
         if self.operator == OLD:
-            args = ["--kubeConfig", str(real.kubeconfig), "--kubectl-delivery-image", "kubeflow/kubectl-delivery:latest", "--gpus-per-node", "1"]
+            args = [
+                "--kubeConfig",
+                str(real.kubeconfig),
+                "--kubectl-delivery-image",
+                "kubeflow/kubectl-delivery:latest",
+                "--gpus-per-node",
+                "1",
+            ]
         elif self.operator == "mpi-operator":
             real.api("POST", "/api/v1/namespaces", {"metadata": {"name": "mpi-operator"}})
-            args = ["--kubeConfig", str(real.kubeconfig), "--kube-api-qps", "500", "--kube-api-burst", "500", "--controller-queue-rate-limit", "100"]
+            args = [
+                "--kubeConfig",
+                str(real.kubeconfig),
+                "--kube-api-qps",
+                "500",
+                "--kube-api-burst",
+                "500",
+                "--controller-queue-rate-limit",
+                "100",
+            ]
             args += ["--gang-scheduling", self.gang] if self.gang != "none" else []
         else:
             self.prepare_webhook()
-            args = ["--metrics-bind-address", "0", "--health-probe-bind-address", "0", "--webhook-server-port", str(real_kubernetes.free_port())]
+            args = [
+                "--metrics-bind-address",
+                "0",
+                "--health-probe-bind-address",
+                "0",
+                "--webhook-server-port",
+                str(real_kubernetes.free_port()),
+            ]
             args += ["--gang-scheduler-name", self.gang] if self.gang != "none" else []
         self.process = subprocess.Popen([str(program), *args], stdout=log, stderr=log, env=environment)
         if self.operator == "training-operator":
@@ -167,9 +228,14 @@ class Operators:
     def prepare_webhook(self):
         real = self.real
         real.api("POST", "/api/v1/namespaces", {"metadata": {"name": "kubeflow"}})
-        real.api("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-                 {"metadata": {"name": "validator.training-operator.kubeflow.org"}, "webhooks": []})
-        real.api("POST", "/api/v1/namespaces/kubeflow/secrets", {"metadata": {"name": "training-operator-webhook-cert"}})
+        real.api(
+            "POST",
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+            {"metadata": {"name": "validator.training-operator.kubeflow.org"}, "webhooks": []},
+        )
+        real.api(
+            "POST", "/api/v1/namespaces/kubeflow/secrets", {"metadata": {"name": "training-operator-webhook-cert"}}
+        )
 
     def hand_over_certificate(self):
         """The operator writes its certificate to a Secret and waits for the kubelet to mount that where it reads it."""
@@ -177,7 +243,10 @@ class Operators:
         folder.mkdir(parents=True, exist_ok=True)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            data = self.real.api("GET", "/api/v1/namespaces/kubeflow/secrets/training-operator-webhook-cert").get("data") or {}
+            data = (
+                self.real.api("GET", "/api/v1/namespaces/kubeflow/secrets/training-operator-webhook-cert").get("data")
+                or {}
+            )
             if "tls.crt" in data:
                 for key, value in data.items():
                     (folder / key).write_bytes(base64.b64decode(value))
@@ -190,13 +259,19 @@ class Operators:
         deadline = time.monotonic() + 180
         namespace = "probe"
         self.real.api("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
-        place = self.jobs["job:" + probe["kind"]].replace("kubeflow.org/" + probe["apiVersion"].split("/")[1], f"{probe['apiVersion']}/namespaces/{namespace}")
+        place = self.jobs["job:" + probe["kind"]].replace(
+            "kubeflow.org/" + probe["apiVersion"].split("/")[1], f"{probe['apiVersion']}/namespaces/{namespace}"
+        )
         self.real.api("POST", place, probe)
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
                 raise RuntimeError(f"the operator ended: {self.log()[-3000:]}")
             job = self.view.of(namespace).get(("job:" + probe["kind"], probe["metadata"]["name"]), {})
-            if job.get("status", {}).get("conditions") or job.get("status", {}).get("workerReplicas") is not None or (self.operator == OLD and len(self.view.of(namespace)) > 1):
+            if (
+                job.get("status", {}).get("conditions")
+                or job.get("status", {}).get("workerReplicas") is not None
+                or (self.operator == OLD and len(self.view.of(namespace)) > 1)
+            ):
                 return
             time.sleep(0.1)
         raise RuntimeError("the operator saw to nothing: " + self.log()[-3000:])

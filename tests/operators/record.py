@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Plays the scenarios of scenarios.py against the real operators and writes down what they did, in the format of the scenario files.
+"""Plays the scenarios of scenarios.py against the real operators and writes down what they did, in the format of the
+scenario files.
 
     tests/operators/record.py --out DIR [--runs 3] [--at-once 6] [--quiet 2] [--operator NAME] [--gang NAME] [PREFIX…]
 
-The control plane is kube-apiserver and etcd of .cache/kubernetes (tools/kubernetes), without kubelet, scheduler, Job controller and
-garbage collector: this script plays them. Each run of a scenario has a namespace of its own, which is written as "default". Runs are
-merged: what differs between them becomes a choice (…AnyOf, events.sometimes); where even the set of objects differs, most runs win
-and the step says so in its notes.
+The control plane is kube-apiserver and etcd of .cache/kubernetes (tools/kubernetes), without kubelet, scheduler, Job
+controller and garbage collector: this script plays them. Each run of a scenario has a namespace of its own, which is
+written as "default". Runs are merged: what differs between them becomes a choice (…AnyOf, events.sometimes); where
+even the set of objects differs, most runs win and the step says so in its notes.
 """
 import argparse
 import collections
@@ -23,22 +24,46 @@ import cluster
 import kubeflow_player
 import scenarios
 
-PROBE_OLD = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "MPIJob", "metadata": {"name": "probe"}, "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}}}
-VERSIONS = {"mpi-operator-v1alpha1": "kubeflow/mpi-operator v0.2.3", "training-operator": "kubeflow/training-operator v1.9.0", "mpi-operator": "kubeflow/mpi-operator v0.8.2"}
-PROBE = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "probe"},
-         "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}}}}
-PROBE_MPI = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "probe"},
-             "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}}}}}
+PROBE_OLD = {
+    "apiVersion": "kubeflow.org/v1alpha1",
+    "kind": "MPIJob",
+    "metadata": {"name": "probe"},
+    "spec": {"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}},
+}
+VERSIONS = {
+    "mpi-operator-v1alpha1": "kubeflow/mpi-operator v0.2.3",
+    "training-operator": "kubeflow/training-operator v1.9.0",
+    "mpi-operator": "kubeflow/mpi-operator v0.8.2",
+}
+PROBE = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            "Master": {"replicas": 1, "template": {"spec": {"containers": [{"name": "pytorch", "image": "x"}]}}}
+        }
+    },
+}
+PROBE_MPI = {
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
+    "metadata": {"name": "probe"},
+    "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"name": "main", "image": "x"}]}}}}},
+}
 
 
 # ---- objects as scenario files show them: without what the server adds
+
 
 def without(value, /, **defaults):
     return {k: v for k, v in value.items() if not (k in defaults and (defaults[k] is ... or v == defaults[k]))}
 
 
 def plain_container(container):
-    result = without(container, terminationMessagePath=..., terminationMessagePolicy=..., imagePullPolicy="Always", resources={})
+    result = without(
+        container, terminationMessagePath=..., terminationMessagePolicy=..., imagePullPolicy="Always", resources={}
+    )
     if "ports" in result:
         result["ports"] = [without(port, protocol="TCP") for port in result["ports"]]
     if "env" in result:
@@ -51,8 +76,17 @@ def plain_volume(volume):
 
 
 def plain_pod(spec):
-    spec = without(spec, dnsPolicy="ClusterFirst", terminationGracePeriodSeconds=30, securityContext={}, enableServiceLinks=..., preemptionPolicy=..., priority=...,
-                   nodeName=..., serviceAccount=...)
+    spec = without(
+        spec,
+        dnsPolicy="ClusterFirst",
+        terminationGracePeriodSeconds=30,
+        securityContext={},
+        enableServiceLinks=...,
+        preemptionPolicy=...,
+        priority=...,
+        nodeName=...,
+        serviceAccount=...,
+    )
     for field in ("containers", "initContainers"):
         if field in spec:
             spec[field] = [plain_container(container) for container in spec[field]]
@@ -62,13 +96,21 @@ def plain_pod(spec):
 
 
 def plain_template(template):
-    labels = {k: v for k, v in template["metadata"].get("labels", {}).items() if "controller-uid" not in k and k not in ("job-name", "batch.kubernetes.io/job-name")}
+    labels = {
+        k: v
+        for k, v in template["metadata"].get("labels", {}).items()
+        if "controller-uid" not in k and k not in ("job-name", "batch.kubernetes.io/job-name")
+    }
     metadata = {k: v for k, v in template["metadata"].items() if k in ("annotations", "finalizers")}
     return {"metadata": {**metadata, "labels": labels}, "spec": plain_pod(template["spec"])}
 
 
 def plain(kind, item):
-    metadata = {k: v for k, v in item["metadata"].items() if k in ("name", "labels", "annotations", "ownerReferences", "finalizers")}
+    metadata = {
+        k: v
+        for k, v in item["metadata"].items()
+        if k in ("name", "labels", "annotations", "ownerReferences", "finalizers")
+    }
     result, spec = {"metadata": metadata}, item.get("spec", {})
     if kind == "Pod":
         result["spec"] = plain_pod(spec)
@@ -78,8 +120,21 @@ def plain(kind, item):
             result["spec"]["ports"] = [{k: p[k] for k in ("name", "port") if k in p} for p in spec["ports"]]
     elif kind == "Job":
         spec = without(spec, podReplacementPolicy="TerminatingOrFailed")
-        result["spec"] = {**{k: v for k, v in spec.items() if k in ("backoffLimit", "suspend", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy")},
-                          "template": plain_template(spec["template"])}
+        result["spec"] = {
+            **{
+                k: v
+                for k, v in spec.items()
+                if k
+                in (
+                    "backoffLimit",
+                    "suspend",
+                    "activeDeadlineSeconds",
+                    "ttlSecondsAfterFinished",
+                    "podReplacementPolicy",
+                )
+            },
+            "template": plain_template(spec["template"]),
+        }
     elif kind == "ConfigMap":
         result["data"] = item.get("data", {})
     elif kind == "Secret":
@@ -89,13 +144,18 @@ def plain(kind, item):
     elif kind == "RoleBinding":
         result.update(roleRef=item["roleRef"], subjects=item.get("subjects"))
     elif kind == "StatefulSet":
-        result["spec"] = {**{k: v for k, v in spec.items() if k in ("replicas", "podManagementPolicy", "serviceName")}, "selector": spec["selector"], "template": plain_template(spec["template"])}
+        result["spec"] = {
+            **{k: v for k, v in spec.items() if k in ("replicas", "podManagementPolicy", "serviceName")},
+            "selector": spec["selector"],
+            "template": plain_template(spec["template"]),
+        }
     elif spec:
         result["spec"] = spec
     return result
 
 
 # ---- one run
+
 
 class Recorder(kubeflow_player.Player):
     def __init__(self, operators, scenario, quiet):
@@ -105,7 +165,9 @@ class Recorder(kubeflow_player.Player):
 
     def settle(self, *_):
         begin = time.monotonic()
-        while time.monotonic() - begin < self.quiet or (self.view.quiet_for(self.namespace) < self.quiet and time.monotonic() - begin < 60):
+        while time.monotonic() - begin < self.quiet or (
+            self.view.quiet_for(self.namespace) < self.quiet and time.monotonic() - begin < 60
+        ):
             time.sleep(0.1)
 
     def do_createLauncherPod(self, action):
@@ -130,10 +192,19 @@ class Recorder(kubeflow_player.Player):
             return None
         status, result = job.get("status", {}), {}
         if self.vector["apiVersion"].endswith("v1alpha1"):
-            return {"launcherStatus": status.get("launcherStatus"), "workerReplicas": status.get("workerReplicas", 0), "startTime": bool(status.get("startTime")), "completionTime": bool(status.get("completionTime"))}
-        result["conditions"] = [{k: c.get(k, "") for k in ("type", "status", "reason", "message")} for c in status.get("conditions") or []]
+            return {
+                "launcherStatus": status.get("launcherStatus"),
+                "workerReplicas": status.get("workerReplicas", 0),
+                "startTime": bool(status.get("startTime")),
+                "completionTime": bool(status.get("completionTime")),
+            }
+        result["conditions"] = [
+            {k: c.get(k, "") for k in ("type", "status", "reason", "message")} for c in status.get("conditions") or []
+        ]
         counts = status.get("replicaStatuses") or None
-        result["replicaStatuses"] = counts and {t: {k: v for k, v in c.items() if k in ("active", "succeeded", "failed") and v} for t, c in counts.items()}
+        result["replicaStatuses"] = counts and {
+            t: {k: v for k, v in c.items() if k in ("active", "succeeded", "failed") and v} for t, c in counts.items()
+        }
         selectors = {t: c["selector"] for t, c in (counts or {}).items() if c.get("selector")}
         if selectors:
             result["selectors"] = selectors
@@ -157,7 +228,14 @@ class Recorder(kubeflow_player.Player):
         job = self.job_now()
         self.uid = job["metadata"]["uid"] if job else getattr(self, "uid", "no-such-uid")
         is_object = lambda key: not key[0].startswith("job:")  # noqa: E731
-        expect = {"job": self.job_expectation(), "objects": {}, "terminating": [], "changed": {}, "deleted": [], "recreated": []}
+        expect = {
+            "job": self.job_expectation(),
+            "objects": {},
+            "terminating": [],
+            "changed": {},
+            "deleted": [],
+            "recreated": [],
+        }
         for (kind, name), item in sorted(after.items()):
             if not is_object((kind, name)):
                 continue
@@ -168,7 +246,11 @@ class Recorder(kubeflow_player.Player):
             was = before.get((kind, name))
             if was and was["metadata"]["uid"] != item["metadata"]["uid"]:
                 expect["recreated"].append(f"{kind}/{name}")
-            if (kind, name) not in self.made and (was is None or was["metadata"]["uid"] != item["metadata"]["uid"] or plain(kind, was) != plain(kind, item)):
+            if (kind, name) not in self.made and (
+                was is None
+                or was["metadata"]["uid"] != item["metadata"]["uid"]
+                or plain(kind, was) != plain(kind, item)
+            ):
                 expect["changed"][f"{kind}/{name}"] = plain(kind, item)
         expect["deleted"] = sorted(f"{k}/{n}" for k, n in before if is_object((k, n)) and (k, n) not in after)
         with self.view.lock:
@@ -184,6 +266,7 @@ class Recorder(kubeflow_player.Player):
 
 
 # ---- runs made one
+
 
 def distinct(values):
     result = []
@@ -209,7 +292,9 @@ def merge_step(step, runs):
             if field not in jobs[0]:
                 continue
             variants = distinct(job[field] for job in jobs)
-            expect["job"][field if len(variants) == 1 else field + "AnyOf"] = variants[0] if len(variants) == 1 else variants
+            expect["job"][field if len(variants) == 1 else field + "AnyOf"] = (
+                variants[0] if len(variants) == 1 else variants
+            )
         selectors = {}
         for job in jobs:
             selectors.update(job.get("selectors", {}))
@@ -220,7 +305,10 @@ def merge_step(step, runs):
                 expect["job"][field] = jobs[0][field]
             else:
                 notes.append(f"{field} was set in some runs only")
-    shape = lambda run: json.dumps([run[field] for field in ("objects", "terminating", "deleted", "recreated")] + [sorted(run["changed"])], sort_keys=True)  # noqa: E731
+    shape = lambda run: json.dumps(
+        [run[field] for field in ("objects", "terminating", "deleted", "recreated")] + [sorted(run["changed"])],
+        sort_keys=True,
+    )  # noqa: E731
     common = collections.Counter(map(shape, runs)).most_common()
     if len(common) > 1:
         notes.append(f"a race: {len(common)} outcomes, {common[0][1]} of {len(runs)} runs ended like this")
@@ -231,21 +319,38 @@ def merge_step(step, runs):
             expect[field] = alike[0][field]
     for path in alike[0]["changed"]:
         variants = distinct(run["changed"][path] for run in alike)
-        expect.setdefault("changed" if len(variants) == 1 else "changedAnyOf", {})[path] = variants[0] if len(variants) == 1 else variants
+        expect.setdefault("changed" if len(variants) == 1 else "changedAnyOf", {})[path] = (
+            variants[0] if len(variants) == 1 else variants
+        )
     always = [event for event in runs[0]["events"] if all(event in run["events"] for run in runs)]
     sometimes = [event for event in distinct(event for run in runs for event in run["events"]) if event not in always]
     expect["events"] = {"typical": always, **({"sometimes": sometimes} if sometimes else {})}
     if any("rejectedWith" in run for run in runs):
         expect["rejectedWith"] = next(run["rejectedWith"] for run in runs if "rejectedWith" in run)
-    return {"name": step["name"], "actions": step["actions"], "expect": expect, **({"notes": "; ".join(notes)} if notes else {})}
+    return {
+        "name": step["name"],
+        "actions": step["actions"],
+        "expect": expect,
+        **({"notes": "; ".join(notes)} if notes else {}),
+    }
 
 
 def merged(scenario, runs, server):
     operator = scenario["operator"]
-    return {"id": scenario["id"], "title": scenario["title"], "kind": scenario["kind"], "apiVersion": scenario["apiVersion"], "reference": VERSIONS[operator],
-            "provenance": f"recorded by tests/operators/record.py from the real controller on kube-apiserver {server}, {len(runs)} runs",
-            "gangScheduler": scenario["gangScheduler"], "sources": scenario.get("sources", ["tests/operators/scenarios.py"]), "namespace": "default",
-            **({"deviations": scenarios.DEVIATIONS[scenario["id"]]} if scenario["id"] in scenarios.DEVIATIONS else {}), "job": scenario["job"], "steps": [merge_step(step, [run[i] for run in runs]) for i, step in enumerate(scenario["steps"])]}
+    return {
+        "id": scenario["id"],
+        "title": scenario["title"],
+        "kind": scenario["kind"],
+        "apiVersion": scenario["apiVersion"],
+        "reference": VERSIONS[operator],
+        "provenance": f"recorded by tests/operators/record.py from the real controller on kube-apiserver {server}, {len(runs)} runs",
+        "gangScheduler": scenario["gangScheduler"],
+        "sources": scenario.get("sources", ["tests/operators/scenarios.py"]),
+        "namespace": "default",
+        **({"deviations": scenarios.DEVIATIONS[scenario["id"]]} if scenario["id"] in scenarios.DEVIATIONS else {}),
+        "job": scenario["job"],
+        "steps": [merge_step(step, [run[i] for run in runs]) for i, step in enumerate(scenario["steps"])],
+    }
 
 
 def written(scenario):
@@ -262,7 +367,9 @@ def written(scenario):
             else:
                 expect.append(f"        {line(key)}: {line(value)}")
         rest = [f"      {line(k)}: {line(v)}" for k, v in step.items() if k != "expect"]
-        steps.append("    {\n" + ",\n".join([*rest, '      "expect": {\n' + ",\n".join(expect) + "\n      }"]) + "\n    }")
+        steps.append(
+            "    {\n" + ",\n".join([*rest, '      "expect": {\n' + ",\n".join(expect) + "\n      }"]) + "\n    }"
+        )
     return "{\n" + ",\n".join(parts) + ',\n  "steps": [\n' + ",\n".join(steps) + "\n  ]\n}\n"
 
 
@@ -305,7 +412,9 @@ def main():
         if options.operator not in (None, operator) or options.gang not in (None, gang):
             continue
         with cluster.Operators(operator, gang) as operators:
-            operators.await_ready({"training-operator": PROBE, "mpi-operator": PROBE_MPI, cluster.OLD: PROBE_OLD}[operator])
+            operators.await_ready(
+                {"training-operator": PROBE, "mpi-operator": PROBE_MPI, cluster.OLD: PROBE_OLD}[operator]
+            )
             server = operators.real.api("GET", "/version")["gitVersion"]
             fine = record(operators, chosen, options, server) and fine
     return 0 if fine else 1

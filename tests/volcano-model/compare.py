@@ -1,7 +1,7 @@
 """compare.py VECTORS-BINARY FIRST COUNT: random scenarios whose outcome is certain, played by Muster's engine.
 
-A difference is only reported if it stays under many more draws and under every reading of the places where Volcano's own text and
-code leave more than one (VARIANTS).
+A difference is only reported if it stays under many more draws and under every reading of the places where Volcano's
+own text and code leave more than one (VARIANTS).
 """
 import json
 import pathlib
@@ -32,7 +32,9 @@ def main(binary, first, count):
     sure = {seed: certain(scenario(seed), 24, VARIANTS) for seed in doubtful}
     differ, out = play(binary, {k: v for k, v in sure.items() if v}) if doubtful else (set(), "")
     print(out, end="")
-    print(f"{len(scenarios)} scenarios, {sum(len(s['steps']) for s in scenarios.values())} steps, {len(doubtful)} doubtful, {len(differ)} differ: {sorted(differ)}")
+    print(
+        f"{len(scenarios)} scenarios, {sum(len(s['steps']) for s in scenarios.values())} steps, {len(doubtful)} doubtful, {len(differ)} differ: {sorted(differ)}"
+    )
     return not differ
 
 

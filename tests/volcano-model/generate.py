@@ -16,15 +16,20 @@ def plugin(rng, name, off=(), chance=0.1):
 
 def config(rng):
     quota = rng.choice(["proportion", "proportion", "capacity", "capacity", "tree", "none"])
-    first = [plugin(rng, "priority", ["enableJobOrder", "enablePreemptable", "enableJobStarving"]),
-             plugin(rng, "gang", ["enablePreemptable", "enableReclaimable", "enableJobStarving", "enableJobOrder"], 0.25), {"name": "conformance"}]
+    first = [
+        plugin(rng, "priority", ["enableJobOrder", "enablePreemptable", "enableJobStarving"]),
+        plugin(rng, "gang", ["enablePreemptable", "enableReclaimable", "enableJobStarving", "enableJobOrder"], 0.25),
+        {"name": "conformance"},
+    ]
     if rng.random() < 0.12:
         first.pop(rng.randrange(len(first)))
     second = [{"name": "predicates"}, {"name": "nodeorder"}]
     if rng.random() < 0.6:
         second.insert(0, plugin(rng, "drf", ["enablePreemptable", "enableJobOrder"], 0.4))
     if rng.random() < 0.6:
-        arguments = {} if rng.random() < 0.5 else {"arguments": {"overcommit-factor": rng.choice(["1.0", "1.5", "0.5", "2"])}}
+        arguments = (
+            {} if rng.random() < 0.5 else {"arguments": {"overcommit-factor": rng.choice(["1.0", "1.5", "0.5", "2"])}}
+        )
         second.insert(0, {"name": "overcommit", **arguments})
     if quota != "none":
         q = {"name": "capacity" if quota == "tree" else quota}
@@ -34,13 +39,27 @@ def config(rng):
                 q["arguments"] = {"ancestorReclaimLevel": 1}
         (first if rng.random() < 0.5 else second).append(q)
     if rng.random() < 0.3:
-        second.append({"name": "binpack"} if rng.random() < 0.5 else
-                      {"name": "binpack", "arguments": {"binpack.resources": GPU, "binpack.resources." + GPU: rng.choice([1, 5]), "binpack.cpu": rng.choice([0, 1, 3])}})
+        second.append(
+            {"name": "binpack"}
+            if rng.random() < 0.5
+            else {
+                "name": "binpack",
+                "arguments": {
+                    "binpack.resources": GPU,
+                    "binpack.resources." + GPU: rng.choice([1, 5]),
+                    "binpack.cpu": rng.choice([0, 1, 3]),
+                },
+            }
+        )
         if rng.random() < 0.6:
             second = [p for p in second if p["name"] != "nodeorder"]
     tiers = [first, second]
     if rng.random() < 0.25:
-        sla = {"name": "sla"} if rng.random() < 0.6 else {"name": "sla", "arguments": {"sla-waiting-time": rng.choice(["15s", "25s", "1h"])}}
+        sla = (
+            {"name": "sla"}
+            if rng.random() < 0.6
+            else {"name": "sla", "arguments": {"sla-waiting-time": rng.choice(["15s", "25s", "1h"])}}
+        )
         rng.choice([lambda: tiers.insert(0, [sla]), lambda: tiers[0].append(sla), lambda: tiers[1].append(sla)])()
     if rng.random() < 0.15:
         flat = [p for t in tiers for p in t]
@@ -68,10 +87,10 @@ def amounts(rng, gpus, cpus):
 
 def queues(rng, quota, gpus, cpus):
     out = [{"name": "root", "reclaimable": False}, {"name": "default"}]
-    names = ["q1", "q2", "q3"][:rng.choice([1, 2, 2, 3])]
+    names = ["q1", "q2", "q3"][: rng.choice([1, 2, 2, 3])]
     parents = {}
     if quota == "tree":
-        inner = ["a", "b"][:rng.choice([1, 2])]
+        inner = ["a", "b"][: rng.choice([1, 2])]
         for i in inner:
             q = {"name": i, "parent": "root"}
             if rng.random() < 0.5:
@@ -132,8 +151,13 @@ def group(rng, number, names):
         if rng.random() < 0.06:
             t["node_selector"] = {"zone": rng.choice(["x", "y"])}
     total = sum(t["replicas"] for t in tasks)
-    g = {"op": "create_group", "name": f"g{number}", "queue": rng.choice(names + names + ["default"]),
-         "min_member": rng.choice([total, total, 1, rng.randint(1, total)]), "tasks": tasks}
+    g = {
+        "op": "create_group",
+        "name": f"g{number}",
+        "queue": rng.choice(names + names + ["default"]),
+        "min_member": rng.choice([total, total, 1, rng.randint(1, total)]),
+        "tasks": tasks,
+    }
     if len(tasks) > 1 and rng.random() < 0.6:
         g["min_task_member"] = {"m": 1, "w": rng.randint(1, tasks[1]["replicas"])}
         if rng.random() < 0.7:
@@ -147,7 +171,9 @@ def group(rng, number, names):
             for k, v in t["requests"].items():
                 unit = {"500m": 0.5, "1Gi": 1, "2Gi": 2}.get(v)
                 need[k] = need.get(k, 0) + n * (unit if unit is not None else int(v))
-        g["min_resources"] = {k: f"{v:g}Gi" if k == "memory" else f"{v:g}" for k, v in need.items() if rng.random() < 0.85}
+        g["min_resources"] = {
+            k: f"{v:g}Gi" if k == "memory" else f"{v:g}" for k, v in need.items() if rng.random() < 0.85
+        }
     if rng.random() < 0.45:
         g["priority_class"] = rng.choice(["low", "high", "high"])
     if rng.random() < 0.15:
@@ -163,7 +189,10 @@ def pressure(seed, rng):
     gang = plugin(rng, "gang", ["enablePreemptable", "enableReclaimable", "enableJobStarving"], 0.3)
     victims = [{"name": "priority"}, gang, {"name": "conformance"}]
     rest = [plugin(rng, "drf", ["enablePreemptable", "enableJobOrder"], 0.5), {"name": "predicates"}]
-    quota = {"preempt": rng.choice(["none", "proportion", "capacity"]), "both": rng.choice(["proportion", "capacity"])}.get(kind, kind)
+    quota = {
+        "preempt": rng.choice(["none", "proportion", "capacity"]),
+        "both": rng.choice(["proportion", "capacity"]),
+    }.get(kind, kind)
     if quota != "none":
         q = {"name": "capacity", "enableHierarchy": True} if quota == "tree" else {"name": quota}
         (victims if rng.random() < 0.7 else rest).append(q)
@@ -173,15 +202,31 @@ def pressure(seed, rng):
         victims.remove(gang)
     if rng.random() < 0.2:
         rest.append({"name": "overcommit"})
-    middle = {"preempt": ["preempt"], "both": rng.choice([["preempt", "reclaim"], ["reclaim", "preempt"]])}.get(kind, ["reclaim"])
+    middle = {"preempt": ["preempt"], "both": rng.choice([["preempt", "reclaim"], ["reclaim", "preempt"]])}.get(
+        kind, ["reclaim"]
+    )
     cfg = {"actions": ["enqueue", "allocate"] + middle + ["backfill"], "tiers": [victims, rest]}
-    nodes = [{"name": f"n{i}", "allocatable": {"cpu": rng.choice(["8", "64"]), "memory": "64Gi", "pods": rng.choice(["110", "110", "6"]), GPU: rng.choice(["4", "6", "8"])},
-              "labels": {"zone": "xy"[i]}} for i in range(rng.choice([1, 1, 1, 2]))]
+    nodes = [
+        {
+            "name": f"n{i}",
+            "allocatable": {
+                "cpu": rng.choice(["8", "64"]),
+                "memory": "64Gi",
+                "pods": rng.choice(["110", "110", "6"]),
+                GPU: rng.choice(["4", "6", "8"]),
+            },
+            "labels": {"zone": "xy"[i]},
+        }
+        for i in range(rng.choice([1, 1, 1, 2]))
+    ]
     gpus = sum(int(n["allocatable"][GPU]) for n in nodes)
     qs = [{"name": "root", "reclaimable": False}, {"name": "default"}]
-    names = ["q1", "q2", "q3"][:rng.choice([1, 2] if kind == "preempt" else [2, 2, 3])]
+    names = ["q1", "q2", "q3"][: rng.choice([1, 2] if kind == "preempt" else [2, 2, 3])]
     if quota == "tree":
-        qs += [{"name": "a", "parent": "root", "deserved": {GPU: str(rng.randint(2, gpus))}}, {"name": "b", "parent": "root", "deserved": {GPU: str(rng.randint(1, gpus))}}]
+        qs += [
+            {"name": "a", "parent": "root", "deserved": {GPU: str(rng.randint(2, gpus))}},
+            {"name": "b", "parent": "root", "deserved": {GPU: str(rng.randint(1, gpus))}},
+        ]
         if rng.random() < 0.4:
             qs[2]["capability"] = {GPU: str(rng.randint(2, gpus))}
     for n in names:
@@ -208,7 +253,13 @@ def pressure(seed, rng):
 
     def some(name, n, queue, low):
         n = max(1, n)
-        tasks = [{"role": "w", "replicas": n, "requests": {"cpu": rng.choice(["500m", "1"]), GPU: rng.choice(["1", "1", "1", "2"])}}]
+        tasks = [
+            {
+                "role": "w",
+                "replicas": n,
+                "requests": {"cpu": rng.choice(["500m", "1"]), GPU: rng.choice(["1", "1", "1", "2"])},
+            }
+        ]
         if n > 1 and rng.random() < 0.15:
             tasks[0]["replicas"] = n - 1
             tasks.append({"role": "m", "replicas": 1, "requests": {"cpu": "1", GPU: "1"}})
@@ -221,7 +272,13 @@ def pressure(seed, rng):
                 t["priority"] = 5
             if rng.random() < 0.04:
                 t["requests"] = {}
-        g = {"op": "create_group", "name": name, "queue": queue, "min_member": rng.choice([1, 1, max(1, n // 2), n]), "tasks": tasks}
+        g = {
+            "op": "create_group",
+            "name": name,
+            "queue": queue,
+            "min_member": rng.choice([1, 1, max(1, n // 2), n]),
+            "tasks": tasks,
+        }
         if len(tasks) > 1 and rng.random() < 0.5:
             g["min_task_member"] = {"w": 1, "m": 1}
         if rng.random() < 0.3:
@@ -236,7 +293,10 @@ def pressure(seed, rng):
         first.append(some("h1", rng.randint(1, gpus // 2 + 1), rng.choice(names), True))
     steps, alive = [{"at": 0, "do": first, "expect": {}}], [g["name"] for g in first]
     for i in range(rng.choice([2, 3, 4])):
-        ops = [some(f"g{i}{j}", rng.choice([1, 1, 2, 2, 3, 4]), rng.choice(names[1:] * 3 + names), False) for j in range(rng.choice([1, 1, 2]))]
+        ops = [
+            some(f"g{i}{j}", rng.choice([1, 1, 2, 2, 3, 4]), rng.choice(names[1:] * 3 + names), False)
+            for j in range(rng.choice([1, 1, 2]))
+        ]
         if rng.random() < 0.3:
             gone = rng.choice(alive)
             alive.remove(gone)
@@ -245,8 +305,18 @@ def pressure(seed, rng):
         steps.append({"at": 10 * (i + 1), "do": ops, "expect": {}})
         if not alive:
             break
-    return {"id": f"random-{seed}", "title": "random", "why": "random", "derived_from": ["the model"], "strictness": "must", "config": cfg,
-            "priority_classes": {"low": 10, "high": 1000}, "nodes": nodes, "queues": qs, "steps": steps}
+    return {
+        "id": f"random-{seed}",
+        "title": "random",
+        "why": "random",
+        "derived_from": ["the model"],
+        "strictness": "must",
+        "config": cfg,
+        "priority_classes": {"low": 10, "high": 1000},
+        "nodes": nodes,
+        "queues": qs,
+        "steps": steps,
+    }
 
 
 def scenario(seed):
@@ -258,8 +328,18 @@ def scenario(seed):
     for i in range(rng.choice([1, 1, 2, 3])):
         g, c = rng.choice([2, 4, 4, 8]), rng.choice([4, 8, 64])
         gpus, cpus = gpus + g, cpus + c
-        nodes.append({"name": f"n{i}", "allocatable": {"cpu": str(c), "memory": "64Gi", "pods": rng.choice(["110", "110", "110", "5"]), GPU: str(g)},
-                      "labels": {"zone": "xy"[i % 2]}})
+        nodes.append(
+            {
+                "name": f"n{i}",
+                "allocatable": {
+                    "cpu": str(c),
+                    "memory": "64Gi",
+                    "pods": rng.choice(["110", "110", "110", "5"]),
+                    GPU: str(g),
+                },
+                "labels": {"zone": "xy"[i % 2]},
+            }
+        )
     qs, names = queues(rng, quota, gpus, cpus)
     steps, alive, number, at = [], [], 0, 0
     for _ in range(rng.choice([3, 4, 5, 6])):
@@ -280,10 +360,23 @@ def scenario(seed):
                 ops.append({"op": "set_queue", "queue": rng.choice(names), "state": rng.choice(["Open", "Closed"])})
             elif roll < 0.94:
                 ops.append({"op": "set_queue", "queue": rng.choice(names), "reclaimable": rng.random() < 0.5})
-            elif roll < 0.95 and len(nodes) > 1 and not any(o["op"] == "remove_node" for o in [o for s in steps for o in s["do"]] + ops):
+            elif (
+                roll < 0.95
+                and len(nodes) > 1
+                and not any(o["op"] == "remove_node" for o in [o for s in steps for o in s["do"]] + ops)
+            ):
                 ops.append({"op": "remove_node", "node": "n1"})
             elif roll < 0.98 and not any(o["op"] == "add_node" for o in [o for s in steps for o in s["do"]] + ops):
-                ops.append({"op": "add_node", "node": {"name": "extra", "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: "2"}, "labels": {"zone": "y"}}})
+                ops.append(
+                    {
+                        "op": "add_node",
+                        "node": {
+                            "name": "extra",
+                            "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: "2"},
+                            "labels": {"zone": "y"},
+                        },
+                    }
+                )
         seen, kept = set(), []
         for o in ops:  # A group is completed or deleted once in a step.
             key = o.get("group")
@@ -295,12 +388,23 @@ def scenario(seed):
         kept = [o for o in kept if o.get("group") not in gone]
         steps.append({"at": at, "do": kept, "expect": {}})
         at += rng.choice([10, 10, 20])
-    return {"id": f"random-{seed}", "title": "random", "why": "random", "derived_from": ["the model"], "strictness": "must", "config": cfg,
-            "priority_classes": {"low": 10, "high": 1000}, "nodes": nodes, "queues": qs, "steps": steps}
+    return {
+        "id": f"random-{seed}",
+        "title": "random",
+        "why": "random",
+        "derived_from": ["the model"],
+        "strictness": "must",
+        "config": cfg,
+        "priority_classes": {"low": 10, "high": 1000},
+        "nodes": nodes,
+        "queues": qs,
+        "steps": steps,
+    }
 
 
 def certain(s, seeds=8, variants=({},)):
-    """The scenario with its expectations, as far as they are the same under every seed and every variant of the rules."""
+    """The scenario with its expectations, as far as they are the same under every seed and every variant of the
+    rules."""
     runs = [r for v in variants for r in observations(s, seeds, v)]
     steps = []
     for i, step in enumerate(s["steps"]):

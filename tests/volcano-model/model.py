@@ -1,9 +1,10 @@
 """A second, slow and small model of Volcano's cycle, written from docs of what Volcano does and not from Muster's code.
 
-One Model holds a cluster in the terms of the scenario files (tests/vectors). cycle() is one session: enqueue, allocate, backfill,
-preempt and reclaim with the plugins priority, gang, conformance, drf (flat and as a tree), predicates, proportion, capacity (flat and as a tree),
-overcommit, sla and binpack. What Volcano leaves to chance (ties between nodes, orders of maps) is drawn from `rng`, so a result
-that is the same for many seeds depends on no tie.
+One Model holds a cluster in the terms of the scenario files (tests/vectors). cycle() is one session: enqueue,
+allocate, backfill, preempt and reclaim with the plugins priority, gang, conformance, drf (flat and as a tree),
+predicates, proportion, capacity (flat and as a tree), overcommit, sla and binpack. What Volcano leaves to chance
+(ties between nodes, orders of maps) is drawn from `rng`, so a result that is the same for many seeds depends on no
+tie.
 """
 import functools
 import math
@@ -20,7 +21,18 @@ TOLERANCE = 0.1
 def quantity(text):
     text = str(text)
     m = re.fullmatch(r"([0-9.]+)(m|k|M|G|T|Ki|Mi|Gi|Ti)?", text)
-    scale = {None: 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+    scale = {
+        None: 1,
+        "m": 1e-3,
+        "k": 1e3,
+        "M": 1e6,
+        "G": 1e9,
+        "T": 1e12,
+        "Ki": 2**10,
+        "Mi": 2**20,
+        "Gi": 2**30,
+        "Ti": 2**40,
+    }
     return float(m[1]) * scale[m[2]]
 
 
@@ -98,7 +110,10 @@ class Group:
         self.roles = op.get("min_task_member", {})
         self.min_resources = resources(op["min_resources"]) if op.get("min_resources") is not None else None
         self.wait = duration(op["sla_waiting_time"]) if op.get("sla_waiting_time") else None
-        self.critical = self.ns == "kube-system" or op.get("priority_class") in ("system-cluster-critical", "system-node-critical")
+        self.critical = self.ns == "kube-system" or op.get("priority_class") in (
+            "system-cluster-critical",
+            "system-node-critical",
+        )
         self.pods, self.phase, self.completed = [], "Pending", False
         self.total = sum(t.get("replicas", 1) for t in op["tasks"])
 
@@ -118,8 +133,11 @@ class Group:
         if self.min < sum(self.roles.values()):
             return True
         for role, n in self.roles.items():
-            have = sum(p.role == role and (p.status in statuses or (best_effort_too and p.status == "Pending" and p.best_effort))
-                       for p in self.pods)
+            have = sum(
+                p.role == role
+                and (p.status in statuses or (best_effort_too and p.status == "Pending" and p.best_effort))
+                for p in self.pods
+            )
             if have < n:
                 return False
         return True
@@ -138,7 +156,9 @@ class Group:
         failed = {p.role for p in self.pods if p.uid in self.failed}
         if self.min < sum(self.roles.values()) or not self.roles:
             left = sum(p.status == "Pending" and p.role not in failed for p in self.pods)
-            return self.ready_number() + self.count("Pipelined") + left >= self.min if self.options["count_left"] else True
+            return (
+                self.ready_number() + self.count("Pipelined") + left >= self.min if self.options["count_left"] else True
+            )
         for role in failed:
             have = sum(p.role == role and p.status in ALLOCATED | {"Pipelined", "Succeeded"} for p in self.pods)
             if have < self.roles.get(role, 0):
@@ -162,8 +182,14 @@ class Node:
 class Model:
     def __init__(self, scenario, rng, pods_at_once, options=None):
         self.rng, self.at_once, self.now = rng, pods_at_once, 0.0
-        self.options = {"live_branch_share": False, "pods_in_share": True, "count_left": True, "elastic_of_unknown": True,
-                        "leave_free_room": False, "ordered_victims": False}
+        self.options = {
+            "live_branch_share": False,
+            "pods_in_share": True,
+            "count_left": True,
+            "elastic_of_unknown": True,
+            "leave_free_room": False,
+            "ordered_victims": False,
+        }
         self.options.update(options or {})
         self.actions = scenario["config"]["actions"]
         self.tiers = scenario["config"]["tiers"]
@@ -243,9 +269,16 @@ class Model:
         groups, placement = {}, {}
         for g in self.groups.values():
             running, done = g.count("Running"), g.count("Succeeded")
-            pending = (g.count("Pending") if g.pods or g.completed else g.total)
-            state = ("completed" if running == 0 and pending == 0 else "waiting" if running == 0 else
-                     "running" if running + done >= g.min else "degraded")
+            pending = g.count("Pending") if g.pods or g.completed else g.total
+            state = (
+                "completed"
+                if running == 0 and pending == 0
+                else "waiting"
+                if running == 0
+                else "running"
+                if running + done >= g.min
+                else "degraded"
+            )
             groups[g.name] = {"state": state, "running": running, "pending": pending, "phase": g.phase}
             spots = {}
             for p in g.pods:
@@ -262,13 +295,15 @@ class Model:
         before = self.fingerprint()
         self.open()
         for i, action in enumerate(self.actions):
-            self.allocate_follows = "allocate" in self.actions[i + 1:]
+            self.allocate_follows = "allocate" in self.actions[i + 1 :]
             getattr(self, "do_" + action)()
         self.close()
         return self.fingerprint() != before
 
     def fingerprint(self):
-        return [(g.name, g.phase, [(p.uid, p.status, p.node, p.nominated) for p in g.pods]) for g in self.groups.values()]
+        return [
+            (g.name, g.phase, [(p.uid, p.status, p.node, p.nominated) for p in g.pods]) for g in self.groups.values()
+        ]
 
     def plugin(self, name):
         for tier in self.tiers:
@@ -376,7 +411,8 @@ class Model:
                 self.count_in(p, 1)
 
     def holds(self, stmt):
-        """Volcano keeps room that is free already from an allocate that comes later in the cycle, for ever; see OURS in replay.py."""
+        """Volcano keeps room that is free already from an allocate that comes later in the cycle, for ever; see OURS
+        in replay.py."""
         return not (self.options["leave_free_room"] and self.allocate_follows) or any(op[0] == "evict" for op in stmt)
 
     def commit(self, stmt):
@@ -417,7 +453,9 @@ class Model:
         return 0
 
     def dominant(self, allocated):
-        return max([allocated.get(k, 0) / v if v else float(allocated.get(k, 0) > 0) for k, v in self.total.items()] or [0])
+        return max(
+            [allocated.get(k, 0) / v if v else float(allocated.get(k, 0) > 0) for k, v in self.total.items()] or [0]
+        )
 
     def waiting_time(self, g):
         if g.wait is not None:
@@ -495,7 +533,11 @@ class Model:
         deserved, allocated = self.deserved[q], self.qalloc[q]
         if self.plugin("capacity") and is_empty(deserved):
             return 1.0
-        shares = [allocated.get(k, 0) / v for k, v in deserved.items() if v > TOLERANCE and (k != "pods" or self.options["pods_in_share"])]
+        shares = [
+            allocated.get(k, 0) / v
+            for k, v in deserved.items()
+            if v > TOLERANCE and (k != "pods" or self.options["pods_in_share"])
+        ]
         return max(shares or [0.0])
 
     # ---- proportion and capacity -----------------------------------------------------------------------------------
@@ -518,8 +560,9 @@ class Model:
                 if p.status == "Pending":
                     waiting = add(waiting, p.requests)
             inqueue = {}
-            if g.min_resources is not None and (g.phase == "Inqueue" or
-                                                (g.phase == "Running" and g.count("Running", "Succeeded") >= g.min)):
+            if g.min_resources is not None and (
+                g.phase == "Inqueue" or (g.phase == "Running" and g.count("Running", "Succeeded") >= g.min)
+            ):
                 inqueue = beyond(g.min_resources, allocated)
             elastic = beyond(allocated, g.min_resources or {})
             if g.min_resources is None and not self.options["elastic_of_unknown"]:
@@ -540,8 +583,12 @@ class Model:
             q = self.queues[name]
             real = add(beyond(self.total, guarantees), q["gua"])
             if q["cap"]:
-                real = {k: min(v, q["cap"][k]) if q["cap"].get(k, 0) > 0 or (k in q["cap"] and k not in ("cpu", "memory")) else v
-                        for k, v in real.items()}
+                real = {
+                    k: min(v, q["cap"][k])
+                    if q["cap"].get(k, 0) > 0 or (k in q["cap"] and k not in ("cpu", "memory"))
+                    else v
+                    for k, v in real.items()
+                }
             self.real[name] = real
         if self.plugin("proportion"):
             self.water_filling(names)
@@ -592,8 +639,10 @@ class Model:
         dims = {*self.total, "cpu", "memory"}
         cap = {"root": dict(root["cap"]) if root["cap"] else {k: INF for k in dims}}
         self.real["root"] = dict(cap["root"])
-        self.deserved = {name: {k: max(q["des"].get(k, 0), q["gua"].get(k, 0)) for k in {*q["des"], *q["gua"]}}
-                         for name, q in self.queues.items()}
+        self.deserved = {
+            name: {k: max(q["des"].get(k, 0), q["gua"].get(k, 0)) for k in {*q["des"], *q["gua"]}}
+            for name, q in self.queues.items()
+        }
 
         def visit(parent):
             children = [n for n, q in self.queues.items() if n != "root" and (q.get("parent") or "root") == parent]
@@ -629,7 +678,9 @@ class Model:
 
     def overused(self, q):
         for tier in self.enabled("enabledOverused"):
-            if "proportion" in tier and all(v <= self.qalloc[q].get(k, 0) + TOLERANCE for k, v in self.deserved[q].items()):
+            if "proportion" in tier and all(
+                v <= self.qalloc[q].get(k, 0) + TOLERANCE for k, v in self.deserved[q].items()
+            ):
                 return True
         return False
 
@@ -648,8 +699,11 @@ class Model:
                     if not any(after[k] <= self.deserved[q].get(k, 0) + TOLERANCE for k in quota_names(p.requests)):
                         level = int((self.plugin("capacity").get("arguments") or {}).get("ancestorReclaimLevel", 0))
                         uppers = [u for u in (self.ancestors[q][:level] if self.hierarchy else []) if u != "root"]
-                        if not any(add(self.qalloc[u], p.requests)[k] <= self.deserved[u].get(k, 0) + TOLERANCE
-                                   for u in uppers for k in quota_names(p.requests)):
+                        if not any(
+                            add(self.qalloc[u], p.requests)[k] <= self.deserved[u].get(k, 0) + TOLERANCE
+                            for u in uppers
+                            for k in quota_names(p.requests)
+                        ):
                             return False
         return True
 
@@ -667,8 +721,9 @@ class Model:
         self.over_idle = sub({k: v * factor for k, v in self.total.items()}, used)
         self.over_inqueue = {}
         for g in self.jobs:
-            if g.min_resources is not None and (g.phase == "Inqueue" or
-                                                (g.phase == "Running" and g.count("Running", "Succeeded") >= g.min)):
+            if g.min_resources is not None and (
+                g.phase == "Inqueue" or (g.phase == "Running" and g.count("Running", "Succeeded") >= g.min)
+            ):
                 self.over_inqueue = add(self.over_inqueue, beyond(g.min_resources, g.allocated()))
 
     def vote(self, flag, ask):
@@ -698,6 +753,7 @@ class Model:
             if name == "sla":
                 return 1 if self.overdue(g) else 0
             return 0
+
         return self.vote("enableJobEnqueued", ask)
 
     def pipelined(self, g):
@@ -708,6 +764,7 @@ class Model:
             if name == "sla":
                 return 1 if self.overdue(g) else 0
             return 0
+
         return self.vote("enableJobPipelined", ask)
 
     def ready(self, g):
@@ -860,7 +917,11 @@ class Model:
         for p in todo:
             if p.status == "Pipelined":
                 self.discard([("pipeline", p, self.nodes[p.node], False)])
-            nodes = [n for n in self.nodes.values() if self.node_ok(p, n) and n.idle().get("pods", 0) - n.pipelined.get("pods", 0) >= 1]
+            nodes = [
+                n
+                for n in self.nodes.values()
+                if self.node_ok(p, n) and n.idle().get("pods", 0) - n.pipelined.get("pods", 0) >= 1
+            ]
             if not nodes:
                 continue
             self.place([], p, self.best(p, nodes)[0])
@@ -879,10 +940,13 @@ class Model:
                 return -(self.plugins_job_order(a.group, b.group) or self.task_order(a, b))
             if self.hierarchy and self.tree_ok:
                 mine = self.ancestors[reclaimer.group.queue]
-                near = [len(mine) - mine.index(next(q for q in self.ancestors[v.group.queue] if q in mine)) for v in (a, b)]
+                near = [
+                    len(mine) - mine.index(next(q for q in self.ancestors[v.group.queue] if q in mine)) for v in (a, b)
+                ]
                 if near[0] != near[1]:
                     return near[1] - near[0]
             return -self.queue_order(a.group.queue, b.group.queue)
+
         return functools.cmp_to_key(compare)
 
     def named_victims(self, flag, kind, p, candidates):
@@ -909,7 +973,11 @@ class Model:
             if name in tier:
                 answer = self.opinion(kind, name, p, likely)
                 likely = likely if answer is None else answer
-        return likely + [v for v in candidates if v not in likely] if set(map(id, likely)) != set(map(id, candidates)) else candidates
+        return (
+            likely + [v for v in candidates if v not in likely]
+            if set(map(id, likely)) != set(map(id, candidates))
+            else candidates
+        )
 
     def opinion(self, kind, name, p, candidates):
         if name == "gang":
@@ -924,7 +992,11 @@ class Model:
         if name == "conformance":
             return [v for v in candidates if not v.group.critical]
         if kind == "preempt" and name == "priority":
-            return [v for v in candidates if (v.priority < p.priority if v.group is p.group else v.group.priority < p.group.priority)]
+            return [
+                v
+                for v in candidates
+                if (v.priority < p.priority if v.group is p.group else v.group.priority < p.group.priority)
+            ]
         if kind == "preempt" and name == "drf":
             mine = self.dominant(add(self.jalloc[p.group.name], p.requests))
             left, out = {}, []
@@ -1001,8 +1073,16 @@ class Model:
         if p.never:
             return False
         for n in self.best(p, [n for n in self.nodes.values() if self.node_ok(p, n)]):
-            candidates = [v for g in self.jobs for v in g.pods
-                          if v.status == "Running" and v.node == n.name and v.preemptable and (v.best_effort or not p.best_effort) and chosen(v)]
+            candidates = [
+                v
+                for g in self.jobs
+                for v in g.pods
+                if v.status == "Running"
+                and v.node == n.name
+                and v.preemptable
+                and (v.best_effort or not p.best_effort)
+                and chosen(v)
+            ]
             self.rng.shuffle(candidates)
             victims = self.named_victims("enablePreemptable", "preempt", p, candidates)
             room = n.future()
@@ -1026,7 +1106,9 @@ class Model:
 
     def in_vain(self, p, evictions):
         """Who evicted before and lost the room does not evict those who would come before it and have the room back."""
-        comes_first = lambda v: (self.task_order(v, p) if v.group is p.group else self.job_order(v.group, p.group)) < 0  # noqa: E731
+        comes_first = (
+            lambda v: (self.task_order(v, p) if v.group is p.group else self.job_order(v.group, p.group)) < 0
+        )  # noqa: E731
         return p.nominated is not None and any(comes_first(op[1]) for op in evictions)
 
     def do_reclaim(self):
@@ -1053,8 +1135,16 @@ class Model:
         nodes = [n for n in self.nodes.values() if self.node_ok(p, n)]
         self.rng.shuffle(nodes)
         for n in nodes:
-            candidates = [v for g in self.jobs for v in g.pods if v.status == "Running" and v.node == n.name and v.preemptable and
-                          g.queue != q and self.queues[g.queue].get("reclaimable", True)]
+            candidates = [
+                v
+                for g in self.jobs
+                for v in g.pods
+                if v.status == "Running"
+                and v.node == n.name
+                and v.preemptable
+                and g.queue != q
+                and self.queues[g.queue].get("reclaimable", True)
+            ]
             if not candidates:
                 continue
             self.rng.shuffle(candidates)

@@ -6,13 +6,14 @@ import sys
 from model import Model
 
 SEEDS = 12
-# Where Volcano draws lots or stands still for ever, Muster's answer: those who would go first are asked first and those whom a plugin
-# spares last, and room that is free already is left to an allocate that is still to come.
+# Where Volcano draws lots or stands still for ever, Muster's answer: those who would go first are asked first and
+# those whom a plugin spares last, and room that is free already is left to an allocate that is still to come.
 OURS = {"leave_free_room": True, "ordered_victims": True}
 
 
 def observations(scenario, seeds=SEEDS, options=None, modes=(True, False)):
-    """What is seen after each step, for each seed and way of creating pods; None from the step on that does not settle."""
+    """What is seen after each step, for each seed and way of creating pods; None from the step on that does not
+    settle."""
     runs = []
     for seed in range(seeds):
         for at_once in modes:
@@ -46,7 +47,10 @@ def main(files):
     bad = 0
     for path in files:
         scenario = json.load(open(path))
-        if any(a.startswith("gang") or a == "shuffle" for a in scenario["config"]["actions"]) or "configurations" in scenario["config"]:
+        if (
+            any(a.startswith("gang") or a == "shuffle" for a in scenario["config"]["actions"])
+            or "configurations" in scenario["config"]
+        ):
             continue
         lines = set()
         for run in observations(scenario, options=OURS):

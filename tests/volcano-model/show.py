@@ -20,7 +20,9 @@ def main(seeds):
             for op in step["do"]:
                 print("     ", json.dumps(op))
             for g, e in step["expect"]["groups"].items():
-                print("        ", g, " ".join(str(x) for x in e.values()), step["expect"].get("placement", {}).get(g, ""))
+                print(
+                    "        ", g, " ".join(str(x) for x in e.values()), step["expect"].get("placement", {}).get(g, "")
+                )
             print("         evicted", step["expect"]["evicted"], step["expect"].get("evicted_pods", ""))
 
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from seeds import Walk, find_seed, rows, skip, steps  # noqa: E402
+from walkthrough import Walk, find_seed, rows, skip, steps  # noqa: E402
 
 text = find_seed(1)
 if text is None:
@@ -21,7 +21,7 @@ PLACES = [(r"172\.16\.0\.(208|209|210)", "172.16.0.<gpu node>")]
 
 # A stand-in for the training program of the repository, which cannot be reached from here: ranks meet over TCP and
 # live as long as all of them do, as a collective does.
-TRAIN = '''
+TRAIN = """
 import argparse, os, select, socket, sys, time
 parser = argparse.ArgumentParser()
 parser.add_argument("--backend")
@@ -47,21 +47,38 @@ else:
             time.sleep(0.1)
     peer.settimeout(600)
     sys.exit("rank 0 is gone" if not peer.recv(1) else 0)
-'''
+"""
 
 with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
     repository = pathlib.Path(place) / "370272561" / "mnist-pytorch.git"
     repository.mkdir(parents=True)
     (repository / "mnist.py").write_text(TRAIN)
-    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "mnist"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "mnist"],
+    ):
         subprocess.run(["git", *words], cwd=repository, check=True)
-    layers = {"/etc/gitconfig": f'[url "file://{place}/"]\n\tinsteadOf = https://code.aliyun.com/\n[safe]\n\tdirectory = *\n',
-              "/usr/local/bin/python": '#!/bin/sh\nexec /usr/bin/python3 "$@"\n',
-              # The workers' init container waits for the master with the nslookup of its own image.
-              "/usr/local/bin/nslookup": '#!/bin/sh\nexec getent hosts "$1"\n'}
+    layers = {
+        "/etc/gitconfig": f'[url "file://{place}/"]\n\tinsteadOf = https://code.aliyun.com/\n[safe]\n\tdirectory = *\n',
+        "/usr/local/bin/python": '#!/bin/sh\nexec /usr/bin/python3 "$@"\n',
+        # The workers' init container waits for the master with the nslookup of its own image.
+        "/usr/local/bin/nslookup": '#!/bin/sh\nexec getent hosts "$1"\n',
+    }
 
-    with Walk("seed-001", NODES, layers=layers) as walk:
-        (manifest, create, top, submit_medium, get_medium, top_full, submit_critical, get_critical, get_failed, events) = steps(text, "➜")
+    with Walk("pytorchjob_preemption", NODES, layers=layers) as walk:
+        (
+            manifest,
+            create,
+            top,
+            submit_medium,
+            get_medium,
+            top_full,
+            submit_critical,
+            get_critical,
+            get_failed,
+            events,
+        ) = steps(text, "➜")
         (walk.directory / "priorityClass.yaml").write_text(manifest[1] + "\n")
         walk.compare(create[0], create[1], walk.shell(create[0])[1])
         walk.compare(top[0], top[1], walk.shell(top[0])[1])
@@ -71,12 +88,20 @@ with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
         walk.until("arena logs pytorch-priority-medium", "all ranks are here", 30)
         walk.compare(f"{top_full[0]} (all taken)", top_full[1], walk.shell(top_full[0])[1])
         walk.compare(submit_critical[0][:70], submit_critical[1], walk.shell(submit_critical[0])[1])
-        wanted = get_critical[1].removeprefix("arena get pytorch-priority-critical\n")  # the document echoes the command
+        wanted = get_critical[1].removeprefix(
+            "arena get pytorch-priority-critical\n"
+        )  # the document echoes the command
         walk.compare(get_critical[0], wanted, walk.until(get_critical[0], "STATUS: RUNNING"), PLACES)
         got = walk.until(get_failed[0], r"STATUS: FAILED[\s\S]*FAILED[\s\S]*FAILED")
         walk.compare(get_failed[0], get_failed[1], got, PLACES)
         # The document shows the events as a picture; its text says what they tell.
         got = walk.shell(events[0])[1]
         told = [row[4] for row in rows(got)[1:] if len(row) > 4 and row[2] == "Preempted"]
-        walk.check(events[0], any("by default/pytorch-priority-critical-master-0 on node cn-huhehaote.172.16.0." in line for line in told), got)
+        walk.check(
+            events[0],
+            any(
+                "by default/pytorch-priority-critical-master-0 on node cn-huhehaote.172.16.0." in line for line in told
+            ),
+            got,
+        )
 walk.finish()

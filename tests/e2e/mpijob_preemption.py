@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from seeds import Walk, find_seed, rows, skip, steps  # noqa: E402
+from walkthrough import Walk, find_seed, rows, skip, steps  # noqa: E402
 
 text = find_seed(0)
 if text is None:
@@ -17,12 +17,18 @@ NODES = [(f"192.168.0.{n}", f"192.168.0.{n}", 1 if n == 23 else 0, n != 23) for 
 NAMES = [(r"cn-hangzhou\.192\.168\.0\.23", "192.168.0.23")]
 
 # The image of the walk-through brings an mpirun that may run as root, as containers do.
-layers = {"/usr/local/bin/mpirun": '#!/bin/sh\nexec /usr/bin/mpirun --allow-run-as-root "$@"\n'} if os.geteuid() == 0 else None
+layers = (
+    {"/usr/local/bin/mpirun": '#!/bin/sh\nexec /usr/bin/mpirun --allow-run-as-root "$@"\n'}
+    if os.geteuid() == 0
+    else None
+)
 
-with Walk("seed-000", NODES, layers=layers) as walk:
+with Walk("mpijob_preemption", NODES, layers=layers) as walk:
     (walk.directory / "pc.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.S).group(1))
     code, out = walk.shell("kubectl create -f pc.yaml")
-    walk.check("kubectl create -f pc.yaml", code == 0 and "priorityclass.scheduling.k8s.io/critical created" in out, out)
+    walk.check(
+        "kubectl create -f pc.yaml", code == 0 and "priorityclass.scheduling.k8s.io/critical created" in out, out
+    )
 
     arena = [(f"arena {command}", output) for command, output in steps(text, "# arena")]
     top, submit_medium, get_medium, details, submit_critical, get_failed, get_critical, details_after = arena

@@ -39,9 +39,18 @@ def find_seed(number):
 def node_file(directory, nodes):
     """nodes: (name, ip, gpus, is_master)."""
     path = pathlib.Path(directory) / "nodes.yaml"
-    path.write_text("---\n".join(
-        NODE.format(name=name, ip=ip, taint='{taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}' if master else "{}", role=', node-role.kubernetes.io/master: ""' if master else "", gpus=f', nvidia.com/gpu: "{gpus}"' if gpus else "")
-        for name, ip, gpus, master in nodes))
+    path.write_text(
+        "---\n".join(
+            NODE.format(
+                name=name,
+                ip=ip,
+                taint="{taints: [{key: node-role.kubernetes.io/master, effect: NoSchedule}]}" if master else "{}",
+                role=', node-role.kubernetes.io/master: ""' if master else "",
+                gpus=f', nvidia.com/gpu: "{gpus}"' if gpus else "",
+            )
+            for name, ip, gpus, master in nodes
+        )
+    )
     return path
 
 
@@ -54,7 +63,7 @@ def steps(text, prompt):
         if not line.startswith(prompt):
             i += 1
             continue
-        command = line[len(prompt):].strip()
+        command = line[len(prompt) :].strip()
         i += 1
         while command.endswith("\\"):
             command = command[:-1].rstrip() + " " + lines[i].strip()
@@ -130,8 +139,12 @@ class Walk:
             upper = f"{self.directory}/layer/{number}"
             source = self.directory / f"layer-{number}"
             source.write_text(content)
-            inner += [f"mkdir -p {upper}/up {upper}/work", f"cp {source} {upper}/up/{os.path.basename(path)}", f"chmod 755 {upper}/up/{os.path.basename(path)}",
-                      f"mount -t overlay overlay -o lowerdir={folder},upperdir={upper}/up,workdir={upper}/work {folder}"]
+            inner += [
+                f"mkdir -p {upper}/up {upper}/work",
+                f"cp {source} {upper}/up/{os.path.basename(path)}",
+                f"chmod 755 {upper}/up/{os.path.basename(path)}",
+                f"mount -t overlay overlay -o lowerdir={folder},upperdir={upper}/up,workdir={upper}/work {folder}",
+            ]
         inner.append(f'exec {program} "$@"')
         setup = self.directory / "setup.sh"
         setup.write_text("set -e\n" + "\n".join(inner) + "\n")
@@ -151,7 +164,14 @@ class Walk:
     def shell(self, command, timeout=60):
         env = self.muster.env()
         env["PATH"] = f"{self.directory / 'bin'}:{env['PATH']}"
-        done = subprocess.run(["bash", "-c", command + " 2>&1"], text=True, capture_output=True, env=env, cwd=self.directory, timeout=timeout)
+        done = subprocess.run(
+            ["bash", "-c", command + " 2>&1"],
+            text=True,
+            capture_output=True,
+            env=env,
+            cwd=self.directory,
+            timeout=timeout,
+        )
         return done.returncode, done.stdout
 
     def check(self, what, good, detail=""):
@@ -179,7 +199,12 @@ class Walk:
         """The wanted columns must be there with the wanted cells; more columns may be."""
         heading, table, rest = by_columns(want, replace)
         got_heading, got_table, got_rest = by_columns(got, replace)
-        same = got_heading is not None and set(heading) <= set(got_heading) and len(table) == len(got_table) and rest == got_rest
+        same = (
+            got_heading is not None
+            and set(heading) <= set(got_heading)
+            and len(table) == len(got_table)
+            and rest == got_rest
+        )
         same = same and all(row.items() <= other.items() for row, other in zip(table, got_table))
         self.check(what, same, f"--- wanted\n{want}\n--- printed\n{got}")
 

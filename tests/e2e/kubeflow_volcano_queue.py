@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kubeflow PyTorchJobs under a Volcano queue: priority order and passing a blocked job, with the real kubectl on real processes.
+"""Kubeflow PyTorchJobs under a Volcano queue: priority order and passing a blocked job, with the real kubectl on real
+processes.
 
 Two experiments. A queue holds 8 GPUs; a job takes 6 of them.
 1. One job runs; a default-priority and then a high-priority job wait; the high one runs first.
@@ -46,7 +47,8 @@ def job(priority=True, workers=True, seconds=4):
               requests: {{cpu: 10m}}
               limits: {{cpu: 100m, nvidia.com/gpu: 1}}
 """
-    text = """
+    text = (
+        """
 apiVersion: kubeflow.org/v1
 kind: PyTorchJob
 metadata: {generateName: job-}
@@ -55,18 +57,25 @@ spec:
     cleanPodPolicy: None
     schedulingPolicy:
       queue: test
-""" + ("      priorityClass: high-priority\n" if priority else "") + """
+"""
+        + ("      priorityClass: high-priority\n" if priority else "")
+        + """
   pytorchReplicaSpecs:
     Master:
       replicas: 1
       restartPolicy: Never
-""" + pod
+"""
+        + pod
+    )
     if workers:
-        text += """
+        text += (
+            """
     Worker:
       replicas: 5
       restartPolicy: Never
-""" + pod
+"""
+            + pod
+        )
     return text
 
 
@@ -76,7 +85,13 @@ class Watch:
     def __init__(self, muster, *args):
         self.rows, self.lines = {}, []
         self.listening = threading.Event()
-        self.process = subprocess.Popen([kubectls()[0][1], "get", *args, "-w", "--no-headers", "-v=6"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=muster.env())
+        self.process = subprocess.Popen(
+            [kubectls()[0][1], "get", *args, "-w", "--no-headers", "-v=6"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=muster.env(),
+        )
         threading.Thread(target=self.read, daemon=True).start()
         threading.Thread(target=self.read_requests, daemon=True).start()
         if not self.listening.wait(60):
@@ -155,9 +170,21 @@ def main():
             check(f"states of {name}", states == ["", "Created", "Running", "Succeeded"], jobs.lines)
             seen = groups.states(name, GROUP_STATES)
             first_states = [state for state in seen if state][:2]
-            check(f"group states of {name}", first_states == ["Inqueue", "Running"] and "Pending" not in seen, groups.lines)
-        check("high priority runs before default", started(muster, high) < started(muster, low), (started(muster, high), started(muster, low)))
-        check("the queue column shows", any(cells and cells[-1] == "test" for cells in groups.rows.get(first, [])), groups.lines)
+            check(
+                f"group states of {name}",
+                first_states == ["Inqueue", "Running"] and "Pending" not in seen,
+                groups.lines,
+            )
+        check(
+            "high priority runs before default",
+            started(muster, high) < started(muster, low),
+            (started(muster, high), started(muster, low)),
+        )
+        check(
+            "the queue column shows",
+            any(cells and cells[-1] == "test" for cells in groups.rows.get(first, [])),
+            groups.lines,
+        )
         check("nobody was evicted", "Preempted" not in muster.kubectl("get", "events").stdout)
 
         # Experiment 2: a job that fits passes one that does not.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The experiments of a HiveD course on a cluster of two GPU nodes: virtual cluster safety, priority, opportunistic jobs, gangs and
-incremental scheduling. Jobs are plain pods with HiveD's annotation; every outcome is asserted.
+"""The experiments of a HiveD course on a cluster of two GPU nodes: virtual cluster safety, priority, opportunistic
+jobs, gangs and incremental scheduling. Jobs are plain pods with HiveD's annotation; every outcome is asserted.
 """
 import json
 import pathlib
@@ -47,7 +47,8 @@ virtualClusters:
   default:
     virtualCells: [{cellType: GPU-NODE-POOL.GPU-NODE, cellNumber: 2}]
 """
-NODES = "".join(f"""
+NODES = "".join(
+    f"""
 apiVersion: v1
 kind: Node
 metadata: {{name: {name}}}
@@ -55,7 +56,9 @@ status:
   capacity: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
   allocatable: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
 ---
-""" for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1)))
+"""
+    for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1))
+)
 PRIORITY = {"oppo": -1, "test": 10, "prod": 100}
 check = Checks()
 
@@ -64,11 +67,23 @@ def pod(name, vc, rank, seconds, group=None, members=1):
     spec = f"virtualCluster: {vc}\npriority: {PRIORITY[rank]}\nleafCellNumber: 1\n"
     if group:
         spec += f"affinityGroup:\n  name: {group}\n  members:\n  - {{podNumber: {members}, leafCellNumber: 1}}\n"
-    return {"apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": spec}},
-            "spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
-                     "containers": [{"name": "train", "image": "openpai/pai.example.pytorch", "command": ["sleep", str(seconds)],
-                                     "resources": {"limits": {"cpu": "100m", "nvidia.com/gpu": 1}}}]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": {"hivedscheduler.microsoft.com/pod-scheduling-spec": spec}},
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [
+                {
+                    "name": "train",
+                    "image": "openpai/pai.example.pytorch",
+                    "command": ["sleep", str(seconds)],
+                    "resources": {"limits": {"cpu": "100m", "nvidia.com/gpu": 1}},
+                }
+            ],
+        },
+    }
 
 
 class Lab:
@@ -80,7 +95,10 @@ class Lab:
             self.muster.kubectl("create", "-f", "-", input=json.dumps(one))
 
     def pods(self):
-        return {item["metadata"]["name"]: item for item in json.loads(self.muster.kubectl("get", "pods", "-o", "json").stdout)["items"]}
+        return {
+            item["metadata"]["name"]: item
+            for item in json.loads(self.muster.kubectl("get", "pods", "-o", "json").stdout)["items"]
+        }
 
     def until(self, what, condition, timeout=40):
         deadline = time.monotonic() + timeout
@@ -89,7 +107,18 @@ class Lab:
             if condition(pods):
                 return pods
             time.sleep(0.1)
-        check(what, False, {name: (one["status"].get("phase"), one["spec"].get("nodeName"), one["status"].get("conditions", [{}])[-1].get("message")) for name, one in self.pods().items()})
+        check(
+            what,
+            False,
+            {
+                name: (
+                    one["status"].get("phase"),
+                    one["spec"].get("nodeName"),
+                    one["status"].get("conditions", [{}])[-1].get("message"),
+                )
+                for name, one in self.pods().items()
+            },
+        )
         return self.pods()
 
     def clear(self):
@@ -148,12 +177,18 @@ def two_clusters(lab):
     check("oppo runs outside its virtual cluster", node(pods, "guest") == "hostname-carol", node(pods, "guest"))
     lab.submit(pod("claim", "default", "test", 60))
     pods = lab.until("the owner takes its cell back", lambda pods: phase(pods, "claim") == "Running")
-    check("oppo was preempted, prod was not", phase(pods, "guest") is None and phase(pods, "owner") == "Running", {name: phase(pods, name) for name in pods})
+    check(
+        "oppo was preempted, prod was not",
+        phase(pods, "guest") is None and phase(pods, "owner") == "Running",
+        {name: phase(pods, name) for name in pods},
+    )
     check("on carol", node(pods, "claim") == "hostname-carol")
     lab.submit(pod("guest2", "vc1", "oppo", 1))
     lab.muster.wait_idle()
     check("oppo never preempts", phase(lab.pods(), "guest2") == "Pending" and phase(lab.pods(), "claim") == "Running")
-    reason = lab.muster.kubectl("get", "pod", "guest2", "-o", "jsonpath={.status.conditions[?(@.type==\"PodScheduled\")].message}").stdout
+    reason = lab.muster.kubectl(
+        "get", "pod", "guest2", "-o", 'jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}'
+    ).stdout
     check("and is told why it waits", "insufficient" in reason.lower(), reason)
     lab.clear()
 
@@ -162,7 +197,11 @@ def tree_and_new_cells(lab, folder):
     lab.submit(pod("stay", "default", "prod", 60), pod("away", "vc1", "prod", 60))
     lab.until("both run", lambda pods: phase(pods, "stay") == phase(pods, "away") == "Running")
     text = lab.muster.cli("hived", "tree").stdout
-    check("the tree shows both virtual clusters and who sits where", all(word in text for word in ("vc1", "default", "hostname-dan", "default/stay", "default/away")), text)
+    check(
+        "the tree shows both virtual clusters and who sits where",
+        all(word in text for word in ("vc1", "default", "hostname-dan", "default/stay", "default/away")),
+        text,
+    )
     check("without colours when nobody looks", "\x1b" not in text, text)
     groups = json.loads(lab.muster.cli("hived", "tree", "-o", "json").stdout)["affinityGroups"]
     check("the tree as JSON names the gangs", "default/away" in json.dumps(groups), groups)
@@ -170,18 +209,44 @@ def tree_and_new_cells(lab, folder):
     new = pathlib.Path(folder) / "new.yaml"
     new.write_text(CONFIG_B)
     done = lab.muster.cli("hived", "check", str(new))
-    check("the check says what becomes of the gangs", "default/away" in done.stdout and "default/stay" in done.stdout, done.stdout)
+    check(
+        "the check says what becomes of the gangs",
+        "default/away" in done.stdout and "default/stay" in done.stdout,
+        done.stdout,
+    )
     new.write_text(CONFIG_B.replace("cellNumber: 2}", "cellNumber: 3}"))
     done = lab.muster.cli("hived", "check", str(new), check=False)
-    check("and refuses promises that cannot be kept", done.returncode == 1 and done.stderr, (done.returncode, done.stdout, done.stderr))
+    check(
+        "and refuses promises that cannot be kept",
+        done.returncode == 1 and done.stderr,
+        (done.returncode, done.stdout, done.stderr),
+    )
 
     def publish(config):
-        lab.muster.kubectl("patch", "configmap", "-n", "kube-system", "muster-hived", "--type=merge", "-p", json.dumps({"data": {"hivedscheduler.yaml": config}}))
+        lab.muster.kubectl(
+            "patch",
+            "configmap",
+            "-n",
+            "kube-system",
+            "muster-hived",
+            "--type=merge",
+            "-p",
+            json.dumps({"data": {"hivedscheduler.yaml": config}}),
+        )
 
     def told(reason):
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
-            out = lab.muster.kubectl("get", "events", "-n", "kube-system", "--field-selector", f"involvedObject.name=muster-hived,reason={reason}", "-o", "jsonpath={.items[*].message}").stdout
+            out = lab.muster.kubectl(
+                "get",
+                "events",
+                "-n",
+                "kube-system",
+                "--field-selector",
+                f"involvedObject.name=muster-hived,reason={reason}",
+                "-o",
+                "jsonpath={.items[*].message}",
+            ).stdout
             if out:
                 return out
             time.sleep(0.1)
@@ -196,8 +261,12 @@ def tree_and_new_cells(lab, folder):
     lab.clear()
     # Both GPUs belong to one virtual cluster now, as the old cells never allowed.
     lab.submit(*[pod(f"pair-{i}", "default", "prod", 1, "pair", 2) for i in range(2)])
-    pods = lab.until("a gang over both nodes runs on the new cells", lambda pods: all(node(pods, f"pair-{i}") for i in range(2)))
-    check("on both nodes", {node(pods, f"pair-{i}") for i in range(2)} == {"hostname-carol", "hostname-dan"}, pods.keys())
+    pods = lab.until(
+        "a gang over both nodes runs on the new cells", lambda pods: all(node(pods, f"pair-{i}") for i in range(2))
+    )
+    check(
+        "on both nodes", {node(pods, f"pair-{i}") for i in range(2)} == {"hostname-carol", "hostname-dan"}, pods.keys()
+    )
     lab.clear()
     lab.muster.stop()
     lab.muster.args = [word for word in lab.muster.args if word != "--hived-config" and not word.endswith("hived.yaml")]
@@ -212,7 +281,10 @@ def one_cluster(lab):
     lab.submit(*[pod(f"gang-{i}", "default", "prod", 2, "gang", 2) for i in range(2)])
     lab.muster.wait_idle()
     pods = lab.pods()
-    check("no task of the gang runs beside the first job", all(phase(pods, f"gang-{i}") == "Pending" and not node(pods, f"gang-{i}") for i in range(2)))
+    check(
+        "no task of the gang runs beside the first job",
+        all(phase(pods, f"gang-{i}") == "Pending" and not node(pods, f"gang-{i}") for i in range(2)),
+    )
     pods = lab.until("both run when both GPUs are free", lambda pods: all(node(pods, f"gang-{i}") for i in range(2)))
     check("on different nodes", node(pods, "gang-0") != node(pods, "gang-1"))
     lab.until("the gang ends", lambda pods: all(phase(pods, f"gang-{i}") == "Succeeded" for i in range(2)))
@@ -222,7 +294,11 @@ def one_cluster(lab):
     lab.submit(pod("first", "default", "prod", 6))
     lab.until("first runs", lambda pods: phase(pods, "first") == "Running")
     lab.submit(pod("step-0", "default", "prod", 1), pod("step-1", "default", "prod", 1))
-    pods = lab.until("one task runs at once", lambda pods: phase(pods, "step-0") in ("Running", "Succeeded") or phase(pods, "step-1") in ("Running", "Succeeded"))
+    pods = lab.until(
+        "one task runs at once",
+        lambda pods: phase(pods, "step-0") in ("Running", "Succeeded")
+        or phase(pods, "step-1") in ("Running", "Succeeded"),
+    )
     check("while the first job still runs", phase(pods, "first") == "Running")
     pods = lab.until("both end", lambda pods: phase(pods, "step-0") == phase(pods, "step-1") == "Succeeded")
     check("one after the other on the same node", node(pods, "step-0") == node(pods, "step-1"))
@@ -234,14 +310,21 @@ def one_cluster(lab):
     check("over quota, incremental", ended(lab.until("four incremental tasks on two GPUs all end", ended)))
     lab.submit(*[pod(f"wide-{i}", "default", "prod", 1, "wide", 4) for i in range(4)])
     lab.muster.wait_idle()
-    check("a gang larger than its virtual cluster waits", all(phase(lab.pods(), f"wide-{i}") == "Pending" for i in range(4)))
+    check(
+        "a gang larger than its virtual cluster waits",
+        all(phase(lab.pods(), f"wide-{i}") == "Pending" for i in range(4)),
+    )
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
         nodes = pathlib.Path(folder) / "nodes.yaml"
         nodes.write_text(NODES)
-        for config, experiments in ((CONFIG_A, two_clusters), (CONFIG_A, lambda lab: tree_and_new_cells(lab, folder)), (CONFIG_B, one_cluster)):
+        for config, experiments in (
+            (CONFIG_A, two_clusters),
+            (CONFIG_A, lambda lab: tree_and_new_cells(lab, folder)),
+            (CONFIG_B, one_cluster),
+        ):
             hived = pathlib.Path(folder) / "hived.yaml"
             hived.write_text(config)
             with Muster("--hived-config", str(hived), nodes=nodes) as muster:
