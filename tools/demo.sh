@@ -33,6 +33,17 @@ until_job() {
   return 1
 }
 
+# Waits until the explanation of a job has a word; fails after a minute.
+until_explained() {
+  local job=$1 word=$2 said=
+  for _ in $(seq 300); do
+    said=$("$muster" explain "$job" 2>&1) && [[ $said == *"$word"* ]] && return 0
+    sleep 0.2
+  done
+  printf 'demo: the explanation of %s should say "%s":\n%s\n' "$job" "$word" "$said" >&2
+  return 1
+}
+
 say "A cluster of one node with one GPU, in a temporary folder"
 "$muster" up --data "$home" --listen 127.0.0.1:0 --nodes 1 --gpus 1 >"$home/log" 2>&1 &
 server=$!
@@ -41,6 +52,7 @@ for _ in $(seq 150); do
   kill -0 "$server" 2>/dev/null || { cat "$home/log" >&2; exit 1; }
   sleep 0.1
 done
+grep -q ready "$home/log" || { echo "demo: the cluster is not ready after 15 s:" >&2; cat "$home/log" >&2; exit 1; }
 show top node
 
 say "Two priorities: critical above medium"
@@ -62,14 +74,12 @@ show get critical
 
 say "What became of the medium one, and why"
 show get medium
+until_explained medium Preempted
 show explain medium
 
 say "A third that is no more important than the second waits, and says for what"
 show submit pytorch --name=third --priority=critical --gpus=1 --on-preempt=requeue --image=demo "sleep 600"
-for _ in $(seq 100); do
-  "$muster" explain third 2>/dev/null | grep -q Unschedulable && break
-  sleep 0.2
-done
+until_explained third "Insufficient nvidia.com/gpu"
 show explain third
 
 say "The critical one goes, and the third starts"

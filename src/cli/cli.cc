@@ -75,7 +75,7 @@ Result<std::unique_ptr<client::Client>> make_session_client(Session& session,
                                                             net::Loop& loop,
                                                             const Values& values) {
   client::KubeconfigOptions options;
-  options.path = find_kubeconfig(values.text("config"));
+  options.path = values.text("config");
   session.kubeconfig = options.path;
   auto connection = client::resolve_connection(options);
   if (!connection && connection.error().code == Code::kNotFound && options.path.empty()) {
@@ -84,6 +84,7 @@ Result<std::unique_ptr<client::Client>> make_session_client(Session& session,
         "there is no cluster to talk to: start one with 'muster up', or name one with --config FILE or $KUBECONFIG");
   }
   if (!connection) return fail(connection.error());
+  session.kubeconfig = connection->files;
   session.server = connection->http.url;
   session.bearer = connection->client.token;
   if (session.bearer.empty() && !connection->client.token_file.empty()) {

@@ -16,7 +16,6 @@ namespace {
 /// Where the cluster of `muster up` says which Unix socket serves the same API.
 constexpr std::string_view kSocketExtension = "muster.dev/socket";
 constexpr auto kExecTimeout = std::chrono::seconds(30);
-constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 Result<std::string> read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -216,10 +215,15 @@ void merge_config(json::Value& into, json::Value from) {
     target["current-context"] = current;
 }
 
-Result<Connection> in_cluster() {
+/// Inside a pod that was given an account.
+bool has_account(const std::string& folder) {
+  return !environment("KUBERNETES_SERVICE_HOST").empty() &&
+         std::filesystem::exists(folder + "/token");
+}
+
+Result<Connection> in_cluster(const std::string& folder) {
   const auto host = environment("KUBERNETES_SERVICE_HOST");
   const auto port = environment("KUBERNETES_SERVICE_PORT");
-  const std::string folder = kAccountFolder;
   Connection out;
   out.http.url = host.find(':') == std::string::npos ? fmt::format("https://{}:{}", host, port)
                                                      : fmt::format("https://[{}]:{}", host, port);
@@ -232,19 +236,24 @@ Result<Connection> in_cluster() {
   return out;
 }
 
-/// The files to look into, those that exist.
-std::vector<std::string> candidates(const KubeconfigOptions& options) {
-  if (!options.path.empty()) return {options.path};
-  const auto existing = [](std::vector<std::string> paths) {
-    std::erase_if(paths, [](const std::string& path) { return !std::filesystem::exists(path); });
-    return paths;
-  };
+/// The files that somebody named for this call, those that exist.
+Result<std::vector<std::string>> named_files(const KubeconfigOptions& options, bool account) {
+  if (!options.path.empty()) return std::vector<std::string>{options.path};
   const auto listed = environment("KUBECONFIG");
-  if (!listed.empty()) return existing(split_nonempty(listed, ':'));
-  const auto home = environment("MUSTER_HOME");
-  if (!home.empty() && std::filesystem::exists(home + "/kubeconfig")) return {home + "/kubeconfig"};
-  const auto user_home = environment("HOME");
-  return user_home.empty() ? std::vector<std::string>() : existing({user_home + "/.kube/config"});
+  auto files = split_nonempty(listed, ':');
+  std::erase_if(files, [](const std::string& path) { return !std::filesystem::exists(path); });
+  if (files.empty() && !listed.empty() && !account)
+    return fail(Code::kInvalid,
+                fmt::format("$KUBECONFIG names \"{}\", and there is no such file", listed));
+  return files;
+}
+
+/// What lies in the home folder: the file of `muster up`, else kubectl's own.
+std::vector<std::string> file_at_home() {
+  for (const auto& path : {own_kubeconfig(), environment("HOME") + "/.kube/config"}) {
+    if (std::filesystem::is_regular_file(path)) return {path};
+  }
+  return {};
 }
 
 Result<json::Value> parse_config(std::string_view text) {
@@ -265,14 +274,22 @@ Result<Connection> connection_from_yaml(std::string_view text,
   return connection_of(*config, folder, context);
 }
 
-Result<Connection> resolve_connection(const KubeconfigOptions& options) {
-  const auto files = candidates(options);
-  if (files.empty()) {
-    if (!environment("KUBERNETES_SERVICE_HOST").empty()) return in_cluster();
+std::string own_kubeconfig() {
+  const auto home = environment("MUSTER_HOME");
+  return home.empty() ? environment("HOME") + "/.muster/kubeconfig" : home + "/kubeconfig";
+}
+
+Result<Connection> resolve_connection(const KubeconfigOptions& options,
+                                      const std::string& account_folder) {
+  const bool account = has_account(account_folder);
+  auto named = named_files(options, account);
+  if (!named) return tl::unexpected(std::move(named.error()));
+  if (named->empty() && account) return in_cluster(account_folder);
+  const auto files = named->empty() ? file_at_home() : std::move(*named);
+  if (files.empty())
     return fail(
         Code::kNotFound,
         "no kubeconfig: set $KUBECONFIG, or start a cluster with \"muster up\", or run inside a cluster with a service account");
-  }
   json::Value merged = json::Object();
   for (const auto& path : files) {
     auto text = read_text(path);
@@ -283,7 +300,9 @@ Result<Connection> resolve_connection(const KubeconfigOptions& options) {
     anchor_paths(*config, std::filesystem::absolute(path).parent_path().string());
     merge_config(merged, std::move(*config));
   }
-  return connection_of(merged, "", options.context);
+  auto connection = connection_of(merged, "", options.context);
+  if (connection) connection->files = join(files, ":");
+  return connection;
 }
 
 Result<std::unique_ptr<Client>> connect(net::Loop& loop, KubeconfigOptions options) {

@@ -1,5 +1,4 @@
-/// A kubeconfig file or the in-cluster account, resolved to what a client needs. No connection is
-/// made.
+/// A kubeconfig file or a pod's own account, resolved to what a client needs. No connection is made.
 #pragma once
 
 #include <string>
@@ -13,10 +12,19 @@ struct Connection {
   net::ClientOptions http;
   ClientOptions client;
   std::string context;  // its name; empty in a cluster
+  std::string files;    // where it was read, as $KUBECONFIG lists them; empty in a cluster
 };
 
-/// Reads files; see KubeconfigOptions for where it looks.
-Result<Connection> resolve_connection(const KubeconfigOptions& options);
+/// Where a pod finds the token of its service account.
+inline constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The first that there is: the file of the options, those of $KUBECONFIG, inside a pod its service
+/// account, the file of `muster up`, ~/.kube/config. What was named for this very call counts most;
+/// what lies in a home folder counts least, since pods may share it with the machine's user.
+Result<Connection> resolve_connection(const KubeconfigOptions& options,
+                                      const std::string& account_folder = kAccountFolder);
+/// The kubeconfig of `muster up`: $MUSTER_HOME/kubeconfig, or ~/.muster/kubeconfig.
+std::string own_kubeconfig();
 /// From the text of one kubeconfig; `folder` is what relative file names are relative to.
 Result<Connection> connection_from_yaml(std::string_view text,
                                         const std::string& folder,

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <vector>
 
 #include "client/client.h"
 
@@ -95,6 +97,88 @@ TEST(Kubeconfig, FilesAreMergedAndPathsAreRelativeToThem) {
   EXPECT_EQ(got->http.ca_pem, "THE CA");
   EXPECT_EQ(got->client.token_file, folder + "/token");
   std::filesystem::remove_all(folder);
+}
+
+/// A pod of a machine whose user keeps kubeconfigs in the same home folder.
+class PodWithAHome : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "muster-pod-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    write("account/token", "secret");
+    write("account/ca.crt", "CA");
+    write("account/namespace", "team-b\n");
+    keep("HOME", folder_);
+    keep("MUSTER_HOME", "");
+    keep("KUBECONFIG", "");
+    keep("KUBERNETES_SERVICE_HOST", "10.96.0.1");
+    keep("KUBERNETES_SERVICE_PORT", "443");
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : before_) {
+      if (value)
+        ::setenv(name.c_str(), value->c_str(), 1);
+      else
+        ::unsetenv(name.c_str());
+    }
+    std::filesystem::remove_all(folder_);
+  }
+  void keep(const char* name, const std::string& value) {
+    const char* was = std::getenv(name);
+    before_.emplace_back(name, was == nullptr ? std::nullopt : std::optional<std::string>(was));
+    ::setenv(name, value.c_str(), 1);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = folder_ + "/" + name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  /// A kubeconfig whose server is called as the file.
+  void write_config(const std::string& name) const {
+    write(name,
+          fmt::format("current-context: x\ncontexts: [{{name: x, context: {{cluster: c}}}}]\n"
+                      "clusters: [{{name: c, cluster: {{server: 'https://{}'}}}}]\n",
+                      name));
+  }
+  [[nodiscard]] std::string server(const std::string& flag = "") const {
+    KubeconfigOptions options;
+    options.path = flag;
+    const auto found = resolve_connection(options, folder_ + "/account");
+    return found ? found->http.url : found.error().message;
+  }
+
+  std::string folder_;
+  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
+};
+
+TEST_F(PodWithAHome, TakesItsOwnAccountBeforeWhatLiesInTheHomeFolder) {
+  write_config(".muster/kubeconfig");
+  write_config(".kube/config");
+  EXPECT_EQ(server(), "https://10.96.0.1:443");
+  keep("MUSTER_HOME", folder_ + "/.muster");
+  EXPECT_EQ(server(), "https://10.96.0.1:443");
+}
+
+TEST_F(PodWithAHome, TakesAFileThatWasNamedForTheCallBeforeItsAccount) {
+  write_config("flag");
+  write_config("listed");
+  keep("KUBECONFIG", folder_ + "/listed");
+  EXPECT_EQ(server(), "https://listed");
+  EXPECT_EQ(server(folder_ + "/flag"), "https://flag");
+  keep("KUBECONFIG", folder_ + "/missing");
+  EXPECT_EQ(server(), "https://10.96.0.1:443");
+}
+
+TEST_F(PodWithAHome, FindsTheHomesFilesWithoutAnAccount) {
+  std::filesystem::remove(folder_ + "/account/token");
+  EXPECT_TRUE(server().starts_with("no kubeconfig: ")) << server();
+  write_config(".kube/config");
+  EXPECT_EQ(server(), "https://.kube/config");
+  write_config(".muster/kubeconfig");
+  EXPECT_EQ(server(), "https://.muster/kubeconfig");
+  keep("KUBECONFIG", folder_ + "/missing");
+  EXPECT_EQ(server(),
+            fmt::format("$KUBECONFIG names \"{}/missing\", and there is no such file", folder_));
 }
 
 TEST(Kubeconfig, ProgramsGiveCredentials) {

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/strings.h"
+#include "client/kubeconfig.h"
 
 namespace muster::cli {
 namespace {
@@ -61,7 +62,7 @@ int Session::failed(std::string_view what) {
 int Session::failed(const Error& error) {
   const std::string file = kubeconfig.empty() ? "its account" : kubeconfig;
   if (error.code == Code::kUnavailable || error.code == Code::kTimeout) {
-    const bool own = kubeconfig == own_kubeconfig();
+    const bool own = kubeconfig == client::own_kubeconfig();
     return failed(fmt::format("the cluster at {} cannot be reached: {}; {}",
                               server,
                               error.message,
@@ -75,20 +76,6 @@ int Session::failed(const Error& error) {
         file));
   }
   return failed(error.message);
-}
-
-std::string own_kubeconfig() {
-  const std::string home = env_or_empty("MUSTER_HOME");
-  return home.empty() ? env_or_empty("HOME") + "/.muster/kubeconfig" : home + "/kubeconfig";
-}
-
-std::string find_kubeconfig(const std::string& flag) {
-  if (!flag.empty()) return flag;
-  if (const std::string named = env_or_empty("KUBECONFIG"); !named.empty())
-    return named.find(':') == std::string::npos ? named : "";
-  if (const std::string own = own_kubeconfig(); exists(own)) return own;
-  if (const std::string usual = env_or_empty("HOME") + "/.kube/config"; exists(usual)) return usual;
-  return "";
 }
 
 std::map<std::string, std::string> read_arena_config() {

@@ -62,11 +62,6 @@ class Session {
   std::string user_;
 };
 
-/// The kubeconfig to use: the flag, $KUBECONFIG, then that of `muster up`, then ~/.kube/config;
-/// empty: in-cluster. $KUBECONFIG may list several files, which the client reads as one.
-std::string find_kubeconfig(const std::string& flag);
-/// The kubeconfig of `muster up` ($MUSTER_HOME/kubeconfig or ~/.muster/kubeconfig).
-std::string own_kubeconfig();
 /// key=value lines of $ARENA_CONFIG or ~/.arena/config.
 std::map<std::string, std::string> read_arena_config();
 
