@@ -23,7 +23,7 @@ engine::Pod gpu_pod(const std::string& key,
                     std::int64_t cpu_milli = 4'000,
                     std::int64_t memory_gib = 16);
 
-/// ../shared/data/traces relative to the repository; empty when absent.
+/// The traces of tests/data.
 std::string traces_folder();
 /// Lines of a CSV file (plain or .gz) without the header, split at commas.
 std::vector<std::vector<std::string>> read_csv(const std::string& path);

@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <utility>
 
 #include "base/strings.h"
 #include "bench.h"
+#include "lib/data.h"
 
 namespace muster::bench {
 
@@ -46,13 +46,7 @@ engine::Pod gpu_pod(const std::string& key,
   return p;
 }
 
-std::string traces_folder() {
-  for (const char* base :
-       {"../shared/data/traces", "../../shared/data/traces", "../../../shared/data/traces"}) {
-    if (std::filesystem::exists(base)) return base;
-  }
-  return "";
-}
+std::string traces_folder() { return (tests::data_folder() / "traces").string(); }
 
 std::vector<std::vector<std::string>> read_csv(const std::string& path) {
   std::vector<std::vector<std::string>> rows;

@@ -310,13 +310,9 @@ void print(const char* name, const Queueing& q) {
 
 void fgd_openb() {
   const std::string folder = traces_folder();
-  if (folder.empty()) {
-    fmt::print("fgd-openb: skipped, no traces at ../shared/data/traces\n\n");
-    return;
-  }
-  const auto nodes = read_csv(folder + "/openb_node_list_gpu_node.csv");
+  const auto nodes = read_csv(folder + "/openb_node_list_gpu_node.csv.gz");
   std::vector<Task> tasks;
-  for (const auto& row : read_csv(folder + "/openb_pod_list_default.csv")) {
+  for (const auto& row : read_csv(folder + "/openb_pod_list_default.csv.gz")) {
     Task t;
     t.cpu = std::stoll(row[1]);
     t.memory = std::stoll(row[2]);
@@ -356,10 +352,6 @@ void fgd_openb() {
 
 void backfill_philly() {
   const std::string folder = traces_folder();
-  if (folder.empty()) {
-    fmt::print("backfill-philly: skipped, no traces at ../shared/data/traces\n\n");
-    return;
-  }
   std::vector<Job> all;
   std::vector<Job> window;
   for (const auto& row : read_csv(folder + "/philly_jobs.csv.gz")) {

@@ -21,6 +21,7 @@
 #include "check.h"
 #include "hived/annotations.h"
 #include "hived/config.h"
+#include "lib/data.h"
 
 namespace muster {
 namespace {
@@ -258,7 +259,7 @@ void row(const std::string& name,
 int main_with(int argc, char** argv) {
   bool yaml = false;
   std::string only;  // rows whose name has this
-  std::string folder = "../shared/data/traces";
+  std::string folder = (tests::data_folder() / "traces").string();
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--yaml")
       yaml = true;

@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "hived/annotations.h"
 #include "hived/config.h"
 #include "hived/extender.h"
 #include "hived/tree.h"
+#include "lib/data.h"
 
 namespace muster::hived {
 namespace {
@@ -246,7 +244,7 @@ TEST(HivedExtender, FilterBindAndInspect) {
 }
 
 /// The experiments of the course's sixth lab, as pods: one GPU on each of two nodes.
-class Lab6 : public ::testing::Test {
+class Course : public ::testing::Test {
  protected:
   Decision run(CellAllocator& cells,
                const std::string& vc,
@@ -261,22 +259,10 @@ class Lab6 : public ::testing::Test {
       EXPECT_TRUE(cells.add_allocated(ref, spec, decision.bind, Time{}));
     return decision;
   }
-  static std::string file(const char* name) {
-    for (const char* root :
-         {"../shared/data/lab6/", "../../shared/data/lab6/", "../../../shared/data/lab6/"}) {
-      std::ifstream in(std::string(root) + name);
-      if (!in) continue;
-      std::stringstream text;
-      text << in.rdbuf();
-      return text.str();
-    }
-    return "";
-  }
 };
 
-TEST_F(Lab6, TwoVirtualClustersOnOneNodeEach) {
-  const std::string config = file("hived-config-a.yaml");
-  if (config.empty()) GTEST_SKIP() << "hived-config-a.yaml is not here";
+TEST_F(Course, TwoVirtualClustersOnOneNodeEach) {
+  const std::string config = tests::read_data("hived/course-a.yaml");
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "vc1", 10, "test").bind.node, "hostname-dan");
   EXPECT_EQ(run(cells, "vc1", 100, "prod").kind,
@@ -289,9 +275,8 @@ TEST_F(Lab6, TwoVirtualClustersOnOneNodeEach) {
   EXPECT_EQ(owner.victims[0].pods[0].name, "default/oppo0");
 }
 
-TEST_F(Lab6, GangsAndSingleTasksInOneVirtualCluster) {
-  const std::string config = file("hived-config-b.yaml");
-  if (config.empty()) GTEST_SKIP() << "hived-config-b.yaml is not here";
+TEST_F(Course, GangsAndSingleTasksInOneVirtualCluster) {
+  const std::string config = tests::read_data("hived/course-b.yaml");
   CellAllocator cells = load(config);
   EXPECT_EQ(run(cells, "default", 100, "five").kind, Decision::Kind::kBind);
   EXPECT_EQ(run(cells, "default", 100, "gang", 2, 0).kind,

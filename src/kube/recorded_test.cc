@@ -1,5 +1,5 @@
 // Replays what real API servers were asked: our defaults, patches and messages against theirs.
-#include "kube/recorded.h"
+#include "lib/recorded.h"
 
 #include <gtest/gtest.h>
 
@@ -127,7 +127,6 @@ TEST(Recorded, CreatedObjectsGetTheSameDefaults) {
       ++compared;
     }
   }
-  if (compared == 0) GTEST_SKIP() << "no recorded transcripts in " << recorded::folder();
   EXPECT_GT(compared, 40);
 }
 
@@ -159,7 +158,6 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
       ++compared;
     }
   }
-  if (compared == 0) GTEST_SKIP() << "no recorded transcripts in " << recorded::folder();
   EXPECT_GT(compared, 10);
 }
 
@@ -218,7 +216,6 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
       live[key] = exchange.answer;
     }
   }
-  if (compared == 0) GTEST_SKIP() << "no recorded transcripts in " << recorded::folder();
   EXPECT_GT(compared, 10);
 }
 
@@ -280,16 +277,14 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     live[exchange.path] = exchange.answer;
     ++compared;
   }
-  if (compared == 0) GTEST_SKIP() << "no recorded transcripts in " << recorded::folder();
   EXPECT_GT(compared, 5);
   EXPECT_GE(conflicts, 2);
 }
 
 TEST(Recorded, CreatorsOwnTheSameFields) {
   const auto pairs = recorded::read_json("protobuf-json-pairs_v1.32.4.json");
-  SKIP_WITHOUT(pairs);
   int compared = 0;
-  for (const json::Value& pair : json::as_array(*pairs)) {
+  for (const json::Value& pair : json::as_array(pairs)) {
     json::Value object = json::at(pair, "json");
     const Type* type = Schema::builtin().find_type(gvk_of(object));
     const json::Array managed = json::array_at(object, "metadata", "managedFields");

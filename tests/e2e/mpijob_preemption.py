@@ -6,11 +6,9 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from walkthrough import Walk, find_seed, rows, skip, steps  # noqa: E402
+from walkthrough import Walk, walkthrough, rows, skip, steps  # noqa: E402
 
-text = find_seed(0)
-if text is None:
-    skip("the walk-through is not here (../shared/seeds/000_*.txt)")
+text = walkthrough("mpijob-preemption.md")
 
 NODES = [(f"192.168.0.{n}", f"192.168.0.{n}", 1 if n == 23 else 0, n != 23) for n in (20, 21, 22, 23)]
 # The document calls the GPU node by two names.

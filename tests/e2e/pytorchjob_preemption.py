@@ -7,11 +7,9 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from walkthrough import Walk, find_seed, rows, skip, steps  # noqa: E402
+from walkthrough import Walk, walkthrough, rows, skip, steps  # noqa: E402
 
-text = find_seed(1)
-if text is None:
-    skip("the walk-through is not here (../shared/seeds/001_*.txt)")
+text = walkthrough("pytorchjob-preemption.md")
 if os.geteuid() != 0:
     skip("it needs root: the training repository is laid over the network's in a mount namespace")
 

@@ -14,18 +14,15 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks  # noqa: E402
 from muster import Muster, binary  # noqa: E402
-from walkthrough import find_seed, skip  # noqa: E402
+from walkthrough import walkthrough, skip  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-text = find_seed(3)
-if text is None:
-    skip("the document is not here (../shared/seeds/003_*.txt)")
+EXAMPLE = walkthrough("t9k-mpijob.yaml")
 if os.geteuid() != 0:
     skip("sshd in pods needs root")
 if not shutil.which("mpicc") or not os.path.exists("/usr/sbin/sshd"):
     skip("mpicc and sshd are needed (tools/packages test)")
 
-EXAMPLE = re.search(r"```yaml\n(apiVersion.*?)```", text, re.S).group(1)
 check = Checks()
 
 

@@ -1,4 +1,4 @@
-"""Scenario files of Kubeflow-style jobs (`../shared/vectors/kubeflow`) played on a real API server, with the
+"""Scenario files of Kubeflow-style jobs (tests/data/vectors/kubeflow) played on a real API server, with the
 controllers of `muster run`.
 
 The files were recorded without kubelet, scheduler, job controller and garbage collector; the control plane here has

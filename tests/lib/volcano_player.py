@@ -1,4 +1,4 @@
-"""Scenario files in Volcano's terms (`../shared/vectors/volcano`) played on a real API server with `muster run` as
+"""Scenario files in Volcano's terms (tests/data/vectors/volcano) played on a real API server with `muster run` as
 scheduler.
 
 The test plays the rest of the cluster: bound pods run at once, evicted pods come back as new ones. The scheduler is

@@ -31,9 +31,9 @@ status:
 """
 
 
-def find_seed(number):
-    found = sorted((ROOT.parent / "shared" / "seeds").glob(f"{number:03}_*.txt"))
-    return found[0].read_text() if found else None
+def walkthrough(name):
+    """The text of a document of tests/data/walkthroughs."""
+    return (ROOT / "tests" / "data" / "walkthroughs" / name).read_text()
 
 
 def node_file(directory, nodes):

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kube/kinds/validate.h"
-#include "kube/recorded.h"
 #include "kube/table/table.h"
+#include "lib/recorded.h"
 
 namespace muster::kube {
 namespace {
@@ -151,7 +151,6 @@ TEST(Crd, RecordedCustomResourcesAreTreatedAlike) {
     }
     ++compared;
   }
-  if (!widgets) GTEST_SKIP() << "no recorded transcripts in " << recorded::folder();
   EXPECT_GT(compared, 4);
 }
 

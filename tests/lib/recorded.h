@@ -1,42 +1,21 @@
-/// For tests: what was recorded from real API servers, found beside the repository. Absent: the
-/// test skips.
+/// What was recorded from real API servers (tests/data/recordings), for the tests of kube.
 #pragma once
 
-#include <filesystem>
-#include <fstream>
-#include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "json/json.h"
+#include "lib/data.h"
 
 namespace muster::kube::recorded {
 
-/// ../shared seen from the repository's root, which is above the program that runs.
-inline std::filesystem::path folder() {
-  const std::filesystem::path wanted = "shared/data/kubernetes-transcripts";
-  for (auto at = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-       at.has_relative_path();
-       at = at.parent_path()) {
-    if (std::filesystem::exists(at / wanted)) return at / wanted;
-  }
-  return "../" / wanted;
-}
+inline std::string read(const std::string& name) { return tests::read_data("recordings/" + name); }
 
-inline std::optional<std::string> read(const std::string& name) {
-  std::ifstream in(folder() / name);
-  if (!in) return std::nullopt;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-inline std::optional<json::Value> read_json(const std::string& name) {
-  const auto text = read(name);
-  if (!text) return std::nullopt;
-  auto value = json::parse(*text);
-  if (!value) return std::nullopt;
+inline json::Value read_json(const std::string& name) {
+  auto value = json::parse(read(name));
+  if (!value) throw std::runtime_error(name + " is no JSON: " + value.error().message);
   return std::move(*value);
 }
 
@@ -50,9 +29,7 @@ struct Exchange {
 /// The exchanges of a .jsonl transcript whose bodies were kept as JSON.
 inline std::vector<Exchange> exchanges(const std::string& name) {
   std::vector<Exchange> out;
-  const auto text = read(name);
-  if (!text) return out;
-  std::istringstream lines(*text);
+  std::istringstream lines(read(name));
   for (std::string line; std::getline(lines, line);) {
     const auto entry = json::parse(line);
     if (!entry) continue;
@@ -73,6 +50,3 @@ inline std::vector<Exchange> exchanges(const std::string& name) {
 }
 
 }  // namespace muster::kube::recorded
-
-#define SKIP_WITHOUT(value) \
-  if (!(value)) GTEST_SKIP() << "no recorded transcripts in " << ::muster::kube::recorded::folder()
