@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from agent_checks import Cluster, equal, pod, tally, traces, until  # noqa: E402
+from checks import Skipped, skip_all  # noqa: E402
 from muster import Muster  # noqa: E402
 
 
@@ -88,8 +89,7 @@ def has_address(pid, network):
 
 def rules_of_a_bridge_that_is_gone_are_removed():
     if not shutil.which("iptables"):
-        print("SKIPPED rules_of_a_bridge_that_is_gone_are_removed: no iptables")
-        return
+        raise Skipped("no iptables")
     for words in (
         "-t nat -N MUSTER-SVC-00c0ffee",
         "-t nat -N MUSTER-OUT-00c0ffee",
@@ -132,9 +132,8 @@ def sandboxes_that_wait_end_with_their_agent():
 
 def main():
     if os.geteuid() != 0:
-        print("SKIPPED: without root nothing is left but processes\n0 passed, 0 failed")
-        return
-    passed = tally(
+        skip_all("without root nothing is left but processes")
+    status = tally(
         [
             a_stop_after_a_crash_removes_everything,
             another_start_removes_what_nobody_owns,
@@ -142,7 +141,7 @@ def main():
             sandboxes_that_wait_end_with_their_agent,
         ]
     )
-    sys.exit(0 if passed else 1)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

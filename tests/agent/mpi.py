@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster  # noqa: E402
 from agent_checks import Cluster, pod, tally  # noqa: E402
 
@@ -137,20 +138,20 @@ def torch(c):
 
 
 def main():
-    cases = []
+    cases, counted = [], Checks()
     if os.geteuid() != 0:
-        print("SKIPPED: not root, so pods have no network of their own for sshd")
+        counted.skip("mpi", "not root, so pods have no network of their own for sshd")
     elif shutil.which("mpirun") and os.path.exists("/usr/sbin/sshd"):
         cases.append(mpi)
     else:
-        print("SKIPPED mpi: openmpi-bin or openssh-server is not installed")
+        counted.skip("mpi", "openmpi-bin or openssh-server is not installed")
     if subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True).returncode == 0:
         cases.append(torch)
     else:
-        print("SKIPPED torch: python3-torch is not installed")
+        counted.skip("torch", "python3-torch is not installed")
     with Muster() as muster:
-        passed = tally([(case, Cluster(muster)) for case in cases])
-    sys.exit(0 if passed else 1)
+        status = tally([(case, Cluster(muster)) for case in cases], counted)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

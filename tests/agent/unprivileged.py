@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks, skip_all  # noqa: E402
 import muster as fixture  # noqa: E402
 from agent_checks import Cluster, equal, pod, terminated  # noqa: E402
 
@@ -28,8 +29,7 @@ class Unprivileged(fixture.Muster):
 
 def main():
     if os.geteuid() != 0:
-        print("SKIPPED: needs root to become somebody else\n0 passed, 0 failed")
-        return
+        skip_all("needs root to become somebody else")
     data = pathlib.Path(tempfile.mkdtemp(prefix="muster-nobody-"))
     os.chown(data, NOBODY, NOBODY)
     program = data / "muster"  # the build folder may not be open to everybody
@@ -47,7 +47,9 @@ def main():
             equal(len(lines), 1)
             assert "not root" in lines[0], lines
             muster.kubectl("delete", "pod", "served", "--now")
-        print("ok    pods_run_without_root\n1 passed, 0 failed")
+        counted = Checks()
+        counted("pods_run_without_root", True)
+        counted.close()
     finally:
         shutil.rmtree(data, ignore_errors=True)
 

@@ -20,6 +20,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
+from checks import Checks, skip_all  # noqa: E402
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 from beside_checks import CHECKS  # noqa: E402
@@ -122,11 +123,10 @@ def main():
     arguments.add_argument("--verbose", action="store_true")
     options = arguments.parse_args()
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     clients = [(version, path) for version, path in muster_fixture.kubectls() if version in options.kubectl.split(",")]
     meant = accepted()
-    passed = failed = 0
+    check = Checks()
     table, details = [], []
     for version, path in clients:
         with real_kubernetes.RealKubernetes(controllers=True, groups=True) as real, muster_fixture.Muster(
@@ -149,7 +149,7 @@ def main():
                     continue
                 note = meant.get((name, version)) or meant.get((name, "*"))
                 ok = not wrong or note is not None
-                passed, failed = passed + ok, failed + (not ok)
+                check.count(ok)
                 table.append(
                     (
                         name,
@@ -171,8 +171,7 @@ def main():
     print("\n".join(details))
     for row in table:
         print(f"{row[0]:28} {row[1]:6} {row[2]:4} {row[3]}")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

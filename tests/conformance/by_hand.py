@@ -21,6 +21,7 @@ import urllib.parse
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 sys.path.insert(0, str(HERE))
+from checks import Checks, skip_all  # noqa: E402
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 from beside import describe, normal  # noqa: E402
@@ -94,10 +95,9 @@ def main():
     arguments.add_argument("--verbose", action="store_true", help="also show the differences that are meant")
     options = arguments.parse_args()
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     meant = accepted()
-    same = meant_count = failed = 0
+    check, same, meant_count = Checks(), 0, 0
     with real_kubernetes.RealKubernetes() as real, muster_fixture.Muster(
         "--without", "scheduler,controllers,agent", nodes=0
     ) as ours:
@@ -112,6 +112,7 @@ def main():
                 answers.append("\n".join([str(code), *warnings, canonical(text)]))
             if answers[0] == answers[1]:
                 same += 1
+                check.count(True)
                 continue
             reason = next(
                 (
@@ -121,7 +122,8 @@ def main():
                 ),
                 None,
             )
-            meant_count, failed = meant_count + (reason is not None), failed + (reason is None)
+            meant_count += reason is not None
+            check.count(reason is not None)
             if options.only in name and (reason is None or options.verbose):
                 diff = list(
                     difflib.unified_diff(
@@ -131,8 +133,7 @@ def main():
                 print(f"--- {name}: {method} {path}" + (f"   (meant: {reason})" if reason else ""))
                 print("\n".join(line[:400] for line in diff[:24]))
     print(f"{same} answers are the same, {meant_count} differ as listed in by_hand_accepted.txt")
-    print(f"{same + meant_count} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

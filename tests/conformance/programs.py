@@ -196,7 +196,7 @@ def clients(kubeconfig, *pods):
         ):
             said |= client(name, python, str(HERE / "python_client.py"), str(kubeconfig), *pods)
         else:
-            print(f"skip  {name}: the kubernetes package is not installed for {python}")
+            check.skip(name, f"the kubernetes package is not installed for {python}")
     return said
 
 
@@ -208,9 +208,7 @@ def main():
         with real_kubernetes.RealKubernetes(controllers=True, groups=True) as kubernetes:
             real = clients(kubernetes.kubeconfig)
     else:
-        print(
-            "skip  client-go, controller-runtime, kube-scheduler, kube-controller-manager: not built here (tools/kubernetes)"
-        )
+        check.skip("client-go, controller-runtime, kube-scheduler, kube-controller-manager", real_kubernetes.MISSING)
     for name in sorted({*ours, *real}):
         theirs = real.get(name, "-")  # pods do not run on the real one, which has no kubelet
         check(

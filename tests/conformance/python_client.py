@@ -4,19 +4,17 @@
     python_client.py KUBECONFIG [--pods]      --pods: a running pod too, its logs, exec and port-forward
 """
 import http.client
+import pathlib
 import sys
 import tempfile
 import time
 
 from kubernetes import client, config, dynamic, stream, utils, watch
 
-passed = failed = 0
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
 
-
-def check(name, condition, detail=""):
-    global passed, failed
-    passed, failed = passed + bool(condition), failed + (not condition)
-    print(("ok    " if condition else "FAIL  ") + name + ("" if condition else f": {detail}"))
+check = Checks()
 
 
 def until_gone(core):
@@ -206,8 +204,7 @@ def main():
     core.delete_namespace("pyt")
     # The next client makes it anew.
     check("the namespace goes", until_gone(core))
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 sys.path.insert(0, str(HERE))
+from checks import Checks, skip_all  # noqa: E402
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 import random_smaller  # noqa: E402
@@ -281,11 +282,10 @@ def main():
     arguments.add_argument("--verbose", action="store_true", help="also show the differences that are meant")
     options = arguments.parse_args()
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     meant, seen = accepted(), set()
     kinds = [options.kind] if options.kind else sorted(KINDS)
-    same = meant_count = failed = 0
+    check, same, meant_count = Checks(), 0, 0
     # Nodes of the embedded cluster start without the taint of a node that is not ready yet.
     with real_kubernetes.RealKubernetes(
         apiserver_args=["--disable-admission-plugins", "TaintNodesByCondition"]
@@ -299,10 +299,12 @@ def main():
             kind, sent, answers = one_round(beside, schemas, seed, kinds)
             if answers is None:
                 same += 1
+                check.count(True)
                 continue
             sort = sort_of(kind, sent[-1], answers)
             reason = next((reason for pattern, reason in meant if pattern.search(sort)), None)
-            meant_count, failed = meant_count + (reason is not None), failed + (reason is None)
+            meant_count += reason is not None
+            check.count(reason is not None)
             if sort in seen or (reason and not options.verbose):
                 continue
             seen.add(sort)
@@ -316,8 +318,7 @@ def main():
     print(
         f"seeds {options.seed} to {seed}, {beside.asked} requests: {same} rounds are the same, {meant_count} differ as listed in random_accepted.txt"
     )
-    print(f"{same + meant_count} passed, {failed} failed")
-    return 1 if failed else 0
+    return check.close()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "lib"))
 from muster import Muster  # noqa: E402
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 import real_kubernetes  # noqa: E402
 
 PROGRAM = pathlib.Path(os.environ.get("OPERATORS", real_kubernetes.BIN)) / "training-operator"
@@ -147,8 +147,7 @@ def suspends_and_resumes(muster):
 
 def main():
     if not PROGRAM.exists():
-        print("skipped: the training operator is not built (tools/kubernetes)")
-        return 0
+        skip_all("the training operator is not built (tools/kubernetes)")
     with Muster("--without", "controllers", nodes=1) as muster:
         operator = start(muster)
         try:

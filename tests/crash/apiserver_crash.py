@@ -20,6 +20,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from checks import Checks  # noqa: E402
 import muster as fixture  # noqa: E402
 
 CLIENTS, KEYS = 6, 30
@@ -162,7 +163,7 @@ def main():
     options = arguments.parse_args()
     print(f"seed {options.seed}")
     rng = random.Random(options.seed)
-    model = Model()
+    model, checks = Model(), Checks()
     muster = fixture.Muster("--without", "scheduler,controllers,agent", nodes=0)
     since, resumed = 0, {"410": 0, "resumed": 0}
     try:
@@ -193,21 +194,20 @@ def main():
             for thread in threads:
                 thread.join()
             if failures:
-                print("\n".join(failures))
-                print(f"{round_number} passed, 1 failed")
-                return 1
+                checks(f"round {round_number}", False, "\n".join(failures))
+                return checks.close()
+            checks.count(True)
         muster.start()
         text = muster.kubeconfig.read_text()
         url = next(line.split()[-1] for line in text.splitlines() if "server:" in line)
         check(Client(url, token), model)
     except AssertionError as error:
-        print(f"failed: {error}\n0 passed, 1 failed")
-        return 1
+        checks("every acknowledged write is there", False, error)
+        return checks.close()
     finally:
         muster.__exit__(None)
     print(f"{model.acknowledged} acknowledged writes over {options.rounds} kills; watches: {resumed}")
-    print(f"{options.rounds} passed, 0 failed")
-    return 0
+    return checks.close()
 
 
 if __name__ == "__main__":

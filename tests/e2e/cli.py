@@ -22,19 +22,11 @@ import fcntl
 import termios
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster, binary  # noqa: E402
 
-passed, failed = 0, 0
 
-
-def check(what, good, seen=""):
-    global passed, failed
-    if good:
-        passed += 1
-        print(f"ok   {what}", flush=True)
-    else:
-        failed += 1
-        print(f"FAIL {what}\n{seen}", flush=True)
+check = Checks()
 
 
 class Cli:
@@ -293,7 +285,7 @@ def code_and_files(cli, muster):
             err + cli("logs", "rsync")[1],
         )
     else:
-        print("skip --sync-mode rsync: no rsync here")
+        check.skip("--sync-mode rsync fetches the code", "rsync is not installed")
     (work / "settings.ini").write_text("rate=3\n")
     code, _, err = cli(
         "submit",
@@ -609,7 +601,7 @@ def shells(cli, muster):
         out = subprocess.run(["fish", "-c", script], env=env, capture_output=True, text=True).stdout
         check("fish completes job names and commands", out.splitlines() == ["complete-me", "submit"], out)
     else:
-        print("skip fish: not here")
+        check.skip("fish completes job names and commands", "fish is not installed")
     if shutil.which("zsh"):
         script = """autoload -U compinit; compinit -u -D; source <(muster completion zsh)
             compadd() { shift; print -l -- "$@" }; _files() { print files }
@@ -617,7 +609,7 @@ def shells(cli, muster):
         out = subprocess.run(["zsh", "-f", "-c", script], env=env, capture_output=True, text=True)
         check("zsh completes job names", "complete-me" in out.stdout.split(), out.stdout + out.stderr)
     else:
-        print("skip zsh: not here")
+        check.skip("zsh completes job names", "zsh is not installed")
     cli("delete", "complete-me")
     page = muster.data / "muster.1"
     page.write_text(cli("man")[1])
@@ -729,5 +721,4 @@ with Muster(nodes=2, gpus=2) as muster:
         print(f"     {section}: {time.monotonic() - begin:.1f} s", flush=True)
     left = cli("list", "-A", "-q")[1]
     check("nothing is left", not left, left)
-print(f"{passed} passed, {failed} failed")
-sys.exit(1 if failed else 0)
+sys.exit(check.close())

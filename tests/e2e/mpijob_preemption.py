@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from walkthrough import Walk, walkthrough, rows, skip, steps  # noqa: E402
+from walkthrough import Walk, rows, steps, walkthrough  # noqa: E402
 
 text = walkthrough("mpijob-preemption.md")
 

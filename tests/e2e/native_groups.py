@@ -10,7 +10,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
 checks = Checks()
@@ -553,8 +553,7 @@ def jobs(c):
 
 def main():
     if not kubectls():
-        print("skipped: no kubectl")
-        return 0
+        skip_all("no kubectl is installed")
     with Muster("--hollow", nodes=6, gpus=8) as muster:
         c = Cluster(muster)
         names = sorted(n["metadata"]["name"] for n in c.get("nodes")["items"])

@@ -7,11 +7,12 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from walkthrough import Walk, walkthrough, rows, skip, steps  # noqa: E402
+from checks import skip_all  # noqa: E402
+from walkthrough import Walk, rows, steps, walkthrough  # noqa: E402
 
 text = walkthrough("pytorchjob-preemption.md")
 if os.geteuid() != 0:
-    skip("it needs root: the training repository is laid over the network's in a mount namespace")
+    skip_all("it needs root: the training repository is laid over the network's in a mount namespace")
 
 NODES = [(f"cn-huhehaote.172.16.0.{n}", f"172.16.0.{n}", 0 if n < 208 else 4, n < 208) for n in range(205, 211)]
 # Which of the three equal nodes an instance gets is not part of the story.

@@ -13,7 +13,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
 
@@ -311,8 +311,7 @@ def failover(cluster, rounds):
 
 def main():
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     with real_kubernetes.RealKubernetes(controllers=True, groups=True) as real:
         cluster = Cluster(real)

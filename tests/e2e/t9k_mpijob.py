@@ -12,16 +12,16 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from checks import Checks  # noqa: E402
+from checks import Checks, skip_all  # noqa: E402
 from muster import Muster, binary  # noqa: E402
-from walkthrough import walkthrough, skip  # noqa: E402
+from walkthrough import walkthrough  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLE = walkthrough("t9k-mpijob.yaml")
 if os.geteuid() != 0:
-    skip("sshd in pods needs root")
+    skip_all("sshd in pods needs root")
 if not shutil.which("mpicc") or not os.path.exists("/usr/sbin/sshd"):
-    skip("mpicc and sshd are needed (tools/packages test)")
+    skip_all("mpicc and sshd are needed (tools/packages test)")
 
 check = Checks()
 
@@ -203,7 +203,7 @@ def queued(muster):
 
 
 def main():
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-seed-"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-t9k-"))
     os.environ["MUSTER"] = str(image(directory))
     try:
         with Muster(nodes=3, gpus=0, data=directory / "data") as muster:

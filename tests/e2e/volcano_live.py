@@ -12,7 +12,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 from muster import Muster, binary, kubectls  # noqa: E402
 
 CONFIG = """
@@ -385,8 +385,7 @@ def refusals(directory):
 
 def main():
     if not kubectls():
-        print("skipped: no kubectl")
-        return 0
+        skip_all("no kubectl is installed")
     with tempfile.TemporaryDirectory() as directory:
         refusals(directory)
         config = pathlib.Path(directory) / "volcano-scheduler.conf"

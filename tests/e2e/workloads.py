@@ -6,15 +6,10 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
 from muster import Muster  # noqa: E402
 
-failures = 0
-
-
-def check(what, good, seen=""):
-    global failures
-    failures += 0 if good else 1
-    print(f"{'ok  ' if good else 'FAIL'} {what}" + ("" if good else f"\n{seen}"), flush=True)
+check = Checks()
 
 
 def until(what, look, timeout=60):
@@ -170,5 +165,4 @@ def cron_job(muster):
 with Muster(nodes=3, gpus=1) as cluster:
     for part in (daemon_set, deployment, stateful_set, cron_job):
         part(cluster)
-print("all good" if failures == 0 else f"{failures} failed")
-sys.exit(1 if failures else 0)
+sys.exit(check.close())

@@ -8,7 +8,7 @@ import os
 
 import yaml
 
-from model import Insane, Model, UserError, read_spec
+from model import Model, UserError, read_spec
 
 
 class Scenario:

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import muster as muster_fixture  # noqa: E402
 import real_kubernetes  # noqa: E402
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 from deployed import Deployed  # noqa: E402
 
 check = Checks()
@@ -95,7 +95,7 @@ def manifests(cluster):
         check(f"kustomize builds deploy/{folder}", built.returncode == 0, built.stderr)
         dry_run(cluster, f"deploy/{folder}", [m for m in yaml.safe_load_all(built.stdout) if m])
     if not HELM.exists():
-        print("skipped: Helm's engine was not built (tools/kubernetes)")
+        check.skip("the chart is rendered", "Helm's engine was not built (tools/kubernetes)")
         return
     cluster.real.api("POST", "/api/v1/namespaces", {"metadata": {"name": "charted"}})
     for what, values in (("as it comes", {}), ("with everything", ALL_OF_IT)):
@@ -247,7 +247,7 @@ def webhook(cluster):
 def in_cluster(cluster):
     """The account of a pod: its files where the kubelet would put them, in a mount namespace of the test's own."""
     if os.geteuid() != 0:
-        print("skipped: a mount namespace needs root")
+        check.skip("the account of a pod", "a mount namespace needs root")
         return
     real, folder = cluster.real, cluster.real.dir / "account"
     folder.mkdir()
@@ -348,8 +348,7 @@ def pages(cluster):
 
 def main():
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     with real_kubernetes.RealKubernetes(groups=True) as real:
         cluster = Deployed(real)
         check("the manifests of deploy/ are accepted", (applied := cluster.install()).returncode == 0, applied.stderr)

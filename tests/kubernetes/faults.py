@@ -14,7 +14,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import real_kubernetes  # noqa: E402
-from checks import Checks, until  # noqa: E402
+from checks import Checks, skip_all, until  # noqa: E402
 from deployed import Deployed  # noqa: E402
 
 check = Checks()
@@ -281,8 +281,7 @@ def others(cluster):
 
 def main():
     if not real_kubernetes.available():
-        print("skipped: no real Kubernetes here (tools/kubernetes builds it)\n0 passed, 0 failed, 1 skipped")
-        return 0
+        skip_all(real_kubernetes.MISSING)
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else int(os.environ.get("ROUNDS", "3"))
     with real_kubernetes.RealKubernetes(groups=True) as real:
         cluster = Deployed(real)

@@ -35,7 +35,7 @@ def stages():
 
 def packages():
     if not shutil.which("apt-cache"):
-        print("skipped: no apt here, so package names are not looked up")
+        check.skip("the packages of the build stage are known to apt", "no apt here")
         return
     text = (ROOT / "tools" / "packages").read_text()
     wanted = re.search(r"^build=\((.*?)\)", text, re.S | re.M)[1].split()
@@ -66,7 +66,7 @@ def main():
     )
     packages()
     if os.geteuid() != 0:
-        print("skipped: a file system of one's own needs root")
+        check.skip("muster starts in the image", "a file system of one's own needs root")
         return check.close()
     with tempfile.TemporaryDirectory(prefix="image-") as folder:
         for word, rest in files[1]:

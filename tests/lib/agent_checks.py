@@ -13,13 +13,10 @@ import shutil
 import subprocess
 import sys
 import time
-import traceback
+
+from checks import Checks
 
 checks = []
-
-
-class Skipped(Exception):
-    pass
 
 
 def check(function):
@@ -134,20 +131,13 @@ def output(c, name, script, **spec):
     return c.logs(name)
 
 
-def tally(cases):
-    """Runs functions (or (function, argument) pairs) one after the other; True if all passed, and the closing line."""
-    passed = failed = 0
+def tally(cases, counted=None):
+    """Runs functions (or (function, argument) pairs) one after the other; the exit status."""
+    counted = counted or Checks()
     for case in cases:
         function, *arguments = case if isinstance(case, tuple) else (case,)
-        try:
-            function(*arguments)
-            passed += 1
-            print(f"ok    {function.__name__}", flush=True)
-        except Exception:  # noqa: BLE001
-            failed += 1
-            print(f"FAIL  {function.__name__}\n{traceback.format_exc()}", flush=True)
-    print(f"{passed} passed, {failed} failed")
-    return failed == 0
+        counted.case(function, *arguments)
+    return counted.close()
 
 
 def traces(muster, network):
@@ -176,7 +166,7 @@ def run(make_muster):
     """Every check (or those whose name contains a word of the command line) on one cluster; nothing may be left
     behind."""
     wanted = sys.argv[1:]
-    passed = failed = 0
+    counted = Checks()
     muster = make_muster()
     with muster:
         network = (
@@ -188,25 +178,9 @@ def run(make_muster):
         for one in checks:
             if wanted and not any(w in one.__name__ for w in wanted):
                 continue
-            begun = time.monotonic()
-            try:
-                one(cluster)
-                passed += 1
-                print(f"ok    {one.__name__} ({time.monotonic() - begun:.1f} s)", flush=True)
-            except Skipped as why:
-                print(f"SKIPPED {one.__name__}: {why}", flush=True)
-            except Exception:  # noqa: BLE001
-                failed += 1
-                print(f"FAIL  {one.__name__}\n{traceback.format_exc()}", flush=True)
-                if os.environ.get("STOP"):
-                    print(muster.log()[-3000:])
-                    break
+            if not counted.case(one, cluster) and os.environ.get("STOP"):
+                print(muster.log()[-3000:])
+                break
     left = traces(muster, network)
-    if left:
-        failed += 1
-        print(f"FAIL  stop_leaves_no_trace: {left}")
-    else:
-        passed += 1
-        print("ok    stop_leaves_no_trace")
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    counted("stop_leaves_no_trace", not left, left)
+    sys.exit(counted.close())

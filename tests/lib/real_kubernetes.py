@@ -26,6 +26,9 @@ GATES = (
 )
 
 
+MISSING = "no real Kubernetes here (tools/kubernetes builds it)"
+
+
 def available():
     return (BIN / "kube-apiserver").exists() and (BIN / "etcd").exists()
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+from checks import Checks
 from muster import ROOT, Muster, binary, kubectls
 
 NODE = """apiVersion: v1
@@ -113,8 +114,8 @@ class Walk:
 
     def __init__(self, name, nodes, extra=(), layers=None):
         """layers: files that the cluster's machine shall have, as {"/etc/gitconfig": content or path of a link}."""
-        self.name, self.passed, self.failed = name, 0, 0
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-seed-"))
+        self.name, self.check = name, Checks()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-walk-"))
         bin_dir = self.directory / "bin"
         bin_dir.mkdir()
         (bin_dir / "arena").symlink_to(binary())
@@ -174,14 +175,6 @@ class Walk:
         )
         return done.returncode, done.stdout
 
-    def check(self, what, good, detail=""):
-        if good:
-            self.passed += 1
-            print(f"ok    {what}", flush=True)
-        else:
-            self.failed += 1
-            print(f"FAIL  {what}\n{detail}", flush=True)
-
     def until(self, command, pattern, timeout=90):
         """Runs the command until its output matches: the cluster needs its time, and that is what is awaited."""
         deadline = time.monotonic() + timeout
@@ -209,10 +202,4 @@ class Walk:
         self.check(what, same, f"--- wanted\n{want}\n--- printed\n{got}")
 
     def finish(self):
-        print(f"{self.name}: {self.passed} passed, {self.failed} failed")
-        sys.exit(1 if self.failed else 0)
-
-
-def skip(why):
-    print(f"SKIPPED: {why}")
-    sys.exit(0)
+        sys.exit(self.check.close())

@@ -8,7 +8,6 @@ tie.
 """
 import functools
 import math
-import random
 import re
 
 from hierarchy import Tree
