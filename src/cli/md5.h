@@ -1,4 +1,4 @@
-/// MD5 (RFC 1321), for names only: arena derives the user's label and ConfigMap names from it.
+/// MD5 of OpenSSL, for names only: arena derives the user's label and ConfigMap names from it.
 #pragma once
 
 #include <string>

@@ -317,6 +317,29 @@ Result<CheckReport> check(const Config& old_config,
   return out;
 }
 
+Result<Occupancy> occupy(const Config& config,
+                         const std::vector<std::pair<std::string, bool>>& nodes,
+                         const std::vector<RunningPod>& pods,
+                         Time now) {
+  auto cells = engine::cells::CellAllocator::create(config.cells, {});
+  if (!cells) return fail(cells.error());
+  Occupancy seen{std::move(*cells), {}};
+  for (const auto& [name, healthy] : nodes) seen.cells.set_node(name, healthy);
+  for (const RunningPod& pod : pods) {
+    const auto added = seen.cells.add_allocated(pod.pod, pod.spec, pod.bind, now);
+    if (!added)
+      seen.misplaced.push_back(
+          fmt::format("pod {} is not on these cells: {}", pod.pod.name, added.error().message));
+  }
+  return seen;
+}
+
+Result<void> check_cells(const Config& config) {
+  const auto cells = engine::cells::CellAllocator::create(config.cells, {});
+  if (!cells) return fail(cells.error());
+  return {};
+}
+
 std::string describe(const Config& config) {
   const auto cells = CellAllocator::create(config.cells, {});
   if (!cells) return "";

@@ -4,9 +4,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "base/time.h"
 #include "engine/cells/allocator.h"
 #include "hived/config.h"
 #include "json/json.h"
@@ -30,6 +32,18 @@ struct RunningPod {
   engine::cells::PodSpec spec;
   engine::cells::BindInfo bind;
 };
+
+/// The cells with those pods on them that are bound.
+struct Occupancy {
+  engine::cells::CellAllocator cells;
+  std::vector<std::string> misplaced;  // "pod NAME is not on these cells: why"
+};
+/// `nodes` by name, true: healthy; `pods` in the order in which they were bound. Errors: the cells
+/// are refused.
+Result<Occupancy> occupy(const Config& config,
+                         const std::vector<std::pair<std::string, bool>>& nodes,
+                         const std::vector<RunningPod>& pods,
+                         Time now);
 
 /// What a new configuration does to one gang. Nothing is evicted by it; what is downgraded may be
 /// preempted later by any guaranteed gang.
@@ -58,6 +72,8 @@ Result<CheckReport> check(const Config& old_config,
                           const Config& new_config,
                           const std::vector<RunningPod>& pods);
 std::string to_string(const CheckReport& report);
+/// Whether the cells of a configuration fit together.
+Result<void> check_cells(const Config& config);
 /// "3 nodes, 12 devices, 1 chains, 2 virtual clusters"; empty when the configuration is refused.
 std::string describe(const Config& config);
 

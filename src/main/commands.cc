@@ -1,10 +1,11 @@
 #include "main/commands.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "cli/cli.h"
-#include "main/hived_command.h"
+#include "command/dispatch.h"
 #include "main/run.h"
 #include "main/up.h"
 #include "sim/command.h"
@@ -12,38 +13,38 @@
 namespace muster {
 namespace {
 
-struct OwnCommand {
-  const char* name;
-  const char* summary;
-  int (*run)(int argc, char** argv);
-};
+std::string name_of(const char* path) {
+  const std::string name(path == nullptr ? "muster" : path);
+  const std::string last = name.substr(name.rfind('/') + 1);
+  return last == "arena" || last == "kubectl" ? last : "muster";
+}
 
-int run_sim(int argc, char** argv) { return sim::run(argc - 1, argv + 1); }
-
-/// The commands of main/. More are added as a line here.
-constexpr OwnCommand kCommands[] = {
-    {"up", "Start a cluster on this machine", run_up},
-    {"down", "Stop it", run_down},
-    {"status", "Say whether it runs, and where", run_status},
-    {"run", "Be the scheduler and operator of a Kubernetes cluster", run_run},
-    {"hived",
-     "Show the cells of HiveD's virtual clusters, or check a new configuration",
-     run_hived},
-    {"sim", "Replay a job trace through the scheduling engine", run_sim},
-};
+/// The commands of clusters as a whole. More are added as a line here.
+command::Section clusters_section() {
+  return {.title = "Clusters",
+          .manual_title = "CLUSTER COMMANDS",
+          .commands = {up_command(),
+                       down_command(),
+                       status_command(),
+                       run_command(),
+                       cli::hived_command(),
+                       sim::sim_command()},
+          .strict = true};
+}
 
 }  // namespace
 
-int run_command(int argc, char** argv) {
-  std::vector<cli::CommandInfo> foreign;
-  for (const OwnCommand& command : kCommands)
-    foreign.push_back({command.name, command.summary, {}});
-  cli::add_foreign_commands(std::move(foreign));
-  const std::string word = argc > 1 ? argv[1] : "";
-  for (const OwnCommand& command : kCommands) {
-    if (word == command.name) return command.run(argc, argv);
-  }
-  return cli::run(argc, argv);
+command::Program make_program(std::string name) {
+  return {std::move(name),
+          "runs training jobs on shared GPUs",
+          {cli::jobs_section(), clusters_section()}};
+}
+
+int run_program(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  std::string name = name_of(argc > 0 ? argv[0] : nullptr);
+  if (name == "kubectl") return cli::run_as_kubectl(words);
+  return command::run(make_program(std::move(name)), words);
 }
 
 }  // namespace muster

@@ -13,9 +13,8 @@
 #include <climits>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "base/files.h"
 #include "base/strings.h"
 
 namespace muster {
@@ -76,39 +75,6 @@ void add_names_of_machine(net::CertificateRequest& server) {
 }
 
 }  // namespace
-
-Result<std::string> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in)
-    return fail(Code::kNotFound, fmt::format("cannot read \"{}\": {}", path, std::strerror(errno)));
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-Result<void> write_private(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".new";
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0)
-    return fail(Code::kInternal,
-                fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
-  std::size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t wrote = ::write(file, text.data() + done, text.size() - done);
-    if (wrote < 0) {
-      const int error = errno;
-      ::close(file);
-      return fail(Code::kInternal,
-                  fmt::format("cannot write \"{}\": {}", path, std::strerror(error)));
-    }
-    done += static_cast<std::size_t>(wrote);
-  }
-  ::close(file);
-  if (::rename(temporary.c_str(), path.c_str()) != 0)
-    return fail(Code::kInternal,
-                fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
-  return {};
-}
 
 Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now) {
   const std::string pki = directory + "/pki";

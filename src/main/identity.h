@@ -29,8 +29,4 @@ struct KubeconfigRequest {
 };
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request);
 
-/// Whole-file helpers; write replaces atomically with mode 0600.
-Result<std::string> read_file(const std::string& path);
-Result<void> write_private(const std::string& path, const std::string& text);
-
 }  // namespace muster

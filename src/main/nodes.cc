@@ -11,9 +11,9 @@
 #include <sstream>
 #include <thread>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "kube/meta.h"
-#include "main/identity.h"
 
 namespace muster {
 namespace {

@@ -14,7 +14,6 @@
 #include "client/informer.h"
 #include "client/leader.h"
 #include "controllers/controllers.h"
-#include "main/flags.h"
 #include "main/hived_live.h"
 #include "main/listen.h"
 #include "main/metrics.h"
@@ -26,37 +25,10 @@
 namespace muster {
 namespace {
 
-constexpr const char* kHelp =
-    "Be the scheduler and job operator of a Kubernetes cluster.\n\n"
-    "Usage:\n  muster run [flags]\n\n"
-    "Examples:\n"
-    "  # From a laptop, against the cluster of a kubeconfig\n"
-    "  muster run --kubeconfig ~/.kube/config\n"
-    "  # Inside the cluster, one of two replicas, taking Volcano's pods over as well\n"
-    "  muster run --leader-elect --scheduler-name muster,volcano\n\n"
-    "Flags:\n"
-    "  --kubeconfig FILE        the cluster (default $KUBECONFIG, ~/.kube/config, or the pod's own account)\n"
-    "  --context NAME           a context of that file\n"
-    "  --scheduler-name LIST    pods with these spec.schedulerName are ours (default muster); jobs' pods get the first\n"
-    "  --scheduler-config FILE  how to decide: a policy as in muster sim, or Volcano's scheduler configuration;\n"
-    "                           read again when it changes (default: Muster's own policy)\n"
-    "  --hived-config FILE      virtual clusters and cells, in HiveD's own format (default: what ConfigMap\n"
-    "                           kube-system/muster-hived says, now and whenever it changes)\n"
-    "  --leader-elect           work only while holding the lease \"muster\"\n"
-    "  --namespace NS           where the lease is kept (default $POD_NAMESPACE or muster-system)\n"
-    "  --gang-scheduler NAME    PodGroups that jobs get: muster (default), volcano, none, or a scheduler-plugins name\n"
-    "  --metrics ADDR:PORT      serve /metrics, /healthz, /livez, /readyz and /debug/idle there over plain HTTP\n"
-    "  --webhook-listen A:P     serve the admission webhook for job kinds there (paths /validate and /default)\n"
-    "  --webhook-certificate F  its certificate in PEM\n"
-    "  --webhook-key FILE       and key\n"
-    "  --without LIST           leave out scheduler, controllers (comma separated)\n";
-
 struct RunOptions {
-  std::string kubeconfig, context, scheduler_name = "muster", scheduler_config, hived_config, ns,
-                                   metrics, without, gang_scheduler;
+  std::string kubeconfig, context, scheduler_config, hived_config, ns, metrics, gang_scheduler;
   WebhookOptions webhook;
-  bool leader_elect = false, help = false;
-  // What the lists say.
+  bool leader_elect = false;
   std::vector<std::string> scheduler_names, left_out;
 };
 
@@ -68,20 +40,37 @@ std::vector<std::string> words_of(std::string_view list) {
   return words;
 }
 
-/// A slip here would place pods of others, or make a second operator of jobs that have one.
-Result<void> read_lists(RunOptions& options) {
-  options.scheduler_names = words_of(options.scheduler_name);
+std::string default_namespace() {
+  const char* pod_namespace = std::getenv("POD_NAMESPACE");
+  return pod_namespace != nullptr ? pod_namespace : "muster-system";
+}
+
+/// A slip in a list would place pods of others, or make a second operator of jobs that have one.
+Result<RunOptions> read_options(const command::Values& values) {
+  RunOptions options;
+  options.kubeconfig = values.text("kubeconfig");
+  options.context = values.text("context");
+  options.scheduler_config = values.text("scheduler-config");
+  options.hived_config = values.text("hived-config");
+  options.ns = values.given("namespace") ? values.text("namespace") : default_namespace();
+  options.metrics = values.text("metrics");
+  options.gang_scheduler = values.text("gang-scheduler");
+  options.webhook.listen = values.text("webhook-listen");
+  options.webhook.certificate_file = values.text("webhook-certificate");
+  options.webhook.key_file = values.text("webhook-key");
+  options.leader_elect = values.yes("leader-elect");
+  options.scheduler_names = words_of(values.text("scheduler-name"));
   if (options.scheduler_names.empty())
     return fail(
         Code::kBadRequest,
         "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
-  options.left_out = words_of(options.without);
+  options.left_out = words_of(values.text("without"));
   for (const std::string& part : options.left_out) {
     if (part != "scheduler" && part != "controllers")
       return fail(Code::kBadRequest,
                   fmt::format("--without {}: there are scheduler and controllers", part));
   }
-  return {};
+  return options;
 }
 
 /// Well below the 30 s that a pod has to end.
@@ -298,41 +287,9 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
   std::_Exit(code);
 }
 
-}  // namespace
-
-int run_run(int argc, char** argv) {
-  RunOptions options;
-  const char* pod_namespace = std::getenv("POD_NAMESPACE");
-  options.ns = pod_namespace != nullptr ? pod_namespace : "muster-system";
-  const auto parsed = parse_flags(argc,
-                                  argv,
-                                  2,
-                                  {{"kubeconfig", &options.kubeconfig},
-                                   {"context", &options.context},
-                                   {"scheduler-name", &options.scheduler_name},
-                                   {"scheduler-config", &options.scheduler_config},
-                                   {"hived-config", &options.hived_config},
-                                   {"namespace", &options.ns},
-                                   {"metrics", &options.metrics},
-                                   {"gang-scheduler", &options.gang_scheduler},
-                                   {"webhook-listen", &options.webhook.listen},
-                                   {"webhook-certificate", &options.webhook.certificate_file},
-                                   {"webhook-key", &options.webhook.key_file},
-                                   {"without", &options.without},
-                                   {"leader-elect", nullptr, &options.leader_elect},
-                                   {"help", nullptr, &options.help}});
-  if (!parsed) {
-    fmt::print(stderr, "muster run: {}\n", parsed.error().message);
-    return 2;
-  }
-  if (options.help) {
-    fmt::print("{}", kHelp);
-    return 0;
-  }
-  if (const auto read = read_lists(options); !read) {
-    fmt::print(stderr, "muster run: {}\n", read.error().message);
-    return 2;
-  }
+int run_run(command::Call& call) {
+  const auto options = read_options(call.values);
+  if (!options) return call.misused(options.error().message);
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGTERM, SIGINT, SIGUSR2}) sigaddset(&signals, number);
@@ -346,10 +303,88 @@ int run_run(int argc, char** argv) {
       loop.post([&stop] { stop->notify(); });
   });
   int code = 0;
-  loop.run_until_done(operate(loop, options, *stop, code));
+  loop.run_until_done(operate(loop, *options, *stop, code));
   pthread_kill(waiter.native_handle(), SIGUSR2);
   waiter.join();
   return code;
+}
+
+std::vector<command::Flag> run_flags() {
+  using command::Completes;
+  using command::FlagType;
+  return {
+      {.name = "kubeconfig",
+       .help =
+           "the cluster (default $KUBECONFIG, inside a pod its service account, then ~/.muster/kubeconfig or ~/.kube/config)",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "context", .help = "a context of the kubeconfig", .value_name = "NAME"},
+      {.name = "scheduler-name",
+       .value = "muster",
+       .help =
+           "schedule pods with these names as spec.schedulerName (separated by commas); pods of jobs get the first",
+       .value_name = "LIST"},
+      {.name = "scheduler-config",
+       .help =
+           "how to decide: a policy as for muster sim, or Volcano's scheduler configuration; read again when it changes (default: Muster's own policy)",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "hived-config",
+       .help =
+           "virtual clusters and cells, in HiveD's own format (default: what ConfigMap kube-system/muster-hived says, now and whenever it changes)",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "leader-elect",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "work only while holding the lease \"muster\""},
+      {.name = "namespace",
+       .help = "the namespace of the lease (default $POD_NAMESPACE, else muster-system)",
+       .value_name = "NAME"},
+      {.name = "gang-scheduler",
+       .help =
+           "which PodGroups jobs get: muster (default), volcano, none, or a scheduler-plugins name",
+       .completes = Completes::kWords,
+       .words = {"muster", "volcano", "none"},
+       .value_name = "NAME"},
+      {.name = "metrics",
+       .help =
+           "serve /metrics, /healthz, /livez, /readyz and /debug/idle at this address over plain HTTP",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "webhook-listen",
+       .help =
+           "serve the admission webhook for job kinds at this address (paths /validate and /default)",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "webhook-certificate",
+       .help = "the webhook's certificate in PEM",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "webhook-key",
+       .help = "the webhook's key in PEM",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "without",
+       .help = "leave out scheduler or controllers (separated by commas)",
+       .completes = Completes::kWords,
+       .words = {"scheduler", "controllers"},
+       .value_name = "LIST"},
+  };
+}
+
+}  // namespace
+
+command::Command run_command() {
+  command::Command made;
+  made.name = "run";
+  made.summary = "Run as the scheduler and operator of a Kubernetes cluster";
+  made.examples =
+      "  # From a laptop, against the cluster of a kubeconfig\n"
+      "  muster run --kubeconfig ~/.kube/config\n"
+      "  # Inside the cluster, one of two replicas, taking Volcano's pods over as well\n"
+      "  muster run --leader-elect --scheduler-name muster,volcano\n";
+  made.flags = run_flags();
+  made.run = run_run;
+  return made;
 }
 
 }  // namespace muster

@@ -1,8 +1,10 @@
-/// `muster run`: scheduler and job controllers of a real Kubernetes cluster.
+/// `muster run`: scheduler and job controllers for the cluster of a kubeconfig.
 #pragma once
+
+#include "command/command.h"
 
 namespace muster {
 
-int run_run(int argc, char** argv);
+command::Command run_command();
 
 }  // namespace muster

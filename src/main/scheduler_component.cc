@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "hived/config.h"
 #include "main/hived_live.h"
-#include "main/identity.h"
 #include "main/scheduler_config.h"
 #include "main/scheduler_config_live.h"
 

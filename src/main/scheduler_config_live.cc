@@ -2,8 +2,8 @@
 
 #include <chrono>
 
+#include "base/files.h"
 #include "base/log.h"
-#include "main/identity.h"
 
 namespace muster {
 

@@ -16,12 +16,12 @@
 
 #include "agent/node/devices.h"
 #include "apiserver/server.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "main/components.h"
 #include "main/data_dir.h"
-#include "main/flags.h"
 #include "main/identity.h"
 #include "main/nodes.h"
 #include "net/http/client.h"
@@ -41,56 +41,29 @@ bool sockets_apart() {
   return std::thread::hardware_concurrency() > 2;
 }
 
-constexpr const char* kHelp =
-    "Start a cluster on this machine: API server, scheduler, job controllers and node agent in one process.\n\n"
-    "Usage:\n  muster up [flags]\n\n"
-    "Flags:\n"
-    "  --data DIR          where everything is kept (default $MUSTER_HOME or ~/.muster)\n"
-    "  --listen ADDR:PORT  where the API is served (default 127.0.0.1:6443; port 0 picks one)\n"
-    "  --nodes N|FILE      so many virtual nodes, or the Node objects of a file (default 3 on the first start)\n"
-    "  --gpus N            simulated GPUs of each virtual node (default: this machine's own GPUs, else 4)\n"
-    "  --kubeconfig FILE   also write the kubeconfig there\n"
-    "  --hollow            pods are only said to run; no process is started\n"
-    "  --hived-config FILE     virtual clusters and cells, in HiveD's own format\n"
-    "  --scheduler-config FILE how to decide: a policy as in muster sim, or Volcano's scheduler configuration;\n"
-    "                      read again when it changes (default: Muster's own policy)\n"
-    "  --images FILE       which folder is the root of which image (docs/agent.md); others run on this machine's files\n"
-    "  --node-monitor-grace-period SPAN  how long a node may be silent before its state is Unknown (default 40s)\n"
-    "  --service-account-max-token-expiration SPAN  tokens of pods live no longer, whatever they ask for\n"
-    "  --without LIST      leave out scheduler, controllers, agent (comma separated)\n"
-    "  --detach            go to the background once it is ready; the log is DIR/muster.log\n";
-
 struct UpOptions {
-  std::string data, listen = "127.0.0.1:6443", nodes, gpus, kubeconfig, without, hived_config,
-                    scheduler_config, images, node_grace = "40s", token_lifetime;
-  bool hollow = false, detach = false, help = false;
+  std::string data, listen, nodes, gpus, kubeconfig, hived_config, scheduler_config, images,
+      node_grace, token_lifetime;
+  bool hollow = false, detach = false;
   std::string address;
   std::uint16_t port = 0;
   std::set<std::string> left_out;
 };
 
-Result<UpOptions> parse_up(int argc, char** argv) {
+Result<UpOptions> read_options(const command::Values& values) {
   UpOptions options;
-  options.data = default_data_dir();
-  const auto parsed =
-      parse_flags(argc,
-                  argv,
-                  2,
-                  {{"data", &options.data},
-                   {"listen", &options.listen},
-                   {"nodes", &options.nodes},
-                   {"gpus", &options.gpus},
-                   {"kubeconfig", &options.kubeconfig},
-                   {"without", &options.without},
-                   {"hived-config", &options.hived_config},
-                   {"scheduler-config", &options.scheduler_config},
-                   {"images", &options.images},
-                   {"node-monitor-grace-period", &options.node_grace},
-                   {"service-account-max-token-expiration", &options.token_lifetime},
-                   {"hollow", nullptr, &options.hollow},
-                   {"detach", nullptr, &options.detach},
-                   {"help", nullptr, &options.help}});
-  if (!parsed) return fail(parsed.error());
+  options.data = values.given("data") ? values.text("data") : default_data_dir();
+  options.listen = values.text("listen");
+  options.nodes = values.text("nodes");
+  options.gpus = values.text("gpus");
+  options.kubeconfig = values.text("kubeconfig");
+  options.hived_config = values.text("hived-config");
+  options.scheduler_config = values.text("scheduler-config");
+  options.images = values.text("images");
+  options.node_grace = values.text("node-monitor-grace-period");
+  options.token_lifetime = values.text("service-account-max-token-expiration");
+  options.hollow = values.yes("hollow");
+  options.detach = values.yes("detach");
   if (const auto span = parse_duration(options.node_grace); !span || *span <= Duration::zero()) {
     return fail(Code::kBadRequest,
                 fmt::format("--node-monitor-grace-period {}: wanted a span of time, e.g. 40s",
@@ -119,7 +92,7 @@ Result<UpOptions> parse_up(int argc, char** argv) {
     options.address = options.address.substr(1, options.address.size() - 2);
   if (!options.gpus.empty() && !parse_int(options.gpus))
     return fail(Code::kBadRequest, fmt::format("--gpus {}: wanted a number", options.gpus));
-  for (const std::string& part : split_nonempty(options.without, ',')) {
+  for (const std::string& part : split_nonempty(values.text("without"), ',')) {
     if (part != "scheduler" && part != "controllers" && part != "agent") {
       return fail(Code::kBadRequest,
                   fmt::format("--without {}: wanted scheduler, controllers or agent", part));
@@ -222,7 +195,7 @@ class Cluster {
     request.nodes = !options_.nodes.empty()     ? options_.nodes
                     : request.real_gpus.empty() ? "3"
                                                 : "1";
-    auto nodes = plan_nodes(request, const_cast<net::Loop&>(loop_).now());
+    auto nodes = plan_nodes(request, loop_.now());
     if (!nodes) return fail(nodes.error());
     return std::optional<std::vector<json::Value>>(std::move(*nodes));
   }
@@ -391,26 +364,21 @@ int serve(const UpOptions& options, Ready ready) {
     }
   });
   int code = 0;
-  loop.run_until_done([](Cluster& it,
-                         Signal& end,
-                         int& result,
-                         net::Loop& env,
-                         Duration start,
-                         Ready& tell,
-                         const UpOptions& wanted) -> Task<void> {
-    const auto started = co_await it.start();
-    if (started) {
-      const double seconds = std::chrono::duration<double>(env.monotonic() - start).count();
-      tell(it, seconds);
-      (void)wanted;
-      co_await end.wait(Duration::zero());
-      log::info("main", "stopping");
-    } else {
-      fmt::print(stderr, "muster up: {}\n", started.error().message);
-      result = 1;
-    }
-    co_await it.stop();
-  }(cluster, *stop, code, loop, begun, ready, options));
+  loop.run_until_done(
+      [](Cluster& it, Signal& end, int& result, net::Loop& env, Duration start, Ready& tell)
+          -> Task<void> {
+        const auto started = co_await it.start();
+        if (started) {
+          const double seconds = std::chrono::duration<double>(env.monotonic() - start).count();
+          tell(it, seconds);
+          co_await end.wait(Duration::zero());
+          log::info("main", "stopping");
+        } else {
+          fmt::print(stderr, "muster up: {}\n", started.error().message);
+          result = 1;
+        }
+        co_await it.stop();
+      }(cluster, *stop, code, loop, begun, ready));
   pthread_kill(waiter.native_handle(), SIGUSR2);
   waiter.join();
   return code;
@@ -491,22 +459,91 @@ int detach(const UpOptions& options) {
   ::_exit(code);
 }
 
-}  // namespace
-
-int run_up(int argc, char** argv) {
-  const auto options = parse_up(argc, argv);
-  if (!options) {
-    fmt::print(stderr, "muster up: {}\n", options.error().message);
-    return 2;
-  }
-  if (options->help) {
-    std::fputs(kHelp, stdout);
-    return 0;
-  }
+int run_up(command::Call& call) {
+  const auto options = read_options(call.values);
+  if (!options) return call.misused(options.error().message);
   if (options->detach) return detach(*options);
   return serve(*options, [&](const Cluster& cluster, double seconds) {
     say_ready(cluster, *options, seconds);
   });
+}
+
+std::vector<command::Flag> up_flags() {
+  using command::Completes;
+  using command::FlagType;
+  return {
+      {.name = "data",
+       .help = "keep everything in this folder (default $MUSTER_HOME, else ~/.muster)",
+       .completes = Completes::kFiles,
+       .value_name = "FOLDER"},
+      {.name = "listen",
+       .value = "127.0.0.1:6443",
+       .help = "serve the API at this address; port 0 picks a free one",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "nodes",
+       .help = "number of virtual nodes, or a file of Node objects (default 3 on the first start)",
+       .completes = Completes::kFiles,
+       .value_name = "N|FILE"},
+      {.name = "gpus",
+       .help = "simulated GPUs of each virtual node (default: this machine's own GPUs, else 4)",
+       .value_name = "N"},
+      {.name = "kubeconfig",
+       .help = "also write the kubeconfig to this file",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "hollow",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "pretend to run pods: report them Running, start no process"},
+      {.name = "hived-config",
+       .help = "virtual clusters and cells, in HiveD's own format",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "scheduler-config",
+       .help =
+           "how to decide: a policy as for muster sim, or Volcano's scheduler configuration; read again when it changes (default: Muster's own policy)",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "images",
+       .help =
+           "which folder is the root of which image (docs/agent.md); other images run on this machine's files",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "node-monitor-grace-period",
+       .value = "40s",
+       .help = "how long a node may be silent before its state is Unknown",
+       .value_name = "DURATION"},
+      {.name = "service-account-max-token-expiration",
+       .help = "the longest lifetime of a pod's token, whatever it asks for",
+       .value_name = "DURATION"},
+      {.name = "without",
+       .help = "leave out scheduler, controllers or agent (separated by commas)",
+       .completes = Completes::kWords,
+       .words = {"scheduler", "controllers", "agent"},
+       .value_name = "LIST"},
+      {.name = "detach",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "go to the background once it is ready; the log is muster.log in the data folder"},
+  };
+}
+
+}  // namespace
+
+command::Command up_command() {
+  command::Command made;
+  made.name = "up";
+  made.summary = "Start a cluster on this machine";
+  made.details =
+      "API server, scheduler, job controllers and node agent run in one process. The kubeconfig is FOLDER/kubeconfig.";
+  made.examples =
+      "  # In the background, with four virtual nodes of eight GPUs\n"
+      "  muster up --detach --nodes 4 --gpus 8\n"
+      "  # A cluster to try the scheduler on: no process is started for a pod\n"
+      "  muster up --data /tmp/hollow --listen 127.0.0.1:0 --nodes nodes.yaml --hollow\n";
+  made.flags = up_flags();
+  made.run = run_up;
+  return made;
 }
 
 }  // namespace muster

@@ -1,10 +1,12 @@
 /// `muster up`, `muster down`, `muster status`: the embedded cluster as one process.
 #pragma once
 
+#include "command/command.h"
+
 namespace muster {
 
-int run_up(int argc, char** argv);
-int run_down(int argc, char** argv);
-int run_status(int argc, char** argv);
+command::Command up_command();
+command::Command down_command();
+command::Command status_command();
 
 }  // namespace muster

@@ -2,11 +2,11 @@
 
 #include <fmt/core.h>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "json/json.h"
-#include "main/identity.h"
 #include "main/listen.h"
 
 namespace muster {

@@ -20,40 +20,6 @@
 namespace muster::sim {
 namespace {
 
-constexpr const char* kHelp =
-    R"(Replay a job trace through the scheduling engine, on a virtual clock.
-
-Usage:
-  muster sim --trace FILE --nodes 64x8|FILE [--policy NAME,…] [flags]
-  muster sim --trace FILE --hived-config FILE [--policy skip,fifo] [flags]
-
-Examples:
-  # How would strict FIFO and backfill compare on last month's jobs?
-  muster sim --trace jobs.csv.gz --nodes 64x8 --policy fifo,backfill --html report.html
-  # The busiest two weeks only, twice as fast
-  muster sim --trace jobs.csv.gz --nodes nodes.csv --from 3590959s --to 4800558s --speed 2
-  # Own policies side by side, with the sizes of virtual clusters as dues of their queues
-  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv
-
-Flags:
-  --trace FILE      CSV (or .gz) with columns job_id,submit_s,vc,gpus,duration_s or
-                    name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib or those of openb
-  --nodes SPEC      NODESxGPUS, or a CSV with sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus
-  --hived-config FILE  virtual clusters and cells instead of nodes: each queue of the trace is a virtual cluster
-  --policy LIST     names and YAML files with policies, compared side by side (default backfill; of cells: skip); names:
-                    fifo, skip, backfill, backfill-unknown, spread, fragmentation
-  --tenants         each queue of the trace is a queue of the engine (default: one queue for all)
-  --quotas FILE     CSV with the GPUs of virtual clusters: vc,nodes or date,VC,VC,… with a line a day;
-                    implies --tenants
-  --resume          preempted jobs keep their progress
-  --from, --to D    only jobs submitted in this span (durations such as 90s, 12h)
-  --limit N         only the first N jobs
-  --speed X         arrival times divided by X
-  --gpus-a-node N   where larger jobs are cut into whole nodes (default 8)
-  --json FILE       write the summary as JSON (- for standard output)
-  --html FILE       write a page with charts
-)";
-
 Result<std::string> read_file(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");  // reads plain files too
   if (file == nullptr)
@@ -86,96 +52,45 @@ Result<void> write_file(const std::string& path, const std::string& text) {
 struct Options {
   std::string trace, nodes, hived_config, quotas, json, html;
   std::vector<std::string> policies;
-  bool tenants = false, resume = false, help = false;
+  bool tenants = false, resume = false;
   TraceOptions parse;
 };
 
-Result<Options> parse_options(int argc, char** argv) {
+Result<std::int64_t> positive(const command::Values& values, std::string_view flag) {
+  const int number = values.number(flag);
+  if (number > 0) return number;
+  return fail(Code::kBadRequest,
+              fmt::format("--{}: want a positive number, found \"{}\"", flag, values.text(flag)));
+}
+
+Result<Options> read_options(const command::Values& values) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    std::string flag = argv[i];
-    if (flag == "-h" || flag == "--help") {
-      options.help = true;
-      return options;
-    }
-    if (flag == "--tenants") {
-      options.tenants = true;
-      continue;
-    }
-    if (flag == "--resume") {
-      options.resume = true;
-      continue;
-    }
-    std::string value;
-    if (const std::size_t equals = flag.find('='); equals != std::string::npos) {
-      value = flag.substr(equals + 1);
-      flag.resize(equals);
-    } else if (i + 1 < argc) {
-      value = argv[++i];
-    } else {
-      return fail(Code::kBadRequest, fmt::format("{} needs a value; see muster sim --help", flag));
-    }
-    const auto want_number = [&]() -> Result<std::int64_t> {
-      const auto parsed = parse_int(value);
-      if (!parsed || *parsed <= 0)
-        return fail(Code::kBadRequest,
-                    fmt::format("{}: want a positive number, found \"{}\"", flag, value));
-      return *parsed;
-    };
-    if (flag == "--trace")
-      options.trace = value;
-    else if (flag == "--nodes")
-      options.nodes = value;
-    else if (flag == "--hived-config")
-      options.hived_config = value;
-    else if (flag == "--quotas")
-      options.quotas = value;
-    else if (flag == "--json")
-      options.json = value;
-    else if (flag == "--html")
-      options.html = value;
-    else if (flag == "--policy")
-      options.policies = split_nonempty(value, ',');
-    else if (flag == "--from" || flag == "--to") {
-      const auto parsed = parse_duration(value);
-      if (!parsed) return fail(parsed.error());
-      (flag == "--from" ? options.parse.from : options.parse.to) = *parsed;
-    } else if (flag == "--limit" || flag == "--gpus-a-node") {
-      const auto parsed = want_number();
-      if (!parsed) return fail(parsed.error());
-      (flag == "--limit" ? options.parse.limit : options.parse.gpus_a_node) = *parsed;
-    } else if (flag == "--speed") {
-      options.parse.speed = std::atof(value.c_str());
-      if (options.parse.speed <= 0)
-        return fail(Code::kBadRequest,
-                    fmt::format("--speed: want a positive number, found \"{}\"", value));
-    } else {
-      const auto near = nearest(flag,
-                                {"--trace",
-                                 "--nodes",
-                                 "--hived-config",
-                                 "--quotas",
-                                 "--gpus-a-node",
-                                 "--json",
-                                 "--html",
-                                 "--policy",
-                                 "--from",
-                                 "--to",
-                                 "--limit",
-                                 "--speed",
-                                 "--tenants",
-                                 "--resume"});
-      return fail(Code::kBadRequest,
-                  fmt::format("unknown flag {}{}; see muster sim --help",
-                              flag,
-                              near ? fmt::format(" (did you mean {}?)", *near) : ""));
-    }
-  }
-  if (options.trace.empty() || options.nodes.empty() == options.hived_config.empty()) {
-    return fail(Code::kBadRequest,
-                "--trace and one of --nodes and --hived-config are needed; see muster sim --help");
-  }
+  options.trace = values.text("trace");
+  options.nodes = values.text("nodes");
+  options.hived_config = values.text("hived-config");
+  options.quotas = values.text("quotas");
+  options.json = values.text("json");
+  options.html = values.text("html");
+  options.policies = split_nonempty(values.text("policy"), ',');
+  options.tenants = values.yes("tenants");
+  options.resume = values.yes("resume");
+  if (options.trace.empty() || options.nodes.empty() == options.hived_config.empty())
+    return fail(Code::kBadRequest, "--trace and one of --nodes and --hived-config are needed");
   if (options.policies.empty()) options.policies = {options.nodes.empty() ? "skip" : "backfill"};
+  if (values.given("from")) options.parse.from = values.duration("from");
+  if (values.given("to")) options.parse.to = values.duration("to");
+  if (values.given("limit")) {
+    const auto limit = positive(values, "limit");
+    if (!limit) return fail(limit.error());
+    options.parse.limit = *limit;
+  }
+  const auto gpus = positive(values, "gpus-a-node");
+  if (!gpus) return fail(gpus.error());
+  options.parse.gpus_a_node = *gpus;
+  options.parse.speed = std::atof(values.text("speed").c_str());
+  if (options.parse.speed <= 0)
+    return fail(Code::kBadRequest,
+                fmt::format("--speed: want a positive number, found \"{}\"", values.text("speed")));
   return options;
 }
 
@@ -274,24 +189,97 @@ Result<void> simulate(const Options& options) {
   return {};
 }
 
+int run_sim(command::Call& call) {
+  const auto options = read_options(call.values);
+  if (!options) return call.misused(options.error().message);
+  const auto done = simulate(*options);
+  return done ? 0 : call.failed(done.error().message);
+}
+
+std::vector<command::Flag> sim_flags() {
+  using command::Completes;
+  using command::FlagType;
+  return {
+      {.name = "trace",
+       .help =
+           "the jobs: a CSV (or .gz) with columns job_id,submit_s,vc,gpus,duration_s or name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib or those of openb",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "nodes",
+       .help =
+           "the machines: NODESxGPUS, or a CSV with columns sn,cpu_milli,memory_mib,gpu,model or node,gpu_model,gpus,cpus",
+       .completes = Completes::kFiles,
+       .value_name = "64x8|FILE"},
+      {.name = "hived-config",
+       .help =
+           "virtual clusters and cells instead of nodes; each queue of the trace is a virtual cluster",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "policy",
+       .help =
+           "policies to compare, by name or from YAML files, separated by commas (default backfill, or skip with cells); the names are " +
+           join(policy_names(), ", "),
+       .completes = Completes::kWords,
+       .words = policy_names(),
+       .value_name = "LIST"},
+      {.name = "tenants",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "make each queue of the trace a queue of the engine, instead of one queue for all"},
+      {.name = "quotas",
+       .help =
+           "GPUs of the virtual clusters: a CSV with columns vc,nodes, or date,VC,VC,… and one line per day; implies --tenants",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "resume",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help = "preempted jobs keep their progress"},
+      {.name = "from",
+       .type = FlagType::kDuration,
+       .help = "only jobs submitted at this time of the trace or later, such as 12h"},
+      {.name = "to",
+       .type = FlagType::kDuration,
+       .help = "only jobs submitted before this time of the trace"},
+      {.name = "limit", .type = FlagType::kInt, .help = "only the first N jobs", .value_name = "N"},
+      {.name = "speed",
+       .value = "1",
+       .help = "divide arrival times by this number",
+       .value_name = "NUMBER"},
+      {.name = "gpus-a-node",
+       .type = FlagType::kInt,
+       .value = "8",
+       .help = "cut larger jobs into whole nodes of this many GPUs",
+       .value_name = "N"},
+      {.name = "json",
+       .help = "write the summary as JSON (- for standard output)",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "html",
+       .help = "write a page with charts",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+  };
+}
+
 }  // namespace
 
-int run(int argc, char** argv) {
-  const auto options = parse_options(argc, argv);
-  if (!options) {
-    fmt::print(stderr, "muster sim: {}\n", options.error().message);
-    return 2;
-  }
-  if (options->help) {
-    fmt::print("{}", kHelp);
-    return 0;
-  }
-  const auto done = simulate(*options);
-  if (!done) {
-    fmt::print(stderr, "muster sim: {}\n", done.error().message);
-    return 1;
-  }
-  return 0;
+command::Command sim_command() {
+  command::Command made;
+  made.name = "sim";
+  made.summary = "Replay a job trace through the scheduling engine";
+  made.details =
+      "The clock is a virtual one: a month of jobs takes seconds. --trace is needed, and one of --nodes and --hived-config.";
+  made.examples =
+      "  # How would strict FIFO and backfill compare on last month's jobs?\n"
+      "  muster sim --trace jobs.csv.gz --nodes 64x8 --policy fifo,backfill --html report.html\n"
+      "  # Only the busiest two weeks, twice as fast\n"
+      "  muster sim --trace jobs.csv.gz --nodes nodes.csv --from 3590959s --to 4800558s --speed 2\n"
+      "  # Policies of a file side by side, each queue with the GPUs of its virtual cluster\n"
+      "  muster sim --trace jobs.csv.gz --nodes 352x8 --policy policies.yaml --quotas vc_nodes.csv\n";
+  made.flags = sim_flags();
+  made.run = run_sim;
+  return made;
 }
 
 }  // namespace muster::sim

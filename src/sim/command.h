@@ -1,9 +1,10 @@
-/// `muster sim`: replays a trace with one or several policies and prints what came of it.
+/// `muster sim`.
 #pragma once
+
+#include "command/command.h"
 
 namespace muster::sim {
 
-/// argv[0] is "sim". Returns the exit code.
-int run(int argc, char** argv);
+command::Command sim_command();
 
 }  // namespace muster::sim

@@ -10,12 +10,12 @@
 #include <sstream>
 
 #include "base/strings.h"
-#include "cli/cli.h"
-#include "cli/shell/commands.h"
-#include "cli/shell/dispatch.h"
 #include "cli/shell/session.h"
+#include "command/dispatch.h"
+#include "command/help.h"
 #include "kube/meta.h"
 #include "kube/selector/selector.h"
+#include "main/commands.h"
 
 namespace muster::cli {
 namespace {
@@ -233,20 +233,28 @@ std::string run_line(const std::string& line) {
   Console console = Console::captured();
   int code = 0;
   std::string changes;
-  const Located found = locate(words_of(line));
+  const command::Program program = make_program("arena");
+  const command::Located found = command::locate(program, words_of(line));
   const auto finish = [&] {
     std::string text = console.captured_out;
     if (!console.captured_err.empty()) text += "--- standard error\n" + console.captured_err;
     if (!changes.empty()) text += "--- changes\n" + changes;
     return text + fmt::format("--- exit {}\n", code);
   };
-  if (const auto answered = answer_without_running(console, "arena", found)) {
+  if (const auto answered = command::answer_without_running(console, program, found)) {
     code = *answered;
     return finish();
   }
-  Result<Values> values = parse_flags(*found.command, global_flags(), found.rest);
-  if (const auto answered = check_call(console, "arena", found, values)) {
+  Result<Values> values =
+      command::parse_flags(found.command->flags, found.section->flags, found.rest);
+  if (const auto answered = command::check_call(console, program, found, values)) {
     code = *answered;
+    return finish();
+  }
+  const auto* in_session = found.command->run.target<InSession>();
+  if (in_session == nullptr) {
+    Call call{program, *found.command, "arena " + found.path, *values, console};
+    code = found.command->run(call);
     return finish();
   }
   net::Loop loop;
@@ -258,11 +266,11 @@ std::string run_line(const std::string& line) {
   auto cluster = std::make_unique<MapCluster>(loop);
   MapCluster& seen = *cluster;
   session.use(std::move(cluster));
-  Invocation invocation{*found.command, *values, session};
-  const auto task = [](Invocation& call, int& exit_code) -> Task<void> {
-    exit_code = co_await call.command.run(call);
+  Invocation invocation{*found.command, *values, session, program};
+  const auto task = [](Task<int> work, int& exit_code) -> Task<void> {
+    exit_code = co_await std::move(work);
   };
-  loop.run_until_done(task(invocation, code));
+  loop.run_until_done(task(in_session->work(invocation), code));
   changes = seen.changes;
   return finish();
 }
@@ -303,10 +311,33 @@ INSTANTIATE_TEST_SUITE_P(Commands, Golden, testing::ValuesIn(cases()), [](const 
 TEST(GoldenCases, EveryCommandHasOne) {
   std::string lines;
   for (const Case& each : cases()) lines += each.line + " \n";
-  for (const CommandInfo& command : commands()) {
-    EXPECT_TRUE(lines.find("\n" + command.name + " ") != std::string::npos ||
-                lines.starts_with(command.name + " "))
-        << command.name << " has no golden case";
+  for (const command::Section& section : make_program("muster").sections) {
+    for (const std::string& name : command::names_of(section.commands, false)) {
+      EXPECT_TRUE(lines.find("\n" + name + " ") != std::string::npos ||
+                  lines.starts_with(name + " "))
+          << name << " has no golden case";
+    }
+  }
+}
+
+TEST(ManPage, IsTheOneThatIsShipped) {
+  const std::string page = command::man_page(make_program("muster"));
+  if (std::getenv("MUSTER_UPDATE_GOLDEN") != nullptr)
+    std::ofstream(MAN_PAGE, std::ios::binary) << page;
+  EXPECT_EQ(page, read_file(MAN_PAGE)) << "write it with: muster man > docs/muster.1";
+}
+
+/// Whoever asks for help gets an example, a description of every flag, and no empty line.
+TEST(HelpPages, SayWhatEachFlagDoes) {
+  const auto look = [](const auto& self, const Command& at, const std::string& path) -> void {
+    if (at.hidden) return;
+    EXPECT_FALSE(at.summary.empty()) << path;
+    for (const Flag& flag : at.flags)
+      EXPECT_TRUE(flag.hidden || !flag.help.empty()) << path << " --" << flag.name;
+    for (const Command& child : at.children) self(self, child, path + " " + child.name);
+  };
+  for (const command::Section& section : make_program("muster").sections) {
+    for (const Command& each : section.commands) look(look, each, each.name);
   }
 }
 

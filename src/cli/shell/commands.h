@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/shell/flags.h"
+#include "cli/shell/session.h"
 
 namespace muster::cli {
 
@@ -32,23 +32,11 @@ Task<int> run_explain(Invocation& invocation);
 Task<int> run_data_list(Invocation& invocation);
 Task<int> run_whoami(Invocation& invocation);
 Task<int> run_version(Invocation& invocation);
-Task<int> run_man(Invocation& invocation);
-Task<int> run_completion(Invocation& invocation);
 Task<int> run_complete(Invocation& invocation);
 /// Commands of arena that need systems Muster does not run: says so.
 Task<int> run_not_offered(Invocation& invocation);
 
-/// The command tree, built once.
-const std::vector<Command>& registry();
-const std::vector<Flag>& global_flags();
-
-/// The names of main/'s commands (add_foreign_commands).
-std::vector<std::string> foreign_command_words();
-/// By name or alias; nullptr when there is none.
-const Command* find_child(const std::vector<Command>& commands, const std::string& word);
-
-/// The help page of a command; `path` is "muster submit mpijob".
-std::string command_help(const Command& command, const std::string& path);
-std::string man_page();
+/// The flags of every command that arena has too.
+std::vector<Flag> global_flags();
 
 }  // namespace muster::cli

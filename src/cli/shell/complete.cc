@@ -1,10 +1,9 @@
-/// Completions: the scripts, and the hidden command that answers them.
+/// The hidden command that answers the scripts of `completion`.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "base/strings.h"
-#include "cli/cli.h"
 #include "cli/shell/commands.h"
 #include "cli/submit/trainer.h"
 #include "cli/view/fetch.h"
@@ -12,40 +11,6 @@
 
 namespace muster::cli {
 namespace {
-
-constexpr const char* kBash = R"(# bash completion for PROGRAM
-_PROGRAM_complete() {
-  local word="${COMP_WORDS[COMP_CWORD]}"
-  local line
-  COMPREPLY=()
-  while IFS= read -r line; do
-    COMPREPLY+=("$line")
-  done < <("${COMP_WORDS[0]}" __complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$word" 2>/dev/null)
-  if [ ${#COMPREPLY[@]} -eq 0 ]; then
-    COMPREPLY=($(compgen -f -- "$word"))
-  elif [ ${#COMPREPLY[@]} -eq 1 ] && [[ "${COMPREPLY[0]}" == *= ]]; then
-    compopt -o nospace
-  fi
-}
-complete -F _PROGRAM_complete PROGRAM
-)";
-
-constexpr const char* kZsh = R"(#compdef PROGRAM
-_PROGRAM_complete() {
-  local -a found
-  found=("${(@f)$(${words[1]} __complete -- "${(@)words[2,CURRENT-1]}" "${words[CURRENT]}" 2>/dev/null)}")
-  if [ -z "${found[1]}" ]; then _files; else compadd -- "${found[@]}"; fi
-}
-compdef _PROGRAM_complete PROGRAM
-)";
-
-constexpr const char* kFish = R"(# fish completion for PROGRAM
-function __PROGRAM_complete
-  set -l words (commandline -opc) (commandline -ct)
-  $words[1] __complete -- $words[2..-1] 2>/dev/null
-end
-complete -c PROGRAM -f -a '(__PROGRAM_complete)'
-)";
 
 using Words = std::vector<std::string>;
 
@@ -70,6 +35,8 @@ Task<Words> names_of(Session& session, const client::Resource& resource, std::st
 
 Task<Words> candidates(Session& session, Completes what, const Words& fixed, std::string job) {
   Words words;
+  const bool fixed_words = what == Completes::kWords || what == Completes::kTypes;
+  if (!fixed_words && !session.connected()) co_return words;
   switch (what) {
     case Completes::kWords:
       words = fixed;
@@ -116,12 +83,13 @@ Task<Words> candidates(Session& session, Completes what, const Words& fixed, std
 /// Where the words before the cursor lead.
 struct Place {
   const Command* command = nullptr;  // nullptr: no command word yet
+  std::vector<Flag> shared;          // of its section, or of all
   const Flag* wants_value = nullptr;
   Words positionals;
   std::string ns;
 };
 
-const Flag* find_flag(const Command* command, const std::string& word) {
+const Flag* find_flag(const Place& place, const std::string& word) {
   const auto in = [&](const std::vector<Flag>& flags) -> const Flag* {
     for (const Flag& flag : flags) {
       if (word == "--" + flag.name ||
@@ -130,27 +98,38 @@ const Flag* find_flag(const Command* command, const std::string& word) {
     }
     return nullptr;
   };
-  if (command != nullptr) {
-    if (const Flag* own = in(command->flags)) return own;
+  if (place.command != nullptr) {
+    if (const Flag* own = in(place.command->flags)) return own;
   }
-  return in(global_flags());
+  return in(place.shared);
 }
 
-Place place_of(const Words& words) {
+/// Goes down by a word that names a command.
+bool step(const command::Program& program, const std::string& word, Place& place) {
+  const command::Section* section = nullptr;
+  const Command* found = place.command == nullptr
+                             ? program.find(word, &section)
+                             : command::find_child(place.command->children, word);
+  if (section != nullptr) place.shared = section->flags;
+  if (found != nullptr) place.command = found;
+  return found != nullptr;
+}
+
+Place place_of(const command::Program& program, const Words& words) {
   Place place;
-  const std::vector<Command>* level = &registry();
+  place.shared = program.shared_flags();
+  bool below = true;  // a further word may name a command
   for (const std::string& word : words) {
     if (place.wants_value != nullptr) {
       if (place.wants_value->name == "namespace") place.ns = word;
       place.wants_value = nullptr;
     } else if (word.starts_with("-")) {
-      const Flag* flag = find_flag(place.command, word);
+      const Flag* flag = find_flag(place, word);
       if (flag != nullptr && flag->type != FlagType::kBool && flag->bare.empty())
         place.wants_value = flag;
       if (word.starts_with("--namespace=")) place.ns = word.substr(12);
-    } else if (const Command* child = level == nullptr ? nullptr : find_child(*level, word)) {
-      place.command = child;
-      level = child->children.empty() ? nullptr : &child->children;
+    } else if (below && step(program, word, place)) {
+      below = !place.command->children.empty();
     } else {
       place.positionals.push_back(word);
     }
@@ -176,7 +155,7 @@ bool join_broken_words(Words& words) {
   return last_broken;
 }
 
-Words flag_words(const Command* command) {
+Words flag_words(const Place& place) {
   Words words;
   const auto add = [&](const std::vector<Flag>& flags) {
     for (const Flag& flag : flags) {
@@ -185,17 +164,18 @@ Words flag_words(const Command* command) {
                         (flag.type == FlagType::kBool || !flag.bare.empty() ? "" : "="));
     }
   };
-  if (command != nullptr) add(command->flags);
-  add(global_flags());
+  if (place.command != nullptr) add(place.command->flags);
+  add(place.shared);
   words.emplace_back("--help");
   std::sort(words.begin(), words.end());
   return words;
 }
 
-Words command_words(const std::vector<Command>& level) {
+Words command_words(const command::Program& program) {
   Words words;
-  for (const Command& command : level) {
-    if (!command.hidden) words.push_back(command.name);
+  for (const command::Section& section : program.sections) {
+    const Words more = command::names_of(section.commands, false);
+    words.insert(words.end(), more.begin(), more.end());
   }
   return words;
 }
@@ -209,7 +189,7 @@ Task<int> run_complete(Invocation& call) {
   if (words.empty()) words.emplace_back();
   const std::string last = words.back();
   words.pop_back();
-  const Place place = place_of(words);
+  const Place place = place_of(call.program, words);
   if (!place.ns.empty()) session.ns = place.ns;
   const std::string job = place.positionals.empty() ? "" : place.positionals[0];
   Words found;
@@ -219,17 +199,16 @@ Task<int> run_complete(Invocation& call) {
         co_await candidates(session, place.wants_value->completes, place.wants_value->words, job);
   } else if (const std::size_t equals = last.find('=');
              last.starts_with("--") && equals != std::string::npos) {
-    const Flag* flag = find_flag(place.command, last.substr(0, equals));
+    const Flag* flag = find_flag(place, last.substr(0, equals));
     if (flag != nullptr) found = co_await candidates(session, flag->completes, flag->words, job);
     head = value_only ? "" : last.substr(0, equals + 1);
     prefix = last.substr(equals + 1);
   } else if (last.starts_with("-")) {
-    found = flag_words(place.command);
+    found = flag_words(place);
   } else if (place.command == nullptr) {
-    found = command_words(registry());
-    for (const std::string& word : foreign_command_words()) found.push_back(word);
+    found = command_words(call.program);
   } else if (!place.command->children.empty()) {
-    found = command_words(place.command->children);
+    found = command::names_of(place.command->children, false);
   } else {
     found = co_await candidates(session, place.command->completes, place.command->words, job);
   }
@@ -239,22 +218,6 @@ Task<int> run_complete(Invocation& call) {
   }
   session.console.out(out);
   co_return 0;
-}
-
-Task<int> run_completion(Invocation& call) {
-  const std::string script = completion_script(call.values.args[0], call.session.program);
-  if (script.empty())
-    co_return call.session.failed(
-        fmt::format("no completions for {}: want bash, zsh or fish", call.values.args[0]));
-  call.session.console.out(script);
-  co_return 0;
-}
-
-std::string completion_script(const std::string& shell, const std::string& program) {
-  if (shell == "bash") return replace_all(kBash, "PROGRAM", program);
-  if (shell == "zsh") return replace_all(kZsh, "PROGRAM", program);
-  if (shell == "fish") return replace_all(kFish, "PROGRAM", program);
-  return "";
 }
 
 }  // namespace muster::cli

@@ -1,4 +1,5 @@
 /// The table of commands: names, flags, help.
+#include "cli/cli.h"
 #include "cli/shell/commands.h"
 #include "cli/submit/submit.h"
 
@@ -46,12 +47,16 @@ Flag container() {
           .help = "the container of the instance; the first unless given"};
 }
 
-Command command(std::string name, std::string arguments, std::string summary, CommandFunction run) {
+Command command(std::string name,
+                std::string arguments,
+                std::string summary,
+                CommandFunction work,
+                Needs needs = Needs::kCluster) {
   Command made;
   made.name = std::move(name);
   made.arguments = std::move(arguments);
   made.summary = std::move(summary);
-  made.run = run;
+  if (work != nullptr) made.run = InSession{work, needs};
   return made;
 }
 
@@ -200,8 +205,11 @@ Command queue() {
   Command create = command("create", "QUEUE", "Create a queue", &run_queue_create);
   create.flags = spec;
   create.flags.push_back(yes("dry-run", 0, "print the object and create nothing"));
+  create.examples =
+      "  muster queue create vision --weight 2 --deserved nvidia.com/gpu=8 --guarantee nvidia.com/gpu=4\n";
   Command set = command("set", "QUEUE", "Change a queue", &run_queue_set);
   set.flags = spec;
+  set.examples = "  muster queue set vision --capability nvidia.com/gpu=16\n";
   Command open = command("open", "QUEUE…", "Let jobs of the queue start", &run_queue_open);
   Command close = command("close", "QUEUE…", "Start nothing more from the queue", &run_queue_close);
   Command remove = command("delete", "QUEUE…", "Delete queues", &run_queue_delete);
@@ -226,6 +234,7 @@ Command priority() {
                   {.name = "description", .help = "what it is for"},
                   yes("default", 0, "for jobs that name none"),
                   yes("never-preempts", 0, "its jobs go first but evict nobody")};
+  create.examples = "  muster priority create critical --value 1000000\n";
   Command remove = command("delete", "NAME…", "Delete priority classes", &run_priority_delete);
   remove.completes = Completes::kPriorities;
   made.children = {list, create, remove};
@@ -236,6 +245,7 @@ Command explain() {
   Command made = command(
       "explain", "JOB|POD", "Say why a job or a pod waits, or what became of it", &run_explain);
   made.aliases = {"why"};
+  made.examples = "  muster explain medium\n  muster explain pod/medium-worker-0\n";
   made.completes = Completes::kJobs;
   made.flags = {type_flag_spec()};
   return made;
@@ -250,17 +260,16 @@ Command data() {
   return made;
 }
 
-Command hidden(std::string name, CommandFunction run, bool needs_cluster) {
-  Command made = command(std::move(name), "", "", run);
+Command hidden(std::string name, CommandFunction work, Needs needs) {
+  Command made = command(std::move(name), "", "", work, needs);
   made.hidden = true;
-  made.needs_cluster = needs_cluster;
   return made;
 }
 
 }  // namespace
 
-const std::vector<Flag>& global_flags() {
-  static const std::vector<Flag> kFlags{
+std::vector<Flag> global_flags() {
+  return {
       {.name = "loglevel",
        .value = "info",
        .help = "set the logging level: debug, info, warn, error",
@@ -275,7 +284,7 @@ const std::vector<Flag>& global_flags() {
        .help = "the namespace of arena's own configuration"},
       {.name = "config",
        .help =
-           "path to a kube config; by default $KUBECONFIG, then that of `muster up`, then ~/.kube/config",
+           "path to a kube config; by default $KUBECONFIG, inside a pod its service account, then that of `muster up`, then ~/.kube/config",
        .completes = Completes::kFiles},
       {.name = "helm-binary",
        .type = FlagType::kBool,
@@ -293,49 +302,38 @@ const std::vector<Flag>& global_flags() {
        .help = "accepted",
        .hidden = true},
   };
-  return kFlags;
 }
 
-const std::vector<Command>& registry() {
-  static const std::vector<Command> kCommands = [] {
-    std::vector<Command> all{submit(),
-                             get(),
-                             list(),
-                             top(),
-                             logs(),
-                             attach(),
-                             remove(),
-                             prune(),
-                             suspend(false),
-                             suspend(true),
-                             explain(),
-                             queue(),
-                             priority(),
-                             data()};
-    Command whoami = command("whoami", "", "Print the current user", &run_whoami);
-    all.push_back(whoami);
-    Command man = command("man", "", "Print the manual page (troff)", &run_man);
-    man.needs_cluster = false;
-    all.push_back(man);
-    Command completion = command(
-        "completion", "bash|zsh|fish", "Print the completion script of a shell", &run_completion);
-    completion.details = "  source <(muster completion bash)";
-    completion.needs_cluster = false;
-    completion.completes = Completes::kWords;
-    completion.words = {"bash", "zsh", "fish"};
-    all.push_back(completion);
-    Command version = command("version", "", "Print the version", &run_version);
-    version.needs_cluster = false;
-    version.flags = {yes("short", 0, "one line only"),
-                     yes("verbose", 'v', "accepted; there are no charts to name")};
-    all.push_back(version);
-    all.push_back(hidden("__complete", &run_complete, false));
-    for (const char* name :
-         {"serve", "model", "evaluate", "cron", "llm", "scalein", "scaleout", "logviewer"})
-      all.push_back(hidden(name, &run_not_offered, false));
-    return all;
-  }();
-  return kCommands;
+command::Section jobs_section() {
+  std::vector<Command> all{submit(),
+                           get(),
+                           list(),
+                           top(),
+                           logs(),
+                           attach(),
+                           remove(),
+                           prune(),
+                           suspend(false),
+                           suspend(true),
+                           explain(),
+                           queue(),
+                           priority(),
+                           data(),
+                           command("whoami", "", "Print the current user", &run_whoami),
+                           command::man_command(),
+                           command::completion_command()};
+  Command version = command("version", "", "Print the version", &run_version, Needs::kNothing);
+  version.flags = {yes("short", 0, "one line only"),
+                   yes("verbose", 'v', "accepted; there are no charts to name")};
+  all.push_back(version);
+  all.push_back(hidden("__complete", &run_complete, Needs::kClusterIfThere));
+  for (const char* name :
+       {"serve", "model", "evaluate", "cron", "llm", "scalein", "scaleout", "logviewer"})
+    all.push_back(hidden(name, &run_not_offered, Needs::kNothing));
+  return {.title = "Jobs",
+          .manual_title = "COMMANDS",
+          .commands = std::move(all),
+          .flags = global_flags()};
 }
 
 }  // namespace muster::cli

@@ -7,11 +7,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/shell/console.h"
-#include "cli/shell/flags.h"
 #include "client/client.h"
+#include "command/command.h"
 
 namespace muster::cli {
+
+// The words of the command line's data, as every file of this room uses them.
+using command::Call;
+using command::Colour;
+using command::Command;
+using command::Completes;
+using command::Console;
+using command::Flag;
+using command::FlagType;
+using command::Values;
 
 // Exit codes beyond 0 (done) and 1 (an error), for scripts that wait for a job.
 constexpr int kExitJobFailed = 3;
@@ -30,6 +39,8 @@ class Session {
   std::map<std::string, std::string> config;  // ~/.arena/config
 
   [[nodiscard]] client::Client& cluster() { return *client_; }
+  [[nodiscard]] bool connected() const { return client_ != nullptr; }
+  std::string unconnected_because;
   void use(std::unique_ptr<client::Client> client) { client_ = std::move(client); }
   [[nodiscard]] Time now() { return fixed_now ? fixed_now : env.now(); }
   Time fixed_now;  // tests
@@ -60,6 +71,25 @@ class Session {
   std::vector<std::shared_ptr<void>> kept_;
   std::unique_ptr<client::Client> client_;
   std::string user_;
+};
+
+/// One call of a command of this room.
+struct Invocation {
+  const Command& command;
+  Values& values;
+  Session& session;
+  const command::Program& program;
+};
+using CommandFunction = Task<int> (*)(Invocation&);
+
+/// What a command needs of a cluster.
+enum class Needs : std::uint8_t { kNothing, kClusterIfThere, kCluster };
+
+/// A command::Run: makes the session, connects it and waits for the function.
+struct InSession {
+  CommandFunction work = nullptr;
+  Needs needs = Needs::kCluster;
+  int operator()(Call& call) const;
 };
 
 /// key=value lines of $ARENA_CONFIG or ~/.arena/config.

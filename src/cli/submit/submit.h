@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/shell/flags.h"
+#include "cli/shell/session.h"
 #include "cli/submit/trainer.h"
 #include "json/json.h"
 

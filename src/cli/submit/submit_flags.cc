@@ -316,13 +316,13 @@ Command pai() {
       "Each task role becomes a task of a Volcano Job. Priority classes oppo, test, prod and crit become PriorityClasses pai-….";
   command.examples = "  muster submit pai job.yaml\n";
   command.flags = run_flags();
-  command.run = &run_submit_pai;
+  command.run = InSession{&run_submit_pai};
   command.completes = Completes::kFiles;
   return command;
 }
 
 /// Types that arena knows and nothing here runs: the flags are accepted so that the answer is about
-/// the type.
+/// the type, and no page lists them.
 Command unsupported(std::string name, std::vector<std::string> aliases, std::string summary) {
   Command command;
   command.name = std::move(name);
@@ -344,10 +344,9 @@ Command unsupported(std::string name, std::vector<std::string> aliases, std::str
                            "head-image",
                            "worker-image",
                            "worker-replicas"}) {
-    Flag extra = text(flag, "", "");
-    extra.hidden = true;
-    command.flags.push_back(std::move(extra));
+    command.flags.push_back(text(flag, "", ""));
   }
+  for (Flag& flag : command.flags) flag.hidden = true;
   return command;
 }
 
@@ -367,7 +366,7 @@ std::vector<Command> submit_commands() {
   Command from_pai = pai();
   for (Command& command : commands) {
     command.arguments = command.name == "volcanojob" ? "[flags]" : "[flags] \"command\"";
-    command.run = &run_submit;
+    command.run = InSession{&run_submit};
   }
   commands.push_back(std::move(from_pai));
   return commands;

@@ -1,7 +1,7 @@
 /// The running half of `submit`: asks the server, creates the objects, waits.
 #pragma once
 
-#include "cli/shell/flags.h"
+#include "cli/shell/session.h"
 
 namespace muster::cli {
 

@@ -13,9 +13,9 @@ namespace {
 using json::at;
 
 Result<SubmitPlan> plan(const std::string& type, std::vector<std::string> words) {
-  for (const Command& command : submit_commands()) {
-    if (command.name != type) continue;
-    const auto values = parse_flags(command, global_flags(), words);
+  for (const Command& each : submit_commands()) {
+    if (each.name != type) continue;
+    const auto values = command::parse_flags(each.flags, global_flags(), words);
     if (!values) return fail(values.error());
     SubmitContext context;
     context.type = type;

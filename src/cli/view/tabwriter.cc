@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "command/console.h"
 
 namespace muster::cli {
+
+using command::display_width;
 namespace {
 
 class Layout {
@@ -77,18 +80,6 @@ std::string shortened(std::string_view text, int width) {
 }
 
 }  // namespace
-
-int display_width(std::string_view text) {
-  int width = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-      while (i < text.size() && text[i] != 'm') ++i;
-      continue;
-    }
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++width;
-  }
-  return width;
-}
 
 std::string tabulate(std::string_view text, int padding) { return Layout(text, padding).take(); }
 

@@ -21,9 +21,6 @@ namespace muster::cli {
 
 std::string tabulate(std::string_view text, int padding = 2);
 
-/// Characters of `text` on a terminal, colour escapes aside.
-int display_width(std::string_view text);
-
 /// Rows of cells; tabulate() joins them. `fit` shortens long headings of the first row, then the
 /// cells of shrinkable columns, widest first, until the lines are no longer than `columns` (0: no
 /// limit). A shortened cell ends in "…".

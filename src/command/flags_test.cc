@@ -1,14 +1,12 @@
-#include "cli/shell/flags.h"
+#include "command/flags.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::cli {
+namespace muster::command {
 namespace {
 
-Command sample() {
-  Command command;
-  command.name = "submit";
-  command.flags = {
+std::vector<Flag> sample() {
+  return {
       {.name = "name", .help = "the name"},
       {.name = "gpus", .type = FlagType::kInt, .value = "0", .help = "GPUs"},
       {.name = "env", .shorthand = 'e', .type = FlagType::kList, .help = "environment"},
@@ -20,7 +18,6 @@ Command sample() {
        .type = FlagType::kDuration,
        .value = "0s",
        .help = "age"}};
-  return command;
 }
 
 TEST(Flags, ReadsAsPflagDoes) {
@@ -82,14 +79,14 @@ TEST(Flags, ErrorsHavePflagsTexts) {
     ASSERT_FALSE(values) << want;
     EXPECT_EQ(values.error().message, want);
   }
-  Command command = sample();
-  command.flags[0].required = true;
-  EXPECT_EQ(parse_flags(command, {}, {}).error().message, "required flag(s) \"name\" not set");
-  EXPECT_TRUE(parse_flags(command, {}, {"--help"})->help);
+  std::vector<Flag> flags = sample();
+  flags[0].required = true;
+  EXPECT_EQ(parse_flags(flags, {}, {}).error().message, "required flag(s) \"name\" not set");
+  EXPECT_TRUE(parse_flags(flags, {}, {"--help"})->help);
 }
 
 TEST(Flags, UsagesAlignAsPflagDoes) {
-  EXPECT_EQ(flag_usages(sample().flags),
+  EXPECT_EQ(flag_usages(sample()),
             "  -e, --env stringArray      environment\n"
             "      --gpus int             GPUs\n"
             "      --name string          the name\n"
@@ -99,5 +96,10 @@ TEST(Flags, UsagesAlignAsPflagDoes) {
             "      --working-dir string   directory (default \"/root\")\n");
 }
 
+TEST(Flags, AValueMayHaveANameInsteadOfAType) {
+  EXPECT_EQ(flag_usages({{.name = "data", .help = "where it is kept", .value_name = "FOLDER"}}),
+            "      --data FOLDER   where it is kept\n");
+}
+
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::command

@@ -6,27 +6,30 @@
 #include <string>
 #include <vector>
 
-#include "cli/shell/flags.h"
-#include "cli/shell/session.h"
+#include "command/command.h"
 
-namespace muster::cli {
+namespace muster::command {
 
 struct Located {
+  const Section* section = nullptr;  // of the command
   const Command* command = nullptr;  // the deepest that the words name
   std::string path;                  // "submit mpijob"
   std::vector<std::string> rest;     // all words that are not command words
   std::string unknown;               // the first word that should have been a command and is none
 };
-Located locate(const std::vector<std::string>& words);
+Located locate(const Program& program, const std::vector<std::string>& words);
 
 /// Help pages and unknown commands; the exit code when that was the answer.
 std::optional<int> answer_without_running(Console& console,
-                                          const std::string& program,
+                                          const Program& program,
                                           const Located& found);
 /// Flag errors, --help, missing arguments; the exit code when that was the answer.
 std::optional<int> check_call(Console& console,
-                              const std::string& program,
+                              const Program& program,
                               const Located& found,
                               Result<Values>& values);
 
-}  // namespace muster::cli
+/// Runs the command line and returns the exit code: 0 good, 1 an error, others as the command says.
+int run(const Program& program, std::vector<std::string> words);
+
+}  // namespace muster::command

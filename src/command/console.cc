@@ -1,4 +1,4 @@
-#include "cli/shell/console.h"
+#include "command/console.h"
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>
@@ -11,7 +11,7 @@
 
 #include "base/strings.h"
 
-namespace muster::cli {
+namespace muster::command {
 namespace {
 
 const std::chrono::steady_clock::time_point kStart = std::chrono::steady_clock::now();
@@ -73,6 +73,18 @@ void write_all(std::FILE* file, std::string_view text) {
 }
 
 }  // namespace
+
+int display_width(std::string_view text) {
+  int width = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      while (i < text.size() && text[i] != 'm') ++i;
+      continue;
+    }
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++width;
+  }
+  return width;
+}
 
 Console Console::standard() {
   Console console;
@@ -175,4 +187,4 @@ void Console::progress(std::string_view text) {
   progress_shown_ = !text.empty();
 }
 
-}  // namespace muster::cli
+}  // namespace muster::command

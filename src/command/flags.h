@@ -1,4 +1,4 @@
-/// Flags as data, read the way pflag reads them, and commands as a tree of them.
+/// Flags as data, read the way pflag reads them.
 ///
 /// `--f=v` and `--f v`; booleans take a value only with `=`; flags and positionals mix; `--` ends
 /// flags; lists are one value per occurrence, commas not split. A deprecated spelling works and
@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "base/task.h"
 #include "base/time.h"
 
-namespace muster::cli {
+namespace muster::command {
 
 enum class FlagType { kString, kBool, kInt, kList, kDuration };
 
@@ -48,6 +47,8 @@ struct Flag {
   bool hidden = false;
   Completes completes = Completes::kNothing;
   std::vector<std::string> words = {};  // for kWords
+  /// How help pages name the value, such as "FILE"; empty: by its type, as pflag does.
+  std::string value_name = {};
 };
 
 /// What a command line gave.
@@ -74,44 +75,17 @@ class Values {
   std::set<std::string> given_;
 };
 
-class Session;
-struct Command;
-
-/// One call of a command.
-struct Invocation {
-  const Command& command;
-  Values& values;
-  Session& session;
-};
-using CommandFunction = Task<int> (*)(Invocation&);
-
-struct Command {
-  std::string name;
-  std::vector<std::string> aliases;
-  std::string arguments;  // "JOB", "[NODE…]"
-  std::string summary;    // one line
-  std::string details;    // the rest of the help text
-  std::string examples;
-  std::vector<Flag> flags;
-  std::vector<Command> children;
-  CommandFunction run = nullptr;
-  bool needs_cluster = true;
-  bool hidden = false;
-  Completes completes = Completes::kNothing;  // positionals
-  std::vector<std::string> words = {};        // for kWords
-};
-
-/// Parses `words` with the command's flags and the global ones. Missing required flags are an error
-/// unless
-/// --help was given.
-Result<Values> parse_flags(const Command& command,
-                           const std::vector<Flag>& global,
+/// Parses `words` with a command's own flags and those that it shares with others; where both have
+/// a name, its own counts. Missing required flags are an error unless --help was given.
+Result<Values> parse_flags(const std::vector<Flag>& own,
+                           const std::vector<Flag>& shared,
                            const std::vector<std::string>& words);
 
 /// "  -o, --output string   text (default "wide")", aligned, without hidden ones.
 std::string flag_usages(const std::vector<Flag>& flags);
 
-/// The word a help page shows for the value: string, stringArray, int, duration, or nothing.
+/// The word a help page shows for the value: its name, else string, stringArray, int, duration, or
+/// nothing.
 std::string type_word(const Flag& flag);
 
-}  // namespace muster::cli
+}  // namespace muster::command

@@ -1,13 +1,13 @@
-#include "cli/shell/flags.h"
+#include "command/flags.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "base/strings.h"
-#include "cli/view/tabwriter.h"
+#include "command/console.h"
 
-namespace muster::cli {
+namespace muster::command {
 namespace {
 
 bool is_true(std::string_view text) {
@@ -23,9 +23,9 @@ bool is_false(std::string_view text) {
 
 class FlagParser {
  public:
-  FlagParser(const Command& command, const std::vector<Flag>& global) {
-    for (const Flag& flag : command.flags) add(flag);
-    for (const Flag& flag : global) add(flag);
+  FlagParser(const std::vector<Flag>& own, const std::vector<Flag>& shared) {
+    for (const Flag& flag : own) add(flag);
+    for (const Flag& flag : shared) add(flag);
   }
 
   Result<Values> parse(const std::vector<std::string>& words) {
@@ -200,13 +200,14 @@ const std::vector<std::string>& Values::list(std::string_view flag) const {
   return found == values_.end() ? kNone : found->second;
 }
 
-Result<Values> parse_flags(const Command& command,
-                           const std::vector<Flag>& global,
+Result<Values> parse_flags(const std::vector<Flag>& own,
+                           const std::vector<Flag>& shared,
                            const std::vector<std::string>& words) {
-  return FlagParser(command, global).parse(words);
+  return FlagParser(own, shared).parse(words);
 }
 
 std::string type_word(const Flag& flag) {
+  if (!flag.value_name.empty()) return flag.value_name;
   switch (flag.type) {
     case FlagType::kString:
       return "string";
@@ -258,4 +259,4 @@ std::string flag_usages(const std::vector<Flag>& flags) {
   return out;
 }
 
-}  // namespace muster::cli
+}  // namespace muster::command

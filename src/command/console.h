@@ -9,9 +9,12 @@
 
 #include "base/time.h"
 
-namespace muster::cli {
+namespace muster::command {
 
 enum class Colour { kNone, kRed, kGreen, kYellow, kBlue, kCyan, kGrey, kBold };
+
+/// Characters of `text` on a terminal, colour escapes aside.
+int display_width(std::string_view text);
 
 class Console {
  public:
@@ -34,7 +37,6 @@ class Console {
   bool set_level(std::string_view word);
 
   [[nodiscard]] bool terminal() const { return out_terminal_; }
-  [[nodiscard]] bool err_terminal() const { return err_terminal_; }
   /// Columns of the terminal; 0 when output is not one.
   [[nodiscard]] int columns() const { return columns_; }
   [[nodiscard]] bool colours() const { return colours_; }
@@ -60,4 +62,4 @@ class Console {
   int level_ = 1;
 };
 
-}  // namespace muster::cli
+}  // namespace muster::command

@@ -1,0 +1,11 @@
+/// The configuration of a cluster's cells lives in a ConfigMap: `muster up --hived-config` writes it,
+/// and a change there reconfigures the running scheduler.
+#pragma once
+
+namespace muster::hived {
+
+inline constexpr const char* kConfigMapNamespace = "kube-system";
+inline constexpr const char* kConfigMapName = "muster-hived";
+inline constexpr const char* kConfigMapKey = "hivedscheduler.yaml";
+
+}  // namespace muster::hived
