@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "json/erase.h"
 #include "json/json.h"
 
 namespace muster::json {
@@ -44,7 +45,33 @@ Result<void> missing(std::string_view path) {
   return fail(Code::kInvalid, fmt::format("path \"{}\" does not exist", path));
 }
 
-Result<void> add(Value& root, std::string_view path, Value value) {
+/// What the operations of one patch may cost together: members moved aside, values copied. A patch
+/// of ten thousand operations on lists of hundreds stays below.
+class Budget {
+ public:
+  void moved(std::size_t values) { spent_ += values; }
+  void copied(const Value& value) {
+    spent_ += 16;
+    if (const String* string = value.if_string()) {
+      spent_ += string->size() / 16;
+    } else if (const Array* array = value.if_array()) {
+      for (const Value& item : *array) copied(item);
+    } else if (const Object* object = value.if_object()) {
+      for (const auto& member : *object) copied(member.value());
+    }
+  }
+  [[nodiscard]] Result<void> check() const {
+    constexpr std::size_t kMost = 5'000'000;
+    if (spent_ <= kMost) return {};
+    return fail(Code::kTooLarge,
+                "the JSON patch moves or copies too much: send the whole object instead");
+  }
+
+ private:
+  std::size_t spent_ = 0;
+};
+
+Result<void> add(Value& root, std::string_view path, Value value, Budget& budget) {
   const auto parts = pointer_parts(path);
   if (parts.empty()) {
     root = std::move(value);
@@ -63,13 +90,14 @@ Result<void> add(Value& root, std::string_view path, Value value) {
     }
     const auto index = array_index(parts.back(), array->size() + 1);
     if (!index) return missing(path);
+    budget.moved(array->size() - *index);
     array->insert(array->begin() + *index, std::move(value));
     return {};
   }
   return missing(path);
 }
 
-Result<Value> take(Value& root, std::string_view path) {
+Result<Value> take(Value& root, std::string_view path, Budget& budget) {
   const auto parts = pointer_parts(path);
   if (parts.empty()) return fail(Code::kInvalid, "the whole document cannot be removed");
   Value* parent = find_parent(root, parts);
@@ -78,12 +106,15 @@ Result<Value> take(Value& root, std::string_view path) {
       const auto found = object->find(parts.back());
       if (found != object->end()) {
         Value taken = std::move(found->value());
+        // Each that moves up is also found anew in the object's table.
+        budget.moved(8 * static_cast<std::size_t>(object->end() - found));
         object->stable_erase(found);
         return taken;
       }
     } else if (Array* array = parent->if_array()) {
       if (const auto index = array_index(parts.back(), array->size())) {
         Value taken = std::move((*array)[*index]);
+        budget.moved(array->size() - *index);
         array->erase(array->begin() + *index);
         return taken;
       }
@@ -92,7 +123,7 @@ Result<Value> take(Value& root, std::string_view path) {
   return fail(Code::kInvalid, fmt::format("path \"{}\" does not exist", path));
 }
 
-Result<void> apply(Value& root, const Value& operation) {
+Result<void> apply(Value& root, const Value& operation, Budget& budget) {
   const std::string op = text(at(operation, "op"));
   const std::string path = text(at(operation, "path"));
   if (!at(operation, "path").is_string() || (!path.empty() && path[0] != '/')) {
@@ -107,9 +138,9 @@ Result<void> apply(Value& root, const Value& operation) {
       return fail(Code::kInvalid,
                   fmt::format("operation \"{}\" on \"{}\" needs a \"value\"", op, path));
   }
-  if (op == "add") return add(root, path, at(operation, "value"));
+  if (op == "add") return add(root, path, at(operation, "value"), budget);
   if (op == "remove") {
-    auto taken = take(root, path);
+    auto taken = take(root, path, budget);
     if (!taken) return fail(taken.error());
     return {};
   }
@@ -132,14 +163,16 @@ Result<void> apply(Value& root, const Value& operation) {
     if (op == "copy") {
       const Value* found = find_pointer(root, from);
       if (found == nullptr) return missing(from);
-      return add(root, path, Value(*found));
+      budget.copied(*found);
+      if (auto fits = budget.check(); !fits) return fits;
+      return add(root, path, Value(*found), budget);
     }
     if (path.size() > from.size() && path.starts_with(from + "/")) {
       return fail(Code::kInvalid, fmt::format("\"{}\" cannot be moved into itself", from));
     }
-    auto taken = take(root, from);
+    auto taken = take(root, from, budget);
     if (!taken) return fail(taken.error());
-    return add(root, path, std::move(*taken));
+    return add(root, path, std::move(*taken), budget);
   }
   return fail(
       Code::kInvalid,
@@ -166,14 +199,18 @@ void merge_patch(Value& target, const Value& patch) {
   }
   if (!target.is_object()) target.emplace_object();
   Object& object = target.get_object();
+  bool removes = false;
   for (const auto& member : patch.get_object()) {
-    if (member.value().is_null()) {
-      const auto found = object.find(member.key());
-      if (found != object.end()) object.stable_erase(found);
-    } else {
+    if (!member.value().is_null())
       merge_patch(object[member.key()], member.value());
-    }
+    else
+      removes = true;
   }
+  if (!removes) return;
+  erase_members(object, [&](std::string_view key, const Value&) {
+    const Value* wanted = patch.get_object().if_contains(key);
+    return wanted != nullptr && wanted->is_null();
+  });
 }
 
 Result<void> json_patch(Value& target, const Value& operations) {
@@ -184,9 +221,11 @@ Result<void> json_patch(Value& target, const Value& operations) {
     return fail(Code::kTooLarge, "a JSON patch may have at most 10000 operations");
   }
   Value result = target;
+  Budget budget;
   for (const Value& operation : operations.get_array()) {
-    auto done = apply(result, operation);
+    auto done = apply(result, operation, budget);
     if (!done) return done;
+    if (auto fits = budget.check(); !fits) return fits;
   }
   target = std::move(result);
   return {};

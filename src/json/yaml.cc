@@ -1,93 +1,68 @@
+#include "json/yaml.h"
+
 #include <fmt/core.h>
-#include <yaml.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/strings.h"
 #include "json/json.h"
+#include "json/yaml_nodes.h"
 
 namespace muster::json {
 namespace {
 
-constexpr int kMaxDepth = 200;
-/// Aliases may repeat a node; a small file must not grow into gigabytes.
-constexpr std::size_t kMaxAliasNodes = 1'000'000;
-
 class Parser {
  public:
-  explicit Parser(std::string_view input) {
-    yaml_parser_initialize(&parser_);
-    yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(input.data()), input.size());
-  }
-  ~Parser() { yaml_parser_delete(&parser_); }
-  Parser(const Parser&) = delete;
-  Parser& operator=(const Parser&) = delete;
+  Parser(std::string_view input, std::size_t values_max) : events_(input, values_max) {}
 
   Result<std::vector<Value>> documents() {
     std::vector<Value> out;
     while (true) {
-      yaml_document_t document;
-      if (yaml_parser_load(&parser_, &document) == 0) {
-        return fail(Code::kBadRequest,
-                    fmt::format("yaml: line {}: {}",
-                                parser_.problem_mark.line + 1,
-                                parser_.problem != nullptr ? parser_.problem : "cannot be read"));
-      }
-      yaml_node_t* root = yaml_document_get_root_node(&document);
-      if (root == nullptr) {
-        yaml_document_delete(&document);
-        return out;
-      }
-      auto value = convert(document, root, 0);
-      yaml_document_delete(&document);
+      YamlProblem problem;
+      if (!events_.next(&document_, &problem))
+        return fail(problem.too_large ? Code::kTooLarge : Code::kBadRequest,
+                    fmt::format("yaml: line {}: {}", problem.line, problem.what));
+      if (document_.nodes.empty()) return out;
+      auto value = convert(0, 0);
       if (!value) return fail(value.error());
       if (!value->is_null()) out.push_back(std::move(*value));
     }
   }
 
  private:
-  static tl::unexpected<Error> bad(const yaml_node_t* node, std::string_view what) {
-    return fail(Code::kBadRequest,
-                fmt::format("yaml: line {}: {}", node->start_mark.line + 1, what));
+  static tl::unexpected<Error> bad(const YamlRaw& node, std::string_view what) {
+    return fail(Code::kBadRequest, fmt::format("yaml: line {}: {}", node.line, what));
   }
 
-  Result<Value> convert(yaml_document_t& document, yaml_node_t* node, int depth) {
-    if (depth > kMaxDepth) return bad(node, "nested too deeply");
-    if (++nodes_ > kMaxAliasNodes) return bad(node, "too many nodes (aliases repeated too often)");
-    switch (node->type) {
-      case YAML_SCALAR_NODE:
-        return scalar(node);
-      case YAML_SEQUENCE_NODE: {
-        Array array;
-        for (auto* item = node->data.sequence.items.start; item < node->data.sequence.items.top;
-             ++item) {
-          auto value = convert(document, yaml_document_get_node(&document, *item), depth + 1);
-          if (!value) return value;
-          array.push_back(std::move(*value));
-        }
-        return Value(std::move(array));
-      }
-      case YAML_MAPPING_NODE:
-        return mapping(document, node, depth);
-      default:
-        return Value(nullptr);
+  Result<Value> convert(std::uint32_t index, std::size_t depth) {
+    const YamlRaw& node = document_.at(index);
+    // Aliases can put together what is deeper than anything written.
+    if (depth > kYamlDepthMax) return bad(node, "nested too deeply");
+    if (node.kind == YamlRaw::Kind::kScalar) return scalar(node);
+    if (node.kind == YamlRaw::Kind::kMapping) return mapping(node, depth);
+    Array array;
+    for (std::uint32_t item = node.first; item != 0; item = document_.nodes[item].next) {
+      auto value = convert(item, depth + 1);
+      if (!value) return value;
+      array.push_back(std::move(*value));
     }
+    return Value(std::move(array));
   }
 
-  Result<Value> mapping(yaml_document_t& document, yaml_node_t* node, int depth) {
+  Result<Value> mapping(const YamlRaw& node, std::size_t depth) {
     Object object;
     std::vector<Value> merged;
-    for (auto* pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; ++pair) {
-      yaml_node_t* key_node = yaml_document_get_node(&document, pair->key);
-      if (key_node->type != YAML_SCALAR_NODE) return bad(key_node, "a key must be a plain value");
-      const std::string key(reinterpret_cast<const char*>(key_node->data.scalar.value),
-                            key_node->data.scalar.length);
-      auto value = convert(document, yaml_document_get_node(&document, pair->value), depth + 1);
+    for (std::uint32_t at = node.first; at != 0;) {
+      const YamlRaw& key_node = document_.at(at);
+      const std::uint32_t value_at = document_.nodes[at].next;
+      at = document_.nodes[value_at].next;
+      if (key_node.kind != YamlRaw::Kind::kScalar)
+        return bad(key_node, "a key must be a plain value");
+      const std::string_view key = document_.text_of(key_node);
+      auto value = convert(value_at, depth + 1);
       if (!value) return value;
-      if (key == "<<" && key_node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE) {
+      if (key == "<<" && key_node.plain) {
         if (value->is_array()) {
           for (const Value& one : value->get_array()) merged.push_back(one);
         } else {
@@ -95,29 +70,20 @@ class Parser {
         }
         continue;
       }
-      if (object.contains(key))
-        return bad(key_node, fmt::format("key \"{}\" already set in map", key));
-      object[key] = std::move(*value);
+      const auto [place, fresh] = object.emplace(key, std::move(*value));
+      if (!fresh) return bad(key_node, fmt::format("key \"{}\" already set in map", key));
     }
     for (const Value& base : merged) {
       if (!base.is_object())
         return bad(node, "map merge requires map or sequence of maps as the value");
-      for (const auto& member : base.get_object()) {
-        if (!object.contains(member.key())) object[member.key()] = member.value();
-      }
+      for (const auto& member : base.get_object()) object.emplace(member.key(), member.value());
     }
     return Value(std::move(object));
   }
 
-  static Result<Value> scalar(const yaml_node_t* node) {
-    const std::string_view text(reinterpret_cast<const char*>(node->data.scalar.value),
-                                node->data.scalar.length);
-    const std::string_view tag =
-        node->tag != nullptr ? reinterpret_cast<const char*>(node->tag) : "";
-    const bool plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    if (!plain || (tag == YAML_STR_TAG && node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE))
-      return Value(text);
-    return plain_scalar(text);
+  Value scalar(const YamlRaw& node) const {
+    const std::string_view text = document_.text_of(node);
+    return node.plain ? plain_scalar(text) : Value(text);
   }
 
   static Value plain_scalar(std::string_view text) {
@@ -178,8 +144,8 @@ class Parser {
     return Value(value);
   }
 
-  yaml_parser_t parser_{};
-  std::size_t nodes_ = 0;
+  YamlEvents events_;
+  YamlDocument document_;
 };
 
 bool plain_is_safe(std::string_view text) {
@@ -275,10 +241,14 @@ void emit(std::string& out, const Value& value, int indent, bool after_dash) {
 
 }  // namespace
 
-Result<std::vector<Value>> parse_yaml(std::string_view text) { return Parser(text).documents(); }
+Result<std::vector<Value>> parse_yaml(std::string_view text) {
+  return Parser(text, SIZE_MAX).documents();
+}
 
-Result<Value> parse_yaml_one(std::string_view text) {
-  auto documents = parse_yaml(text);
+Result<Value> parse_yaml_one(std::string_view text) { return parse_yaml_one(text, SIZE_MAX); }
+
+Result<Value> parse_yaml_one(std::string_view text, std::size_t values_max) {
+  auto documents = Parser(text, values_max).documents();
   if (!documents) return fail(documents.error());
   if (documents->size() > 1)
     return fail(Code::kBadRequest, "yaml: want one document, found several");

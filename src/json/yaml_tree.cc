@@ -1,126 +1,111 @@
 #include "json/yaml_tree.h"
 
 #include <fmt/core.h>
-#include <yaml.h>
 
-#include <algorithm>
+#include <unordered_map>
 
 #include "base/strings.h"
+#include "json/yaml_nodes.h"
 
 namespace muster::json {
 namespace {
 
-constexpr int kMaxDepth = 200;
-constexpr std::size_t kMaxNodes = 2'000'000;  // aliases may repeat a node
-
 class Reader {
  public:
-  explicit Reader(std::string_view input) {
-    yaml_parser_initialize(&parser_);
-    yaml_parser_set_input_string(
-        &parser_, reinterpret_cast<const unsigned char*>(input.data()), input.size());
-  }
-  ~Reader() { yaml_parser_delete(&parser_); }
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
+  explicit Reader(std::string_view input) : events_(input) {}
 
   Result<YamlNode> document() {
-    yaml_document_t document;
-    if (yaml_parser_load(&parser_, &document) == 0) return problem();
-    yaml_node_t* root = yaml_document_get_root_node(&document);
-    Result<YamlNode> out =
-        root == nullptr ? Result<YamlNode>(YamlNode{}) : convert(document, root, 0);
-    yaml_document_delete(&document);
-    if (!out || root == nullptr) return out;
-    if (yaml_parser_load(&parser_, &document) == 0) return problem();
-    yaml_node_t* more = yaml_document_get_root_node(&document);
-    const std::size_t line = more == nullptr ? 0 : more->start_mark.line + 1;
-    yaml_document_delete(&document);
-    if (more != nullptr)
-      return fail(Code::kBadRequest,
-                  fmt::format("line {}: want one YAML document, found a second", line));
+    YamlProblem problem;
+    if (!events_.next(&document_, &problem)) return unreadable(problem);
+    if (document_.nodes.empty()) return YamlNode{};
+    auto out = convert(0, 0);
+    if (!out) return out;
+    YamlDocument more;
+    if (!events_.next(&more, &problem)) return unreadable(problem);
+    if (!more.nodes.empty())
+      return fail(
+          Code::kBadRequest,
+          fmt::format("line {}: want one YAML document, found a second", more.nodes[0].line));
     return out;
   }
 
  private:
-  tl::unexpected<Error> problem() const {
+  static tl::unexpected<Error> unreadable(const YamlProblem& problem) {
     return fail(Code::kBadRequest,
-                fmt::format("line {}: not YAML: {}",
-                            parser_.problem_mark.line + 1,
-                            parser_.problem != nullptr ? parser_.problem : "cannot be read"));
+                fmt::format("line {}: not YAML: {}", problem.line, problem.what));
   }
-  static tl::unexpected<Error> bad(const yaml_node_t* node, std::string_view what) {
-    return fail(Code::kBadRequest, fmt::format("line {}: {}", node->start_mark.line + 1, what));
-  }
-  static std::string text_of(const yaml_node_t* node) {
-    return std::string(reinterpret_cast<const char*>(node->data.scalar.value),
-                       node->data.scalar.length);
+  static tl::unexpected<Error> bad(const YamlRaw& node, std::string_view what) {
+    return fail(Code::kBadRequest, fmt::format("line {}: {}", node.line, what));
   }
 
-  Result<YamlNode> convert(yaml_document_t& document, yaml_node_t* node, int depth) {
-    if (depth > kMaxDepth) return bad(node, "nested too deeply");
-    if (++nodes_ > kMaxNodes) return bad(node, "too many nodes (aliases repeated too often)");
+  Result<YamlNode> convert(std::uint32_t index, std::size_t depth) {
+    const YamlRaw& node = document_.at(index);
+    if (depth > kYamlDepthMax) return bad(node, "nested too deeply");
     YamlNode out;
-    out.line = static_cast<int>(node->start_mark.line) + 1;
-    if (node->type == YAML_SCALAR_NODE) {
-      out.text = text_of(node);
-      out.plain = node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+    out.line = static_cast<int>(node.line);
+    if (node.kind == YamlRaw::Kind::kScalar) {
+      out.text = std::string(document_.text_of(node));
+      out.plain = node.plain;
       const bool null = out.plain && (out.text.empty() || out.text == "~" || out.text == "null" ||
                                       out.text == "Null" || out.text == "NULL");
       out.kind = null ? YamlNode::Kind::kNull : YamlNode::Kind::kScalar;
-    } else if (node->type == YAML_SEQUENCE_NODE) {
-      out.kind = YamlNode::Kind::kSequence;
-      for (auto* item = node->data.sequence.items.start; item < node->data.sequence.items.top;
-           ++item) {
-        auto child = convert(document, yaml_document_get_node(&document, *item), depth + 1);
-        if (!child) return child;
-        out.items.push_back(std::move(*child));
-      }
-    } else if (node->type == YAML_MAPPING_NODE) {
+      return out;
+    }
+    if (node.kind == YamlRaw::Kind::kMapping) {
       out.kind = YamlNode::Kind::kMapping;
-      return mapping(document, node, depth, std::move(out));
+      return mapping(node, depth, std::move(out));
+    }
+    out.kind = YamlNode::Kind::kSequence;
+    for (std::uint32_t item = node.first; item != 0; item = document_.nodes[item].next) {
+      auto child = convert(item, depth + 1);
+      if (!child) return child;
+      out.items.push_back(std::move(*child));
     }
     return out;
   }
 
-  Result<YamlNode> mapping(yaml_document_t& document, yaml_node_t* node, int depth, YamlNode out) {
+  Result<YamlNode> mapping(const YamlRaw& node, std::size_t depth, YamlNode out) {
     std::vector<YamlNode> merged;
-    for (auto* pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; ++pair) {
-      yaml_node_t* key_node = yaml_document_get_node(&document, pair->key);
-      if (key_node->type != YAML_SCALAR_NODE) return bad(key_node, "a key must be a plain value");
-      std::string key = text_of(key_node);
-      auto value = convert(document, yaml_document_get_node(&document, pair->value), depth + 1);
+    // Where each key stands in `members`.
+    std::unordered_map<std::string, std::size_t> places;
+    for (std::uint32_t at = node.first; at != 0;) {
+      const YamlRaw& key_node = document_.at(at);
+      const std::uint32_t value_at = document_.nodes[at].next;
+      at = document_.nodes[value_at].next;
+      if (key_node.kind != YamlRaw::Kind::kScalar)
+        return bad(key_node, "a key must be a plain value");
+      std::string key(document_.text_of(key_node));
+      auto value = convert(value_at, depth + 1);
       if (!value) return value;
-      if (key == "<<" && key_node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE) {
+      if (key == "<<" && key_node.plain) {
         if (value->kind == YamlNode::Kind::kSequence)
           merged.insert(merged.end(), value->items.begin(), value->items.end());
         else
           merged.push_back(std::move(*value));
         continue;
       }
-      if (value->line == 0 || value->is_null())
-        value->line = static_cast<int>(key_node->start_mark.line) + 1;
-      const auto old = std::find_if(
-          out.members.begin(), out.members.end(), [&](const auto& m) { return m.first == key; });
-      if (old != out.members.end()) {
-        out.repeated_keys.push_back(key);
-        old->second = std::move(*value);
-      } else {
+      if (value->line == 0 || value->is_null()) value->line = static_cast<int>(key_node.line);
+      const auto [place, fresh] = places.emplace(key, out.members.size());
+      if (fresh) {
         out.members.push_back({std::move(key), std::move(*value)});
+      } else {
+        out.repeated_keys.push_back(key);
+        out.members[place->second].second = std::move(*value);
       }
     }
     for (YamlNode& base : merged) {
       if (base.kind != YamlNode::Kind::kMapping)
         return bad(node, "\"<<\" wants a mapping or a list of mappings");
       for (auto& member : base.members) {
-        if (out.find(member.first) == nullptr) out.members.push_back(std::move(member));
+        if (places.emplace(member.first, out.members.size()).second)
+          out.members.push_back(std::move(member));
       }
     }
     return out;
   }
 
-  yaml_parser_t parser_{};
-  std::size_t nodes_ = 0;
+  YamlEvents events_;
+  YamlDocument document_;
 };
 
 }  // namespace

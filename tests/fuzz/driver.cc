@@ -1,7 +1,9 @@
 /// Runs a fuzz target without libFuzzer: every seed file, then mutations of them from a fixed
 /// random source until the time is up. The mutation count differs with the machine's speed, their
-/// order does not: a failure prints its number and leaves the input in crash-<number>.
+/// order does not: a failure prints its number and leaves the input in crash-<number>. An input
+/// that takes long is a failure too: whoever may send it could stop the program.
 #include <fmt/core.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,6 +25,12 @@ extern "C" __attribute__((weak)) void __sanitizer_set_death_callback(void (*call
 namespace {
 
 constexpr std::size_t kInputBytesMax = 4096;
+/// Of processor time, for one input. Sanitizers take ten times as long.
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr std::int64_t kInputMsMax = 2000;
+#else
+constexpr std::int64_t kInputMsMax = 200;
+#endif
 std::string current;       // what the target is working on, for the handler
 std::uint64_t number = 0;  // how many came before it
 
@@ -91,10 +99,27 @@ void mutate(std::string& input, const std::vector<std::string>& seeds, muster::R
   if (input.size() > kInputBytesMax) input.resize(kInputBytesMax);
 }
 
+std::int64_t processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
 void run(std::string input) {
   current = std::move(input);
   ++number;
+  const std::int64_t begun = processor_ms();
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
+  // The first one also pays for the tables that are made once.
+  const std::int64_t took = processor_ms() - begun;
+  if (took <= kInputMsMax || number == 1) return;
+  std::fprintf(stderr,
+               "input %llu took %lld ms, want at most %lld\n",
+               static_cast<unsigned long long>(number),
+               static_cast<long long>(took),
+               static_cast<long long>(kInputMsMax));
+  save_input();
+  std::_Exit(1);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include "apiserver/rest/errors.h"
 #include "apiserver/rest/go_json.h"
+#include "apiserver/rest/read_ahead.h"
 #include "base/strings.h"
-#include "kube/schema/protobuf.h"
 #include "kube/settled.h"
 
 namespace muster::apiserver {
@@ -185,9 +185,9 @@ Result<Body> decode_body(const net::Request& request,
     if (!value) return fail(bad_request(value.error().message));
     body.value = std::move(*value);
   } else if (type.empty() || type == "application/json") {
-    auto value = want_duplicates ? json::parse(request.body, &body.duplicate_fields)
-                                 : json::parse(request.body);
+    auto value = json_body(request, want_duplicates ? &body.duplicate_fields : nullptr);
     if (!value) {
+      if (value.error().code == Code::kTooLarge) return fail(value.error());
       std::string why = go_json_error(request.body);
       if (why.empty()) why = value.error().message;
       return fail(
@@ -195,13 +195,15 @@ Result<Body> decode_body(const net::Request& request,
     }
     body.value = std::move(*value);
   } else if (type == "application/yaml" || type == "application/x-yaml") {
-    auto value = json::parse_yaml_one(request.body);
+    auto value = yaml_body(request);
     if (!value) {
+      if (value.error().code == Code::kTooLarge) return fail(value.error());
       return fail(unrecognized(kind, value.error().message, request.body));
     }
     body.value = std::move(*value);
   } else if (type == "application/vnd.kubernetes.protobuf" && !resource.custom()) {
-    auto value = kube::decode_protobuf(kube::Schema::builtin(), request.body);
+    auto value = protobuf_body(request);
+    if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
     if (!value) return fail(unrecognized(kind, value.error().message, request.body));
     body.value = std::move(*value);
   } else {

@@ -6,6 +6,7 @@
 #include "apiserver/registry/strategy.h"
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/convert.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "base/strings.h"
 #include "kube/apply/apply.h"
@@ -48,14 +49,16 @@ Result<kube::ObjectPtr> patch_body(const Call& call,
     return value;
   }
   if (type == PatchType::kApply) {
-    auto value = json::parse_yaml_one(call.request.body);
+    auto value = yaml_body(call.request);
+    if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
     if (!value)
       return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
     if (!value->is_object())
       return fail(bad_request("error decoding YAML: the apply patch must be an object"));
     return std::make_shared<const json::Value>(std::move(*value));
   }
-  auto value = json::parse(call.request.body, duplicates);
+  auto value = json_body(call.request, duplicates);
+  if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
   if (!value) return fail(bad_request("invalid JSON patch"));
   if (type == PatchType::kJson && !value->is_array()) {
     return fail(bad_request(

@@ -5,6 +5,7 @@
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/rbac.h"
 #include "apiserver/rest/discovery.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -15,6 +16,7 @@ namespace {
 
 /// A bound on what one request of several reads may ask for.
 constexpr std::size_t kReadsMax = 64;
+constexpr std::size_t kReadsBytesMax = 256 * 1024;
 
 bool is_public(std::string_view path) {
   for (const std::string_view each : {"/healthz", "/livez", "/readyz", "/version"}) {
@@ -270,6 +272,7 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
   } else if (!is_read(call)) {
     first.emplace(core_.turns);
   }
+  co_await read_ahead(core_, call);
   auto response = co_await dispatch(call, *accepted);
   first.reset();
   // A refusal comes with the warnings of what was read before it.
@@ -304,6 +307,9 @@ Task<net::Response> Router::read_one(const Call& outer, std::string target) {
 
 Task<net::Response> Router::read_many(const Call& call) {
   if (call.request.method != "POST") co_return error_response(method_not_allowed());
+  if (call.request.body.size() > kReadsBytesMax)
+    co_return error_response(bad_request(fmt::format(
+        "want at most {} bytes of targets, found {}", kReadsBytesMax, call.request.body.size())));
   const auto wanted = json::parse(call.request.body);
   if (!wanted || !wanted->is_array() || wanted->get_array().size() > kReadsMax) {
     co_return error_response(

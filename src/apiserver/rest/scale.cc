@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "apiserver/registry/writer.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "base/strings.h"
 #include "kube/apply/strategic.h"
@@ -103,13 +104,16 @@ Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accept
   if (!options) co_return fail(options.error());
   const std::string type = media_type(call.request);
   const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value);
-  auto body = given != nullptr ? kube::settled(**given) : json::parse(call.request.body);
+  Result<json::Value> body;
   if (call.verb == "update") {
     auto decoded = decode_body(call.request, *call.resource, "Scale", false);
     body = decoded ? Result<json::Value>(std::move(decoded->value))
                    : Result<json::Value>(fail(decoded.error()));
-  } else if (given == nullptr && type == "application/apply-patch+yaml") {
-    body = json::parse_yaml_one(call.request.body);
+  } else if (given != nullptr) {
+    body = kube::settled(**given);
+  } else {
+    body = type == "application/apply-patch+yaml" ? yaml_body(call.request)
+                                                  : json_body(call.request, nullptr);
   }
   if (!body) co_return fail(bad_request(body.error().message));
   const auto stored = co_await core.writer->update(

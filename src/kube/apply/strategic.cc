@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "json/erase.h"
 
 namespace muster::kube {
 namespace {
@@ -43,18 +44,14 @@ void drop_directives(Value& value, int depth = 0) {
   if (depth > kDepthMax) return;
   if (value.is_object()) {
     Object& object = value.get_object();
-    for (auto at = object.begin(); at != object.end();) {
-      const std::string_view key = at->key();
+    json::erase_members(object, [&](std::string_view key, Value& member) {
       const bool directive =
           key.starts_with('$') && (key == kDirective || key == kRetainKeys ||
                                    key.starts_with(kOrder) || key.starts_with(kDeletePrimitive));
-      if (directive || at->value().is_null()) {
-        at = object.stable_erase(at);
-      } else {
-        drop_directives(at->value(), depth + 1);
-        ++at;
-      }
-    }
+      if (directive || member.is_null()) return true;
+      drop_directives(member, depth + 1);
+      return false;
+    });
   } else if (value.is_array()) {
     Array& array = value.get_array();
     for (auto at = array.begin(); at != array.end();) {
@@ -81,7 +78,18 @@ class Merger {
   Result<void> ordered(const Object& patch, Object& target, const FieldType* type, int depth);
   Result<void> member(
       const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth);
-  static Result<void> retain(Object& target, const Object& patch, const Value& keys);
+  Result<void> retain(Object& target, const Object& patch, const Value& keys);
+  /// Every item of one list is looked for among those of another. Refuses a patch that needs more
+  /// looks than a list of a thousand does.
+  Result<void> afford(std::size_t items, std::size_t among) {
+    constexpr std::size_t kLooksMax = 1'000'000;
+    looks_ += items * among;
+    if (looks_ <= kLooksMax) return {};
+    return fail(Code::kTooLarge,
+                "the lists of the patch are too long to be merged: send the whole object, or a "
+                "JSON merge patch");
+  }
+  std::size_t looks_ = 0;
 };
 
 const Field* field_of(const FieldType* type, std::string_view key) {
@@ -177,6 +185,8 @@ Result<void> Merger::retain(Object& target, const Object& patch, const Value& ke
     return std::any_of(
         list.begin(), list.end(), [&](const Value& name) { return json::as_string(name) == key; });
   };
+  const std::size_t names = keys.get_array().size();
+  if (auto fits = afford(patch.size() + target.size(), names); !fits) return fits;
   for (const auto& member : patch) {
     if (!std::string_view(member.key()).starts_with('$') && !member.value().is_null() &&
         !listed(member.key())) {
@@ -186,12 +196,7 @@ Result<void> Merger::retain(Object& target, const Object& patch, const Value& ke
                              std::string_view(member.key())));
     }
   }
-  for (auto at = target.begin(); at != target.end();) {
-    if (listed(at->key()))
-      ++at;
-    else
-      at = target.stable_erase(at);
-  }
+  json::erase_members(target, [&](std::string_view key, Value&) { return !listed(key); });
   return {};
 }
 
@@ -221,12 +226,15 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
   if (any_order) {
     if (auto done = ordered(patch, target, type, depth); !done) return done;
   }
+  bool nulls = false;
   for (const auto& entry : patch) {
     const std::string_view key = entry.key();
     if (key == kDirective || key == kRetainKeys || key.starts_with(kOrder)) continue;
     if (key.starts_with(kDeletePrimitive)) {
       Value* list = target.if_contains(key.substr(kDeletePrimitive.size()));
       if (list == nullptr || !list->is_array()) continue;
+      const std::size_t doomed = json::as_array(entry.value()).size();
+      if (auto fits = afford(list->get_array().size(), doomed); !fits) return fits;
       Array kept;
       for (Value& item : list->get_array()) {
         if (index_in(json::as_array(entry.value()), item, "") < 0) kept.push_back(std::move(item));
@@ -239,17 +247,20 @@ Result<void> Merger::object(const FieldType* type, Object& target, const Object&
         entry.value().is_array())
       continue;
     if (auto done = member(type, key, entry.value(), target, depth); !done) return done;
+    nulls = nulls || entry.value().is_null();
   }
+  if (!nulls) return {};
+  json::erase_members(target, [&](std::string_view key, Value&) {
+    const Value* wanted = patch.if_contains(key);
+    return wanted != nullptr && wanted->is_null();
+  });
   return {};
 }
 
 Result<void> Merger::member(
     const FieldType* type, std::string_view key, const Value& patch, Object& target, int depth) {
-  if (patch.is_null()) {
-    const auto found = target.find(key);
-    if (found != target.end()) target.stable_erase(found);
-    return {};
-  }
+  // Those that are null are taken out together when the others are done.
+  if (patch.is_null()) return {};
   const Field* field = field_of(type, key);
   Value* have = target.if_contains(key);
   if (have == nullptr || have->is_null()) {
@@ -284,6 +295,8 @@ Result<void> Merger::member(
 Result<void> Merger::list(const Field& field, Value& target, const Array& patch, int depth) {
   const Array original = keys_of(target.get_array(), field.merge_key);
   Array merged = std::move(target.get_array());
+  if (auto fits = afford(merged.size() + patch.size(), merged.size() + 2 * patch.size()); !fits)
+    return fits;
   if (auto done = merge_items(field, merged, patch, depth); !done) return done;
   Array order;
   for (const Value& item : patch) {
@@ -361,11 +374,16 @@ Result<void> Merger::ordered(const Object& patch,
     Array merged = have == nullptr || !have->is_array() ? Array() : std::move(have->get_array());
     const Array original = keys_of(merged, field->merge_key);
     if (original.empty() && update == nullptr) continue;
+    const std::size_t sent = update == nullptr ? 0 : json::as_array(*update).size();
+    const std::size_t placed = entry.value().get_array().size();
+    if (auto fits = afford(merged.size() + sent, merged.size() + sent + 2 * placed); !fits)
+      return fits;
     if (update != nullptr) {
       if (auto done = merge_items(*field, merged, json::as_array(*update), depth); !done)
         return done;
     }
     if (const Value* doomed = patch.if_contains(std::string(kDeletePrimitive) + std::string(key))) {
+      if (auto fits = afford(merged.size(), json::as_array(*doomed).size()); !fits) return fits;
       Array kept;
       for (Value& item : merged) {
         if (index_in(json::as_array(*doomed), item, "") < 0) kept.push_back(std::move(item));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "json/erase.h"
 #include "kube/crd/pattern.h"
 
 namespace muster::kube {
@@ -138,30 +139,24 @@ void SchemaNode::prune(Value& value,
   }
   if (!value.is_object()) return;
   json::Object& object = value.get_object();
-  std::vector<std::string> doomed;
-  for (auto& member : object) {
-    const std::string_view key = member.key();
-    if (resource_ && (key == "apiVersion" || key == "kind")) continue;
+  json::erase_members(object, [&](std::string_view key, Value& member) {
+    if (resource_ && (key == "apiVersion" || key == "kind")) return false;
     if (resource_ && key == "metadata") {
       if (unknown != nullptr) {
-        const auto found = check_fields(object_meta(), member.value());
+        const auto found = check_fields(object_meta(), member);
         if (found)
           for (const std::string& field : *found)
             unknown->push_back(joined(path, "metadata." + field));
       }
-      drop_unknown_fields(object_meta(), member.value());
-      continue;
+      drop_unknown_fields(object_meta(), member);
+      return false;
     }
     const SchemaNode* inner = child(key);
-    if (inner != nullptr)
-      inner->prune(member.value(), joined(path, key), unknown);
-    else if (!preserve_ && !any_additional_)
-      doomed.emplace_back(key);
-  }
-  for (const std::string& key : doomed) {
+    if (inner != nullptr) inner->prune(member, joined(path, key), unknown);
+    if (inner != nullptr || preserve_ || any_additional_) return false;
     if (unknown != nullptr) unknown->push_back(joined(path, key));
-    object.stable_erase(object.find(key));
-  }
+    return true;
+  });
 }
 
 void SchemaNode::set_defaults(Value& value) const {

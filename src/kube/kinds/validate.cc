@@ -49,6 +49,7 @@ void validate_annotations(const Value& annotations, Causes& causes) {
 
 void validate_owner_references(const Value& references, Causes& causes) {
   std::string controller;
+  int second_controllers = 0;
   const json::Array& list = json::as_array(references);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const Value& reference = list[i];
@@ -75,7 +76,8 @@ void validate_owner_references(const Value& references, Causes& causes) {
     if (!json::bool_at(reference, "controller")) continue;
     const std::string here = fmt::format(
         "{}/{}", json::string_at(reference, "kind"), json::string_at(reference, "name"));
-    if (!controller.empty()) {
+    // Each of these shows the whole list, so a long one is shown for the first few only.
+    if (!controller.empty() && ++second_controllers <= 8) {
       causes.invalid(
           "metadata.ownerReferences",
           json::dump(references),

@@ -7,6 +7,7 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "json/erase.h"
 #include "kube/embedded.h"
 
 namespace muster::kube {
@@ -588,15 +589,11 @@ Result<std::vector<std::string>> check_fields(const Type& type, const json::Valu
 void drop_unknown_fields(const Type& type, json::Value& value) {
   json::Object* object = value.if_object();
   if (object == nullptr) return;
-  std::vector<std::string> doomed;
-  for (auto& member : *object) {
-    const Field* field = type.find(member.key());
-    if (field == nullptr)
-      doomed.emplace_back(member.key());
-    else
-      drop_in(field->type, member.value());
-  }
-  for (const std::string& key : doomed) object->stable_erase(object->find(key));
+  json::erase_members(*object, [&](std::string_view key, json::Value& member) {
+    const Field* field = type.find(key);
+    if (field != nullptr) drop_in(field->type, member);
+    return field == nullptr;
+  });
 }
 
 }  // namespace muster::kube

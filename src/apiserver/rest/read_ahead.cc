@@ -1,0 +1,147 @@
+#include "apiserver/rest/read_ahead.h"
+
+#include <fmt/core.h>
+
+#include "apiserver/rest/negotiate.h"
+#include "json/yaml.h"
+#include "kube/schema/protobuf.h"
+
+namespace muster::apiserver {
+namespace {
+
+enum class Language { kJson, kYaml, kProtobuf, kOther };
+
+/// What was read on a worker; lies in Request::value.
+struct ReadAhead {
+  Language language = Language::kOther;
+  bool taken = false;
+  std::vector<std::string> duplicates;
+  Result<json::Value> value;
+};
+using ReadAheadPtr = std::shared_ptr<ReadAhead>;
+
+Language language_of(std::string_view type) {
+  if (type.empty() || type == "application/json" || type.ends_with("+json")) return Language::kJson;
+  if (type == "application/yaml" || type == "application/x-yaml" || type.ends_with("+yaml"))
+    return Language::kYaml;
+  if (type == "application/vnd.kubernetes.protobuf") return Language::kProtobuf;
+  return Language::kOther;
+}
+
+Error too_many_values(std::size_t most) {
+  Error error;
+  error.code = Code::kTooLarge;
+  error.message = fmt::format(
+      "Request entity too large: want at most {} values in one object, found more; split it", most);
+  return error;
+}
+
+/// True if the JSON text may hold more values than allowed: each but the first stands behind one of
+/// these, outside of strings.
+bool too_many(std::string_view text, std::size_t most) {
+  std::size_t marks = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      ++marks;
+    }
+  }
+  return marks > most;
+}
+
+bool too_many(const json::Value& value, std::size_t most, std::size_t* seen) {
+  if (++*seen > most) return true;
+  if (const json::Array* array = value.if_array()) {
+    for (const json::Value& item : *array) {
+      if (too_many(item, most, seen)) return true;
+    }
+  } else if (const json::Object* object = value.if_object()) {
+    for (const auto& member : *object) {
+      if (too_many(member.value(), most, seen)) return true;
+    }
+  }
+  return false;
+}
+
+Result<json::Value> read_json(std::string_view text,
+                              std::size_t most,
+                              std::vector<std::string>* duplicates) {
+  if (text.size() >= kReadAheadFrom && too_many(text, most)) return fail(too_many_values(most));
+  return duplicates != nullptr ? json::parse(text, duplicates) : json::parse(text);
+}
+
+/// kubectl's YAML is JSON nearly always, and JSON is read ten times faster. A key that is given
+/// twice is an error in YAML alone.
+Result<json::Value> read_yaml(std::string_view text, std::size_t most) {
+  if (text.starts_with('{')) {
+    std::vector<std::string> duplicates;
+    auto value = read_json(text, most, &duplicates);
+    if (value ? duplicates.empty() : value.error().code == Code::kTooLarge) return value;
+  }
+  auto value = json::parse_yaml_one(text, most);
+  if (!value && value.error().code == Code::kTooLarge) return fail(too_many_values(most));
+  return value;
+}
+
+Result<json::Value> read_protobuf(std::string_view text, std::size_t most) {
+  auto value = kube::decode_protobuf(kube::Schema::builtin(), text);
+  std::size_t seen = 0;
+  if (value && text.size() >= kReadAheadFrom && too_many(*value, most, &seen))
+    return fail(too_many_values(most));
+  return value;
+}
+
+/// Null when the body is still to be read. Whoever asks first gets the value itself.
+ReadAhead* read_already(const net::Request& request, Language language) {
+  const auto* ahead = std::any_cast<ReadAheadPtr>(&request.value);
+  if (ahead == nullptr || (*ahead)->language != language || (*ahead)->taken) return nullptr;
+  (*ahead)->taken = true;
+  return ahead->get();
+}
+
+}  // namespace
+
+Task<void> read_ahead(Core& core, Call& call) {
+  if (call.request.body.size() < kReadAheadFrom || call.request.value.has_value()) co_return;
+  const auto ahead = std::make_shared<ReadAhead>();
+  ahead->language = language_of(media_type(call.request));
+  if (ahead->language == Language::kOther) co_return;
+  const std::string_view body = call.request.body;
+  const bool definition =
+      call.resource->storage == "customresourcedefinitions.apiextensions.k8s.io";
+  const std::size_t most = definition ? kDefinitionValuesMax : kValuesMax;
+  std::function<void()> work = [ahead, body, most] {
+    if (ahead->language == Language::kJson)
+      ahead->value = read_json(body, most, &ahead->duplicates);
+    else
+      ahead->value =
+          ahead->language == Language::kYaml ? read_yaml(body, most) : read_protobuf(body, most);
+  };
+  co_await core.env.run_on_worker(std::move(work));
+  call.request.value = ahead;
+}
+
+Result<json::Value> json_body(const net::Request& request, std::vector<std::string>* duplicates) {
+  ReadAhead* ahead = read_already(request, Language::kJson);
+  if (ahead == nullptr) return read_json(request.body, kValuesMax, duplicates);
+  if (duplicates != nullptr) *duplicates = std::move(ahead->duplicates);
+  return std::move(ahead->value);
+}
+
+Result<json::Value> yaml_body(const net::Request& request) {
+  ReadAhead* ahead = read_already(request, Language::kYaml);
+  return ahead == nullptr ? read_yaml(request.body, kValuesMax) : std::move(ahead->value);
+}
+
+Result<json::Value> protobuf_body(const net::Request& request) {
+  ReadAhead* ahead = read_already(request, Language::kProtobuf);
+  return ahead == nullptr ? read_protobuf(request.body, kValuesMax) : std::move(ahead->value);
+}
+
+}  // namespace muster::apiserver
