@@ -185,6 +185,13 @@ void deep_backlog() {
                pending,
                p50,
                times[times.size() * 99 / 100]);
+    const auto asked = thread_seconds();
+    std::int64_t waiting = 0;
+    for (int q = 0; q < 1000; ++q) waiting += e.queue(fmt::format("q{}", q))->gangs_waiting;
+    fmt::print("  {:>7} pending: the figures of all queues ({} gangs wait) in {:.0f} us\n",
+               pending,
+               waiting,
+               seconds_since(asked) * 1e6);
     if (pending == 1000) small = p50;
     if (pending != 1000) fmt::print("  ratio 100k : 1k = {:.2f}\n", p50 / small);
   }

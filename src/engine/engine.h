@@ -11,7 +11,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,51 +18,9 @@
 #include "engine/model/config.h"
 #include "engine/model/event.h"
 #include "engine/model/plan.h"
+#include "engine/model/views.h"
 
 namespace muster::engine {
-
-/// What a queue holds and may hold; for status, `explain` and portals. Outer units.
-struct QueueView {
-  std::string name;
-  std::string parent;
-  ResourceList allocated;
-  ResourceList requested;  ///< Allocated and waiting.
-  ResourceList deserved;
-  ResourceList real_capability;     ///< Only what is limited.
-  std::int64_t share_permille = 0;  ///< Dominant allocated / deserved.
-  std::int32_t gangs_waiting = 0;
-  std::int32_t gangs_running = 0;
-};
-
-struct NodeView {
-  std::string name;
-  ResourceList allocatable;
-  ResourceList used;
-  std::vector<std::string> pods;
-  std::vector<std::int32_t> free_devices;  ///< Wholly free ones.
-};
-
-struct WaitView {
-  std::string key;  ///< group key, or pod key without one
-  bool is_group = false;
-  std::string queue;
-  std::int32_t priority = 0;
-  Time since;
-  std::int32_t rank = 0;  ///< 0 = next in its queue.
-  Refusal refusal;
-};
-
-struct Stats {
-  std::int64_t nodes = 0;
-  std::int64_t pods = 0;
-  std::int64_t pods_bound = 0;
-  std::int64_t gangs_waiting = 0;
-  std::int64_t attempts = 0;  ///< Gangs tried since the start.
-  std::int64_t binds = 0;
-  std::int64_t evictions = 0;
-  std::int64_t node_checks =
-      0;  ///< Single (class, node) evaluations; what indexes are there to keep low.
-};
 
 class Engine {
  public:

@@ -22,7 +22,7 @@ Result<SchedulerConfig> parse_scheduler_config(std::string_view yaml) {
     auto volcano = scheduler::parse_volcano_config(yaml);
     if (!volcano) return fail(volcano.error());
     config.without_effect = scheduler::without_effect(*volcano);
-    config.engine.policy = engine::Policy::kVolcano;
+    config.engine.policy = engine::PolicyKind::kVolcano;
     config.engine.volcano = std::move(*volcano);
     return config;
   }

@@ -79,11 +79,11 @@ TEST(SchedulerConfigFile, SaysOnceWhatIsWrongAndThenTakesTheNextGoodOne) {
 TEST(SchedulerConfig, IsVolcanosOrAPolicyOfOurOwn) {
   const auto volcano = parse_scheduler_config("actions: allocate\n" + kTiers);
   ASSERT_TRUE(volcano) << volcano.error().message;
-  EXPECT_EQ(volcano->engine.policy, engine::Policy::kVolcano);
+  EXPECT_EQ(volcano->engine.policy, engine::PolicyKind::kVolcano);
   const auto own = parse_scheduler_config(
       "placement: spread\nbackfill: fifo\nreservations: 3\npatience: 1m\ndrf: true\npreemptAcrossQueues: false\n");
   ASSERT_TRUE(own) << own.error().message;
-  EXPECT_EQ(own->engine.policy, engine::Policy::kMuster);
+  EXPECT_EQ(own->engine.policy, engine::PolicyKind::kMuster);
   EXPECT_EQ(own->engine.placement, engine::PlacementRule::kSpread);
   EXPECT_EQ(own->backfill, engine::BackfillMode::kFifo);
   EXPECT_EQ(own->engine.reservations, 3);

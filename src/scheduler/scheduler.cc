@@ -170,10 +170,9 @@ class SchedulerImpl final : public Scheduler {
       names.insert(name);
     for (const auto& [key, queue] : informers_.get(kT9kQueues).objects())
       names.insert(translate_t9k_queue(*queue, translate_).name);
-    std::vector<engine::QueueView> all;
-    for (const std::string& name : names) {
-      if (auto view = engine_.queue(name)) all.push_back(std::move(*view));
-    }
+    std::vector<engine::QueueView> all = engine_.queues();
+    std::erase_if(all, [&](const engine::QueueView& view) { return !names.contains(view.name); });
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
     return all;
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
@@ -335,7 +334,7 @@ class SchedulerImpl final : public Scheduler {
 
   /// Muster's own rules need no root; Volcano's tree hangs from it.
   [[nodiscard]] bool is_idle_root(const json::Value& queue) const {
-    return kube::name_of(queue) == "root" && options_.engine.policy != engine::Policy::kVolcano;
+    return kube::name_of(queue) == "root" && options_.engine.policy != engine::PolicyKind::kVolcano;
   }
 
   void apply_queues() {

@@ -59,7 +59,10 @@ std::optional<std::string> Checks::plan(const Plan& plan) {
   limits(plan);
   held_room(plan);
   need(plan);
-  if (++plans_ % 64 == 0) counts();
+  if (++plans_ % 64 == 0) {
+    counts();
+    standings();
+  }
   if (!failure_) nobody_left_behind(plan);
   return failure_;
 }
@@ -474,6 +477,46 @@ void Checks::counts() {
                        whole));
     }
   }
+}
+
+/// The gangs of each queue that run and that wait, against the engine's counters.
+void Checks::standings() {
+  struct Gang {
+    std::int32_t bound = 0, wanted = 0, least = 1;
+    std::string queue;
+  };
+  std::map<std::string, Gang> gangs;
+  for (const auto& [key, p] : model_.pods) {
+    Gang& gang = gangs[p.spec.group.empty() ? key : p.spec.group];
+    gang.queue = model_.queue_of(p.spec);
+    if (const auto group = model_.groups.find(p.spec.group); group != model_.groups.end())
+      gang.least = group->second.min_member;
+    if (p.life == Life::kBound) ++gang.bound;
+    if (p.life == Life::kPending && !p.spec.gated) ++gang.wanted;
+  }
+  std::map<std::string, std::pair<std::int32_t, std::int32_t>> counted;
+  for (const auto& [key, gang] : gangs) {
+    if (gang.bound > 0 && gang.bound >= gang.least)
+      ++counted[gang.queue].first;
+    else if (gang.wanted > 0)
+      ++counted[gang.queue].second;
+  }
+  std::int64_t waiting = 0;
+  for (const auto& q : model_.queues) {
+    const auto view = engine_.queue(q.name);
+    const auto [running, waits] = counted[q.name];
+    waiting += waits;
+    if (!view || view->gangs_running != running || view->gangs_waiting != waits)
+      fail(fmt::format(
+          "queue {}: the engine counts {} gangs running and {} waiting; it is {} and {}",
+          q.name,
+          view ? view->gangs_running : -1,
+          view ? view->gangs_waiting : -1,
+          running,
+          waits));
+  }
+  if (engine_.stats().gangs_waiting != waiting)
+    fail("the engine lost count of the gangs that wait");
 }
 
 /// The engine's indexes against a scan of everything: with no reservations in play, a pod or a gang

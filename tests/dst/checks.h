@@ -43,6 +43,7 @@ class Checks {
   void need(const engine::Plan& plan);
   [[nodiscard]] std::size_t start_together(const std::string& root);
   void counts();
+  void standings();
   void nobody_left_behind(const engine::Plan& plan);
 
   Model& model_;

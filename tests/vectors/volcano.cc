@@ -319,7 +319,7 @@ ResourceList resources(const Value& map) {
 
 Config config_of(const Value& file) {
   Config config;
-  config.policy = Policy::kVolcano;
+  config.policy = PolicyKind::kVolcano;
   config.volcano.actions.clear();
   for (const auto& a : json::array_at(file, "config", "actions"))
     config.volcano.actions.push_back(json::text(a));

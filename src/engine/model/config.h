@@ -25,7 +25,7 @@ enum class PlacementRule : std::uint8_t {
                    ///< requests.
 };
 
-enum class Policy : std::uint8_t {
+enum class PolicyKind : std::uint8_t {
   kMuster,   ///< Event driven: indexes, reservations, cheapest victims.
   kVolcano,  ///< Volcano's actions and plugins, cycle by cycle, as its configuration file says.
 };
@@ -52,7 +52,7 @@ struct VolcanoConfig {
 };
 
 struct Config {
-  Policy policy = Policy::kMuster;
+  PolicyKind policy = PolicyKind::kMuster;
   VolcanoConfig volcano;
 
   std::string scheduler_name = "muster";

@@ -392,7 +392,7 @@ bool Planner::place_inside(GangId id,
 }
 
 Planner::Outcome Planner::attempt(GangId id, std::vector<PodId>& placed) {
-  ++attempts;
+  ++state_.attempts;
   was_held_ = false;
   const GangState& gang = state_.gang(id);
   const Need need = need_of(gang);

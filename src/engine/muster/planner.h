@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/model/durations.h"
+#include "engine/model/views.h"
 #include "engine/muster/fragmentation.h"
 #include "engine/state/node_index.h"
 #include "engine/state/state.h"
@@ -44,10 +44,11 @@ class Planner {
 
   [[nodiscard]] std::optional<WaitView> why(GangId gang);
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit);
-  [[nodiscard]] const Tenants& tenants() const { return tenants_; }
-  void refresh_tenants() { tenants_.refresh(state_); }
-  [[nodiscard]] std::int64_t waiting_count() const { return waiting_count_; }
-  std::int64_t attempts = 0;
+  /// The queues with their limits, brought up to date.
+  [[nodiscard]] const Tenants& tenants() {
+    tenants_.refresh(state_);
+    return tenants_;
+  }
   [[nodiscard]] std::int64_t node_checks() const { return index_.checks + victims_.checks; }
 
  private:

@@ -23,7 +23,7 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
   for (const bool volcano : {false, true}) {
     Config config;
     if (volcano) {
-      config.policy = Policy::kVolcano;
+      config.policy = PolicyKind::kVolcano;
       config.volcano.actions = {"enqueue", "allocate", "preempt", "backfill"};
       config.volcano.configurations = {{"preempt", {{"enableTopologyAwarePreemption", "true"}}}};
       config.volcano.tiers = {{{.name = "priority"}, {.name = "conformance"}},
@@ -59,7 +59,7 @@ TEST(Preempt, OnesThatMayNotBeNearGoAndNobodyElse) {
 TEST(Preempt, AVolcanoGangThatMustBeTogetherTakesOneDomain) {
   // Each rack has two nodes of 4 GPUs. In r1 one node is taken by low work, in r2 both.
   Config config;
-  config.policy = Policy::kVolcano;
+  config.policy = PolicyKind::kVolcano;
   config.volcano.actions = {"enqueue", "allocate", "gangpreempt", "backfill"};
   config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}, {.name = "conformance"}},
                           {{.name = "predicates"}}};

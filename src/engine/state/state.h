@@ -171,6 +171,13 @@ struct PodState {
   std::uint32_t in_node = 0;
 };
 
+/// How a gang stands, as queues count it.
+enum class Standing : std::uint8_t {
+  kNone,
+  kWaiting,  ///< Below its minimum, and a member of it is to be placed by us.
+  kRunning,  ///< Its minimum runs.
+};
+
 struct GangState {
   bool live = false;
   std::string key;  ///< Group key, or the pod's key for a gang of one.
@@ -184,7 +191,9 @@ struct GangState {
   std::int32_t succeeded = 0;
   std::int32_t failed = 0;
   std::int32_t gated = 0;
-  ResourceVector allocated;  ///< Of bound pods.
+  std::int32_t wanted = 0;              ///< Pending ones that are ours to place and not gated.
+  Standing standing = Standing::kNone;  ///< As counted in its tenant.
+  ResourceVector allocated;             ///< Of bound pods.
   GroupPhase phase = GroupPhase::kPending;
   Time created;
   Time started;           ///< When the first of its bound members started.
@@ -205,8 +214,10 @@ struct TenantState {
   ResourceVector allocated;  ///< Of bound pods, children's included.
   ResourceVector held;     ///< Of nominated pods, likewise: their part of the limits is spoken for.
   ResourceVector pending;  ///< Of waiting pods of its own gangs.
-  std::int64_t created = 0;    ///< Order of first sight.
-  std::uint64_t released = 0;  ///< Grows whenever it (or a child) gave something back.
+  std::int64_t created = 0;        ///< Order of first sight.
+  std::uint64_t released = 0;      ///< Grows whenever it (or a child) gave something back.
+  std::int32_t gangs_waiting = 0;  ///< Of its own gangs, those that stand so.
+  std::int32_t gangs_running = 0;
 };
 
 /// Work of this kind, started then, has just ended well.
@@ -266,6 +277,7 @@ class State {
   }
   [[nodiscard]] std::int64_t live_nodes() const { return live_nodes_; }
   [[nodiscard]] std::int64_t live_pods() const { return live_pods_; }
+  [[nodiscard]] std::int64_t gangs_waiting() const { return gangs_waiting_; }  ///< In all queues.
 
   [[nodiscard]] NodeId find_node(std::string_view name) const;
   [[nodiscard]] PodId find_pod(std::string_view key) const;
@@ -325,6 +337,7 @@ class State {
   [[nodiscard]] bool config_changed() const { return config_changed_; }
   void clear_config_changed() { config_changed_ = false; }
 
+  std::int64_t attempts = 0;  ///< Gangs that a policy tried to place.
   std::int64_t binds = 0;
   std::int64_t evictions = 0;
   std::uint64_t epoch = 0;  ///< Number of the decision being made; what it binds it does not evict.
@@ -371,6 +384,8 @@ class State {
   void place(PodId id, NodeId node, Positions devices);
   void lift(PodId id);  ///< Takes it off its node.
   void count(const PodState& pod, std::int32_t sign);
+  void restand(GangState& gang);
+  void count_standing(const GangState& gang, std::int32_t sign);
   void count_evictable(PodState& pod);
   void charge(const GangState& gang, const ResourceVector& request, bool add);
   void charge_held(const GangState& gang, const ResourceVector& request, bool add);
@@ -420,6 +435,7 @@ class State {
   std::uint64_t tenants_version_ = 1;
   std::int64_t live_nodes_ = 0;
   std::int64_t live_pods_ = 0;
+  std::int64_t gangs_waiting_ = 0;
   std::uint64_t next_seq_ = 1;
 };
 

@@ -19,6 +19,7 @@ void State::count(const PodState& pod, std::int32_t sign) {
         pending -= classes_[pod.cls.index()].request;
       }
       if (pod.gated) gang.gated += sign;
+      if (pod.ours && !pod.gated) gang.wanted += sign;
       break;
     }
     case PodPhase::kBound:
@@ -31,6 +32,26 @@ void State::count(const PodState& pod, std::int32_t sign) {
       (pod.succeeded ? gang.succeeded : gang.failed) += sign;
       break;
   }
+}
+
+void State::count_standing(const GangState& gang, std::int32_t sign) {
+  TenantState& tenant = tenants_[gang.tenant.index()];
+  if (gang.standing == Standing::kRunning) tenant.gangs_running += sign;
+  if (gang.standing != Standing::kWaiting) return;
+  tenant.gangs_waiting += sign;
+  gangs_waiting_ += sign;
+}
+
+/// After any change of what its standing follows from.
+void State::restand(GangState& gang) {
+  const bool runs = gang.bound > 0 && gang.bound + gang.succeeded >= gang.spec.min_member;
+  const Standing standing = runs              ? Standing::kRunning
+                            : gang.wanted > 0 ? Standing::kWaiting
+                                              : Standing::kNone;
+  if (standing == gang.standing) return;
+  count_standing(gang, -1);
+  gang.standing = standing;
+  count_standing(gang, +1);
 }
 
 namespace {
@@ -171,6 +192,7 @@ void State::set_phase(PodId id, PodPhase phase) {
     nodes_[pod.node.index()].releasing += request;
     touch(pod.node);
   }
+  restand(gang);
   count_evictable(pod);
   if (gang.has_group) touch_gang(pod.gang);
   mark(pod.gang);
@@ -183,6 +205,7 @@ void State::join_gang(PodId id, GangId gang_id) {
   pod.in_gang = static_cast<std::uint32_t>(gang.pods.size());
   gang.pods.push_back(id);
   count(pod, +1);
+  restand(gang);
   mark(gang_id);
 }
 
@@ -190,6 +213,7 @@ void State::leave_gang(PodId id) {
   PodState& pod = pods_[id.index()];
   GangState& gang = gangs_[pod.gang.index()];
   count(pod, -1);
+  restand(gang);
   const PodId last = gang.pods.back();
   gang.pods[pod.in_gang] = last;
   pods_[last.index()].in_gang = pod.in_gang;
@@ -255,6 +279,7 @@ void State::on(const PodUpsert& e) {
     if (!gang.has_group && spec.group.empty()) {
       gang.spec.key = spec.key;
       gang.spec.min_member = 1;
+      restand(gang);
       gang.spec.priority = spec.priority;
       gang.spec.preemption_policy = spec.preemption_policy;
       gang.spec.disruption = DisruptionMode::kSingle;
@@ -282,6 +307,7 @@ void State::on(const PodUpsert& e) {
     pod.seq = next_seq_++;
     pod.cls = cls;
     pod.gated = spec.gated;
+    pod.ours = spec.ours;
     pod_ids_.emplace(spec.key, id);
     ++live_pods_;
     join_gang(id, gang_id);
@@ -293,12 +319,15 @@ void State::on(const PodUpsert& e) {
       leave_gang(id);
       join_gang(id, gang_id);
     }
-    if (pod.phase == PodPhase::kPending && (pod.cls != cls || pod.gated != spec.gated)) {
+    if (pod.phase == PodPhase::kPending &&
+        (pod.cls != cls || pod.gated != spec.gated || pod.ours != spec.ours)) {
       if (pod.cls != cls) give_up_nomination(id);
       count(pod, -1);
       pod.cls = cls;
       pod.gated = spec.gated;
+      pod.ours = spec.ours;
       count(pod, +1);
+      restand(gangs_[pod.gang.index()]);
       mark(pod.gang);
     }
   }

@@ -15,9 +15,11 @@ void State::move_gang_tenant(GangId id, TenantId tenant) {
   }
   for (const PodId p : gang.pods) give_up_nomination(p);
   charge(gang, gang.allocated, false);
+  count_standing(gang, -1);
   tenants_[gang.tenant.index()].pending -= waiting;
   gang.tenant = tenant;
   tenants_[gang.tenant.index()].pending += waiting;
+  count_standing(gang, +1);
   charge(gang, gang.allocated, true);
   mark(id);
 }
@@ -46,6 +48,7 @@ void State::on(const GroupUpsert& e) {
   gang.has_group = true;
   gang.spec = e.group;
   gang.created = e.group.created;
+  restand(gang);
   if (priority_changed) {
     for (const PodId p : gang.pods) count_evictable(pods_[p.index()]);
   }

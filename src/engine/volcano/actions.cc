@@ -93,6 +93,7 @@ void Session::allocate() {
 /// One attempt: as many tasks as it takes to be ready. What is left waits for its turn behind the
 /// others.
 void Session::allocate_job(JobIx j, std::vector<TaskIx>& pending, std::vector<JobIx>& jobs) {
+  ++state_.attempts;
   if (!state_.gang(jobs_[j].gang).spec.topology.empty() && !choose_domain(j, pending)) return;
   std::vector<Op> ops;
   const Outcome outcome = try_tasks(j, pending, ops);

@@ -1,0 +1,28 @@
+/// Muster's own rules as a policy of the engine; see planner.h.
+#pragma once
+
+#include "engine/muster/planner.h"
+#include "engine/policy.h"
+
+namespace muster::engine {
+
+class MusterPolicy final : public Policy {
+ public:
+  explicit MusterPolicy(State& state) : state_(state), planner_(state) {}
+
+  [[nodiscard]] Plan decide(Time now) override { return planner_.decide(now); }
+  [[nodiscard]] std::optional<WaitView> why(GangId gang) override { return planner_.why(gang); }
+  [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override {
+    return planner_.waiting(tenant, limit);
+  }
+  [[nodiscard]] std::vector<QueueView> queues(std::span<const TenantId> tenants) override {
+    return queue_views(state_, planner_.tenants(), tenants);
+  }
+  void count(Stats& stats) const override { stats.node_checks = planner_.node_checks(); }
+
+ private:
+  State& state_;
+  Planner planner_;
+};
+
+}  // namespace muster::engine

@@ -1,0 +1,114 @@
+// What queues and metrics are told, under every policy.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/test_world.h"
+
+namespace muster::engine {
+namespace {
+
+using namespace test;
+
+Config volcano() {
+  Config config;
+  config.policy = PolicyKind::kVolcano;
+  config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}}, {{.name = "predicates"}}};
+  return config;
+}
+
+/// Node a of 8 GPUs; "d/big" holds all of them, two gangs and a pod wait.
+Engine full(Config config) {
+  Engine e(std::move(config));
+  e.apply(QueueUpsert{Queue{.name = "default"}});
+  e.apply(QueueUpsert{Queue{.name = "other"}});
+  e.apply(NodeUpsert{node("a", 8)});
+  add_gang(e, group("d/big", 2), 2, 4);
+  (void)e.decide(kNow);
+  Group late = group("d/late", 2);
+  late.created = kNow + Duration(1);
+  add_gang(e, late, 2, 4);
+  Group urgent = group("d/urgent", 1, 0);
+  urgent.queue = "other";
+  add_gang(e, urgent, 1, 8);
+  e.apply(PodUpsert{pod("d/alone", 1)});
+  (void)e.decide(kNow);
+  return e;
+}
+
+class Views : public testing::TestWithParam<bool> {
+ protected:
+  static Config config() {
+    Config config = GetParam() ? volcano() : Config{};
+    config.preempt = false;
+    return config;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(EveryPolicy, Views, testing::Bool(), [](const auto& p) {
+  return p.param ? "volcano" : "muster";
+});
+
+TEST_P(Views, CountTheGangsThatWaitAndThoseThatRun) {
+  Engine e = full(config());
+  EXPECT_EQ(e.stats().gangs_waiting, 3);
+  EXPECT_GT(e.stats().attempts, 0);
+  EXPECT_EQ(e.queue("default")->gangs_waiting, 2);
+  EXPECT_EQ(e.queue("default")->gangs_running, 1);
+  EXPECT_EQ(e.queue("other")->gangs_waiting, 1);
+  // One of two members is gone: the gang does not run any more, and nobody of it waits.
+  e.apply(PodRemove{"d/big-0"});
+  EXPECT_EQ(e.queue("default")->gangs_running, 0);
+  EXPECT_EQ(e.queue("default")->gangs_waiting, 2);
+  e.apply(PodRemove{"d/big-1"});
+  (void)e.decide(kNow + std::chrono::seconds(2));
+  EXPECT_EQ(e.stats().gangs_waiting,
+            e.queue("default")->gangs_waiting + e.queue("other")->gangs_waiting);
+  EXPECT_EQ(
+      e.queue("default")->gangs_running + e.queue("other")->gangs_running + e.stats().gangs_waiting,
+      3);
+}
+
+TEST_P(Views, ListWhatWaitsInAQueueWithItsReason) {
+  Engine e = full(config());
+  const auto waiting = e.waiting("default", 10);
+  ASSERT_EQ(waiting.size(), 2U);
+  EXPECT_EQ(waiting[0].key, "d/alone");
+  EXPECT_EQ(waiting[1].key, "d/late");
+  EXPECT_EQ(waiting[1].rank, 1);
+  EXPECT_EQ(waiting[1].refusal.reason, Reason::kNoNodeFits);
+  EXPECT_EQ(e.waiting("default", 1).size(), 1U);
+  EXPECT_TRUE(e.waiting("nobody", 10).empty());
+  EXPECT_TRUE(e.why("d/late"));
+}
+
+TEST_P(Views, ASuspendedGangAndAStrangersPodWaitForNobody) {
+  Engine e(config());
+  e.apply(QueueUpsert{Queue{.name = "default"}});
+  Pod gated = pod("d/gated", 1);
+  gated.gated = true;
+  e.apply(PodUpsert{gated});
+  Pod foreign = pod("d/foreign", 1);
+  foreign.ours = false;
+  e.apply(PodUpsert{foreign});
+  EXPECT_EQ(e.stats().gangs_waiting, 0);
+  foreign.ours = true;
+  e.apply(PodUpsert{foreign});
+  EXPECT_EQ(e.stats().gangs_waiting, 1);
+  EXPECT_EQ(e.queue("default")->gangs_waiting, 1);
+}
+
+TEST_P(Views, AGangIsCountedInTheQueueItMovesTo) {
+  Engine e = full(config());
+  Group moved = group("d/late", 2);
+  moved.queue = "other";
+  e.apply(GroupUpsert{moved});
+  EXPECT_EQ(e.queue("default")->gangs_waiting, 1);
+  EXPECT_EQ(e.queue("other")->gangs_waiting, 2);
+  // With another minimum half of the gang is enough.
+  Group smaller = group("d/big", 1);
+  e.apply(GroupUpsert{smaller});
+  e.apply(PodRemove{"d/big-0"});
+  EXPECT_EQ(e.queue("default")->gangs_running, 1);
+}
+
+}  // namespace
+}  // namespace muster::engine
