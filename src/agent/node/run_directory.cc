@@ -29,6 +29,10 @@ std::vector<std::string> mounted() {
   return out;
 }
 
+/// Beside a run directory, written before it is mounted and deleted with the owner's folder: agents
+/// start beside each other, and only a mount without this mark is nobody's.
+std::string mark_of(const std::string& path) { return path + ".owned"; }
+
 }  // namespace
 
 Result<void> prepare_run_directory(const std::string& path) {
@@ -40,6 +44,9 @@ Result<void> prepare_run_directory(const std::string& path) {
   for (const auto& one : mounted()) {
     if (one == real) return {};
   }
+  if (!std::ofstream(mark_of(path)))
+    return fail(Code::kInternal,
+                fmt::format("write \"{}\": {}", mark_of(path), std::strerror(errno)));
   if (mount(kSource, path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") != 0)
     log::warn("agent", "\"{}\" stays on disk: {}", path, std::strerror(errno));
   return {};
@@ -49,6 +56,7 @@ void remove_run_directory(const std::string& path) {
   if (geteuid() == 0) umount2(path.c_str(), MNT_DETACH);
   std::error_code ignored;
   fs::remove_all(path, ignored);
+  fs::remove(mark_of(path), ignored);
 }
 
 void remove_orphaned_run_directories() {
@@ -56,7 +64,7 @@ void remove_orphaned_run_directories() {
   for (const auto& path : mounted()) {
     std::error_code error;
     const auto owner = fs::path(path).parent_path();
-    if (fs::exists(owner / "network.json", error)) continue;
+    if (fs::exists(mark_of(path), error) || fs::exists(owner / "network.json", error)) continue;
     log::info("agent", "removing \"{}\": its owner is gone", path);
     remove_run_directory(path);
     fs::remove(owner, error);  // empty but for this, or not ours to remove

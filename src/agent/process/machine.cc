@@ -1,7 +1,9 @@
 #include "agent/process/machine.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <filesystem>
 
 #include "agent/files.h"
+#include "agent/process/messages.h"
 #include "agent/process/nat.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -47,8 +50,18 @@ void remove_orphans() {
   }
 }
 
+/// Two agents that start at the same moment would choose the same subnet: whoever chooses holds
+/// this lock until its bridge has the address. Nobody but root makes bridges, so that a lock that
+/// cannot be opened is none that is needed.
+Fd lock_choice_of_subnet() {
+  Fd lock(open("/run/muster-subnet.lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (lock.get() >= 0) (void)flock(lock.get(), LOCK_EX);
+  return lock;
+}
+
 Result<void> prepare_network(const std::string& directory, std::uint32_t hash, Machine& machine) {
   const auto path = directory + "/network.json";
+  const Fd choosing = lock_choice_of_subnet();
   const auto saved = json::parse(read_file(path));
   if (saved) {
     machine.subnet.base = static_cast<std::uint32_t>(json::int_at(*saved, "base"));
