@@ -1,6 +1,6 @@
 # The two commands are `make up` and `make test`. Everything else is a convenience.
 MUSTER := build/muster
-JOBS ?= $(shell nproc)
+export JOBS ?= $(shell nproc)
 
 .PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile format clean help packages-build packages-test kubernetes
 
@@ -16,23 +16,21 @@ down: ## End the cluster that `make up` started
 build: packages-build ## Build build/muster
 	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 	@echo "==> building build/muster"
-	@ninja -C build -j$(JOBS) --quiet muster
+	@tools/build muster
 
 test: packages-test ## Install, build and run every test
 	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
-	@tools/check_rooms
-	@tools/check_format
 	@echo "==> building Muster and its tests"
-	@ninja -C build -j$(JOBS) --quiet
+	@tools/build all
 	@tools/kubernetes
 	@echo "==> running the tests"
-	@cd build && ctest --output-on-failure -j$(JOBS)
+	@tools/test
 
 test-unit: ## Only the quick tests
-	@cd build && ctest --output-on-failure -j$(JOBS) -L unit
+	@tools/test -L unit
 
 test-e2e: ## Only the tests that drive a running cluster
-	@cd build && ctest --output-on-failure -L e2e
+	@tools/test -L e2e
 
 sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the tests with each (an hour or two on 2 cores)
 	@tools/kubernetes
@@ -41,9 +39,9 @@ sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the te
 
 test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
 	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
-	@ninja -C build -j$(JOBS) --quiet muster
+	@tools/build muster
 	@tools/kubernetes
-	@cd build && ROUNDS=$(or $(ROUNDS),20) ctest --output-on-failure -R '^kubernetes\.|^e2e.real_cluster$$'
+	@ROUNDS=$(or $(ROUNDS),20) tools/test -R '^kubernetes\.|^e2e.real_cluster$$'
 
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes
