@@ -16,6 +16,7 @@
 #include "apiserver/rest/negotiate.h"
 #include "apiserver/rest/turns.h"
 #include "apiserver/server.h"
+#include "base/gate.h"
 
 namespace muster::apiserver {
 
@@ -92,10 +93,9 @@ struct Core {
   Resources resources;
   PodStreams* pod_streams = nullptr;
   MetricsSource* metrics_source = nullptr;
-  bool stopping = false;
   bool ready = false;
-  std::set<Signal*> sleepers;  // housekeeping that stop() wakes
-  std::size_t tasks = 0;       // housekeeping coroutines that run
+  /// Requests and housekeeping under way; closed when the server stops.
+  Gate gate;
   std::size_t watches = 0;
   std::map<std::string, std::uint64_t> request_counts;  // "GET 200" -> n, for /metrics
 
@@ -122,17 +122,6 @@ struct Core {
   [[nodiscard]] Collection& collection(const Resource& resource) {
     return image.collection(resource.storage);
   }
-};
-
-/// Counts a housekeeping coroutine so that stop() can wait for it.
-class TaskGuard {
- public:
-  explicit TaskGuard(Core& core) : core_(core) { ++core_.tasks; }
-  TaskGuard(const TaskGuard&) = delete;
-  ~TaskGuard() { --core_.tasks; }
-
- private:
-  Core& core_;
 };
 
 }  // namespace muster::apiserver

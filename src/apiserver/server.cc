@@ -16,8 +16,14 @@
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/router.h"
+#include "base/log.h"
 
 namespace muster::apiserver {
+namespace {
+
+constexpr Duration kStopNotice = std::chrono::seconds(2);
+
+}  // namespace
 
 Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
     : env(env_in),
@@ -25,7 +31,8 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
       options(std::move(options_in)),
       image(env_in, store_in),
       fanout(env_in),
-      turns(env_in) {
+      turns(env_in),
+      gate(env_in) {
   authenticator = std::make_unique<Authenticator>(*this);
   authorizer = std::make_unique<Authorizer>(*this);
   quota = std::make_unique<Quota>(*this);
@@ -82,16 +89,10 @@ Task<void> Server::set_endpoint(std::string address, std::uint16_t port) {
 
 Task<void> Server::stop() {
   Core& core = *core_;
-  core.stopping = true;
-  // Waking may end a task that removes itself from the set. Streams to pods have their own ends, so
-  // this is bounded.
-  for (int rounds = 0; core.tasks > 0 && rounds < 1000; ++rounds) {
-    const auto sleepers = core.sleepers;
-    for (Signal* sleeper : sleepers) {
-      if (core.sleepers.contains(sleeper)) sleeper->notify();
-    }
-    co_await core.env.sleep(std::chrono::milliseconds(2));
-  }
+  core.gate.close();
+  // Streams to pods have their own ends, so this is bounded.
+  const bool empty = co_await core.gate.wait_empty(kStopNotice);
+  if (!empty) log::info("apiserver", "stops while {} requests are open", core.gate.inside());
   co_await core.image.drain();
 }
 

@@ -111,13 +111,13 @@ Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order,
     ended();
     co_return;
   }
-  ++awaiting_volumes_;
+  awaiting_volumes_.enter();
   ended();
   const auto bound = co_await options_.volumes->bound(
       split_key(order->bind.pod).first, *open, order->bind.node, [this, order] {
         return !stopped_ && stands(order->bind);
       });
-  --awaiting_volumes_;
+  awaiting_volumes_.leave();
   if (stopped_) co_return;
   if (bound)
     context_.quick.add_call(

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/gate.h"
 #include "engine/model/model.h"
 #include "engine/model/plan.h"
 #include "scheduler/context.h"
@@ -35,7 +36,7 @@ class Hands {
     Answers answers;
   };
   Hands(const Context& context, Options options)
-      : context_(context), options_(std::move(options)) {}
+      : context_(context), options_(std::move(options)), awaiting_volumes_(context.env) {}
 
   /// `annotations` reach the pod with the binding.
   void bind(const engine::Bind& bind, json::Object annotations = {});
@@ -58,7 +59,8 @@ class Hands {
   void stop();
   /// Pods whose bindings wait for volumes. They hold no place in a lane: a slow provisioner keeps
   /// nobody else waiting.
-  [[nodiscard]] int awaiting_volumes() const { return awaiting_volumes_; }
+  [[nodiscard]] const Gate& awaiting_volumes() const { return awaiting_volumes_; }
+  Task<bool> wait_for_volumes() { return awaiting_volumes_.wait_empty(Duration::zero()); }
 
  private:
   struct Order {
@@ -78,7 +80,7 @@ class Hands {
   Context context_;
   Options options_;
   bool stopped_ = false;
-  int awaiting_volumes_ = 0;
+  Gate awaiting_volumes_;
 
   struct Assumed {
     std::string uid;

@@ -10,12 +10,13 @@
 #include <string>
 
 #include "base/env.h"
+#include "base/gate.h"
 
 namespace muster::scheduler {
 
 class Lane {
  public:
-  Lane(Env& env, int in_flight_max) : env_(env), in_flight_max_(in_flight_max) {}
+  Lane(Env& env, int in_flight_max) : env_(env), in_flight_max_(in_flight_max), under_way_(env) {}
 
   /// Few at a time while `other` has work. Both live equally long.
   void yield_to(Lane& other) {
@@ -54,16 +55,18 @@ class Lane {
     queue_.clear();
     latest_.clear();
   }
-  [[nodiscard]] bool idle() const { return queue_.empty() && in_flight_ == 0; }
-  [[nodiscard]] int in_flight() const { return in_flight_; }
+  [[nodiscard]] bool idle() const { return queue_.empty() && under_way_.inside() == 0; }
+  /// Until nothing is under way, for `most` at the longest (zero: for ever). What waits its turn
+  /// begins meanwhile, unless the lane was stopped.
+  Task<bool> wait_idle(Duration most) { return under_way_.wait_empty(most); }
 
  private:
   void pump() {
     const int most = ahead_ == nullptr || ahead_->idle() ? in_flight_max_ : kInFlightYielding;
-    while (!stopped_ && in_flight_ < most && !queue_.empty()) {
+    while (!stopped_ && static_cast<int>(under_way_.inside()) < most && !queue_.empty()) {
       const auto begin = std::move(queue_.front());
       queue_.pop_front();
-      ++in_flight_;
+      under_way_.enter();
       begin();
     }
   }
@@ -72,7 +75,7 @@ class Lane {
     ended();
   }
   void ended() {
-    --in_flight_;
+    under_way_.leave();
     pump();
     if (behind_ != nullptr && idle()) behind_->pump();
   }
@@ -83,7 +86,7 @@ class Lane {
   Lane* ahead_ = nullptr;
   Lane* behind_ = nullptr;
   int in_flight_max_;
-  int in_flight_ = 0;
+  Gate under_way_;
   bool stopped_ = false;
   std::deque<std::function<void()>> queue_;
   std::map<std::string, Work> latest_;

@@ -136,9 +136,7 @@ class SchedulerImpl final : public Scheduler {
 
   Task<void> finish(Duration most) override {
     decide_no_more();
-    const Duration end = env_.monotonic() + most;
-    while (!quick_.idle() && env_.monotonic() < end)
-      co_await env_.sleep(std::chrono::milliseconds(5));
+    (void)co_await quick_.wait_idle(most);
   }
 
   Task<void> stop() override {
@@ -148,8 +146,10 @@ class SchedulerImpl final : public Scheduler {
     quick_.stop();
     slow_.stop();
     groups_.stop();
-    while (quick_.in_flight() + slow_.in_flight() + hands_.awaiting_volumes() > 0)
-      co_await env_.sleep(std::chrono::milliseconds(5));
+    // In this order: what waited for its volumes may use the quick lane once more.
+    (void)co_await hands_.wait_for_volumes();
+    (void)co_await quick_.wait_idle(Duration::zero());
+    (void)co_await slow_.wait_idle(Duration::zero());
     co_await events_->flush();
   }
 
@@ -217,7 +217,7 @@ class SchedulerImpl final : public Scheduler {
     return {};
   }
   [[nodiscard]] bool idle() const override {
-    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes() == 0 &&
+    return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes().inside() == 0 &&
            slow_.idle() && waits_.idle() && groups_.idle();
   }
 

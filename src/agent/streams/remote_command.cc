@@ -215,8 +215,7 @@ Task<void> read_sizes(std::shared_ptr<Relay> relay, std::shared_ptr<net::SpdyStr
 }
 
 /// Until the client goes: a command that nobody reads any more is ended.
-Task<void> watch_client(net::Loop& loop,
-                        std::shared_ptr<net::SpdySession> spdy,
+Task<void> watch_client(std::shared_ptr<net::SpdySession> spdy,
                         std::shared_ptr<Relay> relay,
                         bool attach) {
   for (;;) {
@@ -224,7 +223,7 @@ Task<void> watch_client(net::Loop& loop,
     if (!another) break;
   }
   // One that will open no more streams may still listen.
-  while (!spdy->closed()) co_await loop.sleep(std::chrono::milliseconds(500));
+  co_await spdy->wait_closed();
   relay->broken = true;
   relay->session->close_stdin();
   if (!attach) relay->session->abandon();
@@ -299,7 +298,7 @@ Task<void> serve_spdy(Context& context,
   if (streams->in && relay->session->stdin_stream() != nullptr)
     context.loop.spawn(pump_stdin(relay, streams->in));
   if (streams->resize) context.loop.spawn(read_sizes(relay, streams->resize));
-  context.loop.spawn(watch_client(context.loop, spdy, relay, call.attach));
+  context.loop.spawn(watch_client(spdy, relay, call.attach));
   const auto code = co_await relay->session->wait();
   co_await drain(context.loop, relay);
   (void)co_await streams->error->write(exit_status(code));

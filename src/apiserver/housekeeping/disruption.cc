@@ -95,7 +95,6 @@ Result<void> Disruption::check(const json::Value& pod) const {
 
 void Disruption::start() {
   wake_ = core_.env.make_signal();
-  core_.sleepers.insert(wake_.get());
   for (const auto& [key, budget] : core_.image.collection(kBudgets).objects())
     dirty_.emplace(budget->ns());
   core_.env.spawn(write_status());
@@ -110,9 +109,10 @@ void Disruption::observe(Collection& collection, const Change& change) {
 }
 
 Task<void> Disruption::write_status() {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
+  const Gate::Sleeper sleeper(core_.gate, *wake_);
   const ResourcePtr resource = core_.resources.get("policy", "v1", "poddisruptionbudgets");
-  while (!core_.stopping) {
+  while (!core_.gate.closed()) {
     if (dirty_.empty()) {
       co_await wake_->wait(Duration::zero());
       continue;

@@ -27,13 +27,13 @@ Time last_seen(const json::Value& event) {
 void Events::start() { core_.env.spawn(expire()); }
 
 Task<void> Events::expire() {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   const auto signal = core_.env.make_signal();
-  core_.sleepers.insert(signal.get());
+  const Gate::Sleeper sleeper(core_.gate, *signal);
   const ResourcePtr resource = core_.resources.get("", "v1", "events");
   // The same clock tick forgets the store's history of more than five minutes ago.
   std::vector<std::pair<Time, Revision>> marks;
-  while (!core_.stopping) {
+  while (!core_.gate.closed()) {
     const Time now = core_.env.now();
     std::vector<std::pair<std::string, std::string>> old;
     for (const auto& [key, stored] : core_.image.collection("events").objects()) {
@@ -42,7 +42,7 @@ Task<void> Events::expire() {
     for (const auto& [ns, name] : old) {
       DeleteRequest request;
       const auto gone = co_await core_.writer->remove(resource, ns, name, request);
-      if (!gone || core_.stopping) break;
+      if (!gone || core_.gate.closed()) break;
     }
     marks.emplace_back(now, core_.image.revision());
     const auto keep = std::find_if(marks.begin(), marks.end(), [&](const auto& mark) {
@@ -54,7 +54,6 @@ Task<void> Events::expire() {
     }
     co_await signal->wait(std::chrono::minutes(1));
   }
-  core_.sleepers.erase(signal.get());
 }
 
 }  // namespace muster::apiserver

@@ -78,7 +78,6 @@ void GarbageCollector::start() {
     }
   }
   wake_ = core_.env.make_signal();
-  core_.sleepers.insert(wake_.get());
   core_.env.spawn(work());
 }
 
@@ -87,8 +86,9 @@ StoredPtr GarbageCollector::find(const Ref& ref) {
 }
 
 Task<void> GarbageCollector::work() {
-  const TaskGuard guard(core_);
-  while (!core_.stopping) {
+  const Gate::Pass pass(core_.gate);
+  const Gate::Sleeper sleeper(core_.gate, *wake_);
+  while (!core_.gate.closed()) {
     if (queue_.empty()) {
       co_await wake_->wait(Duration::zero());
       continue;
@@ -112,7 +112,7 @@ Task<void> GarbageCollector::work() {
                          Ref each,
                          std::shared_ptr<std::size_t> count,
                          std::shared_ptr<Signal> signal) -> Task<void> {
-        const TaskGuard inner(self->core_);
+        const Gate::Pass inner(self->core_.gate);
         co_await self->visit(std::move(each));
         if (--*count == 0) signal->notify();
       }(this, ref, left, done));

@@ -70,7 +70,7 @@ Task<void> Namespaces::ensure_contents(std::string ns) {
 }
 
 Task<void> Namespaces::provision(std::string ns) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   co_await ensure_contents(ns);
 }
 
@@ -95,7 +95,7 @@ void Namespaces::observe(Collection& collection, const Change& change) {
     const std::string name(ns);
     if (const auto waiting = waiting_.find(name); waiting != waiting_.end()) {
       waiting->second->notify();
-    } else if (provisioned && core_.ready && !core_.stopping) {
+    } else if (provisioned && core_.ready && !core_.gate.closed()) {
       const StoredPtr owner = core_.image.collection("namespaces").find(name);
       if (owner && !kube::is_deleting(owner->object)) core_.env.spawn(provision(name));
     }
@@ -223,12 +223,12 @@ Task<void> Namespaces::report(const std::string& ns, std::size_t remaining) {
 }
 
 Task<void> Namespaces::terminate(std::string ns) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   const auto signal = core_.env.make_signal();
   waiting_[ns] = signal.get();
-  core_.sleepers.insert(signal.get());
+  const Gate::Sleeper sleeper(core_.gate, *signal);
   bool reported = false;
-  while (!core_.stopping) {
+  while (!core_.gate.closed()) {
     const std::size_t remaining = co_await delete_contents(ns);
     if (remaining == 0 && !creating_.contains(ns)) {
       if (reported) co_await report(ns, 0);
@@ -239,9 +239,8 @@ Task<void> Namespaces::terminate(std::string ns) {
     co_await signal->wait(std::chrono::seconds(2));
   }
   waiting_.erase(ns);
-  core_.sleepers.erase(signal.get());
   terminating_.erase(ns);
-  if (core_.stopping) co_return;
+  if (core_.gate.closed()) co_return;
   WriteOptions options;
   options.subresource = "finalize";
   const ResourcePtr resource = core_.resources.get("", "v1", "namespaces");

@@ -50,7 +50,7 @@ void GroupProtection::consider(std::string key) {
 }
 
 Task<void> GroupProtection::release(std::string key) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   const StoredPtr group = core_.image.collection(kGroups).find(key);
   if (!group) co_return;
   co_await drop_finalizer(core_,

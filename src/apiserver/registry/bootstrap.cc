@@ -21,7 +21,7 @@ Task<void> create_one(Core& core,
                       std::string ns,
                       json::Value object,
                       std::shared_ptr<Pending> pending) {
-  const TaskGuard guard(core);
+  const Gate::Pass pass(core.gate);
   const User self{.name = "system:apiserver", .groups = {"system:masters"}};
   WriteOptions options;
   options.manager = "kube-apiserver";

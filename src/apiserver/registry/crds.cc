@@ -82,7 +82,7 @@ void Crds::observe(Collection& collection, const Change& change) {
 }
 
 Task<void> Crds::establish(std::string name) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   const ResourcePtr resource =
       core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   const Time now = core_.env.now();
@@ -122,10 +122,10 @@ Task<void> Crds::establish(std::string name) {
 }
 
 Task<void> Crds::clean_up(std::string name) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   const auto signal = core_.env.make_signal();
-  core_.sleepers.insert(signal.get());
-  while (!core_.stopping) {
+  const Gate::Sleeper sleeper(core_.gate, *signal);
+  while (!core_.gate.closed()) {
     const ResourcePtr kind = core_.resources.by_storage(name);
     Collection& objects = core_.image.collection(name);
     if (!kind || objects.objects().empty()) break;
@@ -138,9 +138,8 @@ Task<void> Crds::clean_up(std::string name) {
       log::debug("apiserver", "CustomResourceDefinition {}: {}", name, removed.failure->message);
     if (!objects.objects().empty()) co_await signal->wait(std::chrono::milliseconds(500));
   }
-  core_.sleepers.erase(signal.get());
   cleaning_.erase(name);
-  if (core_.stopping) co_return;
+  if (core_.gate.closed()) co_return;
   const ResourcePtr resource =
       core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
   WriteOptions options;

@@ -309,7 +309,7 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   };
   const auto outcome = std::make_shared<Outcome>();
   outcome->signal = env_.make_signal();
-  ++writes_in_flight_;
+  writes_.enter();
   // Nobody else knows the object until it is durable: so long its text is the store's to make.
   const auto make_text = [stored] {
     return stored->bytes = std::make_shared<const std::string>(kube::object_text(stored->object));
@@ -318,7 +318,7 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
                make_text,
                deleted,
                [this, &collection, change, outcome](Result<void> result) {
-                 --writes_in_flight_;
+                 writes_.leave();
                  if (result) {
                    revision_ = change->revision;
                    collection.publish(change);
@@ -368,8 +368,6 @@ Result<std::vector<ChangePtr>> Image::older_changes(const Collection& collection
   return result;
 }
 
-Task<void> Image::drain() {
-  while (writes_in_flight_ > 0) co_await env_.sleep(std::chrono::milliseconds(1));
-}
+Task<void> Image::drain() { (void)co_await writes_.wait_empty(Duration::zero()); }
 
 }  // namespace muster::apiserver

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/env.h"
+#include "base/gate.h"
 #include "base/result.h"
 #include "json/json.h"
 #include "store/store.h"
@@ -148,7 +149,7 @@ class KeyLock {
 
 class Image {
  public:
-  Image(Env& env, store::Store& store) : env_(env), store_(store) {}
+  Image(Env& env, store::Store& store) : env_(env), store_(store), writes_(env) {}
 
   /// Reads everything from the store.
   Result<void> load();
@@ -199,7 +200,7 @@ class Image {
   std::vector<std::function<void(Collection&, const Change&)>> observers_;
   Revision revision_ = 0;
   Revision loaded_ = 0;
-  std::size_t writes_in_flight_ = 0;
+  Gate writes_;
 };
 
 /// Kind and apiVersion first, then metadata in Kubernetes' order, then the rest as it was.

@@ -137,7 +137,6 @@ void Quota::start() {
   for (const auto& [key, stored] : core_.image.collection("resourcequotas").objects())
     rebuild(stored);
   wake_ = core_.env.make_signal();
-  core_.sleepers.insert(wake_.get());
   core_.env.spawn(write_status());
 }
 
@@ -268,9 +267,10 @@ void Quota::mark_dirty(const std::string& key) {
 }
 
 Task<void> Quota::write_status() {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
+  const Gate::Sleeper sleeper(core_.gate, *wake_);
   const ResourcePtr resource = core_.resources.get("", "v1", "resourcequotas");
-  while (!core_.stopping) {
+  while (!core_.gate.closed()) {
     if (dirty_.empty()) {
       co_await wake_->wait(Duration::zero());
       continue;

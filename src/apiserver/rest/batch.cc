@@ -19,7 +19,7 @@ Task<void> work(Core& core,
                 ResourcePtr resource,
                 DeleteRequest request,
                 std::shared_ptr<Progress> progress) {
-  const TaskGuard guard(core);
+  const Gate::Pass pass(core.gate);
   while (progress->next < progress->objects.size()) {
     const std::size_t index = progress->next++;
     const StoredPtr& stored = progress->objects[index];

@@ -346,7 +346,7 @@ std::optional<net::Response> Discovery::answer(const net::Request& request,
     return target.path == path || target.path == std::string(path) + "/";
   };
   if (is("/healthz") || is("/livez") || is("/readyz")) {
-    if (is("/readyz") && (!core_.ready || core_.stopping))
+    if (is("/readyz") && (!core_.ready || core_.gate.closed()))
       return text_response(500, "[-]started failed: not ready\n");
     if (!target.has("verbose")) return text_response(200, "ok");
     const std::string name = parts.front();

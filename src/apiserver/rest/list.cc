@@ -382,7 +382,7 @@ Result<Revision> parse_version(std::string_view text) {
 }
 
 Task<bool> wait_for_version(Core& core, Revision revision) {
-  for (int i = 0; i < 60 && core.image.revision() < revision && !core.stopping; ++i)
+  for (int i = 0; i < 60 && core.image.revision() < revision && !core.gate.closed(); ++i)
     co_await core.env.sleep(std::chrono::milliseconds(50));
   co_return core.image.revision() >= revision;
 }

@@ -205,7 +205,7 @@ Result<void> Router::authorize(const Call& call) const {
 }
 
 Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
-  const TaskGuard guard(core_);
+  const Gate::Pass pass(core_.gate);
   Call call;
   call.request = std::move(request);
   const auto known_user = identify(call);

@@ -88,20 +88,19 @@ class Watch final : public Fanout::Target {
         wanted_(wanted),
         writer_(writer),
         collection_(core.collection(*call.resource)),
-        signal_(core.env.make_signal()) {
+        signal_(core.env.make_signal()),
+        sleeper_(core.gate, *signal_) {
     subscription_.ns = selection_.ns;
     subscription_.tell = [this](const Change* change) {
       if (change == nullptr || !take(*change)) signal_->notify();
     };
     collection_.subscribe(&subscription_);
-    core_.sleepers.insert(signal_.get());
     ++core_.watches;
     values_ = call.request.wants_value && accepted_.form == Form::kObject;
   }
   ~Watch() override {
     core_.fanout.remove(*this);
     collection_.unsubscribe(&subscription_);
-    core_.sleepers.erase(signal_.get());
     --core_.watches;
   }
 
@@ -188,7 +187,7 @@ class Watch final : public Fanout::Target {
     const Duration started = core_.env.monotonic();
     Duration last_bookmark = started;
     const Duration limit = timeout();
-    while (!core_.stopping && !writer_.closed()) {
+    while (!core_.gate.closed() && !writer_.closed()) {
       const bool flushed = co_await send_taken();
       if (!flushed) co_return;
       if (cursor_ < collection_.first_sequence()) {
@@ -452,7 +451,9 @@ class Watch final : public Fanout::Target {
   Wanted wanted_;
   net::ResponseWriter& writer_;
   Collection& collection_;
-  std::shared_ptr<Signal> signal_;  // shared with the close callback, which may outlive the watch
+  /// Shared with the close callback, which may outlive the watch.
+  std::shared_ptr<Signal> signal_;
+  Gate::Sleeper sleeper_;
   Subscription subscription_;
   bool idle_ = false;  // follow() waits, and everything before cursor_ is sent or in lines_
   std::uint64_t cursor_ = 0;

@@ -91,7 +91,8 @@ struct Core : std::enable_shared_from_this<Core> {
         arrived(env.make_signal()),
         out_ready(env.make_signal()),
         out_room(env.make_signal()),
-        in_room(env.make_signal()) {}
+        in_room(env.make_signal()),
+        died(env.make_signal()) {}
 
   Env& env;
   std::unique_ptr<ByteStream> bytes;
@@ -112,12 +113,13 @@ struct Core : std::enable_shared_from_this<Core> {
   std::int64_t session_window = kWindowInitial;
   std::int64_t initial_window = kWindowInitial;
   std::int64_t session_to_grant = 0;
-  std::unique_ptr<Signal> arrived, out_ready, out_room, in_room;
+  std::unique_ptr<Signal> arrived, out_ready, out_room, in_room, died;
 
   void die() {
     if (dead) return;
     dead = true;
     bytes->close();
+    died->notify();
     wake_all();
   }
   void wake_all() {
@@ -555,6 +557,10 @@ class Session final : public SpdySession {
   }
   void close() override { core_->die(); }
   [[nodiscard]] bool closed() const override { return core_->dead; }
+  Task<void> wait_closed() override {
+    const auto core = core_;
+    while (!core->dead) co_await core->died->wait(Duration::zero());
+  }
 
  private:
   CorePtr core_;

@@ -41,6 +41,8 @@ class SpdySession {
   /// At once.
   virtual void close() = 0;
   [[nodiscard]] virtual bool closed() const = 0;
+  /// Until closed() is true. One caller at a time.
+  virtual Task<void> wait_closed() = 0;
 };
 
 enum class SpdyRole { kServer, kClient };
