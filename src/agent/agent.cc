@@ -14,6 +14,8 @@
 #include "agent/network/dns.h"
 #include "agent/network/services.h"
 #include "agent/network/tcp_proxy.h"
+#include "agent/node/devices.h"
+#include "agent/node/disk_watch.h"
 #include "agent/node/node_keeper.h"
 #include "agent/node/pod_metrics.h"
 #include "agent/node/run_directory.h"
@@ -52,6 +54,12 @@ std::string machine_address() {
   return out;
 }
 
+/// As many processes and threads as the kernel gives numbers to.
+std::int64_t machine_pids_max() {
+  constexpr std::int64_t kUsual = 32768;
+  return std::max(parse_int(trim(read_file("/proc/sys/kernel/pid_max"))).value_or(kUsual), kUsual);
+}
+
 class AgentImpl final : public Agent {
  public:
   AgentImpl(net::Loop& loop, client::Client& client, AgentOptions options)
@@ -86,6 +94,8 @@ class AgentImpl final : public Agent {
       return out;
     };
     metrics_ = make_pod_metrics(context_, all);
+    disk_ = std::make_unique<DiskWatch>(context_, all);
+    context_.pids_max = options_.pids_max > 0 ? options_.pids_max : machine_pids_max() / 2;
   }
 
   Task<Result<void>> start() override {
@@ -113,11 +123,13 @@ class AgentImpl final : public Agent {
     co_await informers_.wait_synced();
     co_await remove_orphans();
     keeper_.start();
+    if (!options_.hollow) disk_->start();
     co_return Result<void>();
   }
 
   Task<void> stop(bool remove_pods) override {
     stopping_ = true;
+    co_await disk_->stop();
     co_await keeper_.stop();
     co_await hollow_.stop();
     const auto workers = std::move(workers_);
@@ -159,7 +171,12 @@ class AgentImpl final : public Agent {
     };
     auto found = co_await runtime_->start(on_event);
     if (!found) co_return fail(found.error());
-    for (auto& sandbox : *found) adopted_[sandbox.id] = std::move(sandbox);
+    for (auto& sandbox : *found) {
+      // Before any pod that is new asks for some.
+      context_.gpus.restore(sandbox.id,
+                            read_file(gpu_file(pod_directories(options_.directory, sandbox.id))));
+      adopted_[sandbox.id] = std::move(sandbox);
+    }
     if (!adopted_.empty()) log::info("agent", "found {} pods of an earlier run", adopted_.size());
     for (const auto& line : runtime_->shortcomings()) log::warn("agent", "{}", line);
     if (runtime_->hides_devices()) {
@@ -334,6 +351,7 @@ class AgentImpl final : public Agent {
     for (const auto& [uid, sandbox] : orphans) {
       log::info("agent", "pod {} is gone from the API; its processes are stopped", uid);
       (void)co_await runtime_->remove_sandbox(uid);
+      context_.gpus.release(uid);
     }
     std::set<std::string> known;
     for (const auto& [uid, worker] : workers_) known.insert(uid);
@@ -369,6 +387,7 @@ class AgentImpl final : public Agent {
   std::unique_ptr<TcpProxy> api_proxy_;
   std::unique_ptr<PodStreamServer> streams_;
   std::unique_ptr<Metrics> metrics_;
+  std::unique_ptr<DiskWatch> disk_;
   bool stopping_ = false;
 };
 

@@ -25,6 +25,9 @@ struct AgentOptions {
   std::string api_address;  // where the API server listens
   int api_port = 0;
   bool hollow = false;  // every node is
+  /// Processes and threads of a container; 0: half of what the machine can have, so that no pod
+  /// takes the rest from all others.
+  std::int64_t pids_max = 0;
   bool isolate = true;  // false: no namespaces even as root
 };
 

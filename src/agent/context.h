@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "agent/node/devices.h"
+#include "agent/node/gpu_ledger.h"
 #include "agent/pod/images.h"
 #include "agent/runtime.h"
 #include "agent/slots.h"
@@ -34,6 +34,8 @@ struct Context {
   GpuLedger gpus;
   /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
   std::map<int, int> gpu_minors;
+  /// Processes and threads a container may have; 0: as many as the machine.
+  std::int64_t pids_max = 0;
   std::function<client::EventRecorder&(const std::string& node)> events_of;
   /// Pods that are on their way to their first published status; events wait for them.
   int starting = 0;

@@ -14,6 +14,7 @@
 #include "agent/pod/names.h"
 #include "agent/pod/pod_env.h"
 #include "agent/pod/pod_status.h"
+#include "agent/pod/volume_files.h"
 #include "agent/pod/volumes.h"
 #include "agent/process/address_pool.h"
 #include "agent/process/log_writer.h"
@@ -106,7 +107,7 @@ TEST(Volumes, PathsMayNotLeaveTheVolume) {
   inputs.objects[{"configmaps", "cm"}] = parse(R"J({"data":{"k":"v"}})J");
   EXPECT_FALSE(volume_files(volume, inputs).has_value());
   PreparedVolumes prepared;
-  prepared.by_name["v"] = {"/tmp", false};
+  prepared.by_name["v"] = {"/tmp", false, ""};
   EXPECT_FALSE(container_mounts(
                    parse(R"J({"volumeMounts":[{"name":"v","mountPath":"/x","subPath":"../y"}]})J"),
                    prepared,

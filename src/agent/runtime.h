@@ -33,6 +33,10 @@ struct Mount {
   std::string source;  // absolute, on this machine
   std::string target;  // absolute, in the container
   bool read_only = false;
+  /// Set: what lies at this path below `source`, made if it is missing. Containers may write below
+  /// `source`, so nothing on the way is allowed to lead out of it.
+  std::string sub_path;
+  std::string host_type;  // what `source` must be: hostPath's type, "" for anything
 };
 
 /// A tmpfs that the containers of the pod share; `path` is where it is mounted for mounts' sources.

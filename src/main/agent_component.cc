@@ -60,6 +60,7 @@ class AgentComponent final : public Component {
     options.api_port = context.api_port;
     options.hollow = context.hollow;
     options.images_file = context.images;
+    options.pids_max = context.pod_pids_max;
     agent_ = agent::make_agent(context.loop, *client_, std::move(options));
     streams_ = std::make_unique<Streams>(agent_->streams());
     usage_ = std::make_unique<Usage>(agent_->metrics());

@@ -29,11 +29,12 @@ struct ComponentContext {
   std::string api_address;       // where pods and people reach the server
   std::uint16_t api_port = 0;
   std::string ca_pem;
-  bool hollow = false;           // pods are only said to run
-  std::string scheduler_config;  // file with Volcano's configuration or a policy of Muster's own;
-                                 // empty: its defaults
-  std::string hived_config;      // file with HiveD's cells; empty: none
-  std::string images;            // file that maps image names to roots; empty: none
+  bool hollow = false;            // pods are only said to run
+  std::string scheduler_config;   // file with Volcano's configuration or a policy of Muster's own;
+                                  // empty: its defaults
+  std::string hived_config;       // file with HiveD's cells; empty: none
+  std::string images;             // file that maps image names to roots; empty: none
+  std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   std::set<std::string> without;                   // names left out: scheduler, controllers, agent
   /// An in-process client under this user name, e.g. "system:muster-scheduler".

@@ -21,15 +21,35 @@ std::string default_data_dir() {
   return std::string(home != nullptr && *home != '\0' ? home : ".") + "/.muster";
 }
 
+namespace {
+
+/// Keys, tokens and every secret of the cluster lie here: an older muster, or a copy made by hand,
+/// may have left them readable for others.
+void narrow(const std::string& directory) {
+  ::chmod(directory.c_str(), 0700);
+  std::error_code failure;
+  for (std::filesystem::directory_iterator item(directory, failure), end; !failure && item != end;
+       item.increment(failure)) {
+    struct stat info{};
+    if (::lstat(item->path().c_str(), &info) != 0 || (info.st_mode & 077) == 0) continue;
+    const auto name = item->path().filename().string();
+    const bool ours = S_ISREG(info.st_mode) || S_ISSOCK(info.st_mode) ||
+                      (S_ISDIR(info.st_mode) && (name == "agent" || name == "pki"));
+    if (ours) ::chmod(item->path().c_str(), info.st_mode & 0700);
+  }
+}
+
+}  // namespace
+
 Result<DataLock> DataLock::take(const std::string& directory) {
   std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
+  const bool made = std::filesystem::create_directories(directory, failure);
+  if (made) ::chmod(directory.c_str(), 0700);
   if (failure)
     return fail(Code::kInternal,
                 fmt::format("cannot make the data folder \"{}\": {}; choose another with --data",
                             directory,
                             failure.message()));
-  ::chmod(directory.c_str(), 0700);
   const std::string path = directory + "/muster.lock";
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
@@ -47,6 +67,7 @@ Result<DataLock> DataLock::take(const std::string& directory) {
             directory,
             running.pid));
   }
+  narrow(directory);
   return DataLock(file, directory);
 }
 

@@ -15,7 +15,8 @@ std::string default_data_dir();
 /// Held for as long as the process lives, so that two never share a folder.
 class DataLock {
  public:
-  /// Makes the folder (0700) and locks it; fails when another process holds it.
+  /// Makes the folder (0700) and locks it; fails when another process holds it. Once it is ours,
+  /// nothing in it stays readable for others.
   static Result<DataLock> take(const std::string& directory);
   DataLock(DataLock&& other) noexcept
       : file_(other.file_), directory_(std::move(other.directory_)) {

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ bool sockets_apart() {
 
 struct UpOptions {
   std::string data, listen, nodes, gpus, kubeconfig, hived_config, scheduler_config, images,
-      node_grace, token_lifetime;
+      node_grace, token_lifetime, pod_max_pids;
   bool hollow = false, detach = false;
   std::string address;
   std::uint16_t port = 0;
@@ -60,6 +61,7 @@ Result<UpOptions> read_options(const command::Values& values) {
   options.hived_config = values.text("hived-config");
   options.scheduler_config = values.text("scheduler-config");
   options.images = values.text("images");
+  options.pod_max_pids = values.text("pod-max-pids");
   options.node_grace = values.text("node-monitor-grace-period");
   options.token_lifetime = values.text("service-account-max-token-expiration");
   options.hollow = values.yes("hollow");
@@ -75,6 +77,12 @@ Result<UpOptions> read_options(const command::Values& values) {
         Code::kBadRequest,
         fmt::format("--service-account-max-token-expiration {}: wanted a second or more, e.g. 1h",
                     options.token_lifetime));
+  }
+  if (const auto number = parse_int(options.pod_max_pids);
+      !options.pod_max_pids.empty() && (!number || *number < 1)) {
+    return fail(Code::kBadRequest,
+                fmt::format("--pod-max-pids {}: wanted a number from 1 on, e.g. 4096",
+                            options.pod_max_pids));
   }
   const auto colon = options.listen.rfind(':');
   const auto port = colon == std::string::npos
@@ -259,6 +267,7 @@ class Cluster {
         .scheduler_config = options_.scheduler_config,
         .hived_config = options_.hived_config,
         .images = options_.images,
+        .pod_pids_max = parse_int(options_.pod_max_pids).value_or(0),
         .node_grace = parse_duration(options_.node_grace).value(),
         .without = options_.left_out,
         .make_client = [this](const std::string& user) { return make_client(user); },
@@ -462,6 +471,7 @@ int detach(const UpOptions& options) {
 int run_up(command::Call& call) {
   const auto options = read_options(call.values);
   if (!options) return call.misused(options.error().message);
+  ::umask(077);  // what is written from here on is nobody else's; pods' files say so themselves
   if (options->detach) return detach(*options);
   return serve(*options, [&](const Cluster& cluster, double seconds) {
     say_ready(cluster, *options, seconds);
@@ -509,6 +519,10 @@ std::vector<command::Flag> up_flags() {
            "which folder is the root of which image (docs/agent.md); other images run on this machine's files",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
+      {.name = "pod-max-pids",
+       .help =
+           "how many processes and threads a container may have (default: half of the machine's)",
+       .value_name = "N"},
       {.name = "node-monitor-grace-period",
        .value = "40s",
        .help = "how long a node may be silent before its state is Unknown",

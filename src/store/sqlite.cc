@@ -1,6 +1,12 @@
 #include "store/sqlite.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace muster::store {
 namespace {
@@ -62,7 +68,27 @@ std::string_view Statement::bytes(int column) const {
                          : std::string_view(data, static_cast<std::size_t>(size));
 }
 
+namespace {
+
+/// Every secret of a cluster is in it. SQLite gives its journal files the mode of the database.
+Result<void> make_private(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const bool done = file >= 0 && ::fchmod(file, 0600) == 0;
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (!done)
+    return fail(Code::kInternal, fmt::format("cannot open \"{}\": {}", path, std::strerror(error)));
+  for (const char* journal : {"-wal", "-shm"}) ::chmod((path + journal).c_str(), 0600);
+  return {};
+}
+
+}  // namespace
+
 Result<Database> Database::open(const std::string& path, bool read_only) {
+  if (!read_only && path.starts_with('/')) {
+    const auto done = make_private(path);
+    if (!done) return fail(done.error());
+  }
   sqlite3* raw = nullptr;
   const int flags =
       (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |

@@ -1,11 +1,6 @@
 #include "agent/node/devices.h"
 
 #include <dlfcn.h>
-#include <fmt/core.h>
-
-#include <set>
-
-#include "base/strings.h"
 
 namespace muster::agent {
 namespace {
@@ -66,34 +61,5 @@ std::vector<Gpu> find_gpus() {
   dlclose(library);
   return out;
 }
-
-Result<std::vector<int>> GpuLedger::take(const std::string& node,
-                                         const std::string& pod_uid,
-                                         int count,
-                                         const std::string& chosen) {
-  if (const auto held = by_pod_.find(pod_uid); held != by_pod_.end()) return held->second.indices;
-  Held held{node, {}};
-  for (const auto& word : split_nonempty(chosen, ','))
-    held.indices.push_back(static_cast<int>(parse_int(trim(word)).value_or(-1)));
-  if (held.indices.empty()) {
-    std::set<int> used;
-    for (const auto& [uid, other] : by_pod_) {
-      if (other.node == node) used.insert(other.indices.begin(), other.indices.end());
-    }
-    for (int i = 0; i < counts_[node] && static_cast<int>(held.indices.size()) < count; ++i) {
-      if (!used.contains(i)) held.indices.push_back(i);
-    }
-  }
-  if (static_cast<int>(held.indices.size()) < count) {
-    return fail(Code::kUnavailable,
-                fmt::format("Allocate failed due to requested number of devices unavailable for "
-                            "nvidia.com/gpu. Requested: {}, Available: {}",
-                            count,
-                            held.indices.size()));
-  }
-  return (by_pod_[pod_uid] = std::move(held)).indices;
-}
-
-void GpuLedger::release(const std::string& pod_uid) { by_pod_.erase(pod_uid); }
 
 }  // namespace muster::agent

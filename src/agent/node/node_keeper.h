@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/context.h"
+#include "agent/node/devices.h"
 
 namespace muster::agent {
 

@@ -47,7 +47,7 @@ Result<void> prepare_run_directory(const std::string& path) {
   if (!std::ofstream(mark_of(path)))
     return fail(Code::kInternal,
                 fmt::format("write \"{}\": {}", mark_of(path), std::strerror(errno)));
-  if (mount(kSource, path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") != 0)
+  if (mount(kSource, path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700") != 0)
     log::warn("agent", "\"{}\" stays on disk: {}", path, std::strerror(errno));
   return {};
 }

@@ -87,6 +87,8 @@ PodDirectories pod_directories(const std::string& agent_directory, std::string_v
           fmt::format("{}/run/{}", agent_directory, uid)};
 }
 
+std::string gpu_file(const PodDirectories& places) { return places.run + "/gpus"; }
+
 SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places) {
   SandboxConfig config;
   const auto& spec = at(pod, "spec");
@@ -118,36 +120,31 @@ EnvList default_env(const Context& context, const json::Value& pod, const json::
   return env;
 }
 
-Result<std::vector<int>> gpu_share(GpuLedger& ledger,
-                                   const json::Value& pod,
-                                   const json::Value& container) {
+std::vector<int> gpu_share(const std::vector<int>& of_pod,
+                           const json::Value& pod,
+                           const json::Value& container) {
   const auto wanted_by = [](const json::Value& one) {
-    return amount(at(one, "resources", "limits", kGpu), false);
+    return static_cast<std::size_t>(
+        std::max<std::int64_t>(0, amount(at(one, "resources", "limits", kGpu), false)));
   };
-  std::int64_t total = 0, before = 0;
+  const auto name = json::string_at(container, "name");
+  std::size_t total = 0, before = 0;
+  bool asked = false;
+  // Sidecars run beside the containers, other init containers before them.
+  for (const auto* list : {"containers", "initContainers"}) {
+    for (const auto& one : json::array_at(pod, "spec", list)) {
+      const bool beside = list[0] == 'c' || json::string_at(one, "restartPolicy") == "Always";
+      if (beside && json::string_at(one, "name") == name) before = total;
+      if (beside) total += wanted_by(one);
+      asked = asked || wanted_by(one) > 0;
+    }
+  }
+  // A share of a GPU, or HiveD's cells, belong to the pod as a whole.
+  if (!asked) return of_pod;
   const auto own = wanted_by(container);
-  for (const auto& one : json::array_at(pod, "spec", "containers")) {
-    if (json::string_at(one, "name") == json::string_at(container, "name")) before = total;
-    total += wanted_by(one);
-  }
-  total = std::max(total, own);  // an init container may ask for more than all others
-  const auto chosen = std::string(kube::annotation(pod, "muster.dev/gpu-indices"));
   std::vector<int> share;
-  // A pod that asks for none sees none; one with a share of a GPU (muster.dev/gpu-milli) sees that
-  // one.
-  if (total == 0) {
-    for (const auto& word : split_nonempty(chosen, ','))
-      share.push_back(static_cast<int>(parse_int(trim(word)).value_or(0)));
-    return share;
-  }
-  const auto indices = ledger.take(text(at(pod, "spec", "nodeName")),
-                                   std::string(kube::uid_of(pod)),
-                                   static_cast<int>(total),
-                                   chosen);
-  if (!indices) return fail(indices.error());
-  for (std::int64_t i = before; i < before + own && i < static_cast<std::int64_t>(indices->size());
-       ++i)
-    share.push_back((*indices)[static_cast<std::size_t>(i)]);
+  for (std::size_t i = before; i < before + own && i < of_pod.size(); ++i)
+    share.push_back(of_pod[i]);
   return share;
 }
 
@@ -161,12 +158,13 @@ EnvList gpu_env(const std::vector<int>& share, bool only_these_exist) {
       {"CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(seen, ","))}};
 }
 
-Limits container_limits(const json::Value& container) {
+Limits container_limits(const json::Value& container, std::int64_t pids_max) {
   const auto& resources = at(container, "resources");
   Limits limits;
   limits.cpu_milli = amount(at(resources, "limits", "cpu"), true);
   limits.memory_bytes = amount(at(resources, "limits", "memory"), false);
   limits.cpu_request_milli = amount(at(resources, "requests", "cpu"), true);
+  limits.pids = pids_max;
   return limits;
 }
 
@@ -222,7 +220,6 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
     config.groups.push_back(json::as_int(group));
   if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null())
     config.groups.push_back(json::as_int(group));
-  config.limits = container_limits(container);
   return config;
 }
 

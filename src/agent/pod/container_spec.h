@@ -17,26 +17,29 @@ struct PodDirectories {
 };
 PodDirectories pod_directories(const std::string& agent_directory, std::string_view uid);
 
+/// Which GPUs the pod was given.
+std::string gpu_file(const PodDirectories& places);
+
 SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places);
 
 /// PATH, HOSTNAME, HOME and how to reach the API.
 EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container);
-/// The container's share of the pod's GPUs, as indices of the node.
-Result<std::vector<int>> gpu_share(GpuLedger& ledger,
-                                   const json::Value& pod,
-                                   const json::Value& container);
+/// A container's part of the GPUs that its pod was given.
+std::vector<int> gpu_share(const std::vector<int>& of_pod,
+                           const json::Value& pod,
+                           const json::Value& container);
 /// NVIDIA_VISIBLE_DEVICES names the node's indices. CUDA counts the GPUs that it finds, so
 /// CUDA_VISIBLE_DEVICES begins at 0 where the container has no files of others.
 EnvList gpu_env(const std::vector<int>& share, bool only_these_exist);
 
-/// Without id and mounts.
+/// Without id, mounts and limits.
 Result<ContainerConfig> make_container_config(const json::Value& pod,
                                               const json::Value& container,
                                               const Image& image,
                                               const EnvList& env,
                                               const PodDirectories& places,
                                               int attempt);
-Limits container_limits(const json::Value& container);
+Limits container_limits(const json::Value& container, std::int64_t pids_max);
 
 std::string log_path(const std::string& pod_directory, const std::string& container, int attempt);
 /// What the container left in its termination message file, or the end of its log if it asked for

@@ -29,10 +29,11 @@ Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord&
   EnvList first = default_env(context_, *pod_, spec);
   for (const auto& item : service_env(context_, *pod_)) first.push_back(item);
   for (const auto& item : image.env) first.push_back(item);
-  const auto gpus = gpu_share(context_.gpus, *pod_, spec);
-  if (!gpus) co_return fail(gpus.error());
-  const bool real_gpus = !context_.gpu_minors.empty() && !gpus->empty() && has_real_gpus();
-  const auto gpu_names = gpu_env(*gpus, real_gpus);
+  const auto given = take_gpus();
+  if (given.kind != GpuAnswer::Kind::kGiven) co_return fail(Code::kUnavailable, given.message);
+  const auto gpus = gpu_share(given.indices, *pod_, spec);
+  const bool real_gpus = !context_.gpu_minors.empty() && !gpus.empty() && has_real_gpus();
+  const auto gpu_names = gpu_env(gpus, real_gpus);
   first.insert(first.end(), gpu_names.begin(), gpu_names.end());
   const auto env = container_env(*pod_, spec, facts(), objects_, first);
   if (!env) co_return fail(env.error());
@@ -42,7 +43,8 @@ Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord&
   auto config = make_container_config(*pod_, spec, image, *env, places_, attempt);
   if (!config) co_return fail(config.error());
   config->mounts = *mounts;
-  for (const auto index : *gpus) {
+  config->limits = container_limits(spec, context_.pids_max);
+  for (const auto index : gpus) {
     const auto minor = context_.gpu_minors.find(index);
     if (real_gpus && minor != context_.gpu_minors.end()) config->gpus.push_back(minor->second);
   }

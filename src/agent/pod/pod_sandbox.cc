@@ -8,6 +8,8 @@
 #include "agent/pod/names.h"
 #include "agent/pod/pod_worker.h"
 #include "base/log.h"
+#include "base/strings.h"
+#include "kube/kinds/pod.h"
 #include "kube/meta.h"
 
 namespace muster::agent {
@@ -15,6 +17,28 @@ namespace muster::agent {
 namespace fs = std::filesystem;
 using json::at;
 using json::text;
+
+namespace {
+
+constexpr auto kGpuIndices = "muster.dev/gpu-indices";
+/// A pod that ends gives its GPUs back within moments.
+constexpr Duration kGpuWait = std::chrono::milliseconds(20);
+
+/// GPUs that pods of the node name, whether they have them yet or not: after a restart they are
+/// seen in any order.
+std::set<int> named_gpus(client::Informers& informers, const std::string& node) {
+  std::set<int> out;
+  for (const auto& [key, pod] : informers.get(client::resources::kPods).objects()) {
+    if (json::string_at(*pod, "spec", "nodeName") != node || kube::pod_finished(*pod) ||
+        gpu_wish(*pod).count == 0)
+      continue;
+    for (const auto& word : split_nonempty(kube::annotation(*pod, kGpuIndices), ','))
+      out.insert(static_cast<int>(parse_int(trim(word)).value_or(-1)));
+  }
+  return out;
+}
+
+}  // namespace
 
 Task<Result<Objects>> PodWorker::fetch_objects() {
   Objects out;
@@ -58,6 +82,36 @@ Task<Result<void>> PodWorker::refresh_volumes() {
   if (!prepared) co_return fail(prepared.error());
   volumes_ = std::move(*prepared);
   co_return Result<void>();
+}
+
+GpuAnswer PodWorker::take_gpus() {
+  GpuClaim claim;
+  claim.wish = gpu_wish(*pod_);
+  if (claim.wish.count == 0) return {};
+  claim.node = text(at(*pod_, "spec", "nodeName"));
+  claim.pod_uid = uid_;
+  claim.chosen = std::string(kube::annotation(*pod_, kGpuIndices));
+  if (claim.chosen.empty()) claim.spoken_for = named_gpus(context_.informers, claim.node);
+  return context_.gpus.take(claim);
+}
+
+bool PodWorker::admit() {
+  const auto answer = take_gpus();
+  switch (answer.kind) {
+    case GpuAnswer::Kind::kGiven:
+      // For an agent that is started later.
+      if (!answer.indices.empty() && make_directory(places_.run))
+        (void)write_file(gpu_file(places_), context_.gpus.note(uid_), 0600);
+      return true;
+    case GpuAnswer::Kind::kWait:
+      retry_sandbox_at_ = context_.loop.now() + kGpuWait;
+      return false;
+    case GpuAnswer::Kind::kRefused:
+      break;
+  }
+  record_event(nullptr, "Warning", answer.reason.c_str(), answer.message);
+  end(answer.reason, answer.message);
+  return false;
 }
 
 Task<Result<void>> PodWorker::make_sandbox() {
@@ -113,7 +167,7 @@ Task<void> PodWorker::apply_limits() {
     for (auto& record : *records) {
       if (!record.running()) continue;
       const auto applied = co_await context_.runtime.update_limits(
-          uid_, record.current->id, container_limits(spec_of(record)));
+          uid_, record.current->id, container_limits(spec_of(record), context_.pids_max));
       if (!applied)
         log::warn("agent",
                   "resize of container {} of pod {}: {}",

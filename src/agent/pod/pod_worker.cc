@@ -126,6 +126,7 @@ void PodWorker::update(client::ObjectPtr pod) {
   if (json::int_at(*pod_, "metadata", "generation") != json::int_at(*pod, "metadata", "generation"))
     limits_stale_ = true;
   pod_ = std::move(pod);
+  if (kube::is_deleting(*pod_)) context_.gpus.leave(uid_);
   add_ephemerals_wanted_ = true;
   if (labels_changed) volumes_stale_ = true;
   wake();
@@ -133,6 +134,22 @@ void PodWorker::update(client::ObjectPtr pod) {
 
 void PodWorker::removed() {
   gone_ = true;
+  context_.gpus.leave(uid_);
+  wake();
+}
+
+void PodWorker::end(std::string reason, std::string message) {
+  state_.reason = std::move(reason);
+  state_.message = std::move(message);
+  terminal_ = true;
+  context_.gpus.leave(uid_);
+}
+
+void PodWorker::evict(const std::string& message) {
+  if (ended() || kube::is_deleting(*pod_)) return;
+  record_event(nullptr, "Warning", "Evicted", message);
+  end("Evicted", message);
+  killed_at_once_ = true;
   wake();
 }
 
@@ -291,7 +308,8 @@ Task<Duration> PodWorker::sync_deleting() {
 }
 
 Task<Duration> PodWorker::sync_terminal() {
-  if (!stop_all(seconds(json::as_int(at(*pod_, "spec", "terminationGracePeriodSeconds"), 30))))
+  const auto grace = json::as_int(at(*pod_, "spec", "terminationGracePeriodSeconds"), 30);
+  if (!stop_all(killed_at_once_ ? Duration::zero() : Duration(seconds(grace))))
     co_return Duration::zero();
   state_.terminated = true;
   host_ports_.close();
@@ -304,10 +322,11 @@ Task<Duration> PodWorker::sync_terminal() {
   // Once the API knows how the pod ended, only its logs are of use.
   run_removed_ = true;
   co_await flush_status();
-  const auto run = places_.run;
-  const auto work = [run] {
+  const auto places = places_;
+  const auto work = [places] {
     std::error_code ignored;
-    fs::remove_all(run, ignored);
+    fs::remove_all(places.run, ignored);
+    fs::remove_all(places.disk + "/volumes", ignored);
   };
   if (!detached_) co_await context_.loop.run_on_worker(work);
   co_return Duration::zero();
@@ -320,16 +339,17 @@ Task<Duration> PodWorker::sync_running() {
   if (const auto limit = json::int_at(*pod_, "spec", "activeDeadlineSeconds"); limit > 0) {
     const auto deadline = state_.start_time + seconds(limit);
     if (now >= deadline) {
-      state_.reason = "DeadlineExceeded";
-      state_.message = "Pod was active on the node longer than the specified deadline";
+      end("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
       record_event(nullptr, "Normal", "DeadlineExceeded", state_.message);
-      terminal_ = true;
       co_return std::chrono::milliseconds(1);
     }
     pause = until(deadline, now);
   }
   if (!state_.sandbox_ready) {
     if (now < retry_sandbox_at_) co_return sooner(pause, until(retry_sandbox_at_, now));
+    if (!admit())
+      co_return terminal_ ? Duration(std::chrono::milliseconds(1))
+                          : sooner(pause, until(retry_sandbox_at_, now));
     start_slot_ = co_await context_.start_slots.take();
     if (detached_ || gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
     const auto made = co_await make_sandbox();
@@ -365,7 +385,7 @@ Task<Duration> PodWorker::sync_running() {
   }
   const auto phase = phase_of(*pod_, state_);
   if (phase == "Succeeded" || phase == "Failed") {
-    terminal_ = true;
+    end(state_.reason, state_.message);
     co_return std::chrono::milliseconds(1);
   }
   co_return pause;

@@ -37,12 +37,16 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void on_event(const RuntimeEvent& event);
   /// A ConfigMap or Secret of the pod's namespace changed.
   void object_changed(const ObjectRef& ref);
+  /// It took more of this machine than it may: it fails, and what runs is killed at once.
+  void evict(const std::string& message);
   /// Leaves everything running and ends the coroutines.
   void detach();
 
   [[nodiscard]] const std::string& uid() const { return uid_; }
   [[nodiscard]] const client::ObjectPtr& pod() const { return pod_; }
   [[nodiscard]] const PodState& state() const { return state_; }
+  [[nodiscard]] const PodDirectories& places() const { return places_; }
+  [[nodiscard]] bool ended() const { return terminal_ || gone_; }
   /// Null when there is no such container.
   [[nodiscard]] const ContainerRecord* find_container(std::string_view name) const;
 
@@ -58,6 +62,12 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void add_ephemerals();
   Task<Duration> sync_container(ContainerRecord& record);
 
+  /// Looks whether the node can take the pod, as a kubelet does before it makes anything. True: it
+  /// can. False: it has failed, or must wait until `retry_sandbox_at_`.
+  bool admit();
+  GpuAnswer take_gpus();
+  /// It will run no more: nothing is started, and what it holds will be free.
+  void end(std::string reason, std::string message);
   Task<Result<void>> make_sandbox();
   Task<Result<Objects>> fetch_objects();
   Task<Result<void>> refresh_volumes();
@@ -114,6 +124,7 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   bool volumes_stale_ = false;
   bool limits_stale_ = false;  // a resize came in
   bool add_ephemerals_wanted_ = false;
+  bool killed_at_once_ = false;  // evicted: no grace
   Time retry_sandbox_at_;
   int sandbox_failures_ = 0;
   PreparedVolumes volumes_;

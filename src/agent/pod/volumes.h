@@ -1,8 +1,7 @@
 /// A pod's volumes as directories of this machine.
 ///
-/// ConfigMap, Secret, downwardAPI and projected volumes are written the way Kubernetes does it:
-/// files are links into `..data`, which is a link to the current generation, so that a reader sees
-/// an update whole or not at all.
+/// Those made of the API's objects are written by volume_files.h; here is where each kind lies, and
+/// what of it a container mounts.
 #pragma once
 
 #include <map>
@@ -17,6 +16,7 @@ namespace muster::agent {
 struct Volume {
   std::string path;
   bool read_only = false;
+  std::string host_type;  // of a hostPath
 };
 
 struct VolumeInputs {
@@ -31,13 +31,6 @@ struct VolumeInputs {
   std::string claims_directory;  // persistent volume claims without a volume of their own
 };
 
-/// A file of a projected kind of volume.
-struct VolumeFile {
-  std::string path;  // relative, no ".."
-  std::string content;
-  int mode = 0644;
-};
-
 struct PreparedVolumes {
   std::map<std::string, Volume> by_name;
   std::vector<MemoryVolume> memory;
@@ -49,12 +42,5 @@ Result<PreparedVolumes> prepare_volumes(const VolumeInputs& inputs);
 Result<std::vector<Mount>> container_mounts(const json::Value& container,
                                             const PreparedVolumes& volumes,
                                             const EnvList& env);
-/// The files of a volume, or nullopt when it is not of a kind made of files. Pure.
-Result<std::optional<std::vector<VolumeFile>>> volume_files(const json::Value& volume,
-                                                            const VolumeInputs& inputs);
-/// Replaces the files of `directory` at once. Does nothing when they are the same.
-Result<void> write_files(const std::string& directory,
-                         const std::vector<VolumeFile>& files,
-                         std::int64_t group = -1);
 
 }  // namespace muster::agent

@@ -15,7 +15,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
+#include "agent/beneath.h"
 #include "agent/process/capabilities.h"
 #include "agent/process/devices.h"
 #include "agent/process/messages.h"
@@ -73,15 +75,34 @@ struct DetachedMount {
   const Mount* mount = nullptr;
 };
 
-Result<DetachedMount> detach(const Mount& mount) {
+/// What the mount shows, opened. A directory that a subPath names and that is not there is made like
+/// the volume it is in.
+Result<Fd> open_source(const Mount& mount) {
+  Fd root(open(mount.source.c_str(), O_PATH | O_CLOEXEC));
+  if (!root) return fail(system_error(fmt::format("mount source \"{}\"", mount.source), errno));
+  const auto checked = check_host_type(root.get(), mount.host_type, mount.source);
+  if (!checked) return fail(checked.error());
+  if (mount.sub_path.empty()) return root;
+  auto opened = open_beneath(root.get(), mount.sub_path);
+  if (opened || opened.error().code != Code::kNotFound) return opened;
   struct stat info{};
-  if (stat(mount.source.c_str(), &info) != 0)
+  if (fstat(root.get(), &info) != 0)
+    return fail(system_error(fmt::format("mount source \"{}\"", mount.source), errno));
+  return make_directories_beneath(root.get(), mount.sub_path, info.st_mode & 07777);
+}
+
+Result<DetachedMount> detach(const Mount& mount) {
+  const auto source = open_source(mount);
+  if (!source) return fail(source.error());
+  struct stat info{};
+  if (fstat(source->get(), &info) != 0)
     return fail(system_error(fmt::format("mount source \"{}\"", mount.source), errno));
   DetachedMount out;
   out.directory = S_ISDIR(info.st_mode);
   out.mount = &mount;
+  // Of what was opened, not of what its name may stand for by now.
   out.fd.reset(open_tree(
-      AT_FDCWD, mount.source.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+      source->get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE));
   if (!out.fd) return fail(system_error(fmt::format("clone mount \"{}\"", mount.source), errno));
   return out;
 }
@@ -104,6 +125,9 @@ Result<void> attach(const DetachedMount& mount, const std::string& notes_file) {
 /// An overlay over the image's directory becomes the root: the directory itself is never changed.
 Result<void> change_root(const ShimConfig& shim, const ContainerConfig& config) {
   const auto base = shim.sandbox.directory + "/rootfs-" + config.name;
+  // What an earlier attempt made of its root, links in place of directories among it, is gone.
+  std::error_code ignored;
+  std::filesystem::remove_all(base, ignored);
   const auto made = make_directories(base + "/upper", "");
   if (!made) return made;
   (void)make_directories(base + "/work", "");
@@ -147,6 +171,17 @@ Result<void> mount_proc(bool privileged) {
       ::mount(nullptr, "/proc/sys", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kFlags, nullptr) !=
           0)
     return fail(system_error("make /proc/sys read-only", errno));
+  return {};
+}
+
+/// Control groups among them: who could write there could leave its limits. Whatever is mounted
+/// below goes with it.
+Result<void> protect_sys() {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  if (mount_setattr(AT_FDCWD, "/sys", AT_RECURSIVE, &attributes, sizeof attributes) != 0 &&
+      errno != EINVAL && errno != ENOENT)
+    return fail(system_error("make /sys read-only", errno));
   return {};
 }
 
@@ -195,7 +230,8 @@ Result<void> prepare_container(const ShimConfig& shim,
   const auto notes = own_root ? std::string() : shim.mountpoints_file;
   auto mounts = config.mounts;
   if (!config.termination_message_path.empty())
-    mounts.push_back({config.termination_message_file, config.termination_message_path, false});
+    mounts.push_back(
+        {config.termination_message_file, config.termination_message_path, false, "", ""});
   // Parents before children, whatever order the pod lists them in.
   std::sort(mounts.begin(), mounts.end(), [](const Mount& a, const Mount& b) {
     return a.target < b.target;
@@ -217,6 +253,10 @@ Result<void> prepare_container(const ShimConfig& shim,
   if (own_pid_namespace) {
     const auto own = mount_proc(config.privileged);
     if (!own) return own;
+  }
+  if (!config.privileged) {
+    const auto done = protect_sys();
+    if (!done) return done;
   }
   for (const auto& mount : detached) {
     const auto attached = attach(mount, notes);
@@ -246,7 +286,7 @@ std::string become(const ContainerConfig& config,
   dup2(err, 2);
   if (!config.working_dir.empty() && chdir(config.working_dir.c_str()) != 0) {
     return fmt::format(
-        "chdir to cwd ({}) failed: {}", quoted(config.working_dir), std::strerror(errno));
+        "chdir to cwd ({}) failed: {}", muster::quoted(config.working_dir), std::strerror(errno));
   }
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (geteuid() == 0 && !config.privileged)
@@ -273,9 +313,9 @@ std::string become(const ContainerConfig& config,
   sigprocmask(SIG_SETMASK, &none, nullptr);
   execvp(argv[0], argv.data());
   if (errno == ENOENT && args[0].find('/') == std::string::npos)
-    return fmt::format("exec: {}: executable file not found in $PATH", quoted(args[0]));
+    return fmt::format("exec: {}: executable file not found in $PATH", muster::quoted(args[0]));
   return fmt::format("exec: {}: {}",
-                     quoted(args[0]),
+                     muster::quoted(args[0]),
                      errno == ENOENT   ? "no such file or directory"
                      : errno == EACCES ? "permission denied"
                                        : std::strerror(errno));

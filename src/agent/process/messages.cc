@@ -34,18 +34,6 @@ Result<void> make_address(const std::string& directory,
 
 }  // namespace
 
-void Fd::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
-Error system_error(const std::string& what, int error_number) {
-  Error error;
-  error.code = error_number == ENOENT ? Code::kNotFound : Code::kInternal;
-  error.message = fmt::format("{}: {}", what, std::strerror(error_number));
-  return error;
-}
-
 Result<void> send_message(int socket,
                           const json::Value& body,
                           const std::vector<int>& fds,

@@ -6,36 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "agent/fd.h"
 #include "json/json.h"
 
 namespace muster::agent::process {
 
-/// Owns one file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) reset(other.release());
-    return *this;
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  ~Fd() { reset(); }
-
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] explicit operator bool() const { return fd_ >= 0; }
-  int release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
+using agent::Fd;
+using agent::system_error;
 
 struct Message {
   json::Value body;
@@ -57,7 +34,5 @@ Received receive_message(int socket, Message& message);
 Result<Fd> listen_at(const std::string& directory, const std::string& name);
 Result<Fd> connect_at(const std::string& directory, const std::string& name);
 Result<std::pair<Fd, Fd>> socket_pair();
-
-Error system_error(const std::string& what, int error_number);
 
 }  // namespace muster::agent::process

@@ -124,10 +124,13 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
   if (own_pids) flags |= CLONE_NEWPID;
   if (joins >= 0) setns(joins, CLONE_NEWPID);
   const Fd group(cgroup::open_for_clone(config_.cgroups, group_of(wanted.name)));
+  // Opened on this side: in the container's own mounts they would be all that keeps /sys writable.
+  Result<std::vector<Fd>> doors;
+  if (!group) doors = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
   const auto pid = clone_process(flags, group.get());
   if (pid == 0) {
-    const Placement placement{own_pids, own_pids || joins >= 0, static_cast<bool>(group)};
-    become_container(wanted, streams, failure, placement);
+    const Placement placement{own_pids, own_pids || joins >= 0};
+    become_container(wanted, streams, failure, placement, std::move(doors));
   }
   if (joins >= 0) setns(own_pid_namespace_.get(), CLONE_NEWPID);
   return pid;
@@ -136,28 +139,24 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
 void Supervisor::become_container(const ContainerConfig& wanted,
                                   const ChildStreams& streams,
                                   const Pipe& failure,
-                                  const Placement& placement) {
+                                  const Placement& placement,
+                                  Result<std::vector<Fd>> doors) {
   const auto report = [&](const std::string& problem) {
     if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
     _exit(128);
   };
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  std::vector<Fd> doors;
-  if (!placement.in_group) {
-    auto opened = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
-    if (!opened) report(opened.error().message);
-    doors = std::move(*opened);
-  }
+  if (!doors) report(doors.error().message);
   if (config_.isolate) {
     const auto prepared = prepare_container(config_, wanted, placement.any_processes);
     if (!prepared) report(prepared.error().message);
   }
   // Late: a container that asks for no processor time waits for all others from here on, and its
   // start should not.
-  const auto entered = cgroup::enter(doors);
+  const auto entered = cgroup::enter(*doors);
   if (!entered) report(entered.error().message);
-  doors.clear();
+  doors->clear();
   if (!config_.isolate) report(become(wanted, wanted.args, streams));
   sigset_t all;
   sigfillset(&all);

@@ -79,7 +79,6 @@ struct Exec {
 struct Placement {
   bool own_processes = false;  // a pid namespace of its own
   bool any_processes = false;  // its own or one of the pod's: /proc shows those alone
-  bool in_group = false;       // the kernel put it into its control group
 };
 
 class Supervisor {
@@ -120,7 +119,8 @@ class Supervisor {
   [[noreturn]] void become_container(const ContainerConfig& wanted,
                                      const ChildStreams& streams,
                                      const Pipe& failure,
-                                     const Placement& placement);
+                                     const Placement& placement,
+                                     Result<std::vector<Fd>> doors);
   Result<json::Value> stop(Container& container, std::int64_t grace_ms);
   void kill_overdue();
   void kill_container(Container& container);

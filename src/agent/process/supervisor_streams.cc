@@ -198,9 +198,6 @@ Result<json::Value> Supervisor::connect_port(int port, std::vector<Fd>& fds) {
   return json::Value(json::Object{});
 }
 
-ShimConfig config_;
-bool entered_ = false;  // the pod's network, hostname and ipc namespaces
-
 /// Relays what the container wrote; at end of stream the descriptor is closed.
 void Supervisor::serve_output(Container& container, const std::map<int, short>& ready) {
   for (int i = 0; i < 2; ++i) {

@@ -106,8 +106,11 @@ Limits limits_from_json(const json::Value& value) {
 json::Value to_json(const ContainerConfig& config) {
   json::Array mounts;
   for (const auto& mount : config.mounts)
-    mounts.push_back(json::Object{
-        {"source", mount.source}, {"target", mount.target}, {"readOnly", mount.read_only}});
+    mounts.push_back(json::Object{{"source", mount.source},
+                                  {"target", mount.target},
+                                  {"readOnly", mount.read_only},
+                                  {"subPath", mount.sub_path},
+                                  {"hostType", mount.host_type}});
   json::Array groups;
   for (const auto group : config.groups) groups.emplace_back(group);
   json::Array gpus;
@@ -154,8 +157,11 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.env = strings_from(at(value, "env"));
   config.working_dir = text(at(value, "workingDir"));
   for (const auto& mount : json::array_at(value, "mounts")) {
-    config.mounts.push_back(
-        {text(at(mount, "source")), text(at(mount, "target")), json::bool_at(mount, "readOnly")});
+    config.mounts.push_back({text(at(mount, "source")),
+                             text(at(mount, "target")),
+                             json::bool_at(mount, "readOnly"),
+                             text(at(mount, "subPath")),
+                             text(at(mount, "hostType"))});
   }
   config.log_path = text(at(value, "log"));
   config.termination_message_file = text(at(value, "terminationFile"));
