@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 namespace {
@@ -272,8 +273,8 @@ class AgentImpl final : public Agent {
 
   enum class NodeKind { kForeign, kProcess, kHollow };
   NodeKind kind_of(const json::Value& node) const {
-    const bool hollow = kube::annotation(node, "muster.dev/hollow") == "true";
-    const bool own = kube::label(node, "muster.dev/virtual") == "true";
+    const bool hollow = kube::annotation(node, kube::names::kHollow) == "true";
+    const bool own = kube::label(node, kube::names::kVirtual) == "true";
     if (!hollow && !own) return NodeKind::kForeign;
     return hollow || options_.hollow ? NodeKind::kHollow : NodeKind::kProcess;
   }

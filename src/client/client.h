@@ -12,37 +12,14 @@
 #include "base/result.h"
 #include "client/exec_credential.h"
 #include "json/json.h"
+#include "kube/resources.h"
 #include "kube/shared.h"
 #include "net/http/client.h"
 
 namespace muster::client {
 
-/// A resource of the API: group "" is core. Plural as in the path.
-struct Resource {
-  std::string group;
-  std::string version;
-  std::string plural;
-  std::string kind;
-  bool namespaced = true;
-
-  [[nodiscard]] std::string api_version() const {
-    return group.empty() ? version : group + "/" + version;
-  }
-  /// "/api/v1/namespaces/ns/pods" or without the namespace when `ns` is empty.
-  [[nodiscard]] std::string path(std::string_view ns) const;
-};
-
-/// The resources that Muster's rooms use, by name; e.g. resources::kPods.
-namespace resources {
-extern const Resource kPods, kNodes, kNamespaces, kServices, kEndpoints, kConfigMaps, kSecrets,
-    kServiceAccounts, kEvents, kPersistentVolumeClaims, kPersistentVolumes, kJobs, kStatefulSets,
-    kDeployments, kReplicaSets, kRoles, kRoleBindings, kLeases, kPriorityClasses,
-    kPodDisruptionBudgets, kEventsV1, kPodGroups /* scheduling.volcano.sh/v1beta1 */, kQueues,
-    kNativePodGroups /* scheduling.k8s.io/v1beta1 */, kNativeWorkloads,
-    kSchedulerPluginsPodGroups /* scheduling.x-k8s.io/v1alpha1 */, kPyTorchJobs, kTFJobs,
-    kXGBoostJobs, kPaddleJobs, kJAXJobs, kMPIJobsV1Alpha1, kMPIJobsV1, kMPIJobsV2Beta1, kT9kMPIJobs,
-    kCustomResourceDefinitions, kHorizontalPodAutoscalers, kStorageClasses;
-}  // namespace resources
+using kube::Resource;
+namespace resources = kube::resources;
 
 /// Ends a watch from outside: stop() makes it return soon. Used on the loop.
 class StopSource {

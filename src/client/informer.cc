@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "client/watch_text.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::client {
 namespace {
@@ -94,7 +95,9 @@ struct State {
 
   /// Notes on who wrote what are of no use here, but for kinds of several versions, where they tell
   /// which one somebody wrote.
-  [[nodiscard]] bool wants_managed_fields() const { return resource.group == "kubeflow.org"; }
+  [[nodiscard]] bool wants_managed_fields() const {
+    return resource.group == kube::groups::kKubeflow;
+  }
 
   void mark_synced() {
     if (synced) return;

@@ -9,12 +9,12 @@
 
 #include "base/strings.h"
 #include "json/json.h"
+#include "kube/names.h"
 
 namespace muster::client {
 namespace {
 
 /// Where the cluster of `muster up` says which Unix socket serves the same API.
-constexpr std::string_view kSocketExtension = "muster.dev/socket";
 constexpr auto kExecTimeout = std::chrono::seconds(30);
 
 Result<std::string> read_text(const std::string& path) {
@@ -80,7 +80,7 @@ Result<void> read_cluster(const json::Value& cluster, const std::string& folder,
   if (!ca) return tl::unexpected(std::move(ca.error()));
   out.http.ca_pem = std::move(*ca);
   for (const auto& extension : json::array_at(cluster, "extensions")) {
-    if (json::string_at(extension, "name") == kSocketExtension)
+    if (json::string_at(extension, "name") == kube::names::kSocket)
       out.http.unix_path = json::text_at(extension, "extension", "path");
   }
   return {};

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "client/client.h"
+#include "kube/names.h"
 
 namespace muster::client {
 
@@ -15,14 +16,12 @@ struct Connection {
   std::string files;    // where it was read, as $KUBECONFIG lists them; empty in a cluster
 };
 
-/// Where a pod finds the token of its service account.
-inline constexpr const char* kAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
-
 /// The first that there is: the file of the options, those of $KUBECONFIG, inside a pod its service
 /// account, the file of `muster up`, ~/.kube/config. What was named for this very call counts most;
 /// what lies in a home folder counts least, since pods may share it with the machine's user.
-Result<Connection> resolve_connection(const KubeconfigOptions& options,
-                                      const std::string& account_folder = kAccountFolder);
+Result<Connection> resolve_connection(
+    const KubeconfigOptions& options,
+    const std::string& account_folder = std::string(kube::kServiceAccountFolder));
 /// The kubeconfig of `muster up`: $MUSTER_HOME/kubeconfig, or ~/.muster/kubeconfig.
 std::string own_kubeconfig();
 /// From the text of one kubeconfig; `folder` is what relative file names are relative to.

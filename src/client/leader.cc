@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 #include "net/tls/tls.h"
 
 namespace muster::client {
@@ -81,7 +82,7 @@ Task<bool> try_once(State& state) {
   auto lease = co_await state.client.get(resources::kLeases, options.ns, options.name);
   if (!lease && lease.error().code == Code::kNotFound) {
     json::Value fresh =
-        json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+        json::Object{{"apiVersion", kube::resources::kLeases.api_version()},
                      {"kind", "Lease"},
                      {"metadata", json::Object{{"name", options.name}, {"namespace", options.ns}}},
                      {"spec", lease_spec(state, json::null_value())}};

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::client {
 namespace {
@@ -215,7 +216,7 @@ Result<WatchEvent> parse_watch_line(std::string_view line,
 
 bool is_initial_end(const WatchEvent& event) {
   return event.type == "BOOKMARK" &&
-         kube::annotation(*event.object, "k8s.io/initial-events-end") == "true";
+         kube::annotation(*event.object, kube::names::kubernetes::kInitialEventsEnd) == "true";
 }
 
 }  // namespace muster::client

@@ -22,17 +22,14 @@
 #include "controllers/tfjob/plan.h"
 #include "controllers/vcjob/plan.h"
 #include "controllers/xgboostjob/plan.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers {
 namespace {
 
 namespace r = client::resources;
 using Looks = std::vector<std::string_view>;
-
-const client::Resource kVolcanoJobs{"batch.volcano.sh", "v1alpha1", "jobs", "Job", true};
-
-const client::Resource kCronJobs{"batch", "v1", "cronjobs", "CronJob", true};
-const client::Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet", true};
 
 std::function<bool(const json::Value&)> only_version(const char* version) {
   return [version](const json::Value& job) { return mpijob::version_of(job) == version; };
@@ -108,7 +105,7 @@ std::vector<Kind> all_kinds(bool workloads) {
     // Where Volcano is installed its own controller runs these.
     result.push_back(
         {"vcjob-controller",
-         kVolcanoJobs,
+         r::kVolcanoJobs,
          {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kVolcanoPodGroup},
          vcjob::plan,
          {}});
@@ -117,14 +114,14 @@ std::vector<Kind> all_kinds(bool workloads) {
                       {kinds::kPod, kinds::kWorkload, kinds::kNativePodGroup},
                       batchjob::plan,
                       {}});
-    result.push_back({"cronjob-controller", kCronJobs, {kinds::kJob}, cronjob::plan, {}});
+    result.push_back({"cronjob-controller", r::kCronJobs, {kinds::kJob}, cronjob::plan, {}});
     result.push_back({"statefulset-controller",
                       r::kStatefulSets,
                       {kinds::kPod, kinds::kPersistentVolumeClaim, kinds::kControllerRevision},
                       statefulset::plan,
                       {}});
     result.push_back({"daemonset-controller",
-                      kDaemonSets,
+                      r::kDaemonSets,
                       {kinds::kPod, kinds::kNode, kinds::kControllerRevision},
                       daemonset::plan,
                       {},

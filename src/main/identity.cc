@@ -16,6 +16,7 @@
 
 #include "base/files.h"
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster {
 namespace {
@@ -140,9 +141,9 @@ Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest&
   const std::string beside =
       request.socket.empty()
           ? std::string()
-          : fmt::format(
-                "    extensions:\n    - name: muster.dev/socket\n      extension:\n        path: {}\n",
-                muster::quoted(request.socket));
+          : fmt::format("    extensions:\n    - name: {}\n      extension:\n        path: {}\n",
+                        kube::names::kSocket,
+                        muster::quoted(request.socket));
   const std::string text = fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: muster\n"
       "clusters:\n- name: muster\n  cluster:\n    server: https://{}:{}\n    certificate-authority-data: {}\n{}"

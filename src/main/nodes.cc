@@ -14,11 +14,11 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster {
 namespace {
 
-constexpr std::string_view kVirtualLabel = "muster.dev/virtual";
 constexpr int kNodesMax = 10'000;
 
 std::int64_t memory_kib() {
@@ -42,7 +42,7 @@ json::Value node_info() {
                      {"kernelVersion", system.release},
                      {"osImage", os},
                      {"containerRuntimeVersion", "muster://0.1.0"},
-                     {"kubeletVersion", "v1.37.0"},
+                     {"kubeletVersion", kube::kKubernetesVersion},
                      {"kubeProxyVersion", ""},
                      {"operatingSystem", "linux"},
                      {"architecture", "amd64"}};
@@ -80,10 +80,10 @@ json::Array ready_conditions(Time now) {
 
 json::Value virtual_node(int index, const NodesRequest& request, Time now) {
   const std::string name = fmt::format("node-{}", index);
-  json::Object labels = {{"kubernetes.io/hostname", name},
-                         {"kubernetes.io/os", "linux"},
-                         {"kubernetes.io/arch", "amd64"},
-                         {kVirtualLabel, "true"}};
+  json::Object labels = {{kube::names::kubernetes::kHostname, name},
+                         {kube::names::kubernetes::kOs, "linux"},
+                         {kube::names::kubernetes::kArch, "amd64"},
+                         {kube::names::kVirtual, "true"}};
   json::Object capacity = {
       {"cpu", std::to_string(std::max(1U, std::thread::hardware_concurrency()))},
       {"memory", fmt::format("{}Ki", memory_kib())},
@@ -99,7 +99,7 @@ json::Value virtual_node(int index, const NodesRequest& request, Time now) {
     if (real)
       labels["nvidia.com/gpu.product"] = replace_all(request.real_gpus.front(), " ", "-");
     else
-      labels["muster.dev/gpu-simulated"] = "true";
+      labels[kube::names::kGpuSimulated] = "true";
     capacity["nvidia.com/gpu"] = std::to_string(gpus);
   }
   return json::Value{{"kind", "Node"},
@@ -151,8 +151,9 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
          {"resourceVersion", "uid", "creationTimestamp", "managedFields", "generation"})
       json::remove(node, {"metadata", key});
     json::Object& labels = json::make_object(node, {"metadata", "labels"});
-    if (!labels.contains("kubernetes.io/hostname")) labels["kubernetes.io/hostname"] = name;
-    labels[kVirtualLabel] = "true";
+    if (!labels.contains(kube::names::kubernetes::kHostname))
+      labels[kube::names::kubernetes::kHostname] = name;
+    labels[kube::names::kVirtual] = "true";
     json::Object& status = json::make_object(node, {"status"});
     if (!status.contains("capacity"))
       status["capacity"] =
@@ -273,7 +274,7 @@ Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<jso
   while (writes.writers > 0) co_await writes.done->wait(Duration::zero());
   if (writes.failure) co_return fail(*writes.failure);
   for (const auto& [name, node] : left_over) {
-    if (kube::label(node, kVirtualLabel) != "true") continue;
+    if (kube::label(node, kube::names::kVirtual) != "true") continue;
     const auto removed = co_await client.remove(kind, "", name, {});
     if (!removed && removed.error().code != Code::kNotFound) co_return fail(removed.error());
   }

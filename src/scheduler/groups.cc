@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::scheduler {
 namespace {
@@ -507,7 +508,7 @@ void Groups::ensure_default_queues(const std::string& default_queue) {
     lane_.add([this, name]() -> Task<void> {
       if (informers_.get(client::resources::kQueues).find(name)) co_return;
       json::Value queue = json::Object{};
-      json::make(queue, {"apiVersion"}) = "scheduling.volcano.sh/v1beta1";
+      json::make(queue, {"apiVersion"}) = client::resources::kQueues.api_version();
       json::make(queue, {"kind"}) = "Queue";
       json::make(queue, {"metadata", "name"}) = name;
       json::make(queue, {"spec", "weight"}) = 1;
@@ -525,8 +526,7 @@ void Groups::ensure_default_queues(const std::string& default_queue) {
 /// T9k's queue of pods that name none. Only a cluster that knows the kind gets it.
 Task<void> Groups::ensure_t9k_queue() {
   constexpr std::string_view kNamespace = "t9k-system";
-  const client::Resource queues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
-  const auto listed = co_await client_.list(queues, {});
+  const auto listed = co_await client_.list(client::resources::kT9kQueues, {});
   if (!listed) co_return;
   for (const json::Value& queue : listed->items) {
     if (kube::name_of(queue) == "default") co_return;
@@ -538,12 +538,13 @@ Task<void> Groups::ensure_t9k_queue() {
     home = co_await client_.create(client::resources::kNamespaces, "", std::move(ns));
   }
   json::Value queue = json::Object{};
-  json::make(queue, {"apiVersion"}) = queues.api_version();
+  json::make(queue, {"apiVersion"}) = client::resources::kT9kQueues.api_version();
   json::make(queue, {"kind"}) = "Queue";
   json::make(queue, {"metadata", "name"}) = "default";
   json::make(queue, {"metadata", "namespace"}) = kNamespace;
   json::make(queue, {"spec", "closed"}) = false;
-  const auto made = co_await client_.create(queues, std::string(kNamespace), std::move(queue));
+  const auto made = co_await client_.create(
+      client::resources::kT9kQueues, std::string(kNamespace), std::move(queue));
   const bool there = home || home.error().code == Code::kAlreadyExists;
   if (!there || (!made && made.error().code != Code::kAlreadyExists)) {
     log::warn("scheduler",

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "client/submit.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "scheduler/reports.h"
 #include "scheduler/translate.h"
 
@@ -58,8 +59,10 @@ bool only_bound(const json::Value& before,
   const json::Object& annotations = json::object_at(after, "metadata", "annotations");
   return (counted ||
           same_but(json::object_at(before, "spec"), json::object_at(after, "spec"), "nodeName")) &&
-         json::string_at(after, "metadata", "annotations", kGpuIndices) == devices &&
-         same_but(json::object_at(before, "metadata", "annotations"), annotations, kGpuIndices);
+         json::string_at(after, "metadata", "annotations", kube::names::kGpuIndices) == devices &&
+         same_but(json::object_at(before, "metadata", "annotations"),
+                  annotations,
+                  kube::names::kGpuIndices);
 }
 
 /// "ns/name"

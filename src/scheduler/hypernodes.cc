@@ -7,12 +7,13 @@
 #include <set>
 
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::scheduler {
 namespace {
 
 std::string label_key(std::int64_t tier) {
-  return fmt::format("volcano.sh/hypernode-tier-{}", tier);
+  return fmt::format("{}{}", kube::names::volcano::kHyperNodeTierPrefix, tier);
 }
 
 bool has_labels(const engine::Labels& labels, const json::Value& wanted) {

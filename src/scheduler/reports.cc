@@ -5,6 +5,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "json/text.h"
+#include "kube/names.h"
 #include "scheduler/translate.h"
 
 namespace muster::scheduler {
@@ -83,7 +84,8 @@ json::Value binding(const engine::Bind& bind, std::string_view name) {
   json::make(body, {"metadata", "name"}) = name;
   json::make(body, {"metadata", "uid"}) = bind.uid;
   if (!bind.devices.empty()) {
-    json::make_object(body, {"metadata", "annotations"})[kGpuIndices] = indexes_text(bind.devices);
+    json::make_object(body, {"metadata", "annotations"})[kube::names::kGpuIndices] =
+        indexes_text(bind.devices);
   }
   json::make(body, {"target", "apiVersion"}) = "v1";
   json::make(body, {"target", "kind"}) = "Node";
@@ -101,7 +103,7 @@ std::string binding_text(const engine::Bind& bind, std::string_view name) {
   add(R"({"apiVersion":"v1","kind":"Binding","metadata":{"name":)", name);
   add(R"(,"uid":)", bind.uid);
   if (!bind.devices.empty()) {
-    add(R"(,"annotations":{)", kGpuIndices);
+    add(R"(,"annotations":{)", kube::names::kGpuIndices);
     add(":", indexes_text(bind.devices));
     out += '}';
   }

@@ -9,6 +9,7 @@
 #include "client/events.h"
 #include "hived/annotations.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "scheduler/cells.h"
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
@@ -23,14 +24,6 @@ namespace {
 
 using client::ObjectPtr;
 namespace resources = client::resources;
-
-const client::Resource kComposites{
-    "scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup", true};
-const client::Resource kHyperNodes{
-    "topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode", false};
-const client::Resource kT9kGroups{
-    "scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
-const client::Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
 
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk
 /// brought.
@@ -120,9 +113,9 @@ class SchedulerImpl final : public Scheduler {
     watch_queues();
     watch_groups(resources::kPodGroups, GroupKind::kVolcano);
     watch_groups(resources::kNativePodGroups, GroupKind::kNative);
-    watch_groups(kComposites, GroupKind::kComposite);
+    watch_groups(resources::kNativeCompositePodGroups, GroupKind::kComposite);
     watch_groups(resources::kSchedulerPluginsPodGroups, GroupKind::kPlugins);
-    watch_groups(kT9kGroups, GroupKind::kT9k);
+    watch_groups(resources::kT9kPodGroups, GroupKind::kT9k);
     client::Informer& classes = informers_.get(resources::kPriorityClasses);
     track(classes, resources::kPriorityClasses);
     classes.add_handlers(
@@ -168,7 +161,7 @@ class SchedulerImpl final : public Scheduler {
     std::set<std::string> names{options_.engine.default_queue};
     for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
       names.insert(name);
-    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects())
+    for (const auto& [key, queue] : informers_.get(resources::kT9kQueues).objects())
       names.insert(translate_t9k_queue(*queue, translate_).name);
     std::vector<engine::QueueView> all = engine_.queues();
     std::erase_if(all, [&](const engine::QueueView& view) { return !names.contains(view.name); });
@@ -186,7 +179,7 @@ class SchedulerImpl final : public Scheduler {
       }
       for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
         cells_->queue_seen(translate_queue(*queue, translate_));
-      for (const auto& [name, queue] : informers_.get(kT9kQueues).objects())
+      for (const auto& [name, queue] : informers_.get(resources::kT9kQueues).objects())
         cells_->queue_seen(translate_t9k_queue(*queue, translate_));
       for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
     } else {
@@ -262,15 +255,16 @@ class SchedulerImpl final : public Scheduler {
 
   /// HyperNodes become labels of the nodes below them.
   void watch_hypernodes() {
-    client::Informer& hypernodes = informers_.get(kHyperNodes);
-    track(hypernodes, kHyperNodes);
+    client::Informer& hypernodes = informers_.get(resources::kHyperNodes);
+    track(hypernodes, resources::kHyperNodes);
     hypernodes.add_handlers(
         {[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
   }
 
   void rebuild_hypernodes() {
     std::vector<ObjectPtr> all;
-    for (const auto& [name, object] : informers_.get(kHyperNodes).objects()) all.push_back(object);
+    for (const auto& [name, object] : informers_.get(resources::kHyperNodes).objects())
+      all.push_back(object);
     node_labels_.clear();
     for (const auto& [name, node] : informers_.get(resources::kNodes).objects())
       node_labels_[name] = translate_node(*node, translate_).labels;
@@ -313,8 +307,8 @@ class SchedulerImpl final : public Scheduler {
                            }
                          },
                          [this] { wake(); }});
-    client::Informer& t9k = informers_.get(kT9kQueues);
-    track(t9k, kT9kQueues);
+    client::Informer& t9k = informers_.get(resources::kT9kQueues);
+    track(t9k, resources::kT9kQueues);
     t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                         if (new_object)
                           apply_queue(translate_t9k_queue(*new_object, translate_));
@@ -342,7 +336,7 @@ class SchedulerImpl final : public Scheduler {
     for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) {
       if (!is_idle_root(*queue)) apply_queue(translate_queue(*queue, translate_));
     }
-    for (const auto& [key, queue] : informers_.get(kT9kQueues).objects())
+    for (const auto& [key, queue] : informers_.get(resources::kT9kQueues).objects())
       apply_queue(translate_t9k_queue(*queue, translate_));
   }
 
@@ -662,7 +656,7 @@ class SchedulerImpl final : public Scheduler {
       json::Object annotations;
       annotations[hived::kBindInfo] = bind.bind_info;
       annotations[hived::kLeafCellIsolation] = bind.isolation;
-      annotations[kGpuIndices] = bind.isolation;
+      annotations[kube::names::kGpuIndices] = bind.isolation;
       if (!bind.scheduling_spec.empty()) annotations[hived::kSchedulingSpec] = bind.scheduling_spec;
       this->bind(out, std::move(annotations));
       reapply_pod(bind.pod);

@@ -4,12 +4,21 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "engine/model/names.h"
+#include "hived/annotations.h"
 #include "kube/kinds/pod.h"
 #include "kube/kinds/t9k.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::scheduler {
 namespace {
+
+// The rooms that may not include kube spell these names themselves.
+static_assert(hived::kSchedulingSpec == kube::names::hived::kSchedulingSpec);
+static_assert(hived::kSchedulingEnable == kube::names::hived::kSchedulingEnable);
+static_assert(engine::names::kUnschedulable == kube::names::kubernetes::kUnschedulable);
+static_assert(engine::names::kNotReady == kube::names::kubernetes::kNotReady);
 
 using json::as_array;
 using json::as_bool;
@@ -191,7 +200,7 @@ void host_ports_of(const json::Value& pod, engine::Pod& out) {
 }
 
 Duration expected_duration(const json::Value& object) {
-  const std::string_view annotated = kube::annotation(object, kExpectedDuration);
+  const std::string_view annotated = kube::annotation(object, kube::names::kExpectedDuration);
   if (!annotated.empty()) {
     const auto parsed = parse_duration(annotated);
     if (parsed && parsed->count() > 0) return *parsed;
@@ -199,10 +208,9 @@ Duration expected_duration(const json::Value& object) {
   return std::chrono::seconds(json::int_at(object, "spec", "activeDeadlineSeconds"));
 }
 
-/// T9k's own format: whole numbers with y, w, d, h, m, s or ms ("3w", "1h20m15s"). Zero: no limit.
 /// A requeued job keeps the place of its first submission.
 Time submitted(const json::Value& object) {
-  const std::string_view annotated = kube::annotation(object, kSubmitted);
+  const std::string_view annotated = kube::annotation(object, kube::names::kSubmitted);
   if (!annotated.empty()) {
     const auto parsed = parse_time(annotated);
     if (parsed) return *parsed;
@@ -251,17 +259,16 @@ std::string group_key_of_pod(const json::Value& pod) {
     return group_key(GroupKind::kNative, ns, native);
   }
   for (const std::string_view key :
-       {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+       {kube::names::volcano::kGroupName, kube::names::volcano::kNewGroupName}) {
     if (const std::string_view name = kube::annotation(pod, key); !name.empty())
       return group_key(GroupKind::kVolcano, ns, name);
   }
   for (const std::string_view key :
-       {"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"}) {
+       {kube::names::plugins::kPodGroup, kube::names::plugins::kOldPodGroup}) {
     if (const std::string_view name = kube::label(pod, key); !name.empty())
       return group_key(GroupKind::kPlugins, ns, name);
   }
-  if (const std::string_view name = kube::label(pod, "scheduler.tensorstack.dev/group-name");
-      !name.empty()) {
+  if (const std::string_view name = kube::label(pod, kube::names::t9k::kGroupName); !name.empty()) {
     return group_key(GroupKind::kT9k, ns, name);
   }
   return {};
@@ -293,7 +300,8 @@ engine::Node translate_node(const json::Value& node, const TranslateOptions& opt
   out.allocatable = resource_list(amounts);
 
   const std::string model(kube::label(node, "nvidia.com/gpu.product"));
-  const std::vector<std::int32_t> unhealthy = indices(kube::annotation(node, kGpuUnhealthy));
+  const std::vector<std::int32_t> unhealthy =
+      indices(kube::annotation(node, kube::names::kGpuUnhealthy));
   const auto devices = amounts.find(options.device_resource);
   if (devices != amounts.end() && (!model.empty() || !unhealthy.empty())) {
     // Allocatable counts healthy devices; indices run over all of them.
@@ -314,36 +322,35 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.uid = std::string(kube::uid_of(pod));
   out.labels = labels_of(at(pod, "metadata", "labels"));
   out.group = group_key_of_pod(pod);
-  for (const std::string_view key : {"volcano.sh/task-spec",
-                                     "training.kubeflow.org/replica-type",
-                                     "scheduler.tensorstack.dev/role"}) {
+  for (const std::string_view key : {kube::names::volcano::kTaskSpec,
+                                     kube::names::kubeflow::kReplicaType,
+                                     kube::names::t9k::kRole}) {
     if (out.role.empty()) out.role = std::string(kube::annotation(pod, key));
     if (out.role.empty()) out.role = std::string(kube::label(pod, key));
   }
-  out.queue = std::string(kube::annotation(pod, "scheduling.volcano.sh/queue-name"));
-  if (const std::string_view t9k = kube::label(pod, "scheduler.tensorstack.dev/queue");
-      !t9k.empty())
+  out.queue = std::string(kube::annotation(pod, kube::names::volcano::kQueueName));
+  if (const std::string_view t9k = kube::label(pod, kube::names::t9k::kQueue); !t9k.empty())
     out.queue = t9k_queue(t9k);
 
   out.priority = priority_of_class(at(pod, "spec"), options);
   if (json::string_at(pod, "spec", "preemptionPolicy") == "Never")
     out.preemption_policy = engine::PreemptionPolicy::kNever;
-  std::string_view preemptable = kube::annotation(pod, "volcano.sh/preemptable");
-  if (preemptable.empty()) preemptable = kube::label(pod, "volcano.sh/preemptable");
+  std::string_view preemptable = kube::annotation(pod, kube::names::volcano::kPreemptable);
+  if (preemptable.empty()) preemptable = kube::label(pod, kube::names::volcano::kPreemptable);
   out.preemptable = preemptable.empty() || preemptable == "true";
   const std::string_view priority_class = json::string_at(pod, "spec", "priorityClassName");
   out.critical = out.ns == "kube-system" || priority_class == "system-cluster-critical" ||
                  priority_class == "system-node-critical";
 
   out.requests = resource_list(kube::pod_requests(pod));
-  if (const auto share = parse_int(kube::annotation(pod, kGpuMilli));
+  if (const auto share = parse_int(kube::annotation(pod, kube::names::kGpuMilli));
       share && *share > 0 && *share < 1000) {
     out.device_share_milli = static_cast<std::int32_t>(*share);
     std::erase_if(out.requests, [&](const engine::Amount& amount) {
       return amount.name == options.device_resource;
     });
   }
-  out.device_models = split_nonempty(kube::annotation(pod, kGpuModel), ',');
+  out.device_models = split_nonempty(kube::annotation(pod, kube::names::kGpuModel), ',');
 
   out.node_selector = labels_of(at(pod, "spec", "nodeSelector"));
   affinity_of(pod, out);
@@ -354,11 +361,10 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.gated = !json::array_at(pod, "spec", "schedulingGates").empty();
   out.ours = is_ours(pod, options);
   out.node = text(at(pod, "spec", "nodeName"));
-  out.device_indexes = indices(kube::annotation(pod, kGpuIndices));
+  out.device_indexes = indices(kube::annotation(pod, kube::names::kGpuIndices));
   // Pods that HiveD bound before Muster took the cluster over say it in HiveD's words.
   if (out.device_indexes.empty())
-    out.device_indexes =
-        indices(kube::annotation(pod, "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"));
+    out.device_indexes = indices(kube::annotation(pod, hived::kLeafCellIsolation));
   out.nominated_node = text(at(pod, "status", "nominatedNodeName"));
   out.terminating = kube::is_deleting(pod);
   if (out.terminating) out.terminating_until = kube::deletion_time(pod);
@@ -413,7 +419,7 @@ engine::Group translate_group(GroupKind kind,
     out.topology = options.topology_of(at(spec, "networkTopology"));
   if (at(spec, "minResources").is_object())
     out.min_resources = resource_list(kube::resource_amounts(at(spec, "minResources")));
-  std::string_view waiting = kube::annotation(group, "volcano.sh/sla-waiting-time");
+  std::string_view waiting = kube::annotation(group, kube::names::volcano::kSlaWaitingTime);
   if (waiting.empty()) waiting = kube::annotation(group, "sla-waiting-time");
   if (!waiting.empty()) {
     const auto parsed = parse_duration(waiting);
@@ -449,16 +455,17 @@ engine::Queue translate_queue(const json::Value& queue, const TranslateOptions& 
   out.capability = resource_list(kube::resource_amounts(at(spec, "capability")));
   out.guarantee = resource_list(kube::resource_amounts(at(spec, "guarantee", "resource")));
   out.deserved = resource_list(kube::resource_amounts(at(spec, "deserved")));
-  out.hierarchy = std::string(kube::annotation(queue, "volcano.sh/hierarchy"));
-  out.hierarchy_weights = std::string(kube::annotation(queue, "volcano.sh/hierarchy-weights"));
+  out.hierarchy = std::string(kube::annotation(queue, kube::names::volcano::kHierarchy));
+  out.hierarchy_weights =
+      std::string(kube::annotation(queue, kube::names::volcano::kHierarchyWeights));
   // Volcano names a strategy that its scheduler never honoured; here fifo means it.
   // muster.dev/backfill asks for the rest.
-  const std::string_view mode = kube::annotation(queue, "muster.dev/backfill");
+  const std::string_view mode = kube::annotation(queue, kube::names::kBackfill);
   if (mode == "reservation") out.backfill = engine::BackfillMode::kReservation;
   if (mode == "skip") out.backfill = engine::BackfillMode::kSkip;
   if (mode == "fifo" || json::string_at(spec, "dequeueStrategy") == "fifo")
     out.backfill = engine::BackfillMode::kFifo;
-  out.virtual_cluster = std::string(kube::annotation(queue, "muster.dev/virtual-cluster"));
+  out.virtual_cluster = std::string(kube::annotation(queue, kube::names::kVirtualCluster));
   return out;
 }
 

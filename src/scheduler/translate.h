@@ -12,17 +12,6 @@
 
 namespace muster::scheduler {
 
-/// Annotations that Muster reads and writes.
-inline constexpr std::string_view kGpuIndices =
-    "muster.dev/gpu-indices";  // "0,2": written with the binding
-inline constexpr std::string_view kGpuMilli = "muster.dev/gpu-milli";  // "250": a share of one GPU
-inline constexpr std::string_view kGpuModel =
-    "muster.dev/gpu-model";  // "H100,H200": allowed models
-inline constexpr std::string_view kGpuUnhealthy = "muster.dev/gpu-unhealthy";  // on nodes: "3,5"
-inline constexpr std::string_view kExpectedDuration = "muster.dev/expected-duration";  // "2h30m"
-inline constexpr std::string_view kSubmitted =
-    "muster.dev/submitted";  // RFC 3339: keeps a requeued job's place
-
 struct TranslateOptions {
   std::string device_resource = "nvidia.com/gpu";
   /// Scheduler names whose pods are ours to place. Empty: every pod.

@@ -6,6 +6,7 @@
 
 #include "base/quantity.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "scheduler/translate.h"
 
 namespace muster::scheduler {
@@ -17,9 +18,6 @@ using json::as_array;
 using json::as_string;
 using json::at;
 
-constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
-constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
-constexpr std::string_view kNoProvisioner = "kubernetes.io/no-provisioner";
 /// As kube-scheduler's bindTimeoutSeconds.
 constexpr Duration kBindTimeout = std::chrono::minutes(10);
 
@@ -132,7 +130,7 @@ std::vector<Volumes::Claim> Volumes::claims_of(const json::Value& pod) {
 
 bool Volumes::is_bound(const json::Value& claim) {
   return !json::string_at(claim, "spec", "volumeName").empty() &&
-         !kube::annotation(claim, kBindCompleted).empty();
+         !kube::annotation(claim, kube::names::kubernetes::kBindCompleted).empty();
 }
 
 std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
@@ -178,13 +176,14 @@ std::string Volumes::constrain(engine::Pod& pod, const json::Value& object) {
 std::string Volumes::constrain_delayed(engine::Pod& pod,
                                        const json::Value& claim,
                                        const json::Value& storage_class) const {
-  if (const auto node = kube::annotation(claim, kSelectedNode); !node.empty()) {
+  if (const auto node = kube::annotation(claim, kube::names::kubernetes::kSelectedNode);
+      !node.empty()) {
     engine::NodeTerm there;
     there.fields.push_back({"metadata.name", engine::Operator::kIn, {std::string(node)}});
     require_also(pod.node_affinity, {there});
     return {};
   }
-  if (json::string_at(storage_class, "provisioner") != kNoProvisioner) {
+  if (json::string_at(storage_class, "provisioner") != kube::names::kubernetes::kNoProvisioner) {
     require_also(pod.node_affinity, allowed_topologies(storage_class));
     return {};
   }
@@ -219,10 +218,13 @@ std::vector<ObjectPtr> Volumes::candidates(const json::Value& claim) const {
 Task<Result<void>> Volumes::choose_for(const json::Value& claim, const std::string& node) {
   const std::string ns(kube::namespace_of(claim)), name(kube::name_of(claim));
   const ObjectPtr storage_class = classes_->find(json::text_at(claim, "spec", "storageClassName"));
-  if (storage_class && json::string_at(*storage_class, "provisioner") != kNoProvisioner) {
-    if (kube::annotation(claim, kSelectedNode) == node) co_return Result<void>{};
+  if (storage_class &&
+      json::string_at(*storage_class, "provisioner") != kube::names::kubernetes::kNoProvisioner) {
+    if (kube::annotation(claim, kube::names::kubernetes::kSelectedNode) == node)
+      co_return Result<void>{};
     json::Value patch = json::Object{};
-    json::make_object(patch, {"metadata", "annotations"})[kSelectedNode] = node;
+    json::make_object(patch, {"metadata", "annotations"})[kube::names::kubernetes::kSelectedNode] =
+        node;
     const auto told = co_await client_.patch(resources::kPersistentVolumeClaims,
                                              ns,
                                              name,
@@ -240,8 +242,8 @@ Task<Result<void>> Volumes::choose_for(const json::Value& claim, const std::stri
     json::Value patch = json::Object{};
     // The version keeps two claims from getting the same volume.
     json::make(patch, {"metadata", "resourceVersion"}) = kube::resource_version_of(*volume);
-    json::make_object(patch, {"metadata", "annotations"})["pv.kubernetes.io/bound-by-controller"] =
-        "yes";
+    json::make_object(
+        patch, {"metadata", "annotations"})[kube::names::kubernetes::kBoundByController] = "yes";
     json::make(patch, {"spec", "claimRef"}) = json::Object{{"apiVersion", "v1"},
                                                            {"kind", "PersistentVolumeClaim"},
                                                            {"namespace", ns},
@@ -290,7 +292,7 @@ Task<Result<void>> Volumes::bound(std::string ns,
       const ObjectPtr claim = claims_->find(fmt::format("{}/{}", ns, *at));
       if (!claim)
         co_return fail(Code::kNotFound, fmt::format("persistentvolumeclaim \"{}\" is gone", *at));
-      const bool here = kube::annotation(*claim, kSelectedNode) == node;
+      const bool here = kube::annotation(*claim, kube::names::kubernetes::kSelectedNode) == node;
       if (here) told.insert(*at);
       if (is_bound(*claim)) {
         at = claims.erase(at);

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 namespace {
@@ -82,7 +83,7 @@ void HollowPods::update(const client::ObjectPtr& pod) {
       hollow.phase = Phase::kRunning;
       const auto started = parse_time(json::string_at(*pod, "status", "startTime"));
       hollow.started = started ? *started : context_.loop.now();
-      if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero())
+      if (const auto span = annotated(*pod, kube::names::kHollowDuration); span >= Duration::zero())
         schedule(hollow.started + span, uid);
     } else if (hollow.phase == Phase::kStarting) {
       enqueue(uid, hollow);
@@ -92,7 +93,7 @@ void HollowPods::update(const client::ObjectPtr& pod) {
     hollow.phase = Phase::kStopping;
     const auto grace =
         std::chrono::seconds(json::as_int(at(*pod, "metadata", "deletionGracePeriodSeconds"), 30));
-    const auto wanted = annotated(*pod, "muster.dev/hollow-stop-duration");
+    const auto wanted = annotated(*pod, kube::names::kHollowStopDuration);
     schedule(context_.loop.now() + std::clamp<Duration>(wanted, Duration::zero(), grace), uid);
   }
 }
@@ -168,14 +169,14 @@ Task<void> HollowPods::write_one(std::string uid) {
   if (phase == Phase::kStarting) {
     found->second.started = now;
     found->second.phase = Phase::kRunning;
-    if (const auto span = annotated(*pod, "muster.dev/hollow-duration"); span >= Duration::zero())
+    if (const auto span = annotated(*pod, kube::names::kHollowDuration); span >= Duration::zero())
       schedule(now + span, uid);
   } else if (phase != Phase::kEnded || kube::pod_finished(*pod)) {
     co_return;
   }
   const bool ended = phase == Phase::kEnded;
-  const int code = static_cast<int>(
-      parse_int(kube::annotation(*pod, "muster.dev/hollow-exit-code")).value_or(0));
+  const int code =
+      static_cast<int>(parse_int(kube::annotation(*pod, kube::names::kHollowExitCode)).value_or(0));
   const auto status = hollow_status(*pod,
                                     hollow_address(found->second.number),
                                     context_.host_ip,

@@ -9,14 +9,12 @@
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr auto kGpu = "nvidia.com/gpu";
-constexpr auto kShare = "muster.dev/gpu-milli";
-constexpr auto kHivedResource = "hivedscheduler.microsoft.com/pod-scheduling-enable";
-constexpr auto kHivedSpec = "hivedscheduler.microsoft.com/pod-scheduling-spec";
 constexpr int kWhole = 1000;
 
 GpuAnswer unexpected(const std::string& why) {
@@ -65,21 +63,22 @@ std::optional<std::vector<int>> parse_indices(std::string_view text, int count) 
 
 GpuWish gpu_wish(const json::Value& pod) {
   GpuWish wish;
-  if (const auto share = parse_int(kube::annotation(pod, kShare));
+  if (const auto share = parse_int(kube::annotation(pod, kube::names::kGpuMilli));
       share && *share > 0 && *share < kWhole) {
     wish.count = 1;
     wish.share_milli = static_cast<int>(*share);
     return wish;
   }
   const auto requests = kube::pod_requests(pod);
-  const auto amount = [&requests](const char* name) {
-    const auto found = requests.find(name);
+  const auto amount = [&requests](std::string_view name) {
+    const auto found = requests.find(std::string(name));
     return found == requests.end() ? 0 : found->second;
   };
   constexpr std::int64_t kMost = 1 << 20;
   wish.count = static_cast<int>(std::clamp<std::int64_t>(amount(kGpu), 0, kMost));
-  if (wish.count > 0 || amount(kHivedResource) <= 0) return wish;
-  const auto spec = json::parse_yaml_one(kube::annotation(pod, kHivedSpec));
+  if (wish.count > 0 || amount(kube::names::hived::kSchedulingEnable) <= 0) return wish;
+  const auto spec =
+      json::parse_yaml_one(kube::annotation(pod, kube::names::hived::kSchedulingSpec));
   if (!spec) return wish;
   for (const auto* field : {"leafCellNumber", "gpuNumber"}) {
     if (const auto cells = json::int_at(*spec, field); cells > 0 && wish.count == 0)

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::agent {
 namespace {
@@ -63,7 +65,7 @@ json::Value node_info(const std::string& runtime_version) {
                       {"kernelVersion", name.release},
                       {"osImage", os},
                       {"containerRuntimeVersion", runtime_version},
-                      {"kubeletVersion", "v1.37.0"},
+                      {"kubeletVersion", kube::kKubernetesVersion},
                       {"kubeProxyVersion", ""},
                       {"operatingSystem", "linux"},
                       {"architecture",
@@ -140,7 +142,7 @@ Task<void> NodeKeeper::renew_lease(std::string node) {
     co_return;
   }
   json::Value lease =
-      json::Object{{"apiVersion", "coordination.k8s.io/v1"},
+      json::Object{{"apiVersion", kube::resources::kLeases.api_version()},
                    {"kind", "Lease"},
                    {"metadata", json::Object{{"name", node}, {"namespace", "kube-node-lease"}}},
                    {"spec", spec}};
@@ -181,7 +183,7 @@ Task<void> NodeKeeper::report(std::string node) {
                    json::Object{{"type", "Hostname"}, {"address", node}}}},
       {"nodeInfo", node_info(context_.runtime.version())}};
   // Real GPUs that have failed are no longer handed out.
-  if (at(*known, "metadata", "labels", "muster.dev/gpu-simulated").is_null() &&
+  if (at(*known, "metadata", "labels", kube::names::kGpuSimulated).is_null() &&
       !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {
     std::vector<Gpu> found;
     const auto work = [&found] { found = find_gpus(); };

@@ -7,6 +7,7 @@
 
 #include "agent/pod/pod_worker.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 namespace {
@@ -55,7 +56,7 @@ class PodMetrics final : public Metrics {
   Task<json::Array> node_metrics() override {
     std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_node;
     for (const auto& [name, node] : context_.informers.get(client::resources::kNodes).objects()) {
-      if (kube::label(*node, "muster.dev/virtual") == "true") by_node[name] = {0, 0};
+      if (kube::label(*node, kube::names::kVirtual) == "true") by_node[name] = {0, 0};
     }
     const auto workers = workers_();
     for (const auto& worker : workers) {

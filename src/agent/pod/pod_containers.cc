@@ -9,6 +9,7 @@
 #include "agent/pod/pod_worker.h"
 #include "agent/pod/probes.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 namespace {
@@ -67,7 +68,7 @@ Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord&
 bool PodWorker::has_real_gpus() const {
   const auto node =
       context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
-  return node && kube::label(*node, "muster.dev/gpu-simulated").empty();
+  return node && kube::label(*node, kube::names::kGpuSimulated).empty();
 }
 
 Task<void> PodWorker::start_container(ContainerRecord& record) {

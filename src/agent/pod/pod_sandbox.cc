@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::agent {
 
@@ -20,7 +21,6 @@ using json::text;
 
 namespace {
 
-constexpr auto kGpuIndices = "muster.dev/gpu-indices";
 /// A pod that ends gives its GPUs back within moments.
 constexpr Duration kGpuWait = std::chrono::milliseconds(20);
 
@@ -32,7 +32,7 @@ std::set<int> named_gpus(client::Informers& informers, const std::string& node) 
     if (json::string_at(*pod, "spec", "nodeName") != node || kube::pod_finished(*pod) ||
         gpu_wish(*pod).count == 0)
       continue;
-    for (const auto& word : split_nonempty(kube::annotation(*pod, kGpuIndices), ','))
+    for (const auto& word : split_nonempty(kube::annotation(*pod, kube::names::kGpuIndices), ','))
       out.insert(static_cast<int>(parse_int(trim(word)).value_or(-1)));
   }
   return out;
@@ -90,7 +90,7 @@ GpuAnswer PodWorker::take_gpus() {
   if (claim.wish.count == 0) return {};
   claim.node = text(at(*pod_, "spec", "nodeName"));
   claim.pod_uid = uid_;
-  claim.chosen = std::string(kube::annotation(*pod_, kGpuIndices));
+  claim.chosen = std::string(kube::annotation(*pod_, kube::names::kGpuIndices));
   if (claim.chosen.empty()) claim.spoken_for = named_gpus(context_.informers, claim.node);
   return context_.gpus.take(claim);
 }

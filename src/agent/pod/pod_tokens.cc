@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 
 namespace muster::agent {
 namespace {
@@ -47,7 +48,7 @@ json::Value token_request(const json::Value& pod,
                      {"uid", kube::uid_of(pod)}};
   json::Object spec{{"expirationSeconds", lifetime}, {"boundObjectRef", std::move(bound)}};
   if (!audience.empty()) spec["audiences"] = json::Array{audience};
-  return json::Object{{"apiVersion", "authentication.k8s.io/v1"},
+  return json::Object{{"apiVersion", kube::resources::kTokenRequests.api_version()},
                       {"kind", "TokenRequest"},
                       {"spec", std::move(spec)}};
 }

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "net/tls/tls.h"
 
 namespace muster::apiserver {
@@ -67,7 +68,7 @@ Result<User> Authenticator::user_of_token(const std::string& token,
     const auto claims = json::parse(*payload);
     if (!claims || json::string_at(*claims, "iss") != core_.options.issuer)
       return fail(unauthorized());
-    const json::Value& bound = json::at(*claims, "kubernetes.io");
+    const json::Value& bound = json::at(*claims, kube::kKubernetesDomain);
     const std::string ns = json::text_at(bound, "namespace");
     const std::string account = json::text_at(bound, "serviceaccount", "name");
     Known known;
@@ -79,9 +80,9 @@ Result<User> Authenticator::user_of_token(const std::string& token,
     known.user.groups = {
         "system:serviceaccounts", "system:serviceaccounts:" + ns, "system:authenticated"};
     if (json::at(bound, "pod").is_object()) {
-      known.user.extra["authentication.kubernetes.io/pod-name"] = {
+      known.user.extra[std::string(kube::names::kubernetes::kTokenPodName)] = {
           json::text_at(bound, "pod", "name")};
-      known.user.extra["authentication.kubernetes.io/pod-uid"] = {
+      known.user.extra[std::string(kube::names::kubernetes::kTokenPodUid)] = {
           json::text_at(bound, "pod", "uid")};
     }
     for (const json::Value& audience : json::array_at(*claims, "aud"))
@@ -93,12 +94,13 @@ Result<User> Authenticator::user_of_token(const std::string& token,
   const StoredPtr account = core_.image.collection("serviceaccounts").find(known.account_key);
   if (known.expires_s <= now_s || !account || kube::uid_of(account->object) != known.account_uid)
     return fail(unauthorized());
-  if (const auto pod_name = known.user.extra.find("authentication.kubernetes.io/pod-name");
+  if (const auto pod_name =
+          known.user.extra.find(std::string(kube::names::kubernetes::kTokenPodName));
       pod_name != known.user.extra.end()) {
     // Bound to a pod: good for as long as that very pod is there.
     const std::string ns = known.account_key.substr(0, known.account_key.find('/'));
     const StoredPtr pod = core_.image.collection("pods").find(ns + "/" + pod_name->second.front());
-    if (!pod || known.user.extra.at("authentication.kubernetes.io/pod-uid").front() !=
+    if (!pod || known.user.extra.at(std::string(kube::names::kubernetes::kTokenPodUid)).front() !=
                     kube::uid_of(pod->object))
       return fail(unauthorized());
   }
@@ -128,7 +130,7 @@ Result<std::string> Authenticator::issue(const TokenSubject& subject, Time* expi
       {"iat", now_s},
       {"iss", core_.options.issuer},
       {"jti", net::random_uuid()},
-      {"kubernetes.io", std::move(bound)},
+      {kube::kKubernetesDomain, std::move(bound)},
       {"nbf", now_s},
       {"sub", "system:serviceaccount:" + subject.ns + ":" + subject.account}};
   *expires = Time::from_seconds(end_s);

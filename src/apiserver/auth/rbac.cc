@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/resources.h"
 #include "kube/selector/selector.h"
 
 namespace muster::apiserver {
@@ -70,10 +71,10 @@ bool Authorizer::each_rule_of(const json::Value& role_ref,
   const std::string_view name = json::string_at(role_ref, "name");
   StoredPtr role;
   if (json::string_at(role_ref, "kind") == "Role") {
-    role = core_.image.collection("roles.rbac.authorization.k8s.io")
+    role = core_.image.collection(kube::collections::kRoles)
                .find(std::string(ns) + "/" + std::string(name));
   } else {
-    role = core_.image.collection("clusterroles.rbac.authorization.k8s.io").find(name);
+    role = core_.image.collection(kube::collections::kClusterRoles).find(name);
   }
   if (!role) return true;
   for (const json::Value& rule : json::array_at(role->object, "rules")) {
@@ -85,7 +86,7 @@ bool Authorizer::each_rule_of(const json::Value& role_ref,
     const auto selector = kube::LabelSelector::from_object(each);
     if (!selector) continue;
     for (const auto& [key, other] :
-         core_.image.collection("clusterroles.rbac.authorization.k8s.io").objects()) {
+         core_.image.collection(kube::collections::kClusterRoles).objects()) {
       if (other == role || !selector->matches_object(other->object)) continue;
       for (const json::Value& rule : json::array_at(other->object, "rules")) {
         if (!visit(rule)) return false;
@@ -99,14 +100,14 @@ void Authorizer::each_rule(const User& user,
                            std::string_view ns,
                            const std::function<bool(const json::Value& rule)>& visit) const {
   for (const auto& [key, binding] :
-       core_.image.collection("clusterrolebindings.rbac.authorization.k8s.io").objects()) {
+       core_.image.collection(kube::collections::kClusterRoleBindings).objects()) {
     if (applies(binding->object, user, "") &&
         !each_rule_of(json::at(binding->object, "roleRef"), "", visit))
       return;
   }
   if (ns.empty()) return;
   bool go_on = true;
-  core_.image.collection("rolebindings.rbac.authorization.k8s.io")
+  core_.image.collection(kube::collections::kRoleBindings)
       .each_in(ns, [&](const StoredPtr& binding) {
         if (go_on && applies(binding->object, user, ns))
           go_on = each_rule_of(json::at(binding->object, "roleRef"), ns, visit);

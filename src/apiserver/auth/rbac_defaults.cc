@@ -3,6 +3,8 @@
 
 #include "apiserver/auth/rbac.h"
 #include "kube/embedded.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
@@ -168,10 +170,10 @@ std::vector<json::Value> default_roles() {
   auto roles = json::parse_yaml(kRoles);
   MUSTER_CHECK(roles.has_value(), roles ? "" : roles.error().message);
   for (json::Value& role : *roles) {
-    role.get_object()["apiVersion"] = "rbac.authorization.k8s.io/v1";
-    json::make(role, {"metadata", "labels", "kubernetes.io/bootstrapping"}) = "rbac-defaults";
-    json::make(role, {"metadata", "annotations", "rbac.authorization.kubernetes.io/autoupdate"}) =
-        "true";
+    role.get_object()["apiVersion"] = kube::resources::kRoles.api_version();
+    json::make(role, {"metadata", "labels", kube::names::kubernetes::kBootstrapping}) =
+        "rbac-defaults";
+    json::make(role, {"metadata", "annotations", kube::names::kubernetes::kAutoUpdate}) = "true";
   }
   auto of_users = json::parse_yaml(kube::embedded_user_roles());
   MUSTER_CHECK(of_users.has_value(), of_users ? "" : of_users.error().message);

@@ -6,6 +6,7 @@
 #include "apiserver/registry/writer.h"
 #include "base/log.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 
@@ -63,7 +64,8 @@ void GarbageCollector::observe(Collection& collection, const Change& change) {
   const bool deleting = kube::is_deleting(after);
   const bool owned = !json::as_array(owners(after)).empty();
   const bool ours =
-      deleting && (has_finalizer(after, "foregroundDeletion") || has_finalizer(after, "orphan"));
+      deleting && (has_finalizer(after, kube::names::kubernetes::kForegroundDeletion) ||
+                   has_finalizer(after, kube::names::kubernetes::kOrphan));
   if (ours || (owned && owners_changed)) enqueue(ref);
 }
 
@@ -127,9 +129,10 @@ Task<void> GarbageCollector::visit(Ref ref) {
   const ResourcePtr resource = core_.resources.by_storage(ref.storage);
   if (!resource) co_return;
   if (kube::is_deleting(stored->object)) {
-    if (has_finalizer(stored->object, "foregroundDeletion"))
+    if (has_finalizer(stored->object, kube::names::kubernetes::kForegroundDeletion))
       co_await foreground(ref, stored, resource);
-    if (has_finalizer(stored->object, "orphan")) co_await orphan(ref, stored, resource);
+    if (has_finalizer(stored->object, kube::names::kubernetes::kOrphan))
+      co_await orphan(ref, stored, resource);
     co_return;
   }
   co_await collect_absent_owners(ref, stored, resource);
@@ -150,7 +153,7 @@ Task<void> GarbageCollector::collect_absent_owners(const Ref& ref,
     if (!reachable) {
       absent.push_back(owner.uid);
     } else if (kube::is_deleting(live->object) &&
-               has_finalizer(live->object, "foregroundDeletion")) {
+               has_finalizer(live->object, kube::names::kubernetes::kForegroundDeletion)) {
       ++waiting;
     }
   }
@@ -208,7 +211,9 @@ Task<void> GarbageCollector::foreground(const Ref& ref,
     }
     if (!kube::is_deleting(live->object)) enqueue(dependent);
   }
-  if (!blocked) co_await drop_finalizer(core_, resource, stored, "foregroundDeletion");
+  if (!blocked)
+    co_await drop_finalizer(
+        core_, resource, stored, std::string(kube::names::kubernetes::kForegroundDeletion));
 }
 
 Task<void> GarbageCollector::orphan(const Ref& ref,
@@ -246,7 +251,7 @@ Task<void> GarbageCollector::orphan(const Ref& ref,
     if (!stripped && stripped.error().code != Code::kNotFound)
       log::warn("apiserver", "orphaning {}: {}", dependent.key, stripped.error().message);
   }
-  co_await drop_finalizer(core_, resource, stored, "orphan");
+  co_await drop_finalizer(core_, resource, stored, std::string(kube::names::kubernetes::kOrphan));
 }
 
 }  // namespace muster::apiserver

@@ -6,6 +6,7 @@
 #include "apiserver/rest/batch.h"
 #include "base/log.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 
@@ -55,7 +56,7 @@ Task<void> Namespaces::ensure_contents(std::string ns) {
         {"metadata",
          {{"name", "kube-root-ca.crt"},
           {"annotations",
-           {{"kubernetes.io/description",
+           {{kube::names::kubernetes::kDescription,
              "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or "
              "kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}}}}},
         {"data", {{"ca.crt", core_.options.ca_pem}}}};

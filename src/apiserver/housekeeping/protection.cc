@@ -3,24 +3,27 @@
 #include "apiserver/registry/finalizers.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
 
-constexpr std::string_view kGroups = "podgroups.scheduling.k8s.io";
-
-bool held(const json::Value& group) { return has_finalizer(group, kGroupFinalizer); }
+bool held(const json::Value& group) {
+  return has_finalizer(group, kube::names::kubernetes::kPodGroupProtection);
+}
 
 }  // namespace
 
 void GroupProtection::start() {
-  for (const auto& [key, group] : core_.image.collection(kGroups).objects()) {
+  for (const auto& [key, group] :
+       core_.image.collection(kube::collections::kNativePodGroups).objects()) {
     if (kube::is_deleting(group->object) && held(group->object)) consider(key);
   }
 }
 
 void GroupProtection::observe(Collection& collection, const Change& change) {
-  if (collection.storage() == kGroups) {
+  if (collection.storage() == kube::collections::kNativePodGroups) {
     if (change.deleted || !held(change.after->object)) {
       deleting_.erase(change.after->key);
     } else if (kube::is_deleting(change.after->object)) {
@@ -51,12 +54,12 @@ void GroupProtection::consider(std::string key) {
 
 Task<void> GroupProtection::release(std::string key) {
   const Gate::Pass pass(core_.gate);
-  const StoredPtr group = core_.image.collection(kGroups).find(key);
+  const StoredPtr group = core_.image.collection(kube::collections::kNativePodGroups).find(key);
   if (!group) co_return;
   co_await drop_finalizer(core_,
-                          core_.resources.get("scheduling.k8s.io", "v1beta1", "podgroups"),
+                          core_.resources.by_storage(kube::collections::kNativePodGroups),
                           group,
-                          std::string(kGroupFinalizer));
+                          std::string(kube::names::kubernetes::kPodGroupProtection));
 }
 
 }  // namespace muster::apiserver

@@ -8,8 +8,6 @@
 
 namespace muster::apiserver {
 
-inline constexpr std::string_view kGroupFinalizer = "scheduling.k8s.io/podgroup-protection";
-
 class GroupProtection {
  public:
   explicit GroupProtection(Core& core) : core_(core) {}

@@ -12,11 +12,11 @@
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
-
-constexpr std::string_view kTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 json::Value token_volume(const std::string& name) {
   static const json::Value kVolume = {
@@ -50,11 +50,11 @@ void mount_token(json::Value& pod, const std::string& volume) {
       if (!mounts.is_array()) mounts = json::Array();
       const bool mounted = std::any_of(
           mounts.get_array().begin(), mounts.get_array().end(), [](const json::Value& mount) {
-            return json::string_at(mount, "mountPath") == kTokenPath;
+            return json::string_at(mount, "mountPath") == kube::kServiceAccountFolder;
           });
       if (!mounted)
-        mounts.get_array().push_back(
-            json::Value{{"name", volume}, {"readOnly", true}, {"mountPath", kTokenPath}});
+        mounts.get_array().push_back(json::Value{
+            {"name", volume}, {"readOnly", true}, {"mountPath", kube::kServiceAccountFolder}});
     }
   }
 }
@@ -105,11 +105,11 @@ Result<void> Admission::create(const Resource& resource,
     return limit_ranges(resource, ns, object);
   }
   if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
-  if (resource.storage == "podgroups.scheduling.k8s.io" ||
-      resource.storage == "compositepodgroups.scheduling.k8s.io")
+  if (resource.storage == kube::collections::kNativePodGroups ||
+      resource.storage == kube::collections::kNativeCompositePodGroups)
     return group_priority(resource, object);
   if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
-  if (resource.storage == "customresourcedefinitions.apiextensions.k8s.io")
+  if (resource.storage == kube::collections::kCustomResourceDefinitions)
     return core_.crds->admit(object);
   return {};
 }
@@ -157,7 +157,7 @@ Result<void> Admission::service_account(const Resource& resource,
 }
 
 StoredPtr Admission::priority_class(std::string_view name) const {
-  const Collection& classes = core_.image.collection("priorityclasses.scheduling.k8s.io");
+  const Collection& classes = core_.image.collection(kube::collections::kPriorityClasses);
   if (!name.empty()) return classes.find(name);
   StoredPtr chosen;
   for (const auto& [key, stored] : classes.objects()) {
@@ -244,8 +244,8 @@ Result<void> Admission::group_priority(const Resource& resource, json::Value& gr
   if (name.empty() && found) spec["priorityClassName"] = std::string(found->name());
   spec["priority"] = value;
   spec["preemptionPolicy"] = policy;
-  if (resource.storage == "podgroups.scheduling.k8s.io") {
-    set_finalizer(group, kGroupFinalizer, true);
+  if (resource.storage == kube::collections::kNativePodGroups) {
+    set_finalizer(group, kube::names::kubernetes::kPodGroupProtection, true);
   }
   return {};
 }
@@ -260,7 +260,7 @@ Result<void> Admission::runtime_class(const Resource& resource, const json::Valu
         kube::name_of(pod),
         "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"));
   }
-  if (core_.image.collection("runtimeclasses.node.k8s.io").find(name)) return {};
+  if (core_.image.collection(kube::collections::kRuntimeClasses).find(name)) return {};
   return fail(forbidden(resource,
                         kube::name_of(pod),
                         fmt::format("pod rejected: RuntimeClass {} not found", quoted(name))));
@@ -268,7 +268,7 @@ Result<void> Admission::runtime_class(const Resource& resource, const json::Valu
 
 void Admission::tolerations(json::Value& pod) {
   for (const std::string_view key :
-       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+       {kube::names::kubernetes::kNotReady, kube::names::kubernetes::kUnreachable}) {
     if (tolerates(pod, key)) continue;
     json::Value& list = json::make(pod, {"spec", "tolerations"});
     if (!list.is_array()) list = json::Array();
@@ -339,8 +339,8 @@ Result<void> Admission::claim(const Resource& resource, json::Value& claim) {
   (void)resource;
   if (!json::at(claim, "spec", "storageClassName").is_null()) return {};
   for (const auto& [key, stored] :
-       core_.image.collection("storageclasses.storage.k8s.io").objects()) {
-    if (kube::annotation(stored->object, "storageclass.kubernetes.io/is-default-class") != "true")
+       core_.image.collection(kube::collections::kStorageClasses).objects()) {
+    if (kube::annotation(stored->object, kube::names::kubernetes::kDefaultClass) != "true")
       continue;
     json::make(claim, {"spec", "storageClassName"}) = std::string(stored->name());
     return {};

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "kube/crd/crd.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
@@ -60,7 +62,7 @@ json::Value priority_class(std::string_view name,
                            std::int64_t value,
                            std::string_view description) {
   return json::Value{{"kind", "PriorityClass"},
-                     {"apiVersion", "scheduling.k8s.io/v1"},
+                     {"apiVersion", kube::resources::kPriorityClasses.api_version()},
                      {"metadata", {{"name", name}}},
                      {"value", value},
                      {"description", description}};
@@ -103,7 +105,7 @@ Task<Result<void>> bootstrap(Core& core) {
           2000000000,
           "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
   if (core.store.revision() == 0 ||
-      core.image.collection("customresourcedefinitions.apiextensions.k8s.io").objects().empty()) {
+      core.image.collection(kube::collections::kCustomResourceDefinitions).objects().empty()) {
     for (json::Value& crd : kube::bundled_crds()) objects.emplace_back("", std::move(crd));
   }
   const auto made = co_await ensure(core, std::move(objects));
@@ -126,20 +128,20 @@ Task<void> publish_endpoint(Core& core) {
       {"kind", "Endpoints"},
       {"apiVersion", "v1"},
       {"metadata",
-       {{"name", "kubernetes"}, {"labels", {{"endpointslice.kubernetes.io/skip-mirror", "true"}}}}},
+       {{"name", "kubernetes"}, {"labels", {{kube::names::kubernetes::kSkipMirror, "true"}}}}},
       {"subsets", json::Array{subset}}};
-  json::Value slice = {
-      {"kind", "EndpointSlice"},
-      {"apiVersion", "discovery.k8s.io/v1"},
-      {"metadata",
-       {{"name", "kubernetes"}, {"labels", {{"kubernetes.io/service-name", "kubernetes"}}}}},
-      {"addressType", "IPv4"},
-      {"endpoints",
-       json::Array{json::Value{{"addresses", json::Array{json::Value(address)}},
-                               {"conditions", {{"ready", true}}}}}},
-      {"ports",
-       json::Array{
-           json::Value{{"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
+  json::Value slice = {{"kind", "EndpointSlice"},
+                       {"apiVersion", kube::resources::kEndpointSlices.api_version()},
+                       {"metadata",
+                        {{"name", "kubernetes"},
+                         {"labels", {{kube::names::kubernetes::kServiceName, "kubernetes"}}}}},
+                       {"addressType", "IPv4"},
+                       {"endpoints",
+                        json::Array{json::Value{{"addresses", json::Array{json::Value(address)}},
+                                                {"conditions", {{"ready", true}}}}}},
+                       {"ports",
+                        json::Array{json::Value{
+                            {"name", "https"}, {"port", core.options.port}, {"protocol", "TCP"}}}}};
   for (json::Value* object : {&endpoints, &slice}) {
     const ResourcePtr resource = core.resources.find_kind(kube::gvk_of(*object));
     if (core.find(*resource, "default", "kubernetes")) {

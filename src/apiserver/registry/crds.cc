@@ -7,12 +7,11 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
-
-constexpr std::string_view kStorage = "customresourcedefinitions.apiextensions.k8s.io";
-constexpr std::string_view kFinalizer = "customresourcecleanup.apiextensions.k8s.io";
 
 json::Value accepted_names(const json::Value& crd) {
   json::Value names = json::at(crd, "spec", "names");
@@ -36,7 +35,8 @@ Result<void> Crds::admit(json::Value& crd) {
 }
 
 void Crds::start() {
-  for (const auto& [name, stored] : core_.image.collection(kStorage).objects()) {
+  for (const auto& [name, stored] :
+       core_.image.collection(kube::collections::kCustomResourceDefinitions).objects()) {
     serve(stored);
     if (kube::is_deleting(stored->object) && cleaning_.insert(name).second)
       core_.env.spawn(clean_up(name));
@@ -63,7 +63,7 @@ void Crds::serve(const StoredPtr& crd) {
 }
 
 void Crds::observe(Collection& collection, const Change& change) {
-  if (collection.storage() != kStorage) return;
+  if (collection.storage() != kube::collections::kCustomResourceDefinitions) return;
   const std::string name = change.after->key;
   if (change.deleted) {
     served_.erase(name);
@@ -84,7 +84,7 @@ void Crds::observe(Collection& collection, const Change& change) {
 Task<void> Crds::establish(std::string name) {
   const Gate::Pass pass(core_.gate);
   const ResourcePtr resource =
-      core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+      core_.resources.by_storage(kube::collections::kCustomResourceDefinitions);
   const Time now = core_.env.now();
   WriteOptions options;
   options.subresource = "internal";
@@ -112,8 +112,9 @@ Task<void> Crds::establish(std::string name) {
         if (!finalizers.is_array()) finalizers = json::Array();
         bool held = false;
         for (const json::Value& each : finalizers.get_array())
-          held = held || json::as_string(each) == kFinalizer;
-        if (!held) finalizers.get_array().push_back(json::Value(kFinalizer));
+          held = held || json::as_string(each) == kube::names::kubernetes::kCrdCleanup;
+        if (!held)
+          finalizers.get_array().push_back(json::Value(kube::names::kubernetes::kCrdCleanup));
         return next;
       },
       options);
@@ -141,7 +142,7 @@ Task<void> Crds::clean_up(std::string name) {
   cleaning_.erase(name);
   if (core_.gate.closed()) co_return;
   const ResourcePtr resource =
-      core_.resources.get("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+      core_.resources.by_storage(kube::collections::kCustomResourceDefinitions);
   WriteOptions options;
   options.subresource = "internal";
   const auto done = co_await core_.writer->update(
@@ -152,7 +153,7 @@ Task<void> Crds::clean_up(std::string name) {
         json::Value next = live;
         json::Array left;
         for (const json::Value& each : json::array_at(live, "metadata", "finalizers")) {
-          if (json::as_string(each) != kFinalizer) left.push_back(each);
+          if (json::as_string(each) != kube::names::kubernetes::kCrdCleanup) left.push_back(each);
         }
         if (left.empty()) {
           json::remove(next, {"metadata", "finalizers"});

@@ -9,6 +9,7 @@
 #include "apiserver/registry/writer.h"
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 namespace {
@@ -93,9 +94,11 @@ Task<Result<Deleted>> Writer::remove(ResourcePtr resource,
   if (!is_namespace) {
     // Naming another policy later changes the finalizers; naming none leaves them.
     if (!already || !request.propagation.empty()) {
+      set_finalizer(next,
+                    kube::names::kubernetes::kOrphan,
+                    propagation == "Orphan" && (!request.propagation.empty() || !already));
       set_finalizer(
-          next, "orphan", propagation == "Orphan" && (!request.propagation.empty() || !already));
-      set_finalizer(next, "foregroundDeletion", propagation == "Foreground");
+          next, kube::names::kubernetes::kForegroundDeletion, propagation == "Foreground");
     }
   }
 

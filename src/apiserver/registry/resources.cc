@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "kube/names.h"
+#include "kube/resources.h"
+
 namespace muster::apiserver {
 namespace {
 
@@ -23,14 +26,14 @@ std::shared_ptr<Resource> make_builtin(const kube::ResourceInfo& info) {
   resource->storage = info.group.empty() ? info.plural : info.plural + "." + info.group;
   resource->storage_api_version = resource->api_version();
   resource->stored = contains(info.verbs, "list") && info.plural != "componentstatuses";
-  if (info.group == "events.k8s.io") {
+  if (info.group == kube::groups::kEvents) {
     resource->storage = "events";
     resource->storage_api_version = "v1";
   } else if (info.group == "autoscaling") {
     resource->storage_api_version = "autoscaling/v2";
-  } else if (info.group == "scheduling.k8s.io" && info.version == "v1alpha3" &&
+  } else if (info.group == kube::groups::kScheduling && info.version == "v1alpha3" &&
              info.plural != "compositepodgroups") {
-    resource->storage_api_version = "scheduling.k8s.io/v1beta1";
+    resource->storage_api_version = kube::resources::kNativePodGroups.api_version();
   }
   return resource;
 }
@@ -39,7 +42,7 @@ std::shared_ptr<Resource> make_metrics(const std::string& plural,
                                        const std::string& kind,
                                        bool namespaced) {
   auto resource = std::make_shared<Resource>();
-  resource->info.group = std::string(kMetricsGroup);
+  resource->info.group = std::string(kube::groups::kMetrics);
   resource->info.version = "v1beta1";
   resource->info.plural = plural;
   resource->info.singular = plural.substr(0, plural.size() - 1);
@@ -78,7 +81,7 @@ Resources::Resources() {
   for (const kube::ResourceInfo& info : kube::Schema::builtin().resources()) {
     auto resource = make_builtin(info);
     const bool priority_class =
-        info.group == "scheduling.k8s.io" && info.plural == "priorityclasses";
+        info.group == kube::groups::kScheduling && info.plural == "priorityclasses";
     builtin_.push_back(resource);
     if (priority_class) {
       // The removed v1beta1 is still what some clients of training clusters send.
@@ -183,8 +186,8 @@ void Resources::add(std::shared_ptr<Resource> resource) { builtin_.push_back(std
 /// kinds are asked for by their full names.
 static int group_rank(const std::string& group) {
   if (group.empty()) return 0;
-  if (group == "scheduling.volcano.sh") return 1;
-  return group.ends_with(".tensorstack.dev") ? 3 : 2;
+  if (group == kube::groups::kVolcanoScheduling) return 1;
+  return group.ends_with(kube::kT9kDomain) ? 3 : 2;
 }
 
 void Resources::rebuild() {

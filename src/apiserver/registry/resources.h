@@ -14,9 +14,6 @@
 
 namespace muster::apiserver {
 
-/// Use of nodes and pods: asked of the node agent, never stored.
-inline constexpr std::string_view kMetricsGroup = "metrics.k8s.io";
-
 struct Resource {
   kube::ResourceInfo info;
   kube::Gvk rules;      // the kind whose defaults and rules apply (v1 for priorityclasses v1beta1)

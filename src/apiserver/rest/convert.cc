@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kube/apply/managed.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 namespace {
@@ -78,7 +79,7 @@ bool stored_as_served(const Resource& resource, const Stored& stored) {
 json::Value to_served(const Resource& resource, const json::Value& stored) {
   if (resource.same_as_storage()) return stored;
   json::Value result =
-      resource.info.group == "events.k8s.io" ? rename_event(stored, false) : stored;
+      resource.info.group == kube::groups::kEvents ? rename_event(stored, false) : stored;
   result.get_object()["apiVersion"] = resource.api_version();
   if (resource.info.group == "autoscaling") hpa_to_v1(result);
   return result;
@@ -87,7 +88,7 @@ json::Value to_served(const Resource& resource, const json::Value& stored) {
 json::Value to_stored(const Resource& resource, json::Value served) {
   if (resource.same_as_storage()) return served;
   json::Value result =
-      resource.info.group == "events.k8s.io" ? rename_event(served, true) : std::move(served);
+      resource.info.group == kube::groups::kEvents ? rename_event(served, true) : std::move(served);
   result.get_object()["apiVersion"] = resource.storage_api_version;
   if (resource.info.group == "autoscaling") hpa_to_v2(result);
   return result;

@@ -10,30 +10,32 @@
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
 
 /// Kinds whose PUT to a new name creates the object.
 bool creates_on_update(const Resource& resource) {
-  static const std::set<std::string> kKinds = {"leases.coordination.k8s.io",
-                                               "events",
-                                               "endpoints",
-                                               "services",
-                                               "limitranges",
-                                               "runtimeclasses.node.k8s.io",
-                                               "roles.rbac.authorization.k8s.io",
-                                               "rolebindings.rbac.authorization.k8s.io",
-                                               "clusterroles.rbac.authorization.k8s.io",
-                                               "clusterrolebindings.rbac.authorization.k8s.io"};
+  static const std::set<std::string_view> kKinds = {kube::collections::kLeases,
+                                                    "events",
+                                                    "endpoints",
+                                                    "services",
+                                                    "limitranges",
+                                                    kube::collections::kRuntimeClasses,
+                                                    kube::collections::kRoles,
+                                                    kube::collections::kRoleBindings,
+                                                    kube::collections::kClusterRoles,
+                                                    kube::collections::kClusterRoleBindings};
   return kKinds.contains(resource.storage);
 }
 
 /// Kinds that refuse an update without a resourceVersion.
 bool needs_version(const Resource& resource) {
-  return resource.custom() || resource.info.group == "scheduling.k8s.io" ||
-         resource.info.group == "resource.k8s.io" ||
-         resource.info.group == "apiextensions.k8s.io" || resource.info.group == "policy";
+  return resource.custom() || resource.info.group == kube::groups::kScheduling ||
+         resource.info.group == kube::groups::kResource ||
+         resource.info.group == kube::groups::kApiExtensions || resource.info.group == "policy";
 }
 
 /// Kinds whose DELETE answers with the object itself.

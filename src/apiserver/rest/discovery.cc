@@ -6,6 +6,8 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 #include "kube/schema/openapi.h"
 #include "net/tls/tls.h"
 
@@ -224,10 +226,10 @@ net::Response Discovery::resources(const GroupVersion& group_version) const {
 
 std::string Discovery::hash_of(const GroupVersion& group_version) const {
   std::string text =
-      fmt::format("{} {}/{}", kServedVersion, group_version.group, group_version.version);
+      fmt::format("{} {}/{}", kube::kKubernetesVersion, group_version.group, group_version.version);
   for (const ResourcePtr& resource : group_version.resources) {
     if (!resource->custom()) continue;
-    const StoredPtr crd = core_.image.collection("customresourcedefinitions.apiextensions.k8s.io")
+    const StoredPtr crd = core_.image.collection(kube::collections::kCustomResourceDefinitions)
                               .find(resource->crd_name);
     if (crd)
       text += fmt::format(" {} {}",
@@ -364,7 +366,7 @@ std::optional<net::Response> Discovery::answer(const net::Request& request,
                                                   {"emulationMinor", "37"},
                                                   {"minCompatibilityMajor", "1"},
                                                   {"minCompatibilityMinor", "36"},
-                                                  {"gitVersion", kServedVersion},
+                                                  {"gitVersion", kube::kKubernetesVersion},
                                                   {"gitCommit", "muster"},
                                                   {"gitTreeState", "clean"},
                                                   {"buildDate", "2026-08-26T00:00:00Z"},

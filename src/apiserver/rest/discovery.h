@@ -9,8 +9,6 @@
 
 namespace muster::apiserver {
 
-inline constexpr std::string_view kServedVersion = "v1.37.0";
-
 class Discovery {
  public:
   explicit Discovery(Core& core) : core_(core) {}

@@ -6,6 +6,7 @@
 #include "apiserver/rest/go_json.h"
 #include "apiserver/rest/read_ahead.h"
 #include "base/strings.h"
+#include "kube/names.h"
 #include "kube/settled.h"
 
 namespace muster::apiserver {
@@ -49,7 +50,7 @@ bool serve(const Clause& clause, bool discovery, Accepted* accepted) {
     return true;
   }
   if (discovery) {
-    if (clause.as != "APIGroupDiscoveryList" || clause.group != "apidiscovery.k8s.io" ||
+    if (clause.as != "APIGroupDiscoveryList" || clause.group != kube::groups::kApiDiscovery ||
         clause.version != "v2" || yaml)
       return false;
     accepted->form = Form::kDiscovery;

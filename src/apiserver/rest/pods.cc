@@ -8,9 +8,16 @@
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
+
+kube::Gvk token_request() {
+  const kube::Resource& requests = kube::resources::kTokenRequests;
+  return {requests.group, requests.version, requests.kind};
+}
 
 const json::Value& created_status() {
   static const json::Value kCreated = {{"kind", "Status"},
@@ -167,8 +174,7 @@ Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted)
 Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted) {
   auto body = decode_body(call.request, *call.resource, "TokenRequest", false);
   if (!body) co_return fail(body.error());
-  if (const kube::Type* type = kube::Schema::builtin().find_type(
-          kube::Gvk{"authentication.k8s.io", "v1", "TokenRequest"});
+  if (const kube::Type* type = kube::Schema::builtin().find_type(token_request());
       type != nullptr) {
     const auto checked = kube::check_fields(*type, body->value);
     if (!checked)
@@ -190,17 +196,15 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
   if (subject.lifetime_s < 600) {
     const std::string message = fmt::format(
         "Invalid value: {}: may not specify a duration less than 10 minutes", subject.lifetime_s);
-    co_return fail(kube::invalid({"authentication.k8s.io", "v1", "TokenRequest"},
-                                 "",
-                                 {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
+    co_return fail(kube::invalid(
+        token_request(), "", {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
   }
   if (subject.lifetime_s > (std::int64_t{1} << 32)) {
     const std::string message =
         fmt::format("Invalid value: {}: may not specify a duration larger than 2^32 seconds",
                     subject.lifetime_s);
-    co_return fail(kube::invalid({"authentication.k8s.io", "v1", "TokenRequest"},
-                                 "",
-                                 {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
+    co_return fail(kube::invalid(
+        token_request(), "", {Cause{"FieldValueInvalid", message, "spec.expirationSeconds"}}));
   }
   if (const auto most = core.options.token_lifetime_s_max; most > 0)
     subject.lifetime_s = std::min(subject.lifetime_s, most);
@@ -229,7 +233,7 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
   if (!answer_spec.contains("boundObjectRef")) answer_spec["boundObjectRef"] = nullptr;
   const json::Value answer = {
       {"kind", "TokenRequest"},
-      {"apiVersion", "authentication.k8s.io/v1"},
+      {"apiVersion", kube::resources::kTokenRequests.api_version()},
       {"metadata",
        {{"name", call.name},
         {"namespace", call.ns},
@@ -284,7 +288,7 @@ Result<void> check_container(const Call& call, const json::Value& pod) {
   const std::string wanted(call.target.get("container"));
   if (wanted.empty()) {
     if (main.size() <= 1 ||
-        !kube::annotation(pod, "kubectl.kubernetes.io/default-container").empty())
+        !kube::annotation(pod, kube::names::kubernetes::kDefaultContainer).empty())
       return {};
     return fail(bad_request(
         fmt::format("a container name must be specified for pod {}, choose one of: [{}]",

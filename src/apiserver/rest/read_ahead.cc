@@ -4,6 +4,7 @@
 
 #include "apiserver/rest/negotiate.h"
 #include "json/yaml.h"
+#include "kube/resources.h"
 #include "kube/schema/protobuf.h"
 
 namespace muster::apiserver {
@@ -113,8 +114,7 @@ Task<void> read_ahead(Core& core, Call& call) {
   ahead->language = language_of(media_type(call.request));
   if (ahead->language == Language::kOther) co_return;
   const std::string_view body = call.request.body;
-  const bool definition =
-      call.resource->storage == "customresourcedefinitions.apiextensions.k8s.io";
+  const bool definition = call.resource->storage == kube::collections::kCustomResourceDefinitions;
   const std::size_t most = definition ? kDefinitionValuesMax : kValuesMax;
   std::function<void()> work = [ahead, body, most] {
     if (ahead->language == Language::kJson)

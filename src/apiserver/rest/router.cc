@@ -9,6 +9,7 @@
 #include "apiserver/rest/rest.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/names.h"
 #include "net/http/query.h"
 
 namespace muster::apiserver {
@@ -334,7 +335,7 @@ Task<net::Response> Router::read_many(const Call& call) {
 Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
   const Resource& resource = *call.resource;
   const std::string& sub = call.subresource;
-  if (resource.info.group == kMetricsGroup) return read_usage(core_, call);
+  if (resource.info.group == kube::groups::kMetrics) return read_usage(core_, call);
   if (sub == "scale") {
     if (call.verb == "get") return get_scale(core_, call, accepted);
     if (call.verb == "update" || call.verb == "patch") return update_scale(core_, call, accepted);

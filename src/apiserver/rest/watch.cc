@@ -10,6 +10,7 @@
 #include "apiserver/rest/rest.h"
 #include "base/strings.h"
 #include "kube/apply/managed.h"
+#include "kube/names.h"
 #include "kube/table/table.h"
 #include "net/http/query.h"
 
@@ -391,7 +392,8 @@ class Watch final : public Fanout::Target {
                           {"apiVersion", call_.resource->api_version()},
                           {"metadata", {{"resourceVersion", std::to_string(revision)}}}};
     if (initial_end)
-      json::make(object, {"metadata", "annotations", "k8s.io/initial-events-end"}) = "true";
+      json::make(object, {"metadata", "annotations", kube::names::kubernetes::kInitialEventsEnd}) =
+          "true";
     batch_.push_back({"BOOKMARK", std::make_shared<const json::Value>(std::move(object))});
   }
 
@@ -410,7 +412,9 @@ class Watch final : public Fanout::Target {
     const std::string metadata =
         fmt::format("{{\"resourceVersion\":\"{}\"{}}}",
                     revision,
-                    initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" : "");
+                    initial_end ? fmt::format(R"(,"annotations":{{"{}":"true"}})",
+                                              kube::names::kubernetes::kInitialEventsEnd)
+                                : "");
     const Resource& resource = *call_.resource;
     if (accepted_.form == Form::kTable) {
       std::string cells;

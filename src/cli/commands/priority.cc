@@ -7,6 +7,7 @@
 #include "cli/shell/session.h"
 #include "cli/view/tabwriter.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 
@@ -36,7 +37,7 @@ Task<int> run_priority_list(Invocation& call) {
 Task<int> run_priority_create(Invocation& call) {
   Session& session = call.session;
   const std::string name = call.values.args[0];
-  json::Object made{{"apiVersion", "scheduling.k8s.io/v1"},
+  json::Object made{{"apiVersion", kube::resources::kPriorityClasses.api_version()},
                     {"kind", "PriorityClass"},
                     {"metadata", json::Object{{"name", name}}},
                     {"value", call.values.number("value")}};

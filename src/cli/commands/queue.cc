@@ -14,6 +14,7 @@
 #include "cli/view/tabwriter.h"
 #include "cli/view/view_job.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -138,7 +139,7 @@ Task<int> run_queue_create(Invocation& call) {
   const auto spec = spec_of(call.values);
   if (!spec) co_return session.failed(spec.error());
   const std::string name = call.values.args[0];
-  json::Value queue = json::Object{{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+  json::Value queue = json::Object{{"apiVersion", kube::resources::kQueues.api_version()},
                                    {"kind", "Queue"},
                                    {"metadata", json::Object{{"name", name}}},
                                    {"spec", *spec}};

@@ -7,6 +7,8 @@
 #include "cli/shell/commands.h"
 #include "cli/view/fetch.h"
 #include "kube/meta.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -19,7 +21,7 @@ const client::Resource* resource_of_record(const std::string& kind_group) {
   if (kind_group == "deployment.apps") return &client::resources::kDeployments;
   if (kind_group == "statefulset.apps") return &client::resources::kStatefulSets;
   if (kind_group == "job.batch") return &client::resources::kJobs;
-  if (kind_group == "podgroup.scheduling.volcano.sh") return &client::resources::kPodGroups;
+  if (kind_group == to_lower(kube::kind_groups::kPodGroup)) return &client::resources::kPodGroups;
   for (const Trainer& trainer : trainers()) {
     if (trainer.kind_group() == kind_group) return &trainer.resource;
   }
@@ -119,20 +121,20 @@ Task<Result<bool>> remove_job(Session& session,
 /// suspended.
 json::Value suspend_patch(const json::Value& job, bool suspend) {
   const kube::Gvk gvk = kube::gvk_of(job);
-  if (gvk.group == "batch.tensorstack.dev") {
+  if (gvk.group == kube::groups::kT9kBatch) {
     return json::Object{
         {"spec",
          json::Object{{"runMode", json::Object{{"pause", json::Object{{"enabled", suspend}}}}}}}};
   }
-  if (json::at(job, "spec", "template").is_object() || gvk.group == "batch.volcano.sh") {
+  if (json::at(job, "spec", "template").is_object() || gvk.group == kube::groups::kVolcanoBatch) {
     // No field for it: Muster's controllers read the annotation.
     return json::Object{
         {"metadata",
          json::Object{{"annotations",
-                       json::Object{{"muster.dev/suspend",
+                       json::Object{{kube::names::kSuspend,
                                      suspend ? json::Value("true") : json::Value()}}}}}};
   }
-  if (gvk.group == "kubeflow.org")
+  if (gvk.group == kube::groups::kKubeflow)
     return json::Object{{"spec", json::Object{{"runPolicy", json::Object{{"suspend", suspend}}}}}};
   return nullptr;
 }

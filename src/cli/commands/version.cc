@@ -3,12 +3,12 @@
 
 #include "cli/shell/commands.h"
 #include "cli/shell/session.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr const char* kVersion = MUSTER_VERSION;
-constexpr const char* kKubernetesVersion = "v1.37.0";  // the one that `muster up` serves
 #if defined(__aarch64__)
 constexpr const char* kPlatform = "linux/arm64";
 #else
@@ -22,7 +22,7 @@ Task<int> run_version(Invocation& call) {
   session.console.out(fmt::format("{}: v{}\n", session.program, kVersion));
   if (call.values.yes("short")) co_return 0;
   session.console.out(fmt::format("  Kubernetes: {}\n  Compiler: {}\n  Platform: {}\n",
-                                  kKubernetesVersion,
+                                  kube::kKubernetesVersion,
                                   __VERSION__,
                                   kPlatform));
   co_return 0;

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "client/kubeconfig.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -33,11 +34,12 @@ Task<void> count_down(Task<void> task, int* left, Signal* done) {
 Task<std::string> Session::user() {
   if (!user_.empty()) co_return user_;
   json::Value review =
-      json::Object{{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "SelfSubjectReview"}};
+      json::Object{{"apiVersion", kube::resources::kSelfSubjectReviews.api_version()},
+                   {"kind", "SelfSubjectReview"}};
   Result<json::Value> answer = fail(Code::kUnavailable, "no cluster");
   if (client_)
     answer = co_await client_->raw(
-        "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", std::move(review));
+        "POST", kube::resources::kSelfSubjectReviews.path(""), std::move(review));
   if (answer) user_ = json::text_at(*answer, "status", "userInfo", "username");
   if (user_.empty()) {
     const std::string name = env_or_empty("USER");

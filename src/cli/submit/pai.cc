@@ -9,6 +9,8 @@
 #include "base/strings.h"
 #include "cli/md5.h"
 #include "cli/submit/submit.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -449,8 +451,8 @@ class Translation {
          json::Object{{"medium", "Memory"}, {"sizeLimit", fmt::format("{}Mi", role.shm_mb)}}}};
     json::Object metadata{{"labels", labels()}};
     if (at(from_, "extras", "hivedScheduler").is_object()) {
-      metadata["annotations"] = json::Object{
-          {"hivedscheduler.microsoft.com/pod-scheduling-spec", json::to_yaml(cell_request(role))}};
+      metadata["annotations"] =
+          json::Object{{kube::names::hived::kSchedulingSpec, json::to_yaml(cell_request(role))}};
     }
     json::Array policies;
     if (role.min_failed == 1)
@@ -474,7 +476,7 @@ class Translation {
     return {{"app", "volcanojob"},
             {"release", out_.name},
             {"createdBy", "OpenPAI"},
-            {"arena.kubeflow.org/uid", md5_hex(context_.user)},
+            {kube::names::kubeflow::kArenaUid, md5_hex(context_.user)},
             {"virtualCluster", cluster_}};
   }
 
@@ -487,10 +489,10 @@ class Translation {
       gpus += role.gpu * role.instances;
       instances += role.instances;
     }
-    json::Object annotations{{"arena.kubeflow.org/username", context_.user},
+    json::Object annotations{{kube::names::kubeflow::kArenaUsername, context_.user},
                              {"requestGPUsOfJobOwner", std::to_string(gpus)},
-                             {"muster.dev/pai-name", pai_name_},
-                             {"muster.dev/on-preempt", "requeue"}};
+                             {kube::names::kPaiName, pai_name_},
+                             {kube::names::kOnPreempt, "requeue"}};
     json::Object spec{{"minAvailable", gang_ ? instances : 1},
                       {"schedulerName", "volcano"},
                       {"queue", cluster_},
@@ -498,7 +500,7 @@ class Translation {
                       {"maxRetry", json::int_at(from_, "jobRetryCount") + 1},
                       {"plugins", json::Object{{"env", json::Array{}}, {"svc", json::Array{}}}},
                       {"tasks", std::move(tasks)}};
-    return json::Object{{"apiVersion", "batch.volcano.sh/v1alpha1"},
+    return json::Object{{"apiVersion", kube::resources::kVolcanoJobs.api_version()},
                         {"kind", "Job"},
                         {"metadata",
                          json::Object{{"name", out_.name},

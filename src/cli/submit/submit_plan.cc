@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "cli/submit/submit_template.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -159,8 +160,8 @@ Result<json::Value> affinity_of(const Values& flags,
   json::Object term{{"labelSelector",
                      json::Object{{"matchLabels",
                                    json::Object{{"release", values.name},
-                                                {"training.kubeflow.org/replica-type", flag}}}}},
-                    {"topologyKey", "kubernetes.io/hostname"}};
+                                                {kube::names::kubeflow::kReplicaType, flag}}}}},
+                    {"topologyKey", kube::names::kubernetes::kHostname}};
   json::Object rule;
   if (constraint == "required") {
     rule["requiredDuringSchedulingIgnoredDuringExecution"] = json::Array{std::move(term)};

@@ -13,6 +13,7 @@
 #include "cli/view/job_watch.h"
 #include "cli/view/view_job.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -268,7 +269,7 @@ Task<Result<void>> ensure_pai_priority(Session& session, std::string priority_cl
     co_return fail(found.error());
   }
   json::Value made = json::Object{
-      {"apiVersion", "scheduling.k8s.io/v1"},
+      {"apiVersion", kube::resources::kPriorityClasses.api_version()},
       {"kind", "PriorityClass"},
       {"metadata", json::Object{{"name", name}}},
       {"value", *pai_priority(priority_class)},
@@ -359,16 +360,16 @@ Task<int> run_submit_pai(Invocation& call) {
   json::Value kept = *protocol;
   if (json::Object* members = kept.if_object(); members != nullptr && members->contains("secrets"))
     (*members)["secrets"] = "******";
-  plan.record =
-      json::Object{{"apiVersion", "v1"},
-                   {"kind", "ConfigMap"},
-                   {"metadata",
-                    json::Object{{"name", plan.name + "-volcanojob"},
-                                 {"namespace", session.ns},
-                                 {"labels", json::Object{{"createdBy", "arena"}}}}},
-                   {"data",
-                    json::Object{{"values", json::to_yaml(kept)},
-                                 {"app", fmt::format("job.batch.volcano.sh/{}\n", plan.name)}}}};
+  plan.record = json::Object{
+      {"apiVersion", "v1"},
+      {"kind", "ConfigMap"},
+      {"metadata",
+       json::Object{{"name", plan.name + "-volcanojob"},
+                    {"namespace", session.ns},
+                    {"labels", json::Object{{"createdBy", "arena"}}}}},
+      {"data",
+       json::Object{{"values", json::to_yaml(kept)},
+                    {"app", fmt::format("{}/{}\n", plan.trainer->kind_group(), plan.name)}}}};
   if (!call.values.yes("dry-run")) {
     const auto ready = co_await ensure_pai_priority(session, job->priority_class);
     if (!ready) co_return session.failed(ready.error());

@@ -7,6 +7,8 @@
 
 #include "base/strings.h"
 #include "cli/md5.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
@@ -198,18 +200,18 @@ json::Object labels_of(const SubmitValues& values, const TemplateOptions& option
                       {"chart", options.chart},
                       {"heritage", "Helm"},
                       {"createdBy", options.created_by}};
-  labels["arena.kubeflow.org/uid"] = md5_hex(options.user);
+  labels[kube::names::kubeflow::kArenaUid] = md5_hex(options.user);
   if (!values.model_name.empty()) labels["modelName"] = values.model_name;
   for (const auto& [key, value] : values.labels) labels[key] = value;
   return labels;
 }
 
 json::Object annotations_of(const SubmitValues& values, const TemplateOptions& options) {
-  json::Object annotations{{"arena.kubeflow.org/username", options.user},
+  json::Object annotations{{kube::names::kubeflow::kArenaUsername, options.user},
                            {"requestGPUsOfJobOwner", std::to_string(options.owner_gpus)}};
-  if (values.queued) annotations["scheduling.x-k8s.io/suspend"] = "true";
-  if (!values.queue.empty()) annotations["scheduling.volcano.sh/queue-name"] = values.queue;
-  if (!values.on_preempt.empty()) annotations["muster.dev/on-preempt"] = values.on_preempt;
+  if (values.queued) annotations[kube::names::plugins::kSuspend] = "true";
+  if (!values.queue.empty()) annotations[kube::names::volcano::kQueueName] = values.queue;
+  if (!values.on_preempt.empty()) annotations[kube::names::kOnPreempt] = values.on_preempt;
   for (const auto& [key, value] : values.annotations) annotations[key] = value;
   return annotations;
 }
@@ -217,13 +219,13 @@ json::Object annotations_of(const SubmitValues& values, const TemplateOptions& o
 json::Value pod_template(const SubmitValues& values, const TemplateOptions& options) {
   json::Object labels = labels_of(values, options);
   if (values.gang) {
-    labels["pod-group.scheduling.sigs.k8s.io/name"] = gang_name(values, options);
-    labels["pod-group.scheduling.sigs.k8s.io/min-available"] = std::to_string(options.gang_members);
+    labels[kube::names::plugins::kOldGroupName] = gang_name(values, options);
+    labels[kube::names::plugins::kOldMinAvailable] = std::to_string(options.gang_members);
   }
   for (const auto& [key, value] : options.extra_labels) labels[key] = value;
   json::Object annotations = annotations_of(values, options);
   if (needs_gang_object(values, options))
-    annotations["scheduling.k8s.io/group-name"] = gang_name(values, options);
+    annotations[kube::names::volcano::kGroupName] = gang_name(values, options);
 
   Volumes volumes = volumes_of(values, options, logs_name_of(values));
   json::Object container{{"name", options.container},
@@ -266,7 +268,7 @@ json::Value gang_object(const SubmitValues& values,
   json::Object spec{{"minMember", options.gang_members}};
   if (!values.queue.empty()) spec["queue"] = values.queue;
   if (!values.priority.empty()) spec["priorityClassName"] = values.priority;
-  return json::Object{{"apiVersion", "scheduling.volcano.sh/v1beta1"},
+  return json::Object{{"apiVersion", kube::resources::kPodGroups.api_version()},
                       {"kind", "PodGroup"},
                       {"metadata",
                        json::Object{{"name", gang_name(values, options)},
@@ -321,13 +323,14 @@ std::vector<json::Value> tensorboard_objects(const SubmitValues& values,
   const json::Object near =
       options.type == "pytorchjob"
           ? json::Object{{"master-pod-name", values.name + "-master-0"}}
-          : json::Object{{"mpi_job_name", values.name},
-                         {"statefulset.kubernetes.io/pod-name", values.name + "-worker-0"}};
-  json::Object affinity{{"podAffinity",
-                         json::Object{{"requiredDuringSchedulingIgnoredDuringExecution",
-                                       json::Array{json::Object{
-                                           {"labelSelector", json::Object{{"matchLabels", near}}},
-                                           {"topologyKey", "kubernetes.io/hostname"}}}}}}};
+          : json::Object{{kube::names::kubeflow::kMpiJobName, values.name},
+                         {kube::names::kubernetes::kStatefulPodName, values.name + "-worker-0"}};
+  json::Object affinity{
+      {"podAffinity",
+       json::Object{
+           {"requiredDuringSchedulingIgnoredDuringExecution",
+            json::Array{json::Object{{"labelSelector", json::Object{{"matchLabels", near}}},
+                                     {"topologyKey", kube::names::kubernetes::kHostname}}}}}}};
   json::Object container{
       {"name", "tensorboard"},
       {"image", values.tensorboard_image.empty() ? kTensorboardImage : values.tensorboard_image},

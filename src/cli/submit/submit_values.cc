@@ -11,6 +11,7 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -168,7 +169,7 @@ Result<void> read_placement(const Values& values, SubmitValues& out) {
     return wrong(fmt::format("--on-preempt {}: want fail or requeue", out.on_preempt));
   }
   if (values.duration("expected-duration").count() > 0)
-    out.annotations.emplace_back("muster.dev/expected-duration", values.text("expected-duration"));
+    out.annotations.emplace_back(kube::names::kExpectedDuration, values.text("expected-duration"));
   const auto selectors = read_pairs(values, "selector");
   if (!selectors) return fail(selectors.error());
   out.selectors = *selectors;

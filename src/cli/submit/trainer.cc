@@ -5,21 +5,12 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
 
-client::Resource resource(std::string group,
-                          std::string version,
-                          std::string plural,
-                          std::string kind) {
-  client::Resource made;
-  made.group = std::move(group);
-  made.version = std::move(version);
-  made.plural = std::move(plural);
-  made.kind = std::move(kind);
-  return made;
-}
+namespace r = kube::resources;
 
 struct Words {
   std::string_view type, alias, short_word;
@@ -53,24 +44,16 @@ std::string Trainer::kind_group() const {
 
 const std::vector<Trainer>& trainers() {
   static const std::vector<Trainer> kTrainers{
-      {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v1alpha1", "mpijobs", "MPIJob"), true},
-      {"pytorchjob",
-       "Pytorch",
-       "py",
-       resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"),
-       true},
-      {"tfjob", "Tensorflow", "tf", resource("kubeflow.org", "v1", "tfjobs", "TFJob"), true},
-      {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob")},
-      {"mpijob", "MPI", "mpi", resource("kubeflow.org", "v1", "mpijobs", "MPIJob")},
-      {"xgboostjob", "XGBoost", "xgb", resource("kubeflow.org", "v1", "xgboostjobs", "XGBoostJob")},
-      {"paddlejob", "Paddle", "paddle", resource("kubeflow.org", "v1", "paddlejobs", "PaddleJob")},
-      {"jaxjob", "JAX", "jax", resource("kubeflow.org", "v1", "jaxjobs", "JAXJob")},
-      {"mpijob", "MPI", "mpi", resource("batch.tensorstack.dev", "v1beta1", "mpijobs", "MPIJob")},
-      {"volcanojob",
-       "Volcano",
-       "volcano",
-       resource("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
-       true},
+      {"mpijob", "MPI", "mpi", r::kMPIJobsV1Alpha1, true},
+      {"pytorchjob", "Pytorch", "py", r::kPyTorchJobs, true},
+      {"tfjob", "Tensorflow", "tf", r::kTFJobs, true},
+      {"mpijob", "MPI", "mpi", r::kMPIJobsV2Beta1},
+      {"mpijob", "MPI", "mpi", r::kMPIJobsV1},
+      {"xgboostjob", "XGBoost", "xgb", r::kXGBoostJobs},
+      {"paddlejob", "Paddle", "paddle", r::kPaddleJobs},
+      {"jaxjob", "JAX", "jax", r::kJAXJobs},
+      {"mpijob", "MPI", "mpi", r::kT9kMPIJobs},
+      {"volcanojob", "Volcano", "volcano", r::kVolcanoJobs, true},
   };
   return kTrainers;
 }

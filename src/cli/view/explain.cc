@@ -11,6 +11,7 @@
 #include "cli/view/fetch.h"
 #include "cli/view/tabwriter.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -356,7 +357,8 @@ Task<Others> fetch_others(Session& session) {
 
 /// The PodGroup that a pod names, in the ways that the scheduler understands.
 std::string_view group_of_pod(const json::Value& pod) {
-  for (const char* key : {"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"}) {
+  for (const std::string_view key :
+       {kube::names::volcano::kGroupName, kube::names::volcano::kNewGroupName}) {
     if (const std::string_view name = kube::annotation(pod, key); !name.empty()) return name;
   }
   return "";

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "cli/view/members.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -100,7 +101,8 @@ class Fetch {
   }
   /// `boards`: tensorboards too, which rows do not show.
   void add_helpers(const std::string& ns, const std::string& job, bool boards) {
-    const std::string mpi = job.empty() ? "mpi_job_name" : "mpi_job_name=" + job;
+    const std::string mpi =
+        std::string(kube::names::kubeflow::kMpiJobName) + (job.empty() ? "" : "=" + job);
     const std::string board =
         job.empty() ? "release,role=tensorboard" : fmt::format("release={},role=tensorboard", job);
     add(read_list(client::resources::kJobs, options_of(ns, mpi), launcher_job_members()),
@@ -174,7 +176,8 @@ Task<void> add_details(Fetch& fetch, Snapshot& all, JobsQuery query) {
   std::vector<json::Value> others;
   if (failed) {
     for (json::Value& pod : all.pods) {
-      if (kube::label(pod, "mpi_role_type") != "launcher") others.push_back(std::move(pod));
+      if (kube::label(pod, kube::names::kubeflow::kMpiRoleType) != "launcher")
+        others.push_back(std::move(pod));
     }
     fetch.add_pods(query.ns, "mpi_role_type=launcher", Detail::kWhole);
   }
@@ -269,7 +272,8 @@ void compute_jobs(Snapshot& snapshot, Time now) {
   const PodIndex pods(others);
   std::unordered_map<std::string, const json::Value*> launchers, boards;
   for (const json::Value& job : snapshot.launcher_jobs) {
-    launchers[fmt::format("{} {}", kube::namespace_of(job), kube::label(job, "mpi_job_name"))] =
+    launchers[fmt::format(
+        "{} {}", kube::namespace_of(job), kube::label(job, kube::names::kubeflow::kMpiJobName))] =
         &job;
   }
   for (const json::Value& service : snapshot.services) {

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -36,16 +37,16 @@ bool is_v1alpha1(const json::Value& job) { return at(job, "spec", "template").is
 
 bool is_chief(const json::Value& pod, const std::string& job) {
   const json::Value& labels = at(pod, "metadata", "labels");
-  if (const std::string_view role = json::string_at(labels, "training.kubeflow.org/job-role");
+  if (const std::string_view role = json::string_at(labels, kube::names::kubeflow::kJobRole);
       !role.empty())
     return role == "master" || role == "launcher";
-  if (json::string_at(labels, "mpi_role_type") == "launcher") return true;
-  if (json::string_at(labels, "training.kubeflow.org/replica-type") == "launcher") return true;
+  if (json::string_at(labels, kube::names::kubeflow::kMpiRoleType) == "launcher") return true;
+  if (json::string_at(labels, kube::names::kubeflow::kReplicaType) == "launcher") return true;
   if (json::string_at(labels, "pytorch-replica-type") == "master") return true;
   const std::string_view name = kube::name_of(pod);
   if (name.size() == job.size() + 9 && name.starts_with(job) && name.ends_with("-launcher"))
     return true;
-  return json::string_at(labels, "tensorstack.dev/mpijob-replica") == "launcher";
+  return json::string_at(labels, kube::names::t9k::kMpiJobReplica) == "launcher";
 }
 
 /// The newest chief pod that is not pending; if all are, the newest.
@@ -108,7 +109,7 @@ bool is_suspended(const json::Value& job) {
          json::bool_at(job, "spec", "suspend") ||
          json::bool_at(job, "spec", "runMode", "pause", "enabled") ||
          kube::condition_true(job, "Suspended") ||
-         kube::annotation(job, "muster.dev/suspend") == "true";
+         kube::annotation(job, kube::names::kSuspend) == "true";
 }
 
 std::string status_of(const JobParts& parts, const json::Value* chief) {
@@ -203,7 +204,7 @@ std::string priority_of(const json::Value& job) {
 
 std::string queue_of(const json::Value& job) {
   std::string queue = json::text_at(job, "spec", "runPolicy", "schedulingPolicy", "queue");
-  if (queue.empty()) queue = std::string(kube::annotation(job, "scheduling.volcano.sh/queue-name"));
+  if (queue.empty()) queue = std::string(kube::annotation(job, kube::names::volcano::kQueueName));
   if (queue.empty()) queue = json::text_at(job, "spec", "queue");
   if (queue.empty()) queue = json::text_at(job, "spec", "scheduler", "t9kScheduler", "queue");
   return queue;
@@ -301,7 +302,7 @@ std::int64_t pod_gpus(const json::Value& pod, bool topology) {
       return parsed ? parsed->units() : 0;
     };
     const std::int64_t nvidia = amount("nvidia.com/gpu");
-    gpus += nvidia != 0 ? nvidia : amount("alpha.kubernetes.io/nvidia-gpu");
+    gpus += nvidia != 0 ? nvidia : amount(kube::names::kubernetes::kOldGpu);
     if (topology) gpus += amount("aliyun.com/gpu");
   }
   return gpus;
@@ -393,15 +394,16 @@ std::vector<std::string> keys_of_pod(const json::Value& pod) {
   const std::string_view app = json::string_at(labels, "app"),
                          release = json::string_at(labels, "release");
   if (!app.empty() && !release.empty()) keys.push_back(key_of({"a", ns, app, release}));
-  if (const std::string_view name = json::string_at(labels, "training.kubeflow.org/job-name");
+  if (const std::string_view name = json::string_at(labels, kube::names::kubeflow::kJobName);
       !name.empty()) {
     const std::string_view operator_name =
-        json::string_at(labels, "training.kubeflow.org/operator-name");
+        json::string_at(labels, kube::names::kubeflow::kOperatorName);
     std::string_view type = operator_name == "mpi-operator" ? "mpijob" : operator_name;
     if (type.ends_with("-controller")) type.remove_suffix(11);
     keys.push_back(key_of({"k", ns, type, name}));
   }
-  if (const std::string_view mpi = json::string_at(labels, "mpi_job_name"); !mpi.empty())
+  if (const std::string_view mpi = json::string_at(labels, kube::names::kubeflow::kMpiJobName);
+      !mpi.empty())
     keys.push_back(key_of({"k", ns, "mpijob", mpi}));
   for (const json::Value& owner : json::array_at(metadata, "ownerReferences"))
     keys.push_back(key_of({"u", json::string_at(owner, "uid")}));
@@ -471,7 +473,8 @@ Job job_of_pod(const json::Value& pod, Time now) {
   const std::string phase = upper(as_string(at(pod, "status", "phase"), "Pending"));
   job.status = phase == "RUNNING" || phase == "SUCCEEDED" || phase == "FAILED" ? phase : "PENDING";
   job.priority = as_string(at(pod, "spec", "priorityClassName"), "N/A");
-  for (const char* key : {"scheduling.volcano.sh/queue-name", "volcano.sh/queue-name"}) {
+  for (const std::string_view key :
+       {kube::names::volcano::kQueueName, kube::names::volcano::kJobQueue}) {
     if (job.queue.empty()) job.queue = kube::annotation(pod, key);
   }
   if (job.status == "FAILED") job.reason = json::text_at(pod, "status", "message");

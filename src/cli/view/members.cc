@@ -1,10 +1,14 @@
 #include "cli/view/members.h"
 
+#include "kube/names.h"
+
 namespace muster::cli {
 namespace {
 
 using json::Pick;
 using json::Picks;
+
+Pick member(std::string_view name) { return {std::string(name)}; }
 
 /// Those that say which job a pod belongs to and which part it plays.
 const Pick& pod_labels() {
@@ -12,14 +16,14 @@ const Pick& pod_labels() {
                             {{"app"},
                              {"release"},
                              {"role"},
-                             {"training.kubeflow.org/job-name"},
-                             {"training.kubeflow.org/operator-name"},
-                             {"training.kubeflow.org/job-role"},
-                             {"training.kubeflow.org/replica-type"},
+                             member(kube::names::kubeflow::kJobName),
+                             member(kube::names::kubeflow::kOperatorName),
+                             member(kube::names::kubeflow::kJobRole),
+                             member(kube::names::kubeflow::kReplicaType),
                              {"pytorch-replica-type"},
-                             {"mpi_job_name"},
-                             {"mpi_role_type"},
-                             {"tensorstack.dev/mpijob-replica"}}};
+                             member(kube::names::kubeflow::kMpiJobName),
+                             member(kube::names::kubeflow::kMpiRoleType),
+                             member(kube::names::t9k::kMpiJobReplica)}};
   return kLabels;
 }
 
@@ -29,7 +33,7 @@ const Pick& row_labels() {
   static const Pick kLabels = [] {
     Pick labels = pod_labels();
     std::erase_if(labels.children, [](const Pick& label) {
-      return label.name == "training.kubeflow.org/replica-type";
+      return label.name == kube::names::kubeflow::kReplicaType;
     });
     return labels;
   }();
@@ -39,7 +43,7 @@ const Pick& row_labels() {
 const Pick& pod_annotations() {
   static const Pick kAnnotations{"annotations",
                                  {{"requestGPUsOfJobOwner"},
-                                  {"muster.dev/gpu-indices"},
+                                  member(kube::names::kGpuIndices),
                                   {"GPU_TOPOLOGY_ALLOCATION"},
                                   {"ALIYUN_COM_GPU_MEM_IDX"},
                                   {"scheduler.framework.gpushare.allocation"},
@@ -51,7 +55,7 @@ const Pick& pod_limits() {
   static const Pick kLimits{"resources",
                             {{"limits",
                               {{"nvidia.com/gpu"},
-                               {"alpha.kubernetes.io/nvidia-gpu"},
+                               member(kube::names::kubernetes::kOldGpu),
                                {"aliyun.com/gpu"},
                                {"aliyun.com/gpu-mem"},
                                {"aliyun.com/gpu-core.percentage"}}}}};
@@ -80,8 +84,8 @@ const Picks& job_members(Detail detail, std::string_view type) {
                                {"labels", {{"app"}, {"release"}, {"modelName"}, {"modelVersion"}}},
                                {"annotations",
                                 {{"requestGPUsOfJobOwner"},
-                                 {"scheduling.volcano.sh/queue-name"},
-                                 {"muster.dev/suspend"}}}}};
+                                 member(kube::names::volcano::kQueueName),
+                                 member(kube::names::kSuspend)}}}};
   static const Picks kSpec{
       {"runPolicy", {{"suspend"}, {"schedulingPolicy", {{"queue"}, {"priorityClass"}}}}},
       {"suspend"},
@@ -154,7 +158,8 @@ const Picks& node_pod_members() {
 
 const Picks& launcher_job_members() {
   static const Picks kMembers{
-      {"metadata", {{"name"}, {"namespace"}, {"labels", {{"mpi_job_name"}}}}},
+      {"metadata",
+       {{"name"}, {"namespace"}, {"labels", {member(kube::names::kubeflow::kMpiJobName)}}}},
       {"status", {{"completionTime"}}}};
   return kMembers;
 }

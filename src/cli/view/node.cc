@@ -10,6 +10,7 @@
 #include "cli/view/job.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -28,12 +29,12 @@ std::int64_t amount(const json::Value& resources, std::string_view name) {
 
 std::string role_of(const json::Value& node) {
   std::set<std::string> roles;
-  constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
   for (const auto& label : json::object_at(node, "metadata", "labels")) {
     const std::string_view key = label.key();
-    if (key.starts_with(kPrefix) && key.size() > kPrefix.size())
-      roles.emplace(key.substr(kPrefix.size()));
-    if (key == "kubernetes.io/role" && !as_string(label.value()).empty())
+    if (key.starts_with(kube::names::kubernetes::kRolePrefix) &&
+        key.size() > kube::names::kubernetes::kRolePrefix.size())
+      roles.emplace(key.substr(kube::names::kubernetes::kRolePrefix.size()));
+    if (key == kube::names::kubernetes::kRole && !as_string(label.value()).empty())
       roles.emplace(as_string(label.value()));
   }
   return roles.empty() ? "<none>" : join({roles.begin(), roles.end()}, ",");
@@ -111,7 +112,7 @@ NodeInfo make_node(const json::Value& node, const json::Value* topology_map) {
   info.role = role_of(node);
   info.status = node_status(node);
   info.mode = mode_of(node, topology_map != nullptr);
-  info.simulated = kube::label(node, "muster.dev/gpu-simulated") == "true";
+  info.simulated = kube::label(node, kube::names::kGpuSimulated) == "true";
   const json::Value& capacity = at(node, "status", "capacity");
   const json::Value& allocatable = at(node, "status", "allocatable");
   const char* name = info.mode == GpuMode::kShare      ? "aliyun.com/gpu-count"
@@ -134,7 +135,8 @@ void add_pod(NodeInfo& node, const json::Value& pod) {
   held.name = kube::name_of(pod);
   held.status = pod_status_text(pod);
   held.gpus = pod_gpus(pod);
-  for (const char* key : {"muster.dev/gpu-indices", "GPU_TOPOLOGY_ALLOCATION"}) {
+  for (const std::string_view key :
+       {kube::names::kGpuIndices, std::string_view("GPU_TOPOLOGY_ALLOCATION")}) {
     if (held.visible.empty()) held.visible = kube::annotation(pod, key);
   }
   if (node.mode == GpuMode::kShare) share_of_pod(held, pod);

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/view/tabwriter.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::cli {
 namespace {
@@ -69,7 +70,8 @@ std::string node_of(const Job& job) {
 
 /// GPU indexes the agent gave to the pod, if it says so.
 std::string device_ids(const Instance& instance) {
-  for (const char* key : {"muster.dev/gpu-indices", "scheduler.framework.gpushare.allocation"}) {
+  for (const std::string_view key :
+       {kube::names::kGpuIndices, std::string_view("scheduler.framework.gpushare.allocation")}) {
     const std::string_view ids = kube::annotation(*instance.pod, key);
     if (!ids.empty()) return std::string(ids);
   }

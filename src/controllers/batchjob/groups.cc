@@ -6,12 +6,12 @@
 
 #include "controllers/common/native_kinds.h"
 #include "controllers/common/objects.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::batchjob {
 namespace {
 
-constexpr std::string_view kApiVersion = "scheduling.k8s.io/v1beta1";
-constexpr std::string_view kTemplateAnnotation = "scheduling.k8s.io/group-template-name";
 constexpr std::size_t kNameMost = 253;
 
 /// FNV-1a of the text, its decimal digits in the letters that Kubernetes deems safe.
@@ -68,7 +68,8 @@ json::Object group_spec(const json::Value& job) {
 json::Value make_workload(const json::Value& job,
                           const std::string& name,
                           const std::string& group_template) {
-  json::Value workload = make_child(job, kApiVersion, "Workload", name);
+  json::Value workload =
+      make_child(job, kube::resources::kNativePodGroups.api_version(), "Workload", name);
   json::make(workload, {"spec", "controllerRef"}) =
       json::Object{{"apiGroup", "batch"}, {"kind", "Job"}, {"name", name_of(job)}};
   json::Object entry = group_spec(job);
@@ -82,9 +83,11 @@ json::Value make_group(const json::Value& job,
                        const json::Value& workload,
                        const json::Value& from) {
   const std::string entry = json::text_at(from, "name");
-  json::Value group =
-      make_child(job, kApiVersion, "PodGroup", group_name(name_of(workload), entry));
-  auto owner = owner_reference(workload, kApiVersion);
+  json::Value group = make_child(job,
+                                 kube::resources::kNativePodGroups.api_version(),
+                                 "PodGroup",
+                                 group_name(name_of(workload), entry));
+  auto owner = owner_reference(workload, kube::resources::kNativePodGroups.api_version());
   for (const std::string_view field : {"controller", "blockOwnerDeletion"})
     owner.as_object().erase(field);
   owner.as_object()["kind"] = "Workload";
@@ -124,7 +127,7 @@ const json::Value* parents_workload(const json::Value& owner, const View& view) 
 }
 
 JobGroup delegated(const json::Value& job, const View& view, bool started, Plan& plan) {
-  const auto wanted = annotation_of(job, kTemplateAnnotation);
+  const auto wanted = annotation_of(job, kube::names::kubernetes::kGroupTemplate);
   if (wanted.empty()) return {};
   const auto* workload = parents_workload(controller_of(job), view);
   if (workload == nullptr) return {!started, ""};

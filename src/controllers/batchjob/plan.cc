@@ -13,13 +13,12 @@
 #include "controllers/batchjob/groups.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
+#include "kube/names.h"
 
 namespace muster::controllers::batchjob {
 namespace {
 
-constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
 /// How often the index had failed before this pod was made.
-constexpr std::string_view kFailuresAnnotation = "batch.kubernetes.io/job-index-failure-count";
 constexpr auto kBackoffFirst = std::chrono::seconds(10);
 constexpr auto kBackoffMost = std::chrono::minutes(6);
 
@@ -66,7 +65,8 @@ struct Sync {
 };
 
 int index_of(const json::Value& pod) {
-  return static_cast<int>(parse_int(annotation_of(pod, kIndexAnnotation)).value_or(-1));
+  return static_cast<int>(
+      parse_int(annotation_of(pod, kube::names::kubernetes::kCompletionIndex)).value_or(-1));
 }
 
 /// One failed pod that was not counted before.
@@ -81,8 +81,8 @@ void count_failure(Sync& sync, const json::Value& pod, int index) {
 void count_index_failure(Sync& sync, const json::Value& pod, int index) {
   const bool counts =
       judge_failure(sync.spec("podFailurePolicy"), pod).consequence != Consequence::kIgnore;
-  const auto before =
-      static_cast<int>(parse_int(annotation_of(pod, kFailuresAnnotation)).value_or(0));
+  const auto before = static_cast<int>(
+      parse_int(annotation_of(pod, kube::names::kubernetes::kIndexFailures)).value_or(0));
   auto& failures = sync.failures[index];
   failures = std::max(failures, before + (counts ? 1 : 0));
   if (failures > json::as_int(sync.spec("backoffLimitPerIndex"))) sync.given_up.insert(index);
@@ -327,24 +327,27 @@ void create_one(Sync& sync, int index) {
   auto pod = pod_from_template(sync.job,
                                sync.spec("template"),
                                sync.indexed ? fmt::format("{}-{}-", name, index) : name + "-");
-  for (const std::string_view key : {"job-name", "batch.kubernetes.io/job-name"})
+  for (const std::string_view key :
+       {kube::names::kubernetes::kOldJobName, kube::names::kubernetes::kJobName})
     set_label(pod, key, name);
-  for (const std::string_view key : {"controller-uid", "batch.kubernetes.io/controller-uid"})
+  for (const std::string_view key :
+       {kube::names::kubernetes::kOldControllerUid, kube::names::kubernetes::kControllerUid})
     set_label(pod, key, uid_of(sync.job));
   if (sync.indexed) {
-    set_annotation(pod, kIndexAnnotation, std::to_string(index));
-    set_label(pod, kIndexAnnotation, std::to_string(index));
+    set_annotation(pod, kube::names::kubernetes::kCompletionIndex, std::to_string(index));
+    set_label(pod, kube::names::kubernetes::kCompletionIndex, std::to_string(index));
     if (sync.by_index())
-      set_annotation(pod, kFailuresAnnotation, std::to_string(sync.failures[index]));
+      set_annotation(
+          pod, kube::names::kubernetes::kIndexFailures, std::to_string(sync.failures[index]));
     auto& hostname = json::make(pod, {"spec", "hostname"});
     if (!hostname.is_string()) hostname = fmt::format("{}-{}", name, index);
     const json::Value variable = json::Object{
         {"name", "JOB_COMPLETION_INDEX"},
         {"valueFrom",
-         json::Object{
-             {"fieldRef",
-              json::Object{
-                  {"fieldPath", fmt::format("metadata.annotations['{}']", kIndexAnnotation)}}}}}};
+         json::Object{{"fieldRef",
+                       json::Object{{"fieldPath",
+                                     fmt::format("metadata.annotations['{}']",
+                                                 kube::names::kubernetes::kCompletionIndex)}}}}}};
     for (const std::string_view list : {"containers", "initContainers"}) {
       auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
       if (containers == nullptr || !containers->is_array()) continue;
@@ -413,7 +416,8 @@ void set_number(json::Value& status, std::string_view field, std::int64_t value)
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
   const auto manager = json::string_at(job, "spec", "managedBy");
-  if (is_terminating(job) || (!manager.empty() && manager != "kubernetes.io/job-controller"))
+  if (is_terminating(job) ||
+      (!manager.empty() && manager != kube::names::kubernetes::kJobController))
     return plan;
   Sync sync{job,
             now,

@@ -7,6 +7,7 @@
 #include "controllers/t9k/validate.h"
 #include "controllers/tfjob/plan.h"
 #include "controllers/xgboostjob/plan.h"
+#include "kube/resources.h"
 
 namespace muster::controllers {
 namespace {
@@ -50,15 +51,21 @@ void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old
   }
 }
 
+/// The apiVersion of the training operator's kinds.
+const std::string& training_version() {
+  static const std::string kVersion = kube::resources::kPyTorchJobs.api_version();
+  return kVersion;
+}
+
 }  // namespace
 
 Verdict admit(const json::Value& object, const json::Value* old_object) {
   const auto version = json::string_at(object, "apiVersion");
   const auto kind = json::string_at(object, "kind");
-  if (version == "batch.tensorstack.dev/v1beta1" && kind == "MPIJob")
+  if (kind == "MPIJob" && version == kube::resources::kT9kMPIJobs.api_version())
     return t9k::validate(object, old_object);
   Verdict verdict;
-  if (version != "kubeflow.org/v1") return verdict;
+  if (version != training_version()) return verdict;
   if (kind == "PyTorchJob") verdict = pytorchjob::validate(object, old_object);
   if (kind == "TFJob") verdict = admit_tfjob(object, old_object);
   if (kind == "XGBoostJob") verdict = admit_xgboostjob(object, old_object);
@@ -82,7 +89,7 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
 }
 
 json::Value with_defaults(const json::Value& object) {
-  if (json::string_at(object, "apiVersion") != "kubeflow.org/v1") return object;
+  if (json::string_at(object, "apiVersion") != training_version()) return object;
   const auto kind = json::string_at(object, "kind");
   for (const TrainingKind* training : {&pytorchjob::kind(),
                                        &tfjob::kind(),

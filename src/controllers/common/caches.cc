@@ -3,18 +3,11 @@
 #include "base/result.h"
 #include "controllers/common/native_kinds.h"
 #include "controllers/common/objects.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers {
 namespace {
-
-const client::Resource kT9kPodGroups{
-    "scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
-
-const client::Resource kControllerRevisions{
-    "apps", "v1", "controllerrevisions", "ControllerRevision", true};
-const client::Resource kEndpointSlices{
-    "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true};
-const client::Resource kWorkloads{"scheduling.k8s.io", "v1beta1", "workloads", "Workload", true};
 
 const json::Value& controller_of(const json::Value& object) {
   for (const auto& owner : json::array_at(object, "metadata", "ownerReferences")) {
@@ -44,11 +37,11 @@ const client::Resource& resource_of(std::string_view kind) {
       {kinds::kHorizontalPodAutoscaler, &r::kHorizontalPodAutoscalers},
       {kinds::kVolcanoPodGroup, &r::kPodGroups},
       {kinds::kPluginsPodGroup, &r::kSchedulerPluginsPodGroups},
-      {kinds::kT9kPodGroup, &kT9kPodGroups},
+      {kinds::kT9kPodGroup, &client::resources::kT9kPodGroups},
       {kinds::kNativePodGroup, &r::kNativePodGroups},
-      {kinds::kWorkload, &kWorkloads},
-      {kinds::kControllerRevision, &kControllerRevisions},
-      {kinds::kEndpointSlice, &kEndpointSlices},
+      {kinds::kWorkload, &client::resources::kNativeWorkloads},
+      {kinds::kControllerRevision, &client::resources::kControllerRevisions},
+      {kinds::kEndpointSlice, &client::resources::kEndpointSlices},
   };
   const auto found = kTable.find(kind);
   MUSTER_CHECK(found != kTable.end(), "no resource for kind " + std::string(kind));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::controllers {
 namespace {
@@ -16,11 +17,12 @@ std::string value_text(const json::Value& value) {
 void check_managed_by(Verdict& verdict, const json::Value& job, const json::Value* old_job) {
   const auto& manager = json::at(job, "spec", "runPolicy", "managedBy");
   const auto name = json::as_string(manager);
-  if (!manager.is_null() && name != "kubeflow.org/training-operator" &&
-      name != "kueue.x-k8s.io/multikueue") {
-    verdict.unsupported("spec.runPolicy.managedBy",
-                        manager,
-                        {"kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"});
+  if (!manager.is_null() && name != kube::names::kubeflow::kTrainingOperator &&
+      name != kube::names::kubeflow::kMultiKueue) {
+    verdict.unsupported(
+        "spec.runPolicy.managedBy",
+        manager,
+        {kube::names::kubeflow::kTrainingOperator, kube::names::kubeflow::kMultiKueue});
   }
   if (old_job != nullptr &&
       !json::equal(manager, json::at(*old_job, "spec", "runPolicy", "managedBy"))) {
@@ -44,7 +46,7 @@ void Verdict::forbidden(std::string field, std::string_view detail) {
 }
 void Verdict::unsupported(std::string field,
                           const json::Value& value,
-                          const std::vector<std::string>& supported) {
+                          const std::vector<std::string_view>& supported) {
   std::vector<std::string> names;
   for (const auto& name : supported) names.push_back(quoted(name));
   errors.push_back(
@@ -97,7 +99,7 @@ void check_training_job(Verdict& verdict,
     const auto role = fmt::format("{}[{}]", base, type);
     if (!rules.types.empty() &&
         std::find(rules.types.begin(), rules.types.end(), type) == rules.types.end()) {
-      verdict.unsupported(role, json::Value(type), rules.types);
+      verdict.unsupported(role, json::Value(type), {rules.types.begin(), rules.types.end()});
     }
     const auto containers_path = role + ".template.spec.containers";
     const auto& containers = json::array_at(spec, "template", "spec", "containers");

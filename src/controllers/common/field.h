@@ -21,7 +21,7 @@ struct Verdict {
   void forbidden(std::string field, std::string_view detail);
   void unsupported(std::string field,
                    const json::Value& value,
-                   const std::vector<std::string>& supported);
+                   const std::vector<std::string_view>& supported);
   /// "[a, b]" as upstream joins them; one stands alone; empty when accepted.
   [[nodiscard]] std::string text() const;
 };

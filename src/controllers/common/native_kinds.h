@@ -3,9 +3,11 @@
 
 #include <string_view>
 
+#include "kube/resources.h"
+
 namespace muster::controllers::kinds {
 
-inline constexpr std::string_view kNativePodGroup = "PodGroup.scheduling.k8s.io";
+inline constexpr std::string_view kNativePodGroup = kube::kind_groups::kNativePodGroup;
 inline constexpr std::string_view kWorkload = "Workload";
 inline constexpr std::string_view kControllerRevision = "ControllerRevision";
 inline constexpr std::string_view kEndpointSlice = "EndpointSlice";

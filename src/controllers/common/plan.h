@@ -15,6 +15,7 @@
 
 #include "base/time.h"
 #include "json/json.h"
+#include "kube/resources.h"
 
 namespace muster::controllers {
 
@@ -34,9 +35,9 @@ inline constexpr std::string_view kJob = "Job";
 inline constexpr std::string_view kStatefulSet = "StatefulSet";
 inline constexpr std::string_view kReplicaSet = "ReplicaSet";
 inline constexpr std::string_view kHorizontalPodAutoscaler = "HorizontalPodAutoscaler";
-inline constexpr std::string_view kVolcanoPodGroup = "PodGroup.scheduling.volcano.sh";
-inline constexpr std::string_view kPluginsPodGroup = "PodGroup.scheduling.x-k8s.io";
-inline constexpr std::string_view kT9kPodGroup = "PodGroup.scheduler.tensorstack.dev";
+inline constexpr std::string_view kVolcanoPodGroup = kube::kind_groups::kPodGroup;
+inline constexpr std::string_view kPluginsPodGroup = kube::kind_groups::kPluginsPodGroup;
+inline constexpr std::string_view kT9kPodGroup = kube::kind_groups::kT9kPodGroup;
 }  // namespace kinds
 
 /// A Kubernetes Event about the job.

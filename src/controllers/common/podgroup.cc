@@ -5,6 +5,8 @@
 
 #include "base/quantity.h"
 #include "controllers/common/objects.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers {
 namespace {
@@ -119,14 +121,15 @@ void sync_podgroup(Plan& plan,
 
   const auto* found = view.find(kind, name_of(job));
   if (found == nullptr) {
-    auto group = make_child(
-        job,
-        gang == Gang::kVolcano ? "scheduling.volcano.sh/v1beta1" : "scheduling.x-k8s.io/v1alpha1",
-        "PodGroup",
-        name_of(job));
+    auto group = make_child(job,
+                            (gang == Gang::kVolcano ? kube::resources::kPodGroups
+                                                    : kube::resources::kSchedulerPluginsPodGroups)
+                                .api_version(),
+                            "PodGroup",
+                            name_of(job));
     for (const auto& [key, value] : json::as_object(annotations)) {
       // kubectl's record of the manifest it applied is about the job, not about the group.
-      if (key == "kubectl.kubernetes.io/last-applied-configuration") continue;
+      if (key == kube::names::kubernetes::kLastApplied) continue;
       json::make_object(group, {"metadata", "annotations"})[key] = value;
     }
     group.as_object()["spec"] = std::move(wanted);

@@ -6,11 +6,10 @@
 
 #include "controllers/common/native_kinds.h"
 #include "controllers/common/objects.h"
+#include "kube/names.h"
 
 namespace muster::controllers {
 namespace {
-
-constexpr std::string_view kHash = "controller-revision-hash";
 
 std::int64_t number_of(const json::Value& revision) { return json::int_at(revision, "revision"); }
 
@@ -24,7 +23,7 @@ json::Value make_revision(const json::Value& owner, const std::string& hash, std
                            : json::Value(json::Object{});
   if (const auto& notes = json::at(owner, "metadata", "annotations"); notes.is_object())
     metadata["annotations"] = notes;
-  set_label(made, kHash, hash);
+  set_label(made, kube::names::kubernetes::kRevisionHash, hash);
   body.as_object()["$patch"] = "replace";
   made.as_object()["data"] = json::Object{{"spec", json::Object{{"template", std::move(body)}}}};
   made.as_object()["revision"] = number;
@@ -43,7 +42,9 @@ void sync_revisions(Plan& plan,
   std::int64_t newest = 0;
   for (const auto* revision : view.controlled_by(kinds::kControllerRevision, uid_of(owner))) {
     newest = std::max(newest, number_of(*revision));
-    label_of(*revision, kHash) == hash ? current = revision : (old.push_back(revision), nullptr);
+    label_of(*revision, kube::names::kubernetes::kRevisionHash) == hash
+        ? current = revision
+        : (old.push_back(revision), nullptr);
   }
   if (current == nullptr) {
     plan.actions.push_back(
@@ -53,7 +54,8 @@ void sync_revisions(Plan& plan,
         kinds::kControllerRevision, name_of(*current), json::Object{{"revision", newest + 1}}));
   }
   std::erase_if(old, [&](const json::Value* revision) {
-    return hashes_in_use.contains(label_of(*revision, kHash)) || is_terminating(*revision);
+    return hashes_in_use.contains(label_of(*revision, kube::names::kubernetes::kRevisionHash)) ||
+           is_terminating(*revision);
   });
   std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) {
     return number_of(*a) < number_of(*b);

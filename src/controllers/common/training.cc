@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::controllers {
 namespace {
@@ -32,15 +33,16 @@ std::vector<ReplicaSpec> read_replicas(const Traits& traits, const json::Value& 
 }
 
 json::Object base_labels(const Pass& pass, const std::string& type, int index) {
-  return json::Object{{labels::kOperator, pass.traits.controller},
-                      {labels::kJobName, pass.name()},
-                      {labels::kReplicaType, to_lower(type)},
-                      {labels::kReplicaIndex, std::to_string(index)}};
+  return json::Object{{kube::names::kubeflow::kOperatorName, pass.traits.controller},
+                      {kube::names::kubeflow::kJobName, pass.name()},
+                      {kube::names::kubeflow::kReplicaType, to_lower(type)},
+                      {kube::names::kubeflow::kReplicaIndex, std::to_string(index)}};
 }
 
 const ReplicaSpec* replica_of(const Pass& pass, const json::Value& pod) {
   for (const auto& replica : pass.replicas) {
-    if (to_lower(replica.type) == label_of(pod, labels::kReplicaType)) return &replica;
+    if (to_lower(replica.type) == label_of(pod, kube::names::kubeflow::kReplicaType))
+      return &replica;
   }
   return nullptr;
 }
@@ -116,8 +118,8 @@ void count(Counts& counts, const json::Value& pod) {
 /// Services are known by the job's labels, whoever made them.
 bool serves(const Pass& pass, const json::Value& service) {
   return is_controlled_by(service, pass.job) ||
-         (label_of(service, labels::kJobName) == pass.name() &&
-          label_of(service, labels::kOperator) == pass.traits.controller);
+         (label_of(service, kube::names::kubeflow::kJobName) == pass.name() &&
+          label_of(service, kube::names::kubeflow::kOperatorName) == pass.traits.controller);
 }
 
 /// Deletes pods, each with its service, by the clean-pod policy ("" : all).
@@ -197,7 +199,7 @@ bool past_backoff_limit(const Pass& pass) {
       continue;
     for (const auto* pod : pass.pods) {
       if (phase_of(*pod) != "Running" ||
-          label_of(*pod, labels::kReplicaType) != to_lower(replica.type))
+          label_of(*pod, kube::names::kubeflow::kReplicaType) != to_lower(replica.type))
         continue;
       for (const std::string_view list : {"initContainerStatuses", "containerStatuses"}) {
         for (const auto& container : json::array_at(*pod, "status", list))
@@ -225,13 +227,13 @@ void wake_after(Plan& plan, Duration delay) {
 }
 
 bool wants_requeue(const json::Value& job) {
-  return annotation_of(job, annotations::kOnPreempt) == "requeue";
+  return annotation_of(job, kube::names::kOnPreempt) == "requeue";
 }
 
 void keep_submission_time(const json::Value& job, json::Value& object) {
   if (wants_requeue(job))
     set_annotation(
-        object, annotations::kSubmittedAt, json::string_at(job, "metadata", "creationTimestamp"));
+        object, kube::names::kSubmittedAt, json::string_at(job, "metadata", "creationTimestamp"));
 }
 
 bool was_preempted(const json::Value& pod) {
@@ -358,11 +360,11 @@ void write_counts(Pass& pass, bool selector) {
     if (counts.failed > 0) entry["failed"] = counts.failed;
     if (selector) {
       entry["selector"] = fmt::format("{}={},{}={},{}={}",
-                                      labels::kJobName,
+                                      kube::names::kubeflow::kJobName,
                                       pass.name(),
-                                      labels::kOperator,
+                                      kube::names::kubeflow::kOperatorName,
                                       pass.traits.controller,
-                                      labels::kReplicaType,
+                                      kube::names::kubeflow::kReplicaType,
                                       to_lower(replica.type));
     }
     statuses[replica.type] = std::move(entry);
@@ -391,10 +393,10 @@ void decorate_pod(Pass& pass, const ReplicaSpec& replica, json::Value& pod) {
   }
   if (named.empty()) scheduler = pass.settings.gang_scheduler;
   if (pass.settings.gang == Gang::kVolcano) {
-    set_annotation(pod, "scheduling.k8s.io/group-name", pass.name());
-    set_annotation(pod, "volcano.sh/task-spec", to_lower(replica.type));
+    set_annotation(pod, kube::names::volcano::kGroupName, pass.name());
+    set_annotation(pod, kube::names::volcano::kTaskSpec, to_lower(replica.type));
   } else {
-    set_label(pod, "scheduling.x-k8s.io/pod-group", pass.name());
+    set_label(pod, kube::names::plugins::kPodGroup, pass.name());
   }
 }
 
@@ -525,7 +527,7 @@ Plan TrainingKind::plan(const json::Value& original,
   Plan plan;
   const auto& manager = json::at(run_policy(original), "managedBy");
   const bool of_another = traits_.heeds_managed_by && manager.is_string() &&
-                          json::as_string(manager) != "kubeflow.org/training-operator";
+                          json::as_string(manager) != kube::names::kubeflow::kTrainingOperator;
   if (of_another || is_terminating(original)) return plan;
   const auto job = with_defaults(original);
   if (const auto problem = check(job); !problem.empty()) {
@@ -628,7 +630,8 @@ bool TrainingKind::requeue(Pass& pass) const {
   int there = 0;
   for (const auto* pod : pass.pods) {
     const auto* replica = replica_of(pass, *pod);
-    if (replica == nullptr || index_label(*pod, labels::kReplicaIndex) >= replica->replicas)
+    if (replica == nullptr ||
+        index_label(*pod, kube::names::kubeflow::kReplicaIndex) >= replica->replicas)
       continue;
     ++there;
     if (lost.empty() && was_preempted(*pod)) lost = name_of(*pod);
@@ -675,7 +678,7 @@ bool TrainingKind::gang_waits(Pass& pass) const {
   if (spec.queue.empty()) spec.queue = "default";
   json::Value notes = json::at(pass.job, "metadata", "annotations");
   if (wants_requeue(pass.job)) {
-    json::make_object(notes, {})[annotations::kSubmittedAt] =
+    json::make_object(notes, {})[kube::names::kSubmittedAt] =
         json::at(pass.job, "metadata", "creationTimestamp");
   }
   sync_podgroup(pass.plan, pass.job, spec, notes, pass.view, pass.settings.gang);
@@ -696,7 +699,8 @@ void TrainingKind::create_pod(Pass& pass, const ReplicaSpec& replica, int index)
   }
   for (const auto& [key, value] : base_labels(pass, replica.type, index))
     json::make_object(pod, {"metadata", "labels"})[key] = value;
-  if (is_master(pass, replica.type, index)) set_label(pod, labels::kJobRole, "master");
+  if (is_master(pass, replica.type, index))
+    set_label(pod, kube::names::kubeflow::kJobRole, "master");
   pod.as_object()["spec"] = json::at(pod_template, "spec");
   wire(pass, replica, index, pod);
   auto& policy = json::make(pod, {"spec", "restartPolicy"});
@@ -753,8 +757,8 @@ void TrainingKind::reconcile_pods(Pass& pass) const {
   for (const auto& replica : order) {
     std::map<int, Objects> by_index;
     for (const auto* pod : pass.pods) {
-      if (label_of(*pod, labels::kReplicaType) != to_lower(replica.type)) continue;
-      if (const int index = index_label(*pod, labels::kReplicaIndex); index >= 0)
+      if (label_of(*pod, kube::names::kubeflow::kReplicaType) != to_lower(replica.type)) continue;
+      if (const int index = index_label(*pod, kube::names::kubeflow::kReplicaIndex); index >= 0)
         by_index[index].push_back(pod);
     }
     const int size =
@@ -784,8 +788,8 @@ void TrainingKind::reconcile_services(Pass& pass, const ReplicaSpec& replica) co
   const auto type = to_lower(replica.type);
   std::map<int, Objects> by_index;
   for (const auto* service : pass.view.controlled_by(kinds::kService, uid_of(pass.job))) {
-    if (label_of(*service, labels::kReplicaType) != type) continue;
-    if (const int index = index_label(*service, labels::kReplicaIndex); index >= 0)
+    if (label_of(*service, kube::names::kubeflow::kReplicaType) != type) continue;
+    if (const int index = index_label(*service, kube::names::kubeflow::kReplicaIndex); index >= 0)
       by_index[index].push_back(service);
   }
   for (const auto& [index, services] : by_index) {

@@ -11,24 +11,9 @@
 #include "controllers/common/objects.h"
 #include "controllers/common/plan.h"
 #include "controllers/common/podgroup.h"
+#include "kube/names.h"
 
 namespace muster::controllers {
-
-namespace labels {
-inline constexpr std::string_view kOperator = "training.kubeflow.org/operator-name";
-inline constexpr std::string_view kJobName = "training.kubeflow.org/job-name";
-inline constexpr std::string_view kReplicaType = "training.kubeflow.org/replica-type";
-inline constexpr std::string_view kReplicaIndex = "training.kubeflow.org/replica-index";
-inline constexpr std::string_view kJobRole = "training.kubeflow.org/job-role";
-}  // namespace labels
-
-/// Annotations of Muster's own.
-namespace annotations {
-/// On a job: "requeue" brings it back whole after a preemption, whatever its restartPolicy says.
-inline constexpr std::string_view kOnPreempt = "muster.dev/on-preempt";
-/// On its pods and PodGroup: when the job was submitted, so that it keeps its place in the queue.
-inline constexpr std::string_view kSubmittedAt = "muster.dev/submitted-at";
-}  // namespace annotations
 
 struct Traits {
   std::string kind;         // "PyTorchJob"

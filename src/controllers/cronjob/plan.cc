@@ -7,6 +7,7 @@
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 #include "controllers/cronjob/schedule.h"
+#include "kube/names.h"
 
 namespace muster::controllers::cronjob {
 namespace {
@@ -91,7 +92,7 @@ json::Value make_job(const json::Value& cron, Time scheduled) {
     if (const auto& value = json::at(from, "metadata", field); !json::is_empty(value))
       json::make_object(job, {"metadata"})[field] = value;
   }
-  set_annotation(job, "batch.kubernetes.io/cronjob-scheduled-timestamp", format_time(scheduled));
+  set_annotation(job, kube::names::kubernetes::kScheduledTimestamp, format_time(scheduled));
   job.as_object()["spec"] = json::at(from, "spec");
   return job;
 }

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "controllers/common/objects.h"
+#include "kube/names.h"
 
 namespace muster::controllers::daemonset {
 namespace {
@@ -91,13 +92,13 @@ void add_tolerations(json::Value& pod) {
   struct Taint {
     std::string_view key, effect;
   };
-  static constexpr Taint kTaints[] = {{"node.kubernetes.io/not-ready", "NoExecute"},
-                                      {"node.kubernetes.io/unreachable", "NoExecute"},
-                                      {"node.kubernetes.io/disk-pressure", "NoSchedule"},
-                                      {"node.kubernetes.io/memory-pressure", "NoSchedule"},
-                                      {"node.kubernetes.io/pid-pressure", "NoSchedule"},
-                                      {"node.kubernetes.io/unschedulable", "NoSchedule"},
-                                      {"node.kubernetes.io/network-unavailable", "NoSchedule"}};
+  static constexpr Taint kTaints[] = {{kube::names::kubernetes::kNotReady, "NoExecute"},
+                                      {kube::names::kubernetes::kUnreachable, "NoExecute"},
+                                      {kube::names::kubernetes::kDiskPressure, "NoSchedule"},
+                                      {kube::names::kubernetes::kMemoryPressure, "NoSchedule"},
+                                      {kube::names::kubernetes::kPidPressure, "NoSchedule"},
+                                      {kube::names::kubernetes::kUnschedulable, "NoSchedule"},
+                                      {kube::names::kubernetes::kNetworkUnavailable, "NoSchedule"}};
   const bool host = json::bool_at(pod, "spec", "hostNetwork");
   auto& list = array_at(pod, {"spec", "tolerations"});
   for (const auto& taint : kTaints) {

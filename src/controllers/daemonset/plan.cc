@@ -11,17 +11,17 @@
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
 #include "controllers/daemonset/nodes.h"
+#include "kube/names.h"
 
 namespace muster::controllers::daemonset {
 namespace {
 
-constexpr std::string_view kHash = "controller-revision-hash";
 /// A daemon that fails at once is not made anew faster than this.
 constexpr auto kFailedRest = std::chrono::seconds(10);
 
 json::Value make_pod(const json::Value& set, const std::string& hash, const std::string& node) {
   auto pod = pod_from_template(set, json::at(set, "spec", "template"), name_of(set) + "-");
-  set_label(pod, kHash, hash);
+  set_label(pod, kube::names::kubernetes::kRevisionHash, hash);
   if (const auto generation = annotation_of(set, "deprecated.daemonset.template.generation");
       !generation.empty())
     set_label(pod, "pod-template-generation", generation);
@@ -70,7 +70,7 @@ class Sync {
   Sync(Plan& plan, const json::Value& set, const View& view, Time now)
       : plan_(plan), set_(set), now_(now), hash_(template_hash(json::at(set, "spec", "template"))) {
     for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
-      hashes_.insert(label_of(*pod, kHash));
+      hashes_.insert(label_of(*pod, kube::names::kubernetes::kRevisionHash));
       pods_[node_of(*pod)].push_back(pod);
     }
     json::Value sample = json::Object{{"spec", json::at(set, "spec", "template", "spec")}};
@@ -110,7 +110,7 @@ class Sync {
       ++scheduled;
       ready += is_ready(*pod);
       available += is_available(*pod);
-      updated += label_of(*pod, kHash) == hash_;
+      updated += label_of(*pod, kube::names::kubernetes::kRevisionHash) == hash_;
     }
     for (const auto& [node, pods] : pods_)
       misscheduled += !wanted_.contains(node) && best_on(node) != nullptr;
@@ -168,7 +168,9 @@ class Sync {
     if (found == pods_.end()) return nullptr;
     for (const auto* pod : found->second) {
       if (is_terminating(*pod)) continue;
-      if (best == nullptr || (is_ready(*pod) && label_of(*pod, kHash) == hash_)) best = pod;
+      if (best == nullptr ||
+          (is_ready(*pod) && label_of(*pod, kube::names::kubernetes::kRevisionHash) == hash_))
+        best = pod;
     }
     return best;
   }
@@ -178,7 +180,8 @@ class Sync {
     for (const auto& [node, pods] : pods_) {
       const json::Value* kept = nullptr;
       for (const auto* pod : pods) {
-        if (is_terminating(*pod) || label_of(*pod, kHash) != hash_) continue;
+        if (is_terminating(*pod) || label_of(*pod, kube::names::kubernetes::kRevisionHash) != hash_)
+          continue;
         if (kept == nullptr) {
           kept = pod;
         } else {
@@ -202,7 +205,7 @@ class Sync {
       if (const auto found = pods_.find(node); found != pods_.end()) {
         for (const auto* pod : found->second) {
           if (is_terminating(*pod)) continue;
-          (label_of(*pod, kHash) == hash_ ? fresh : old) = pod;
+          (label_of(*pod, kube::names::kubernetes::kRevisionHash) == hash_ ? fresh : old) = pod;
         }
       }
       const bool served =

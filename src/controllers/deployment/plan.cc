@@ -8,17 +8,13 @@
 #include "base/strings.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
+#include "kube/names.h"
 
 namespace muster::controllers::deployment {
 namespace {
 
-constexpr std::string_view kHash = "pod-template-hash";
-constexpr std::string_view kRevision = "deployment.kubernetes.io/revision";
-constexpr std::string_view kHistory = "deployment.kubernetes.io/revision-history";
-constexpr std::string_view kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
-
 std::int64_t revision_of(const json::Value& object) {
-  return parse_int(annotation_of(object, kRevision)).value_or(0);
+  return parse_int(annotation_of(object, kube::names::kubernetes::kDeploymentRevision)).value_or(0);
 }
 
 /// An older template that came back (`kubectl rollout undo`) is the newest revision from now on;
@@ -29,10 +25,11 @@ void number_revision(Plan& plan,
                      std::int64_t newest) {
   std::int64_t number = revision_of(current);
   if (number < newest) {
-    const auto before = annotation_of(current, kHistory);
+    const auto before = annotation_of(current, kube::names::kubernetes::kDeploymentHistory);
     json::Object notes{
-        {kRevision, std::to_string(newest + 1)},
-        {kHistory, before.empty() ? std::to_string(number) : fmt::format("{},{}", before, number)}};
+        {kube::names::kubernetes::kDeploymentRevision, std::to_string(newest + 1)},
+        {kube::names::kubernetes::kDeploymentHistory,
+         before.empty() ? std::to_string(number) : fmt::format("{},{}", before, number)}};
     plan.actions.push_back(
         patch(kinds::kReplicaSet,
               name_of(current),
@@ -40,9 +37,11 @@ void number_revision(Plan& plan,
     number = newest + 1;
   }
   if (revision_of(deployment) != number)
-    plan.job_patch = json::Object{
-        {"metadata",
-         json::Object{{"annotations", json::Object{{kRevision, std::to_string(number)}}}}}};
+    plan.job_patch =
+        json::Object{{"metadata",
+                      json::Object{{"annotations",
+                                    json::Object{{kube::names::kubernetes::kDeploymentRevision,
+                                                  std::to_string(number)}}}}}};
 }
 
 /// Old sets without pods beyond spec.revisionHistoryLimit go, the oldest first.
@@ -100,15 +99,15 @@ json::Value new_set(const json::Value& deployment,
   auto set = make_child(
       deployment, "apps/v1", "ReplicaSet", fmt::format("{}-{}", name_of(deployment), hash));
   json::Value body = json::at(deployment, "spec", "template");
-  set_label(body, kHash, hash);
+  set_label(body, kube::names::kubernetes::kPodTemplateHash, hash);
   json::make_object(set, {"metadata"})["labels"] = json::at(body, "metadata", "labels");
   for (const auto& [key, value] : json::object_at(deployment, "metadata", "annotations")) {
-    if (std::string_view(key) != kLastApplied)
+    if (std::string_view(key) != kube::names::kubernetes::kLastApplied)
       set_annotation(set, key, json::as_string(value));  // its change-cause, above all
   }
-  set_annotation(set, kRevision, std::to_string(revision));
+  set_annotation(set, kube::names::kubernetes::kDeploymentRevision, std::to_string(revision));
   json::Value selector = json::at(deployment, "spec", "selector");
-  json::make_object(selector, {"matchLabels"})[kHash] = hash;
+  json::make_object(selector, {"matchLabels"})[kube::names::kubernetes::kPodTemplateHash] = hash;
   set.as_object()["spec"] =
       json::Object{{"replicas", replicas}, {"selector", selector}, {"template", body}};
   return set;
@@ -179,8 +178,12 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
   Objects old;
   std::int64_t revision = 0;
   for (const auto* set : view.controlled_by(kinds::kReplicaSet, uid_of(deployment))) {
-    revision = std::max(revision, parse_int(annotation_of(*set, kRevision)).value_or(0));
-    label_of(*set, kHash) == hash ? current = set : (old.push_back(set), nullptr);
+    revision = std::max(
+        revision,
+        parse_int(annotation_of(*set, kube::names::kubernetes::kDeploymentRevision)).value_or(0));
+    label_of(*set, kube::names::kubernetes::kPodTemplateHash) == hash
+        ? current = set
+        : (old.push_back(set), nullptr);
   }
   int old_total = 0, total = 0, ready = 0, available = 0, updated = 0;
   for (const auto* set : old) old_total += replicas_of(*set);

@@ -8,12 +8,13 @@
 #include "controllers/common/native_kinds.h"
 #include "controllers/common/workload.h"
 #include "controllers/endpoints/plan.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::endpoints {
 namespace {
 
 constexpr std::size_t kMostInSlice = 100;
-constexpr std::string_view kManager = "endpointslice-controller.k8s.io";
 
 json::Value endpoint_of(const json::Value& pod, const json::Value& service) {
   const bool publish_all = json::bool_at(service, "spec", "publishNotReadyAddresses");
@@ -45,10 +46,10 @@ std::string slice_name(const json::Value& service, const json::Array& ports, std
 
 json::Value slice_labels(const json::Value& service) {
   json::Object labels = json::object_at(service, "metadata", "labels");
-  labels["kubernetes.io/service-name"] = name_of(service);
-  labels["endpointslice.kubernetes.io/managed-by"] = kManager;
+  labels[kube::names::kubernetes::kServiceName] = name_of(service);
+  labels[kube::names::kubernetes::kSliceManager] = kube::names::kubernetes::kSliceController;
   if (json::string_at(service, "spec", "clusterIP") == "None")
-    labels["service.kubernetes.io/headless"] = "";
+    labels[kube::names::kubernetes::kHeadless] = "";
   return labels;
 }
 
@@ -115,7 +116,8 @@ Plan plan_slices(const json::Value& service, const Objects& pods, const Objects&
     json::Value owner = service;
     owner.as_object()["apiVersion"] = "v1";
     owner.as_object()["kind"] = "Service";
-    auto slice = make_child(owner, "discovery.k8s.io/v1", "EndpointSlice", name);
+    auto slice =
+        make_child(owner, kube::resources::kEndpointSlices.api_version(), "EndpointSlice", name);
     json::make_object(slice, {"metadata"})["generateName"] = name_of(service) + "-";
     json::make_object(slice, {"metadata"})["labels"] = labels;
     for (auto& [key, value] : body.as_object()) slice.as_object()[key] = std::move(value);

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::mpijob {
 
@@ -95,14 +97,14 @@ bool ensure_role(Plan& plan,
                  const View& view,
                  const LauncherAccess& access) {
   const auto name = name_of(job) + "-launcher";
-  auto role = labelled_child(job, "rbac.authorization.k8s.io/v1", "Role", name);
+  auto role = labelled_child(job, kube::resources::kRoles.api_version(), "Role", name);
   role.as_object()["rules"] = access.rules;
   if (!ensure(plan, job, view, kinds::kRole, std::move(role), {"rules"})) return false;
-  auto binding = labelled_child(job, "rbac.authorization.k8s.io/v1", "RoleBinding", name);
+  auto binding = labelled_child(job, kube::resources::kRoles.api_version(), "RoleBinding", name);
   binding.as_object()["subjects"] = json::Array{json::Object{
       {"kind", "ServiceAccount"}, {"name", access.account}, {"namespace", namespace_of(job)}}};
   binding.as_object()["roleRef"] =
-      json::Object{{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", name}};
+      json::Object{{"apiGroup", kube::groups::kRbac}, {"kind", "Role"}, {"name", name}};
   return ensure(plan, job, view, kinds::kRoleBinding, std::move(binding), {});
 }
 

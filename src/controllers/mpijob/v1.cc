@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "controllers/mpijob/parts.h"
+#include "kube/names.h"
 
 namespace muster::controllers::mpijob::v1 {
 namespace {
@@ -40,9 +41,9 @@ json::Value pod_from(const Pass& pass, const ReplicaSpec& replica, const std::st
     const auto& value = json::at(*replica.pod_template, "metadata", field);
     if (!json::is_empty(value)) json::make_object(pod, {"metadata"})[field] = value;
   }
-  set_label(pod, labels::kOperator, pass.traits.controller);
-  set_label(pod, labels::kJobName, pass.name());
-  set_label(pod, labels::kReplicaType, to_lower(replica.type));
+  set_label(pod, kube::names::kubeflow::kOperatorName, pass.traits.controller);
+  set_label(pod, kube::names::kubeflow::kJobName, pass.name());
+  set_label(pod, kube::names::kubeflow::kReplicaType, to_lower(replica.type));
   pod.as_object()["spec"] = json::at(*replica.pod_template, "spec");
   json::make(pod, {"spec", "restartPolicy"}) =
       replica.restart_policy == "ExitCode" ? "Never" : replica.restart_policy;
@@ -51,7 +52,7 @@ json::Value pod_from(const Pass& pass, const ReplicaSpec& replica, const std::st
 
 void create_worker(Pass& pass, const ReplicaSpec& replica, int index) {
   auto pod = pod_from(pass, replica, worker_name(pass.job, index));
-  set_label(pod, labels::kReplicaIndex, std::to_string(index));
+  set_label(pod, kube::names::kubeflow::kReplicaIndex, std::to_string(index));
   auto& container = array_at(pod, {"spec", "containers"})[0];
   if (json::array_at(container, "command").empty()) {
     container.as_object()["command"] = json::Array{"sleep"};
@@ -78,7 +79,7 @@ void create_launcher(Pass& pass,
         "SettedPodTemplateRestartPolicy",
         "Restart policy in pod template will be overwritten by restart policy in replica spec");
   }
-  set_label(pod, labels::kJobRole, "master");
+  set_label(pod, kube::names::kubeflow::kJobRole, "master");
   json::make_object(pod, {"spec"})["serviceAccountName"] = account;
   array_at(pod, {"spec", "initContainers"})
       .push_back(kubectl_delivery(pass.job, pass.settings, true));
@@ -166,7 +167,7 @@ class MPIJob : public TrainingKind {
     const bool done = phase == "Succeeded" || phase == "Failed";
     Objects workers;
     for (const auto* pod : pass.pods) {
-      if (label_of(*pod, labels::kReplicaType) == "worker") workers.push_back(pod);
+      if (label_of(*pod, kube::names::kubeflow::kReplicaType) == "worker") workers.push_back(pod);
     }
     if (!done && !reconcile_parts(pass, *launcher_spec, worker_spec, workers, wanted)) return;
     if (launcher == nullptr && !done)
@@ -177,7 +178,7 @@ class MPIJob : public TrainingKind {
     if (launcher != nullptr) count_phase(pass.counts["Launcher"], *launcher);
     int evicted = 0;
     for (const auto* worker : workers) {
-      if (done || index_label(*worker, labels::kReplicaIndex) >= wanted) continue;
+      if (done || index_label(*worker, kube::names::kubeflow::kReplicaIndex) >= wanted) continue;
       count_phase(pass.counts["Worker"], *worker);
       evicted += phase_of(*worker) == "Failed" &&
                  json::string_at(*worker, "status", "reason") == "Evicted";
@@ -266,7 +267,8 @@ class MPIJob : public TrainingKind {
                                       exec}};
     if (!ensure_role(pass.plan, pass.job, pass.view, access)) return false;
     for (const auto* worker : workers) {
-      if (index_label(*worker, labels::kReplicaIndex) >= wanted) delete_pod(pass.plan, *worker);
+      if (index_label(*worker, kube::names::kubeflow::kReplicaIndex) >= wanted)
+        delete_pod(pass.plan, *worker);
     }
     for (int i = 0; i < wanted; ++i) {
       const auto* found = pass.view.find(kinds::kPod, worker_name(pass.job, i));

@@ -5,6 +5,7 @@
 #include "base/quantity.h"
 #include "controllers/common/training.h"
 #include "controllers/mpijob/parts.h"
+#include "kube/names.h"
 
 namespace muster::controllers::mpijob::v1alpha1 {
 namespace {
@@ -55,8 +56,9 @@ Allocation allocate(const json::Value& spec) {
 }
 
 json::Object role_labels(const json::Value& job, std::string_view role) {
-  return json::Object{
-      {"group_name", "kubeflow.org"}, {"mpi_job_name", name_of(job)}, {"mpi_role_type", role}};
+  return json::Object{{"group_name", kube::groups::kKubeflow},
+                      {kube::names::kubeflow::kMpiJobName, name_of(job)},
+                      {kube::names::kubeflow::kMpiRoleType, role}};
 }
 
 json::Value pod_template(const json::Value& job, std::string_view role) {
@@ -103,12 +105,13 @@ json::Value worker_set(const json::Value& job,
 /// Only nodes with the master role, and their taint tolerated: instead of what the template says,
 /// which is for workers.
 void pin_to_master(json::Value& body) {
-  constexpr std::string_view kMaster = "node-role.kubernetes.io/master";
   auto& pod = json::make_object(body, {"spec"});
-  pod["tolerations"] = json::Array{json::Object{{"key", kMaster}, {"effect", "NoSchedule"}}};
+  pod["tolerations"] = json::Array{
+      json::Object{{"key", kube::names::kubernetes::kMasterRole}, {"effect", "NoSchedule"}}};
   pod["affinity"] = json::Object{};
-  const json::Object term{
-      {"matchExpressions", json::Array{json::Object{{"key", kMaster}, {"operator", "Exists"}}}}};
+  const json::Object term{{"matchExpressions",
+                           json::Array{json::Object{{"key", kube::names::kubernetes::kMasterRole},
+                                                    {"operator", "Exists"}}}}};
   array_at(body,
            {"spec",
             "affinity",
@@ -257,14 +260,14 @@ bool requeue(Plan& plan,
 
 /// Muster's own, since v1alpha1 has no field for it: "true" takes the job off the cluster and keeps
 /// it.
-constexpr std::string_view kSuspend = "muster.dev/suspend";
 
 /// The launcher goes and the workers with it; without the annotation both are made again.
 bool suspend(Plan& plan,
              const json::Value& job,
              const json::Value* launcher,
              const json::Value* set) {
-  if (annotation_of(job, kSuspend) != "true" || (launcher != nullptr && job_ended(*launcher)))
+  if (annotation_of(job, kube::names::kSuspend) != "true" ||
+      (launcher != nullptr && job_ended(*launcher)))
     return false;
   if (launcher != nullptr && !is_terminating(*launcher)) {
     plan.actions.push_back(remove(kinds::kJob, *launcher));

@@ -8,6 +8,7 @@
 #include "controllers/common/conditions.h"
 #include "controllers/common/training.h"
 #include "controllers/mpijob/parts.h"
+#include "kube/names.h"
 
 namespace muster::controllers::mpijob::v2beta1 {
 namespace {
@@ -65,7 +66,8 @@ struct Sync {
 };
 
 json::Object job_labels(const Sync& sync) {
-  return json::Object{{labels::kOperator, "mpi-operator"}, {labels::kJobName, sync.name()}};
+  return json::Object{{kube::names::kubeflow::kOperatorName, "mpi-operator"},
+                      {kube::names::kubeflow::kJobName, sync.name()}};
 }
 
 std::string host(const Sync& sync, const std::string& pod) {
@@ -108,7 +110,7 @@ bool ensure_service(Sync& sync) {
 Objects worker_pods(const Sync& sync) {
   Objects result;
   for (const auto* pod : sync.view.controlled_by(kinds::kPod, uid_of(sync.job))) {
-    if (label_of(*pod, labels::kJobRole) == "worker") result.push_back(pod);
+    if (label_of(*pod, kube::names::kubeflow::kJobRole) == "worker") result.push_back(pod);
   }
   return result;
 }
@@ -138,7 +140,7 @@ bool ensure_secret(Sync& sync) {
   const auto* found = sync.view.find(kinds::kSecret, name);
   if (found == nullptr) {
     auto secret = labelled_child(sync.job, "v1", "Secret", name);
-    secret.as_object()["type"] = "kubernetes.io/ssh-auth";
+    secret.as_object()["type"] = kube::names::kubernetes::kSshAuth;
     auto action = create(kinds::kSecret, std::move(secret));
     action.with_ssh_key = true;
     sync.plan.actions.push_back(std::move(action));
@@ -186,9 +188,9 @@ void decorate(const Sync& sync, json::Value& pod_template) {
   if (sync.settings.gang == Gang::kNone) return;
   json::make_object(pod_template, {"spec"})["schedulerName"] = sync.settings.gang_scheduler;
   if (sync.settings.gang == Gang::kVolcano) {
-    set_annotation(pod_template, "scheduling.k8s.io/group-name", sync.name());
+    set_annotation(pod_template, kube::names::volcano::kGroupName, sync.name());
   } else {
-    set_label(pod_template, "scheduling.x-k8s.io/pod-group", sync.name());
+    set_label(pod_template, kube::names::plugins::kPodGroup, sync.name());
   }
 }
 
@@ -211,8 +213,10 @@ json::Value worker(const Sync& sync, int index) {
   auto body = start_template(replica);
   for (const auto& [key, value] : job_labels(sync))
     json::make_object(body, {"metadata", "labels"})[key] = value;
-  set_label(body, labels::kJobRole, "worker");
-  set_label(body, labels::kReplicaIndex, std::to_string(sync.launcher_works() ? index + 1 : index));
+  set_label(body, kube::names::kubeflow::kJobRole, "worker");
+  set_label(body,
+            kube::names::kubeflow::kReplicaIndex,
+            std::to_string(sync.launcher_works() ? index + 1 : index));
   auto& spec = json::make_object(body, {"spec"});
   spec["hostname"] = name;
   spec["subdomain"] = sync.name();
@@ -263,8 +267,8 @@ json::Value launcher_job(Sync& sync) {
   auto body = start_template(replica);
   for (const auto& [key, value] : job_labels(sync))
     json::make_object(body, {"metadata", "labels"})[key] = value;
-  set_label(body, labels::kJobRole, "launcher");
-  if (sync.launcher_works()) set_label(body, labels::kReplicaIndex, "0");
+  set_label(body, kube::names::kubeflow::kJobRole, "launcher");
+  if (sync.launcher_works()) set_label(body, kube::names::kubeflow::kReplicaIndex, "0");
   auto& spec = json::make_object(body, {"spec"});
   spec["hostname"] = sync.name() + "-launcher";
   spec["subdomain"] = sync.name();
@@ -313,7 +317,7 @@ bool ensure_podgroup(Sync& sync) {
                     : launcher_last       ? sync.workers()
                                           : sync.workers() + 1;
   spec.queue = json::text_at(policy, "queue");
-  if (spec.queue.empty()) spec.queue = annotation_of(sync.job, "scheduling.volcano.sh/queue-name");
+  if (spec.queue.empty()) spec.queue = annotation_of(sync.job, kube::names::volcano::kQueueName);
   spec.priority_class = json::text_at(policy, "priorityClass");
   for (const auto& replica : sync.replicas) {
     if (spec.priority_class.empty())
@@ -330,7 +334,7 @@ bool ensure_podgroup(Sync& sync) {
   json::Value notes;
   if (wants_requeue(sync.job))
     notes = json::Object{
-        {annotations::kSubmittedAt, json::at(sync.job, "metadata", "creationTimestamp")}};
+        {kube::names::kSubmittedAt, json::at(sync.job, "metadata", "creationTimestamp")}};
   sync_podgroup(sync.plan, sync.job, spec, notes, sync.view, sync.settings.gang);
   return true;
 }
@@ -540,8 +544,8 @@ bool requeue(Sync& sync, const json::Value* launcher) {
   const auto workers = worker_pods(sync);
   Objects pods = workers;
   for (const auto* pod : sync.view.all(kinds::kPod)) {
-    if (label_of(*pod, labels::kJobName) == sync.name() &&
-        label_of(*pod, labels::kJobRole) == "launcher")
+    if (label_of(*pod, kube::names::kubeflow::kJobName) == sync.name() &&
+        label_of(*pod, kube::names::kubeflow::kJobRole) == "launcher")
       pods.push_back(pod);
   }
   bool lost = launcher != nullptr && is_terminating(*launcher);
@@ -645,7 +649,7 @@ Plan plan(const json::Value& original, const View& view, const Settings& setting
   Plan plan;
   const auto job = with_defaults(original);
   const auto& manager = json::at(job, "spec", "runPolicy", "managedBy");
-  if ((manager.is_string() && json::as_string(manager) != "kubeflow.org/mpi-operator") ||
+  if ((manager.is_string() && json::as_string(manager) != kube::names::kubeflow::kMpiOperator) ||
       is_terminating(job))
     return plan;
   if (const auto verdict = validate(job); !verdict.errors.empty()) {

@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "controllers/common/objects.h"
 #include "controllers/mpijob/v2beta1.h"
+#include "kube/names.h"
 
 namespace muster::controllers::mpijob::v2beta1 {
 namespace {
@@ -32,11 +33,11 @@ void check_run_policy(Verdict& verdict, const json::Value& policy) {
     nonnegative(verdict, "spec.runPolicy." + field, json::at(policy, std::string_view(field)));
   }
   const auto& manager = json::at(policy, "managedBy");
-  if (!manager.is_null() && json::as_string(manager) != "kubeflow.org/mpi-operator" &&
-      json::as_string(manager) != "kueue.x-k8s.io/multikueue") {
+  if (!manager.is_null() && json::as_string(manager) != kube::names::kubeflow::kMpiOperator &&
+      json::as_string(manager) != kube::names::kubeflow::kMultiKueue) {
     verdict.unsupported("spec.runPolicy.managedBy",
                         manager,
-                        {"kubeflow.org/mpi-operator", "kueue.x-k8s.io/multikueue"});
+                        {kube::names::kubeflow::kMpiOperator, kube::names::kubeflow::kMultiKueue});
   }
 }
 

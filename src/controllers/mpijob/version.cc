@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "kube/names.h"
+
 namespace muster::controllers::mpijob {
 namespace {
 
@@ -17,7 +19,7 @@ std::string version_part(std::string_view api_version) {
 }  // namespace
 
 std::string version_of(const json::Value& job) {
-  const auto chosen = json::text_at(job, "metadata", "annotations", "muster.dev/mpi-version");
+  const auto chosen = json::text_at(job, "metadata", "annotations", kube::names::kMpiVersion);
   if (is_version(chosen)) return chosen;
   std::string_view oldest;
   std::string created;
@@ -46,7 +48,7 @@ std::string version_of(const json::Value& job) {
 
 json::Value in_own_version(const json::Value& job) {
   json::Value copy = job;
-  copy.as_object()["apiVersion"] = "kubeflow.org/" + version_of(job);
+  copy.as_object()["apiVersion"] = fmt::format("{}/{}", kube::groups::kKubeflow, version_of(job));
   return copy;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::controllers::nodes {
 namespace {
@@ -15,12 +16,12 @@ struct Wanted {
   std::string_view key, effect;
 };
 
-constexpr std::array<std::string_view, 6> kOurs = {"node.kubernetes.io/not-ready",
-                                                   "node.kubernetes.io/unreachable",
-                                                   "node.kubernetes.io/unschedulable",
-                                                   "node.kubernetes.io/memory-pressure",
-                                                   "node.kubernetes.io/disk-pressure",
-                                                   "node.kubernetes.io/pid-pressure"};
+constexpr std::array<std::string_view, 6> kOurs = {kube::names::kubernetes::kNotReady,
+                                                   kube::names::kubernetes::kUnreachable,
+                                                   kube::names::kubernetes::kUnschedulable,
+                                                   kube::names::kubernetes::kMemoryPressure,
+                                                   kube::names::kubernetes::kDiskPressure,
+                                                   kube::names::kubernetes::kPidPressure};
 
 std::vector<Wanted> wanted_taints(const json::Value& node, std::string_view ready) {
   std::vector<Wanted> out;

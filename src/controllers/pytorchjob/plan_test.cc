@@ -28,7 +28,7 @@ TEST(PyTorchJob, APreemptedJobThatAsksForItComesBackWhole) {
   world.all_run();
   world.settle(plan);
   EXPECT_EQ(world.conditions(), "Created=True Running=True");
-  EXPECT_EQ(annotation_of(world.pod("j-worker-1"), annotations::kSubmittedAt),
+  EXPECT_EQ(annotation_of(world.pod("j-worker-1"), "muster.dev/submitted-at"),
             json::string_at(world.job, "metadata", "creationTimestamp"));
 
   world.terminate("j-worker-1");
@@ -137,7 +137,7 @@ spec:
   EXPECT_EQ(env_of(pod, "PET_MAX_RESTARTS"), "5");
   EXPECT_EQ(env_of(pod, "PET_RDZV_CONF"), "a=b,c=d");
   EXPECT_EQ(env_of(pod, "MASTER_ADDR"), "(none)");
-  EXPECT_EQ(label_of(pod, labels::kJobRole), "master");
+  EXPECT_EQ(label_of(pod, "training.kubeflow.org/job-role"), "master");
   EXPECT_EQ(world.names("HorizontalPodAutoscaler"), "e");
   json::make(world.job, {"spec", "runPolicy", "suspend"}) = true;
   world.settle(plan);

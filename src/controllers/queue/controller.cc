@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::queue {
 namespace {
 
 namespace r = client::resources;
-
-const client::Resource kCommands{"bus.volcano.sh", "v1alpha1", "commands", "Command", true};
 
 std::string queue_of(const json::Value& group) {
   return std::string(json::as_string(json::at(group, "spec", "queue"), "default"));
@@ -43,7 +43,7 @@ Controller::Controller(Env& env, client::Client& client, client::Informers& info
   };
   queues_.add_handlers(std::move(queues));
   informers.get(r::kPodGroups).add_handlers(std::move(groups));
-  informers.get(kCommands).add_handlers(std::move(commands));
+  informers.get(client::resources::kCommands).add_handlers(std::move(commands));
 }
 
 void Controller::group_changed(const client::ObjectPtr& old_object,
@@ -71,8 +71,10 @@ Task<Result<void>> Controller::work(std::string name) {
     // A command is said once: it goes before it is obeyed.
     const auto slash = command.key.find('/');
     client::DeleteOptions options;
-    const auto gone = co_await client_.remove(
-        kCommands, command.key.substr(0, slash), command.key.substr(slash + 1), std::move(options));
+    const auto gone = co_await client_.remove(client::resources::kCommands,
+                                              command.key.substr(0, slash),
+                                              command.key.substr(slash + 1),
+                                              std::move(options));
     if (!gone && gone.error().code != Code::kNotFound) co_return fail(gone.error());
   }
   const auto queue = queues_.find(name);
@@ -126,7 +128,8 @@ Task<Result<void>> Controller::obey(std::string name, Decision decision) {
   for (const bool closing : {true, false}) {
     for (const std::string& child : closing ? decision.close : decision.open) {
       json::Value patch = json::Object{};
-      json::Value& mark = json::make(patch, {"metadata", "annotations", kClosedByParent});
+      json::Value& mark =
+          json::make(patch, {"metadata", "annotations", kube::names::volcano::kClosedByParent});
       if (closing)
         mark = "true";
       else

@@ -1,5 +1,7 @@
 #include "controllers/queue/plan.h"
 
+#include "kube/names.h"
+
 namespace muster::controllers::queue {
 namespace {
 
@@ -52,7 +54,7 @@ Decision decide(const json::Value& queue,
     decision.state = "Open";
     for (const auto* other : queues) {
       if (parent_of(*other) == name && name_of(*other) != name &&
-          annotation_of(*other, kClosedByParent) == "true")
+          annotation_of(*other, kube::names::volcano::kClosedByParent) == "true")
         decision.open.push_back(name_of(*other));
     }
   } else if (now == "Closing" && counts.total() == 0) {

@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "controllers/common/objects.h"
+#include "kube/names.h"
 
 namespace muster::controllers::queue {
-
-inline constexpr std::string_view kClosedByParent = "volcano.sh/closed-by-parent";
 
 struct Counts {
   int pending = 0, inqueue = 0, running = 0, unknown = 0, completed = 0;

@@ -11,7 +11,8 @@ json::Value make(const std::string& name,
                  bool marked = false) {
   json::Value queue = json::Object{};
   json::make(queue, {"metadata", "name"}) = name;
-  if (marked) json::make(queue, {"metadata", "annotations", kClosedByParent}) = "true";
+  if (marked)
+    json::make(queue, {"metadata", "annotations", "volcano.sh/closed-by-parent"}) = "true";
   if (!parent.empty()) json::make(queue, {"spec", "parent"}) = parent;
   if (!state.empty()) json::make(queue, {"status", "state"}) = state;
   return queue;

@@ -10,6 +10,7 @@
 #include "controllers/common/revisions.h"
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
+#include "kube/names.h"
 
 namespace muster::controllers::statefulset {
 namespace {
@@ -17,9 +18,9 @@ namespace {
 json::Value make_pod(const json::Value& set, int index, const std::string& revision) {
   const auto name = fmt::format("{}-{}", name_of(set), index);
   auto pod = pod_from_template(set, json::at(set, "spec", "template"), name);
-  set_label(pod, "statefulset.kubernetes.io/pod-name", name);
-  set_label(pod, "apps.kubernetes.io/pod-index", std::to_string(index));
-  set_label(pod, "controller-revision-hash", revision);
+  set_label(pod, kube::names::kubernetes::kStatefulPodName, name);
+  set_label(pod, kube::names::kubernetes::kStatefulPodIndex, std::to_string(index));
+  set_label(pod, kube::names::kubernetes::kRevisionHash, revision);
   auto& spec = json::make_object(pod, {"spec"});
   spec["hostname"] = name;
   spec["subdomain"] = json::at(set, "spec", "serviceName");
@@ -109,7 +110,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   std::set<std::string> hashes;
   for (const auto& [index, pod] : pods) {
     // A pod's label is the revision's whole name.
-    const auto label = label_of(*pod, "controller-revision-hash");
+    const auto label = label_of(*pod, kube::names::kubernetes::kRevisionHash);
     hashes.insert(label.substr(std::min(label.size(), name_of(set).size() + 1)));
   }
   sync_revisions(plan, set, view, hash, hashes);
@@ -118,7 +119,7 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   for (const auto& [index, pod] : pods) {
     ready += is_ready(*pod) && !is_terminating(*pod);
     available += is_available(*pod, set, now, plan);
-    updated += label_of(*pod, "controller-revision-hash") == revision;
+    updated += label_of(*pod, kube::names::kubernetes::kRevisionHash) == revision;
   }
   for (int index = 0; index < wanted; ++index) {
     const auto found = pods.find(index);
@@ -156,7 +157,8 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     const auto partition =
         json::int_at(set, "spec", "updateStrategy", "rollingUpdate", "partition");
     for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
-      if (it->first < partition || label_of(*it->second, "controller-revision-hash") == revision)
+      if (it->first < partition ||
+          label_of(*it->second, kube::names::kubernetes::kRevisionHash) == revision)
         continue;
       plan.actions.push_back(delete_one(*it->second, set));
       break;

@@ -1,6 +1,7 @@
 #include "controllers/t9k/duration.h"
 
 #include "kube/kinds/t9k.h"
+#include "kube/names.h"
 
 namespace muster::controllers::t9k {
 namespace {
@@ -19,7 +20,7 @@ struct Known {
   std::string_view group, kind, plural;
   const char* patch;
 };
-constexpr Known kKnown[] = {{"batch.tensorstack.dev",
+constexpr Known kKnown[] = {{kube::groups::kT9kBatch,
                              "MPIJob",
                              "mpijobs",
                              R"({"spec":{"runMode":{"pause":{"enabled":true}}}})"},
@@ -30,9 +31,7 @@ constexpr Known kKnown[] = {{"batch.tensorstack.dev",
 
 }  // namespace
 
-std::string queue_of(const json::Value& pod) {
-  return label_of(pod, "scheduler.tensorstack.dev/queue");
-}
+std::string queue_of(const json::Value& pod) { return label_of(pod, kube::names::t9k::kQueue); }
 
 std::optional<Time> time_over(const json::Value& pod, const json::Value& queue) {
   const Duration limit = kube::t9k_duration(json::string_at(queue, "spec", "maxDuration"));
@@ -50,7 +49,7 @@ std::optional<Stop> stop_of_owner(const json::Value& pod) {
   auto kind = json::text_at(owner, "kind"), name = json::text_at(owner, "name");
   // A Deployment names its ReplicaSets after itself and the hash of their template, which the pods
   // carry.
-  const auto hash = label_of(pod, "pod-template-hash");
+  const auto hash = label_of(pod, kube::names::kubernetes::kPodTemplateHash);
   if (kind == "ReplicaSet" && !hash.empty() && name.ends_with("-" + hash)) {
     kind = "Deployment";
     name.resize(name.size() - hash.size() - 1);

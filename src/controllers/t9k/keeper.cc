@@ -3,11 +3,10 @@
 #include <fmt/core.h>
 
 #include "base/log.h"
+#include "kube/names.h"
 
 namespace muster::controllers::t9k {
 namespace {
-
-const client::Resource kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
 
 /// An owner has so long to end its pods before it is told again.
 constexpr Duration kPatience = std::chrono::minutes(1);
@@ -37,7 +36,7 @@ Keeper::Keeper(Env& env, client::Client& client, client::Informers& informers, C
     : env_(env),
       client_(client),
       caches_(caches),
-      queues_(informers.get(kQueues)),
+      queues_(informers.get(client::resources::kT9kQueues)),
       events_(client::make_event_recorder(env, client, "duration-keeper", "")) {
   work_ = client::make_work_queue(
       env, [this](std::string key) { return work(std::move(key)); }, client::WorkQueueOptions{});

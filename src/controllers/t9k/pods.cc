@@ -10,6 +10,8 @@
 #include "controllers/common/objects.h"
 #include "controllers/common/training.h"
 #include "controllers/t9k/plan.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::t9k {
 namespace {
@@ -62,18 +64,21 @@ std::vector<std::string> old_arguments(const json::Value& worker) {
 
 void label_pod(const json::Value& job, json::Value& pod, std::string_view role) {
   const auto name = name_of(job);
-  for (const std::string_view key : {"app", "mpi-job", "mpijob", "tensorstack.dev/owner-name"})
+  for (const std::string_view key : {std::string_view("app"),
+                                     std::string_view("mpi-job"),
+                                     std::string_view("mpijob"),
+                                     kube::names::t9k::kOwnerName})
     set_label(pod, key, name);
   set_label(pod, "mpijob-replica", name_of(pod));
-  set_label(pod, "tensorstack.dev/component", "mpijob");
-  set_label(pod, "tensorstack.dev/component-type", "user");
+  set_label(pod, kube::names::t9k::kComponent, "mpijob");
+  set_label(pod, kube::names::t9k::kComponentType, "user");
   keep_submission_time(job, pod);
   const auto& scheduler = json::at(spec_of(job), "scheduler", "t9kScheduler");
   if (!scheduler.is_object()) return;
   json::make_object(pod, {"spec"})["schedulerName"] = "t9k-scheduler";
-  set_label(pod, "scheduler.tensorstack.dev/group-name", name);
-  set_label(pod, "scheduler.tensorstack.dev/queue", json::string_at(scheduler, "queue"));
-  set_label(pod, "scheduler.tensorstack.dev/role", role);
+  set_label(pod, kube::names::t9k::kGroupName, name);
+  set_label(pod, kube::names::t9k::kQueue, json::string_at(scheduler, "queue"));
+  set_label(pod, kube::names::t9k::kRole, role);
 }
 
 /// What both roles share: the worker template's pod with names, keys and hostfile in place.
@@ -301,14 +306,15 @@ json::Value pod_service(const json::Value& job) {
 json::Value ssh_secret(const json::Value& job) {
   auto secret = make_child(job, "v1", "Secret", name_of(job) + "-ssh");
   set_label(secret, "mpijob", name_of(job));
-  secret.as_object()["type"] = "kubernetes.io/ssh-auth";
+  secret.as_object()["type"] = kube::names::kubernetes::kSshAuth;
   return secret;
 }
 
 json::Value pod_group(const json::Value& job) {
   const auto& scheduler = json::at(spec_of(job), "scheduler", "t9kScheduler");
   if (!scheduler.is_object()) return nullptr;
-  auto group = make_child(job, "scheduler.tensorstack.dev/v1beta1", "PodGroup", name_of(job));
+  auto group =
+      make_child(job, kube::resources::kT9kPodGroups.api_version(), "PodGroup", name_of(job));
   if (wants_requeue(job)) keep_submission_time(job, group);
   group.as_object()["spec"] = json::Object{{"minMember", worker_count(job) + 1},
                                            {"queue", json::at(scheduler, "queue")},

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::controllers::tfjob {
 namespace {
@@ -137,8 +138,9 @@ class TFJob : public TrainingKind {
 
   static bool first_worker_completed(const Pass& pass) {
     for (const auto* pod : pass.pods) {
-      if (label_of(*pod, labels::kReplicaType) != "worker" ||
-          index_label(*pod, labels::kReplicaIndex) != 0 || phase_of(*pod) != "Succeeded")
+      if (label_of(*pod, kube::names::kubeflow::kReplicaType) != "worker" ||
+          index_label(*pod, kube::names::kubeflow::kReplicaIndex) != 0 ||
+          phase_of(*pod) != "Succeeded")
         continue;
       for (const auto& container : json::array_at(*pod, "status", "containerStatuses")) {
         const auto& ended = json::at(container, "state", "terminated");

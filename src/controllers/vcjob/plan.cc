@@ -10,13 +10,14 @@
 #include "controllers/common/workload.h"
 #include "controllers/vcjob/pods.h"
 #include "controllers/vcjob/spec.h"
+#include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::controllers::vcjob {
 namespace {
 
 /// Muster's own, for kinds that have no field for it: "true" takes the job off the cluster and
 /// keeps it.
-constexpr std::string_view kSuspend = "muster.dev/suspend";
 
 struct Counts {
   int pending = 0, running = 0, succeeded = 0, failed = 0, terminating = 0, unknown = 0;
@@ -53,12 +54,14 @@ void count(Counts& counts, const json::Value& pod) {
   }
 }
 
-std::string task_of_pod(const json::Value& pod) { return label_of(pod, "volcano.sh/task-spec"); }
+std::string task_of_pod(const json::Value& pod) {
+  return label_of(pod, kube::names::volcano::kTaskSpec);
+}
 
 /// A pod that the job, made smaller, has no use for: that it goes is nobody's failure.
 bool too_many(const JobSpec& spec, const json::Value& pod) {
   const TaskSpec* task = spec.find(task_of_pod(pod));
-  return task == nullptr || index_label(pod, "volcano.sh/task-index") >= task->replicas;
+  return task == nullptr || index_label(pod, kube::names::volcano::kTaskIndex) >= task->replicas;
 }
 
 bool is_final(std::string_view phase) {
@@ -208,7 +211,8 @@ bool sync_group(Look& look) {
   const std::string name = group_name(look.job);
   const json::Value* group = look.view.find(kinds::kVolcanoPodGroup, name);
   if (group == nullptr) {
-    json::Value made = make_child(look.job, "scheduling.volcano.sh/v1beta1", "PodGroup", name);
+    json::Value made =
+        make_child(look.job, kube::resources::kPodGroups.api_version(), "PodGroup", name);
     made.as_object()["spec"] = group_spec(look);
     keep_submission_time(look.job, made);
     look.plan.actions.push_back(create(kinds::kVolcanoPodGroup, std::move(made)));
@@ -348,7 +352,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
     write_status(look);
     return plan;
   }
-  const bool suspended = annotation_of(job, kSuspend) == "true";
+  const bool suspended = annotation_of(job, kube::names::kSuspend) == "true";
   if (suspended && !is_ending(look.phase) && look.phase != "Aborted")
     enter(look, "Aborting", "AbortJob", "the job is suspended");
   if (!suspended && look.phase == "Aborted") {

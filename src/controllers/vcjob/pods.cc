@@ -5,6 +5,7 @@
 #include "base/strings.h"
 #include "controllers/common/objects.h"
 #include "controllers/common/training.h"
+#include "kube/names.h"
 
 namespace muster::controllers::vcjob {
 namespace {
@@ -162,17 +163,18 @@ json::Value pod_of(const json::Value& job, const JobSpec& spec, const TaskSpec& 
       json::make_object(pod, {"metadata", part})[key] = value;
     }
   }
-  const std::pair<std::string_view, std::string> names[] = {{"volcano.sh/job-name", name_of(job)},
-                                                            {"volcano.sh/queue-name", spec.queue},
-                                                            {"volcano.sh/task-spec", task.name}};
+  const std::pair<std::string_view, std::string> names[] = {
+      {kube::names::volcano::kJobName, name_of(job)},
+      {kube::names::volcano::kJobQueue, spec.queue},
+      {kube::names::volcano::kTaskSpec, task.name}};
   for (const auto& [key, value] : names) {
     set_label(pod, key, value);
     set_annotation(pod, key, value);
   }
-  set_label(pod, "volcano.sh/job-namespace", namespace_of(job));
-  set_label(pod, "volcano.sh/task-index", std::to_string(index));
-  set_annotation(pod, "volcano.sh/task-index", std::to_string(index));
-  set_annotation(pod, "scheduling.k8s.io/group-name", group_name(job));
+  set_label(pod, kube::names::volcano::kJobNamespace, namespace_of(job));
+  set_label(pod, kube::names::volcano::kTaskIndex, std::to_string(index));
+  set_annotation(pod, kube::names::volcano::kTaskIndex, std::to_string(index));
+  set_annotation(pod, kube::names::volcano::kGroupName, group_name(job));
   keep_submission_time(job, pod);
 
   pod.as_object()["spec"] = json::at(*task.pod_template, "spec");
@@ -209,8 +211,8 @@ void add_plugin_objects(Plan& plan, const json::Value& job, const JobSpec& spec,
         json::Object{{"clusterIP", "None"},
                      {"publishNotReadyAddresses", true},
                      {"selector",
-                      json::Object{{"volcano.sh/job-name", name_of(job)},
-                                   {"volcano.sh/job-namespace", namespace_of(job)}}}};
+                      json::Object{{kube::names::volcano::kJobName, name_of(job)},
+                                   {kube::names::volcano::kJobNamespace, namespace_of(job)}}}};
     plan.actions.push_back(create(kinds::kService, std::move(service)));
   }
   if (spec.has_plugin("svc")) {
@@ -230,7 +232,7 @@ void add_plugin_objects(Plan& plan, const json::Value& job, const JobSpec& spec,
   }
   if (spec.has_plugin("ssh") && view.find(kinds::kSecret, ssh_secret(job)) == nullptr) {
     json::Value secret = make_child(job, "v1", "Secret", ssh_secret(job));
-    secret.as_object()["type"] = "kubernetes.io/ssh-auth";
+    secret.as_object()["type"] = kube::names::kubernetes::kSshAuth;
     Action action = create(kinds::kSecret, std::move(secret));
     action.with_ssh_key = true;
     plan.actions.push_back(std::move(action));

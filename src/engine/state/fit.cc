@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/model/names.h"
 #include "engine/state/match.h"
 
 namespace muster::engine {
@@ -167,7 +168,7 @@ Misfit fit_static(const State& state, const TaskClass& cls, const NodeState& nod
   if (!node.live) return {Cause::kGone};
   if (!node.spec.ready) return {Cause::kNotReady};
   if (node.spec.unschedulable) {
-    static const Taint kCordon{"node.kubernetes.io/unschedulable", "", TaintEffect::kNoSchedule};
+    static const Taint kCordon{std::string(names::kUnschedulable), "", TaintEffect::kNoSchedule};
     const auto& t = cls.spec.tolerations;
     if (std::none_of(t.begin(), t.end(), [](const auto& x) { return tolerates(x, kCordon); }))
       return {Cause::kUnschedulable};
@@ -309,7 +310,7 @@ std::string misfit_text(const State& state, ClassId cls, NodeId node, const Misf
     case Cause::kGone:
       return "";
     case Cause::kNotReady:
-      return "node(s) had untolerated taint(s) {node.kubernetes.io/not-ready: }";
+      return fmt::format("node(s) had untolerated taint(s) {{{}: }}", names::kNotReady);
     case Cause::kUnschedulable:
       return "node(s) were unschedulable";
     case Cause::kTaint: {

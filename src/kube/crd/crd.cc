@@ -13,6 +13,7 @@
 #include "kube/kinds/rules.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -245,14 +246,16 @@ void validate_schema(
 
 /// Groups of Kubernetes itself take definitions only with the word of its reviewers.
 void validate_approval(const Value& object, const std::string& group, Causes& causes) {
-  if (group != "k8s.io" && group != "kubernetes.io" && !group.ends_with(".k8s.io") &&
-      !group.ends_with(".kubernetes.io"))
-    return;
-  const std::string_view approval = annotation(object, "api-approved.kubernetes.io");
+  const auto within = [&](std::string_view domain) {
+    return group == domain || group.ends_with(fmt::format(".{}", domain));
+  };
+  if (!within(kShortKubernetesDomain) && !within(kKubernetesDomain)) return;
+  const std::string_view approval = annotation(object, names::kubernetes::kApiApproved);
   if (approval.starts_with("https://") || approval.starts_with("http://") ||
       approval.starts_with("unapproved"))
     return;
-  const std::string field = "metadata.annotations[api-approved.kubernetes.io]";
+  const std::string field =
+      fmt::format("metadata.annotations[{}]", names::kubernetes::kApiApproved);
   if (approval.empty())
     causes.required(
         field,
@@ -375,7 +378,7 @@ Result<Crd> parse_crd(const json::Value& object) {
   Causes causes;
   validate_crd(object, causes);
   if (!causes.empty())
-    return fail(invalid({"apiextensions.k8s.io", "v1", "CustomResourceDefinition"},
+    return fail(invalid({std::string(groups::kApiExtensions), "v1", "CustomResourceDefinition"},
                         name_of(object),
                         causes.take()));
   const Value& spec = json::at(object, "spec");

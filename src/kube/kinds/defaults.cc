@@ -5,6 +5,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -193,7 +194,7 @@ void default_namespace(Object& object) {
   Object& metadata = object_at(object, "metadata");
   const std::string name =
       json::text(metadata.contains("name") ? metadata["name"] : json::null_value());
-  if (!name.empty()) object_at(metadata, "labels")["kubernetes.io/metadata.name"] = name;
+  if (!name.empty()) object_at(metadata, "labels")[names::kubernetes::kNamespaceName] = name;
 }
 
 void default_limit_range(Object& object) {
@@ -215,11 +216,10 @@ void default_limit_range(Object& object) {
 }
 
 void default_binding(Object& object) {
-  put_text(object_at(object, "roleRef"), "apiGroup", "rbac.authorization.k8s.io");
+  put_text(object_at(object, "roleRef"), "apiGroup", groups::kRbac);
   each(object, "subjects", [](Object& subject) {
     const std::string_view kind = json::as_string(subject["kind"]);
-    if (kind == "User" || kind == "Group")
-      put_text(subject, "apiGroup", "rbac.authorization.k8s.io");
+    if (kind == "User" || kind == "Group") put_text(subject, "apiGroup", groups::kRbac);
   });
 }
 

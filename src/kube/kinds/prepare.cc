@@ -6,6 +6,7 @@
 #include "kube/kinds/pod.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -99,12 +100,12 @@ void generate_job_selector(Value& job) {
   const std::string uid(uid_of(job));
   if (uid.empty() || json::bool_at(job, "spec", "manualSelector")) return;
   Object& labels = json::make_object(job, {"spec", "template", "metadata", "labels"});
-  labels["batch.kubernetes.io/controller-uid"] = uid;
-  labels["batch.kubernetes.io/job-name"] = name_of(job);
-  labels["controller-uid"] = uid;
-  labels["job-name"] = name_of(job);
-  json::make_object(
-      job, {"spec", "selector", "matchLabels"})["batch.kubernetes.io/controller-uid"] = uid;
+  labels[names::kubernetes::kControllerUid] = uid;
+  labels[names::kubernetes::kJobName] = name_of(job);
+  labels[names::kubernetes::kOldControllerUid] = uid;
+  labels[names::kubernetes::kOldJobName] = name_of(job);
+  json::make_object(job, {"spec", "selector", "matchLabels"})[names::kubernetes::kControllerUid] =
+      uid;
   // A job without labels of its own bears those of its pods.
   if (json::object_at(job, "metadata", "labels").empty()) {
     json::make(job, {"metadata", "labels"}) =
@@ -205,7 +206,7 @@ void prepare_create(const Gvk& gvk, json::Value& object, Time now) {
   }
   if (gvk.group == "batch" && gvk.kind == "Job") generate_job_selector(object);
   if (gvk.group == "apps" && gvk.kind == "DaemonSet") count_template(object, 1);
-  if (gvk.group == "scheduling.k8s.io") prepare_workload(gvk, object);
+  if (gvk.group == groups::kScheduling) prepare_workload(gvk, object);
   // A node registers with its status; everybody else's status is for the status subresource.
   const bool node = gvk.group.empty() && gvk.kind == "Node";
   if (has_status_subresource(gvk) && !node)
@@ -224,7 +225,7 @@ void prepare_update(const Gvk& gvk, json::Value& updated, const json::Value& liv
   json::remove(updated, {"metadata", "selfLink"});
   if (has_status_subresource(gvk)) keep_top(updated, live, "status");
   if (gvk.group.empty() && gvk.kind == "Namespace") keep_top(updated, live, "spec");
-  if (gvk.group == "scheduling.k8s.io") prepare_workload(gvk, updated);
+  if (gvk.group == groups::kScheduling) prepare_workload(gvk, updated);
   if (gvk.group == "apps" && gvk.kind == "DaemonSet") {
     const auto before =
         parse_int(annotation(live, "deprecated.daemonset.template.generation")).value_or(1);

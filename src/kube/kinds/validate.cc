@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "kube/kinds/names.h"
 #include "kube/kinds/rules.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -21,7 +22,7 @@ std::string_view name_rule_of(const Gvk& gvk) {
     if (gvk.kind == "Service")
       return "label";  // DNS-1123 since 1.34 (RelaxedServiceNameValidation)
   }
-  if (gvk.group == "rbac.authorization.k8s.io") return "path";
+  if (gvk.group == groups::kRbac) return "path";
   return "subdomain";
 }
 
@@ -66,7 +67,7 @@ void validate_owner_references(const Value& references, Causes& causes) {
         causes.required(fmt::format("{}.{}", field, key), "must not be empty");
     }
     if (json::string_at(reference, "kind") == "Event" &&
-        (api_version == "v1" || api_version.starts_with("events.k8s.io/"))) {
+        (api_version == "v1" || api_version.starts_with(fmt::format("{}/", groups::kEvents)))) {
       const std::string_view slash = api_version == "v1" ? "/" : "";
       causes.invalid(
           field,
@@ -97,13 +98,14 @@ void validate_finalizers(const Value& finalizers, bool qualified, Causes& causes
   for (std::size_t i = 0; i < list.size(); ++i) {
     const std::string_view name = json::as_string(list[i]);
     const std::string field = fmt::format("metadata.finalizers[{}]", i);
-    orphan = orphan || name == "orphan";
-    foreground = foreground || name == "foregroundDeletion";
+    orphan = orphan || name == names::kubernetes::kOrphan;
+    foreground = foreground || name == names::kubernetes::kForegroundDeletion;
     if (!check_label_key(name).empty()) {
       for (const std::string& problem : qualified_name_problems(name))
         causes.invalid("metadata.finalizers", quoted(name), problem);
-    } else if (qualified && name.find('/') == std::string_view::npos && name != "orphan" &&
-               name != "foregroundDeletion" && name != "kubernetes") {
+    } else if (qualified && name.find('/') == std::string_view::npos &&
+               name != names::kubernetes::kOrphan &&
+               name != names::kubernetes::kForegroundDeletion && name != "kubernetes") {
       causes.invalid(field,
                      quoted(name),
                      "name is neither a standard finalizer name nor is it fully qualified");
@@ -237,7 +239,7 @@ void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& 
       if (live != nullptr) validate_job_status(object, causes);
     }
     if (kind == "CronJob") validate_cron_job(object, causes);
-  } else if (group == "scheduling.k8s.io") {
+  } else if (group == groups::kScheduling) {
     if (kind == "PriorityClass")
       validate_priority_class(object, live, causes);
     else if (kind == "Workload")
@@ -248,22 +250,22 @@ void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& 
       validate_native_group(object, live, true, causes);
   } else if (group == "policy" && kind == "PodDisruptionBudget") {
     validate_pdb(object, causes);
-  } else if (group == "events.k8s.io" && kind == "Event") {
+  } else if (group == groups::kEvents && kind == "Event") {
     validate_event(object, true, causes);
-  } else if (group == "coordination.k8s.io" && kind == "Lease") {
+  } else if (group == groups::kCoordination && kind == "Lease") {
     validate_lease(object, causes);
-  } else if (group == "rbac.authorization.k8s.io") {
+  } else if (group == groups::kRbac) {
     if (kind == "Role" || kind == "ClusterRole")
       validate_role(object, kind == "ClusterRole", causes);
     else
       validate_role_binding(object, live, kind == "ClusterRoleBinding", causes);
-  } else if (group == "storage.k8s.io" && kind == "StorageClass") {
+  } else if (group == groups::kStorage && kind == "StorageClass") {
     validate_storage_class(object, causes);
-  } else if (group == "discovery.k8s.io" && kind == "EndpointSlice") {
+  } else if (group == groups::kDiscovery && kind == "EndpointSlice") {
     validate_endpoint_slice(object, causes);
   } else if (group == "autoscaling" && kind == "HorizontalPodAutoscaler") {
     validate_autoscaler(object, causes);
-  } else if (group == "apiextensions.k8s.io") {
+  } else if (group == groups::kApiExtensions) {
     validate_crd(object, causes);
   }
 }
@@ -381,7 +383,7 @@ Error invalid(const Gvk& gvk, std::string_view name, std::vector<Cause> causes) 
       texts.push_back(std::move(text));
   }
   // Events answer as core events whichever of their two groups was asked.
-  const std::string group = gvk.group == "events.k8s.io" ? "" : gvk.group;
+  const std::string group = gvk.group == groups::kEvents ? "" : gvk.group;
   const std::string kind = group.empty() ? gvk.kind : gvk.kind + "." + group;
   error.message = fmt::format("{} {} is invalid: {}",
                               kind,

@@ -7,6 +7,7 @@
 #include "kube/kinds/names.h"
 #include "kube/kinds/rules.h"
 #include "kube/kinds/validate.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -193,12 +194,12 @@ void validate_secret(const Value& secret, const Value* live, Causes& causes) {
   const auto need = [&](std::string_view key) {
     if (json::at(data, key).is_null()) causes.required(fmt::format("data[{}]", key));
   };
-  if (type == "kubernetes.io/tls") {
+  if (type == names::kubernetes::kTls) {
     need("tls.crt");
     need("tls.key");
-  } else if (type == "kubernetes.io/ssh-auth") {
+  } else if (type == names::kubernetes::kSshAuth) {
     need("ssh-privatekey");
-  } else if (type == "kubernetes.io/dockerconfigjson") {
+  } else if (type == names::kubernetes::kDockerConfigJson) {
     need(".dockerconfigjson");
     const auto config = base64_decode(json::string_at(data, ".dockerconfigjson"));
     if (config && !json::at(data, ".dockerconfigjson").is_null() && !json::parse(*config)) {
@@ -208,10 +209,11 @@ void validate_secret(const Value& secret, const Value* live, Causes& causes) {
                                         config->front());
       causes.invalid("data[.dockerconfigjson]", "\"<secret contents redacted>\"", found);
     }
-  } else if (type == "kubernetes.io/service-account-token") {
-    if (annotation(secret, "kubernetes.io/service-account.name").empty())
-      causes.required("metadata.annotations[kubernetes.io/service-account.name]");
-  } else if (type == "kubernetes.io/basic-auth") {
+  } else if (type == names::kubernetes::kServiceAccountToken) {
+    if (annotation(secret, names::kubernetes::kServiceAccountName).empty())
+      causes.required(
+          fmt::format("metadata.annotations[{}]", names::kubernetes::kServiceAccountName));
+  } else if (type == names::kubernetes::kBasicAuth) {
     if (json::at(data, "username").is_null() && json::at(data, "password").is_null()) {
       causes.required("data[username]");
       causes.required("data[password]");
@@ -427,8 +429,7 @@ void validate_role(const Value& object, bool cluster, Causes& causes) {
 void validate_role_binding(const Value& object, const Value* live, bool cluster, Causes& causes) {
   const Value& ref = json::at(object, "roleRef");
   const std::string_view group = json::string_at(ref, "apiGroup");
-  if (group != "rbac.authorization.k8s.io")
-    causes.not_supported("roleRef.apiGroup", group, {"rbac.authorization.k8s.io"});
+  if (group != groups::kRbac) causes.not_supported("roleRef.apiGroup", group, {groups::kRbac});
   const std::string_view kind = json::string_at(ref, "kind");
   if (cluster && kind != "ClusterRole")
     causes.not_supported("roleRef.kind", kind, {"ClusterRole"});

@@ -7,13 +7,14 @@
 #include "kube/kinds/names.h"
 #include "kube/kinds/rules.h"
 #include "kube/kinds/validate.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
 
 bool native(std::string_view name) {
   return name.find('/') == std::string_view::npos ||
-         name.find("kubernetes.io/") != std::string_view::npos;
+         name.find(kKubernetesPrefix) != std::string_view::npos;
 }
 
 bool extended(std::string_view name) {

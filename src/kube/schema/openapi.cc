@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -202,7 +203,7 @@ json::Value openapi_v3(const Schema& schema,
   }
   for (const Type* type : types) schemas[type->name] = named_schema(*type);
   return Object{{"openapi", "3.0.0"},
-                {"info", Object{{"title", "Kubernetes"}, {"version", "v1.37.0"}}},
+                {"info", Object{{"title", "Kubernetes"}, {"version", kKubernetesVersion}}},
                 {"paths", std::move(paths)},
                 {"components", Object{{"schemas", std::move(schemas)}}}};
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/names.h"
 #include "kube/schema/openapi.h"
 
 namespace muster::kube {
@@ -216,7 +217,7 @@ std::string openapi_v2(const Schema& schema, const std::vector<Crd>& crds) {
   }
   Message document;
   document.text(1, "2.0")
-      .message(2, Message().text(1, "Kubernetes").text(2, "v1.37.0"))
+      .message(2, Message().text(1, "Kubernetes").text(2, kKubernetesVersion))
       .message(8, paths)
       .message(9, definitions);
   return document.bytes();

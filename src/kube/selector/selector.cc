@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -250,11 +251,11 @@ const std::vector<std::string_view>* supported_fields(std::string_view group,
     if (kind == "ReplicationController") return &kReplicas;
     if (kind == "Service") return &kService;
   }
-  if (group == "events.k8s.io" && kind == "Event") return &kNewEvent;
+  if (group == groups::kEvents && kind == "Event") return &kNewEvent;
   if (group == "apps" && kind == "ReplicaSet") return &kReplicas;
   if (group == "batch" && kind == "Job") return &kJob;
-  if (group == "resource.k8s.io" && kind == "ResourceSlice") return &kSlice;
-  if (group == "certificates.k8s.io" && kind == "CertificateSigningRequest") return &kCsr;
+  if (group == groups::kResource && kind == "ResourceSlice") return &kSlice;
+  if (group == groups::kCertificates && kind == "CertificateSigningRequest") return &kCsr;
   return nullptr;
 }
 

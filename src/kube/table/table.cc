@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/strings.h"
+#include "kube/names.h"
 #include "kube/selector/selector.h"
 #include "kube/table/table_cells.h"
 
@@ -456,8 +457,7 @@ Array pod_group_cells(const Value& object, Time now) {
 
 Array storage_class_cells(const Value& object, Time now) {
   std::string name(name_of(object));
-  if (annotation(object, "storageclass.kubernetes.io/is-default-class") == "true")
-    name += " (default)";
+  if (annotation(object, names::kubernetes::kDefaultClass) == "true") name += " (default)";
   return {name,
           json::text_at(object, "provisioner"),
           json::text_at(object, "reclaimPolicy"),

@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "kube/table/table.h"
 #include "kube/table/table_cells.h"
 
@@ -159,10 +160,10 @@ std::string roles(const Value& node) {
   std::vector<std::string> found;
   for (const auto& member : json::object_at(node, "metadata", "labels")) {
     const std::string_view key = member.key();
-    constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
-    if (key.starts_with(kPrefix)) {
-      if (key.size() > kPrefix.size()) found.emplace_back(key.substr(kPrefix.size()));
-    } else if (key == "kubernetes.io/role" && !json::as_string(member.value()).empty()) {
+    if (key.starts_with(names::kubernetes::kRolePrefix)) {
+      if (key.size() > names::kubernetes::kRolePrefix.size())
+        found.emplace_back(key.substr(names::kubernetes::kRolePrefix.size()));
+    } else if (key == names::kubernetes::kRole && !json::as_string(member.value()).empty()) {
       found.push_back(json::text(member.value()));
     }
   }
