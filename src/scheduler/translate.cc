@@ -210,8 +210,9 @@ Duration expected_duration(const json::Value& object) {
 
 /// A requeued job keeps the place of its first submission.
 Time submitted(const json::Value& object) {
-  const std::string_view annotated = kube::annotation(object, kube::names::kSubmitted);
-  if (!annotated.empty()) {
+  for (const std::string_view key : {kube::names::kSubmittedAt, kube::names::kSubmitted}) {
+    const std::string_view annotated = kube::annotation(object, key);
+    if (annotated.empty()) continue;
     const auto parsed = parse_time(annotated);
     if (parsed) return *parsed;
   }

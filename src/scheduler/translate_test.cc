@@ -71,6 +71,37 @@ TEST(TranslatePod, OnlyPodsOfOurSchedulerNamesAreOurs) {
   EXPECT_TRUE(is_ours(yaml("spec: {schedulerName: volcano}"), options));
 }
 
+// What controllers write on the pods of a job that asked to be requeued. A pod without a PodGroup has
+// nothing else that is older than its last start.
+TEST(TranslatePod, ARequeuedPodKeepsThePlaceOfItsJob) {
+  const auto created = [](std::string_view annotations) {
+    const std::string text = fmt::format(
+        "metadata: {{name: w-0, creationTimestamp: '2026-01-02T12:00:00Z', annotations: {{{}}}}}",
+        annotations);
+    return translate_pod(yaml(text), {}).created;
+  };
+  const Time submitted = *parse_time("2026-01-01T08:00:00Z");
+  EXPECT_EQ(created("muster.dev/submitted-at: '2026-01-01T08:00:00Z'"), submitted);
+  EXPECT_EQ(created("muster.dev/submitted: '2026-01-01T08:00:00Z'"), submitted);
+  const Time started = *parse_time("2026-01-02T12:00:00Z");
+  EXPECT_EQ(created(""), started);
+  EXPECT_EQ(created("muster.dev/submitted-at: yesterday"), started);
+}
+
+TEST(TranslateGroup, ARequeuedGroupKeepsThePlaceOfItsJob) {
+  const engine::Group group = translate_group(GroupKind::kVolcano,
+                                              yaml(R"(
+metadata:
+  name: g
+  namespace: a
+  creationTimestamp: "2026-01-02T12:00:00Z"
+  annotations: {muster.dev/submitted-at: "2026-01-01T08:00:00Z"}
+spec: {minMember: 1}
+)"),
+                                              {});
+  EXPECT_EQ(group.created, *parse_time("2026-01-01T08:00:00Z"));
+}
+
 TEST(TranslateGroup, EachKindHasItsOwnKeys) {
   const json::Value pod =
       yaml("metadata: {namespace: a, labels: {scheduling.x-k8s.io/pod-group: g}}");

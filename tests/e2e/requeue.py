@@ -4,11 +4,15 @@
 Two GPUs. `low` (annotation muster.dev/on-preempt: requeue) holds both; `high` takes them; `later` asks for both while
 `high` runs. `low` gets SIGTERM and writes its checkpoint, waits, starts again as a whole before `later`, and ends
 from its checkpoint. A T9k MPIJob and an MPIJob v2beta1 are asked the same by their own controllers' tests.
+
+An MPIJob v1alpha1 has no PodGroup that would remember its place: what was submitted before its pods came back, but after
+the job, waits for it all the same.
 """
 import json
 import pathlib
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from checks import Checks, until  # noqa: E402
@@ -56,6 +60,92 @@ def job(name, script, folder, requeue=False, priority=None):
             "pytorchReplicaSpecs": {"Master": spec, "Worker": spec},
         },
     }
+
+
+# The first run of the launcher goes on for ever, the second says whether `later` was let in before it.
+LAUNCH = """
+if [ ! -e /checkpoints/began ]; then touch /checkpoints/began; while true; do sleep 0.1; done; fi
+if [ -e /checkpoints/later ]; then echo behind; else echo before; fi > /checkpoints/place
+"""
+
+
+def mpi_job(folder):
+    container = {
+        "name": "mpi",
+        "image": "x",
+        "command": ["sh", "-c", LAUNCH],
+        "volumeMounts": [{"name": "c", "mountPath": "/checkpoints"}],
+    }
+    return {
+        "apiVersion": "kubeflow.org/v1alpha1",
+        "kind": "MPIJob",
+        "metadata": {"name": "plain", "annotations": {"muster.dev/on-preempt": "requeue"}},
+        "spec": {
+            "gpus": 2,
+            "gpusPerNode": 2,
+            "template": {
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "volumes": [{"name": "c", "hostPath": {"path": folder}}],
+                    "containers": [container],
+                }
+            },
+        },
+    }
+
+
+def pod(name, script, folder, priority=None):
+    spec = {
+        "restartPolicy": "Never",
+        "volumes": [{"name": "c", "hostPath": {"path": folder}}],
+        "containers": [
+            {
+                "name": "c",
+                "image": "x",
+                "command": ["sh", "-c", script],
+                "volumeMounts": [{"name": "c", "mountPath": "/checkpoints"}],
+                "resources": {"limits": {"nvidia.com/gpu": 2, "cpu": "100m"}},
+            }
+        ],
+    }
+    if priority:
+        spec["priorityClassName"] = priority
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def without_a_group(muster, create, get):
+    with tempfile.TemporaryDirectory() as folder:
+        create(mpi_job(folder))
+        check(
+            "a job without a PodGroup runs",
+            until(lambda: (pathlib.Path(folder) / "began").exists()),
+            get("pods", "{.items[*].status.phase}"),
+        )
+        check("it has no PodGroup", get("podgroups.scheduling.volcano.sh plain", "{.metadata.name}") == "")
+        submitted = get("mpijob plain", "{.metadata.creationTimestamp}")
+        # Times of creation have whole seconds.
+        until(lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > submitted)
+        create(pod("later", "touch /checkpoints/later", folder))
+        muster.wait_idle()
+        first = get("pod plain-worker-0", "{.metadata.uid}")
+        create(pod("high", "until [ -e /checkpoints/go ]; do sleep 0.1; done", folder, priority="urgent"))
+        check("it is preempted", until(lambda: get("pod high", "{.status.phase}") == "Running"))
+        check(
+            "its worker comes back after what was submitted later",
+            until(lambda: get("pod plain-worker-0", "{.metadata.uid}") not in ("", first)),
+        )
+        (pathlib.Path(folder) / "go").touch()
+        check(
+            "it ends",
+            until(lambda: get("mpijob plain", "{.status.launcherStatus}") == "Succeeded"),
+            get("mpijob plain", "{.status}"),
+        )
+        place = (pathlib.Path(folder) / "place").read_text().strip()
+        check("it kept its place in the queue", place == "before", place)
+        check(
+            "what was submitted later runs afterwards",
+            until(lambda: get("pod later", "{.status.phase}") == "Succeeded"),
+        )
 
 
 def main():
@@ -138,6 +228,8 @@ def main():
         check("and it is the same job", restarted == submitted)
         events = get("events --field-selector involvedObject.name=low", "{.items[*].reason}")
         check("the events tell of it", "PyTorchJobRequeued" in events, events)
+        muster.kubectl("delete", "pytorchjobs", "--all")
+        without_a_group(muster, create, get)
     return check.close()
 
 
