@@ -12,22 +12,28 @@ namespace muster::engine {
 
 /// Which rules order tenants and bound what they take.
 enum class TenantRule : std::uint8_t {
-  kCapacity,    ///< Queues borrow up to their capability and give back what others deserve (Volcano
-                ///< `capacity`).
-  kProportion,  ///< Shares by weight are a hard cap (Volcano `proportion`).
+  /// Queues borrow up to their capability and give back what others deserve (Volcano `capacity`).
+  kCapacity,
+  /// Shares by weight are a hard cap (Volcano `proportion`).
+  kProportion,
 };
 
 /// Where a pod goes among the nodes that can take it.
 enum class PlacementRule : std::uint8_t {
-  kPack,           ///< The node with the least room left in devices, then cpu.
-  kSpread,         ///< The one with most.
-  kFragmentation,  ///< The one where the least usable device capacity is lost for the usual mix of
-                   ///< requests.
+  /// The node with the least room left in devices, then cpu.
+  kPack,
+  /// The one with most.
+  kSpread,
+  /// The one where the least usable device capacity is lost for the usual mix of
+  /// requests.
+  kFragmentation,
 };
 
 enum class PolicyKind : std::uint8_t {
-  kMuster,   ///< Event driven: indexes, reservations, cheapest victims.
-  kVolcano,  ///< Volcano's actions and plugins, cycle by cycle, as its configuration file says.
+  /// Event driven: indexes, reservations, cheapest victims.
+  kMuster,
+  /// Volcano's actions and plugins, cycle by cycle, as its configuration file says.
+  kVolcano,
 };
 
 /// One plugin of Volcano's configuration. `off` lists the enable flags set to false
@@ -35,7 +41,8 @@ enum class PolicyKind : std::uint8_t {
 struct VolcanoPlugin {
   std::string name;
   std::vector<std::string> off;
-  bool hierarchy = false;  ///< enableHierarchy
+  /// enableHierarchy
+  bool hierarchy = false;
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 
@@ -63,19 +70,23 @@ struct Config {
   PlacementRule placement = PlacementRule::kPack;
   bool preempt = true;
   bool reclaim = true;
-  bool admission =
-      false;         ///< Check minResources before a gang may be considered (Volcano's enqueue).
-  bool drf = false;  ///< Inside a queue, at equal priority, the gang with the smaller dominant
-                     ///< share first.
-  bool preempt_across_queues = true;  ///< Priority counts between queues too (kube-scheduler's
-                                      ///< way); false: inside a queue only.
+  /// Check minResources before a gang may be considered (Volcano's enqueue).
+  bool admission = false;
+  /// Inside a queue, at equal priority, the gang with the smaller dominant share first.
+  bool drf = false;
+  /// Priority counts between queues too (kube-scheduler's way); false: inside a queue only.
+  bool preempt_across_queues = true;
 
   /// Blocked gangs that hold a reservation at once: the first of all, and behind it gangs of
   /// several members only.
   std::int32_t reservations = 8;
-  Duration patience =
-      std::chrono::minutes(10);  ///< Unknown durations: wait this long before room is held back.
-  std::int32_t reason_limit = 1000;  ///< Waits recomputed in one decide(), at most.
+  /// Unknown durations: wait this long before room is held back.
+  Duration patience = std::chrono::minutes(10);
+  /// Waits recomputed in one decide(), at most.
+  std::int32_t reason_limit = 1000;
+  /// After every decision walk all tables and stop the program where they disagree. For tests: it
+  /// costs as much as there is in the tables.
+  bool check_tables = false;
 };
 
 }  // namespace muster::engine

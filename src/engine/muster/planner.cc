@@ -1,180 +1,242 @@
 #include "engine/muster/planner.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "engine/muster/gang.h"
 
 namespace muster::engine {
 
+Planner::Planner(State& state)
+    : desk_(state),
+      waiting_(desk_),
+      reservations_(desk_, waiting_),
+      nominations_(desk_, waiting_, reservations_),
+      intake_(desk_, waiting_, reservations_, nominations_),
+      placer_(desk_, waiting_, reservations_),
+      preemption_(desk_, waiting_, reservations_, nominations_),
+      explainer_(desk_, waiting_, reservations_) {}
+
+Plan Planner::decide(Time now) {
+  begin(now);
+  const std::vector<GangId> changed = desk_.state->take_dirty_gangs();
+  if (changed.size() == 1 && place_at_once(changed.front())) return std::move(desk_.plan);
+  for (const GangId id : changed) intake_.sort_in(id);
+  // First: a nomination that is given up frees room that others must see in this very decision.
+  settle_nominations();
+  wake();
+  reservations_.refresh();
+
+  bool again = true;
+  (void)nominations_.take_dropped();
+  for (auto candidate = waiting_.pick(reservations_.first_rank()); candidate;
+       candidate = next(again)) {
+    try_to_start(*candidate);
+  }
+  if (waiting_.any_blocked()) reservations_.fill_places();
+
+  tell_refusals();
+  for (const GangId id : desk_.state->take_dirty_gangs()) intake_.update_phase(id);
+  reservations_.publish();
+  check();
+  return std::move(desk_.plan);
+}
+
+/// A new clock value, an empty plan, and what the work that ended has taught.
+void Planner::begin(Time now) {
+  desk_.now = now;
+  desk_.plan = Plan{};
+  ++desk_.state->epoch;
+  desk_.tenants.refresh(desk_.state);
+  waiting_.begin_decision();
+  reservations_.begin_decision();
+  for (const Completion& c : desk_.state->take_completions()) {
+    if (c.started < now) desk_.durations.learn(c.tenant, c.cls, (now - c.started).count());
+  }
+}
+
 /// A lone pod that arrives while nobody waits competes with nobody: it needs no place in any queue.
 bool Planner::place_at_once(GangId id) {
-  const GangState& gang = state_.gang(id);
-  if (waiting_count_ != 0 || live_holds_ != 0 || !nominated_.empty() || !parked_queue_.empty() ||
-      !unadmitted_.empty())
+  State& state = desk_.state;
+  const GangState& gang = state.gang(id);
+  if (waiting_.count() != 0 || !reservations_.none() || !waiting_.nominated().empty() ||
+      !intake_.none_set_aside())
     return false;
   if (!gang.live || gang.has_group || gang.pods.size() != 1 || gang.pending != 1 ||
       gang.gated != 0 || gang.spec.key.empty())
     return false;
-  if (tenants_seen_ != state_.tenants_version() || waits_[id.index()].told ||
-      waits_[id.index()].nominated)
-    return false;
+  WaitRecord& record = waiting_.record(id);
+  if (!intake_.queues_are_known() || record.told || record.nominated) return false;
   const PodId pod = gang.pods.front();
-  const TenantState& tenant = state_.tenant(gang.tenant);
-  if (!state_.pod(pod).ours || (tenant.live ? tenant.spec.state != QueueState::kOpen
-                                            : tenant.name != state_.config().default_queue))
-    return false;
-  if (tenants_.excess(state_, gang.tenant, state_.cls_of(pod).request)) return false;
-  const NodeId node = pick_node(pod, id, nullptr);
-  if (!node.valid()) return false;
-  state_.bind(pod, node, now_, picked_device_);
-  emit(id, {pod});
-  (void)state_.take_dirty_gangs();
-  waits_[id.index()].seq = gang.seq;
+  const TenantState& tenant = state.tenant(gang.tenant);
+  const bool open = tenant.live ? tenant.spec.state == QueueState::kOpen
+                                : tenant.name == state.config().default_queue;
+  if (!state.pod(pod).ours || !open) return false;
+  if (desk_.tenants.excess(state, gang.tenant, state.cls_of(pod).request)) return false;
+  const Place place = placer_.pick_node(pod, id);
+  if (!place.node.valid()) return false;
+  state.bind(pod, place.node, desk_.now, place.device);
+  desk_.tell_binds({pod});
+  (void)state.take_dirty_gangs();
+  record.seq = gang.seq;
   return true;
 }
 
-/// A reservation is in its way: those like it wait for that to change, or for a gain; only shorter
-/// ones are still tried.
-void Planner::let_pass(const Candidate& candidate) {
-  const GangWait& wait = waits_[candidate.gang.index()];
-  Bucket& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
-  if (bucket.filling || candidate.filling) {
-    bucket.held = true;
-  } else {
-    bucket.filling = true;
+/// Those whose victims were told to go: all room there -> bind; still waiting -> keep; hopeless ->
+/// start again.
+void Planner::settle_nominations() {
+  if (waiting_.nominated().empty()) return;
+  const std::set<GangId> gangs = waiting_.nominated();
+  for (const GangId id : gangs) {
+    if (!waiting_.is_nominated(id)) continue;
+    for (const GangId lost : nominations_.settle(id)) intake_.sort_in(lost);
   }
-  bucket.held_seen = gains_of(shapes_[wait.shape.index()]) + holds_version_;
+  intake_.sort_in_changed();
 }
 
-Plan Planner::decide(Time now) {
-  now_ = now;
-  ++state_.epoch;
-  plan_ = Plan{};
-  untold_.clear();
-  holds_changed_ = false;
-  tenants_.refresh(state_);
-  if (waits_.size() < state_.gang_count()) waits_.resize(state_.gang_count());
-  if (tenant_waits_.size() < state_.tenant_count()) tenant_waits_.resize(state_.tenant_count());
-  if (slots_.size() < state_.node_count()) slots_.resize(state_.node_count());
+/// Finds what the changes since the last decision may have unblocked.
+void Planner::wake() {
+  const bool queues_changed = intake_.notice_queues();
+  waiting_.wake_blocked(queues_changed);
+  waiting_.wake_limited();
+  intake_.admit_again();
+  waiting_.wake_held(reservations_.version(), !reservations_.none());
+}
 
-  for (const Completion& c : state_.take_completions()) {
-    if (c.started < now_) durations_.learn(c.tenant, c.cls, (now_ - c.started).count());
+/// The next to try; when there is none, groups that were bereft of another, then once more those
+/// that were blocked while room was held for a gang which then got none.
+std::optional<Candidate> Planner::next(bool& again) {
+  auto candidate = waiting_.pick(reservations_.first_rank());
+  while (!candidate && nominations_.any_bereft()) {
+    for (const GangId id : nominations_.take_bereft()) {
+      if (!waiting_.is_nominated(id)) continue;
+      for (const GangId lost : nominations_.settle(id)) intake_.sort_in(lost);
+    }
+    intake_.sort_in_changed();
+    candidate = waiting_.pick(reservations_.first_rank());
   }
-  const std::vector<GangId> dirty = state_.take_dirty_gangs();
-  if (dirty.size() == 1 && place_at_once(dirty.front())) return std::move(plan_);
-  for (const GangId id : dirty) reclassify(id);
-  // First: a nomination that is given up frees room that others must see in this very decision.
-  if (!nominated_.empty()) {
-    try_nominated();
-    for (const GangId id : state_.take_dirty_gangs()) reclassify(id);
-  }
-  wake();
-  refresh_reservations();
+  if (candidate) return candidate;
+  const bool dropped = nominations_.take_dropped();
+  if (!again && !dropped) return std::nullopt;
+  again = false;
+  waiting_.reopen_blocked();
+  waiting_.wake_limited();
+  return waiting_.pick(reservations_.first_rank());
+}
 
-  bool again = true;
-  dropped_ = false;
-  for (auto candidate = pick(); candidate; candidate = pick_again(again)) {
-    const GangId id = candidate->gang;
-    const TenantId tenant = waits_[id.index()].tenant;
-    const ShapeId shape_id = waits_[id.index()].shape;
-    const Need need = need_of(state_.gang(id));
-    const auto excess = tenants_.excess(state_, tenant, request_of(id, need));
-    if (excess) {
-      Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
-      refuse(id, explain_limit(id, *excess));
-      // Its own queue is full: lower ranks of the same queue may have to go.
-      was_held_ = false;
-      if (preempt(id, true)) {
-        for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
-        continue;
-      }
-      if (was_held_) {
-        let_pass(*candidate);
-        continue;
-      }
-      bucket.over_limit = true;
-      bucket.limit_seen = released_of(tenant);
-      TenantWait& wait = tenant_waits_[tenant.index()];
-      if (!wait.limited) {
-        wait.limited = true;
-        limited_.push_back(tenant);
-      }
-      continue;
-    }
-    std::vector<PodId> placed;
-    (void)gains_of(shapes_[shape_id.index()]);
-    const Outcome outcome = attempt(id, placed);
-    if (outcome == Outcome::kPlaced) {
-      emit(id, placed);
-      // Of a family only some groups may have started, the one that asked not among them.
-      const std::uint64_t holds_before = holds_version_;
-      for (std::size_t i = 0; live_holds_ > 0 && i < placed.size(); ++i)
-        release_of(state_.pod(placed[i]).gang);
-      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
-      if (holds_version_ != holds_before) fill_reservations();
-      continue;
-    }
-    // Undone binds left marks; the gangs did not change, and no node gained anything.
-    for (const auto& [cls, n] : shapes_[shape_id.index()].parts)
-      index_.of(cls).catch_up(state_, index_.checks, true);
-    for (const GangId g : state_.take_dirty_gangs()) {
-      if (g != id && !waits_[g.index()].listed) reclassify(g);
-    }
-    if (outcome != Outcome::kHeld && preempt(id, false)) {
-      for (const GangId g : state_.take_dirty_gangs()) reclassify(g);
-      continue;
-    }
-    if (was_held_) {
-      let_pass(*candidate);
-      refuse(id, explain_held(id));
-      continue;
-    }
-    Shape& shape = shapes_[shape_id.index()];
-    shape.blocked = true;
-    shape.gains = gains_of(shape);
-    shape.log_seen = state_.log_end();
-    blocked_.push_back(shape_id);
-    const bool will_be_told =
-        static_cast<std::int32_t>(untold_.size()) < state_.config().reason_limit;
-    if (will_be_told && (!waits_[id.index()].told || !shape.has_refusal)) {
-      // The story of a shape is told anew at most once a second of the caller's clock.
-      if (!shape.has_refusal || shape.alone || shape.refusal_at + std::chrono::seconds(1) <= now_) {
-        shape.refusal = explain_nodes(id);
-        shape.refusal_at = now_;
-        shape.has_refusal = true;
-      }
-    }
-    refuse(id, story_of(shape, id));
-    // The one tried may be the shortest of its kind; a reservation is for the first.
-    const Bucket& bucket = tenant_waits_[tenant.index()].buckets[shape_id];
-    reserve(bucket.by_rank.empty() ? id : bucket.by_rank.begin()->second);
+void Planner::try_to_start(const Candidate& candidate) {
+  State& state = desk_.state;
+  const GangId id = candidate.gang;
+  const WaitRecord& record = waiting_.record(id);
+  const ShapeId shape = record.shape;
+  const Members members = members_of(state, id);
+  if (const auto excess = desk_.tenants.excess(state, record.tenant, request_of(state, members))) {
+    try_over_limit(candidate, *excess);
+    return;
   }
-  if (live_holds_ < static_cast<std::size_t>(std::max(state_.config().reservations, 0)) &&
-      !blocked_.empty())
-    fill_reservations();
+  ++state.attempts;
+  (void)waiting_.gains_of(waiting_.shape(shape));
+  const Outcome outcome = placer_.place(members);
+  if (outcome.placed) {
+    started(outcome.pods);
+    return;
+  }
+  // Undone binds left marks; the gangs did not change, and no node gained anything.
+  for (const auto& [cls, n] : waiting_.shape(shape).parts)
+    desk_.index.of(cls).catch_up(state, desk_.index.checks, true);
+  for (const GangId g : state.take_dirty_gangs()) {
+    if (g != id && !waiting_.record(g).listed) intake_.sort_in(g);
+  }
+  bool held = outcome.held;
+  if (!held) {
+    const Preemption::Result room = make_room(id, false);
+    if (room.made) return;
+    held = room.held;
+  }
+  if (held) {
+    waiting_.let_pass(candidate, reservations_.version());
+    waiting_.refuse(id, explainer_.reservation(id));
+    return;
+  }
+  block(id);
+}
 
+/// Its own queue is full: lower ranks of the same queue may have to go.
+void Planner::try_over_limit(const Candidate& candidate, const Tenants::Excess& excess) {
+  waiting_.refuse(candidate.gang, refusal_for_limit(desk_.state, excess));
+  const Preemption::Result room = make_room(candidate.gang, true);
+  if (room.made) return;
+  if (room.held) {
+    waiting_.let_pass(candidate, reservations_.version());
+  } else {
+    waiting_.mark_over_limit(candidate.gang);
+  }
+}
+
+Preemption::Result Planner::make_room(GangId id, bool over_limit) {
+  Preemption::Result room = preemption_.make_room_for(id, over_limit);
+  for (const GangId lost : room.lost) intake_.sort_in(lost);
+  if (room.made) intake_.sort_in_changed();
+  return room;
+}
+
+/// Of a family only some groups may have started, the one that asked not among them.
+void Planner::started(const std::vector<PodId>& pods) {
+  desk_.tell_binds(pods);
+  const std::uint64_t before = reservations_.version();
+  for (std::size_t i = 0; !reservations_.none() && i < pods.size(); ++i)
+    reservations_.release_of(desk_.state->pod(pods[i]).gang);
+  intake_.sort_in_changed();
+  if (reservations_.version() != before) reservations_.fill_places();
+}
+
+/// No node fits, and nobody can be made to leave.
+void Planner::block(GangId id) {
+  const WaitRecord& record = waiting_.record(id);
+  const ShapeId shape_id = record.shape;
+  const TenantId tenant = record.tenant;
+  waiting_.block(shape_id);
+  Shape& shape = waiting_.shape(shape_id);
+  const bool will_be_told =
+      static_cast<std::int32_t>(waiting_.untold().size()) < desk_.state->config().reason_limit;
+  if (will_be_told && (!record.told || !shape.has_refusal)) {
+    // The story of a shape is told anew at most once a second of the caller's clock.
+    if (!shape.has_refusal || shape.alone ||
+        shape.refusal_at + std::chrono::seconds(1) <= desk_.now) {
+      shape.refusal = explainer_.nodes(id);
+      shape.refusal_at = desk_.now;
+      shape.has_refusal = true;
+    }
+  }
+  waiting_.refuse(id, waiting_.story_of(shape, id));
+  // The one tried may be the shortest of its kind; a reservation is for the first.
+  const auto& buckets = waiting_.buckets(tenant);
+  const auto bucket = buckets.find(shape_id);
+  reservations_.reserve_for(bucket == buckets.end() ? id : bucket->second.by_rank.begin()->second);
+}
+
+/// Tells the caller, up to the limit, why those wait that were refused in this decision.
+void Planner::tell_refusals() {
   std::int32_t told = 0;
-  for (const GangId id : untold_) {
-    if (told++ >= state_.config().reason_limit) break;
-    tell(id);
+  for (const GangId id : waiting_.untold()) {
+    if (told++ >= desk_.state->config().reason_limit) break;
+    WaitRecord& record = waiting_.record(id);
+    const GangState& gang = desk_.state->gang(id);
+    if (record.told || !gang.live || gang.pending == 0 || record.refusal.reason == Reason::kNone)
+      continue;
+    record.told = true;
+    record.told_group = gang.has_group || gang.spec.key.empty() ? gang.key : "";
+    record.told_pod = record.told_group.empty() ? gang.key : "";
+    explainer_.add_ahead(id, record.refusal);
+    desk_.plan.waits.push_back({record.told_group, record.told_pod, record.refusal});
   }
-  for (const GangId id : state_.take_dirty_gangs()) update_phase(id);
-  plan_.reservations_changed = holds_changed_;
-  if (holds_changed_) {
-    for (const Hold& hold : holds_) {
-      if (!hold.live) continue;
-      Reservation r;
-      r.holder = state_.gang(hold.gang).key;
-      r.start = hold.start;
-      r.member = hold.member;
-      for (const NodeId n : hold.nodes) {
-        r.nodes.push_back(state_.node(n).spec.name);
-        for (const Slot& slot : slots_[n.index()]) {
-          if (&holds_[slot.reservation] == &hold) r.members.push_back(slot.members);
-        }
-      }
-      plan_.reservations.push_back(std::move(r));
-    }
-  }
-  return std::move(plan_);
+}
+
+void Planner::check() const {
+  if (!desk_.state->config().check_tables) return;
+  waiting_.check();
+  reservations_.check();
 }
 
 }  // namespace muster::engine

@@ -1,162 +1,40 @@
-// What waits, and what would unblock it.
-#include <algorithm>
-#include <utility>
+#include "engine/muster/waiting.h"
 
-#include "engine/muster/planner.h"
+#include <algorithm>
+
+#include "base/result.h"
+#include "engine/muster/gang.h"
 #include "engine/state/fit.h"
 
 namespace muster::engine {
 
-namespace {
-
-std::int32_t occupied(const GangState& gang) { return gang.bound + gang.succeeded; }
-
-}  // namespace
-
-/// Why the gang cannot be considered at all; kNone when it can.
-Reason Planner::unready(const GangState& gang, Refusal& refusal) const {
-  if (!gang.has_group && gang.spec.key.empty()) {
-    refusal.subject = gang.key;
-    return Reason::kGroupMissing;
-  }
-  if (gang.spec.is_parent) return Reason::kNone;
-  if (gang.spec.hold) {
-    refusal.subject = "suspended";
-    return Reason::kGated;
-  }
-  if (gang.gated > 0 && (gang.bound == 0 || gang.gated == gang.pending)) {
-    refusal.members_found = gang.gated;
-    refusal.members_wanted = gang.pending;
-    return Reason::kGated;
-  }
-  if (!gang.spec.parent.empty() && !state_.find_gang(gang.spec.parent).valid()) {
-    refusal.subject = gang.spec.parent;
-    return Reason::kParentMissing;
-  }
-  const std::int32_t exist = occupied(gang) + gang.pending;
-  if (exist < gang.spec.min_member) {
-    refusal.members_wanted = gang.spec.min_member;
-    refusal.members_found = exist;
-    return Reason::kNotEnoughMembers;
-  }
-  std::int32_t role_total = 0;
-  for (const auto& [role, n] : gang.spec.min_task_member) role_total += n;
-  if (!gang.spec.min_task_member.empty() && gang.spec.min_member >= role_total) {
-    for (const auto& [role, n] : gang.spec.min_task_member) {
-      std::int32_t have = 0;
-      for (const PodId p : gang.pods) {
-        const PodState& pod = state_.pod(p);
-        have += pod.role == role && (pod.phase != PodPhase::kFinished || pod.succeeded) &&
-                        pod.phase != PodPhase::kReleasing
-                    ? 1
-                    : 0;
-      }
-      if (have < n) {
-        refusal.subject = role;
-        refusal.members_wanted = n;
-        refusal.members_found = have;
-        return Reason::kNotEnoughMembers;
-      }
-    }
-  }
-  const TenantState& tenant = state_.tenant(gang.tenant);
-  if (!tenant.live && tenant.name != state_.config().default_queue) return Reason::kQueueMissing;
-  if (tenant.live && tenant.spec.state != QueueState::kOpen) return Reason::kQueueNotOpen;
-  return Reason::kNone;
+void Waiting::begin_decision() {
+  untold_.clear();
+  if (records_.size() < state_->gang_count()) records_.resize(state_->gang_count());
+  if (lines_.size() < state_->tenant_count()) lines_.resize(state_->tenant_count());
 }
 
-void Planner::update_phase(GangId id) {
-  GangState& gang = state_.gang(id);
-  if (!gang.has_group) return;
-  const std::int32_t ended = gang.succeeded + gang.failed;
-  const std::int32_t scheduled = gang.bound + gang.releasing + ended;
-  GroupPhase phase = gang.phase;
-  if (scheduled >= gang.spec.min_member && scheduled > 0) {
-    phase = ended == scheduled && gang.pending == 0 ? GroupPhase::kCompleted : GroupPhase::kRunning;
-  } else if (gang.bound > 0) {
-    phase = GroupPhase::kUnknown;
-  } else if (phase != GroupPhase::kInqueue) {
-    phase = unadmitted_.contains(id) ? GroupPhase::kPending : GroupPhase::kInqueue;
-  }
-  if (phase == gang.phase) return;
-  gang.phase = phase;
-  plan_.phases.push_back({gang.key, phase});
+Waiting::Line& Waiting::line(TenantId tenant) {
+  if (lines_.size() <= tenant.index()) lines_.resize(state_->tenant_count());
+  return lines_[tenant.index()];
 }
 
-/// The coarse check before anything is placed: do the least resources fit under the queue's limits,
-/// beside what is admitted already?
-bool Planner::admitted(GangId id) {
-  const GangState& gang = state_.gang(id);
-  if (!state_.config().admission || !gang.has_group || !gang.spec.min_resources) return true;
-  if (gang.phase != GroupPhase::kPending || gang.spec.admitted) return true;
-  return !tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources))
-              .has_value();
+const std::map<ShapeId, Bucket>& Waiting::buckets(TenantId tenant) const {
+  return lines_[tenant.index()].buckets;
 }
 
-void Planner::reclassify(GangId id) {
-  if (waits_.size() <= id.index()) waits_.resize(state_.gang_count());
-  const GangState& gang = state_.gang(id);
-  GangWait& wait = waits_[id.index()];
-  unlist(id);
-  parked_queue_.erase(id);
-  unadmitted_.erase(id);
-  if (wait.seq != gang.seq || !gang.live || gang.pending == 0) {
-    if (wait.nominated) drop_nominations(id);
-    release_of(id);
-    if (wait.told && (wait.seq != gang.seq || !gang.live || gang.bound == 0)) {
-      plan_.waits.push_back({wait.told_group, wait.told_pod, Refusal{}});
-    }
-    wait = GangWait{};
-    wait.seq = gang.seq;
-    wait.since = now_;
-  }
-  if (!gang.live) return;
-  if (gang.pending == 0 || gang.spec.is_parent) {
-    update_phase(id);
-    return;
-  }
-  Refusal refusal;
-  refusal.reason = unready(gang, refusal);
-  if (refusal.reason == Reason::kNone && !admitted(id)) {
-    refusal = explain_limit(
-        id, *tenants_.excess(state_, gang.tenant, state_.vector_of(*gang.spec.min_resources)));
-    refusal.reason = Reason::kNotAdmitted;
-    unadmitted_.insert(id);
-  }
-  if (refusal.reason != Reason::kNone) {
-    if (refusal.reason == Reason::kQueueMissing || refusal.reason == Reason::kQueueNotOpen) {
-      const TenantState& tenant = state_.tenant(gang.tenant);
-      refusal.queue = tenant.name;
-      if (refusal.reason == Reason::kQueueNotOpen)
-        refusal.subject = tenant.spec.state == QueueState::kClosing ? "closing" : "closed";
-      parked_queue_.insert(id);
-    }
-    release_of(id);
-    if (wait.nominated) drop_nominations(id);  // What may not start must not hold room.
-    refuse(id, std::move(refusal));
-    update_phase(id);
-    return;
-  }
-  update_phase(id);
-  if (wait.nominated) {
-    nominated_.insert(id);
-    return;
-  }
-  list(id);
-}
-
-ShapeId Planner::shape_of(GangId id) {
-  const GangState& gang = state_.gang(id);
-  const Need need = need_of(gang);
+ShapeId Waiting::shape_of(GangId id) {
+  const GangState& gang = state_->gang(id);
+  const Need need = need_of(state_, gang);
   std::map<ClassId, std::int32_t> classes;
   std::int32_t pending = 0;
   bool alone = !gang.spec.topology.empty() || !gang.spec.parent.empty();
   for (const PodId p : gang.pods) {
-    const PodState& pod = state_.pod(p);
+    const PodState& pod = state_->pod(p);
     if (pod.phase != PodPhase::kPending || pod.gated || !pod.ours) continue;
     ++pending;
     ++classes[pod.cls];
-    if (!alone && (state_.cls(pod.cls).between_pods || !state_.anti_affinity_pods().empty()))
+    if (!alone && (state_->cls(pod.cls).between_pods || !state_->anti_affinity_pods().empty()))
       alone = needs_between(state_, p);
   }
   if (need.total > 0 && need.total < pending) {
@@ -170,7 +48,7 @@ ShapeId Planner::shape_of(GangId id) {
   if (alone) key = "#" + std::to_string(gang.seq);
   if (need.total == 0) key += "+";
   // One that may not preempt must not speak for others of its shape that may.
-  if (never_preempts(id)) key += "!";
+  if (never_preempts(state_, id)) key += "!";
   for (const auto& [cls, n] : classes) {
     key += std::to_string(cls.value) + "x" + std::to_string(need.total == 0 ? 1 : n) + ",";
   }
@@ -185,125 +63,174 @@ ShapeId Planner::shape_of(GangId id) {
   return it->second;
 }
 
-void Planner::list(GangId id) {
-  const GangState& gang = state_.gang(id);
-  GangWait& wait = waits_[id.index()];
-  wait.tenant = gang.tenant;
-  wait.shape = shape_of(id);
-  wait.rank.low_priority = -static_cast<std::int64_t>(gang.spec.priority);
-  wait.rank.surplus = need_of(gang).total == 0;
-  wait.rank.created_us = gang.created.us;
-  wait.rank.seq = gang.seq;
-  wait.rank.drf = 0;
-  if (state_.config().drf) {
-    for (std::size_t i = 0; i < gang.allocated.size(); ++i) {
-      const std::int64_t all = state_.total()[i];
-      if (all > 0) {
-        wait.rank.drf = std::max(
-            wait.rank.drf,
-            static_cast<std::int64_t>(static_cast<__int128>(gang.allocated[i]) * 1'000'000 / all));
-      }
-    }
+Rank Waiting::rank_of(const GangState& gang) const {
+  Rank rank;
+  rank.low_priority = -static_cast<std::int64_t>(gang.spec.priority);
+  rank.surplus = need_of(state_, gang).total == 0;
+  rank.created_us = gang.created.us;
+  rank.seq = gang.seq;
+  if (!state_->config().drf) return rank;
+  for (std::size_t i = 0; i < gang.allocated.size(); ++i) {
+    const std::int64_t all = state_->total()[i];
+    if (all <= 0) continue;
+    const auto millionths = static_cast<__int128>(gang.allocated[i]) * 1'000'000 / all;
+    rank.drf = std::max(rank.drf, static_cast<std::int64_t>(millionths));
   }
-  wait.duration_us = duration_of(id);
-  wait.listed = true;
-  ++waiting_count_;
-  if (tenant_waits_.size() <= wait.tenant.index()) tenant_waits_.resize(state_.tenant_count());
-  Bucket& bucket = tenant_waits_[wait.tenant.index()].buckets[wait.shape];
-  bucket.by_rank.emplace(wait.rank, id);
-  bucket.by_duration.emplace(wait.rank.low_priority, wait.duration_us, wait.rank, id);
+  return rank;
+}
+
+void Waiting::enter(GangId id) {
+  const GangState& gang = state_->gang(id);
+  WaitRecord& record = records_[id.index()];
+  MUSTER_CHECK(!record.listed, "a gang enters the waiting list once");
+  record.tenant = gang.tenant;
+  record.shape = shape_of(id);
+  record.rank = rank_of(gang);
+  record.duration_us = expected_duration(state_, desk_->durations, desk_->now, id);
+  record.listed = true;
+  ++count_;
+  Bucket& bucket = line(record.tenant).buckets[record.shape];
+  bucket.by_rank.emplace(record.rank, id);
+  bucket.by_duration.emplace(record.rank.low_priority, record.duration_us, record.rank, id);
   bucket.held = false;
-  Shape& shape = shapes_[wait.shape.index()];
+  Shape& shape = shapes_[record.shape.index()];
   ++shape.waiting;
-  shape.tenants.insert(wait.tenant);
-  if (state_.tenant(wait.tenant).spec.backfill == BackfillMode::kFifo) {
-    // Only the first of such a queue is ever tried; the others learn here that they are behind it.
-    const auto& buckets = tenant_waits_[wait.tenant.index()].buckets;
-    if (std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) {
-          return b.second.by_rank.begin()->first < wait.rank;
-        })) {
-      Refusal behind;
-      behind.reason = Reason::kBehindOthers;
-      behind.queue = state_.tenant(wait.tenant).name;
-      refuse(id, std::move(behind));
-    }
-  }
-  if (!shape.blocked) {
-    activate(wait.tenant);
+  shape.tenants.insert(record.tenant);
+  tell_if_behind(id);
+  if (shape.blocked) {
+    enter_blocked(id, shape, bucket);
   } else {
-    // Behind others of its shape nothing is to be found; but it may outrank them and be worth
-    // evictions.
-    const auto& evictable = state_.evictable_priorities();
-    const bool outranks = (!evictable.empty() && evictable.begin()->first < gang.spec.priority) ||
-                          nominated_below(gang.spec.priority);
-    if (bucket.by_rank.begin()->second == id && outranks) {
-      // All who wait with this shape are looked at again: if evictions help this one, nobody blocks
-      // the shape anew, and those of other tenants would be neither blocked nor active.
-      shape.blocked = false;
-      for (const TenantId t : shape.tenants) activate(t);
-    } else {
-      Refusal refusal = story_of(shape, id);
-      if (!shape.has_refusal) refusal.reason = Reason::kNoNodeFits;
-      refuse(id, std::move(refusal));
-    }
+    activate(record.tenant);
   }
 }
 
-void Planner::unlist(GangId id) {
-  GangWait& wait = waits_[id.index()];
+/// Only the first of a strict queue is ever tried; the others learn here that they are behind it.
+void Waiting::tell_if_behind(GangId id) {
+  const WaitRecord& record = records_[id.index()];
+  const TenantState& tenant = state_->tenant(record.tenant);
+  if (tenant.spec.backfill != BackfillMode::kFifo) return;
+  const auto& all = lines_[record.tenant.index()].buckets;
+  const bool behind = std::any_of(all.begin(), all.end(), [&](const auto& b) {
+    return b.second.by_rank.begin()->first < record.rank;
+  });
+  if (!behind) return;
+  Refusal refusal;
+  refusal.reason = Reason::kBehindOthers;
+  refusal.queue = tenant.name;
+  refuse(id, std::move(refusal));
+}
+
+/// Behind others of its shape nothing is to be found; but it may outrank them and be worth
+/// evictions.
+void Waiting::enter_blocked(GangId id, Shape& shape, const Bucket& bucket) {
+  const std::int32_t priority = state_->gang(id).spec.priority;
+  const auto& evictable = state_->evictable_priorities();
+  const bool outranks =
+      (!evictable.empty() && evictable.begin()->first < priority) || nominated_below(priority);
+  if (bucket.by_rank.begin()->second == id && outranks) {
+    // All who wait with this shape are looked at again: if evictions help this one, nobody blocks
+    // the shape anew, and those of other tenants would be neither blocked nor active.
+    unblock(shape);
+    return;
+  }
+  Refusal refusal = story_of(shape, id);
+  if (!shape.has_refusal) refusal.reason = Reason::kNoNodeFits;
+  refuse(id, std::move(refusal));
+}
+
+void Waiting::leave(GangId id) {
+  WaitRecord& record = records_[id.index()];
   nominated_.erase(id);
-  if (!wait.listed) return;
-  wait.listed = false;
-  --waiting_count_;
-  TenantWait& tenant = tenant_waits_[wait.tenant.index()];
-  const auto it = tenant.buckets.find(wait.shape);
-  it->second.by_rank.erase({wait.rank, id});
-  it->second.by_duration.erase({wait.rank.low_priority, wait.duration_us, wait.rank, id});
+  if (!record.listed) return;
+  record.listed = false;
+  --count_;
+  Line& in = lines_[record.tenant.index()];
+  const auto it = in.buckets.find(record.shape);
+  MUSTER_CHECK(it != in.buckets.end(), "a listed gang stands in the bucket of its shape");
+  const std::size_t by_rank = it->second.by_rank.erase({record.rank, id});
+  const std::size_t by_duration =
+      it->second.by_duration.erase({record.rank.low_priority, record.duration_us, record.rank, id});
+  MUSTER_CHECK(by_rank == 1 && by_duration == 1,
+               "a listed gang stands in its bucket by rank and by duration");
   // The next of a strict queue may be the first now.
-  if (state_.tenant(wait.tenant).spec.backfill == BackfillMode::kFifo) activate(wait.tenant);
-  Shape& shape = shapes_[wait.shape.index()];
+  if (state_->tenant(record.tenant).spec.backfill == BackfillMode::kFifo) activate(record.tenant);
+  Shape& shape = shapes_[record.shape.index()];
   --shape.waiting;
+  MUSTER_CHECK(shape.waiting >= 0 && count_ >= 0, "no fewer than none wait");
   if (it->second.by_rank.empty()) {
-    tenant.buckets.erase(it);
-    shape.tenants.erase(wait.tenant);
+    in.buckets.erase(it);
+    shape.tenants.erase(record.tenant);
   }
 }
 
-void Planner::activate(TenantId tenant) {
-  if (tenant_waits_.size() <= tenant.index()) tenant_waits_.resize(state_.tenant_count());
-  TenantWait& wait = tenant_waits_[tenant.index()];
-  if (wait.active) return;
-  wait.active = true;
+void Waiting::activate(TenantId tenant) {
+  Line& in = line(tenant);
+  if (in.active) return;
+  in.active = true;
   active_.push_back(tenant);
 }
 
-std::uint64_t Planner::gains_of(const Shape& shape) {
+void Waiting::unblock(Shape& shape) {
+  shape.blocked = false;
+  for (const TenantId t : shape.tenants) activate(t);
+}
+
+std::uint64_t Waiting::gains_of(const Shape& shape) {
   std::uint64_t sum = 0;
   for (const auto& [cls, n] : shape.parts) {
-    ClassIndex& index = index_.of(cls);
-    index.catch_up(state_, index_.checks);
+    ClassIndex& index = desk_->index.of(cls);
+    index.catch_up(state_, desk_->index.checks);
     sum += index.gains();
   }
   return sum;
 }
 
-std::uint64_t Planner::released_of(TenantId tenant) const {
-  std::uint64_t sum = state_.tenants_version();
+std::uint64_t Waiting::released_of(TenantId tenant) const {
+  std::uint64_t sum = state_->tenants_version();
   TenantId t = tenant;
   for (int depth = 0; t.valid() && depth < 32; ++depth) {
-    sum += state_.tenant(t).released;
-    t = state_.tenant(t).parent;
+    sum += state_->tenant(t).released;
+    t = state_->tenant(t).parent;
   }
   return sum;
 }
 
-/// Queues that gave something back since they were found full.
-void Planner::wake_limited() {
-  std::vector<TenantId> limited;
+void Waiting::block(ShapeId id) {
+  Shape& shape = shapes_[id.index()];
+  shape.blocked = true;
+  shape.gains = gains_of(shape);
+  shape.log_seen = state_->log_end();
+  blocked_.push_back(id);
+}
+
+void Waiting::mark_over_limit(GangId id) {
+  const WaitRecord& record = records_[id.index()];
+  Line& in = lines_[record.tenant.index()];
+  Bucket& bucket = in.buckets[record.shape];
+  bucket.over_limit = true;
+  bucket.limit_seen = released_of(record.tenant);
+  if (in.limited) return;
+  in.limited = true;
+  limited_.push_back(record.tenant);
+}
+
+void Waiting::let_pass(const Candidate& candidate, std::uint64_t reservations_version) {
+  const WaitRecord& record = records_[candidate.gang.index()];
+  Bucket& bucket = lines_[record.tenant.index()].buckets[record.shape];
+  if (bucket.filling || candidate.filling) {
+    bucket.held = true;
+  } else {
+    bucket.filling = true;
+  }
+  bucket.held_seen = gains_of(shapes_[record.shape.index()]) + reservations_version;
+}
+
+void Waiting::wake_limited() {
+  std::vector<TenantId> still;
   for (const TenantId t : limited_) {
-    TenantWait& wait = tenant_waits_[t.index()];
+    Line& in = lines_[t.index()];
     bool any = false;
-    for (auto& [shape, bucket] : wait.buckets) {
+    for (auto& [shape, bucket] : in.buckets) {
       if (!bucket.over_limit) continue;
       if (bucket.limit_seen == released_of(t)) {
         any = true;
@@ -312,22 +239,13 @@ void Planner::wake_limited() {
       bucket.over_limit = false;
       activate(t);
     }
-    wait.limited = any;
-    if (any) limited.push_back(t);
+    in.limited = any;
+    if (any) still.push_back(t);
   }
-  limited_ = std::move(limited);
+  limited_ = std::move(still);
 }
 
-/// Finds what the changes since the last decision may have unblocked.
-void Planner::wake() {
-  const bool queues_changed = tenants_seen_ != state_.tenants_version() || state_.config_changed();
-  if (queues_changed) {
-    tenants_seen_ = state_.tenants_version();
-    state_.clear_config_changed();
-    ++holds_version_;
-    const std::set<GangId> parked = parked_queue_;
-    for (const GangId id : parked) reclassify(id);
-  }
+void Waiting::wake_blocked(bool all) {
   std::vector<ShapeId> still;
   for (const ShapeId id : blocked_) {
     Shape& shape = shapes_[id.index()];
@@ -336,29 +254,34 @@ void Planner::wake() {
       continue;
     }
     const bool changed =
-        shape.alone ? shape.log_seen != state_.log_end() : gains_of(shape) != shape.gains;
-    if (!changed && !queues_changed) {
+        shape.alone ? shape.log_seen != state_->log_end() : gains_of(shape) != shape.gains;
+    if (changed || all) {
+      unblock(shape);
+    } else {
       still.push_back(id);
-      continue;
     }
-    shape.blocked = false;
-    for (const TenantId t : shape.tenants) activate(t);
   }
   blocked_ = std::move(still);
-  wake_limited();
-  if (!unadmitted_.empty() && admission_seen_ != state_.log_end()) {
-    admission_seen_ = state_.log_end();
-    const std::set<GangId> again = unadmitted_;
-    for (const GangId id : again) reclassify(id);
+}
+
+void Waiting::reopen_blocked() {
+  for (const ShapeId id : blocked_) {
+    Shape& shape = shapes_[id.index()];
+    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains)
+      continue;
+    unblock(shape);
   }
-  // Gaps beside reservations may have changed with any release.
-  const bool holds_matter = live_holds_ > 0 || holds_seen_ != holds_version_;
-  holds_seen_ = holds_version_;
-  for (std::uint32_t t = 0; holds_matter && t < tenant_waits_.size(); ++t) {
-    for (auto& [shape, bucket] : tenant_waits_[t].buckets) {
+}
+
+void Waiting::wake_held(std::uint64_t reservations_version, bool any_reservation) {
+  const bool matters = any_reservation || reservations_seen_ != reservations_version;
+  reservations_seen_ = reservations_version;
+  if (!matters) return;
+  for (std::uint32_t t = 0; t < lines_.size(); ++t) {
+    for (auto& [shape, bucket] : lines_[t].buckets) {
       if (!bucket.held && !bucket.filling) continue;
       if (shapes_[shape.index()].blocked) continue;
-      if (bucket.held_seen == gains_of(shapes_[shape.index()]) + holds_version_) continue;
+      if (bucket.held_seen == gains_of(shapes_[shape.index()]) + reservations_version) continue;
       bucket.held = false;
       bucket.filling = false;
       activate(TenantId(t));
@@ -366,33 +289,40 @@ void Planner::wake() {
   }
 }
 
-std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
-  TenantWait& wait = tenant_waits_[tenant.index()];
-  const BackfillMode mode = state_.tenant(tenant).spec.backfill;
-  if (mode == BackfillMode::kFifo) {
-    // Only the very first of the queue is ever looked at.
-    const std::pair<Rank, GangId>* first = nullptr;
-    const Bucket* of = nullptr;
-    ShapeId shape;
-    for (const auto& [id, bucket] : wait.buckets) {
-      if (first != nullptr && *bucket.by_rank.begin() > *first) continue;
-      first = &*bucket.by_rank.begin();
-      of = &bucket;
-      shape = id;
-    }
-    if (first == nullptr || shapes_[shape.index()].blocked || of->over_limit || of->held ||
-        of->filling)
-      return std::nullopt;
-    return Candidate{first->second, false};
+/// Only the very first of a strict queue is ever looked at.
+std::optional<Candidate> Waiting::first_in(const Line& in) const {
+  const std::pair<Rank, GangId>* first = nullptr;
+  const Bucket* of = nullptr;
+  ShapeId shape;
+  for (const auto& [id, bucket] : in.buckets) {
+    if (first != nullptr && *bucket.by_rank.begin() > *first) continue;
+    first = &*bucket.by_rank.begin();
+    of = &bucket;
+    shape = id;
   }
+  if (first == nullptr || shapes_[shape.index()].blocked || of->over_limit || of->held ||
+      of->filling)
+    return std::nullopt;
+  return Candidate{first->second, false};
+}
+
+/// Where somebody ahead holds a reservation, those behind fill the gaps, the shortest first: it
+/// leaves most room for others before the reservation starts (Tsafrir, Etsion, Feitelson:
+/// "Backfilling Using System-Generated Predictions", TPDS 2007).
+std::optional<Candidate> Waiting::pick_in(TenantId tenant,
+                                          const std::optional<Rank>& first_reserved) const {
+  const Line& in = lines_[tenant.index()];
+  const BackfillMode mode = state_->tenant(tenant).spec.backfill;
+  if (mode == BackfillMode::kFifo) return first_in(in);
   std::optional<Candidate> best;
   const Rank* best_rank = nullptr;
   std::tuple<std::int64_t, std::int64_t> best_length;
-  for (const auto& [id, bucket] : wait.buckets) {
+  for (const auto& [id, bucket] : in.buckets) {
     if (shapes_[id.index()].blocked || bucket.over_limit || bucket.held) continue;
     const auto& [first_rank, first] = *bucket.by_rank.begin();
-    if (!bucket.filling &&
-        !(mode == BackfillMode::kReservation && behind_reservation(first_rank))) {
+    const bool behind =
+        mode == BackfillMode::kReservation && first_reserved && *first_reserved < first_rank;
+    if (!bucket.filling && !behind) {
       if (!best || best->filling || first_rank < *best_rank) {
         best = Candidate{first, false};
         best_rank = &first_rank;
@@ -410,32 +340,21 @@ std::optional<Planner::Candidate> Planner::pick_in(TenantId tenant) {
   return best;
 }
 
-/// Somebody ahead holds a reservation. Those behind fill the gaps, the shortest first: it leaves
-/// most room for others before the reservation starts (Tsafrir, Etsion, Feitelson: "Backfilling
-/// Using System-Generated Predictions", TPDS 2007).
-bool Planner::behind_reservation(const Rank& rank) const {
-  if (live_holds_ == 0) return false;
-  return std::any_of(
-      holds_.begin(), holds_.end(), [&](const Hold& h) { return h.live && h.rank < rank; });
-}
-
-/// The next gang to try: tenants in their order, then rank inside; fillers of gaps after everybody
-/// else.
-std::optional<Planner::Candidate> Planner::pick() {
+std::optional<Candidate> Waiting::pick(const std::optional<Rank>& first_reserved) {
   std::optional<Candidate> best;
   TenantId best_tenant;
   for (std::size_t i = 0; i < active_.size();) {
     const TenantId t = active_[i];
-    const auto candidate = pick_in(t);
+    const auto candidate = pick_in(t, first_reserved);
     if (!candidate) {
-      tenant_waits_[t.index()].active = false;
+      lines_[t.index()].active = false;
       active_[i] = active_.back();
       active_.pop_back();
       continue;
     }
     ++i;
     if (!best || (best->filling && !candidate->filling) ||
-        (best->filling == candidate->filling && tenants_.before(state_, t, best_tenant))) {
+        (best->filling == candidate->filling && desk_->tenants.before(state_, t, best_tenant))) {
       best = candidate;
       best_tenant = t;
     }
@@ -443,25 +362,61 @@ std::optional<Planner::Candidate> Planner::pick() {
   return best;
 }
 
-/// The next to try; when there is none, groups that were bereft of another, then once more those
-/// that were blocked while room was held for somebody who then got none.
-std::optional<Planner::Candidate> Planner::pick_again(bool& again) {
-  auto next = pick();
-  while (!next && !bereft_.empty()) {
-    try_bereft();
-    next = pick();
+void Waiting::refuse(GangId id, Refusal refusal) {
+  WaitRecord& record = records_[id.index()];
+  if (record.told && record.refusal.same_story(refusal)) return;
+  record.refusal = std::move(refusal);
+  record.told = false;
+  untold_.push_back(id);
+}
+
+Refusal Waiting::story_of(const Shape& shape, GangId id) const {
+  Refusal r = shape.refusal;
+  if (!r.preemption.empty() && never_preempts(state_, id))
+    r.preemption = "not eligible due to preemptionPolicy=Never.";
+  return r;
+}
+
+bool Waiting::nominated_below(std::int32_t priority) const {
+  return std::any_of(nominated_.begin(), nominated_.end(), [&](GangId g) {
+    return state_->gang(g).spec.priority < priority;
+  });
+}
+
+void Waiting::mark_nominated(GangId id) {
+  MUSTER_CHECK(!records_[id.index()].listed, "a gang with room held for it waits in no bucket");
+  records_[id.index()].nominated = true;
+  nominated_.insert(id);
+}
+
+void Waiting::unmark_nominated(GangId id) {
+  records_[id.index()].nominated = false;
+  nominated_.erase(id);
+}
+
+void Waiting::check() const {
+  std::int64_t listed = 0;
+  std::vector<std::int32_t> by_shape(shapes_.size());
+  for (std::uint32_t t = 0; t < lines_.size(); ++t) {
+    for (const auto& [shape, bucket] : lines_[t].buckets) {
+      MUSTER_CHECK(!bucket.by_rank.empty(), "no bucket is empty");
+      MUSTER_CHECK(bucket.by_rank.size() == bucket.by_duration.size(),
+                   "both orders of a bucket hold the same gangs");
+      MUSTER_CHECK(shapes_[shape.index()].tenants.contains(TenantId(t)),
+                   "a shape knows the queues it waits in");
+      for (const auto& [rank, id] : bucket.by_rank) {
+        const WaitRecord& record = records_[id.index()];
+        MUSTER_CHECK(record.listed && record.tenant == TenantId(t) && record.shape == shape &&
+                         record.rank == rank,
+                     "a gang's record says where it stands");
+      }
+      by_shape[shape.index()] += static_cast<std::int32_t>(bucket.by_rank.size());
+      listed += static_cast<std::int64_t>(bucket.by_rank.size());
+    }
   }
-  if (next || (!again && !dropped_)) return next;
-  again = dropped_ = false;
-  for (const ShapeId id : blocked_) {
-    Shape& shape = shapes_[id.index()];
-    if (!shape.blocked || shape.alone || shape.waiting == 0 || gains_of(shape) == shape.gains)
-      continue;
-    shape.blocked = false;
-    for (const TenantId t : shape.tenants) activate(t);
-  }
-  wake_limited();
-  return pick();
+  MUSTER_CHECK(listed == count_, "as many gangs wait as are counted");
+  for (std::size_t s = 0; s < shapes_.size(); ++s)
+    MUSTER_CHECK(shapes_[s].waiting == by_shape[s], "as many gangs wait with a shape as it counts");
 }
 
 }  // namespace muster::engine

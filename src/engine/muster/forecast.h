@@ -1,0 +1,75 @@
+/// When and where a number of pods alike will fit, if everybody leaves as expected.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/model/ids.h"
+#include "engine/muster/desk.h"
+#include "engine/state/state.h"
+
+namespace muster::engine {
+
+/// What a node has free at some time, whole devices and shares of them told apart.
+struct FreeRoom {
+  ResourceVector amounts;
+  /// Open milli of each device.
+  std::vector<std::int32_t> devices;
+
+  void give(const PodState& pod, const TaskClass& cls) {
+    amounts += cls.request;
+    for (const auto i : pod.devices) devices[i] = std::min(1000, devices[i] + cls.device_milli());
+  }
+  void take(const TaskClass& cls, const Positions& at) {
+    amounts -= cls.request;
+    for (const auto i : at) devices[i] -= cls.device_milli();
+  }
+  /// How many pods of the class fit, at most `wanted`.
+  [[nodiscard]] std::int32_t count(const TaskClass& cls, std::int64_t wanted) const;
+};
+
+class Forecast {
+ public:
+  struct Start {
+    /// False: with all that is known to leave there is still too little room.
+    bool known = false;
+    Time at;
+    /// How many each usable node takes at that time.
+    std::vector<std::pair<NodeId, std::int32_t>> fits;
+  };
+
+  /// `wanted` pods of the class; `kept(node, amounts)` takes off what others ahead are to have.
+  Forecast(Desk& desk,
+           ClassId cls,
+           std::int32_t wanted,
+           std::function<void(NodeId, ResourceVector&)> kept);
+
+  /// The earliest time at which all fit on these nodes, which are in order of their ids.
+  [[nodiscard]] Start earliest(const std::vector<NodeId>& nodes);
+
+ private:
+  /// From then on the node takes so many more.
+  struct Step {
+    Time at;
+    NodeId node;
+    std::int32_t more;
+  };
+  /// How many fit on the node now; steps_ gets what those that leave make of it.
+  std::int32_t look_at(NodeId id);
+
+  Desk& desk_;
+  const TaskClass& cls_;
+  std::int32_t wanted_;
+  std::function<void(NodeId, ResourceVector&)> kept_;
+  const ClassIndex& usable_;
+  std::vector<Step> steps_;
+  // Used again for each node, so that none of them costs an allocation.
+  std::vector<std::pair<Time, PodId>> ends_;
+  FreeRoom free_;
+};
+
+}  // namespace muster::engine

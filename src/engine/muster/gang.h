@@ -1,0 +1,80 @@
+/// What one gang, or its family of groups, still needs and where it may go. Questions to the state
+/// alone: the same for placing, for making room, for reservations and for explanations.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/model/durations.h"
+#include "engine/model/ids.h"
+#include "engine/model/model.h"
+#include "engine/model/reason.h"
+#include "engine/state/state.h"
+
+namespace muster::engine {
+
+/// How many members must start together, in all and of each role. Zero in all: the minimum runs,
+/// and what still waits may start one by one.
+struct Need {
+  std::int32_t total = 0;
+  std::vector<std::pair<std::string, std::int32_t>> roles;
+};
+[[nodiscard]] Need need_of(const State& state, const GangState& gang);
+
+/// Waiting members, the largest first: small ones fit beside large ones, not the other way round.
+[[nodiscard]] std::vector<PodId> tasks_of(const State& state, GangId id);
+
+/// Both, for those that place a gang.
+struct Members {
+  GangId gang;
+  Need need;
+  std::vector<PodId> tasks;
+};
+[[nodiscard]] Members members_of(const State& state, GangId id);
+
+/// What the least that must start together asks for in sum.
+[[nodiscard]] ResourceVector request_of(const State& state, const Members& members);
+
+/// Why the gang cannot be considered at all; reason kNone when it can.
+[[nodiscard]] Refusal unready(const State& state, const GangState& gang);
+
+/// Neither the gang nor its waiting pods may have others evicted for them.
+[[nodiscard]] bool never_preempts(const State& state, GangId id);
+
+/// Microseconds; Durations::kUnknown when neither the gang, its queue nor the past says.
+[[nodiscard]] std::int64_t expected_duration(const State& state,
+                                             const Durations& durations,
+                                             Time now,
+                                             GangId id);
+
+/// When the pod will have left; kNever when that is not known.
+[[nodiscard]] Time expected_end(const State& state,
+                                const Durations& durations,
+                                Time now,
+                                const PodState& pod);
+
+// ------------------------------------------------------------------ families and domains
+
+/// Enough members run: it needs nobody to start with it.
+[[nodiscard]] bool group_runs(const State& state, GangId id);
+
+/// Would the family have too few groups with only `starting` started?
+[[nodiscard]] bool family_short(const State& state, GangId id, const std::vector<GangId>& starting);
+
+/// The topology levels that bind the gang, those of the groups above it first.
+[[nodiscard]] std::vector<TopologyLevel> levels_of(const State& state, const GangState& gang);
+
+/// The values of the key where members of the group run or have room held: these pin the domain of
+/// those that follow.
+[[nodiscard]] std::set<std::string> pinned_values(const State& state,
+                                                  GangId group,
+                                                  const std::string& key);
+
+/// Nodes that the groups above leave to the gang: the domains in which their members run.
+[[nodiscard]] std::vector<NodeId> nodes_left_to(const State& state, GangId id);
+
+}  // namespace muster::engine
