@@ -1,5 +1,6 @@
-/// Amounts inside a Volcano session: exact fixed point, a thousand times finer than Volcano's own
-/// milli-units, so that shares of thirds add up as its floating point does, with no floating point.
+/// Amounts inside a Volcano session: exact fixed point, a thousand times finer
+/// than Volcano's own milli-units, so that shares of thirds add up as its
+/// floating point does, with no floating point.
 #pragma once
 
 #include <array>
@@ -52,9 +53,18 @@ inline bool compared(std::size_t i) { return i != ResourceNames::kPods; }
 
 inline bool less_equal(Wide a, Wide b) { return a < b + kTolerance; }
 
-inline bool all_less_equal(const Amounts& a, const Amounts& b) {
+/// In every dimension, pods too.
+inline bool everywhere_less_equal(const Amounts& a, const Amounts& b) {
   for (std::size_t i = 0; i < a.v.size(); ++i) {
-    if (compared(i) && !less_equal(a[i], b[i])) return false;
+    if (!less_equal(a[i], b[i])) return false;
+  }
+  return true;
+}
+
+/// Is there room for the request? Pod slots count.
+inline bool fits(const Amounts& request, const Amounts& room) {
+  for (std::size_t i = 0; i < request.v.size(); ++i) {
+    if (request[i] > 0 && !less_equal(request[i], room[i])) return false;
   }
   return true;
 }

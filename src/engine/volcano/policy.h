@@ -1,4 +1,5 @@
-/// Volcano's actions and plugins as a policy of the engine: every decision is one session.
+/// Volcano's actions and plugins as a policy of the engine: every decision is
+/// one session.
 #pragma once
 
 #include "engine/policy.h"
@@ -12,13 +13,14 @@ class VolcanoPolicy final : public Policy {
 
   [[nodiscard]] Plan decide(Time now) override;
   [[nodiscard]] std::optional<WaitView> why(GangId gang) override;
-  /// By priority, then age: the order of the plugins that every configuration has. What else a
-  /// session weighs changes from session to session.
+  /// By priority, then age: the order of the plugins that every configuration
+  /// has. What else a session weighs changes from session to session.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override;
   [[nodiscard]] std::vector<QueueView> queues(std::span<const TenantId> tenants) override;
 
  private:
-  /// What is told of the gang, or of the first member that waits beside those that run.
+  /// What is told of the gang, or of the first member that waits beside those
+  /// that run.
   [[nodiscard]] const Refusal* told(GangId gang) const;
 
   State& state_;
