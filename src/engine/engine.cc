@@ -1,5 +1,7 @@
 #include "engine/engine.h"
 
+#include "engine/cells/policy.h"
+#include "engine/model/digest.h"
 #include "engine/policy.h"
 #include "engine/state/state.h"
 
@@ -7,8 +9,13 @@ namespace muster::engine {
 
 struct Engine::Impl {
   explicit Impl(Config config) : state(std::move(config)), policy(make_policy(state)) {}
+  Impl(const Impl& other)
+      : state(other.state),
+        policy(other.policy->clone(state)),
+        cells(other.cells == nullptr ? nullptr : static_cast<cells::CellPolicy*>(policy.get())) {}
   State state;
   std::unique_ptr<Policy> policy;
+  cells::CellPolicy* cells = nullptr;  ///< `policy` itself, once the cluster has cells.
 };
 
 Engine::Engine(Config config) : impl_(std::make_unique<Impl>(std::move(config))) {}
@@ -17,13 +24,25 @@ Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
 void Engine::apply(const Event& event) {
-  const PolicyKind before = impl_->state.config().policy;
   impl_->state.apply(event);
-  if (impl_->state.config().policy != before) impl_->policy = make_policy(impl_->state);
   impl_->policy->apply(event);
 }
 
-Plan Engine::decide(Time now) { return impl_->policy->decide(now); }
+Result<void> Engine::configure_cells(const cells::Config& config, Time now) {
+  if (impl_->cells != nullptr) return impl_->cells->reconfigure(config, now);
+  auto made = cells::CellAllocator::create(config, {});
+  if (!made) return fail(made.error());
+  auto policy =
+      std::make_unique<cells::CellPolicy>(impl_->state, std::move(impl_->policy), std::move(*made));
+  impl_->cells = policy.get();
+  impl_->policy = std::move(policy);
+  return {};
+}
+
+Plan Engine::decide(Time now) {
+  ++impl_->state.epoch;
+  return impl_->policy->decide(now);
+}
 
 std::optional<WaitView> Engine::why(std::string_view key) const {
   return impl_->policy->why(impl_->state.find_gang(key));
@@ -84,6 +103,19 @@ Stats Engine::stats() const {
   s.evictions = impl_->state.evictions;
   impl_->policy->count(s);
   return s;
+}
+
+Engine Engine::clone() const {
+  Engine copy(impl_->state.config());
+  copy.impl_ = std::make_unique<Impl>(*impl_);
+  return copy;
+}
+
+std::uint64_t Engine::digest() const {
+  Digest d;
+  impl_->state.digest(d);
+  impl_->policy->digest(d);
+  return d.value();
 }
 
 }  // namespace muster::engine

@@ -9,12 +9,15 @@
 /// room they leave is held for those that Nominate names.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "base/time.h"
+#include "engine/model/cell_config.h"
 #include "engine/model/config.h"
 #include "engine/model/event.h"
 #include "engine/model/plan.h"
@@ -28,6 +31,11 @@ class Engine {
   ~Engine();
   Engine(Engine&&) noexcept;
   Engine& operator=(Engine&&) noexcept;
+
+  /// From now on devices are handed out as cells of HiveD's virtual clusters; what asks for none is
+  /// placed as before. Called again it takes new cells over: running pods keep what they hold where
+  /// the new cells still have it. When the configuration is wrong, everything stays as it was.
+  Result<void> configure_cells(const cells::Config& config, Time now);
 
   /// Cheap: updates tables and indexes, decides nothing.
   void apply(const Event& event);
@@ -44,6 +52,13 @@ class Engine {
   [[nodiscard]] std::optional<NodeView> node(std::string_view name) const;
   [[nodiscard]] std::vector<NodeView> nodes() const;
   [[nodiscard]] Stats stats() const;
+
+  /// An engine of its own that knows the same: it plans the same from here on, and what becomes of
+  /// it changes nothing here. For questions of the kind "what if".
+  [[nodiscard]] Engine clone() const;
+  /// A checksum of all that decisions follow from. Equal engines have equal ones, and queries do not
+  /// change it.
+  [[nodiscard]] std::uint64_t digest() const;
 
  private:
   struct Impl;

@@ -44,6 +44,12 @@ class Policy {
   [[nodiscard]] virtual std::vector<QueueView> queues(std::span<const TenantId> tenants) = 0;
   /// Fills in what only the policy counts.
   virtual void count(Stats& stats) const { (void)stats; }
+
+  /// One that remembers the same about `state`, which must equal this policy's. The two share
+  /// nothing that changes.
+  [[nodiscard]] virtual std::unique_ptr<Policy> clone(State& state) const = 0;
+  /// Adds all that decisions follow from.
+  virtual void digest(Digest& digest) const = 0;
 };
 
 /// The policy that the state's configuration names.

@@ -96,6 +96,22 @@ TEST_P(Views, ASuspendedGangAndAStrangersPodWaitForNobody) {
   EXPECT_EQ(e.queue("default")->gangs_waiting, 1);
 }
 
+TEST_P(Views, ACloneDecidesTheSameAndWhatBecomesOfItChangesNothing) {
+  Engine e = full(config());
+  e.apply(PodRemove{"d/big-0"});
+  const std::uint64_t before = e.digest();
+  Engine clone = e.clone();
+  EXPECT_EQ(clone.digest(), before);
+  const Plan foretold = clone.decide(kNow);
+  clone.apply(NodeRemove{"a"});
+  (void)clone.decide(kNow);
+  EXPECT_EQ(e.digest(), before);
+  const Plan plan = e.decide(kNow);
+  EXPECT_FALSE(plan.binds.empty());
+  EXPECT_EQ(plan.binds, foretold.binds);
+  EXPECT_NE(e.digest(), before);
+}
+
 TEST_P(Views, AGangIsCountedInTheQueueItMovesTo) {
   Engine e = full(config());
   Group moved = group("d/late", 2);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/strings.h"
+#include "engine/cells/cells.h"
 #include "json/yaml_tree.h"
 
 namespace muster::hived {

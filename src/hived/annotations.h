@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "engine/cells/allocator.h"
+#include "engine/model/cell_request.h"
 
 namespace muster::hived {
 

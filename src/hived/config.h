@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/cells/config.h"
+#include "engine/model/cell_config.h"
 
 namespace muster::hived {
 

@@ -7,10 +7,8 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "client/events.h"
-#include "hived/annotations.h"
 #include "kube/meta.h"
-#include "kube/names.h"
-#include "scheduler/cells.h"
+#include "scheduler/cell_notes.h"
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
 #include "scheduler/hypernodes.h"
@@ -46,12 +44,12 @@ class SchedulerImpl final : public Scheduler {
                 client::Client& client,
                 client::Informers& informers,
                 Options options,
-                std::unique_ptr<CellQueue> cells)
+                engine::Engine engine)
       : env_(env),
         client_(client),
         informers_(informers),
         options_(std::move(options)),
-        engine_(options_.engine),
+        engine_(std::move(engine)),
         quick_(env, options_.in_flight_max),
         slow_(env, 16),
         events_(client::make_event_recorder(env, client, options_.name, "")),
@@ -65,8 +63,7 @@ class SchedulerImpl final : public Scheduler {
                 .counters = &counters_,
                 .answers = answers()}),
         waits_(context_,
-               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
-        cells_(std::move(cells)) {
+               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}) {
     slow_.yield_to(quick_);
     events_->hold_while([this] { return !quick_.idle(); });
     translate_.device_resource = options_.engine.device_resource;
@@ -84,13 +81,10 @@ class SchedulerImpl final : public Scheduler {
         resources::kNodes,
         [this](const json::Value& node) {
           engine::Node translated = translate_node(node, translate_);
-          if (cells_)
-            cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
           in_hypernodes(translated);
           return engine::Event(engine::NodeUpsert{std::move(translated)});
         },
-        [this](const json::Value& node) {
-          if (cells_) cells_->node_seen(std::string(kube::name_of(node)), false);
+        [](const json::Value& node) {
           return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))});
         });
     watch(
@@ -169,23 +163,13 @@ class SchedulerImpl final : public Scheduler {
     return all;
   }
   Result<void> reconfigure_cells(const engine::cells::Config& config) override {
-    if (!cells_) {
-      auto fresh = CellQueue::create(config, options_.engine.device_resource);
-      if (!fresh) return fail(fresh.error());
-      cells_ = std::move(*fresh);
-      for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) {
-        const engine::Node translated = translate_node(*node, translate_);
-        cells_->node_seen(translated.name, translated.ready && !translated.unschedulable);
-      }
-      for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
-        cells_->queue_seen(translate_queue(*queue, translate_));
-      for (const auto& [name, queue] : informers_.get(resources::kT9kQueues).objects())
-        cells_->queue_seen(translate_t9k_queue(*queue, translate_));
-      for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
-    } else {
-      auto changed = cells_->reconfigure(config, env_.now());
-      if (!changed) return changed;
-      reapply_waiting();  // queues may belong to other virtual clusters now
+    auto done = engine_.configure_cells(config, env_.now());
+    if (!done) return done;
+    const bool first = !options_.cells;
+    options_.cells = config;
+    // What pods say about cells was of no interest before.
+    for (const auto& [key, pod] : pods_.objects()) {
+      if (first) pod_seen(*pod);
     }
     wake();
     return {};
@@ -221,7 +205,6 @@ class SchedulerImpl final : public Scheduler {
     stopped_ = true;
     gather_.reset();
     wake_timer_.reset();
-    cell_timer_.reset();
     complaint_timer_.reset();
   }
 
@@ -340,19 +323,9 @@ class SchedulerImpl final : public Scheduler {
       apply_queue(translate_t9k_queue(*queue, translate_));
   }
 
-  void apply_queue(const engine::Queue& queue) {
-    // Before the start all pods are seen again anyway.
-    if (cells_ && cells_->queue_seen(queue) && started_) reapply_waiting();
-    apply(engine::QueueUpsert{queue});
-  }
+  void apply_queue(const engine::Queue& queue) { apply(engine::QueueUpsert{queue}); }
 
-  void remove_queue(const std::string& name) {
-    if (cells_) {
-      cells_->queue_gone(name);
-      if (started_) reapply_waiting();
-    }
-    apply(engine::QueueRemove{name});
-  }
+  void remove_queue(const std::string& name) { apply(engine::QueueRemove{name}); }
 
   void watch_groups(const client::Resource& resource, GroupKind kind) {
     client::Informer& informer = informers_.get(resource);
@@ -365,9 +338,6 @@ class SchedulerImpl final : public Scheduler {
            if (new_object) {
              groups_.group_seen(key, kind, resource, new_object);
              apply_group(key);
-             if (cells_ && (!old_object || !json::equal(json::at(*old_object, "spec"),
-                                                        json::at(*new_object, "spec"))))
-               reapply_members(key);
            } else {
              groups_.group_gone(key);
              apply(engine::GroupRemove{key});
@@ -396,7 +366,7 @@ class SchedulerImpl final : public Scheduler {
   /// Most changes of a busy hour are our own bindings coming back: the engine knows all that they
   /// say. In a cluster of cells the annotations of a binding tell more than the node.
   bool own_binding_seen(const json::Value& before, const json::Value& after) {
-    if (cells_) return false;
+    if (options_.cells) return false;
     const std::string key = client::key_of(after);
     if (!hands_.came_back(key, before, after)) return false;
     waits_.placed(key);
@@ -414,111 +384,16 @@ class SchedulerImpl final : public Scheduler {
     engine::Pod translated = translate_pod(pod, translate_);
     const bool raised = groups_.pod_seen(translated, pod);
     complete(translated, pod);
-    // Cells are told of pods only when nodes, queues and gangs are known, and of everybody who
-    // holds some.
-    if (cells_ && started_ && (translated.ours || !translated.node.empty()))
-      by_cells(translated, pod);
+    if (options_.cells) translated.cells = cell_notes_.of(pod);
     const bool ended = translated.finished;
     apply(engine::PodUpsert{std::move(translated)});
     if (ended) groups_.allocations_changed(engine_);
     if (raised) apply_group(group_key_of_pod(pod));
   }
 
-  /// In a cluster of cells GPUs are handed out by virtual cluster alone; the engine places what
-  /// needs none.
-  void by_cells(engine::Pod& pod, const json::Value& object) {
-    if (pod.finished) {
-      cells_->pod_gone(pod.key);
-      return;
-    }
-    CellRequest request = cell_request(pod, object);
-    if (request.scheduling_spec.empty() && pod.device_share_milli > 0 && pod.node.empty()) {
-      pod.gated = true;
-      waits_.tell_otherwise(
-          object,
-          "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
-      return;
-    }
-    if (request.scheduling_spec.empty() && request.leaves == 0) {
-      // It may be the one that its gang waits for.
-      if (!pod.group.empty() && pod.node.empty()) cells_->touch();
-      return;
-    }
-    if (request.scheduling_spec.empty() && request.virtual_cluster.empty() && pod.node.empty()) {
-      pod.gated = true;
-      cells_->pod_gone(pod.key);
-      if (!pod.group.empty() && !groups_.translate(pod.group, translate_)) {
-        waits_.tell_otherwise(object, "it waits for its group: no such PodGroup yet");
-        return;
-      }
-      waits_.tell_otherwise(
-          object,
-          fmt::format(
-              "this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
-              "the annotation muster.dev/virtual-cluster, or HiveD's annotation {} on the pod",
-              options_.engine.device_resource,
-              cells_->virtual_clusters(),
-              request.queue,
-              hived::kSchedulingSpec));
-      return;
-    }
-    if (pod.node.empty()) {
-      if (pod.gated) {  // by its owner, or held after a failed binding
-        cells_->pod_gone(pod.key);
-        return;
-      }
-      pod.gated = true;
-      waits_.told_by_others(pod.key);
-    }
-    cells_->pod_seen(request, env_.now());
-  }
-
-  CellRequest cell_request(const engine::Pod& pod, const json::Value& object) const {
-    CellRequest out;
-    out.ns = pod.ns;
-    out.name = std::string(kube::name_of(object));
-    out.uid = pod.uid;
-    out.node = pod.node;
-    out.scheduling_spec = std::string(kube::annotation(object, hived::kSchedulingSpec));
-    out.bind_info = std::string(kube::annotation(object, hived::kBindInfo));
-    out.device_indexes = pod.device_indexes;
-    const auto group = pod.group.empty() ? std::nullopt : groups_.translate(pod.group, translate_);
-    out.queue = group && !group->queue.empty() ? group->queue
-                : pod.queue.empty()            ? options_.engine.default_queue
-                                               : pod.queue;
-    out.virtual_cluster = cells_->virtual_cluster_of(out.queue);
-    out.gang = pod.group;
-    for (const std::string& model : pod.device_models) {
-      if (out.leaf_type.empty() || cells_->has_leaf_type(model)) out.leaf_type = model;
-      if (cells_->has_leaf_type(model)) break;
-    }
-    for (const engine::Amount& amount : pod.requests) {
-      if (amount.name == options_.engine.device_resource)
-        out.leaves = static_cast<std::int32_t>(amount.value);
-    }
-    out.priority = std::max(pod.priority, group ? group->priority : pod.priority);
-    out.created = group ? group->created : pod.created;
-    out.started = pod.started;
-    out.expected_duration = pod.expected_duration.count() > 0 || !group ? pod.expected_duration
-                                                                        : group->expected_duration;
-    out.terminating = pod.terminating;
-    return out;
-  }
-
-  /// Why the gang of a pod without HiveD's annotation cannot start yet.
-  std::optional<std::string> gang_gate(const std::string& gang) const {
-    const auto group = groups_.translate(gang, translate_);
-    if (!group)
-      return fmt::format("its gang {} is not known yet: no such PodGroup", gang_name(gang));
-    if (group->hold) return fmt::format("its gang {} is suspended", gang_name(gang));
-    const std::size_t here = groups_.member_count(gang);
-    if (here >= static_cast<std::size_t>(std::max(group->min_member, 0))) return std::nullopt;
-    return fmt::format("its gang {} has {} of {} pods", gang_name(gang), here, group->min_member);
-  }
-
   void pod_gone(const json::Value& pod) {
     const std::string key = client::key_of(pod);
-    if (cells_) cells_->pod_gone(key);
+    cell_notes_.forget(key);
     hands_.gone(key);
     waits_.gone(key);
     if (volumes_) volumes_->forget(key);
@@ -552,12 +427,6 @@ class SchedulerImpl final : public Scheduler {
 
   void apply_group(const std::string& key) {
     if (const auto group = groups_.translate(key, translate_)) apply(engine::GroupUpsert{*group});
-  }
-
-  /// Where a waiting pod without HiveD's annotation belongs is said by its gang's queue.
-  void reapply_members(const std::string& group) {
-    for (const std::string& pod : groups_.unbound_members(group)) reapply_pod(pod);
-    cells_->touch();
   }
 
   void reapply_groups() {
@@ -602,9 +471,6 @@ class SchedulerImpl final : public Scheduler {
             }))
           return;
         started_ = true;
-        if (cells_) {
-          for (const auto& [key, pod] : pods_.objects()) pod_seen(*pod);
-        }
         log::info(
             "scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
         groups_.ensure_default_queues(options_.engine.default_queue);
@@ -623,7 +489,6 @@ class SchedulerImpl final : public Scheduler {
     for (const engine::Nominate& nominate : plan.nominations) hands_.nominate(nominate);
     for (const engine::Wait& wait : plan.waits) waits_.note(wait);
     if (!plan.binds.empty() || !plan.evicts.empty()) groups_.allocations_changed(engine_);
-    if (cells_) decide_cells();
     wake_timer_.reset();
     if (plan.wake) {
       const Duration delay = std::max<Duration>(*plan.wake - env_.now(), kGather);
@@ -631,46 +496,9 @@ class SchedulerImpl final : public Scheduler {
     }
   }
 
-  void decide_cells() {
-    const CellPlan plan =
-        cells_->decide(env_.now(), [this](const std::string& gang) { return gang_gate(gang); });
-    if (plan.wake) {
-      cell_timer_ = env_.after(std::max<Duration>(*plan.wake - env_.now(), kGather), [this] {
-        cells_->touch();
-        wake();
-      });
-    }
-    for (const CellEvict& evict : plan.evicts) {
-      engine::Evict out;
-      out.pod = evict.pod;
-      out.uid = evict.uid;
-      out.node = evict.node;
-      out.for_whom = out.for_whom_pod = evict.for_whom;
-      hands_.evict(out);
-    }
-    for (const CellBind& bind : plan.binds) {
-      engine::Bind out;
-      out.pod = bind.pod;
-      out.uid = bind.uid;
-      out.node = bind.node;
-      json::Object annotations;
-      annotations[hived::kBindInfo] = bind.bind_info;
-      annotations[hived::kLeafCellIsolation] = bind.isolation;
-      annotations[kube::names::kGpuIndices] = bind.isolation;
-      if (!bind.scheduling_spec.empty()) annotations[hived::kSchedulingSpec] = bind.scheduling_spec;
-      this->bind(out, std::move(annotations));
-      reapply_pod(bind.pod);
-    }
-    for (const CellWait& wait : plan.waits) {
-      engine::Refusal refusal;
-      refusal.reason = engine::Reason::kTopology;
-      waits_.tell(wait.pod, refusal, wait.reason);
-    }
-  }
-
-  void bind(const engine::Bind& bind, json::Object annotations = {}) {
+  void bind(const engine::Bind& bind) {
     waits_.placed(bind.pod);
-    hands_.bind(bind, std::move(annotations));
+    hands_.bind(bind, bind.cells ? cell_annotations(*bind.cells) : json::Object());
   }
 
   // ------------------------------------------------------------------------------- what comes back
@@ -680,7 +508,6 @@ class SchedulerImpl final : public Scheduler {
     out.bound = [this](const std::string& pod) { groups_.pod_bound(pod); };
     out.bind_failed = [this](const std::string& pod) {
       engine_.apply(engine::BindResult{pod, false});
-      if (cells_) cells_->bind_failed(pod);
       reapply_pod(pod);
       wake();
     };
@@ -690,7 +517,6 @@ class SchedulerImpl final : public Scheduler {
       wake();
     };
     out.may_evict_again = [this](const std::string& pod) {
-      if (cells_) cells_->evict_failed(pod);
       reapply_pod(pod);
       wake();
     };
@@ -720,15 +546,15 @@ class SchedulerImpl final : public Scheduler {
   Context context_;
   Groups groups_;
   HyperNodes hypernodes_;
+  CellNotes cell_notes_;
   std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
   std::unique_ptr<Volumes> volumes_;                   // null: they are not looked at
   Counters counters_;
   Hands hands_;
   Waits waits_;
-  std::unique_ptr<CellQueue> cells_;  // null: no HiveD configuration
   std::vector<std::pair<client::Informer*, client::Resource>> followed_;
 
-  std::unique_ptr<Timer> gather_, wake_timer_, cell_timer_, complaint_timer_;
+  std::unique_ptr<Timer> gather_, wake_timer_, complaint_timer_;
   bool started_ = false, stopped_ = false;
 };
 
@@ -738,14 +564,13 @@ Result<std::unique_ptr<Scheduler>> make_scheduler(Env& env,
                                                   client::Client& client,
                                                   client::Informers& informers,
                                                   Options options) {
-  std::unique_ptr<CellQueue> cells;
+  engine::Engine engine(options.engine);
   if (options.cells) {
-    auto made = CellQueue::create(*options.cells, options.engine.device_resource);
-    if (!made) return fail(made.error());
-    cells = std::move(*made);
+    auto done = engine.configure_cells(*options.cells, env.now());
+    if (!done) return fail(done.error());
   }
   return std::unique_ptr<Scheduler>(std::make_unique<SchedulerImpl>(
-      env, client, informers, std::move(options), std::move(cells)));
+      env, client, informers, std::move(options), std::move(engine)));
 }
 
 }  // namespace muster::scheduler

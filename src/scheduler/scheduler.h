@@ -15,8 +15,8 @@
 #include "base/env.h"
 #include "client/client.h"
 #include "client/informer.h"
-#include "engine/cells/config.h"
 #include "engine/engine.h"
+#include "engine/model/cell_config.h"
 #include "scheduler/counters.h"
 
 namespace muster::scheduler {

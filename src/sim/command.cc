@@ -12,7 +12,6 @@
 
 #include "base/strings.h"
 #include "hived/config.h"
-#include "sim/cells_replay.h"
 #include "sim/replay.h"
 #include "sim/report.h"
 #include "sim/trace.h"

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "engine/cells/layout.h"
 #include "engine/engine.h"
 #include "sim/course.h"
 
@@ -21,8 +22,18 @@ class Replay : public Course {
   Replay(const std::vector<Job>& jobs,
          const std::vector<engine::Node>& nodes,
          const Policy& policy,
-         const std::vector<QuotaChange>& quotas)
-      : Course(jobs, policy), quotas_(quotas), engine_(policy.engine), places_(jobs.size()) {
+         const std::vector<QuotaChange>& quotas,
+         const engine::cells::Config* cells = nullptr)
+      : Course(jobs, policy),
+        quotas_(quotas),
+        tenants_(policy.tenants || cells != nullptr),
+        cells_(cells != nullptr),
+        engine_(policy.engine),
+        places_(jobs.size()) {
+    if (cells != nullptr) {
+      const auto done = engine_.configure_cells(*cells, kStart);
+      MUSTER_CHECK(done, "cells that were read are refused");
+    }
     for (const engine::Node& node : nodes) {
       engine_.apply(engine::NodeUpsert{node});
       const auto gpus = static_cast<std::int64_t>(node.devices.size());
@@ -34,7 +45,7 @@ class Replay : public Course {
     add_queue(policy.engine.default_queue);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       index_[jobs[i].name] = i;
-      if (policy.tenants) add_queue(jobs[i].queue);
+      if (tenants_) add_queue(jobs[i].queue);
     }
   }
 
@@ -85,7 +96,7 @@ class Replay : public Course {
     if (job.tasks > 1) {
       engine::Group group;
       group.key = job.name;
-      group.queue = policy_.tenants ? job.queue : policy_.engine.default_queue;
+      group.queue = tenants_ ? job.queue : policy_.engine.default_queue;
       group.min_member = job.tasks;
       group.priority = job.priority;
       group.created = kStart + job.submit;
@@ -104,16 +115,27 @@ class Replay : public Course {
     pod.uid = fmt::format("{}.{}", pod.key, places_[i].tries);
     pod.ns = "sim";
     if (job.tasks > 1) pod.group = job.name;
-    pod.queue = policy_.tenants ? job.queue : policy_.engine.default_queue;
+    pod.queue = tenants_ ? job.queue : policy_.engine.default_queue;
     pod.priority = job.priority;
-    if (job.gpus > 0) pod.requests.push_back({"nvidia.com/gpu", job.gpus});
-    if (job.cpu_milli > 0) pod.requests.push_back({"cpu", job.cpu_milli});
-    if (job.memory_bytes > 0) pod.requests.push_back({"memory", job.memory_bytes});
-    pod.device_share_milli = job.gpu_milli;
+    request(pod, job);
     pod.device_models = job.models;
     pod.created = kStart + job.submit;
     if (policy_.durations_known) pod.expected_duration = state_[i].left;
     return pod;
+  }
+
+  void request(engine::Pod& pod, const Job& job) const {
+    const std::string& device = policy_.engine.device_resource;
+    if (cells_) {
+      // Cells are whole devices, and a configuration of cells says nothing about the rest.
+      if (job.gpus_total() > 0)
+        pod.requests.push_back({device, std::max<std::int64_t>(job.gpus, 1)});
+      return;
+    }
+    if (job.gpus > 0) pod.requests.push_back({device, job.gpus});
+    if (job.cpu_milli > 0) pod.requests.push_back({"cpu", job.cpu_milli});
+    if (job.memory_bytes > 0) pod.requests.push_back({"memory", job.memory_bytes});
+    pod.device_share_milli = job.gpu_milli;
   }
 
   void decide(Duration now) override {
@@ -142,7 +164,10 @@ class Replay : public Course {
   }
 
   void take(std::size_t i, const std::string& node, std::int64_t sign) {
-    const std::int64_t milli = sign * (jobs_[i].gpus * 1000 + jobs_[i].gpu_milli);
+    const Job& job = jobs_[i];
+    const std::int64_t whole =
+        cells_ && job.gpus_total() > 0 ? std::max<std::int64_t>(job.gpus, 1) : job.gpus;
+    const std::int64_t milli = sign * (whole * 1000 + (cells_ ? 0 : job.gpu_milli));
     free_milli_[node] -= milli;
     use(i, milli);
   }
@@ -180,8 +205,9 @@ class Replay : public Course {
     }
   }
 
-  const std::vector<QuotaChange>& quotas_;
+  const std::vector<QuotaChange> quotas_;
   std::size_t next_quota_ = 0;
+  bool tenants_, cells_;
   engine::Engine engine_;
   std::vector<Place> places_;
   std::map<std::string, std::size_t> index_;  ///< By name of the job.
@@ -200,6 +226,27 @@ Outcome replay(const std::vector<Job>& jobs,
                const std::function<void(double)>& progress,
                const std::vector<QuotaChange>& quotas) {
   return Replay(jobs, nodes, policy, quotas).run(progress);
+}
+
+Result<Outcome> replay_cells(const std::vector<Job>& jobs,
+                             const engine::cells::Config& config,
+                             const Policy& policy,
+                             const std::function<void(double)>& progress) {
+  const auto layout = engine::cells::layout_of(config, policy.engine.device_resource);
+  if (!layout) return fail(layout.error());
+  const std::vector<std::string>& names = layout->virtual_clusters;
+  for (const Job& job : jobs) {
+    if (std::find(names.begin(), names.end(), job.queue) == names.end()) {
+      return fail(
+          Code::kInvalid,
+          fmt::format(
+              "job \"{}\": queue \"{}\" is no virtual cluster of the configuration, which has {}",
+              job.name,
+              job.queue,
+              join(names, ", ")));
+    }
+  }
+  return Replay(jobs, layout->nodes, policy, {}, &config).run(progress);
 }
 
 Summary summarize(const Outcome& outcome) {

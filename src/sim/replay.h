@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
+#include "engine/model/cell_config.h"
 #include "engine/model/model.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
@@ -59,5 +61,12 @@ Outcome replay(const std::vector<Job>& jobs,
                const Policy& policy,
                const std::function<void(double)>& progress,
                const std::vector<QuotaChange>& quotas = {});
+
+/// The same with HiveD's cells instead of nodes: each queue of the trace is a virtual cluster of the
+/// configuration. Errors: a job's queue is none, or the configuration is wrong.
+Result<Outcome> replay_cells(const std::vector<Job>& jobs,
+                             const engine::cells::Config& config,
+                             const Policy& policy,
+                             const std::function<void(double)>& progress);
 
 }  // namespace muster::sim

@@ -1,10 +1,10 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <map>
 #include <regex>
 
 #include "hived/config.h"
-#include "sim/cells_replay.h"
 #include "sim/policy.h"
 #include "sim/replay.h"
 #include "sim/report.h"
@@ -87,6 +87,32 @@ virtualClusters:
   EXPECT_EQ(
       replay_cells(*stranger, config->cells, *named_policy("skip"), {}).error().message,
       "job \"job-0\": queue \"c\" is no virtual cluster of the configuration, which has a, b");
+}
+
+TEST(Cells, AGangThatWaitedLongIsReservedForAsInARunningCluster) {
+  const auto config = hived::parse_config(R"(
+physicalCluster:
+  cellTypes: {NODE: {childCellType: GPU, childCellNumber: 8, isNodeLevel: true}}
+  physicalCells: [{cellType: NODE, cellAddress: n0}, {cellType: NODE, cellAddress: n1}]
+virtualClusters:
+  a: {virtualCells: [{cellType: NODE, cellNumber: 2}]}
+)");
+  ASSERT_TRUE(config);
+  // Two nodes of 8: half of one is busy, both are wanted, and small ones keep coming.
+  std::string trace =
+      "name,queue,priority,submit_s,duration_s,tasks,gpus,cpu,memory_mib\n"
+      "first,a,0,0,1000,1,4,1,1\nbig,a,0,10,100,2,8,1,1\n";
+  for (int i = 0; i < 20; ++i)
+    trace += fmt::format("small{},a,0,{},400,1,4,1,1\n", i, 20 + i * 200);
+  const auto jobs = parse_jobs(trace, {});
+  ASSERT_TRUE(jobs) << jobs.error().message;
+  const auto start_of_big = [&](const char* policy) {
+    const auto outcome = replay_cells(*jobs, config->cells, *named_policy(policy), {});
+    EXPECT_TRUE(outcome) << outcome.error().message;
+    return outcome ? outcome->jobs[1].start : Duration{};
+  };
+  EXPECT_LT(start_of_big("backfill"), std::chrono::seconds(1100));
+  EXPECT_GT(start_of_big("skip"), std::chrono::seconds(4000));
 }
 
 TEST(Policies, ComeFromAFileWithTheirQueues) {

@@ -82,7 +82,7 @@ std::string check_virtual(const Cells& cells) {
     if (used > 0 && c.physical == kNone)
       return fmt::format("{}: used but not bound", cells.virtual_address[i]);
     if (c.view_entry >= 0) {
-      std::int32_t free = c.view->free_at(c.view_entry, kFreePriority);
+      std::int32_t free = cells.view(c.view).free_at(c.view_entry, kFreePriority);
       if (free != cells.type(c.type).leaf_count - used)
         return fmt::format("{}: the view counts {} free", cells.virtual_address[i], free);
     }

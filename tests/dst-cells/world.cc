@@ -403,9 +403,9 @@ std::vector<Claim> claims_of(const Cells& cells, const VirtualCluster& vc) {
   };
   for (const Holding& holding : vc.holdings) {
     if (holding.has_cells)
-      add(*holding.view, cells.type(cells.chain(holding.chain).leaf_type).name, "");
+      add(cells.view(holding.view), cells.type(cells.chain(holding.chain).leaf_type).name, "");
   }
-  for (const PinnedHolding& pinned : vc.pinned) add(*pinned.view, "", pinned.id);
+  for (const PinnedHolding& pinned : vc.pinned) add(cells.view(pinned.view), "", pinned.id);
   // Large ones first: a small pod may sit in a large cell.
   std::stable_sort(out.begin(), out.end(), [](const Claim& a, const Claim& b) {
     return a.spec.leaves > b.spec.leaves;

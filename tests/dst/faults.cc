@@ -22,7 +22,10 @@ const std::vector<NamedFault>& faults() {
       {Fault::kHeld, "held", {"given to others"}},
       {Fault::kForget, "forget", {"lost the room held for it"}},
       {Fault::kLost, "lost", {"waits although it fits", "the engine counts"}},
-      {Fault::kTwin, "twin", {"the same events gave another plan"}},
+      {Fault::kTwin,
+       "twin",
+       {"the same events gave another plan", "the same events gave another digest"}},
+      {Fault::kClone, "clone", {"a clone gave another plan"}},
   };
   return kFaults;
 }
@@ -177,6 +180,7 @@ void plant(Fault fault, const Model& model, Plan& plan) {
     case Fault::kNone:
     case Fault::kLost:
     case Fault::kTwin:
+    case Fault::kClone:
       return;
   }
 }

@@ -21,7 +21,8 @@ enum class Fault {
   kHeld,
   kForget,
   kLost,
-  kTwin
+  kTwin,
+  kClone
 };
 
 struct NamedFault {

@@ -97,6 +97,32 @@ void print(const Plan& plan) {
   }
 }
 
+/// All of it: two plans that spell the same are the same.
+std::string spell(const Plan& plan) {
+  std::string out;
+  const auto add = [&out](const auto&... parts) { ((out += fmt::format("{}|", parts)), ...); };
+  for (const auto& b : plan.binds)
+    add("bind", b.pod, b.uid, b.node, fmt::join(b.devices, ","), b.device_share_milli);
+  for (const auto& e : plan.evicts)
+    add("evict",
+        e.pod,
+        e.uid,
+        e.node,
+        static_cast<int>(e.kind),
+        e.for_whom,
+        e.for_whom_pod,
+        e.message);
+  for (const auto& n : plan.nominations) add("nominate", n.pod, n.node, fmt::join(n.devices, ","));
+  for (const auto& w : plan.waits)
+    add("wait", w.group, w.pod, static_cast<int>(w.refusal.reason), describe(w.refusal));
+  for (const auto& p : plan.phases) add("phase", p.group, phase_name(p.phase));
+  add("reservations", plan.reservations_changed);
+  for (const auto& r : plan.reservations)
+    add(r.holder, r.start.us, r.member, fmt::join(r.nodes, ","), fmt::join(r.members, ","));
+  add("wake", plan.wake ? plan.wake->us : 0);
+  return out;
+}
+
 }  // namespace
 
 World::World(const Run& run)
@@ -144,13 +170,37 @@ void World::send(const Event& e) {
   if (compare_ && !(run_.fault == Fault::kTwin && swallowed)) twin_.apply(e);
 }
 
+/// A clone decides, and then lives on as the original will not: what it would plan now, and what is
+/// wrong if the original noticed any of it.
+std::optional<std::string> World::clone_plan(std::string& plan) {
+  const std::uint64_t before = engine_.digest();
+  Engine clone = engine_.clone();
+  if (clone.digest() != before) return "a clone has another digest than what it was made from";
+  plan = spell(clone.decide(model_.now));
+  for (const auto& [key, p] : model_.pods) {
+    if (p.life == Life::kBound && p.gpus > 0) clone.apply(PodRemove{key});
+  }
+  if (!model_.nodes.empty()) clone.apply(NodeRemove{model_.nodes.begin()->first});
+  (void)clone.decide(model_.now + std::chrono::hours(1));
+  for (const auto& q : model_.queues) (void)engine_.waiting(q.name, 3);
+  if (engine_.digest() != before) return "what became of a clone changed what it was made from";
+  return std::nullopt;
+}
+
 void World::decide(Random& r) {
+  std::string foretold;
+  const bool forked = Random(run_.seed * 131 + static_cast<std::uint64_t>(sent_)).chance(4);
+  if (forked) failure_ = clone_plan(foretold);
+  if (forked && run_.fault == Fault::kClone) (void)engine_.decide(model_.now);
   Plan plan = engine_.decide(model_.now);
+  if (forked && !failure_ && spell(plan) != foretold)
+    failure_ = "a clone gave another plan than what it was made from";
   if (compare_) {
-    const Plan other = twin_.decide(model_.now);
-    if (plan.binds != other.binds || plan.evicts != other.evicts ||
-        plan.nominations != other.nominations)
+    if (spell(plan) != spell(twin_.decide(model_.now)))
       failure_ = "the same events gave another plan";
+    else if (engine_.digest() != twin_.digest())
+      failure_ = "the same events gave another digest";
+    if (forked && run_.fault == Fault::kNone) twin_ = engine_.clone();
   }
   plant(run_.fault, model_, plan);
   if (run_.trace) print(plan);

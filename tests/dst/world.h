@@ -46,6 +46,7 @@ class World {
 
   void send(const engine::Event& event);
   void decide(Random& r);
+  std::optional<std::string> clone_plan(std::string& plan);
   void carry_on(Random& r, const engine::Plan& plan);
 
   void act(Random& r);
@@ -73,7 +74,9 @@ class World {
 
   const Run& run_;
   engine::Engine engine_;
-  engine::Engine twin_;  ///< Told the same: must say the same.
+  /// Told the same: must say the same. Now and then it is replaced by a clone, which must go on as
+  /// one that was told all.
+  engine::Engine twin_;
   bool compare_ = false;
   Model model_;
   Checks checks_;

@@ -7,10 +7,10 @@
 /// gone, set_node() when a node's health changes. After a restart the state is rebuilt by
 /// set_node() and add_allocated() of every bound pod, in any order.
 ///
-///   CellAllocator cells = *CellAllocator::create(config, {});       // all nodes bad until told
-///   otherwise cells.set_node("node-1", true); const Decision d = cells.schedule({pod, spec,
-///   Phase::kFiltering, nullptr, now}); if (d.kind == Decision::Kind::kBind)
-///   cells.add_allocated(pod, spec, d.bind);
+///   CellAllocator cells = *CellAllocator::create(config, {});
+///   cells.set_node("node-1", true);  // all nodes are bad until told otherwise
+///   const Decision d = cells.schedule({pod, spec, Phase::kFiltering, nullptr, now});
+///   if (d.kind == Decision::Kind::kBind) cells.add_allocated(pod, spec, d.bind, now);
 ///
 /// The same calls give the same answers. One call costs what it changes, not the size of the
 /// cluster: nodes are kept in order of preference (view.h), free cells in lists with positions
@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,55 +31,19 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "engine/cells/cells.h"
-#include "engine/cells/config.h"
+#include "engine/model/cell_config.h"
+#include "engine/model/cell_request.h"
+
+namespace muster::engine {
+class Digest;
+}
 
 namespace muster::engine::cells {
-
-struct GroupMember {
-  std::int32_t pods = 0;
-  std::int32_t leaves = 0;
-  bool operator==(const GroupMember&) const = default;
-};
-
-/// What a pod asks for (`pod-scheduling-spec`), defaults applied and valid.
-struct PodSpec {
-  std::string vc;
-  std::int32_t priority = 0;  // -1 opportunistic, 0 … 1000 guaranteed
-  std::string pinned_cell;    // empty: none
-  std::string leaf_type;      // empty: any
-  std::int32_t leaves = 0;
-  bool lazy_preemption = false;
-  bool ignore_suggested = true;
-  std::string group;
-  std::vector<GroupMember> members;
-};
 
 struct PodRef {
   std::string uid;
   std::string name;  // namespace/name
   bool operator==(const PodRef&) const = default;
-};
-
-/// Where one pod of a gang sits. An empty preassigned type: opportunistic.
-struct PodPlacement {
-  std::string node;
-  std::vector<std::int32_t> leaves;
-  std::vector<std::string> preassigned_types;
-  bool operator==(const PodPlacement&) const = default;
-};
-
-/// All pods of a gang with the same number of leaf cells.
-struct MemberPlacement {
-  std::vector<PodPlacement> pods;
-  bool operator==(const MemberPlacement&) const = default;
-};
-
-/// What is written on a bound pod (`pod-bind-info`): its own place and its whole gang's.
-struct BindInfo {
-  std::string node;
-  std::vector<std::int32_t> leaves;
-  std::string chain;
-  std::shared_ptr<const std::vector<MemberPlacement>> group;
 };
 
 enum class Phase : std::uint8_t { kFiltering, kPreempting };
@@ -165,6 +130,9 @@ class CellAllocator {
   /// Whether the gang would find room in its virtual cluster's cells (opportunistic: anywhere) if
   /// nobody else used them.
   bool could_hold(const PodSpec& spec) const;
+
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
   const Cells& cells() const { return cells_; }
   /// Known gangs by name.
@@ -324,7 +292,8 @@ class CellAllocator {
   void load_suggested(const ScheduleRequest& request);
 
   Cells cells_;
-  std::vector<std::unique_ptr<Group>> groups_;  // by index; holes in free_groups_
+  // By index; holes are in free_groups_. References to groups stay good while others come.
+  std::deque<std::optional<Group>> groups_;
   std::vector<Index> free_groups_;
   std::unordered_map<std::string, Index> group_names_;  // looked up, never iterated
 

@@ -150,12 +150,12 @@ void Cells::set_virtual_priority(Index cell, std::int32_t priority) {
 }
 
 void Cells::count_used(Index leaf, std::int32_t priority, std::int32_t delta) {
-  View& view = *chain(p(leaf).chain).view;
+  View& in_chain = view(chain(p(leaf).chain).view);
   for (Index cell = leaf; cell != kNone; cell = p(cell).parent) {
     PhysicalCell& c = p(cell);
     c.used_total += delta;
     if (priority == kOpportunistic) c.used_opportunistic += delta;
-    if (c.view_entry >= 0) view.touch(c.view_entry);
+    if (c.view_entry >= 0) in_chain.touch(c.view_entry);
   }
 }
 
@@ -164,8 +164,8 @@ void Cells::count_virtual_used(Index leaf, std::int32_t priority, std::int32_t d
     VirtualCell& c = v(cell);
     c.used_total += delta;
     if (c.view_entry >= 0) {
-      c.view->count_used(c.view_entry, priority, delta);
-      c.view->touch(c.view_entry);
+      view(c.view).count_used(c.view_entry, priority, delta);
+      view(c.view).touch(c.view_entry);
     }
   }
 }
@@ -193,7 +193,7 @@ void Cells::bind(Index physical_cell, Index virtual_cell) {
   c.virt = virtual_cell;
   w.physical = physical_cell;
   w.healthy = c.healthy;
-  if (w.view_entry >= 0) w.view->touch(w.view_entry);
+  if (w.view_entry >= 0) view(w.view).touch(w.view_entry);
   if (w.root_position >= 0)
     find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, false);
 }
@@ -205,7 +205,7 @@ void Cells::unbind(Index physical_cell) {
   w.physical = kNone;
   w.healthy = true;
   w.state = CellState::kFree;
-  if (w.view_entry >= 0) w.view->touch(w.view_entry);
+  if (w.view_entry >= 0) view(w.view).touch(w.view_entry);
   if (w.root_position >= 0)
     find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, true);
 }
@@ -515,10 +515,10 @@ void Cells::set_bad(Index cell) {
   if (c.virt != kNone) {
     VirtualCell& w = v(c.virt);
     w.healthy = false;
-    if (w.view_entry >= 0) w.view->touch(w.view_entry);
+    if (w.view_entry >= 0) view(w.view).touch(w.view_entry);
   }
   Chain& k = chain(c.chain);
-  if (c.view_entry >= 0) k.view->touch(c.view_entry);
+  if (c.view_entry >= 0) view(k.view).touch(c.view_entry);
   if (c.parent != kNone) {
     ++p(c.parent).bad_children;
     set_bad(c.parent);
@@ -542,10 +542,10 @@ void Cells::set_healthy(Index cell) {
     if (c.virt != kNone) {
       VirtualCell& w = v(c.virt);
       w.healthy = true;
-      if (w.view_entry >= 0) w.view->touch(w.view_entry);
+      if (w.view_entry >= 0) view(w.view).touch(w.view_entry);
     }
     Chain& k = chain(c.chain);
-    if (c.view_entry >= 0) k.view->touch(c.view_entry);
+    if (c.view_entry >= 0) view(k.view).touch(c.view_entry);
     if (is_free(cell)) {
       remove(k.bad_free[at(c.level)], cell, kBadFreeList);
       unbind_doomed(c.chain, c.level);

@@ -598,20 +598,23 @@ std::vector<Index> view_cells(const std::vector<std::vector<Index>>& full, Cells
 }
 
 void Builder::views() {
-  const auto add_virtual_view = [&](std::unique_ptr<View>& view,
-                                    const std::vector<std::vector<Index>>& full) {
-    view = std::make_unique<View>();
+  const auto add_view = [&] {
+    cells.views.emplace_back();
+    return static_cast<Index>(cells.views.size() - 1);
+  };
+  const auto add_virtual_view = [&](Index& view, const std::vector<std::vector<Index>>& full) {
+    view = add_view();
     for (const Index c :
          view_cells(full, [&](Index i) -> const VirtualCell& { return cells.v(i); })) {
-      cells.v(c).view = view.get();
-      cells.v(c).view_entry = view->add(c, cells.type(cells.v(c).type).leaf_count);
+      cells.v(c).view = view;
+      cells.v(c).view_entry = cells.view(view).add(c, cells.type(cells.v(c).type).leaf_count);
     }
   };
   for (Chain& chain : cells.chains) {
-    chain.view = std::make_unique<View>();
+    chain.view = add_view();
     for (const Index c :
          view_cells(chain.full, [&](Index i) -> const PhysicalCell& { return cells.p(i); })) {
-      cells.p(c).view_entry = chain.view->add(c, cells.type(cells.p(c).type).leaf_count);
+      cells.p(c).view_entry = cells.view(chain.view).add(c, cells.type(cells.p(c).type).leaf_count);
     }
   }
   for (VirtualCluster& vc : cells.vcs) {

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/cells/config.h"
 #include "engine/cells/view.h"
+#include "engine/model/cell_config.h"
 
 namespace muster::engine::cells {
 
@@ -85,7 +85,7 @@ struct alignas(64) PhysicalCell {
 };
 
 struct VirtualCell {
-  View* view = nullptr;  // the view it is an entry of
+  Index view = kNone;  // the view it is an entry of, in Cells::views
   std::int32_t view_entry = -1;
   Index parent = kNone;
   std::int32_t priority = kFreePriority;
@@ -125,8 +125,8 @@ struct Chain {
   std::vector<std::vector<Index>> full;  // all cells, creation order
   std::vector<std::vector<Index>> free, bad_free;
   std::vector<std::int32_t> total_left, all_vc_free, all_vc_doomed;
-  std::vector<Index> vcs;      // virtual clusters that own cells of the chain
-  std::unique_ptr<View> view;  // opportunistic
+  std::vector<Index> vcs;  // virtual clusters that own cells of the chain
+  Index view = kNone;      // opportunistic; in Cells::views
 };
 
 /// What one virtual cluster owns in one chain.
@@ -136,7 +136,7 @@ struct Holding {
   std::vector<RootList> roots;
   std::vector<std::int32_t> free;          // vcFree
   std::vector<std::vector<Index>> doomed;  // physical cells
-  std::unique_ptr<View> view;
+  Index view = kNone;
   bool has_cells = false;  // at least one that is not pinned
 };
 
@@ -145,7 +145,7 @@ struct PinnedHolding {
   Index root = kNone;
   Index physical = kNone;
   std::vector<std::vector<Index>> full;
-  std::unique_ptr<View> view;
+  Index view = kNone;
 };
 
 struct VirtualCluster {
@@ -178,6 +178,7 @@ class Cells {
   std::vector<std::string> virtual_address;
   std::vector<Index> virtual_children, virtual_leaves;
   std::vector<Chain> chains;
+  std::vector<View> views;
   std::vector<VirtualCluster> vcs;
   std::vector<Node> nodes;
   std::vector<Index> tops;                              // top physical cells, config order
@@ -211,6 +212,8 @@ class Cells {
   const Chain& chain(Index i) const { return chains[static_cast<std::size_t>(i)]; }
   VirtualCluster& vc(Index i) { return vcs[static_cast<std::size_t>(i)]; }
   const VirtualCluster& vc(Index i) const { return vcs[static_cast<std::size_t>(i)]; }
+  View& view(Index i) { return views[static_cast<std::size_t>(i)]; }
+  const View& view(Index i) const { return views[static_cast<std::size_t>(i)]; }
   const TypeInfo& type(Index i) const { return types[static_cast<std::size_t>(i)]; }
   const std::string& address(Index physical_cell) const {
     return physical_address[static_cast<std::size_t>(physical_cell)];

@@ -43,17 +43,18 @@ std::vector<CellAllocator::Place> CellAllocator::places(const PodSpec& spec) con
   if (!spec.pinned_cell.empty()) {
     for (const PinnedHolding& pinned : cells_.vc(vc).pinned) {
       if (pinned.id == spec.pinned_cell)
-        out.push_back({pinned.view.get(), false, fmt::format(" in pinned cell {}", pinned.id)});
+        out.push_back(
+            {&cells_.view(pinned.view), false, fmt::format(" in pinned cell {}", pinned.id)});
     }
   } else if (spec.priority < 0) {
     for (const Chain& chain : cells_.chains) {
       if (of_type(static_cast<Index>(&chain - cells_.chains.data())))
-        out.push_back({chain.view.get(), true, ""});
+        out.push_back({&cells_.view(chain.view), true, ""});
     }
   } else {
     for (const Holding& holding : cells_.vc(vc).holdings) {
       if (holding.has_cells && of_type(holding.chain))
-        out.push_back({holding.view.get(), false, ""});
+        out.push_back({&cells_.view(holding.view), false, ""});
     }
   }
   return out;

@@ -49,13 +49,13 @@ Index CellAllocator::group_index(const std::string& name) const {
 
 const Group* CellAllocator::find_group(const std::string& name) const {
   const Index index = group_index(name);
-  return index == kNone ? nullptr : groups_[at(index)].get();
+  return index == kNone ? nullptr : &*groups_[at(index)];
 }
 
 std::vector<const Group*> CellAllocator::groups() const {
   std::vector<const Group*> out;
   for (const auto& group : groups_) {
-    if (group != nullptr) out.push_back(group.get());
+    if (group) out.push_back(&*group);
   }
   std::sort(
       out.begin(), out.end(), [](const Group* a, const Group* b) { return a->name < b->name; });
@@ -64,7 +64,7 @@ std::vector<const Group*> CellAllocator::groups() const {
 
 const Group* CellAllocator::user_of(Index leaf) const {
   const Index user = cells_.p(leaf).using_group;
-  return user == kNone ? nullptr : groups_[at(user)].get();
+  return user == kNone ? nullptr : &*groups_[at(user)];
 }
 
 Index CellAllocator::new_group(const PodSpec& spec, GroupState state) {
@@ -76,20 +76,20 @@ Index CellAllocator::new_group(const PodSpec& spec, GroupState state) {
     index = free_groups_.back();
     free_groups_.pop_back();
   }
-  auto group = std::make_unique<Group>();
-  group->name = spec.group;
-  group->vc = cells_.intern_vc(spec.vc);
-  group->priority = spec.priority;
-  group->lazy_preemption = spec.lazy_preemption;
-  group->ignore_suggested = spec.ignore_suggested;
-  group->state = state;
+  Group group;
+  group.name = spec.group;
+  group.vc = cells_.intern_vc(spec.vc);
+  group.priority = spec.priority;
+  group.lazy_preemption = spec.lazy_preemption;
+  group.ignore_suggested = spec.ignore_suggested;
+  group.state = state;
   for (const Placement::Member& member : empty_placement(spec).members) {
     Group::Member m;
     m.leaves = member.leaves;
     m.slots.resize(at(member.pods));
     m.physical.assign(at(member.pods) * at(member.leaves), kNone);
     m.virt.assign(m.physical.size(), kNone);
-    group->members.push_back(std::move(m));
+    group.members.push_back(std::move(m));
   }
   groups_[at(index)] = std::move(group);
   group_names_[spec.group] = index;

@@ -143,9 +143,10 @@ bool CellAllocator::attempt_chain(const ScheduleRequest& request,
                                   std::string& reason) {
   out = empty_placement(request.spec);
   if (request.spec.priority < 0) {
-    return search_view(*cells_.chain(chain).view, true, request, out, reason, "physical cluster");
+    return search_view(
+        cells_.view(cells_.chain(chain).view), true, request, out, reason, "physical cluster");
   }
-  View& view = pinned != nullptr ? *pinned->view : *cells_.find_holding(vc, chain)->view;
+  View& view = cells_.view(pinned != nullptr ? pinned->view : cells_.find_holding(vc, chain)->view);
   out.has_virtual = true;
   return search_view(view, false, request, out, reason, "VC " + request.spec.vc) &&
          map_placement(request, chain, out, reason);

@@ -15,6 +15,8 @@
 
 namespace muster::engine {
 
+class Digest;
+
 class Durations {
  public:
   static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
@@ -30,6 +32,9 @@ class Durations {
     return *std::max_element(it->second.last.begin(),
                              it->second.last.begin() + static_cast<std::ptrdiff_t>(n));
   }
+
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   struct Past {

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/time.h"
+#include "engine/model/cell_request.h"
 #include "engine/model/resources.h"
 
 namespace muster::engine {
@@ -166,6 +168,9 @@ struct Pod {
   std::vector<HostPort> host_ports;
   /// Nodes it may use by reasons the engine does not model (volumes, claims): absent = all.
   std::optional<std::vector<std::string>> allowed_nodes;
+
+  /// What it says about HiveD's cells, where the cluster has them; null: nothing.
+  std::shared_ptr<const cells::PodNote> cells;
 
   bool gated = false;  ///< Scheduling gates present.
   bool ours = true;    ///< False: counts on its node, but is not ours to place or evict.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
+#include "engine/model/cell_request.h"
 #include "engine/model/reason.h"
 
 namespace muster::engine {
@@ -18,8 +20,15 @@ struct Bind {
   std::string node;
   std::vector<std::int32_t> devices;    ///< Device indexes on that node.
   std::int32_t device_share_milli = 0;  ///< 1..999 when it gets a share of devices[0].
+  /// Placed by cells: what the pod is to carry besides. Null: by nodes.
+  std::shared_ptr<const cells::Seat> cells;
 
-  bool operator==(const Bind&) const = default;
+  bool operator==(const Bind& other) const {
+    const bool same_cells =
+        cells == other.cells || (cells && other.cells && *cells == *other.cells);
+    return same_cells && pod == other.pod && uid == other.uid && node == other.node &&
+           devices == other.devices && device_share_milli == other.device_share_milli;
+  }
 };
 
 enum class EvictKind : std::uint8_t { kPreempt, kReclaim };

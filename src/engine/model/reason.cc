@@ -70,7 +70,7 @@ bool Refusal::same_story(const Refusal& other) const {
   return reason == other.reason && nodes_total == other.nodes_total && by_cause == other.by_cause &&
          shortages == other.shortages && queue == other.queue &&
          members_wanted == other.members_wanted && members_found == other.members_found &&
-         subject == other.subject && preemption == other.preemption;
+         subject == other.subject && preemption == other.preemption && words == other.words;
 }
 
 std::string none_available(std::int32_t nodes_total, const std::vector<NodeCount>& by_cause) {
@@ -202,7 +202,7 @@ std::string first_sentence(const Refusal& r) {
 }  // namespace
 
 std::string describe(const Refusal& refusal) {
-  std::string text = first_sentence(refusal);
+  std::string text = refusal.words.empty() ? first_sentence(refusal) : refusal.words;
   if (refusal.ahead_count > 0) {
     text += fmt::format("; {}{} ahead",
                         refusal.ahead_count,

@@ -75,6 +75,10 @@ struct Refusal {
   std::string
       preemption;  ///< Why eviction did not help, in kube-scheduler's words; ends with a full stop.
 
+  /// The story in the policy's own words, where it has better ones than the reason's (cells); ends
+  /// without a full stop.
+  std::string words;
+
   /// Same story? Numbers that move all the time (ahead, expected start) do not make a new one.
   [[nodiscard]] bool same_story(const Refusal& other) const;
 };

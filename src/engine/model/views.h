@@ -15,6 +15,8 @@ namespace muster::engine {
 struct QueueView {
   std::string name;
   std::string parent;
+  /// Whose cells guarantee it what it has; empty: amounts do.
+  std::string virtual_cluster;
   ResourceList allocated;
   ResourceList requested;  ///< Allocated and waiting.
   ResourceList deserved;

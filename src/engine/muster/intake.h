@@ -39,6 +39,8 @@ class Intake {
 
   [[nodiscard]] bool none_set_aside() const { return parked_.empty() && unadmitted_.empty(); }
   [[nodiscard]] bool queues_are_known() const { return tenants_seen_ == state_->tenants_version(); }
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   void forget(GangId id);

@@ -53,6 +53,8 @@ class Nominations {
   [[nodiscard]] bool any_bereft() const { return !bereft_.empty(); }
   /// A gang lost the room held for it since this was last asked.
   [[nodiscard]] bool take_dropped() { return std::exchange(dropped_, false); }
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   /// A family's nominations, and what stands against binding them.

@@ -47,7 +47,6 @@ Plan Planner::decide(Time now) {
 void Planner::begin(Time now) {
   desk_.now = now;
   desk_.plan = Plan{};
-  ++desk_.state->epoch;
   desk_.tenants.refresh(desk_.state);
   waiting_.begin_decision();
   reservations_.begin_decision();

@@ -46,6 +46,8 @@ class Planner {
   [[nodiscard]] std::int64_t node_checks() const {
     return desk_.index.checks + preemption_.checks();
   }
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   void begin(Time now);

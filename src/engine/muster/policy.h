@@ -19,6 +19,12 @@ class MusterPolicy final : public Policy {
     return queue_views(state_, planner_.tenants(), tenants);
   }
   void count(Stats& stats) const override { stats.node_checks = planner_.node_checks(); }
+  [[nodiscard]] std::unique_ptr<Policy> clone(State& state) const override {
+    auto copy = std::make_unique<MusterPolicy>(state);
+    copy->planner_ = planner_;
+    return copy;
+  }
+  void digest(Digest& digest) const override { planner_.digest(digest); }
 
  private:
   State& state_;

@@ -85,6 +85,8 @@ class Reservations {
 
   /// Stops the program when slots and reservations disagree.
   void check() const;
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   /// What a reservation keeps of one node.

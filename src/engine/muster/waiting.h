@@ -178,6 +178,8 @@ class Waiting {
 
   /// Stops the program when the tables disagree; walks all that waits, so only where asked for.
   void check() const;
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
  private:
   /// What waits in one queue.

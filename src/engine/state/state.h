@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,8 @@
 #include "engine/model/resources.h"
 
 namespace muster::engine {
+
+class Digest;
 
 using Positions = std::vector<std::uint16_t>;  ///< In a node's table of devices.
 
@@ -152,7 +155,10 @@ struct PodState {
   PreemptionPolicy preemption_policy = PreemptionPolicy::kPreemptLowerPriority;
   bool preemptable = true;
   bool critical = false;
+  /// Not for the nodes' policies to place: its owner holds it back, or cells place it.
   bool gated = false;
+  bool held_back = false;  ///< By scheduling gates.
+  bool by_cells = false;   ///< The cluster has cells, and it asks for devices or names cells.
   bool ours = true;
   bool succeeded = false;
   bool evicting = false;  ///< Evicted by our plan, still there.
@@ -165,7 +171,8 @@ struct PodState {
   bool counted = false;
   Time leaves;  ///< terminating_until
   Duration expected_duration{};
-  std::uint64_t seq = 0;  ///< Order of first sight; the last tie-break.
+  std::shared_ptr<const cells::PodNote> cells;  ///< As in Pod.
+  std::uint64_t seq = 0;                        ///< Order of first sight; the last tie-break.
   std::uint64_t bound_epoch = 0;
   std::uint32_t in_gang = 0;  ///< Position in the gang's list.
   std::uint32_t in_node = 0;
@@ -191,7 +198,7 @@ struct GangState {
   std::int32_t succeeded = 0;
   std::int32_t failed = 0;
   std::int32_t gated = 0;
-  std::int32_t wanted = 0;              ///< Pending ones that are ours to place and not gated.
+  std::int32_t wanted = 0;              ///< Pending ones that are ours to place, not held back.
   Standing standing = Standing::kNone;  ///< As counted in its tenant.
   ResourceVector allocated;             ///< Of bound pods.
   GroupPhase phase = GroupPhase::kPending;
@@ -237,13 +244,21 @@ class State {
   /// A share of a device goes to the one at `device`, when given.
   void bind(PodId pod, NodeId node, Time now, std::int32_t device = -1);
   void bind_nominated(PodId pod, Time now);  ///< To the room held for it, on the very devices.
-  void unbind(PodId pod);                    ///< A bind that did not happen after all.
-  void evict(PodId pod);  ///< Marks it leaving; its room comes free when it is gone.
+  /// On the devices with these indexes.
+  void bind_at(PodId pod, NodeId node, Time now, const std::vector<std::int32_t>& devices);
+  void unbind(PodId pod);  ///< A bind that did not happen after all.
+  void evict(PodId pod);   ///< Marks it leaving; its room comes free when it is gone.
   void nominate(
       PodId pod,
       NodeId node,
       Positions devices);  ///< Holds room: on these devices, once whoever is there has left.
   void give_up_nomination(PodId pod);
+
+  /// From now on pods that ask for devices, or name cells, are placed by cells.
+  void use_cells();
+
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] const ResourceNames& names() const { return names_; }
@@ -340,7 +355,8 @@ class State {
   std::int64_t attempts = 0;  ///< Gangs that a policy tried to place.
   std::int64_t binds = 0;
   std::int64_t evictions = 0;
-  std::uint64_t epoch = 0;  ///< Number of the decision being made; what it binds it does not evict.
+  /// Number of the decision being made, counted by the engine; what it binds it does not evict.
+  std::uint64_t epoch = 0;
 
  private:
   void on(const NodeUpsert& e);
@@ -363,6 +379,8 @@ class State {
   GangId intern_gang(const std::string& key);
   TenantId intern_tenant(const std::string& name);
   ClassId class_of(const Pod& pod, TenantId tenant);
+  [[nodiscard]] bool wants_cells(const PodState& pod) const;
+  void set_gates(PodState& pod, bool held_back) const;
   std::size_t intern_resource(std::string_view name);
   void refresh_allocatable(NodeState& node);
   void rebuild_devices(NodeState& node);
@@ -401,6 +419,7 @@ class State {
 
   Config config_;
   bool config_changed_ = true;
+  bool cells_ = false;  ///< The cluster has cells.
   ResourceNames names_;
   ResourceVector total_;
 

@@ -19,7 +19,7 @@ void State::count(const PodState& pod, std::int32_t sign) {
         pending -= classes_[pod.cls.index()].request;
       }
       if (pod.gated) gang.gated += sign;
-      if (pod.ours && !pod.gated) gang.wanted += sign;
+      if (pod.ours && !pod.held_back) gang.wanted += sign;
       break;
     }
     case PodPhase::kBound:
@@ -306,7 +306,8 @@ void State::on(const PodUpsert& e) {
     pod.uid = spec.uid;
     pod.seq = next_seq_++;
     pod.cls = cls;
-    pod.gated = spec.gated;
+    pod.cells = spec.cells;
+    set_gates(pod, spec.gated);
     pod.ours = spec.ours;
     pod_ids_.emplace(spec.key, id);
     ++live_pods_;
@@ -319,12 +320,14 @@ void State::on(const PodUpsert& e) {
       leave_gang(id);
       join_gang(id, gang_id);
     }
+    const bool noted = (pod.cells != nullptr) != (spec.cells != nullptr);
+    pod.cells = spec.cells;
     if (pod.phase == PodPhase::kPending &&
-        (pod.cls != cls || pod.gated != spec.gated || pod.ours != spec.ours)) {
+        (pod.cls != cls || pod.held_back != spec.gated || pod.ours != spec.ours || noted)) {
       if (pod.cls != cls) give_up_nomination(id);
       count(pod, -1);
       pod.cls = cls;
-      pod.gated = spec.gated;
+      set_gates(pod, spec.gated);
       pod.ours = spec.ours;
       count(pod, +1);
       restand(gangs_[pod.gang.index()]);
@@ -397,6 +400,29 @@ void State::on(const PodUpsert& e) {
   }
 }
 
+bool State::wants_cells(const PodState& pod) const {
+  const TaskClass& cls = classes_[pod.cls.index()];
+  return cells_ && (cls.devices > 0 || cls.share_milli > 0 || pod.cells != nullptr);
+}
+
+void State::set_gates(PodState& pod, bool held_back) const {
+  pod.held_back = held_back;
+  pod.by_cells = wants_cells(pod);
+  pod.gated = pod.held_back || pod.by_cells;
+}
+
+void State::use_cells() {
+  cells_ = true;
+  for (PodState& pod : pods_) {
+    if (!pod.live) continue;
+    const bool counts = pod.phase == PodPhase::kPending;
+    if (counts) count(pod, -1);
+    set_gates(pod, pod.held_back);
+    if (counts) count(pod, +1);
+    mark(pod.gang);
+  }
+}
+
 /// The last member of a gang to succeed tells how long work of its kinds takes.
 void State::note_completion(const PodState& last) {
   const GangState& gang = gangs_[last.gang.index()];
@@ -427,6 +453,11 @@ void State::bind_nominated(PodId id, Time now) {
   Positions devices = pods_[id.index()].devices;
   give_up_nomination(id);
   bind_on(id, node, now, std::move(devices));
+}
+
+void State::bind_at(PodId id, NodeId node, Time now, const std::vector<std::int32_t>& devices) {
+  give_up_nomination(id);
+  bind_on(id, node, now, devices_at(nodes_[node.index()], devices));
 }
 
 void State::bind_on(PodId id, NodeId node, Time now, Positions devices) {

@@ -184,6 +184,8 @@ void State::on(const NamespaceRemove& e) { namespaces_.erase(e.name); }
 void State::on(const ConfigChange& e) {
   // The device resource is part of every stored vector; it can only be chosen at the start.
   const std::string device = config_.device_resource;
+  // So can the kind of policy, which has a memory of its own.
+  const PolicyKind policy = config_.policy;
   // Indexes keep nodes in the order of the placement rule; they learn of a new one as of any other
   // change of a node.
   if (e.config.placement != config_.placement) {
@@ -197,6 +199,7 @@ void State::on(const ConfigChange& e) {
   }
   config_ = e.config;
   config_.device_resource = device;
+  config_.policy = policy;
   config_changed_ = true;
   ++tenants_version_;
   ++victims_version_;

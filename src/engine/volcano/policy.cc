@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "engine/model/digest.h"
+
 namespace muster::engine::volcano {
 
 Plan VolcanoPolicy::decide(Time now) {
@@ -56,6 +58,16 @@ std::vector<WaitView> VolcanoPolicy::waiting(TenantId tenant, std::size_t limit)
 std::vector<QueueView> VolcanoPolicy::queues(std::span<const TenantId> tenants) {
   tenants_.refresh(state_);
   return queue_views(state_, tenants_, tenants);
+}
+
+std::unique_ptr<Policy> VolcanoPolicy::clone(State& state) const {
+  auto copy = std::make_unique<VolcanoPolicy>(state);
+  copy->memory_ = memory_;
+  return copy;
+}
+
+void VolcanoPolicy::digest(Digest& d) const {
+  for (const auto& [key, told] : memory_.told) d.add(key, told.is_pod, describe(told.refusal));
 }
 
 }  // namespace muster::engine::volcano

@@ -17,6 +17,8 @@ class VolcanoPolicy final : public Policy {
   /// has. What else a session weighs changes from session to session.
   [[nodiscard]] std::vector<WaitView> waiting(TenantId tenant, std::size_t limit) override;
   [[nodiscard]] std::vector<QueueView> queues(std::span<const TenantId> tenants) override;
+  [[nodiscard]] std::unique_ptr<Policy> clone(State& state) const override;
+  void digest(Digest& digest) const override;
 
  private:
   /// What is told of the gang, or of the first member that waits beside those

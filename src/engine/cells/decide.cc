@@ -1,0 +1,341 @@
+// Who of those that wait for cells is tried, in which order, and what becomes of it.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "engine/cells/policy.h"
+
+namespace muster::engine::cells {
+
+namespace {
+
+/// A gang waits this long before later ones are held back for it: most waits end sooner, and
+/// holding back costs throughput.
+constexpr Duration kPatience = std::chrono::minutes(5);
+
+/// Explaining looks at all nodes of a view; so many gangs get one in a round.
+constexpr std::size_t kExplainedMax = 64;
+
+/// A pod that somebody protects must not be asked for again and again.
+constexpr Duration kSparedFirst = std::chrono::milliseconds(100);
+constexpr Duration kSparedMost = std::chrono::seconds(30);
+
+Refusal refusal_of(Reason reason, std::string words) {
+  Refusal refusal;
+  refusal.reason = reason;
+  refusal.words = std::move(words);
+  return refusal;
+}
+
+}  // namespace
+
+Plan CellPolicy::decide(Time now) {
+  take_in(now);
+  Plan plan;
+  if (dirty_ || (due_ && *due_ <= now)) place_waiting(now, plan);
+  // After the cells: what waits beside them sees what they took, in this very decision.
+  Plan rest = rest_->decide(now);
+  publish(plan, rest);
+  return plan;
+}
+
+void CellPolicy::place_waiting(Time now, Plan& plan) {
+  dirty_ = false;
+  due_.reset();
+  const auto holds_before = std::exchange(holds_, {});
+  explained_.clear();
+  tenants_.refresh(state_);
+  std::vector<Rank> order;
+  for (const std::string& key : waiting_) {
+    Member& member = members_.at(key);
+    // Its gang and its queue may be other ones by now.
+    read(member, state_.pod(state_.find_pod(key)));
+    order.push_back(
+        {member.spec.priority, tenants_.share(state_, member.tenant), member.created, key});
+  }
+  std::sort(order.begin(), order.end());
+  for (const Rank& rank : order) {
+    Member& member = members_.at(rank.key);
+    try_member(rank.key, member, now, plan);
+    if (member.bound) waiting_.erase(rank.key);
+  }
+  tell(order, plan);
+  plan.reservations_changed = holds_ != holds_before;
+}
+
+/// Gangs are told as one; the first of its members tells for all.
+void CellPolicy::tell(const std::vector<Rank>& order, Plan& plan) {
+  std::map<std::string, std::string> told;
+  for (const Rank& rank : order) {
+    if (!waiting_.contains(rank.key)) continue;
+    const Member& member = members_.at(rank.key);
+    const GangState& gang = state_.gang(gang_of(rank.key));
+    const std::string& key = gang.has_group ? gang.key : rank.key;
+    if (!told.try_emplace(key, member.refusal.words).second) continue;
+    const auto before = told_.find(key);
+    if (before != told_.end() && before->second == member.refusal.words) continue;
+    plan.waits.push_back(
+        {gang.has_group ? key : "", gang.has_group ? "" : rank.key, member.refusal});
+  }
+  told_ = std::move(told);
+}
+
+/// One plan of two: what the policy beside says about those that wait for cells is only that it
+/// does not place them.
+void CellPolicy::publish(Plan& plan, const Plan& rest) {
+  plan.binds.insert(plan.binds.end(), rest.binds.begin(), rest.binds.end());
+  plan.evicts.insert(plan.evicts.end(), rest.evicts.begin(), rest.evicts.end());
+  plan.nominations = rest.nominations;
+  plan.phases = rest.phases;
+  for (const Wait& wait : rest.waits) {
+    if (!told_.contains(wait.group.empty() ? wait.pod : wait.group)) plan.waits.push_back(wait);
+  }
+  if (rest.reservations_changed) rest_holds_ = rest.reservations;
+  plan.reservations_changed = plan.reservations_changed || rest.reservations_changed;
+  if (plan.reservations_changed) {
+    plan.reservations = rest_holds_;
+    for (const auto& [vc, hold] : holds_) {
+      Reservation reservation;
+      reservation.holder = hold.gang;
+      if (hold.until) reservation.start = *hold.until;
+      plan.reservations.push_back(std::move(reservation));
+    }
+  }
+  plan.wake = rest.wake;
+  if (due_ && (!plan.wake || *due_ < *plan.wake)) plan.wake = due_;
+}
+
+void CellPolicy::try_member(const std::string& key, Member& member, Time now, Plan& plan) {
+  if (auto why = not_for_cells(key, member)) {
+    member.refusal = std::move(*why);
+    return;
+  }
+  settle_gang(member);
+  if (auto why = held_back(member, now)) {
+    member.refusal = std::move(*why);
+    return;
+  }
+  if (allocator_.find_group(member.spec.group) == nullptr) ++state_.attempts;
+  Decision decision =
+      allocator_.schedule({member.ref, member.spec, Phase::kFiltering, nullptr, now});
+  // Filtering only says that victims would help; the preempting phase reserves their cells for this
+  // gang.
+  if (decision.kind == Decision::Kind::kPreempt)
+    decision = allocator_.schedule({member.ref, member.spec, Phase::kPreempting, nullptr, now});
+  switch (decision.kind) {
+    case Decision::Kind::kBind:
+      bind(key, member, std::move(decision.bind), now, plan);
+      return;
+    case Decision::Kind::kPreempt:
+      evict(key, decision, now, plan);
+      member.refusal = refusal_of(Reason::kWaitingForVictims,
+                                  "waiting for the pods it preempts to leave their cells");
+      return;
+    case Decision::Kind::kWait:
+      wait_for_cells(member, decision.reason);
+      reserve(member, now);
+      return;
+    case Decision::Kind::kError:
+      member.refusal = refusal_of(Reason::kTopology, decision.reason);
+      return;
+  }
+}
+
+void CellPolicy::bind(const std::string& key, Member& member, BindInfo seat, Time now, Plan& plan) {
+  const NodeId node = state_.find_node(seat.node);
+  MUSTER_CHECK(node.valid(), "cells gave a node that nobody has seen: " + seat.node);
+  const auto added = allocator_.add_allocated(member.ref, member.spec, seat, now);
+  if (!added) {
+    member.refusal = refusal_of(Reason::kTopology, added.error().message);
+    return;
+  }
+  state_.bind_at(state_.find_pod(key), node, now, seat.leaves);
+  Bind out;
+  out.pod = key;
+  out.uid = member.ref.uid;
+  out.node = seat.node;
+  out.devices = seat.leaves;
+  auto written = std::make_shared<Seat>();
+  written->bind = seat;
+  if (member.derived) written->spec = member.spec;
+  out.cells = std::move(written);
+  plan.binds.push_back(std::move(out));
+  member.bound = std::move(seat);
+  charge(member, member.spec.leaves);
+  if (member.expected_duration.count() > 0) member.ends = now + member.expected_duration;
+  member.refusal = {};
+}
+
+void CellPolicy::evict(const std::string& key, const Decision& decision, Time now, Plan& plan) {
+  for (const Victims& victims : decision.victims) {
+    for (const PodRef& ref : victims.pods) {
+      const PodId id = state_.find_pod(ref.name);
+      const auto found = members_.find(ref.name);
+      if (!id.valid() || found == members_.end()) continue;
+      if (state_.pod(id).phase != PodPhase::kBound) continue;
+      Member& victim = found->second;
+      if (victim.evict_failures > 0 && !victim.spared_until) {
+        const Duration wait = kSparedFirst * (1 << std::min(victim.evict_failures - 1, 10));
+        victim.spared_until = now + std::min<Duration>(wait, kSparedMost);
+      }
+      if (victim.spared_until && now < *victim.spared_until) {
+        wake_at(*victim.spared_until);
+        continue;
+      }
+      state_.evict(id);
+      Evict out;
+      out.pod = ref.name;
+      out.uid = ref.uid;
+      out.node = victims.node;
+      out.for_whom = out.for_whom_pod = key;
+      plan.evicts.push_back(std::move(out));
+    }
+  }
+}
+
+void CellPolicy::settle_gang(Member& member) const {
+  if (!member.derived || member.gang.empty()) return;
+  std::map<std::int32_t, std::int32_t> pods_of_size;
+  const std::string name = gang_name(member.gang);
+  if (const Group* known = allocator_.find_group(name)) {
+    bool room = known->state == GroupState::kPreempting;
+    for (const Group::Member& part : known->members) {
+      pods_of_size[part.leaves] = static_cast<std::int32_t>(part.slots.size());
+      const bool free_slot =
+          std::any_of(part.slots.begin(), part.slots.end(), [](const auto& slot) { return !slot; });
+      room = room || (part.leaves == member.spec.leaves && free_slot);
+    }
+    if (!room || !pods_of_size.contains(member.spec.leaves)) {
+      // The gang started without it: it comes on top, alone.
+      member.spec.group = member.ref.name;
+      member.spec.members = {{1, member.spec.leaves}};
+      return;
+    }
+  } else {
+    for (const PodId pod : state_.gang(state_.find_gang(member.gang)).pods) {
+      const std::string& key = state_.pod(pod).key;
+      if (!waiting_.contains(key)) continue;
+      const Member& other = members_.at(key);
+      if (other.derived) ++pods_of_size[other.spec.leaves];
+    }
+  }
+  member.spec.group = name;
+  member.spec.members.clear();
+  for (const auto& [leaves, number] : pods_of_size) member.spec.members.push_back({number, leaves});
+}
+
+/// Asks for something that no cell is.
+std::optional<Refusal> CellPolicy::not_for_cells(const std::string& key,
+                                                 const Member& member) const {
+  if (!member.spec_error.empty()) return refusal_of(Reason::kTopology, member.spec_error);
+  if (!member.derived) return std::nullopt;
+  const PodState& pod = state_.pod(state_.find_pod(key));
+  if (state_.cls(pod.cls).share_milli > 0)
+    return refusal_of(
+        Reason::kGated,
+        "this cluster hands out GPUs as cells, whole ones only: ask for GPUs instead of a share of one");
+  if (!member.spec.vc.empty()) return std::nullopt;
+  if (!member.gang.empty() && !state_.gang(pod.gang).has_group)
+    return refusal_of(Reason::kGroupMissing, "it waits for its group: no such PodGroup yet");
+  return refusal_of(
+      Reason::kGated,
+      fmt::format(
+          "this cluster hands out {} by virtual cluster ({}) and queue {} belongs to none: use a queue of that name or with "
+          "the annotation muster.dev/virtual-cluster, or HiveD's annotation hivedscheduler.microsoft.com/pod-scheduling-spec on the pod",
+          state_.config().device_resource,
+          virtual_clusters(),
+          state_.tenant(member.tenant).name));
+}
+
+/// Why a derived pod's gang cannot start yet.
+std::optional<Refusal> CellPolicy::unready(const Member& member) const {
+  if (!member.derived || member.gang.empty()) return std::nullopt;
+  const GangState& gang = state_.gang(state_.find_gang(member.gang));
+  const std::string name = gang_name(member.gang);
+  if (!gang.has_group)
+    return refusal_of(Reason::kGroupMissing,
+                      fmt::format("its gang {} is not known yet: no such PodGroup", name));
+  if (gang.spec.hold)
+    return refusal_of(Reason::kGated, fmt::format("its gang {} is suspended", name));
+  const auto here = static_cast<std::int32_t>(gang.pods.size());
+  if (here >= gang.spec.min_member) return std::nullopt;
+  Refusal refusal =
+      refusal_of(Reason::kNotEnoughMembers,
+                 fmt::format("its gang {} has {} of {} pods", name, here, gang.spec.min_member));
+  refusal.members_wanted = gang.spec.min_member;
+  refusal.members_found = here;
+  return refusal;
+}
+
+std::optional<Refusal> CellPolicy::held_back(const Member& member, Time now) const {
+  if (auto why = unready(member)) return why;
+  // A gang that holds cells already (or has them reserved) has passed.
+  if (allocator_.find_group(member.spec.group) != nullptr) return std::nullopt;
+  std::int64_t devices = 0;
+  for (const GroupMember& part : member.spec.members)
+    devices += std::int64_t{part.pods} * part.leaves;
+  if (auto why = tenants_.excess(state_, member.tenant, devices)) return why;
+  const auto hold = holds_.find(member.spec.vc);
+  if (hold == holds_.end() || member.spec.priority < 0 || hold->second.gang == member.spec.group)
+    return std::nullopt;
+  const bool in_time = member.expected_duration.count() > 0 && hold->second.until &&
+                       now + member.expected_duration <= *hold->second.until;
+  if (in_time) return std::nullopt;
+  Refusal refusal = refusal_of(
+      Reason::kHeldForReservation,
+      fmt::format(
+          "{} is kept free for {}, which has waited longer; a gang that says (annotation muster.dev/expected-duration) that it ends before "
+          "any other there may go first",
+          member.spec.vc,
+          hold->second.gang));
+  refusal.subject = hold->second.gang;
+  refusal.until = hold->second.until;
+  return refusal;
+}
+
+void CellPolicy::wait_for_cells(Member& member, const std::string& reason) {
+  auto explained = explained_.find(member.spec.group);
+  if (explained == explained_.end()) {
+    // Who is far behind in a long backlog keeps the explanation he had.
+    if (explained_.size() >= kExplainedMax && member.refusal.words.starts_with(reason)) return;
+    std::string text = explained_.size() < kExplainedMax ? allocator_.explain(member.spec) : "";
+    explained = explained_.emplace(member.spec.group, std::move(text)).first;
+  }
+  member.refusal = refusal_of(
+      Reason::kTopology,
+      explained->second.empty() ? reason : fmt::format("{}: {}", reason, explained->second));
+}
+
+void CellPolicy::reserve(const Member& member, Time now) {
+  const BackfillMode mode = CellTenants::backfill(state_, member.tenant);
+  if (member.spec.priority < 0 || mode == BackfillMode::kSkip || holds_.contains(member.spec.vc) ||
+      !allocator_.could_hold(member.spec))
+    return;
+  const Time ripe = member.created + kPatience;
+  if (mode == BackfillMode::kReservation && now < ripe) {
+    wake_at(ripe);
+    return;
+  }
+  Hold hold{member.spec.group, std::nullopt};
+  if (mode == BackfillMode::kReservation) {
+    bool known = true;
+    for (const auto& [key, other] : members_) {
+      if (!other.bound || other.spec.vc != member.spec.vc || other.spec.priority < 0) continue;
+      known = known && other.ends != Time{};
+      if (known && (!hold.until || other.ends < *hold.until)) hold.until = other.ends;
+    }
+    if (!known) hold.until.reset();
+  }
+  holds_.emplace(member.spec.vc, std::move(hold));
+}
+
+std::string CellPolicy::virtual_clusters() const {
+  std::vector<std::string> names;
+  for (const VirtualCluster& vc : allocator_.cells().vcs) {
+    if (vc.configured) names.push_back(vc.name);
+  }
+  return join(names, ", ");
+}
+
+}  // namespace muster::engine::cells

@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/test_world.h"
+
+namespace muster::engine {
+namespace {
+
+using test::bound;
+using test::evicted;
+using test::group;
+using test::kNow;
+using test::why;
+
+/// Three nodes of 2 switches with 2 devices each; `a` owns two nodes, `b` one.
+cells::Config three_nodes() {
+  cells::Config config;
+  config.cell_types = {{"SWITCH", "K80", 2, false, 0}, {"NODE", "SWITCH", 2, true, 0}};
+  for (const char* name : {"n0", "n1", "n2"})
+    config.physical_cells.push_back({"NODE", name, "", {}, 0});
+  config.virtual_clusters = {{"a", {{"NODE", 2, 0}}, {}, 0}, {"b", {{"NODE", 1, 0}}, {}, 0}};
+  return config;
+}
+
+Engine cluster(Config config = {}) {
+  Engine e(std::move(config));
+  EXPECT_TRUE(e.configure_cells(three_nodes(), kNow));
+  for (const char* name : {"n0", "n1", "n2"}) e.apply(NodeUpsert{test::node(name, 4)});
+  for (const char* name : {"a", "b"}) e.apply(QueueUpsert{Queue{.name = name}});
+  return e;
+}
+
+Pod pod(const std::string& name, std::int64_t gpus, const std::string& queue = "a") {
+  return test::in_queue(test::pod("ns/" + name, gpus), queue);
+}
+
+Pod member(const std::string& name, std::int64_t gpus, const std::string& gang) {
+  Pod p = test::pod("ns/" + name, gpus);
+  p.group = gang;
+  return p;
+}
+
+Group gang(const std::string& key, std::int32_t least, const std::string& queue = "a") {
+  Group g = group(key, least);
+  g.queue = queue;
+  return g;
+}
+
+TEST(CellPolicy, AGangWithoutAnnotationStartsWhole) {
+  Engine e = cluster();
+  e.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+  e.apply(PodUpsert{member("w0", 4, "volcano:ns/job")});
+  const Plan one = e.decide(kNow);
+  EXPECT_TRUE(one.binds.empty());
+  ASSERT_EQ(one.waits.size(), 1U);
+  EXPECT_EQ(one.waits[0].group, "volcano:ns/job");
+  EXPECT_EQ(describe(one.waits[0].refusal), "its gang ns/job has 1 of 2 pods");
+  EXPECT_EQ(e.stats().gangs_waiting, 1);
+  EXPECT_EQ(e.queue("a")->gangs_waiting, 1);
+  EXPECT_EQ(e.queue("a")->virtual_cluster, "a");
+  ASSERT_EQ(e.waiting("a", 10).size(), 1U);
+  e.apply(PodUpsert{member("w1", 4, "volcano:ns/job")});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.binds.size(), 2U);
+  EXPECT_NE(plan.binds[0].node, plan.binds[1].node);
+  EXPECT_EQ(plan.binds[0].devices, (std::vector<std::int32_t>{0, 1, 2, 3}));
+  ASSERT_TRUE(plan.binds[0].cells && plan.binds[0].cells->spec);
+  EXPECT_EQ(plan.binds[0].cells->spec->group, "ns/job");
+  ASSERT_EQ(plan.binds[0].cells->spec->members.size(), 1U);
+  EXPECT_EQ(plan.binds[0].cells->spec->members[0].pods, 2);
+  ASSERT_EQ(plan.phases.size(), 1U);
+  EXPECT_EQ(plan.phases[0].phase, GroupPhase::kRunning);
+  EXPECT_EQ(e.queue("a")->gangs_running, 1);
+  EXPECT_EQ(e.stats().gangs_waiting, 0);
+  EXPECT_GT(e.stats().attempts, 0);
+  // One that comes later comes on top, alone.
+  e.apply(PodUpsert{member("w2", 1, "volcano:ns/job")});
+  (void)e.decide(kNow);
+  EXPECT_NE(why(e, "volcano:ns/job").find("insufficient capacity"), std::string::npos);
+}
+
+TEST(CellPolicy, WhatIsWrittenOnThePodIsEnoughForARestart) {
+  Engine e = cluster();
+  e.apply(PodUpsert{pod("w0", 2)});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.binds.size(), 1U);
+  // Pods may come before nodes and queues do.
+  Engine again({});
+  ASSERT_TRUE(again.configure_cells(three_nodes(), kNow));
+  Pod found = test::running(pod("w0", 2), plan.binds[0].node);
+  found.device_indexes = plan.binds[0].devices;
+  cells::PodNote note{plan.binds[0].cells->spec, "", plan.binds[0].cells->bind};
+  found.cells = std::make_shared<cells::PodNote>(note);
+  again.apply(PodUpsert{found});
+  for (const char* name : {"n0", "n1", "n2"}) again.apply(NodeUpsert{test::node(name, 4)});
+  for (const char* name : {"a", "b"}) again.apply(QueueUpsert{Queue{.name = name}});
+  // It holds a node of `a`: one more whole node is left there.
+  again.apply(PodUpsert{pod("w1", 4)});
+  again.apply(PodUpsert{pod("w2", 4)});
+  EXPECT_EQ(again.decide(kNow).binds.size(), 1U);
+}
+
+TEST(CellPolicy, APodBoundBeforeTheCellsHoldsItsDevicesAndGivesWay) {
+  Engine e({});
+  for (const char* name : {"n0", "n1", "n2"}) e.apply(NodeUpsert{test::node(name, 4)});
+  for (const char* name : {"a", "b"}) e.apply(QueueUpsert{Queue{.name = name}});
+  Pod old = test::running(test::pod("ns/old", 2), "n0");
+  old.device_indexes = {0, 1};
+  e.apply(PodUpsert{old});
+  (void)e.decide(kNow);
+  ASSERT_TRUE(e.configure_cells(three_nodes(), kNow));
+  e.apply(PodUpsert{pod("w0", 4)});
+  e.apply(PodUpsert{pod("w1", 4)});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 2U);
+  e.apply(PodUpsert{pod("w2", 4, "b")});
+  EXPECT_EQ(evicted(e.decide(kNow)), std::vector<std::string>{"ns/old"});
+  EXPECT_TRUE(e.decide(kNow).evicts.empty());
+  // An eviction that fails is tried again, a little later.
+  e.apply(EvictResult{"ns/old", false});
+  const Plan spared = e.decide(kNow);
+  EXPECT_TRUE(spared.evicts.empty());
+  ASSERT_TRUE(spared.wake);
+  EXPECT_EQ(evicted(e.decide(*spared.wake)), std::vector<std::string>{"ns/old"});
+  e.apply(PodRemove{"ns/old"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w2"});
+}
+
+TEST(CellPolicy, QueuesBelowAVirtualClusterKeepTheirLimitAndShare) {
+  Engine e = cluster();
+  Queue vision{.name = "vision"}, child{.name = "child"}, other{.name = "other"};
+  vision.virtual_cluster = other.virtual_cluster = "a";
+  vision.capability = {{"nvidia.com/gpu", 3}};
+  child.parent = "vision";
+  for (const Queue& one : {vision, child, other}) e.apply(QueueUpsert{one});
+  EXPECT_EQ(e.queue("child")->virtual_cluster, "a");
+  e.apply(PodUpsert{pod("c0", 2, "child")});
+  EXPECT_EQ(e.decide(kNow).binds.size(), 1U);
+  e.apply(PodUpsert{pod("c1", 2, "child")});
+  (void)e.decide(kNow);
+  EXPECT_EQ(why(e, "ns/c1"),
+            "queue vision may hold 3 nvidia.com/gpu, holds 2, and this gang needs 2");
+  // Among equals the queue with the smaller share goes first.
+  e.apply(PodUpsert{pod("c2", 1, "child")});
+  e.apply(PodUpsert{pod("o0", 1, "other")});
+  EXPECT_EQ(bound(e.decide(kNow)), (std::vector<std::string>{"ns/o0", "ns/c2"}));
+  // A limit that grows lets the next one start, and nobody else had to happen.
+  vision.capability = {{"nvidia.com/gpu", 8}};
+  e.apply(QueueUpsert{vision});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/c1"});
+}
+
+TEST(CellPolicy, WhoBelongsToNoVirtualClusterIsToldSo) {
+  Engine e = cluster();
+  e.apply(QueueUpsert{Queue{.name = "nobody"}});
+  e.apply(PodUpsert{pod("lost", 1, "nobody")});
+  Pod share = test::share_of(pod("share", 0), 500);
+  e.apply(PodUpsert{share});
+  Pod broken = pod("broken", 1);
+  cells::PodNote note;
+  note.error = "leafCellNumber is non-positive";
+  broken.cells = std::make_shared<cells::PodNote>(note);
+  e.apply(PodUpsert{broken});
+  const Plan plan = e.decide(kNow);
+  EXPECT_TRUE(plan.binds.empty());
+  EXPECT_EQ(plan.waits.size(), 3U);
+  EXPECT_TRUE(
+      why(e, "ns/lost")
+          .starts_with(
+              "this cluster hands out nvidia.com/gpu by virtual cluster (a, b) and queue nobody belongs to none"))
+      << why(e, "ns/lost");
+  EXPECT_TRUE(
+      why(e, "ns/share").starts_with("this cluster hands out GPUs as cells, whole ones only"));
+  EXPECT_EQ(why(e, "ns/broken"), "leafCellNumber is non-positive");
+  EXPECT_TRUE(e.decide(kNow).waits.empty());
+}
+
+TEST(CellPolicy, AGangThatWaitsLongHasItsVirtualClusterKeptFree) {
+  Engine e = cluster();
+  Pod runs = pod("runs", 2);
+  runs.expected_duration = std::chrono::hours(1);
+  e.apply(PodUpsert{runs});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 1U);
+  e.apply(GroupUpsert{gang("volcano:ns/big", 2)});
+  for (const char* name : {"big0", "big1"}) e.apply(PodUpsert{member(name, 4, "volcano:ns/big")});
+  const Plan first = e.decide(kNow);
+  EXPECT_NE(
+      why(e, "volcano:ns/big")
+          .find("a needs 2 x 4 leaf cells, each pod in one cell; of 2 NODE 1 free, 1 partly free"),
+      std::string::npos)
+      << why(e, "volcano:ns/big");
+  ASSERT_TRUE(first.wake);
+  const Time later = *first.wake;
+  // Whoever asks before then is answered the same, and the time stays.
+  EXPECT_EQ(e.decide(kNow + Duration(1)).wake, first.wake);
+  Pod small = pod("small", 1);
+  small.created = later;
+  e.apply(PodUpsert{small});
+  const Plan held = e.decide(later);
+  EXPECT_TRUE(held.binds.empty());
+  EXPECT_NE(why(e, "ns/small").find("a is kept free for ns/big"), std::string::npos)
+      << why(e, "ns/small");
+  ASSERT_TRUE(held.reservations_changed);
+  ASSERT_EQ(held.reservations.size(), 1U);
+  EXPECT_EQ(held.reservations[0].holder, "ns/big");
+  EXPECT_EQ(held.reservations[0].start, kNow + std::chrono::hours(1));
+  // One that ends before the running one does delays nobody.
+  Pod brief = pod("brief", 1);
+  brief.created = later;
+  brief.expected_duration = std::chrono::minutes(10);
+  e.apply(PodUpsert{brief});
+  ASSERT_EQ(e.decide(later).binds.size(), 1U);
+  // Nor does an opportunistic one, or one of another virtual cluster.
+  Pod idle = pod("idle", 1);
+  idle.priority = -5;
+  e.apply(PodUpsert{idle});
+  e.apply(PodUpsert{pod("other", 1, "b")});
+  EXPECT_EQ(e.decide(later).binds.size(), 2U);
+}
+
+TEST(CellPolicy, WhatAsksForNoDeviceIsPlacedBesideUnderEveryPolicy) {
+  for (const PolicyKind kind : {PolicyKind::kMuster, PolicyKind::kVolcano}) {
+    Config config;
+    config.policy = kind;
+    config.volcano.tiers = {{{.name = "priority"}, {.name = "gang"}}, {{.name = "predicates"}}};
+    Engine e = cluster(config);
+    e.apply(GroupUpsert{gang("volcano:ns/mpi", 2)});
+    e.apply(PodUpsert{member("launcher", 0, "volcano:ns/mpi")});
+    e.apply(PodUpsert{member("worker", 4, "volcano:ns/mpi")});
+    Plan plan = e.decide(kNow);
+    std::vector<std::string> pods = bound(plan);
+    for (const std::string& more : bound(e.decide(kNow))) pods.push_back(more);
+    std::sort(pods.begin(), pods.end());
+    EXPECT_EQ(pods, (std::vector<std::string>{"ns/launcher", "ns/worker"}))
+        << (kind == PolicyKind::kMuster ? "muster" : "volcano");
+  }
+}
+
+TEST(CellPolicy, ACloneDecidesTheSameAndWhatBecomesOfItChangesNothing) {
+  Engine e = cluster();
+  for (int i = 0; i < 6; ++i)
+    e.apply(PodUpsert{pod(fmt::format("w{}", i), 1 + i % 4, i % 2 == 0 ? "a" : "b")});
+  (void)e.decide(kNow);
+  e.apply(PodRemove{"ns/w1"});
+  for (int i = 6; i < 12; ++i) e.apply(PodUpsert{pod(fmt::format("w{}", i), 2)});
+  const std::uint64_t before = e.digest();
+  Engine clone = e.clone();
+  EXPECT_EQ(clone.digest(), before);
+  const Plan foretold = clone.decide(kNow);
+  clone.apply(NodeRemove{"n0"});
+  ASSERT_TRUE(clone.configure_cells(three_nodes(), kNow));
+  (void)clone.decide(kNow + std::chrono::hours(1));
+  (void)e.waiting("a", 10);
+  EXPECT_EQ(e.digest(), before);
+  const Plan plan = e.decide(kNow);
+  EXPECT_FALSE(plan.binds.empty());
+  EXPECT_EQ(plan.binds, foretold.binds);
+  EXPECT_EQ(plan.waits.size(), foretold.waits.size());
+  EXPECT_EQ(plan.wake, foretold.wake);
+  EXPECT_NE(e.digest(), before);
+}
+
+TEST(CellPolicy, ABindThatFailsIsTakenBackAndAWrongConfigurationChangesNothing) {
+  Engine e = cluster();
+  e.apply(PodUpsert{pod("w0", 4)});
+  ASSERT_EQ(e.decide(kNow).binds.size(), 1U);
+  e.apply(BindResult{"ns/w0", false});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w0"});
+  cells::Config wrong = three_nodes();
+  wrong.virtual_clusters[1].cells[0].number = 7;
+  EXPECT_FALSE(e.configure_cells(wrong, kNow));
+  e.apply(PodUpsert{pod("w1", 4, "b")});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w1"});
+  // With one node less for `a` its running pod stays, and the next finds no room.
+  cells::Config smaller = three_nodes();
+  smaller.virtual_clusters[0].cells[0].number = 1;
+  ASSERT_TRUE(e.configure_cells(smaller, kNow));
+  e.apply(PodUpsert{pod("w2", 4)});
+  EXPECT_TRUE(e.decide(kNow).binds.empty());
+  e.apply(PodRemove{"ns/w0"});
+  EXPECT_EQ(bound(e.decide(kNow)), std::vector<std::string>{"ns/w2"});
+}
+
+}  // namespace
+}  // namespace muster::engine
