@@ -37,6 +37,9 @@ struct WriteOptions {
   bool apply = false;  // server-side apply: the new object carries its managedFields already
   std::string uid;     // preconditions, when set
   std::string resource_version;
+  /// Who asks, and where warnings for them go. Null: the server itself, which may do everything.
+  const User* user = nullptr;
+  std::vector<std::string>* warnings = nullptr;
 };
 
 struct DeleteRequest {

@@ -11,6 +11,7 @@
 #include "apiserver/registry/admission.h"
 #include "apiserver/registry/bootstrap.h"
 #include "apiserver/registry/crds.h"
+#include "apiserver/registry/guard.h"
 #include "apiserver/registry/quota.h"
 #include "apiserver/registry/services.h"
 #include "apiserver/registry/writer.h"
@@ -77,6 +78,7 @@ Task<Result<void>> Server::start() {
   co_await core.namespaces->resume();
   core.protection->start();
   core.events->start();
+  report_unserved(core);
   core.ready = true;
   co_return Result<void>();
 }

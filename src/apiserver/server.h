@@ -12,6 +12,7 @@
 #include "apiserver/rest/metrics_source.h"
 #include "apiserver/rest/pod_streams.h"
 #include "json/json.h"
+#include "kube/security/pod_security.h"
 #include "net/http/http.h"
 #include "store/store.h"
 
@@ -27,6 +28,9 @@ struct ServerOptions {
   std::string address = "127.0.0.1";
   std::uint16_t port =
       0;  // for the kubernetes service's endpoints; set_endpoint() when known later
+  /// What pods may ask for in namespaces that do not say so themselves; see
+  /// registry/guard_pods.h.
+  kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;
   /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks.
   /// `old_object` is null on create.
   std::function<std::vector<Cause>(

@@ -44,7 +44,7 @@ bool sockets_apart() {
 
 struct UpOptions {
   std::string data, listen, nodes, gpus, kubeconfig, hived_config, scheduler_config, images,
-      node_grace, token_lifetime, pod_max_pids;
+      node_grace, token_lifetime, pod_max_pids, pod_security;
   bool hollow = false, detach = false;
   std::string address;
   std::uint16_t port = 0;
@@ -64,6 +64,7 @@ Result<UpOptions> read_options(const command::Values& values) {
   options.pod_max_pids = values.text("pod-max-pids");
   options.node_grace = values.text("node-monitor-grace-period");
   options.token_lifetime = values.text("service-account-max-token-expiration");
+  options.pod_security = values.text("pod-security");
   options.hollow = values.yes("hollow");
   options.detach = values.yes("detach");
   if (const auto span = parse_duration(options.node_grace); !span || *span <= Duration::zero()) {
@@ -83,6 +84,11 @@ Result<UpOptions> read_options(const command::Values& values) {
     return fail(Code::kBadRequest,
                 fmt::format("--pod-max-pids {}: wanted a number from 1 on, e.g. 4096",
                             options.pod_max_pids));
+  }
+  if (!kube::parse_security_level(options.pod_security)) {
+    return fail(Code::kBadRequest,
+                fmt::format("--pod-security {}: wanted privileged, baseline or restricted",
+                            options.pod_security));
   }
   const auto colon = options.listen.rfind(':');
   const auto port = colon == std::string::npos
@@ -140,6 +146,7 @@ class Cluster {
       return std::move(verdict.errors);
     };
     server_options.address = options_.address;
+    server_options.pod_security = *kube::parse_security_level(options_.pod_security);
     if (const auto span = parse_duration(options_.token_lifetime); span)
       server_options.token_lifetime_s_max = span->count() / 1'000'000;
     server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(server_options));
@@ -530,6 +537,13 @@ std::vector<command::Flag> up_flags() {
       {.name = "service-account-max-token-expiration",
        .help = "the longest lifetime of a pod's token, whatever it asks for",
        .value_name = "DURATION"},
+      {.name = "pod-security",
+       .value = "baseline",
+       .help =
+           "what pods of others than administrators may ask for in namespaces without a level of their own (docs/security.md)",
+       .completes = Completes::kWords,
+       .words = {"privileged", "baseline", "restricted"},
+       .value_name = "LEVEL"},
       {.name = "without",
        .help = "leave out scheduler, controllers or agent (separated by commas)",
        .completes = Completes::kWords,

@@ -60,7 +60,9 @@ class Server:
                     # A refused body is not read to its end; the answer may be there all the same.
                 answer = self.connection.getresponse()
                 text = answer.read().decode(errors="replace")
-                return answer.status, sorted(answer.headers.get_all("Warning") or []), text
+                # That a kind is stored and nothing else is said by Muster alone.
+                warnings = [each for each in answer.headers.get_all("Warning") or [] if "but muster up" not in each]
+                return answer.status, sorted(warnings), text
             except (http.client.HTTPException, OSError) as error:
                 self.connection.close()
                 self.connection = None

@@ -27,11 +27,12 @@ class Authorizer {
   void each_rule(const User& user,
                  std::string_view ns,
                  const std::function<bool(const json::Value& rule)>& visit) const;
-
- private:
+  /// Each rule of the role that a binding in `ns` refers to; false if `visit` stopped.
   bool each_rule_of(const json::Value& role_ref,
                     std::string_view ns,
                     const std::function<bool(const json::Value& rule)>& visit) const;
+
+ private:
   Core& core_;
 };
 

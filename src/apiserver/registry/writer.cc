@@ -6,6 +6,7 @@
 
 #include "apiserver/housekeeping/namespaces.h"
 #include "apiserver/registry/admission.h"
+#include "apiserver/registry/guard.h"
 #include "apiserver/registry/quota.h"
 #include "apiserver/registry/services.h"
 #include "apiserver/registry/strategy.h"
@@ -178,6 +179,15 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
 
+  const GuardedWrite guarded{.resource = *resource,
+                             .ns = ns,
+                             .next = object,
+                             .user = user,
+                             .subresource = options.subresource,
+                             .warnings = warnings};
+  const auto permitted = guard(core_, guarded);
+  if (!permitted) co_return fail(permitted.error());
+
   auto causes = check_create(*resource, object);
   if (causes.empty() && core_.options.custom_rules)
     causes = core_.options.custom_rules(object, nullptr, warnings);
@@ -305,6 +315,17 @@ Task<Result<StoredPtr>> Writer::update(
   auto finished = finish_update(*resource, std::move(*computed), live, options);
   if (!finished) co_return fail(finished.error());
   json::Value* next = &finished->object;
+  if (finished->changed && options.user != nullptr) {
+    const GuardedWrite guarded{.resource = *resource,
+                               .ns = ns,
+                               .next = *next,
+                               .live = &live,
+                               .user = *options.user,
+                               .subresource = options.subresource,
+                               .warnings = options.warnings};
+    const auto permitted = guard(core_, guarded);
+    if (!permitted) co_return fail(permitted.error());
+  }
 
   if (may_go(*next)) {
     if (options.dry_run) co_return unstored(*resource, key, std::move(*next), current->revision);

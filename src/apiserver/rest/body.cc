@@ -206,7 +206,7 @@ Result<void> check_patched(Call& call,
   return {};
 }
 
-Result<WriteOptions> write_options(const Call& call, std::string_view options_kind) {
+Result<WriteOptions> write_options(Call& call, std::string_view options_kind) {
   WriteOptions options;
   for (const std::string& value : call.target.all("dryRun")) {
     if (value == "All") {
@@ -228,6 +228,8 @@ Result<WriteOptions> write_options(const Call& call, std::string_view options_ki
   }
   options.manager = manager.empty() ? call.manager : std::string(manager);
   options.subresource = call.subresource;
+  options.user = &call.user;
+  options.warnings = &call.warnings;
   return options;
 }
 

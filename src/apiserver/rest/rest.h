@@ -64,7 +64,7 @@ Result<void> check_patched(Call& call,
                            json::Value& object,
                            const std::vector<std::string>& duplicates);
 /// Options of writes from the query.
-Result<WriteOptions> write_options(const Call& call, std::string_view options_kind);
+Result<WriteOptions> write_options(Call& call, std::string_view options_kind);
 Result<DeleteRequest> delete_request(const Call& call);
 net::Response with_warnings(net::Response response, const Call& call);
 

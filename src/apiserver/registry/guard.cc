@@ -1,0 +1,100 @@
+#include "apiserver/registry/guard.h"
+
+#include <fmt/core.h>
+
+#include <unordered_map>
+
+#include "apiserver/auth/escalation.h"
+#include "apiserver/registry/guard_pods.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "kube/meta.h"
+
+namespace muster::apiserver {
+namespace {
+
+/// Kinds that are stored and change nothing, with what to use instead.
+struct Unserved {
+  /// Refused: whoever makes one relies on being protected by it. The others come with a warning.
+  bool refused = false;
+  std::string_view sentence;
+};
+
+const Unserved* unserved(std::string_view storage) {
+  static constexpr std::string_view kWebhooks =
+      "muster up does not call admission webhooks; use RBAC, ResourceQuota, LimitRange and the "
+      "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
+  static constexpr std::string_view kPolicies =
+      "muster up does not evaluate admission policies; use RBAC, ResourceQuota, LimitRange and the "
+      "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
+  static const std::unordered_map<std::string_view, Unserved> kKinds = {
+      {"validatingwebhookconfigurations.admissionregistration.k8s.io", {true, kWebhooks}},
+      {"mutatingwebhookconfigurations.admissionregistration.k8s.io", {true, kWebhooks}},
+      {"validatingadmissionpolicies.admissionregistration.k8s.io", {true, kPolicies}},
+      {"validatingadmissionpolicybindings.admissionregistration.k8s.io", {true, kPolicies}},
+      {"mutatingadmissionpolicies.admissionregistration.k8s.io", {true, kPolicies}},
+      {"mutatingadmissionpolicybindings.admissionregistration.k8s.io", {true, kPolicies}},
+      {"networkpolicies.networking.k8s.io",
+       {false, "it is stored, but muster up does not filter the traffic of pods"}},
+      {"ingresses.networking.k8s.io",
+       {false, "it is stored, but muster up has no ingress controller"}},
+      {"ingressclasses.networking.k8s.io",
+       {false, "it is stored, but muster up has no ingress controller"}},
+      {"replicationcontrollers",
+       {false, "it is stored, but muster up makes no pods of it; use a Deployment"}},
+      {"runtimeclasses.node.k8s.io",
+       {false, "it is stored, but muster up runs pods of every class in the same way"}},
+      {"horizontalpodautoscalers.autoscaling",
+       {false, "it is stored, but muster up does not scale by load"}},
+      {"flowschemas.flowcontrol.apiserver.k8s.io",
+       {false, "it is stored, but muster up does not order requests by it"}},
+      {"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+       {false, "it is stored, but muster up does not order requests by it"}},
+      {"apiservices.apiregistration.k8s.io",
+       {false, "it is stored, but muster up does not call other API servers"}},
+      {"certificatesigningrequests.certificates.k8s.io",
+       {true,
+        "muster up signs no certificates for clients; give people a service account and a token: "
+        "kubectl create token NAME"}},
+  };
+  const auto found = kKinds.find(storage);
+  return found == kKinds.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+Result<void> guard(Core& core, const GuardedWrite& write) {
+  const Resource& resource = write.resource;
+  if (grants_rights(resource))
+    return check_escalation(core, resource, write.ns, write.next, write.live, write.user);
+  if (resource.storage == "namespaces") return guard_namespace(core, write);
+  if (makes_pods(resource)) {
+    const auto good = guard_pods(core, write);
+    if (!good) return good;
+  }
+  if (const Unserved* kind = unserved(resource.storage);
+      kind != nullptr && write.subresource.empty()) {
+    // A configuration without webhooks asks for nothing.
+    const json::Value& webhooks = json::at(write.next, "webhooks");
+    if (kind->refused && webhooks.is_array() && webhooks.get_array().empty()) return {};
+    if (kind->refused) return fail(forbidden(resource, kube::name_of(write.next), kind->sentence));
+    if (write.warnings != nullptr)
+      write.warnings->push_back(fmt::format(
+          "{} {}: {}", resource.info.kind, quoted(kube::name_of(write.next)), kind->sentence));
+  }
+  return {};
+}
+
+void report_unserved(Core& core) {
+  for (const auto& [name, collection] : core.image.collections()) {
+    const Unserved* kind = unserved(name);
+    if (kind == nullptr || collection->objects().empty()) continue;
+    log::warn("apiserver",
+              "{} stored {} have no effect: {}",
+              collection->objects().size(),
+              name,
+              kind->sentence);
+  }
+}
+
+}  // namespace muster::apiserver
