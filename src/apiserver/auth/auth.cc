@@ -13,6 +13,8 @@ namespace muster::apiserver {
 namespace {
 
 constexpr std::size_t kKnownMax = 4096;
+/// How far the clock of whoever signed a token may be ahead of ours.
+constexpr std::int64_t kSkewS = 10;
 
 Error unauthorized() {
   Error error;
@@ -72,6 +74,7 @@ Result<User> Authenticator::user_of_token(const std::string& token,
     const std::string ns = json::text_at(bound, "namespace");
     const std::string account = json::text_at(bound, "serviceaccount", "name");
     Known known;
+    known.not_before_s = json::int_at(*claims, "nbf");
     known.expires_s = json::int_at(*claims, "exp");
     known.account_key = ns + "/" + account;
     known.account_uid = json::text_at(bound, "serviceaccount", "uid");
@@ -85,6 +88,16 @@ Result<User> Authenticator::user_of_token(const std::string& token,
       known.user.extra[std::string(kube::names::kubernetes::kTokenPodUid)] = {
           json::text_at(bound, "pod", "uid")};
     }
+    for (const auto& [kind, storage] :
+         {std::pair{"pod", "pods"}, std::pair{"secret", "secrets"}, std::pair{"node", "nodes"}}) {
+      // A pod's token names its node as well, for information.
+      const json::Value& object = json::at(bound, kind);
+      if (!object.is_object() || !known.bound_storage.empty()) continue;
+      known.bound_storage = storage;
+      known.bound_key =
+          (storage == std::string_view("nodes") ? "" : ns + "/") + json::text_at(object, "name");
+      known.bound_uid = json::text_at(object, "uid");
+    }
     for (const json::Value& audience : json::array_at(*claims, "aud"))
       known.audiences.push_back(json::text(audience));
     if (known_.size() >= kKnownMax) known_.clear();
@@ -92,17 +105,12 @@ Result<User> Authenticator::user_of_token(const std::string& token,
   }
   const Known& known = found->second;
   const StoredPtr account = core_.image.collection("serviceaccounts").find(known.account_key);
-  if (known.expires_s <= now_s || !account || kube::uid_of(account->object) != known.account_uid)
+  if (known.expires_s <= now_s || known.not_before_s > now_s + kSkewS || !account ||
+      kube::uid_of(account->object) != known.account_uid)
     return fail(unauthorized());
-  if (const auto pod_name =
-          known.user.extra.find(std::string(kube::names::kubernetes::kTokenPodName));
-      pod_name != known.user.extra.end()) {
-    // Bound to a pod: good for as long as that very pod is there.
-    const std::string ns = known.account_key.substr(0, known.account_key.find('/'));
-    const StoredPtr pod = core_.image.collection("pods").find(ns + "/" + pod_name->second.front());
-    if (!pod || known.user.extra.at(std::string(kube::names::kubernetes::kTokenPodUid)).front() !=
-                    kube::uid_of(pod->object))
-      return fail(unauthorized());
+  if (!known.bound_storage.empty()) {
+    const StoredPtr object = core_.image.collection(known.bound_storage).find(known.bound_key);
+    if (!object || kube::uid_of(object->object) != known.bound_uid) return fail(unauthorized());
   }
   if (audiences != nullptr) {
     *audiences = known.audiences;
@@ -121,8 +129,9 @@ Result<std::string> Authenticator::issue(const TokenSubject& subject, Time* expi
   json::Object bound = {
       {"namespace", subject.ns},
       {"serviceaccount", {{"name", subject.account}, {"uid", subject.account_uid}}}};
-  if (!subject.pod.empty())
-    bound["pod"] = json::Value{{"name", subject.pod}, {"uid", subject.pod_uid}};
+  if (!subject.bound_kind.empty())
+    bound[subject.bound_kind] =
+        json::Value{{"name", subject.bound_name}, {"uid", subject.bound_uid}};
   const std::int64_t end_s = now_s + subject.lifetime_s;
   const json::Value claims = {
       {"aud", std::move(audiences)},

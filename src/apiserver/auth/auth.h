@@ -12,7 +12,9 @@ namespace muster::apiserver {
 
 struct TokenSubject {
   std::string ns, account, account_uid;
-  std::string pod, pod_uid;  // bound to a pod, when set
+  /// Bound to an object, when set: the token is good while that very object is there.
+  std::string bound_kind;  // "pod", "secret", "node"
+  std::string bound_name, bound_uid;
   std::vector<std::string> audiences;
   std::int64_t lifetime_s = 3600;
 };
@@ -31,7 +33,9 @@ class Authenticator {
   struct Known {
     User user;
     std::vector<std::string> audiences;
-    std::int64_t expires_s = 0;
+    std::int64_t not_before_s = 0, expires_s = 0;
+    /// The collection, key and uid of what the token is bound to; empty if to nothing.
+    std::string bound_storage, bound_key, bound_uid;
     std::string account_key, account_uid;
   };
   Core& core_;

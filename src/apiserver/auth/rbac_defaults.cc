@@ -41,7 +41,7 @@ rules:
 - {apiGroups: [""], resources: [serviceaccounts], verbs: [impersonate]}
 - {apiGroups: [""], resources: [pods, pods/attach, pods/exec, pods/portforward, pods/proxy, pods/resize, pods/ephemeralcontainers], verbs: [create, delete, deletecollection, patch, update]}
 - {apiGroups: [""], resources: [pods/eviction], verbs: [create]}
-- {apiGroups: [""], resources: [configmaps, events, persistentvolumeclaims, replicationcontrollers, replicationcontrollers/scale, secrets, serviceaccounts, services, services/proxy, endpoints], verbs: [create, delete, deletecollection, patch, update]}
+- {apiGroups: [""], resources: [configmaps, events, persistentvolumeclaims, replicationcontrollers, replicationcontrollers/scale, secrets, serviceaccounts, services, services/proxy], verbs: [create, delete, deletecollection, patch, update]}
 - {apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}
 - {apiGroups: [apps], resources: [daemonsets, deployments, deployments/rollback, deployments/scale, replicasets, replicasets/scale, statefulsets, statefulsets/scale], verbs: [create, delete, deletecollection, patch, update]}
 - {apiGroups: [autoscaling], resources: [horizontalpodautoscalers], verbs: [create, delete, deletecollection, patch, update]}

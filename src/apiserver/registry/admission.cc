@@ -7,8 +7,8 @@
 #include "apiserver/housekeeping/protection.h"
 #include "apiserver/registry/crds.h"
 #include "apiserver/registry/finalizers.h"
+#include "apiserver/registry/limit_ranges.h"
 #include "apiserver/registry/writer.h"
-#include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
@@ -108,7 +108,11 @@ Result<void> Admission::create(const Resource& resource,
   if (resource.storage == kube::collections::kNativePodGroups ||
       resource.storage == kube::collections::kNativeCompositePodGroups)
     return group_priority(resource, object);
-  if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
+  if (resource.storage == "persistentvolumeclaims") {
+    const auto classed = claim(resource, object);
+    if (!classed) return classed;
+    return check_limits(core_, resource, ns, object);
+  }
   if (resource.storage == kube::collections::kCustomResourceDefinitions)
     return core_.crds->admit(object);
   return {};
@@ -280,59 +284,10 @@ void Admission::tolerations(json::Value& pod) {
 Result<void> Admission::limit_ranges(const Resource& resource,
                                      const std::string& ns,
                                      json::Value& pod) {
-  Result<void> outcome;
-  bool any = false;
-  core_.image.collection("limitranges").each_in(ns, [&](const StoredPtr& range) {
-    any = true;
-    for (const json::Value& limit : json::array_at(range->object, "spec", "limits")) {
-      if (json::string_at(limit, "type") != "Container") continue;
-      if (!json::at(pod, "spec", "containers").is_array()) continue;
-      for (json::Value& container : json::make(pod, {"spec", "containers"}).get_array()) {
-        const auto fill = [&](std::string_view into, const json::Value& defaults) {
-          for (const auto& member : json::as_object(defaults)) {
-            json::Object& resources = json::make_object(container, {"resources", into});
-            if (!resources.contains(member.key())) resources[member.key()] = member.value();
-          }
-        };
-        fill("limits", json::at(limit, "default"));
-        fill("requests", json::at(limit, "defaultRequest"));
-        const auto compare = [&](std::string_view bound_name, bool maximum) {
-          for (const auto& member : json::object_at(limit, bound_name)) {
-            const auto bound = parse_quantity(json::as_string(member.value()));
-            const std::string_view which = maximum ? "limits" : "requests";
-            const json::Value& given = json::at(container, "resources", which, member.key());
-            if (!bound || !outcome) continue;
-            const std::string what(member.key());
-            const std::string prefix = fmt::format("{} {} usage per Container is {}",
-                                                   maximum ? "maximum" : "minimum",
-                                                   what,
-                                                   bound->text());
-            if (given.is_null()) {
-              outcome = fail(forbidden(
-                  resource,
-                  kube::name_of(pod),
-                  fmt::format("{}.  No {} is specified", prefix, maximum ? "limit" : "request")));
-              continue;
-            }
-            const auto value = parse_quantity(json::as_string(given));
-            if (value && (maximum ? *value > *bound : *value < *bound)) {
-              outcome = fail(forbidden(
-                  resource,
-                  kube::name_of(pod),
-                  fmt::format(
-                      "{}, but {} is {}", prefix, maximum ? "limit" : "request", value->text())));
-            }
-          }
-        };
-        compare("min", false);
-        compare("max", true);
-      }
-    }
-  });
-  if (any)
-    json::make(pod, {"status", "qosClass"}) =
-        kube::qos_class(pod);  // requests may have been filled in
-  return outcome;
+  if (!set_limit_defaults(core_, ns, pod)) return {};
+  // Requests may have been filled in.
+  json::make(pod, {"status", "qosClass"}) = kube::qos_class(pod);
+  return check_limits(core_, resource, ns, pod);
 }
 
 Result<void> Admission::claim(const Resource& resource, json::Value& claim) {

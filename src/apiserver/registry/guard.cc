@@ -6,6 +6,7 @@
 
 #include "apiserver/auth/escalation.h"
 #include "apiserver/registry/guard_pods.h"
+#include "apiserver/registry/limit_ranges.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -68,6 +69,13 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
   if (grants_rights(resource))
     return check_escalation(core, resource, write.ns, write.next, write.live, write.user);
   if (resource.storage == "namespaces") return guard_namespace(core, write);
+  if (write.live != nullptr && write.subresource.empty() &&
+      resource.storage == "persistentvolumeclaims")
+    return check_limits(core, resource, write.ns, write.next);
+  if (write.live != nullptr && write.subresource == "resize") {
+    const auto fits = check_limits(core, resource, write.ns, write.next);
+    if (!fits) return fits;
+  }
   if (makes_pods(resource)) {
     const auto good = guard_pods(core, write);
     if (!good) return good;

@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "kube/security/pod_security.h"
 
 namespace muster::apiserver {
@@ -21,7 +22,7 @@ constexpr int kPodsMax = 3000;
 constexpr int kDepthMax = 32;
 
 /// Written with the binding: which devices the pod has.
-constexpr std::string_view kGrants[] = {"muster.dev/gpu-indices",
+constexpr std::string_view kGrants[] = {kube::names::kGpuIndices,
                                         "hivedscheduler.microsoft.com/pod-bind-info",
                                         "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"};
 

@@ -171,6 +171,46 @@ Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted)
   co_return encode(accepted, 201, created_status());
 }
 
+namespace {
+
+/// What a token is to live and die with.
+Result<void> bind_token(Core& core,
+                        const Call& call,
+                        const json::Value& reference,
+                        TokenSubject* subject) {
+  const std::string_view kind = json::string_at(reference, "kind");
+  const std::string_view plural = kind == "Pod"      ? "pods"
+                                  : kind == "Secret" ? "secrets"
+                                  : kind == "Node"   ? "nodes"
+                                                     : "";
+  if (plural.empty()) return {};
+  const ResourcePtr resource = core.resources.get("", "v1", plural);
+  const std::string name = json::text_at(reference, "name");
+  const StoredPtr object = core.find(*resource, resource->info.namespaced ? call.ns : "", name);
+  if (!object) return fail(not_found(*resource, name));
+  if (kind == "Pod" && json::string_at(object->object, "spec", "serviceAccountName") != call.name) {
+    return fail(bad_request(
+        fmt::format("cannot bind token for serviceaccount {} to pod running with different "
+                    "serviceaccount name.",
+                    quoted(call.name))));
+  }
+  const std::string_view uid = json::string_at(reference, "uid");
+  if (!uid.empty() && uid != kube::uid_of(object->object)) {
+    return fail(conflict(
+        *resource,
+        name,
+        fmt::format("the UID in the bound object reference ({}) does not match the UID in record. "
+                    "The object might have been deleted and then recreated",
+                    uid)));
+  }
+  subject->bound_kind = to_lower(kind);
+  subject->bound_name = name;
+  subject->bound_uid = std::string(kube::uid_of(object->object));
+  return {};
+}
+
+}  // namespace
+
 Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted) {
   auto body = decode_body(call.request, *call.resource, "TokenRequest", false);
   if (!body) co_return fail(body.error());
@@ -209,20 +249,8 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
   if (const auto most = core.options.token_lifetime_s_max; most > 0)
     subject.lifetime_s = std::min(subject.lifetime_s, most);
   const json::Value& bound = json::at(spec, "boundObjectRef");
-  for (const auto& [kind, plural] : {std::pair{"Node", "nodes"}, std::pair{"Secret", "secrets"}}) {
-    if (json::string_at(bound, "kind") != kind) continue;
-    const ResourcePtr resource = core.resources.get("", "v1", plural);
-    const std::string name = json::text_at(bound, "name");
-    if (!core.find(*resource, resource->info.namespaced ? call.ns : "", name))
-      co_return fail(not_found(*resource, name));
-  }
-  if (json::string_at(bound, "kind") == "Pod") {
-    subject.pod = json::text_at(bound, "name");
-    const ResourcePtr pods = core.resources.get("", "v1", "pods");
-    const StoredPtr pod = core.find(*pods, call.ns, subject.pod);
-    if (!pod) co_return fail(not_found(*pods, subject.pod));
-    subject.pod_uid = std::string(kube::uid_of(pod->object));
-  }
+  const auto tied = bind_token(core, call, bound, &subject);
+  if (!tied) co_return fail(tied.error());
   Time expires;
   const auto token = core.authenticator->issue(subject, &expires);
   if (!token) co_return fail(token.error());

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "apiserver/auth/auth.h"
+#include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/rbac.h"
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/read_ahead.h"
@@ -81,48 +82,10 @@ Result<void> Router::identify(Call& call) const {
     user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
   if (!user) return fail(user.error());
-  auto acting = impersonated(call.request, std::move(*user));
+  auto acting = impersonated(core_, call.request, std::move(*user));
   if (!acting) return fail(acting.error());
   call.user = std::move(*acting);
   return {};
-}
-
-Result<User> Router::impersonated(const net::Request& request, User user) const {
-  const std::string name(request.headers.get("Impersonate-User"));
-  if (name.empty()) return user;
-  const auto ask = [&](std::string_view group,
-                       std::string_view resource,
-                       std::string_view which,
-                       std::string_view ns) {
-    Attributes attributes;
-    attributes.verb = "impersonate";
-    attributes.group = std::string(group);
-    attributes.resource = std::string(resource);
-    attributes.name = std::string(which);
-    attributes.ns = std::string(ns);
-    return core_.authorizer->check(user, attributes);
-  };
-  User acting;
-  acting.name = name;
-  if (name.starts_with("system:serviceaccount:")) {
-    const auto parts = split(name, ':');
-    if (parts.size() == 4) {
-      const auto allowed = ask("", "serviceaccounts", parts[3], parts[2]);
-      if (!allowed) return fail(allowed.error());
-      acting.groups = {"system:serviceaccounts", "system:serviceaccounts:" + parts[2]};
-    }
-  } else {
-    const auto allowed = ask("", "users", name, "");
-    if (!allowed) return fail(allowed.error());
-  }
-  for (const std::string_view group : request.headers.all("Impersonate-Group")) {
-    const auto allowed = ask("", "groups", group, "");
-    if (!allowed) return fail(allowed.error());
-    acting.groups.emplace_back(group);
-  }
-  acting.uid = std::string(request.headers.get("Impersonate-Uid"));
-  if (!acting.in_group("system:authenticated")) acting.groups.emplace_back("system:authenticated");
-  return acting;
 }
 
 /// /api/v1/namespaces/NS/pods/x/log and its relatives.

@@ -20,7 +20,6 @@ class Router {
   Task<net::Response> read_many(const Call& call);
   Task<net::Response> read_one(const Call& outer, std::string target);
   Result<void> route(Call& call) const;
-  Result<User> impersonated(const net::Request& request, User user) const;
   Result<void> authorize(const Call& call) const;
   Task<Result<void>> send(const Call& call, net::ResponseWriter& writer, net::Response response);
 

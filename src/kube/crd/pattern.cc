@@ -1,26 +1,27 @@
 #include "kube/crd/pattern.h"
 
-#include <regex>
+#include <re2/re2.h>
+
 #include <unordered_map>
 
 namespace muster::kube {
 namespace {
 
-// The library's matcher recurses once per character, so the text's length is the stack's depth.
-constexpr std::size_t kTextBytesMax = 4096;
+constexpr std::size_t kPatternBytesMax = 4096;
 constexpr std::size_t kCacheMax = 1000;
 
-const std::regex* compiled(const std::string& pattern) {
+const re2::RE2* compiled(const std::string& pattern) {
   // One cache a thread: the loop's is the one that counts, and a test's thread needs no lock.
-  thread_local std::unordered_map<std::string, std::unique_ptr<std::regex>> cache;
+  thread_local std::unordered_map<std::string, std::unique_ptr<re2::RE2>> cache;
   const auto found = cache.find(pattern);
   if (found != cache.end()) return found->second.get();
-  if (cache.size() >= kCacheMax || pattern.size() > kTextBytesMax) return nullptr;
-  std::unique_ptr<std::regex> made;
-  try {
-    made = std::make_unique<std::regex>(pattern, std::regex::ECMAScript | std::regex::optimize);
-  } catch (const std::regex_error&) {
-  }
+  if (pattern.size() > kPatternBytesMax) return nullptr;
+  if (cache.size() >= kCacheMax) cache.clear();
+  // Perl's classes and the leftmost match of Go's regexp, which is RE2 too.
+  re2::RE2::Options options;
+  options.set_log_errors(false);
+  auto made = std::make_unique<re2::RE2>(pattern, options);
+  if (!made->ok()) made.reset();
   return cache.emplace(pattern, std::move(made)).first->second.get();
 }
 
@@ -29,14 +30,9 @@ const std::regex* compiled(const std::string& pattern) {
 bool pattern_compiles(const std::string& pattern) { return compiled(pattern) != nullptr; }
 
 bool pattern_matches(const std::string& pattern, std::string_view text) {
-  const std::regex* regex = compiled(pattern);
-  if (regex == nullptr) return true;
-  if (text.size() > kTextBytesMax) return false;
-  try {
-    return std::regex_search(text.begin(), text.end(), *regex);
-  } catch (const std::regex_error&) {  // too complex: refuse rather than let it through
-    return false;
-  }
+  const re2::RE2* expression = compiled(pattern);
+  if (expression == nullptr) return true;
+  return re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *expression);
 }
 
 }  // namespace muster::kube

@@ -1,4 +1,5 @@
-/// Regular expressions of CRD schemas. Compiled once each; the only place that includes <regex>.
+/// Regular expressions of CRD schemas, as Go reads them: RE2, in time that grows with the text
+/// alone. Compiled once each; the only place that includes RE2.
 #pragma once
 
 #include <string>

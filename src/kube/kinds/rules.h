@@ -56,6 +56,8 @@ void validate_priority_class(const json::Value& object, const json::Value* live,
 void validate_pdb(const json::Value& object, Causes& causes);
 void validate_quota(const json::Value& object, Causes& causes);
 void validate_claim(const json::Value& object, const json::Value* live, Causes& causes);
+/// Of one volume of a pod at `field`.
+void validate_volume_paths(const json::Value& volume, const std::string& field, Causes& causes);
 void validate_volume_object(const json::Value& object, Causes& causes);
 void validate_storage_class(const json::Value& object, Causes& causes);
 void validate_limit_range(const json::Value& object, Causes& causes);

@@ -104,6 +104,7 @@ std::set<std::string_view> validate_volumes(const Value& spec,
     const std::string here = at_index(field, "volumes", i);
     const std::string_view name = json::string_at(volumes[i], "name");
     validate_volume(volumes[i], here, causes);
+    validate_volume_paths(volumes[i], here, causes);
     if (name.empty()) {
       causes.required(here + ".name");
     } else {

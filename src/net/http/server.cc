@@ -100,6 +100,22 @@ std::string chunk_head(std::size_t bytes) {
 
 using RequestParser = http::request_parser<http::string_body>;
 
+/// A header line that goes on in the next one (obsolete since RFC 7230): proxies disagree on what
+/// it means. Looks as far as the head reaches.
+bool has_folded_line(std::string_view text) {
+  const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+  return head.find("\n ") != std::string_view::npos || head.find("\n\t") != std::string_view::npos;
+}
+
+/// Whoever cannot tell where a body ends takes its rest for the next request. Chunked, once, is all
+/// there is.
+bool sane_framing(const http::request<http::string_body>& message) {
+  const auto encodings = message.count(http::field::transfer_encoding);
+  return encodings == 0 ||
+         (encodings == 1 &&
+          boost::beast::iequals(trim(message[http::field::transfer_encoding]), "chunked"));
+}
+
 Request to_request(RequestParser& parser, Peer peer) {
   auto& message = parser.get();
   Request request;
@@ -272,12 +288,21 @@ Task<bool> Connection::read_request(RequestParser& parser) {
     ErrorCode error;
     if (!in_.empty()) {
       if (phase_ == Phase::kIdle) enter(Phase::kHead, options.head_timeout);
+      if (!parser.is_header_done() && has_folded_line(in_)) {
+        co_await refuse(http::make_error_code(http::error::bad_field));
+        co_return false;
+      }
       const auto used = parser.put(asio::const_buffer(in_.data(), in_.size()), error);
       in_.erase(0, used);
-      if (!error && parser.is_done()) co_return true;
+      const bool whole = !error && parser.is_done();
+      if (whole && sane_framing(parser.get())) co_return true;
       if (error == http::error::need_more) error = {};
       if (error) {
         co_await refuse(error);
+        co_return false;
+      }
+      if (parser.is_header_done() && !sane_framing(parser.get())) {
+        co_await refuse(http::make_error_code(http::error::bad_transfer_encoding));
         co_return false;
       }
       if (parser.is_header_done() && phase_ == Phase::kHead) {

@@ -1,0 +1,154 @@
+/// Who somebody is: acting as others, tokens and what they are bound to, and what the roles that
+/// every cluster has do not contain.
+#include "security/cluster.h"
+
+namespace muster::apiserver {
+namespace {
+
+class Identity : public Cluster {};
+
+const std::string kWhoAmI = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+
+Ask as(std::string token, std::vector<std::pair<std::string, std::string>> headers) {
+  Ask wanted{"POST", kWhoAmI, "{}", "application/json", std::move(token)};
+  wanted.headers = std::move(headers);
+  return wanted;
+}
+
+TEST_F(Identity, ActingAsSomebodyIsAskedForWhateverTheNameLooksLike) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "editor", "edit");
+    for (const std::string& name : {std::string("system:serviceaccount:x"),
+                                    std::string("system:serviceaccount:a:b:c"),
+                                    std::string("system:serviceaccount::"),
+                                    std::string("system:serviceaccount:UPPER:x"),
+                                    std::string("somebody")}) {
+      const Answer answer = co_await cluster.ask(as(token, {{"Impersonate-User", name}}));
+      EXPECT_EQ(answer.status, 403) << name << answer.text;
+      EXPECT_EQ(answer.message(),
+                fmt::format("users \"{}\" is forbidden: User "
+                            "\"system:serviceaccount:vision:editor\" cannot impersonate resource "
+                            "\"users\" in API group \"\" at the cluster scope",
+                            name));
+    }
+    // Accounts of one's own namespace may be used, as in Kubernetes; their uids and groups may not.
+    const std::string own = "system:serviceaccount:vision:default";
+    const Answer allowed = co_await cluster.ask(as(token, {{"Impersonate-User", own}}));
+    EXPECT_EQ(allowed.status, 201) << allowed.text;
+    for (const auto& [header, value] : {std::pair{"Impersonate-Uid", "u"},
+                                        std::pair{"Impersonate-Group", "system:masters"},
+                                        std::pair{"Impersonate-Extra-scopes", "all"}}) {
+      const Answer more =
+          co_await cluster.ask(as(token, {{"Impersonate-User", own}, {header, value}}));
+      EXPECT_EQ(more.status, 403) << header << more.text;
+      const Answer alone = co_await cluster.ask(as(token, {{header, value}}));
+      EXPECT_EQ(alone.status, 400) << header << alone.text;
+    }
+    const Answer full = co_await cluster.ask(as("admin",
+                                                {{"Impersonate-User", "jane"},
+                                                 {"Impersonate-Uid", "7"},
+                                                 {"Impersonate-Group", "dev"},
+                                                 {"Impersonate-Extra-Example.com%2fscope", "a"}}));
+    EXPECT_EQ(full.status, 201) << full.text;
+    EXPECT_EQ(
+        json::dump(json::at(full.body, "status", "userInfo")),
+        R"({"username":"jane","uid":"7","groups":["dev","system:authenticated"],"extra":{"example.com/scope":["a"]}})");
+  });
+}
+
+Task<std::string> bound_token(Cluster& cluster, std::string kind, std::string name) {
+  const Answer made = co_await cluster.admin(
+      "POST",
+      "/api/v1/namespaces/vision/serviceaccounts/editor/token",
+      fmt::format(
+          R"({{"spec":{{"boundObjectRef":{{"apiVersion":"v1","kind":"{}","name":"{}"}}}}}})",
+          kind,
+          name));
+  EXPECT_EQ(made.status, 201) << made.text;
+  co_return json::text_at(made.body, "status", "token");
+}
+
+TEST_F(Identity, ATokenDiesWithWhatItIsBoundTo) {
+  run([](Cluster& cluster) -> Task<void> {
+    (void)co_await cluster.account("vision", "editor", "edit");
+    const std::string secrets = "/api/v1/namespaces/vision/secrets";
+    (void)co_await cluster.admin("POST", secrets, R"({"metadata":{"name":"s"}})");
+    const std::string token = co_await bound_token(cluster, "Secret", "s");
+    const Answer before = co_await cluster.ask(as(token, {}));
+    EXPECT_EQ(before.status, 201) << before.text;
+    (void)co_await cluster.admin("DELETE", secrets + "/s");
+    const Answer after = co_await cluster.ask(as(token, {}));
+    EXPECT_EQ(after.status, 401);
+    // Another one of the same name is another one.
+    (void)co_await cluster.admin("POST", secrets, R"({"metadata":{"name":"s"}})");
+    const Answer again = co_await cluster.ask(as(token, {}));
+    EXPECT_EQ(again.status, 401);
+    const Answer absent = co_await cluster.admin(
+        "POST",
+        "/api/v1/namespaces/vision/serviceaccounts/editor/token",
+        R"({"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Secret","name":"none"}}})");
+    EXPECT_EQ(absent.status, 404);
+  });
+}
+
+TEST_F(Identity, ATokenIsNotBoundToThePodOfAnotherAccount) {
+  run([](Cluster& cluster) -> Task<void> {
+    (void)co_await cluster.account("vision", "editor", "edit");
+    const Answer pod = co_await cluster.admin(
+        "POST",
+        "/api/v1/namespaces/vision/pods",
+        R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}})");
+    EXPECT_EQ(pod.status, 201) << pod.text;
+    const Answer refused = co_await cluster.admin(
+        "POST",
+        "/api/v1/namespaces/vision/serviceaccounts/editor/token",
+        R"({"spec":{"boundObjectRef":{"apiVersion":"v1","kind":"Pod","name":"p"}}})");
+    EXPECT_EQ(refused.status, 400);
+    EXPECT_EQ(refused.message(),
+              "cannot bind token for serviceaccount \"editor\" to pod running with different "
+              "serviceaccount name.");
+  });
+}
+
+TEST_F(Identity, ATokenForLaterIsNotGoodYet) {
+  run([](Cluster& cluster) -> Task<void> {
+    (void)co_await cluster.account("vision", "editor", "edit");
+    const Answer account =
+        co_await cluster.admin("GET", "/api/v1/namespaces/vision/serviceaccounts/editor");
+    const std::int64_t now = cluster.loop().now().seconds();
+    const auto sign = [&](std::int64_t not_before) {
+      const json::Value claims = {
+          {"aud", json::Array{json::Value("https://kubernetes.default.svc.cluster.local")}},
+          {"exp", now + 7200},
+          {"iss", "https://kubernetes.default.svc.cluster.local"},
+          {"nbf", not_before},
+          {"kubernetes.io",
+           {{"namespace", "vision"},
+            {"serviceaccount",
+             {{"name", "editor"}, {"uid", json::at(account.body, "metadata", "uid")}}}}}};
+      return net::sign_token(cluster.signing_key(), json::dump(claims));
+    };
+    const auto early = sign(now + 3600), due = sign(now - 1);
+    EXPECT_TRUE(early && due);
+    const Answer refused = co_await cluster.ask(as(*early, {}));
+    EXPECT_EQ(refused.status, 401);
+    const Answer accepted = co_await cluster.ask(as(*due, {}));
+    EXPECT_EQ(accepted.status, 201) << accepted.text;
+  });
+}
+
+TEST_F(Identity, AnEditorDoesNotPointAServiceAtOthersPods) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "editor", "edit");
+    const Answer refused = co_await cluster.ask(
+        {"POST",
+         "/api/v1/namespaces/vision/endpoints",
+         R"({"metadata":{"name":"fw"},"subsets":[{"addresses":[{"ip":"10.0.0.1"}]}]})",
+         "application/json",
+         token});
+    EXPECT_EQ(refused.status, 403) << refused.text;
+  });
+}
+
+}  // namespace
+}  // namespace muster::apiserver
