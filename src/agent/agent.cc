@@ -105,6 +105,7 @@ class AgentImpl final : public Agent {
     if (error)
       co_return fail(Code::kInternal,
                      fmt::format("make \"{}\": {}", options_.directory, error.message()));
+    if (!options_.hidden.empty()) context_.hidden = fs::canonical(options_.hidden, error).string();
     auto images = Images::load(options_.images_file);
     if (!images) co_return fail(images.error());
     context_.images = std::move(*images);
@@ -162,6 +163,7 @@ class AgentImpl final : public Agent {
     out.shim_binary = options.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string()
                                                   : options.shim_binary;
     out.isolate = options.isolate;
+    out.hidden = options.hidden;
     return out;
   }
 

@@ -20,6 +20,7 @@ namespace muster::agent {
 
 struct AgentOptions {
   std::string directory;    // state; made when absent
+  std::string hidden;       // the data folder: no pod sees it; empty: none
   std::string shim_binary;  // empty: this program
   std::string images_file;  // see images.h; empty: none
   std::string api_address;  // where the API server listens

@@ -34,6 +34,7 @@ struct Context {
   GpuLedger gpus;
   /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
   std::map<int, int> gpu_minors;
+  std::string hidden;  // the data folder, links resolved: no pod sees it
   /// Processes and threads a container may have; 0: as many as the machine.
   std::int64_t pids_max = 0;
   std::function<client::EventRecorder&(const std::string& node)> events_of;

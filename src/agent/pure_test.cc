@@ -18,6 +18,7 @@
 #include "agent/pod/volumes.h"
 #include "agent/process/address_pool.h"
 #include "agent/process/log_writer.h"
+#include "agent/process/mask.h"
 #include "agent/process/nat.h"
 #include "agent/streams/log_reader.h"
 #include "agent/streams/remote_command.h"
@@ -256,6 +257,14 @@ TEST(Nat, FindsRulesWhoseBridgeIsGone) {
   const auto exists = [](const std::string& bridge) { return bridge == "mstr0000bbbb"; };
   EXPECT_EQ(process::bridges_gone(rules, exists),
             (std::vector<std::string>{"mstr0000aaaa", "mstr0000cccc"}));
+}
+
+TEST(Mask, ShowsTheEnvironmentThatMusterWasStartedIn) {
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(process::shown_by_environment(
+                {"/root/venv", "/root/venv/bin:/usr/bin:/root/.pyenv/shims:/home/a/conda/bin"}),
+            (Paths{"/root/venv", "/root/.pyenv", "/home/a/conda"}));
+  EXPECT_EQ(process::shown_by_environment({"/root/bin:/usr/bin:/rooted/x"}), Paths());
 }
 
 TEST(ExitStatus, CarriesTheCode) {

@@ -37,6 +37,7 @@ struct Mount {
   /// `source`, so nothing on the way is allowed to lead out of it.
   std::string sub_path;
   std::string host_type;  // what `source` must be: hostPath's type, "" for anything
+  bool of_host = false;   // a hostPath: the machine's, not made for the pod
 };
 
 /// A tmpfs that the containers of the pod share; `path` is where it is mounted for mounts' sources.
@@ -103,6 +104,7 @@ struct ContainerConfig {
   bool tty = false;
   bool read_only_root = false;
   bool no_new_privileges = false;
+  bool unconfined = false;  // every system call
   std::optional<std::int64_t> user;
   std::optional<std::int64_t> group;
   std::vector<std::int64_t> groups;

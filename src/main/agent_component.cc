@@ -56,6 +56,7 @@ class AgentComponent final : public Component {
       : context_(context), client_(context.make_client("system:muster-agent")) {
     agent::AgentOptions options;
     options.directory = context.directory + "/agent";
+    options.hidden = context.directory;
     options.api_address = context.api_address;
     options.api_port = context.api_port;
     options.hollow = context.hollow;

@@ -65,7 +65,7 @@ def mpi(c):
         {"name": "ssh", "secret": {"secretName": "ssh", "defaultMode": 0o400}},
         {"name": "mpi", "configMap": {"name": "mpi"}},
     ]
-    sshd = "mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -h /etc/muster-mpi-ssh/host -o AuthorizedKeysFile=/etc/muster-mpi-ssh/authorized_keys -o StrictModes=no -o UsePAM=no -o PidFile=none"
+    sshd = "exec /usr/sbin/sshd -D -e -h /etc/muster-mpi-ssh/host -o AuthorizedKeysFile=/etc/muster-mpi-ssh/authorized_keys -o StrictModes=no -o UsePAM=no -o PidFile=none"
     for i in range(3):
         c.create(
             pod(
@@ -82,7 +82,7 @@ def mpi(c):
     for i in range(3):
         c.ready(f"m-{i}")
     ssh = "ssh -i /etc/muster-mpi-ssh/id -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-    command = f"mpirun --allow-run-as-root -np 4 --hostfile /etc/muster-mpi/hostfile --mca plm_rsh_agent '{ssh}' --mca btl self,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 python3 /etc/muster-mpi/rank.py"
+    command = f"mpirun -np 4 --hostfile /etc/muster-mpi/hostfile --mca plm_rsh_agent '{ssh}' --mca btl self,tcp --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 python3 /etc/muster-mpi/rank.py"
     done = c.muster.kubectl("exec", "m-0", "--", "sh", "-c", command, check=False, timeout=120)
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("rank"))
     hosts = ["m-0", "m-0", "m-1", "m-2"]

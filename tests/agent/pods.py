@@ -5,11 +5,10 @@
 import json
 import pathlib
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, pod, run, terminated  # noqa: E402
+from agent_checks import check, equal, host_folder, pod, run, terminated  # noqa: E402
 from muster import Muster  # noqa: E402
 
 
@@ -100,7 +99,7 @@ def a_missing_configmap_is_waited_for(c):
 
 @check
 def volumes_of_every_kind(c):
-    host = tempfile.mkdtemp(prefix="muster-hostpath-", dir=c.muster.data)
+    host = host_folder("muster-hostpath-")
     (pathlib.Path(host) / "f").write_text("from host\n")
     script = """cat /v/config/colour /v/secret/password /v/down/labels /v/host/f; echo; cat /v/proj/a/name; echo
                 df -k /dev/shm | tail -1 | awk '{print $2}'; echo mine > /v/empty/x; cat /v/other/x; stat -c %a /v/secret/..data/password
@@ -345,7 +344,7 @@ def probes_decide_about_ready_and_restart(c):
 
 @check
 def hooks_and_grace(c):
-    host = tempfile.mkdtemp(prefix="muster-hooks-", dir=c.muster.data)
+    host = host_folder("muster-hooks-")
     volume = {"volumes": [{"name": "h", "hostPath": {"path": host}}]}
     c.create(
         pod(
@@ -513,7 +512,7 @@ def hollow_nodes_only_seem_to_run(c):
 
 @check
 def pods_survive_kill_9_of_muster(c):
-    host = tempfile.mkdtemp(prefix="muster-survive-", dir=c.muster.data)
+    host = host_folder("muster-survive-")
     c.create(
         pod(
             "survivor",

@@ -19,7 +19,7 @@ import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import check, equal, pod, run, until  # noqa: E402
+from agent_checks import check, equal, host_folder, pod, run, until  # noqa: E402
 from muster import Muster, kubectls  # noqa: E402
 
 generations = kubectls()[:1] + [k for k in kubectls()[-1:] if k != kubectls()[0]]
@@ -139,7 +139,7 @@ def logs_with_every_flag(c, version, kubectl):
 
 @each
 def logs_follow_to_the_end(c, version, kubectl):
-    host = tempfile.mkdtemp(prefix="muster-follow-", dir=c.muster.data)
+    host = host_folder("muster-follow-")
     name = "chatty-" + version.replace(".", "-")
     c.create(
         pod(

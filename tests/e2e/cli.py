@@ -215,12 +215,12 @@ def instances(cli):
     check("list -q -T py", out == "duo\n", out)
     watch = cli.start("get", "duo", "--watch")
     check("get --watch begins with the state", watch.stdout.readline() == "STATUS: RUNNING\n")
-    pathlib.Path("/tmp/muster-cli-go").touch()
+    for instance in ("duo-worker-0", "duo-master-0"):
+        cli("attach", "duo", "-i", instance, "--", "touch", "/tmp/muster-cli-go")
     out, _ = watch.communicate(timeout=60)
     check("get --watch ends with the job", watch.returncode == 0 and "STATUS: SUCCEEDED" in out, out)
     out, _ = follow.communicate(timeout=60)
     check("logs -f ends with the instance", follow.returncode == 0 and out.endswith("end\n"), out)
-    os.unlink("/tmp/muster-cli-go")
     code, out, err = cli("attach", "duo")
     check("attach to a finished instance is refused", code == 1 and "completed instance" in err, err)
 

@@ -48,7 +48,9 @@ else:
     sys.exit("rank 0 is gone" if not peer.recv(1) else 0)
 """
 
-with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
+# Not below /tmp, which is a pod's own.
+with tempfile.TemporaryDirectory(prefix="muster-mnist-", dir="/srv") as place:
+    os.chmod(place, 0o755)
     repository = pathlib.Path(place) / "370272561" / "mnist-pytorch.git"
     repository.mkdir(parents=True)
     (repository / "mnist.py").write_text(TRAIN)
@@ -59,7 +61,8 @@ with tempfile.TemporaryDirectory(prefix="muster-mnist-") as place:
     ):
         subprocess.run(["git", *words], cwd=repository, check=True)
     layers = {
-        "/etc/gitconfig": f'[url "file://{place}/"]\n\tinsteadOf = https://code.aliyun.com/\n[safe]\n\tdirectory = *\n',
+        "/usr/local/bin/git": "#!/bin/sh\nexec /usr/bin/git -c safe.directory='*' "
+        f'-c url.file://{place}/.insteadOf=https://code.aliyun.com/ "$@"\n',
         "/usr/local/bin/python": '#!/bin/sh\nexec /usr/bin/python3 "$@"\n',
         # The workers' init container waits for the master with the nslookup of its own image.
         "/usr/local/bin/nslookup": '#!/bin/sh\nexec getent hosts "$1"\n',

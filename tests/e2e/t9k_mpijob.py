@@ -54,7 +54,6 @@ mount -t tmpfs tmpfs {directory}/layer
 mkdir {directory}/layer/up {directory}/layer/work
 cp -a {upper}/. {directory}/layer/up/
 mount -t overlay overlay -o lowerdir=/usr/local,upperdir={directory}/layer/up,workdir={directory}/layer/work /usr/local
-mkdir -p /run/sshd
 exec {binary()} "$@"
 """
     )

@@ -7,11 +7,13 @@
 
     run(lambda: Muster(nodes=3))
 """
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from checks import Checks
@@ -102,6 +104,13 @@ class Cluster:
                 return found[0]
             assert time.monotonic() < deadline, f"no event {reason} for {name}: {self.events(name)}"
             time.sleep(0.1)
+
+
+def host_folder(prefix):
+    """A folder of the machine for a hostPath, gone with this test. Not in the data folder, which no pod sees."""
+    folder = tempfile.mkdtemp(prefix=prefix, dir="/var/tmp")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def terminated(p, index=0):

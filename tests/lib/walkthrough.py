@@ -113,7 +113,7 @@ class Walk:
     """Runs the commands of one walk-through on a cluster of its own and counts what agrees."""
 
     def __init__(self, name, nodes, extra=(), layers=None):
-        """layers: files that the cluster's machine shall have, as {"/etc/gitconfig": content or path of a link}."""
+        """layers: files that the cluster's machine shall have, below /usr or /opt, as {"/usr/local/bin/x": content}."""
         self.name, self.check = name, Checks()
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="muster-walk-"))
         bin_dir = self.directory / "bin"

@@ -72,6 +72,14 @@ std::string non_root_refusal(const json::Value& pod,
       text(at(container, "name")));
 }
 
+std::string seccomp_profile(const json::Value& pod, const json::Value& container) {
+  for (const auto* holder : {&container, &at(pod, "spec")}) {
+    auto type = text(at(*holder, "securityContext", "seccompProfile", "type"));
+    if (!type.empty()) return type;
+  }
+  return "RuntimeDefault";
+}
+
 std::string termination_file(const PodDirectories& places, const std::string& name) {
   return fmt::format("{}/termination-{}", places.run, name);
 }
@@ -207,6 +215,12 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.no_new_privileges = !at(security, "allowPrivilegeEscalation").is_null() &&
                              !json::bool_at(security, "allowPrivilegeEscalation");
   config.privileged = json::bool_at(security, "privileged");
+  const auto profile = seccomp_profile(pod, container);
+  config.unconfined = profile == "Unconfined";
+  if (profile == "Localhost")
+    return fail(Code::kInvalid,
+                "seccompProfile Localhost is not supported on this node; use RuntimeDefault or "
+                "Unconfined");
   for (const auto& name : json::array_at(security, "capabilities", "add"))
     config.add_capabilities.push_back(text(name));
   for (const auto& name : json::array_at(security, "capabilities", "drop"))

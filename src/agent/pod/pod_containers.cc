@@ -29,6 +29,11 @@ Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord&
   const auto image = context_.images.find(text(at(spec, "image")));
   EnvList first = default_env(context_, *pod_, spec);
   for (const auto& item : service_env(context_, *pod_)) first.push_back(item);
+  // What an image would set: Open MPI refuses to run as root unless told twice.
+  if (image.root.empty()) {
+    first.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    first.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
   for (const auto& item : image.env) first.push_back(item);
   const auto given = take_gpus();
   if (given.kind != GpuAnswer::Kind::kGiven) co_return fail(Code::kUnavailable, given.message);

@@ -74,6 +74,7 @@ Task<Result<void>> PodWorker::refresh_volumes() {
   inputs.tokens = tokens_.by_audience();
   inputs.pod_directory = places_.disk;
   inputs.run_directory = places_.run;
+  inputs.hidden = context_.hidden;
   inputs.group = json::as_int(at(*pod_, "spec", "securityContext", "fsGroup"), -1);
   inputs.claims_directory = context_.directory + "/claims";
   Result<PreparedVolumes> prepared;

@@ -326,7 +326,11 @@ Task<Duration> PodWorker::sync_terminal() {
   const auto work = [places] {
     std::error_code ignored;
     fs::remove_all(places.run, ignored);
-    fs::remove_all(places.disk + "/volumes", ignored);
+    for (fs::directory_iterator item(places.disk, ignored), end; !ignored && item != end;
+         item.increment(ignored)) {
+      std::error_code one;
+      if (item->is_directory(one)) fs::remove_all(item->path(), one);
+    }
   };
   if (!detached_) co_await context_.loop.run_on_worker(work);
   co_return Duration::zero();

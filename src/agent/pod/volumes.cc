@@ -77,6 +77,14 @@ Result<Volume> prepare_one(const json::Value& volume,
   if (const auto& host = at(volume, "hostPath"); !host.is_null()) {
     out.path = text(at(host, "path"));
     out.host_type = text(at(host, "type"));
+    out.of_host = true;
+    std::error_code error;
+    const auto real = fs::weakly_canonical(out.path, error).string() + "/";
+    if (!inputs.hidden.empty() && real.starts_with(inputs.hidden + "/"))
+      return fail(Code::kForbidden,
+                  fmt::format("hostPath \"{}\" is in the data folder of muster, which pods may not "
+                              "see",
+                              out.path));
     const auto prepared = prepare_host_path(out.path, out.host_type);
     if (!prepared) return fail(prepared.error());
     return out;
@@ -173,6 +181,7 @@ Result<std::vector<Mount>> container_mounts(const json::Value& container,
                    std::map<std::string, std::string>(env.begin(), env.end()));
     }
     mount.host_type = found->second.host_type;
+    mount.of_host = found->second.of_host;
     mount.sub_path = sub;
     const auto checked = check_sub_path(mount);
     if (!checked)

@@ -17,6 +17,7 @@ struct Volume {
   std::string path;
   bool read_only = false;
   std::string host_type;  // of a hostPath
+  bool of_host = false;
 };
 
 struct VolumeInputs {
@@ -27,6 +28,7 @@ struct VolumeInputs {
   std::map<std::string, std::string> tokens;
   std::string pod_directory;     // emptyDir volumes go below it
   std::string run_directory;     // those made of the API's objects
+  std::string hidden;            // the data folder, which no hostPath may lie in
   std::int64_t group = -1;       // fsGroup; -1: none
   std::string claims_directory;  // persistent volume claims without a volume of their own
 };

@@ -277,6 +277,24 @@ Result<void> enter(const std::vector<Fd>& doors) {
   return {};
 }
 
+std::vector<std::pair<std::string, std::string>> places(const Tree& tree,
+                                                        const std::string& group,
+                                                        const Limits& limits) {
+  if (tree.version == Version::kV2) return {{"", tree.cpu + "/" + group}};
+  std::vector<std::pair<std::string, std::string>> out;
+  if (tree.version != Version::kV1) return out;
+  const auto homes_of = homes(tree, group, limits);
+  for (const auto& [name, parent] : {std::pair("cpu", &tree.cpu),
+                                     {"cpuacct", &tree.cpuacct},
+                                     {"memory", &tree.memory},
+                                     {"pids", &tree.pids}}) {
+    for (const auto& home : homes_of) {
+      if (!parent->empty() && home.starts_with(*parent + "/")) out.emplace_back(name, home);
+    }
+  }
+  return out;
+}
+
 int open_for_clone(const Tree& tree, const std::string& group) {
   if (tree.version != Version::kV2) return -1;
   return open((tree.cpu + "/" + group).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -42,6 +42,11 @@ Result<std::vector<Fd>> open_doors(const Tree& tree,
                                    const Limits& limits);
 /// Moves the calling process, which has one thread.
 Result<void> enter(const std::vector<Fd>& doors);
+/// Where a container with these limits is: (controller, directory); one with an empty name for
+/// version 2.
+std::vector<std::pair<std::string, std::string>> places(const Tree& tree,
+                                                        const std::string& group,
+                                                        const Limits& limits);
 void remove(const Tree& tree, const std::string& group);
 /// The kernel killed something in the group for memory.
 bool oom_killed(const Tree& tree, const std::string& group);

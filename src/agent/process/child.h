@@ -13,17 +13,11 @@ struct ChildStreams {
   bool tty = false;
 };
 
-/// Pod-wide mounts and names, in the shim itself after unshare: hostname, /etc/hosts, /dev/shm,
+/// Pod-wide mounts and names, in the shim itself after unshare: hostname, /dev/pts, /dev/shm,
 /// memory volumes.
 Result<void> prepare_pod(const ShimConfig& config);
 
-/// The container's own root, mounts and /proc; called as first process of its namespaces. The
-/// working directory is made.
-Result<void> prepare_container(const ShimConfig& shim,
-                               const ContainerConfig& config,
-                               bool own_pid_namespace);
-
-/// User, environment, directory, streams, execve. Returns only on failure, with what to tell the
+/// User, rights, environment, directory, streams, execve. Returns only on failure, with what to tell the
 /// user.
 std::string become(const ContainerConfig& config,
                    const std::vector<std::string>& args,

@@ -12,25 +12,26 @@
 #include <cstring>
 #include <string>
 
-#include "agent/process/messages.h"
+#include "agent/process/mounts.h"
 #include "base/strings.h"
 
 namespace muster::agent::process {
 namespace {
 
-/// A copy of the mount (or of the file) at `path`, to be attached to the new /dev.
-struct Kept {
-  std::string name;
-  bool directory = false;
-  Fd fd;
-};
-
-void keep(const std::string& name, std::vector<Kept>& out) {
+void keep(const std::string& name, std::vector<DeviceMount>& out) {
   const auto path = "/dev/" + name;
   struct stat info{};
   if (stat(path.c_str(), &info) != 0) return;
   Fd fd(open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
   if (fd) out.push_back({name, S_ISDIR(info.st_mode), std::move(fd)});
+}
+
+void make_place(int dev, const std::string& name, bool directory) {
+  if (directory) {
+    mkdirat(dev, name.c_str(), 0755);
+  } else {
+    const Fd place(openat(dev, name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+  }
 }
 
 /// "3" of "nvidia3"; -1: not one GPU's file.
@@ -50,41 +51,53 @@ std::vector<std::string> entries(const char* directory) {
 
 }  // namespace
 
-bool machine_has_gpus() { return access("/dev/nvidiactl", F_OK) == 0; }
-
-Result<void> mount_devices(const std::vector<int>& gpus, bool console) {
-  std::vector<Kept> kept;
-  for (const auto* name :
-       {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm", "mqueue", "fuse"})
-    keep(name, kept);
-  if (!gpus.empty()) {  // the driver's own files are of use only with a GPU
-    for (const auto& name : entries("/dev")) {
-      const int index = gpu_index(name);
-      bool given = index < 0 && name.starts_with("nvidia");
-      for (const auto one : gpus) given = given || one == index;
-      if (given) keep(name, kept);
-    }
-  }
+Result<void> make_devices(int root) {
+  std::vector<DeviceMount> usual;
+  for (const auto* name : {"null", "zero", "full", "random", "urandom", "tty"}) keep(name, usual);
   // No device made in it by a program works: nodev. Those attached below keep what they are.
-  if (::mount("dev", "/dev", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755,size=64k") != 0)
-    return fail(system_error("mount /dev", errno));
-  for (const auto& one : kept) {
+  const auto dev = new_filesystem("tmpfs",
+                                  {{"mode", "0755"}, {"size", "64k"}},
+                                  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  if (!dev) return fail(dev.error());
+  for (const auto& one : usual) make_place(dev->get(), one.name, one.directory);
+  for (const auto* name : {"pts", "shm", "mqueue"}) make_place(dev->get(), name, true);
+  for (const auto& [link, target] : {std::pair("ptmx", "pts/ptmx"),
+                                     {"fd", "/proc/self/fd"},
+                                     {"stdin", "/proc/self/fd/0"},
+                                     {"stdout", "/proc/self/fd/1"},
+                                     {"stderr", "/proc/self/fd/2"}}) {
+    if (symlinkat(target, dev->get(), link) != 0)
+      return fail(system_error(fmt::format("link /dev/{}", link), errno));
+  }
+  auto done = attach_at(root, "dev", dev->get());
+  for (const auto& one : usual) {
+    if (done) done = attach_at(root, "dev/" + one.name, one.fd.get());
+  }
+  if (!done) return done;
+  const auto queues = new_filesystem("mqueue", {}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+  if (queues) (void)attach_at(root, "dev/mqueue", queues->get());  // not every kernel has them
+  return {};
+}
+
+std::vector<DeviceMount> pod_devices(const std::vector<int>& gpus) {
+  std::vector<DeviceMount> out;
+  for (const auto* name : {"pts", "shm"}) keep(name, out);
+  if (gpus.empty()) return out;  // the driver's own files are of use only with a GPU
+  for (const auto& name : entries("/dev")) {
+    const int index = gpu_index(name);
+    bool given = index < 0 && name.starts_with("nvidia");
+    for (const auto one : gpus) given = given || one == index;
+    if (given) keep(name, out);
+  }
+  return out;
+}
+
+Result<void> attach_devices(const std::vector<DeviceMount>& devices, bool console) {
+  for (const auto& one : devices) {
     const auto path = "/dev/" + one.name;
-    if (one.directory) {
-      mkdir(path.c_str(), 0755);
-    } else {
-      const Fd place(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-    }
+    make_place(AT_FDCWD, path, one.directory);
     if (move_mount(one.fd.get(), "", AT_FDCWD, path.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
       return fail(system_error(fmt::format("mount \"{}\"", path), errno));
-  }
-  for (const auto& [link, target] : {std::pair("/dev/ptmx", "pts/ptmx"),
-                                     {"/dev/fd", "/proc/self/fd"},
-                                     {"/dev/stdin", "/proc/self/fd/0"},
-                                     {"/dev/stdout", "/proc/self/fd/1"},
-                                     {"/dev/stderr", "/proc/self/fd/2"}}) {
-    if (symlink(target, link) != 0 && errno != EEXIST)
-      return fail(system_error(fmt::format("link \"{}\"", link), errno));
   }
   if (console && symlink("/dev/tty", "/dev/console") != 0 && errno != EEXIST)
     return fail(system_error("link /dev/console", errno));

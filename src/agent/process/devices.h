@@ -1,18 +1,28 @@
-/// A /dev of a container's own: the few devices every program may use, and of the GPUs those that
-/// were given to it. What is not there cannot be opened, whatever the environment says.
+/// A /dev of a container's own: the few devices every program may use, its pod's terminals and
+/// shared memory, and of the GPUs those that were given to it. What is not there cannot be opened,
+/// whatever the environment says.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "agent/fd.h"
 #include "base/result.h"
 
 namespace muster::agent::process {
 
-/// Only where there is something to hide is a /dev of its own worth its mounts.
-bool machine_has_gpus();
+/// What all containers have, mounted at `root`/dev.
+Result<void> make_devices(int root);
 
-/// Replaces /dev of the calling process's mount namespace. /dev/shm, /dev/mqueue and terminals stay
-/// what they are.
-Result<void> mount_devices(const std::vector<int>& gpus, bool console);
+/// A copy of a device file, or of a mount, that is to appear below /dev.
+struct DeviceMount {
+  std::string name;
+  bool directory = false;
+  Fd fd;
+};
+/// What is the pod's (pts, shm) and the GPUs by minor number; before the root changes.
+std::vector<DeviceMount> pod_devices(const std::vector<int>& gpus);
+/// After it has. `console`: the container has a terminal.
+Result<void> attach_devices(const std::vector<DeviceMount>& devices, bool console);
 
 }  // namespace muster::agent::process

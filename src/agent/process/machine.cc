@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
 #include "agent/files.h"
+#include "agent/process/host_root.h"
 #include "agent/process/messages.h"
 #include "agent/process/nat.h"
 #include "base/log.h"
@@ -23,6 +23,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// What `work` says in a process of its own, which has one thread.
+template <typename Work>
+std::string read_from_child(Work work) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe";
+  Fd reader(ends[0]), writer(ends[1]);
+  const auto pid = fork();
+  if (pid == 0) {
+    const auto text = work();
+    _exit(write(writer.get(), text.data(), text.size()) < 0 ? 1 : 0);
+  }
+  writer.reset();
+  std::string out;
+  char buffer[512];
+  for (ssize_t got = 0; (got = read(reader.get(), buffer, sizeof buffer)) > 0;)
+    out.append(buffer, static_cast<std::size_t>(got));
+  int status = 0;
+  while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return out;
+}
+
 bool can_make_namespaces() {
   const auto pid = fork();
   if (pid == 0)
@@ -33,6 +55,26 @@ bool can_make_namespaces() {
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Whether a root can be made is found out by making one.
+void prepare_files(const std::string& directory, const std::string& hidden, Machine& machine) {
+  auto planned = prepare_roots(directory, hidden);
+  std::string problem = planned ? "" : planned.error().message;
+  if (planned) {
+    machine.roots = std::move(*planned);
+    auto pipe = read_from_child([&machine] {
+      const auto made = make_host_root_apart(machine.roots);
+      return made ? std::string() : made.error().message;
+    });
+    problem = std::move(pipe);
+  }
+  if (problem.empty()) return;
+  machine.roots.place.clear();
+  machine.shortcomings.push_back(
+      "pods without an image run on this machine's own files, of which only the data folder and "
+      "people's homes are hidden: " +
+      problem);
 }
 
 /// What agents left behind that crashed and whose data folder was deleted since: there are only so
@@ -92,7 +134,9 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
 
 }  // namespace
 
-Result<Machine> prepare_machine(const std::string& directory, bool isolate) {
+Result<Machine> prepare_machine(const std::string& directory,
+                                bool isolate,
+                                const std::string& hidden) {
   Machine machine;
   std::uint32_t hash = 2166136261U;
   for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -108,6 +152,7 @@ Result<Machine> prepare_machine(const std::string& directory, bool isolate) {
   machine.cgroups = cgroup::prepare(fmt::format("muster-{:08x}", hash));
   if (!machine.cgroups.missing.empty())
     machine.shortcomings.push_back("missing: " + machine.cgroups.missing);
+  prepare_files(directory, hidden, machine);
   const auto connected = prepare_network(directory, hash, machine);
   if (!connected) return fail(connected.error());
   return machine;
@@ -116,24 +161,9 @@ Result<Machine> prepare_machine(const std::string& directory, bool isolate) {
 void clean_machine(const std::string& directory, const Machine& machine) {
   if (!machine.bridge.empty()) remove_link(machine.bridge);
   cgroup::remove_tree(machine.cgroups);
-  remove_mountpoints(directory);
+  remove_roots(directory);
   std::error_code ignored;
   fs::remove(directory + "/network.json", ignored);
-}
-
-std::string mountpoints_file(const std::string& directory) { return directory + "/mountpoints"; }
-
-void remove_mountpoints(const std::string& directory) {
-  const auto path = mountpoints_file(directory);
-  auto lines = split_nonempty(read_file(path), '\n');
-  std::reverse(lines.begin(), lines.end());
-  for (const auto& line : lines) {
-    std::error_code ignored;
-    if (fs::is_directory(line, ignored) ||
-        (fs::is_regular_file(line, ignored) && fs::file_size(line, ignored) == 0))
-      fs::remove(line, ignored);
-  }
-  unlink(path.c_str());
 }
 
 }  // namespace muster::agent::process

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "agent/process/cgroup.h"
+#include "agent/process/mask.h"
 #include "agent/process/netlink.h"
 #include "base/result.h"
 
@@ -19,18 +20,16 @@ struct Machine {
   std::string bridge;  // empty: pods share the machine's network
   std::uint32_t gateway = 0;
   bool translates = false;  // iptables works
+  RootPlan roots;
 };
 
 /// `directory` is the agent's; its subnet is remembered there, so that pods of an earlier run keep
 /// their addresses. Removes what nobody owns any more.
-Result<Machine> prepare_machine(const std::string& directory, bool isolate);
+/// `hidden`: the folder that no pod may see.
+Result<Machine> prepare_machine(const std::string& directory,
+                                bool isolate,
+                                const std::string& hidden);
 /// All but the rules.
 void clean_machine(const std::string& directory, const Machine& machine);
-
-/// Where directories and files are noted that were made on this machine as places for mounts.
-std::string mountpoints_file(const std::string& directory);
-/// Removes them. Only when no pod is left: a directory that is removed takes the mounts of other
-/// namespaces with it.
-void remove_mountpoints(const std::string& directory);
 
 }  // namespace muster::agent::process

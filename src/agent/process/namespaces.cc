@@ -11,6 +11,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "agent/process/host_root.h"
 #include "agent/process/netlink.h"
 
 namespace muster::agent::process {
@@ -79,6 +80,12 @@ Result<void> Namespaces::enter(const ShimConfig& config) {
   if (config.sandbox.host_network) return {};
   if (config.bridge.empty()) return loopback_up();
   return join_bridge(host_netlink.get(), link);
+}
+
+void Namespaces::make_root(const RootPlan& plan) {
+  if (plan.place.empty()) return;
+  auto made = make_host_root_apart(plan);
+  if (made) ready_root_ = std::move(*made);  // else the container finds out why and says so
 }
 
 bool Namespaces::leave_mounts() {

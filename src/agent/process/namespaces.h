@@ -31,10 +31,16 @@ class Namespaces {
   /// winds up; the process ends then.
   bool renew(const ShimConfig& config, std::uint32_t address);
 
+  /// Makes a container's root ahead, for when it is needed. Once entered, with the machine's mounts.
+  void make_root(const RootPlan& plan);
+  /// The one made ahead; none: it is yet to be made.
+  Fd take_root() { return std::move(ready_root_); }
+
  private:
   Fd mounts_, root_;
   std::string machine_name_;
   bool entered_ = false;
+  Fd ready_root_;
 };
 
 }  // namespace muster::agent::process

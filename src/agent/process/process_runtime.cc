@@ -64,7 +64,7 @@ class ProcessRuntime final : public Runtime {
     signal(SIGPIPE, SIG_IGN);
     const auto place = make_directory(options_.directory + "/run");
     if (!place) co_return fail(place.error());
-    auto prepared = prepare_machine(options_.directory, options_.isolate);
+    auto prepared = prepare_machine(options_.directory, options_.isolate, options_.hidden);
     if (!prepared) co_return fail(prepared.error());
     machine_ = std::move(*prepared);
     pool_ = AddressPool(machine_.subnet.base + 2, machine_.subnet.base + 65534);
@@ -78,7 +78,6 @@ class ProcessRuntime final : public Runtime {
     }
     const auto kept = keeper_.connect();
     if (!kept) co_return fail(kept.error());
-    if (found.empty()) remove_mountpoints(options_.directory);
     if (machine_.isolates && !machine_.bridge.empty())
       warm_.start(options_.warm_sandboxes, options_.warm_sandboxes_max);
     co_return found;
@@ -104,7 +103,7 @@ class ProcessRuntime final : public Runtime {
     wanted.sandbox = std::move(config);
     wanted.isolate = machine_.isolates;
     wanted.cgroups = machine_.cgroups;
-    wanted.mountpoints_file = mountpoints_file(options_.directory);
+    wanted.roots = machine_.roots;
     if (!machine_.isolates || machine_.bridge.empty()) wanted.sandbox.host_network = true;
     auto socket = hand_to_warm(wanted);
     if (!socket) {
@@ -140,7 +139,6 @@ class ProcessRuntime final : public Runtime {
       }
     };
     if (!in_order) co_await loop_.run_on_worker(kill_left_overs);
-    if (links_.empty()) remove_mountpoints(options_.directory);
     co_return Result<void>();
   }
 
@@ -357,6 +355,7 @@ class ProcessRuntime final : public Runtime {
 
   Result<WarmSandbox> begin_warm() {
     ShimConfig config;
+    config.roots = machine_.roots;
     const auto given = give_network(config);
     if (!given) return fail(given.error());
     auto socket = keeper_.fork_supervisor("warm", to_json(config));

@@ -15,6 +15,7 @@ namespace muster::agent::process {
 struct ProcessRuntimeOptions {
   std::string directory;                // state; sandboxes are found again in <directory>/run/<uid>
   std::string shim_binary;              // started as `<binary> agent-shim <directory>`
+  std::string hidden;                   // the folder that no pod may see; empty: none
   bool isolate = true;                  // false: as if not root
   std::size_t warm_sandboxes = 16;      // made ahead
   std::size_t warm_sandboxes_max = 64;  // with those that served a pod

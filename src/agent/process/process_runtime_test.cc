@@ -188,9 +188,7 @@ TEST_F(ProcessRuntimeTest, VolumesAreMountedAndMemoryVolumesAreBounded) {
     EXPECT_NE(log.find("content"), std::string::npos) << log;
     EXPECT_NE(log.find(" 1024 "), std::string::npos) << log;
     EXPECT_NE(log.find("read-only"), std::string::npos) << log;
-    EXPECT_TRUE(fs::exists("/muster-test-mount/deep"));
-    (void)co_await runtime->remove_sandbox("a");
-    EXPECT_FALSE(fs::exists("/muster-test-mount"));
+    EXPECT_FALSE(fs::exists("/muster-test-mount")) << "a place for a mount was made on the machine";
   });
 }
 
@@ -228,11 +226,11 @@ TEST_F(ProcessRuntimeTest, WithoutRootPodsRunInTheMachinesNetwork) {
 TEST_F(ProcessRuntimeTest, ANewAgentFindsWhatTheOldOneLeftRunning) {
   run([this]() -> Task<void> {
     (void)co_await runtime->run_sandbox(sandbox("a"));
-    (void)co_await runtime->start_container(
-        "a",
-        shell("c1",
-              "echo before; while [ ! -e " + directory +
-                  "/go ]; do sleep 0.02; done; echo after; exit 4"));
+    fs::create_directories(directory + "/door");
+    auto container = shell(
+        "c1", "echo before; while [ ! -e /door/go ]; do sleep 0.02; done; echo after; exit 4");
+    container.mounts = {{directory + "/door", "/door", true}};
+    (void)co_await runtime->start_container("a", container);
   });
   loop.run_until_done(runtime->stop(/*clean=*/false));
   runtime.reset();
@@ -240,7 +238,7 @@ TEST_F(ProcessRuntimeTest, ANewAgentFindsWhatTheOldOneLeftRunning) {
   ASSERT_EQ(adopted.size(), 1U);
   ASSERT_EQ(adopted[0].containers.size(), 1U);
   EXPECT_EQ(adopted[0].containers[0].state, ContainerState::kRunning);
-  std::ofstream(directory + "/go") << "x";
+  std::ofstream(directory + "/door/go") << "x";
   run([this]() -> Task<void> {
     const auto end = co_await exit_of("c1");
     EXPECT_EQ(end.exit_code, 4);

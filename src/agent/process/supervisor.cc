@@ -234,6 +234,7 @@ int serve(Namespaces& namespaces, std::optional<ShimConfig> config, Fd control) 
     }
     if (!end.control || !namespaces.renew(*config, end.next_address)) return end.exit_code;
     control = std::move(end.control);
+    namespaces.make_root(config->roots);
     (void)send_message(control.get(), json::Object{{"ev", "warm"}}, {}, "");
     config = wait_for_pod(control.get());
   }
@@ -250,6 +251,7 @@ int supervise(ShimConfig config, Fd control) {
 int supervise_later(const ShimConfig& config, Fd control) {
   Namespaces namespaces;
   const auto entered = namespaces.enter(config);
+  if (entered) namespaces.make_root(config.roots);
   json::Object answer{{"ev", entered ? "warm" : "failed"}};
   if (!entered) answer["message"] = entered.error().message;
   (void)send_message(control.get(), answer, {}, "");

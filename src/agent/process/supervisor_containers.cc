@@ -127,10 +127,15 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
   // Opened on this side: in the container's own mounts they would be all that keeps /sys writable.
   Result<std::vector<Fd>> doors;
   if (!group) doors = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
+  const bool of_host = config_.isolate && (wanted.root.empty() || wanted.root == "/");
+  Fd root = of_host ? namespaces_.take_root() : Fd();
   const auto pid = clone_process(flags, group.get());
   if (pid == 0) {
-    const Placement placement{own_pids, own_pids || joins >= 0};
-    become_container(wanted, streams, failure, placement, std::move(doors));
+    Placement placement;
+    placement.own_processes = own_pids;
+    placement.root.any_processes = own_pids || joins >= 0;
+    placement.root.ready = std::move(root);
+    become_container(wanted, streams, failure, std::move(placement), std::move(doors));
   }
   if (joins >= 0) setns(own_pid_namespace_.get(), CLONE_NEWPID);
   return pid;
@@ -139,7 +144,7 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
 void Supervisor::become_container(const ContainerConfig& wanted,
                                   const ChildStreams& streams,
                                   const Pipe& failure,
-                                  const Placement& placement,
+                                  Placement placement,
                                   Result<std::vector<Fd>> doors) {
   const auto report = [&](const std::string& problem) {
     if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
@@ -149,7 +154,7 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   setsid();
   if (!doors) report(doors.error().message);
   if (config_.isolate) {
-    const auto prepared = prepare_container(config_, wanted, placement.any_processes);
+    const auto prepared = prepare_container(config_, wanted, std::move(placement.root));
     if (!prepared) report(prepared.error().message);
   }
   // Late: a container that asks for no processor time waits for all others from here on, and its
@@ -157,6 +162,8 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   const auto entered = cgroup::enter(*doors);
   if (!entered) report(entered.error().message);
   doors->clear();
+  // From here on its own groups are the top of what it is told of.
+  if (config_.isolate && !wanted.privileged) (void)unshare(CLONE_NEWCGROUP);
   if (!config_.isolate) report(become(wanted, wanted.args, streams));
   sigset_t all;
   sigfillset(&all);

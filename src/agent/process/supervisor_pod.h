@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/process/child.h"
+#include "agent/process/container_root.h"
 #include "agent/process/log_writer.h"
 #include "agent/process/messages.h"
 #include "agent/process/namespaces.h"
@@ -78,7 +79,7 @@ struct Exec {
 /// Where a container's first process starts.
 struct Placement {
   bool own_processes = false;  // a pid namespace of its own
-  bool any_processes = false;  // its own or one of the pod's: /proc shows those alone
+  RootWish root;
 };
 
 class Supervisor {
@@ -119,7 +120,7 @@ class Supervisor {
   [[noreturn]] void become_container(const ContainerConfig& wanted,
                                      const ChildStreams& streams,
                                      const Pipe& failure,
-                                     const Placement& placement,
+                                     Placement placement,
                                      Result<std::vector<Fd>> doors);
   Result<json::Value> stop(Container& container, std::int64_t grace_ms);
   void kill_overdue();

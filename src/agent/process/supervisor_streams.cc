@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -138,9 +139,14 @@ Result<json::Value> Supervisor::exec(Container& container,
     if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
     _exit(126);
   };
+  // It runs our program until it has become the command: nobody in the container may look into it.
+  prctl(PR_SET_DUMPABLE, 0);
+  const Fd groups(
+      open(fmt::format("/proc/{}/ns/cgroup", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
   const auto doors =
       cgroup::open_doors(config_.cgroups, group_of(container.config.name), container.config.limits);
   if (doors) (void)cgroup::enter(*doors);
+  if (groups && container.mount_namespace) (void)setns(groups.get(), CLONE_NEWCGROUP);
   // Whoever shares its root and folder with another thread may not enter, and a sanitizer brings a
   // thread of its own.
   if (container.mount_namespace &&

@@ -46,7 +46,11 @@ json::Value to_json(const ShimConfig& config) {
       {"address", config.address},
       {"gateway", config.gateway},
       {"prefix", config.prefix},
-      {"mountpoints", config.mountpoints_file},
+      {"roots",
+       json::Object{{"place", config.roots.place},
+                    {"mask", config.roots.mask},
+                    {"hidden", config.roots.hidden},
+                    {"show", strings(config.roots.show)}}},
       {"cgroups",
        json::Object{{"version", static_cast<int>(tree.version)},
                     {"cpu", tree.cpu},
@@ -79,7 +83,11 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   config.address = static_cast<std::uint32_t>(json::int_at(value, "address"));
   config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
   config.prefix = static_cast<int>(as_int(at(value, "prefix"), 16));
-  config.mountpoints_file = text(at(value, "mountpoints"));
+  const auto& roots = at(value, "roots");
+  config.roots.place = text(at(roots, "place"));
+  config.roots.mask = text(at(roots, "mask"));
+  config.roots.hidden = text(at(roots, "hidden"));
+  config.roots.show = strings_from(at(roots, "show"));
   const auto& tree = at(value, "cgroups");
   config.cgroups.version = static_cast<cgroup::Version>(json::int_at(tree, "version"));
   config.cgroups.cpu = text(at(tree, "cpu"));
@@ -110,7 +118,8 @@ json::Value to_json(const ContainerConfig& config) {
                                   {"target", mount.target},
                                   {"readOnly", mount.read_only},
                                   {"subPath", mount.sub_path},
-                                  {"hostType", mount.host_type}});
+                                  {"hostType", mount.host_type},
+                                  {"ofHost", mount.of_host}});
   json::Array groups;
   for (const auto group : config.groups) groups.emplace_back(group);
   json::Array gpus;
@@ -133,6 +142,7 @@ json::Value to_json(const ContainerConfig& config) {
       {"tty", config.tty},
       {"readOnlyRoot", config.read_only_root},
       {"noNewPrivileges", config.no_new_privileges},
+      {"unconfined", config.unconfined},
       {"groups", groups},
       {"privileged", config.privileged},
       {"addCapabilities", strings(config.add_capabilities)},
@@ -161,7 +171,8 @@ ContainerConfig container_config_from_json(const json::Value& value) {
                              text(at(mount, "target")),
                              json::bool_at(mount, "readOnly"),
                              text(at(mount, "subPath")),
-                             text(at(mount, "hostType"))});
+                             text(at(mount, "hostType")),
+                             json::bool_at(mount, "ofHost")});
   }
   config.log_path = text(at(value, "log"));
   config.termination_message_file = text(at(value, "terminationFile"));
@@ -171,6 +182,7 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.tty = json::bool_at(value, "tty");
   config.read_only_root = json::bool_at(value, "readOnlyRoot");
   config.no_new_privileges = json::bool_at(value, "noNewPrivileges");
+  config.unconfined = json::bool_at(value, "unconfined");
   if (!at(value, "user").is_null()) config.user = json::int_at(value, "user");
   if (!at(value, "group").is_null()) config.group = json::int_at(value, "group");
   for (const auto& group : json::array_at(value, "groups")) config.groups.push_back(as_int(group));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/process/cgroup.h"
+#include "agent/process/mask.h"
 #include "agent/runtime.h"
 #include "json/json.h"
 
@@ -17,8 +18,7 @@ struct ShimConfig {
   std::uint32_t gateway = 0;
   int prefix = 16;
   cgroup::Tree cgroups;
-  std::string
-      mountpoints_file;  // directories made on the machine as places for mounts are noted here
+  RootPlan roots;
 };
 
 json::Value to_json(const ShimConfig& config);

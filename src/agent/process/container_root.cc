@@ -1,0 +1,319 @@
+#include "agent/process/container_root.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "agent/process/devices.h"
+#include "agent/process/host_root.h"
+#include "agent/process/mounts.h"
+
+namespace muster::agent::process {
+namespace {
+
+constexpr unsigned kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+/// A mount that has its place in the new root already.
+struct Piece {
+  std::string target;
+  bool directory = true;
+  bool read_only = false;
+  Fd fd;
+};
+
+/// Directories of a container's own on disk: what is large, such as temporary files and caches,
+/// must not count as memory.
+struct OwnDirectory {
+  const char* name;
+  const char* target;
+  mode_t mode;
+};
+constexpr OwnDirectory kOwn[] = {{"tmp", "/tmp", 01777},
+                                 {"var-tmp", "/var/tmp", 01777},
+                                 {"root", "/root", 0700},
+                                 {"home", "/home", 0755}};
+
+class ContainerRoot {
+ public:
+  ContainerRoot(const ShimConfig& shim, const ContainerConfig& config, RootWish wish)
+      : shim_(shim), config_(config), wish_(std::move(wish)) {}
+
+  Result<void> make() {
+    auto done = collect_mounts();
+    if (done) done = collect_pieces();
+    if (done) done = change_root();
+    if (done) done = attach_pieces();
+    if (done) done = mount_proc();
+    if (done) done = show_groups();
+    for (const auto& mount : detached_) {
+      if (done) done = attach(mount);
+    }
+    if (done && !config_.working_dir.empty()) done = make_directories(config_.working_dir);
+    if (done && config_.read_only_root) done = make_read_only();
+    return done;
+  }
+
+ private:
+  [[nodiscard]] bool of_image() const { return !config_.root.empty() && config_.root != "/"; }
+  [[nodiscard]] bool of_host() const { return !of_image() && !shim_.roots.place.empty(); }
+  [[nodiscard]] std::string base() const {
+    return shim_.sandbox.directory + "/rootfs-" + config_.name;
+  }
+
+  Result<void> collect_mounts() {
+    mounts_ = config_.mounts;
+    if (!config_.termination_message_path.empty())
+      mounts_.push_back({config_.termination_message_file,
+                         config_.termination_message_path,
+                         false,
+                         "",
+                         "",
+                         false});
+    // Parents before children, whatever order the pod lists them in.
+    std::sort(mounts_.begin(), mounts_.end(), [](const Mount& a, const Mount& b) {
+      return a.target < b.target;
+    });
+    for (const auto& mount : mounts_) {
+      auto one = detach(mount, shim_.roots.hidden);
+      if (!one) return fail(one.error());
+      detached_.push_back(std::move(*one));
+    }
+    return {};
+  }
+
+  Result<void> collect(const std::string& source,
+                       const std::string& target,
+                       bool directory,
+                       bool read_only = false) {
+    auto copy = copy_mount(source);
+    if (!copy) return fail(copy.error());
+    pieces_.push_back({target, directory, read_only, std::move(*copy)});
+    return {};
+  }
+
+  Result<void> collect_pieces() {
+    Result<void> done;
+    if (of_host()) done = collect_own();
+    const auto& sandbox = shim_.sandbox;
+    for (const auto& [source, target] :
+         {std::pair(sandbox.hosts_file, "/etc/hosts"),
+          {sandbox.resolv_conf_file, "/etc/resolv.conf"},
+          {sandbox.host_network ? "" : sandbox.run_directory + "/hostname", "/etc/hostname"}}) {
+      if (done && !source.empty() && access(source.c_str(), F_OK) == 0)
+        done = collect(source, target, false);
+    }
+    if (!done) return done;
+    if (!config_.privileged) {
+      devices_ = pod_devices(config_.gpus);
+    } else {
+      done = collect("/dev", "/dev", true);
+      if (done) done = collect("/sys", "/sys", true);
+    }
+    if (done && !wish_.any_processes) done = collect("/proc", "/proc", true);
+    for (auto& [name, path] : cgroup::places(
+             shim_.cgroups, cgroup::group_name(sandbox.id, config_.name), config_.limits)) {
+      if (!done || config_.privileged) break;
+      auto copy = copy_mount(path);
+      if (!copy) return fail(copy.error());
+      groups_.push_back({"/sys/fs/cgroup/" + name, true, true, std::move(*copy)});
+    }
+    return done;
+  }
+
+  /// A restart begins with nothing of the attempt before.
+  Result<void> collect_own() {
+    std::error_code ignored;
+    std::filesystem::remove_all(base(), ignored);
+    auto done = make_directories(base());
+    for (const auto& own : kOwn) {
+      if (!done) return done;
+      const auto path = base() + "/" + own.name;
+      if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), own.mode) != 0)
+        return fail(system_error(fmt::format("make \"{}\"", path), errno));
+      done = collect(path, own.target, true);
+    }
+    for (const auto& path : shim_.roots.show) {
+      if (done) done = collect(path, path, true, true);
+    }
+    return done;
+  }
+
+  Result<void> change_root() {
+    if (of_image()) return enter_image();
+    if (!of_host()) return {};  // it cannot be done here; said once at start
+    if (!wish_.ready) {
+      auto made = make_host_root(shim_.roots);
+      if (!made) return fail(made.error());
+      wish_.ready = std::move(*made);
+    }
+    const auto merged = shim_.roots.place + "/merged";
+    if (move_mount(wish_.ready.get(), "", AT_FDCWD, merged.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+      return fail(system_error("attach the root", errno));
+    return pivot(merged);
+  }
+
+  /// An overlay over the image's directory: the directory itself is never changed.
+  Result<void> enter_image() {
+    std::error_code ignored;
+    std::filesystem::remove_all(base(), ignored);
+    for (const auto* name : {"/upper", "/work", "/merged"}) {
+      const auto made = make_directories(base() + name);
+      if (!made) return made;
+    }
+    const auto merged = base() + "/merged";
+    const auto options =
+        fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work", config_.root, base(), base());
+    if (::mount("overlay", merged.c_str(), "overlay", MS_NODEV, options.c_str()) != 0)
+      return fail(system_error(fmt::format("overlay over image root \"{}\"", config_.root), errno));
+    const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    for (const auto* name : {"dev", "sys", "proc", "etc"}) mkdirat(root.get(), name, 0755);
+    if (mkdirat(root.get(), "tmp", 01777) == 0) fchmodat(root.get(), "tmp", 01777, 0);
+    const auto furnished = furnish_root(root.get());
+    if (!furnished) return furnished;
+    return pivot(merged);
+  }
+
+  static Result<void> pivot(const std::string& root) {
+    if (chdir(root.c_str()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
+        umount2(".", MNT_DETACH) != 0 || chdir("/") != 0)
+      return fail(system_error("change root", errno));
+    return {};
+  }
+
+  /// A link in place of a file, as /etc/resolv.conf often is, would lead the mount astray.
+  static Result<void> make_file(const std::string& path) {
+    struct stat info{};
+    if (lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) return {};
+    unlink(path.c_str());
+    const Fd place(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!place) return fail(system_error(fmt::format("make \"{}\"", path), errno));
+    return {};
+  }
+
+  static Result<void> attach_piece(const Piece& piece) {
+    const auto made = piece.directory ? make_directories(piece.target) : make_file(piece.target);
+    if (!made) return made;
+    if (move_mount(piece.fd.get(), "", AT_FDCWD, piece.target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
+        0)
+      return fail(system_error(fmt::format("mount \"{}\"", piece.target), errno));
+    if (!piece.read_only) return {};
+    return restrict_mount(piece.target, MOUNT_ATTR_RDONLY | kQuiet, true);
+  }
+
+  Result<void> attach_pieces() {
+    for (const auto& piece : pieces_) {
+      const auto done = attach_piece(piece);
+      if (!done) return done;
+    }
+    if (of_host()) make_home();
+    if (config_.privileged) return {};
+    if (!of_image() && !of_host()) return cover_machine();
+    return attach_devices(devices_, config_.tty);
+  }
+
+  /// A user of the machine has a home here, though not the one there.
+  void make_home() const {
+    for (const std::string_view item : config_.env) {
+      if (!item.starts_with("HOME=/home/")) continue;
+      const std::string path(item.substr(5));
+      if (!make_directories(path)) return;
+      const auto user = static_cast<uid_t>(config_.user.value_or(0));
+      const auto group = static_cast<gid_t>(config_.group.value_or(0));
+      if (chown(path.c_str(), user, group) != 0) return;
+    }
+  }
+
+  /// Settings of the kernel, the pod's network among them, are for privileged containers alone:
+  /// file permissions would let any root write them.
+  Result<void> mount_proc() const {
+    constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    if (wish_.any_processes && ::mount("proc", "/proc", "proc", kFlags, nullptr) != 0)
+      return fail(system_error("mount /proc", errno));
+    if (config_.privileged) return {};
+    for (const auto* path : {"sys", "bus", "fs", "irq", "sysrq-trigger"}) {
+      const auto full = std::string("/proc/") + path;
+      if (::mount(full.c_str(), full.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+        if (errno == ENOENT) continue;
+        return fail(system_error(fmt::format("make {} read-only", full), errno));
+      }
+      const auto done = restrict_mount(full, MOUNT_ATTR_RDONLY | kQuiet, true);
+      if (!done) return done;
+    }
+    for (const auto* path : {"kcore",
+                             "keys",
+                             "latency_stats",
+                             "timer_list",
+                             "sched_debug",
+                             "interrupts",
+                             "asound",
+                             "acpi",
+                             "scsi"}) {
+      const auto full = std::string("/proc/") + path;
+      struct stat info{};
+      if (stat(full.c_str(), &info) != 0) continue;
+      const bool hidden =
+          S_ISDIR(info.st_mode)
+              ? ::mount("tmpfs", full.c_str(), "tmpfs", MS_RDONLY | kFlags, "size=4k,mode=0555") ==
+                    0
+              : ::mount("/dev/null", full.c_str(), nullptr, MS_BIND, nullptr) == 0;
+      if (!hidden) return fail(system_error(fmt::format("hide {}", full), errno));
+    }
+    return {};
+  }
+
+  /// The container's own control groups, to be read: its limits are at the top, as in a control
+  /// group namespace.
+  Result<void> show_groups() {
+    if (config_.privileged) return {};
+    for (const auto& group : groups_) {
+      const auto done = attach_piece(group);
+      if (!done) return done;
+    }
+    return restrict_mount("/sys", MOUNT_ATTR_RDONLY | kQuiet, true);
+  }
+
+  /// Where no overlay can be made the container is on the machine's own files, without those that
+  /// matter most.
+  Result<void> cover_machine() const {
+    for (const auto& path : {shim_.roots.hidden, std::string("/root"), std::string("/home")}) {
+      if (path.empty() || access(path.c_str(), F_OK) != 0) continue;
+      if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=16m") != 0)
+        return fail(system_error(fmt::format("hide \"{}\"", path), errno));
+    }
+    return {};
+  }
+
+  Result<void> make_read_only() const {
+    auto done = restrict_mount("/", MOUNT_ATTR_RDONLY, false);
+    if (!of_host()) return done;
+    for (const auto& own : kOwn) {
+      if (done) done = restrict_mount(own.target, MOUNT_ATTR_RDONLY, false);
+    }
+    return done ? restrict_mount("/run", MOUNT_ATTR_RDONLY, false) : done;
+  }
+
+  const ShimConfig& shim_;
+  const ContainerConfig& config_;
+  RootWish wish_;
+  std::vector<Mount> mounts_;  // `detached_` refers to them
+  std::vector<DetachedMount> detached_;
+  std::vector<Piece> pieces_, groups_;
+  std::vector<DeviceMount> devices_;
+};
+
+}  // namespace
+
+Result<void> prepare_container(const ShimConfig& shim,
+                               const ContainerConfig& config,
+                               RootWish wish) {
+  return ContainerRoot(shim, config, std::move(wish)).make();
+}
+
+}  // namespace muster::agent::process

@@ -1,0 +1,120 @@
+#include "agent/process/host_root.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/files.h"
+#include "agent/process/devices.h"
+#include "agent/process/mounts.h"
+#include "base/strings.h"
+
+namespace muster::agent::process {
+namespace {
+
+constexpr unsigned kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+/// What a container changes outside of its own directories is small; it counts as its memory.
+constexpr auto kScratch = "mode=0755,size=256m";
+
+/// An overlay of "/" does not contain what is mounted below it. Programs and libraries may be: a
+/// driver as a file system of its own, for one.
+std::vector<std::string> program_mounts() {
+  std::vector<std::string> out;
+  for (const auto& line : split_nonempty(read_file("/proc/self/mounts"), '\n')) {
+    const auto words = split(line, ' ');
+    if (words.size() < 3) continue;
+    for (const auto* place : {"/usr", "/opt", "/nix", "/lib", "/lib64", "/bin", "/sbin"}) {
+      if (words[1] == place || words[1].starts_with(std::string(place) + "/")) {
+        out.push_back(words[1]);
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+Result<void> put(int root, const char* path, Result<Fd> mount) {
+  if (!mount) return fail(mount.error());
+  return attach_at(root, path, mount->get());
+}
+
+Result<void> make_run(int root) {
+  auto made = new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64m"}}, kQuiet);
+  if (!made) return fail(made.error());
+  // sshd wants the first, many programs the second; an image would bring them.
+  mkdirat(made->get(), "sshd", 0755);
+  if (mkdirat(made->get(), "lock", 01777) == 0) fchmodat(made->get(), "lock", 01777, 0);
+  return attach_at(root, "run", made->get());
+}
+
+/// Read-only, and without what tells of the machine more than a program needs.
+Result<void> make_sys(int root) {
+  constexpr unsigned kFlags = kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+  auto done = put(root, "sys", new_filesystem("sysfs", {}, kFlags));
+  for (const auto* path : {"sys/firmware", "sys/devices/virtual/powercap"}) {
+    if (!done) return done;
+    done = put(root, path, new_filesystem("tmpfs", {{"mode", "0555"}, {"size", "4k"}}, kFlags));
+    if (!done && done.error().code == Code::kNotFound) done = {};
+  }
+  if (!done) return done;
+  // The container's own groups are shown in it.
+  return put(
+      root, "sys/fs/cgroup", new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64k"}}, kQuiet));
+}
+
+}  // namespace
+
+Result<void> furnish_root(int root) {
+  const auto done = make_sys(root);
+  return done ? make_devices(root) : done;
+}
+
+Result<Fd> make_host_root(const RootPlan& plan) {
+  const auto programs = program_mounts();
+  const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
+  if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
+    return fail(system_error("mount what a container may write", errno));
+  mkdir((scratch + "/upper").c_str(), 0755);
+  mkdir((scratch + "/work").c_str(), 0755);
+  const auto options = fmt::format(
+      "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
+  if (::mount("overlay", merged.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0)
+    return fail(system_error("overlay of \"/\"", errno));
+  const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const auto& path : programs) {
+    auto copy = copy_mount(path);
+    if (!copy) return fail(copy.error());
+    mount_attr wanted{};
+    wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
+    if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
+      return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
+    const auto attached = attach_at(root.get(), path, copy->get());
+    if (!attached && attached.error().code != Code::kNotFound) return fail(attached.error());
+  }
+  auto furnished = make_run(root.get());
+  if (furnished) furnished = furnish_root(root.get());
+  if (!furnished) return fail(furnished.error());
+  auto tree = copy_mount(merged);
+  umount2(merged.c_str(), MNT_DETACH);
+  umount2(scratch.c_str(), MNT_DETACH);
+  return tree;
+}
+
+Result<Fd> make_host_root_apart(const RootPlan& plan) {
+  const Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  const Fd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!mounts || !top || unshare(CLONE_NEWNS) != 0)
+    return fail(system_error("make a mount namespace", errno));
+  Result<Fd> made = fail(Code::kInternal, "mounts cannot be made private");
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) made = make_host_root(plan);
+  if (setns(mounts.get(), CLONE_NEWNS) != 0 || fchdir(top.get()) != 0 || chroot(".") != 0)
+    return fail(system_error("leave a mount namespace", errno));
+  return made;
+}
+
+}  // namespace muster::agent::process

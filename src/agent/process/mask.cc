@@ -1,0 +1,217 @@
+#include "agent/process/mask.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "agent/fd.h"
+#include "agent/files.h"
+#include "agent/node/run_directory.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+extern char** environ;
+
+namespace muster::agent::process {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHiddenDirectories[] = {"/root",
+                                              "/home",
+                                              "/boot",
+                                              "/mnt",
+                                              "/media",
+                                              "/lost+found",
+                                              "/var/lib/docker",
+                                              "/var/lib/containerd",
+                                              "/var/lib/kubelet",
+                                              "/var/lib/rancher",
+                                              "/var/lib/cloud",
+                                              "/var/log",
+                                              "/var/spool",
+                                              "/etc/ssl/private",
+                                              "/etc/kubernetes",
+                                              "/etc/sudoers.d"};
+constexpr const char* kHiddenFiles[] = {
+    "/etc/shadow-", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"};
+
+/// The directories above `path`, in the layer as they are on the machine: a merged directory shows
+/// the mode and owner of its uppermost part.
+Result<void> make_parents(const std::string& mask, const std::string& path) {
+  std::string so_far;
+  for (const auto& part : split_nonempty(fs::path(path).parent_path().string(), '/')) {
+    so_far += "/" + part;
+    struct stat info{};
+    if (stat(so_far.c_str(), &info) != 0 || mkdir((mask + so_far).c_str(), 0755) != 0) {
+      if (errno == EEXIST) continue;
+      return fail(system_error(fmt::format("make \"{}{}\"", mask, so_far), errno));
+    }
+    chmod((mask + so_far).c_str(), info.st_mode & 07777);
+    if (chown((mask + so_far).c_str(), info.st_uid, info.st_gid) != 0) continue;
+  }
+  return {};
+}
+
+/// Links in the way would have it hide something else.
+bool is_there(const std::string& path, bool directory) {
+  std::error_code error;
+  const auto real = fs::canonical(path, error);
+  if (error || real != path) return false;
+  return directory ? fs::is_directory(path, error) : fs::exists(path, error);
+}
+
+Result<void> hide_directory(const std::string& mask, const std::string& path) {
+  if (!is_there(path, true)) return {};
+  const auto made = make_parents(mask, path);
+  if (!made) return made;
+  const auto place = mask + path;
+  if (mkdir(place.c_str(), 0755) != 0 && errno != EEXIST)
+    return fail(system_error(fmt::format("make \"{}\"", place), errno));
+  chmod(place.c_str(), 0755);
+  if (setxattr(place.c_str(), "trusted.overlay.opaque", "y", 1, 0) != 0)
+    return fail(system_error(fmt::format("hide \"{}\"", path), errno));
+  return {};
+}
+
+Result<void> hide_file(const std::string& mask, const std::string& path) {
+  if (!is_there(path, false)) return {};
+  const auto made = make_parents(mask, path);
+  if (!made) return made;
+  if (mknod((mask + path).c_str(), S_IFCHR, makedev(0, 0)) != 0)
+    return fail(system_error(fmt::format("hide \"{}\"", path), errno));
+  return {};
+}
+
+/// Users without passwords: PAM's account check wants an entry for each.
+Result<void> replace_shadow(const std::string& mask, const std::string& path) {
+  if (!is_there(path, false)) return {};
+  const auto made = make_parents(mask, path);
+  if (!made) return made;
+  std::string out;
+  for (const auto& line : split_nonempty(read_file(path), '\n')) {
+    auto fields = split(line, ':');
+    if (fields.size() > 1) fields[1] = "*";
+    for (std::size_t i = 0; i < fields.size(); ++i) out += (i == 0 ? "" : ":") + fields[i];
+    out += "\n";
+  }
+  return write_file(mask + path, out, 0644);
+}
+
+bool make_key(const std::string& path) {
+  std::vector<std::string> words{
+      "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "muster", "-f", path};
+  std::vector<char*> argv;
+  for (auto& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  pid_t pid = -1;
+  if (posix_spawnp(&pid, argv[0], nullptr, nullptr, argv.data(), environ) != 0) return false;
+  int status = 1;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// The machine's host keys are its identity; sshd in a pod gets one of this muster's own.
+Result<void> replace_host_keys(const std::string& mask) {
+  std::error_code error;
+  std::vector<std::string> keys;
+  for (fs::directory_iterator item("/etc/ssh", error), end; !error && item != end;
+       item.increment(error)) {
+    const auto name = item->path().filename().string();
+    if (name.starts_with("ssh_host_")) keys.push_back(item->path().string());
+  }
+  const std::string own = "/etc/ssh/ssh_host_ed25519_key";
+  for (const auto& key : keys) {
+    if (key == own || key == own + ".pub") continue;
+    const auto hidden = hide_file(mask, key);
+    if (!hidden) return hidden;
+  }
+  if (keys.empty()) return {};
+  const auto made = make_parents(mask, own);
+  if (!made) return made;
+  if (make_key(mask + own)) return {};
+  log::warn("agent", "sshd in pods has no host key: ssh-keygen does not work here");
+  return hide_file(mask, own);
+}
+
+Result<void> make_mask(const std::string& mask, const std::string& data) {
+  if (mkdir(mask.c_str(), 0755) != 0) return fail(system_error("make \"" + mask + "\"", errno));
+  std::vector<std::string> directories(std::begin(kHiddenDirectories),
+                                       std::end(kHiddenDirectories));
+  if (!data.empty()) directories.push_back(data);
+  Result<void> done;
+  for (const auto& path : directories) {
+    if (done) done = hide_directory(mask, path);
+  }
+  for (const auto* path : kHiddenFiles) {
+    if (done) done = hide_file(mask, path);
+  }
+  for (const auto* path : {"/etc/shadow", "/etc/gshadow"}) {
+    if (done) done = replace_shadow(mask, path);
+  }
+  if (done) done = replace_host_keys(mask);
+  return done;
+}
+
+std::string place_of(const std::string& directory) { return directory + "/root"; }
+
+}  // namespace
+
+std::vector<std::string> shown_by_environment(const std::vector<std::string>& values) {
+  std::vector<std::string> out;
+  for (const auto& value : values) {
+    for (auto path : split_nonempty(value, ':')) {
+      const bool hidden = path.starts_with("/root/") || path.starts_with("/home/");
+      if (!hidden) continue;
+      // The environment is what holds bin and lib.
+      for (const std::string_view end : {"/bin", "/shims"}) {
+        if (path.ends_with(end)) path.resize(path.size() - end.size());
+      }
+      const bool known = std::any_of(out.begin(), out.end(), [&path](const std::string& one) {
+        return path == one || path.starts_with(one + "/");
+      });
+      if (!known && std::count(path.begin(), path.end(), '/') > 1) out.push_back(path);
+    }
+  }
+  return out;
+}
+
+Result<RootPlan> prepare_roots(const std::string& directory, const std::string& hidden) {
+  RootPlan plan;
+  std::error_code error;
+  plan.hidden = hidden.empty() ? hidden : fs::canonical(hidden, error).string();
+  plan.place = place_of(directory);
+  plan.mask = plan.place + "/mask";
+  const auto placed = prepare_run_directory(plan.place);
+  if (!placed) return fail(placed.error());
+  for (const auto* name : {"/scratch", "/merged"}) mkdir((plan.place + name).c_str(), 0700);
+  if (!fs::exists(plan.mask + ".done", error)) {  // as containers of an earlier agent use it
+    fs::remove_all(plan.mask, error);
+    const auto made = make_mask(plan.mask, plan.hidden);
+    if (!made) return fail(made.error());
+    (void)write_file(plan.mask + ".done", "");
+  }
+  std::vector<std::string> values;
+  for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "PATH"}) {
+    if (const char* value = std::getenv(name); value != nullptr) values.emplace_back(value);
+  }
+  for (auto& path : shown_by_environment(values)) {
+    if (fs::is_directory(path, error)) plan.show.push_back(std::move(path));
+  }
+  return plan;
+}
+
+void remove_roots(const std::string& directory) { remove_run_directory(place_of(directory)); }
+
+}  // namespace muster::agent::process

@@ -1,0 +1,35 @@
+/// What of this machine's files no pod sees: the layer between "/" and what a container writes.
+///
+/// A container of the host image has an overlay of "/" as its root. In this layer lie opaque
+/// directories in place of those that are nobody's business (the data folder, people's homes, logs,
+/// keys), whiteouts in place of files, and harmless files where programs need one: a shadow file
+/// without a password, a host key for sshd. It is made once, lies in memory (an overlay refuses a
+/// layer that is on the same file system as "/"), and is used by the containers of later agents as
+/// it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace muster::agent::process {
+
+/// What the roots of all containers of the host image have in common.
+struct RootPlan {
+  std::string place;  // holds `mask` and places for mounts; empty: containers have "/" itself
+  std::string mask;
+  std::string hidden;             // the data folder
+  std::vector<std::string> show;  // of what is hidden, bound read-only at the same place
+};
+
+/// Below `directory`, the agent's. Blocking.
+Result<RootPlan> prepare_roots(const std::string& directory, const std::string& hidden);
+/// No container may be left.
+void remove_roots(const std::string& directory);
+
+/// Entries of PATH, VIRTUAL_ENV and CONDA_PREFIX that lie below hidden folders: whoever starts
+/// muster in an environment wants it in pods. Pure.
+std::vector<std::string> shown_by_environment(const std::vector<std::string>& values);
+
+}  // namespace muster::agent::process

@@ -1,0 +1,45 @@
+/// The kernel's mount calls as small functions. A mount is made or copied first, held by a
+/// descriptor while the root changes, and attached afterwards: what is attached is what was opened,
+/// whatever names stand for by then.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/fd.h"
+#include "agent/runtime.h"
+#include "base/result.h"
+
+namespace muster::agent::process {
+
+using MountOptions = std::vector<std::pair<const char*, std::string>>;
+/// A file system of its own, attached nowhere. `attributes`: MOUNT_ATTR_….
+Result<Fd> new_filesystem(const char* type, const MountOptions& options, unsigned attributes);
+/// A copy of what is mounted at `path`, with everything below it, attached nowhere.
+Result<Fd> copy_mount(const std::string& path);
+Result<Fd> copy_mount(int opened);
+
+/// Attaches it at `path` as the root that `root` is open on sees it: links lead nowhere else.
+Result<void> attach_at(int root, const std::string& path, int mount);
+/// Sets attributes of what is mounted at `path`; `everything`: and below it. A path that is not
+/// there, or no mount, is fine.
+Result<void> restrict_mount(const std::string& path, unsigned attributes, bool everything);
+
+/// Makes missing directories down to `path`.
+Result<void> make_directories(const std::string& path);
+
+/// A copy of a container's mount, to be attached once the root has changed.
+struct DetachedMount {
+  Fd fd;
+  bool directory = true;
+  const Mount* mount = nullptr;
+  /// Where `hidden` lies below what is mounted; empty: it does not.
+  std::string covered;
+};
+/// `hidden`: the data folder. What lies in it cannot be mounted as a hostPath, and where it lies in
+/// a hostPath it will be covered.
+Result<DetachedMount> detach(const Mount& mount, const std::string& hidden);
+Result<void> attach(const DetachedMount& mount);
+
+}  // namespace muster::agent::process
