@@ -1,8 +1,9 @@
 # The two commands are `make up` and `make test`. Everything else is a convenience.
 MUSTER := build/muster
 export JOBS ?= $(shell nproc)
+CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile format clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile tidy format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -14,12 +15,12 @@ down: ## End the cluster that `make up` started
 	@$(MUSTER) down
 
 build: packages-build ## Build build/muster
-	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@$(CONFIGURE)
 	@echo "==> building build/muster"
 	@tools/build muster
 
 test: packages-test ## Install, build and run every test
-	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@$(CONFIGURE)
 	@echo "==> building Muster and its tests"
 	@tools/build all
 	@tools/kubernetes
@@ -38,7 +39,7 @@ sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the te
 	@tools/sanitize tsan
 
 test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
-	@[ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
+	@$(CONFIGURE)
 	@tools/build muster
 	@tools/kubernetes
 	@ROUNDS=$(or $(ROUNDS),20) tools/test -R '^kubernetes\.|^e2e.real_cluster$$'
@@ -54,6 +55,9 @@ demo: build ## A first minute: two jobs, one GPU, what happened and why
 
 bench: ## List the benchmarks
 	@for run in bench/*/run; do printf '  %-22s %s\n' $$run "$$(sed -n '2{s/^# //;s/^"""//;p;q}' $$run)"; done
+
+tidy: ## clang-tidy over what differs from the main branch, or over everything (ALL=1)
+	@tools/tidy $(if $(ALL),--all)
 
 format: ## Format the sources
 	@tools/check_format --mend

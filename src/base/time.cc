@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
+
 namespace muster {
 namespace {
 
@@ -204,7 +206,7 @@ Result<Duration> parse_duration(std::string_view text) {
     total += value * factor;
   }
   if (total > 9e18) return bad();
-  const auto us = static_cast<std::int64_t>(total + 0.5);
+  const auto us = static_cast<std::int64_t>(std::llround(total));
   return Duration{negative ? -us : us};
 }
 
