@@ -94,8 +94,7 @@ struct Core {
   Fanout fanout;
   Turns turns;
   Resources resources;
-  PodStreams* pod_streams = nullptr;
-  MetricsSource* metrics_source = nullptr;
+  std::optional<NodeAgent> node_agent;
   bool ready = false;
   /// Requests and housekeeping under way; closed when the server stops.
   Gate gate;

@@ -104,8 +104,8 @@ net::Handler Server::handler() {
   };
 }
 
-void Server::set_pod_streams(PodStreams* streams) { core_->pod_streams = streams; }
-
-void Server::set_metrics_source(MetricsSource* source) { core_->metrics_source = source; }
+void Server::set_node_agent(std::optional<NodeAgent> agent) {
+  core_->node_agent = std::move(agent);
+}
 
 }  // namespace muster::apiserver

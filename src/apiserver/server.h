@@ -6,11 +6,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "apiserver/rest/metrics_source.h"
-#include "apiserver/rest/pod_streams.h"
+#include "apiserver/rest/node_agent.h"
+#include "base/prometheus.h"
 #include "json/json.h"
 #include "kube/security/pod_security.h"
 #include "net/http/http.h"
@@ -36,6 +37,8 @@ struct ServerOptions {
   std::function<std::vector<Cause>(
       const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings)>
       custom_rules;
+  /// Adds to /metrics what the other parts of the process count.
+  std::function<void(prometheus::Page&)> add_metrics;
 };
 
 struct Core;
@@ -53,10 +56,8 @@ class Server {
   Task<void> set_endpoint(std::string address, std::uint16_t port);
 
   [[nodiscard]] net::Handler handler();
-  /// Who answers logs, exec, attach and port-forward; null: nobody.
-  void set_pod_streams(PodStreams* streams);
-  /// Who answers metrics.k8s.io; null: nobody, its lists are empty.
-  void set_metrics_source(MetricsSource* source);
+  /// Who runs the pods; nothing: nobody answers for them.
+  void set_node_agent(std::optional<NodeAgent> agent);
 
  private:
   std::unique_ptr<Core> core_;

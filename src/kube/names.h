@@ -159,6 +159,16 @@ inline constexpr std::string_view kInitialEventsEnd = "k8s.io/initial-events-end
 /// What a token of a pod says about it, in the `extra` of its user.
 inline constexpr std::string_view kTokenPodName = "authentication.kubernetes.io/pod-name";
 inline constexpr std::string_view kTokenPodUid = "authentication.kubernetes.io/pod-uid";
+/// What the limits of a namespace filled in, on the pod.
+inline constexpr std::string_view kLimitRanger = "kubernetes.io/limit-ranger";
+/// What follows is enforce, audit or warn, with or without "-version".
+inline constexpr std::string_view kPodSecurityPrefix = "pod-security.kubernetes.io/";
+/// What follows is a container's name; older names of fields in its security context.
+inline constexpr std::string_view kAppArmorPrefix =
+    "container.apparmor.security.beta.kubernetes.io/";
+inline constexpr std::string_view kSeccompPrefix =
+    "container.seccomp.security.alpha.kubernetes.io/";
+inline constexpr std::string_view kPodSeccomp = "seccomp.security.alpha.kubernetes.io/pod";
 /// GPUs as they were counted before device plugins.
 inline constexpr std::string_view kOldGpu = "alpha.kubernetes.io/nvidia-gpu";
 }  // namespace kubernetes
@@ -229,6 +239,10 @@ inline constexpr std::string_view kMpiJobReplica = "tensorstack.dev/mpijob-repli
 namespace hived {
 inline constexpr std::string_view kSchedulingSpec =
     "hivedscheduler.microsoft.com/pod-scheduling-spec";
+/// What a pod was given, written with its binding.
+inline constexpr std::string_view kBindInfo = "hivedscheduler.microsoft.com/pod-bind-info";
+inline constexpr std::string_view kLeafCellIsolation =
+    "hivedscheduler.microsoft.com/pod-leaf-cell-isolation";
 /// The resource that such pods ask for.
 inline constexpr std::string_view kSchedulingEnable =
     "hivedscheduler.microsoft.com/pod-scheduling-enable";

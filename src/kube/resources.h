@@ -61,6 +61,27 @@ inline constexpr std::string_view kNativeCompositePodGroups =
 inline constexpr std::string_view kPriorityClasses = "priorityclasses.scheduling.k8s.io";
 inline constexpr std::string_view kRuntimeClasses = "runtimeclasses.node.k8s.io";
 inline constexpr std::string_view kStorageClasses = "storageclasses.storage.k8s.io";
+inline constexpr std::string_view kValidatingWebhooks =
+    "validatingwebhookconfigurations.admissionregistration.k8s.io";
+inline constexpr std::string_view kMutatingWebhooks =
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+inline constexpr std::string_view kValidatingPolicies =
+    "validatingadmissionpolicies.admissionregistration.k8s.io";
+inline constexpr std::string_view kValidatingPolicyBindings =
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+inline constexpr std::string_view kMutatingPolicies =
+    "mutatingadmissionpolicies.admissionregistration.k8s.io";
+inline constexpr std::string_view kMutatingPolicyBindings =
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io";
+inline constexpr std::string_view kNetworkPolicies = "networkpolicies.networking.k8s.io";
+inline constexpr std::string_view kIngresses = "ingresses.networking.k8s.io";
+inline constexpr std::string_view kIngressClasses = "ingressclasses.networking.k8s.io";
+inline constexpr std::string_view kFlowSchemas = "flowschemas.flowcontrol.apiserver.k8s.io";
+inline constexpr std::string_view kPriorityLevels =
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io";
+inline constexpr std::string_view kApiServices = "apiservices.apiregistration.k8s.io";
+inline constexpr std::string_view kSigningRequests =
+    "certificatesigningrequests.certificates.k8s.io";
 inline constexpr std::string_view kLeases = "leases.coordination.k8s.io";
 inline constexpr std::string_view kCustomResourceDefinitions =
     "customresourcedefinitions.apiextensions.k8s.io";

@@ -1,33 +1,31 @@
 #include "main/run.h"
 
 #include <fmt/core.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 #include "base/log.h"
+#include "base/prometheus.h"
 #include "base/strings.h"
 #include "client/informer.h"
 #include "client/leader.h"
 #include "controllers/controllers.h"
-#include "main/hived_live.h"
-#include "main/listen.h"
-#include "main/metrics.h"
-#include "main/scheduler_component.h"
-#include "main/scheduler_config_live.h"
-#include "main/webhook.h"
+#include "controllers/webhook.h"
+#include "main/scheduler_config.h"
+#include "main/serve.h"
+#include "net/http/listen_address.h"
 #include "net/http/server.h"
+#include "scheduler/metrics.h"
+#include "scheduler/service.h"
 
 namespace muster {
 namespace {
 
 struct RunOptions {
   std::string kubeconfig, context, scheduler_config, hived_config, ns, metrics, gang_scheduler;
-  WebhookOptions webhook;
+  controllers::WebhookOptions webhook;
   bool leader_elect = false;
   std::vector<std::string> scheduler_names, left_out;
 };
@@ -88,41 +86,28 @@ class Operator {
     auto connected = client::connect(loop_, std::move(where));
     if (!connected) return fail(connected.error());
     client_ = std::move(*connected);
-    scheduling_.name = options_.scheduler_names.front();
-    scheduling_.scheduler_names.insert(options_.scheduler_names.begin(),
-                                       options_.scheduler_names.end());
-    scheduling_.engine.scheduler_name = scheduling_.name;
-    scheduling_.volumes = true;
+    scheduler::Options& scheduling = service_.scheduling;
+    scheduling.name = options_.scheduler_names.front();
+    scheduling.scheduler_names.insert(options_.scheduler_names.begin(),
+                                      options_.scheduler_names.end());
+    scheduling.engine.scheduler_name = scheduling.name;
+    scheduling.volumes = true;
     // Enough that etcd writes many in one go: with half as many the server itself pays a fifth more
     // a pod. More bring nothing, and a server's own fairness lets a hundred or so of one client
     // through at once.
-    scheduling_.in_flight_max = 128;
-    return read_scheduler_files({options_.scheduler_config, options_.hived_config}, scheduling_);
+    scheduling.in_flight_max = 128;
+    service_.config_file = options_.scheduler_config;
+    service_.parse_config = parse_scheduler_config;
+    service_.cells_file = options_.hived_config;
+    return scheduler::read_files(service_);
   }
 
   Task<Result<void>> begin() {
     informers_ = std::make_unique<client::Informers>(loop_, *client_);
     if (!without("scheduler")) {
-      std::string cells;
-      if (options_.hived_config.empty()) {
-        auto found = co_await cells_of_cluster(*client_, scheduling_);
-        if (!found) co_return fail(found.error());
-        cells = std::move(*found);
-      }
-      auto made = scheduler::make_scheduler(loop_, *client_, *informers_, scheduling_);
-      if (!made) co_return fail(made.error());
-      scheduler_ = std::move(*made);
-      scheduler_->start();
-      if (!options_.scheduler_config.empty()) {
-        config_live_ =
-            std::make_unique<SchedulerConfigLive>(loop_, options_.scheduler_config, *scheduler_);
-        config_live_->start();
-      }
-      if (options_.hived_config.empty()) {
-        live_ = std::make_unique<HivedLive>(
-            loop_, *client_, *informers_, *scheduler_, std::move(cells), scheduling_.name);
-        live_->start();
-      }
+      scheduler_ = std::make_unique<scheduler::Service>(loop_, *client_, *informers_, service_);
+      const auto started = co_await scheduler_->start();
+      if (!started) co_return started;
     }
     if (!without("controllers")) {
       controllers::Options options;
@@ -130,9 +115,9 @@ class Operator {
       controllers::set_gang_scheduler(
           options.settings, options_.gang_scheduler.empty() ? fallback : options_.gang_scheduler);
       if (options_.gang_scheduler.empty() && !without("scheduler"))
-        options.settings.gang_scheduler = scheduling_.name;
-      options.workloads =
-          false;  // the cluster's own controller manager keeps Jobs, StatefulSets and the like
+        options.settings.gang_scheduler = service_.scheduling.name;
+      // The cluster's own controller manager keeps Jobs, StatefulSets and the like.
+      options.workloads = false;
       controllers_ = std::make_unique<controllers::Controllers>(
           loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
@@ -145,8 +130,6 @@ class Operator {
   Task<void> end(bool in_order) {
     if (controllers_) co_await controllers_->stop();
     if (scheduler_ && in_order) co_await scheduler_->finish(kFinishMax);
-    if (config_live_) config_live_->stop();
-    if (live_) co_await live_->stop();
     if (scheduler_) co_await scheduler_->stop();
     if (informers_) co_await informers_->stop_all();
   }
@@ -166,7 +149,12 @@ class Operator {
   }
 
   [[nodiscard]] std::string metrics() const {
-    return format_metrics({working(), scheduler_.get()});
+    prometheus::Page page;
+    page.one("muster_leader", "gauge", "1 while this replica does the work.", working() ? 1 : 0);
+    if (scheduler_ && scheduler_->scheduler() != nullptr)
+      scheduler::add_metrics(page, *scheduler_->scheduler());
+    prometheus::add_process(page);
+    return page.take();
   }
 
  private:
@@ -177,19 +165,17 @@ class Operator {
 
   net::Loop& loop_;
   const RunOptions& options_;
-  scheduler::Options scheduling_;
+  scheduler::ServiceOptions service_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<client::Informers> informers_;
-  std::unique_ptr<scheduler::Scheduler> scheduler_;
-  std::unique_ptr<HivedLive> live_;
-  std::unique_ptr<SchedulerConfigLive> config_live_;
+  std::unique_ptr<scheduler::Service> scheduler_;
   std::unique_ptr<controllers::Controllers> controllers_;
 };
 
 Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop,
                                                    const RunOptions& options,
                                                    Operator& worker) {
-  auto where = parse_listen("--metrics", options.metrics);
+  auto where = net::parse_listen("--metrics", options.metrics);
   if (!where) return fail(where.error());
   return net::listen(loop,
                      std::move(*where),
@@ -217,13 +203,12 @@ Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop,
                      });
 }
 
-Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code) {
+Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
   Operator worker(loop, options);
   const auto prepared = worker.prepare();
   if (!prepared) {
     fmt::print(stderr, "muster run: {}\n", prepared.error().message);
-    code = 1;
-    co_return;
+    co_return 1;
   }
   std::vector<std::unique_ptr<net::Server>> servers;
   const auto serve = [&](Result<std::unique_ptr<net::Server>> served) {
@@ -234,9 +219,9 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     return static_cast<bool>(served);
   };
   if ((!options.metrics.empty() && !serve(serve_metrics(loop, options, worker))) ||
-      (!options.webhook.listen.empty() && !serve(serve_webhook(loop, options.webhook)))) {
-    code = 1;
-    co_return;
+      (!options.webhook.listen.empty() &&
+       !serve(controllers::serve_webhook(loop, options.webhook)))) {
+    co_return 1;
   }
 
   std::unique_ptr<client::LeaderElector> elector;
@@ -269,15 +254,14 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
     const auto begun = co_await worker.begin();
     if (!begun) {
       fmt::print(stderr, "muster run: {}\n", begun.error().message);
-      code = 1;
-      co_return;
+      co_return 1;
     }
   }
   fmt::print("muster runs{}\n", options.leader_elect ? "; waiting to lead" : "");
   std::fflush(stdout);
   co_await stop.wait(Duration::zero());
   log::info("main", "stopping{}", lost ? ": the lease was lost" : "");
-  code = lost || refused ? 1 : 0;
+  const int code = lost || refused ? 1 : 0;
   co_await worker.end(!lost && !refused);
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();
@@ -290,23 +274,8 @@ Task<void> operate(net::Loop& loop, RunOptions options, Signal& stop, int& code)
 int run_run(command::Call& call) {
   const auto options = read_options(call.values);
   if (!options) return call.misused(options.error().message);
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGTERM, SIGINT, SIGUSR2}) sigaddset(&signals, number);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
-  net::Loop loop;
-  const auto stop = loop.make_signal();
-  std::thread waiter([&] {
-    int number = 0;
-    while (sigwait(&signals, &number) == 0 && number != SIGUSR2)
-      loop.post([&stop] { stop->notify(); });
-  });
-  int code = 0;
-  loop.run_until_done(operate(loop, *options, *stop, code));
-  pthread_kill(waiter.native_handle(), SIGUSR2);
-  waiter.join();
-  return code;
+  return serve_until_signal(
+      [&](net::Loop& loop, Signal& stop) { return operate(loop, *options, stop); });
 }
 
 std::vector<command::Flag> run_flags() {

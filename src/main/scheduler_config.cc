@@ -14,10 +14,10 @@ bool is_volcanos(const json::Value& document) {
 
 }  // namespace
 
-Result<SchedulerConfig> parse_scheduler_config(std::string_view yaml) {
+Result<scheduler::Config> parse_scheduler_config(std::string_view yaml) {
   const auto document = json::parse_yaml_one(yaml);
   if (!document) return fail(document.error());
-  SchedulerConfig config;
+  scheduler::Config config;
   if (is_volcanos(*document)) {
     auto volcano = scheduler::parse_volcano_config(yaml);
     if (!volcano) return fail(volcano.error());

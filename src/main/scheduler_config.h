@@ -3,24 +3,14 @@
 /// was simulated can be run as it is.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/result.h"
-#include "engine/model/config.h"
-#include "engine/model/model.h"
+#include "scheduler/live_config.h"
 
 namespace muster {
 
-struct SchedulerConfig {
-  engine::Config engine;
-  engine::BackfillMode backfill =
-      engine::BackfillMode::kReservation;   // of queues that do not say it themselves
-  std::vector<std::string> without_effect;  // what the file asks for and nobody here does
-};
-
 /// Errors name the key, what was wanted and what was found.
-Result<SchedulerConfig> parse_scheduler_config(std::string_view yaml);
+Result<scheduler::Config> parse_scheduler_config(std::string_view yaml);
 
 }  // namespace muster

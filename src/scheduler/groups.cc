@@ -456,13 +456,6 @@ Task<void> Groups::write_t9k(std::string key) {
   }
 }
 
-void Groups::queue_changed(const std::string& name) {
-  const client::ObjectPtr queue = informers_.get(client::resources::kQueues).find(name);
-  if (queue && json::string_at(*queue, "status", "state").empty()) {
-    lane_.add_latest("queue " + name, [this, name] { return write_queue(name, {}); });
-  }
-}
-
 void Groups::allocations_changed(const engine::Engine& engine) {
   if (queue_timer_) return;
   queue_timer_ = env_.after(kQueueDelay, [this, &engine] {
@@ -481,7 +474,6 @@ Task<void> Groups::write_queue(std::string name, engine::ResourceList allocated)
   const client::ObjectPtr queue = informers_.get(client::resources::kQueues).find(name);
   if (!queue) co_return;
   json::Object status;
-  if (json::string_at(*queue, "status", "state").empty()) status["state"] = "Open";
   json::Object amounts;
   for (const engine::Amount& amount : allocated) {
     if (amount.value != 0) amounts[amount.name] = amount_text(amount);

@@ -55,7 +55,8 @@ class Groups {
   void waits(const std::string& key, const engine::Refusal& refusal, const std::string& message);
   void waits_no_more(const std::string& key);
 
-  void queue_changed(const std::string& name);
+  /// status.allocated of a Queue is ours to write; its state and counters are the queue
+  /// controller's.
   void allocations_changed(const engine::Engine& engine);
   /// Volcano's built-in queues, made when the cluster knows the kind.
   void ensure_default_queues(const std::string& default_queue);

@@ -282,7 +282,6 @@ class SchedulerImpl final : public Scheduler {
                            if (new_object && is_idle_root(*new_object)) return;
                            if (new_object) {
                              apply_queue(translate_queue(*new_object, translate_));
-                             groups_.queue_changed(std::string(kube::name_of(*new_object)));
                            } else if (kube::name_of(*old_object) == options_.engine.default_queue) {
                              apply(engine::QueueUpsert{fallback_queue()});
                            } else {

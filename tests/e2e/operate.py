@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The commands of docs/operate.md, run as they stand, in their order, with real kubectl on a cluster of its own.
 
-A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate and of
-who may do what is asked once more, from the outside.
+A line `$ ! command` must be refused, any other must succeed. After them: what the page says of the certificate, of who
+may do what and of metrics is asked once more, from the outside.
 """
 import os
 import pathlib
@@ -44,6 +44,12 @@ def certificate_names(home):
             return secure.getpeercert()["subjectAltName"]
 
 
+def served_metrics(kubectl, env):
+    """The names on /metrics, as the admin of the cluster sees them."""
+    done = subprocess.run([kubectl, "get", "--raw", "/metrics"], env=env, text=True, capture_output=True, timeout=60)
+    return {line.split()[2] for line in done.stdout.splitlines() if line.startswith("# TYPE ")}
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="muster-operate-") as folder:
         home, programs = pathlib.Path(folder) / "home", pathlib.Path(folder) / "bin"
@@ -73,6 +79,10 @@ def main():
                 if command.startswith("muster up"):
                     names = certificate_names(home)
                     check("  the certificate names this machine", ("DNS", socket.gethostname()) in names, names)
+                    served = served_metrics(programs / "kubectl", env)
+                    page = (ROOT / "docs" / "metrics.md").read_text()
+                    documented = set(re.findall(r"^\| `(\w+)` \| (?:counter|gauge|histogram)", page, re.M))
+                    check("  docs/metrics.md lists exactly what /metrics serves", served == documented, served ^ documented)
         finally:
             subprocess.run([programs / "muster", "down"], env=env, capture_output=True)
     return check.close()

@@ -1,11 +1,9 @@
 #include "agent/node/node_keeper.h"
 
 #include <fmt/core.h>
-#include <sys/utsname.h>
-
-#include <fstream>
 
 #include "agent/node/node_address.h"
+#include "agent/node/node_info.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
@@ -21,58 +19,7 @@ constexpr Duration kLeasePeriod = seconds(10);
 constexpr int kReportsEvery =
     30;  // leases between two status reports: five minutes, as a kubelet does
 
-std::string first_line(const char* path) {
-  std::string line;
-  std::ifstream file(path);
-  std::getline(file, line);
-  return line;
-}
-
-json::Value condition(const json::Value& node,
-                      const char* type,
-                      bool value,
-                      const char* reason,
-                      const char* message,
-                      Time now) {
-  const char* status = value ? "True" : "False";
-  const auto& old = kube::condition(node, type);
-  const bool same =
-      json::string_at(old, "status") == status && !at(old, "lastTransitionTime").is_null();
-  return json::Object{
-      {"type", type},
-      {"status", status},
-      {"lastHeartbeatTime", format_time(now)},
-      {"lastTransitionTime", same ? json::text_at(old, "lastTransitionTime") : format_time(now)},
-      {"reason", reason},
-      {"message", message}};
-}
-
 }  // namespace
-
-json::Value node_info(const std::string& runtime_version) {
-  utsname name{};
-  uname(&name);
-  std::string os = "Linux";
-  std::ifstream release("/etc/os-release");
-  for (std::string line; std::getline(release, line);) {
-    if (line.starts_with("PRETTY_NAME=")) os = replace_all(line.substr(12), "\"", "");
-  }
-  const auto machine = first_line("/etc/machine-id");
-  const std::string arch = name.machine;
-  return json::Object{{"machineID", machine},
-                      {"systemUUID", machine},
-                      {"bootID", first_line("/proc/sys/kernel/random/boot_id")},
-                      {"kernelVersion", name.release},
-                      {"osImage", os},
-                      {"containerRuntimeVersion", runtime_version},
-                      {"kubeletVersion", kube::kKubernetesVersion},
-                      {"kubeProxyVersion", ""},
-                      {"operatingSystem", "linux"},
-                      {"architecture",
-                       arch == "x86_64"    ? "amd64"
-                       : arch == "aarch64" ? "arm64"
-                                           : arch}};
-}
 
 void NodeKeeper::add(const std::string& node) {
   if (nodes_.insert(node).second) fresh_.insert(node);
@@ -155,28 +102,8 @@ Task<void> NodeKeeper::report(std::string node) {
   const auto known = context_.informers.get(client::resources::kNodes).find(node);
   if (!known) co_return;
   const auto now = context_.loop.now();
-  json::Array conditions{
-      condition(*known,
-                "MemoryPressure",
-                false,
-                "KubeletHasSufficientMemory",
-                "kubelet has sufficient memory available",
-                now),
-      condition(*known,
-                "DiskPressure",
-                false,
-                "KubeletHasNoDiskPressure",
-                "kubelet has no disk pressure",
-                now),
-      condition(*known,
-                "PIDPressure",
-                false,
-                "KubeletHasSufficientPID",
-                "kubelet has sufficient PID available",
-                now),
-      condition(*known, "Ready", true, "KubeletReady", "kubelet is posting ready status", now)};
   json::Object status{
-      {"conditions", std::move(conditions)},
+      {"conditions", ready_conditions(*known, now)},
       {"addresses",
        json::Array{json::Object{{"type", "InternalIP"},
                                 {"address", node_address(*known, context_.host_ip)}},

@@ -26,7 +26,6 @@ class NodeKeeper {
   bool seems_ready(const std::string& node) const;
   Task<void> renew_lease(std::string node);
   Task<void> report(std::string node);
-  json::Value machine_status();
 
   Context& context_;
   std::set<std::string> nodes_;
@@ -36,8 +35,5 @@ class NodeKeeper {
   bool running_ = false;
   std::unique_ptr<Signal> wake_, ended_;
 };
-
-/// The machine's own facts for status.nodeInfo.
-json::Value node_info(const std::string& runtime_version);
 
 }  // namespace muster::agent

@@ -28,13 +28,13 @@ class StreamServer final : public PodStreamServer {
   StreamServer(Context& context, std::function<std::shared_ptr<PodWorker>(const std::string&)> find)
       : context_(context), find_(std::move(find)) {}
 
-  Task<void> serve(StreamKind kind,
+  Task<void> serve(std::string subresource,
                    json::Value pod,
                    net::Target target,
                    net::Request request,
                    net::ResponseWriter& writer) override {
     const auto worker = find_(std::string(kube::uid_of(pod)));
-    if (kind == StreamKind::kLog) {
+    if (subresource == "log") {
       co_await serve_log(context_, worker, std::move(pod), std::move(target), writer);
       co_return;
     }
@@ -57,12 +57,12 @@ class StreamServer final : public PodStreamServer {
       co_await send_error(writer, std::move(error));
       co_return;
     }
-    if (kind == StreamKind::kPortForward) {
+    if (subresource == "portforward") {
       co_await serve_port_forward(
           context_, worker, std::move(target), std::move(request), upgrade, writer);
       co_return;
     }
-    auto call = command_call(kind, *worker, target);
+    auto call = command_call(subresource == "attach", *worker, target);
     if (!call) {
       co_await send_error(writer, call.error());
       co_return;
@@ -72,11 +72,11 @@ class StreamServer final : public PodStreamServer {
 
  private:
   /// The container must run; exec needs a command.
-  static Result<CommandCall> command_call(StreamKind kind,
+  static Result<CommandCall> command_call(bool attach,
                                           const PodWorker& worker,
                                           const net::Target& target) {
     CommandCall call;
-    call.attach = kind == StreamKind::kAttach;
+    call.attach = attach;
     call.sandbox_id = worker.uid();
     auto name = std::string(target.get("container"));
     if (name.empty() && !worker.state().containers.empty())

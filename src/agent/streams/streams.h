@@ -11,13 +11,13 @@
 namespace muster::agent {
 
 class PodWorker;
-enum class StreamKind { kLog, kExec, kAttach, kPortForward };
 
 class PodStreamServer {
  public:
   virtual ~PodStreamServer() = default;
-  /// Answers the request itself: a text stream, or an upgrade to WebSocket or SPDY.
-  virtual Task<void> serve(StreamKind kind,
+  /// `subresource`: log, exec, attach or portforward. Answers the request itself: a text stream, or
+  /// an upgrade to WebSocket or SPDY.
+  virtual Task<void> serve(std::string subresource,
                            json::Value pod,
                            net::Target target,
                            net::Request request,

@@ -9,11 +9,12 @@
 #include "apiserver/auth/rbac.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 namespace {
 
-constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
+constexpr std::string_view kGroup = kube::groups::kRbac;
 /// A rule is a product of lists. One that nobody holds as a whole is taken apart, and this many
 /// parts of a role are compared with what its writer holds.
 constexpr std::size_t kPartsMax = 5'000;

@@ -7,12 +7,13 @@
 #include "apiserver/auth/rbac.h"
 #include "base/strings.h"
 #include "kube/kinds/validate.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 namespace {
 
 constexpr std::string_view kExtraPrefix = "impersonate-extra-";
-constexpr std::string_view kAuthentication = "authentication.k8s.io";
+constexpr std::string_view kAuthentication = kube::groups::kAuthentication;
 
 /// What the headers ask for.
 struct Wanted {

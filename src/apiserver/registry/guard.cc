@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/resources.h"
 
 namespace muster::apiserver {
 namespace {
@@ -29,31 +30,31 @@ const Unserved* unserved(std::string_view storage) {
       "muster up does not evaluate admission policies; use RBAC, ResourceQuota, LimitRange and the "
       "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
   static const std::unordered_map<std::string_view, Unserved> kKinds = {
-      {"validatingwebhookconfigurations.admissionregistration.k8s.io", {true, kWebhooks}},
-      {"mutatingwebhookconfigurations.admissionregistration.k8s.io", {true, kWebhooks}},
-      {"validatingadmissionpolicies.admissionregistration.k8s.io", {true, kPolicies}},
-      {"validatingadmissionpolicybindings.admissionregistration.k8s.io", {true, kPolicies}},
-      {"mutatingadmissionpolicies.admissionregistration.k8s.io", {true, kPolicies}},
-      {"mutatingadmissionpolicybindings.admissionregistration.k8s.io", {true, kPolicies}},
-      {"networkpolicies.networking.k8s.io",
+      {kube::collections::kValidatingWebhooks, {true, kWebhooks}},
+      {kube::collections::kMutatingWebhooks, {true, kWebhooks}},
+      {kube::collections::kValidatingPolicies, {true, kPolicies}},
+      {kube::collections::kValidatingPolicyBindings, {true, kPolicies}},
+      {kube::collections::kMutatingPolicies, {true, kPolicies}},
+      {kube::collections::kMutatingPolicyBindings, {true, kPolicies}},
+      {kube::collections::kNetworkPolicies,
        {false, "it is stored, but muster up does not filter the traffic of pods"}},
-      {"ingresses.networking.k8s.io",
+      {kube::collections::kIngresses,
        {false, "it is stored, but muster up has no ingress controller"}},
-      {"ingressclasses.networking.k8s.io",
+      {kube::collections::kIngressClasses,
        {false, "it is stored, but muster up has no ingress controller"}},
       {"replicationcontrollers",
        {false, "it is stored, but muster up makes no pods of it; use a Deployment"}},
-      {"runtimeclasses.node.k8s.io",
+      {kube::collections::kRuntimeClasses,
        {false, "it is stored, but muster up runs pods of every class in the same way"}},
       {"horizontalpodautoscalers.autoscaling",
        {false, "it is stored, but muster up does not scale by load"}},
-      {"flowschemas.flowcontrol.apiserver.k8s.io",
+      {kube::collections::kFlowSchemas,
        {false, "it is stored, but muster up does not order requests by it"}},
-      {"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+      {kube::collections::kPriorityLevels,
        {false, "it is stored, but muster up does not order requests by it"}},
-      {"apiservices.apiregistration.k8s.io",
+      {kube::collections::kApiServices,
        {false, "it is stored, but muster up does not call other API servers"}},
-      {"certificatesigningrequests.certificates.k8s.io",
+      {kube::collections::kSigningRequests,
        {true,
         "muster up signs no certificates for clients; give people a service account and a token: "
         "kubectl create token NAME"}},

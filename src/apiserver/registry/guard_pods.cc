@@ -23,8 +23,8 @@ constexpr int kDepthMax = 32;
 
 /// Written with the binding: which devices the pod has.
 constexpr std::string_view kGrants[] = {kube::names::kGpuIndices,
-                                        "hivedscheduler.microsoft.com/pod-bind-info",
-                                        "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"};
+                                        kube::names::hived::kBindInfo,
+                                        kube::names::hived::kLeafCellIsolation};
 
 bool is_workload(std::string_view storage) {
   static const std::unordered_set<std::string_view> kKinds = {"podtemplates",
@@ -201,7 +201,8 @@ bool makes_pods(const Resource& resource) {
   if (resource.storage == "pods") return true;
   if (!resource.custom()) return is_workload(resource.storage);
   const std::string& group = resource.info.group;
-  return group == "kubeflow.org" || group == "batch.volcano.sh" || group == "batch.tensorstack.dev";
+  return group == kube::groups::kKubeflow || group == kube::groups::kVolcanoBatch ||
+         group == kube::groups::kT9kBatch;
 }
 
 Result<void> guard_pods(Core& core, const GuardedWrite& write) {

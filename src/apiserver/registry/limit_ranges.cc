@@ -8,6 +8,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 
 namespace muster::apiserver {
 namespace {
@@ -213,7 +214,7 @@ bool set_limit_defaults(Core& core, const std::string& ns, json::Value& pod) {
       }
     }
     if (!said.empty())
-      json::make(pod, {"metadata", "annotations", "kubernetes.io/limit-ranger"}) =
+      json::make(pod, {"metadata", "annotations", kube::names::kubernetes::kLimitRanger}) =
           "LimitRanger plugin set: " + join(said, "; ");
   });
   return any;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/prometheus.h"
 #include "base/strings.h"
 #include "kube/names.h"
 #include "kube/resources.h"
@@ -313,28 +314,27 @@ std::optional<net::Response> Discovery::openapi_document(const net::Request& req
 }
 
 net::Response Discovery::metrics() const {
-  std::string text;
-  text +=
-      "# HELP apiserver_request_total Requests by verb and code.\n# TYPE apiserver_request_total counter\n";
+  prometheus::Page page;
+  const auto number = [](auto count) { return static_cast<double>(count); };
+  page.begin("apiserver_request_total", "counter", "Requests by verb and code.");
   for (const auto& [key, count] : core_.request_counts) {
     const auto space = key.find(' ');
-    text += fmt::format("apiserver_request_total{{verb=\"{}\",code=\"{}\"}} {}\n",
-                        key.substr(0, space),
-                        key.substr(space + 1),
-                        count);
+    page.value("apiserver_request_total",
+               number(count),
+               {{"verb", key.substr(0, space)}, {"code", key.substr(space + 1)}});
   }
-  text += "# HELP apiserver_watches Watches open now.\n# TYPE apiserver_watches gauge\n";
-  text += fmt::format("apiserver_watches {}\n", core_.watches);
-  text +=
-      "# HELP apiserver_storage_objects Objects stored, by resource.\n# TYPE apiserver_storage_objects gauge\n";
-  for (const auto& [storage, collection] : core_.image.collections()) {
-    text += fmt::format(
-        "apiserver_storage_objects{{resource=\"{}\"}} {}\n", storage, collection->objects().size());
-  }
-  text +=
-      "# HELP apiserver_revision The newest resourceVersion.\n# TYPE apiserver_revision counter\n";
-  text += fmt::format("apiserver_revision {}\n", core_.image.revision());
-  return text_response(200, std::move(text));
+  page.one("apiserver_watches", "gauge", "Watches open now.", number(core_.watches));
+  page.begin("apiserver_storage_objects", "gauge", "Objects stored, by resource.");
+  for (const auto& [storage, collection] : core_.image.collections())
+    page.value(
+        "apiserver_storage_objects", number(collection->objects().size()), {{"resource", storage}});
+  page.one("apiserver_revision",
+           "counter",
+           "The newest resourceVersion.",
+           number(core_.image.revision()));
+  if (core_.options.add_metrics) core_.options.add_metrics(page);
+  prometheus::add_process(page);
+  return text_response(200, page.take());
 }
 
 std::optional<net::Response> Discovery::answer(const net::Request& request,

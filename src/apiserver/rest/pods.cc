@@ -332,33 +332,30 @@ Result<void> check_container(const Call& call, const json::Value& pod) {
 }  // namespace
 
 Task<void> stream_pod(Core& core, Call& call, net::ResponseWriter& writer) {
-  const auto kind = call.subresource == "log"      ? PodStream::kLog
-                    : call.subresource == "exec"   ? PodStream::kExec
-                    : call.subresource == "attach" ? PodStream::kAttach
-                                                   : PodStream::kPortForward;
+  const bool log = call.subresource == "log";
   const StoredPtr pod = core.find(*call.resource, call.ns, call.name);
   std::optional<Error> refusal;
   if (!pod) {
     refusal = not_found(*call.resource, call.name);
   } else {
     const auto container =
-        kind == PodStream::kPortForward ? Result<void>() : check_container(call, pod->object);
-    const auto options = kind == PodStream::kLog ? check_log_options(call) : Result<void>();
+        call.subresource == "portforward" ? Result<void>() : check_container(call, pod->object);
+    const auto options = log ? check_log_options(call) : Result<void>();
     const bool scheduled = !json::string_at(pod->object, "spec", "nodeName").empty();
     if (!container) {
       refusal = container.error();
     } else if (!options) {
       refusal = options.error();
-    } else if (!scheduled && kind == PodStream::kLog) {
+    } else if (!scheduled && log) {
       net::Response empty;
       empty.status = 204;
       (void)co_await writer.send(std::move(empty));
       co_return;
     } else if (!scheduled) {
       refusal = bad_request(fmt::format("pod {} does not have a host assigned", call.name));
-    } else if (kind != PodStream::kLog && call.request.headers.get("Upgrade").empty()) {
+    } else if (!log && call.request.headers.get("Upgrade").empty()) {
       refusal = bad_request("Upgrade request required");
-    } else if (core.pod_streams == nullptr) {
+    } else if (!core.node_agent) {
       Error error;
       error.code = Code::kInternal;
       error.message = fmt::format("Get \"https://{}:10250/\": no agent answers for node {}",
@@ -371,7 +368,8 @@ Task<void> stream_pod(Core& core, Call& call, net::ResponseWriter& writer) {
     (void)co_await writer.send(error_response(*refusal));
     co_return;
   }
-  co_await core.pod_streams->serve(kind, pod->object, call.target, std::move(call.request), writer);
+  co_await core.node_agent->stream(
+      call.subresource, pod->object, call.target, std::move(call.request), writer);
 }
 
 }  // namespace muster::apiserver

@@ -1,5 +1,5 @@
 /// metrics.k8s.io/v1beta1: nodes and pods, to read. Nothing is stored; every answer is asked of the
-/// MetricsSource.
+/// node agent.
 #include "apiserver/rest/rest.h"
 
 namespace muster::apiserver {
@@ -17,10 +17,10 @@ Task<Result<net::Response>> read_usage(Core& core, Call& call) {
       co_return fail(bad_request("field label not supported: " + term.field));
   }
   json::Array all;
-  if (core.metrics_source != nullptr && resource.info.namespaced) {
-    all = co_await core.metrics_source->pod_metrics(call.ns);
-  } else if (core.metrics_source != nullptr) {
-    all = co_await core.metrics_source->node_metrics();
+  if (core.node_agent && resource.info.namespaced) {
+    all = co_await core.node_agent->pod_metrics(call.ns);
+  } else if (core.node_agent) {
+    all = co_await core.node_agent->node_metrics();
   }
   json::Array items;
   for (json::Value& each : all) {

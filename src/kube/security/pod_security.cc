@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -58,7 +59,7 @@ class Labels {
 
  private:
   static std::string key(std::string_view mode) {
-    return "pod-security.kubernetes.io/" + std::string(mode);
+    return std::string(names::kubernetes::kPodSecurityPrefix) + std::string(mode);
   }
   void refuse(std::string_view mode, const json::Value& label, std::string_view want) {
     if (causes_ == nullptr) return;

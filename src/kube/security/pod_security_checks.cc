@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/names.h"
 #include "kube/security/pod_security.h"
 
 namespace muster::kube {
@@ -102,8 +103,7 @@ Found app_armor(const Pod& pod) {
   if (found.any()) who.push_back(setters(found.pod, found.containers));
   for (const auto& member : json::object_at(pod.metadata, "annotations")) {
     const std::string_view value = json::as_string(member.value());
-    if (std::string_view(member.key())
-            .starts_with("container.apparmor.security.beta.kubernetes.io/") &&
+    if (std::string_view(member.key()).starts_with(names::kubernetes::kAppArmorPrefix) &&
         !value.empty() && value != "runtime/default" && !value.starts_with("localhost/"))
       annotations.push_back(fmt::format("{}={}", std::string_view(member.key()), quoted(value)));
   }
@@ -285,9 +285,9 @@ Found seccomp_annotations(const Pod& pod) {
       return;
     forbidden.insert(fmt::format("{}={}", key, quoted(value)));
   };
-  look("seccomp.security.alpha.kubernetes.io/pod");
+  look(std::string(names::kubernetes::kPodSeccomp));
   pod.each_container([&](const Value& container) {
-    look("container.seccomp.security.alpha.kubernetes.io/" + json::text_at(container, "name"));
+    look(std::string(names::kubernetes::kSeccompPrefix) + json::text_at(container, "name"));
   });
   if (forbidden.empty()) return std::nullopt;
   return Violation{"seccompProfile",

@@ -1,4 +1,4 @@
-/// The nodes of an embedded cluster: so many virtual ones, or those of a file.
+/// The nodes of an embedded cluster: a number of virtual ones, or those of a file.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 #include "client/client.h"
 #include "json/json.h"
 
-namespace muster {
+namespace muster::agent {
 
 struct NodesRequest {
   std::string nodes;  // a number, or the path of a file with Node objects
   int gpus = 4;
-  std::vector<std::string>
-      real_gpus;  // models of this machine's GPUs: node-0 has them all; empty: simulated ones
+  /// Models of this machine's GPUs: node-0 has them all. Empty: simulated ones.
+  std::vector<std::string> real_gpus;
 };
 
 /// Errors name the file and what was wrong in it.
@@ -26,4 +26,4 @@ Result<std::vector<json::Value>> plan_nodes(const NodesRequest& request, Time no
 /// longer wanted.
 Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<json::Value> nodes);
 
-}  // namespace muster
+}  // namespace muster::agent

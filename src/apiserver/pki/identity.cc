@@ -1,4 +1,4 @@
-#include "main/identity.h"
+#include "apiserver/pki/identity.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "base/strings.h"
 #include "kube/names.h"
 
-namespace muster {
+namespace muster::apiserver {
 namespace {
 
 /// The file's text, or what `make` gives, written there.
@@ -159,4 +159,4 @@ Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest&
   return write_private(request.path, text);
 }
 
-}  // namespace muster
+}  // namespace muster::apiserver

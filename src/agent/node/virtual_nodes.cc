@@ -1,22 +1,20 @@
-#include "main/nodes.h"
+#include "agent/node/virtual_nodes.h"
 
 #include <fmt/core.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <thread>
 
+#include "agent/node/node_info.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 
-namespace muster {
+namespace muster::agent {
 namespace {
 
 constexpr int kNodesMax = 10'000;
@@ -26,63 +24,14 @@ std::int64_t memory_kib() {
   return pages * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-json::Value node_info() {
-  utsname system{};
-  uname(&system);
-  std::string os = "Linux";
-  std::ifstream release("/etc/os-release");
-  for (std::string line; std::getline(release, line);) {
-    if (line.starts_with("PRETTY_NAME=")) os = replace_all(line.substr(12), "\"", "");
-  }
-  std::string machine_id;
-  std::ifstream("/etc/machine-id") >> machine_id;
-  return json::Value{{"machineID", machine_id},
-                     {"systemUUID", machine_id},
-                     {"bootID", ""},
-                     {"kernelVersion", system.release},
-                     {"osImage", os},
-                     {"containerRuntimeVersion", "muster://0.1.0"},
-                     {"kubeletVersion", kube::kKubernetesVersion},
-                     {"kubeProxyVersion", ""},
-                     {"operatingSystem", "linux"},
-                     {"architecture", "amd64"}};
-}
-
-json::Value condition(std::string_view type,
-                      std::string_view status,
-                      std::string_view reason,
-                      std::string_view message,
-                      Time now) {
-  return json::Value{{"type", type},
-                     {"status", status},
-                     {"lastHeartbeatTime", format_time(now)},
-                     {"lastTransitionTime", format_time(now)},
-                     {"reason", reason},
-                     {"message", message}};
-}
-
-json::Array ready_conditions(Time now) {
-  return json::Array{
-      condition("MemoryPressure",
-                "False",
-                "KubeletHasSufficientMemory",
-                "kubelet has sufficient memory available",
-                now),
-      condition(
-          "DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure", now),
-      condition("PIDPressure",
-                "False",
-                "KubeletHasSufficientPID",
-                "kubelet has sufficient PID available",
-                now),
-      condition("Ready", "True", "KubeletReady", "kubelet is posting ready status", now)};
-}
+/// What a node shows until an agent reports which runtime it has.
+constexpr const char* kNoRuntime = "muster://0.1.0";
 
 json::Value virtual_node(int index, const NodesRequest& request, Time now) {
   const std::string name = fmt::format("node-{}", index);
   json::Object labels = {{kube::names::kubernetes::kHostname, name},
                          {kube::names::kubernetes::kOs, "linux"},
-                         {kube::names::kubernetes::kArch, "amd64"},
+                         {kube::names::kubernetes::kArch, architecture()},
                          {kube::names::kVirtual, "true"}};
   json::Object capacity = {
       {"cpu", std::to_string(std::max(1U, std::thread::hardware_concurrency()))},
@@ -109,11 +58,11 @@ json::Value virtual_node(int index, const NodesRequest& request, Time now) {
                      {"status",
                       {{"capacity", capacity},
                        {"allocatable", capacity},
-                       {"conditions", ready_conditions(now)},
+                       {"conditions", ready_conditions({}, now)},
                        {"addresses",
                         json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
                                     json::Value{{"type", "Hostname"}, {"address", name}}}},
-                       {"nodeInfo", node_info()}}}};
+                       {"nodeInfo", node_info(kNoRuntime)}}}};
 }
 
 Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now) {
@@ -164,13 +113,13 @@ Result<std::vector<json::Value>> nodes_of_file(const std::string& path, Time now
       json::make(node, {"status", "capacity", "pods"}) = "110";
     }
     if (json::at(node, "status", "conditions").is_null())
-      status["conditions"] = ready_conditions(now);
+      status["conditions"] = ready_conditions({}, now);
     if (json::at(node, "status", "addresses").is_null()) {
       status["addresses"] =
           json::Array{json::Value{{"type", "InternalIP"}, {"address", "127.0.0.1"}},
                       json::Value{{"type", "Hostname"}, {"address", name}}};
     }
-    if (json::at(node, "status", "nodeInfo").is_null()) status["nodeInfo"] = node_info();
+    if (json::at(node, "status", "nodeInfo").is_null()) status["nodeInfo"] = node_info(kNoRuntime);
     nodes.push_back(std::move(node));
     return {};
   };
@@ -281,4 +230,4 @@ Task<Result<void>> apply_nodes(Env& env, client::Client& client, std::vector<jso
   co_return Result<void>();
 }
 
-}  // namespace muster
+}  // namespace muster::agent

@@ -1,12 +1,15 @@
-#include "main/hived_live.h"
+#include "scheduler/live_cells.h"
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "base/log.h"
 #include "hived/config.h"
+#include "hived/config_map.h"
 #include "kube/meta.h"
 
-namespace muster {
+namespace muster::scheduler {
 
 using client::resources::kConfigMaps;
 
@@ -14,49 +17,54 @@ namespace {
 
 client::ListOptions config_map_options() {
   client::ListOptions options;
-  options.ns = kHivedNamespace;
-  options.field_selector = fmt::format("metadata.name={}", kHivedConfigMap);
+  options.ns = hived::kConfigMapNamespace;
+  options.field_selector = fmt::format("metadata.name={}", hived::kConfigMapName);
   return options;
 }
 
-}  // namespace
-
-Task<Result<std::optional<std::string>>> read_hived_config_map(client::Client& client) {
+/// The text in the ConfigMap; nothing when there is none.
+Task<Result<std::optional<std::string>>> read_text(client::Client& client) {
   // A list of one: the right to list is needed for the watch anyway, a right to get would be
   // another.
   const auto found = co_await client.list(kConfigMaps, config_map_options());
   if (!found) co_return fail(found.error());
   if (found->items.empty()) co_return std::optional<std::string>();
-  const json::Value& text = json::at(found->items.front(), "data", kHivedKey);
+  const json::Value& text = json::at(found->items.front(), "data", hived::kConfigMapKey);
   if (!text.is_string()) co_return std::optional<std::string>();
   co_return std::optional<std::string>(json::text(text));
 }
 
-Task<Result<void>> write_hived_config_map(client::Client& client, std::string text) {
+}  // namespace
+
+Task<Result<void>> write_cells(client::Client& client, std::string text) {
   json::Value map = json::Object{};
-  json::make(map, {"metadata", "name"}) = kHivedConfigMap;
-  json::make(map, {"metadata", "namespace"}) = kHivedNamespace;
-  json::make(map, {"data", kHivedKey}) = text;
-  const auto made = co_await client.create(kConfigMaps, kHivedNamespace, map);
+  json::make(map, {"metadata", "name"}) = hived::kConfigMapName;
+  json::make(map, {"metadata", "namespace"}) = hived::kConfigMapNamespace;
+  json::make(map, {"data", hived::kConfigMapKey}) = text;
+  const auto made = co_await client.create(kConfigMaps, hived::kConfigMapNamespace, map);
   if (made) co_return Result<void>();
   if (made.error().code != Code::kAlreadyExists) co_return fail(made.error());
   json::remove(map, {"metadata"});
-  const auto patched = co_await client.patch(
-      kConfigMaps, kHivedNamespace, kHivedConfigMap, "", client::PatchType::kMerge, std::move(map));
+  const auto patched = co_await client.patch(kConfigMaps,
+                                             hived::kConfigMapNamespace,
+                                             hived::kConfigMapName,
+                                             "",
+                                             client::PatchType::kMerge,
+                                             std::move(map));
   if (!patched) co_return fail(patched.error());
   co_return Result<void>();
 }
 
-Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Options& options) {
-  const auto found = co_await read_hived_config_map(client);
+Task<Result<std::string>> read_cells(client::Client& client, Options& options) {
+  const auto found = co_await read_text(client);
   if (!found) co_return fail(found.error());
   if (!*found) co_return std::string();
   auto config = hived::parse_config(**found);
   if (!config) {
     co_return fail(Code::kInvalid,
                    fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it",
-                               kHivedNamespace,
-                               kHivedConfigMap,
+                               hived::kConfigMapNamespace,
+                               hived::kConfigMapName,
                                config.error().message));
   }
   for (const std::string& warning : config->warnings) log::warn("hived", "{}", warning);
@@ -64,10 +72,10 @@ Task<Result<std::string>> cells_of_cluster(client::Client& client, scheduler::Op
   co_return **found;
 }
 
-HivedLive::HivedLive(Env& env,
+LiveCells::LiveCells(Env& env,
                      client::Client& client,
                      client::Informers& informers,
-                     scheduler::Scheduler& scheduler,
+                     Scheduler& scheduler,
                      std::string text,
                      const std::string& source)
     : informers_(informers),
@@ -75,7 +83,7 @@ HivedLive::HivedLive(Env& env,
       text_(std::move(text)),
       events_(client::make_event_recorder(env, client, source, "")) {}
 
-void HivedLive::start() {
+void LiveCells::start() {
   informers_.get(kConfigMaps, config_map_options())
       .add_handlers({[this](const client::ObjectPtr&, const client::ObjectPtr& now) {
                        // Cells outlive their ConfigMap: deleting it must not free what was
@@ -86,24 +94,28 @@ void HivedLive::start() {
   informers_.start_all();
 }
 
-Task<void> HivedLive::stop() {
+Task<void> LiveCells::stop() {
   stopped_ = true;
   co_await events_->flush();
 }
 
-void HivedLive::changed(const json::Value& map) {
-  const json::Value found = json::at(map, "data", kHivedKey);
+void LiveCells::changed(const json::Value& map) {
+  const json::Value found = json::at(map, "data", hived::kConfigMapKey);
   if (found.is_string() && json::text(found) == text_) return;
   json::Value about = map;
   json::make(about, {"apiVersion"}) = "v1";
   json::make(about, {"kind"}) = "ConfigMap";
   const auto refuse = [&](const std::string& why) {
-    log::warn(
-        "hived", "ConfigMap {}/{} is not taken over: {}", kHivedNamespace, kHivedConfigMap, why);
+    log::warn("hived",
+              "ConfigMap {}/{} is not taken over: {}",
+              hived::kConfigMapNamespace,
+              hived::kConfigMapName,
+              why);
     events_->record(about, "Warning", "CellsRefused", why + "; the cells stay as they were");
   };
   if (!found.is_string()) {
-    refuse(fmt::format("wanted HiveD's configuration under data[\"{}\"], found none", kHivedKey));
+    refuse(fmt::format("wanted HiveD's configuration under data[\"{}\"], found none",
+                       hived::kConfigMapKey));
     return;
   }
   text_ = json::text(found);
@@ -122,4 +134,4 @@ void HivedLive::changed(const json::Value& map) {
   events_->record(about, "Normal", "CellsReconfigured", "The scheduler works with the new cells");
 }
 
-}  // namespace muster
+}  // namespace muster::scheduler

@@ -8,12 +8,12 @@
 
 #include "net/http/server.h"
 
-namespace muster {
+namespace muster::controllers {
 
 struct WebhookOptions {
   std::string listen;  // ADDRESS:PORT
-  std::string
-      certificate_file;  // PEM; the API server must trust it through the configuration's caBundle
+  /// PEM; the API server must trust it through the configuration's caBundle.
+  std::string certificate_file;
   std::string key_file;
 };
 
@@ -21,4 +21,4 @@ struct WebhookOptions {
 /// replaces those of a Secret that changed: what is right in them is shown to new connections.
 Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options);
 
-}  // namespace muster
+}  // namespace muster::controllers

@@ -1,4 +1,4 @@
-#include "main/webhook.h"
+#include "controllers/webhook.h"
 
 #include <fmt/core.h>
 
@@ -7,15 +7,15 @@
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "json/json.h"
-#include "main/listen.h"
+#include "net/http/listen_address.h"
 
-namespace muster {
+namespace muster::controllers {
 namespace {
 
 json::Object validate(const json::Value& request) {
   const auto& old_object = json::at(request, "oldObject");
-  const auto verdict = controllers::admit(json::at(request, "object"),
-                                          old_object.is_object() ? &old_object : nullptr);
+  const auto verdict =
+      admit(json::at(request, "object"), old_object.is_object() ? &old_object : nullptr);
   json::Object response{{"allowed", verdict.errors.empty()}};
   if (!verdict.errors.empty()) {
     json::Array causes;
@@ -36,7 +36,7 @@ json::Object validate(const json::Value& request) {
 
 json::Object fill_in(const json::Value& request) {
   const auto& object = json::at(request, "object");
-  const auto filled = controllers::with_defaults(object);
+  const auto filled = with_defaults(object);
   json::Object response{{"allowed", true}};
   if (json::equal(json::at(filled, "spec"), json::at(object, "spec"))) return response;
   const json::Value patch = json::Array{
@@ -135,7 +135,7 @@ class Webhook final : public net::Server {
 }  // namespace
 
 Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options) {
-  auto where = parse_listen("--webhook-listen", options.listen);
+  auto where = net::parse_listen("--webhook-listen", options.listen);
   if (!where) return fail(where.error());
   auto pair = read_pair(options);
   if (!pair) return fail(pair.error());
@@ -152,4 +152,4 @@ Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const Webhoo
       std::make_unique<Webhook>(loop, options, std::move(*pair), std::move(*server)));
 }
 
-}  // namespace muster
+}  // namespace muster::controllers

@@ -1,38 +1,38 @@
-#include "main/scheduler_config_live.h"
+#include "scheduler/live_config.h"
 
 #include <chrono>
 
 #include "base/files.h"
 #include "base/log.h"
 
-namespace muster {
+namespace muster::scheduler {
 
-std::optional<Result<SchedulerConfig>> SchedulerConfigFile::look() {
+std::optional<Result<Config>> ConfigFile::look() {
   auto text = read_file(path_);
   if (seen_) {
     const bool same = text && *seen_ ? *text == **seen_ : !text && !*seen_;
     if (same) return std::nullopt;
   }
   seen_ = text;
-  if (!text) return Result<SchedulerConfig>(fail(text.error()));
-  return parse_scheduler_config(*text);
+  if (!text) return Result<Config>(fail(text.error()));
+  return parse_(*text);
 }
 
-void SchedulerConfigLive::start() {
+void LiveConfig::start() {
   // The scheduler was made a moment ago; whatever was written since counts.
   const auto first = file_.look();
   if (first && *first) (void)scheduler_.reconfigure((*first)->engine, (*first)->backfill);
   wait();
 }
 
-void SchedulerConfigLive::wait() {
+void LiveConfig::wait() {
   timer_ = env_.after(std::chrono::seconds(1), [this] {
     look();
     wait();
   });
 }
 
-void SchedulerConfigLive::look() {
+void LiveConfig::look() {
   const auto found = file_.look();
   if (!found) return;
   if (!*found) {
@@ -45,7 +45,7 @@ void SchedulerConfigLive::look() {
   take(**found);
 }
 
-void SchedulerConfigLive::take(const SchedulerConfig& config) {
+void LiveConfig::take(const Config& config) {
   const auto taken = scheduler_.reconfigure(config.engine, config.backfill);
   if (!taken) {
     log::warn("scheduler", "{}: {}", file_.path(), taken.error().message);
@@ -56,4 +56,4 @@ void SchedulerConfigLive::take(const SchedulerConfig& config) {
   log::info("scheduler", "{}: the new configuration is in force", file_.path());
 }
 
-}  // namespace muster
+}  // namespace muster::scheduler

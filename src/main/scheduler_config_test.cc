@@ -1,4 +1,4 @@
-#include "main/scheduler_config_live.h"
+#include "main/scheduler_config.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ const std::string kTiers = "tiers:\n- plugins:\n  - name: priority\n  - name: ga
 TEST(SchedulerConfigFile, SaysWhatIsNewAndNothingTwice) {
   const TheFile on_disk;
   on_disk.write("actions: \"enqueue, allocate\"\n" + kTiers);
-  SchedulerConfigFile file(on_disk.path());
+  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config);
   const auto first = file.look();
   ASSERT_TRUE(first && *first);
   EXPECT_EQ((*first)->engine.volcano.actions, (std::vector<std::string>{"enqueue", "allocate"}));
@@ -54,7 +54,7 @@ TEST(SchedulerConfigFile, SaysOnceWhatIsWrongAndThenTakesTheNextGoodOne) {
   const TheFile on_disk;
   const std::string good = "actions: \"enqueue, allocate\"\n" + kTiers;
   on_disk.write(good);
-  SchedulerConfigFile file(on_disk.path());
+  scheduler::ConfigFile file(on_disk.path(), parse_scheduler_config);
   (void)file.look();
 
   on_disk.write("actions: \"enqueue, conquer\"\n" + kTiers);

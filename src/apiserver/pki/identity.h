@@ -9,7 +9,7 @@
 #include "base/time.h"
 #include "net/tls/tls.h"
 
-namespace muster {
+namespace muster::apiserver {
 
 struct Identity {
   net::KeyPair ca, server, admin;
@@ -24,9 +24,9 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
 struct KubeconfigRequest {
   std::string path, address;
   std::uint16_t port = 0;
-  std::string
-      socket;  // the same API on a Unix socket, for programs of Muster that find it; empty: none
+  /// The same API on a Unix socket, for programs of Muster that find it; empty: none.
+  std::string socket;
 };
 Result<void> write_kubeconfig(const Identity& identity, const KubeconfigRequest& request);
 
-}  // namespace muster
+}  // namespace muster::apiserver
