@@ -162,19 +162,27 @@ class MapCluster final : public client::Client {
   void answer_read(const std::string& target, net::Response& response) const {
     const auto parts = net::parse_target(target)->segments;
     const std::size_t at = parts[0] == "api" ? 2 : 3;
-    if (parts.size() != at + 4 || parts[at] != "namespaces") {
+    const bool in_namespace = parts.size() == at + 4 && parts[at] == "namespaces";
+    if (!in_namespace && parts.size() != at + 2) {
       response.body = list_text(target);
       return;
     }
     const std::string version = parts[0] == "api" ? parts[1] : parts[1] + "/" + parts[2];
-    const auto found = objects_.find(key(version, parts[at + 2], parts[at + 1], parts[at + 3]));
+    const std::string& plural = parts[parts.size() - 2];
+    const auto found =
+        objects_.find(key(version, plural, in_namespace ? parts[at + 1] : "", parts.back()));
     if (found != objects_.end()) {
       response.body = json::dump(found->second);
       return;
     }
     response.status = 404;
-    response.body = json::dump(
-        json::Object{{"kind", "Status"}, {"reason", "NotFound"}, {"message", "not found"}});
+    response.body = json::dump(json::Object{{"kind", "Status"},
+                                            {"reason", "NotFound"},
+                                            {"message",
+                                             fmt::format("{}{} \"{}\" not found",
+                                                         plural,
+                                                         parts[0] == "api" ? "" : "." + parts[1],
+                                                         parts.back())}});
   }
 
   /// The answer to GET /apis/GROUP/VERSION[/namespaces/NS]/PLURAL of a server that does not know

@@ -244,12 +244,6 @@ Collection& Image::collection(std::string_view storage) {
   return *collections_.emplace(std::string(storage), std::move(made)).first->second;
 }
 
-std::size_t Image::object_count() const {
-  std::size_t count = 0;
-  for (const auto& [name, target] : collections_) count += target->objects().size();
-  return count;
-}
-
 namespace {
 
 std::string lock_name(const Collection& collection, std::string_view key) {

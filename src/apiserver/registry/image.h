@@ -161,7 +161,6 @@ class Image {
     return collections_;
   }
   [[nodiscard]] Revision revision() const { return revision_; }
-  [[nodiscard]] std::size_t object_count() const;
 
   Task<KeyLock> lock(const Collection& collection, std::string_view key);
   /// The same where nobody holds the key; an empty lock where somebody does.

@@ -115,9 +115,8 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning");
   }
   if (call.resource->storage == "namespaces") {
-    for (const std::string_view kept :
-         {"default", "kube-system", "kube-public", "kube-node-lease"}) {
-      if (call.name == kept && kept != "kube-node-lease")
+    for (const std::string_view kept : {"default", "kube-system", "kube-public"}) {
+      if (call.name == kept)
         co_return fail(forbidden(*call.resource, call.name, "this namespace may not be deleted"));
     }
   }
@@ -135,7 +134,7 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
   co_return with_warnings(std::move(*response), call);
 }
 
-Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted accepted) {
+Task<Result<net::Response>> delete_collection(Core& core, Call& call) {
   const auto selection = parse_selection(call);
   if (!selection) co_return fail(selection.error());
   const auto request = delete_request(call);
@@ -163,7 +162,6 @@ Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted a
     append_list_item(*call.resource, *stored, body);
   }
   body += "]}\n";
-  (void)accepted;
   net::Response response;
   response.headers.set("Content-Type", "application/json");
   response.body = std::move(body);

@@ -60,8 +60,7 @@ Result<ContinueToken> parse_continue(std::string_view text) {
   return token;
 }
 
-Error expired_continue(Revision current, const std::string& start) {
-  (void)current;
+Error expired_continue(const std::string& start) {
   Error error;
   error.code = Code::kExpired;
   error.message =
@@ -130,9 +129,7 @@ Result<Page> find_page(Core& core, const Call& call, const Selection& selection)
   Page page;
   if (exact && collection.newest() > revision) {
     const auto past = collection.at(revision);
-    if (!past)
-      return fail(token_text.empty() ? past.error()
-                                     : expired_continue(core.image.revision(), after));
+    if (!past) return fail(token_text.empty() ? past.error() : expired_continue(after));
     page = take(*call.resource, *past, selection, after, limit);
   } else {
     page = take(*call.resource, collection.objects(), selection, after, limit);

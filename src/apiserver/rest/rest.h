@@ -28,7 +28,7 @@ Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accep
 Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accepted);
 Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accepted);
 Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> delete_collection(Core& core, Call& call, Accepted accepted);
+Task<Result<net::Response>> delete_collection(Core& core, Call& call);
 
 /// Subresources that are not plain views of the object.
 Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted);

@@ -130,8 +130,6 @@ Result<void> Router::route(Call& call) const {
     if (parts.size() > at + 3) return fail(no_such_path());
     if (call.resource && call.resource->info.namespaced && !call.name.empty())
       return fail(no_such_path());
-    if (call.resource && call.resource->info.plural == "namespaces" && call.name.empty() == false)
-      call.ns = "";
   }
   if (!call.resource) return fail(no_such_path());
   if (old_watch && !call.name.empty()) {
@@ -338,7 +336,7 @@ Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
   if (call.verb == "patch") return patch_object(core_, call, accepted);
   if (!sub.empty()) return ready(fail(method_not_allowed()));
   if (call.verb == "delete") return delete_object(core_, call, accepted);
-  if (call.verb == "deletecollection") return delete_collection(core_, call, accepted);
+  if (call.verb == "deletecollection") return delete_collection(core_, call);
   return ready(fail(method_not_allowed()));
 }
 

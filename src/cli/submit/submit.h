@@ -35,6 +35,8 @@ struct SubmitPlan {
 
 /// Errors are what is wrong with the flags, without the prefix "failed to validate command args: ".
 Result<SubmitPlan> plan_submit(const SubmitContext& context, const Values& values);
+/// "mpijob.kubeflow.org/medium", as kubectl reports what it made.
+std::string shown(const json::Value& object);
 /// The name alone, so that a bad one is told before anything is asked of the server.
 Result<void> check_name(const std::string& name);
 

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "cli/submit/submit_template.h"
+#include "kube/meta.h"
 #include "kube/names.h"
 
 namespace muster::cli {
@@ -183,7 +184,11 @@ Result<json::Object> plan_tf(const SubmitContext& context,
   const int ps = flags.number("ps");
   bool chief = flags.yes("chief");
   int workers = values.workers;
-  if (workers == 1 && ps == 0 && !chief) chief = true, workers = 0;  // one process needs no cluster
+  // One process needs no cluster.
+  if (workers == 1 && ps == 0 && !chief) {
+    chief = true;
+    workers = 0;
+  }
   const std::vector<TfRole> roles{
       {"Chief", "chief", chief ? 1 : 0, values.gpus},
       {"Worker", "worker", workers, values.gpus},
@@ -323,24 +328,14 @@ json::Object parameters(const SubmitContext& context, const Values& flags) {
   return all;
 }
 
-std::string kind_path(const json::Value& object) {
-  const std::string version = json::text_at(object, "apiVersion");
-  const std::size_t slash = version.find('/');
-  const std::string kind = to_lower(json::string_at(object, "kind"));
-  return fmt::format("{}{}/{}",
-                     kind,
-                     slash == std::string::npos ? "" : "." + version.substr(0, slash),
-                     json::string_at(object, "metadata", "name"));
-}
-
 json::Value record_of(const SubmitContext& context,
                       const Values& flags,
                       const SubmitPlan& plan,
                       const std::string& chart) {
   std::string app;
-  for (const json::Value& object : plan.before) app += kind_path(object) + "\n";
-  for (const json::Value& object : plan.after) app += kind_path(object) + "\n";
-  app += kind_path(plan.job) + "\n";
+  for (const json::Value& object : plan.before) app += shown(object) + "\n";
+  for (const json::Value& object : plan.after) app += shown(object) + "\n";
+  app += shown(plan.job) + "\n";
   const std::size_t dash = chart.rfind('-');
   return json::Object{{"apiVersion", "v1"},
                       {"kind", "ConfigMap"},
@@ -364,6 +359,14 @@ void add_notes(SubmitPlan& plan, const SubmitValues& values) {
 }
 
 }  // namespace
+
+std::string shown(const json::Value& object) {
+  const kube::Gvk gvk = kube::gvk_of(object);
+  return fmt::format("{}{}/{}",
+                     to_lower(gvk.kind),
+                     gvk.group.empty() ? "" : "." + gvk.group,
+                     kube::name_of(object));
+}
 
 Result<SubmitPlan> plan_submit(const SubmitContext& context, const Values& flags) {
   const Trainer* trainer = find_trainer(context.type);

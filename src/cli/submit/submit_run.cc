@@ -4,6 +4,8 @@
 
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
 
 #include "base/strings.h"
 #include "cli/shell/commands.h"
@@ -11,21 +13,13 @@
 #include "cli/submit/submit.h"
 #include "cli/view/fetch.h"
 #include "cli/view/job_watch.h"
+#include "cli/view/reads.h"
 #include "cli/view/view_job.h"
 #include "kube/meta.h"
 #include "kube/resources.h"
 
 namespace muster::cli {
 namespace {
-
-/// "mpijob.kubeflow.org/medium", as kubectl reports what it made.
-std::string shown(const json::Value& object) {
-  const kube::Gvk gvk = kube::gvk_of(object);
-  return fmt::format("{}{}/{}",
-                     to_lower(gvk.kind),
-                     gvk.group.empty() ? "" : "." + gvk.group,
-                     kube::name_of(object));
-}
 
 const client::Resource* resource_of(const json::Value& object) {
   const kube::Gvk gvk = kube::gvk_of(object);
@@ -48,42 +42,66 @@ std::string dry_run_text(const SubmitPlan& plan) {
   return text;
 }
 
+/// What a submit asks of the server before anything is made, in one round trip.
+struct Preconditions {
+  Result<json::Value> job, record;
+  std::optional<Result<json::Value>> priority, queue;  // absent: the command line names none
+};
+
+Task<Result<Preconditions>> read_preconditions(Session& session,
+                                               const SubmitPlan& plan,
+                                               const Values& values) {
+  const std::string priority = values.text("priority"), queue = values.text("queue");
+  const bool names_queue = !queue.empty() && queue != "true" && queue != "false";
+  std::vector<Read> reads{
+      read_object(plan.trainer->resource, session.ns, plan.name),
+      read_object(
+          client::resources::kConfigMaps, session.ns, std::string(kube::name_of(plan.record)))};
+  if (!priority.empty())
+    reads.push_back(read_object(client::resources::kPriorityClasses, "", priority));
+  if (names_queue) reads.push_back(read_object(client::resources::kQueues, "", queue));
+  const auto block = std::make_shared<json::Block>();
+  session.keep(block);
+  auto answers = co_await read_all(session, *block, std::move(reads));
+  if (!answers) co_return fail(answers.error());
+  Preconditions found{std::move((*answers)[0]), std::move((*answers)[1]), {}, {}};
+  if (!priority.empty()) found.priority = std::move((*answers)[2]);
+  if (names_queue) found.queue = std::move(answers->back());
+  co_return found;
+}
+
 /// What must hold on the server before anything is made.
 Task<Result<void>> check_server(Session& session, const SubmitPlan& plan, const Values& values) {
-  if (const std::string priority = values.text("priority"); !priority.empty()) {
-    const auto found =
-        co_await session.cluster().get(client::resources::kPriorityClasses, "", priority);
-    if (!found && found.error().code == Code::kNotFound) {
-      co_return fail(
-          Code::kInvalid,
-          fmt::format(
-              "failed to validate command args: priority {} doesn't exist, please check with `kubectl get pc` or use another one",
-              priority));
-    }
-    if (!found) co_return fail(found.error());
+  const auto read = co_await read_preconditions(session, plan, values);
+  if (!read) co_return fail(read.error());
+  const auto missing = [](const std::optional<Result<json::Value>>& named) {
+    return named && !*named && named->error().code == Code::kNotFound;
+  };
+  if (missing(read->priority)) {
+    co_return fail(
+        Code::kInvalid,
+        fmt::format(
+            "failed to validate command args: priority {} doesn't exist, please check with `kubectl get pc` or use another one",
+            values.text("priority")));
   }
-  const std::string queue = values.text("queue");
-  if (!queue.empty() && queue != "true" && queue != "false") {
-    const auto found = co_await session.cluster().get(client::resources::kQueues, "", queue);
-    if (!found && found.error().code == Code::kNotFound) {
-      co_return fail(
-          Code::kInvalid,
-          fmt::format(
-              "failed to validate command args: queue {} doesn't exist, please check with `{} queue list`",
-              queue,
-              session.program));
-    }
+  if (read->priority && !*read->priority) co_return fail(read->priority->error());
+  if (missing(read->queue)) {
+    co_return fail(
+        Code::kInvalid,
+        fmt::format(
+            "failed to validate command args: queue {} doesn't exist, please check with `{} queue list`",
+            values.text("queue"),
+            session.program));
   }
-  const auto job = co_await session.cluster().get(plan.trainer->resource, session.ns, plan.name);
-  if (job) {
+  if (read->job) {
     co_return fail(Code::kAlreadyExists,
                    fmt::format("the job {} already exists, please delete it first: `{} delete {}`",
                                plan.name,
                                session.program,
                                plan.name));
   }
-  if (job.error().code != Code::kNotFound) co_return fail(job.error());
-  if (job.error().message.find(plan.name) == std::string::npos) {
+  if (read->job.error().code != Code::kNotFound) co_return fail(read->job.error());
+  if (read->job.error().message.find(plan.name) == std::string::npos) {
     co_return fail(
         Code::kNotFound,
         fmt::format(
@@ -91,9 +109,7 @@ Task<Result<void>> check_server(Session& session, const SubmitPlan& plan, const 
             plan.trainer->resource.plural,
             plan.trainer->resource.api_version()));
   }
-  const auto record = co_await session.cluster().get(
-      client::resources::kConfigMaps, session.ns, std::string(kube::name_of(plan.record)));
-  if (record) {
+  if (read->record) {
     co_return fail(
         Code::kAlreadyExists,
         fmt::format(

@@ -1,14 +1,17 @@
-#include "cli/view/explain.h"
-
+/// `explain`: why a job, or a pod without one, is where it is, from what the scheduler and the
+/// controllers wrote down.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "base/strings.h"
 #include "cli/shell/commands.h"
 #include "cli/view/fetch.h"
+#include "cli/view/job.h"
 #include "cli/view/tabwriter.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -18,6 +21,15 @@ namespace {
 
 using json::at;
 
+struct ExplainSources {
+  const Job* job = nullptr;
+  std::vector<const json::Value*> groups;  // PodGroups of the job
+  std::vector<const json::Value*> events;  // about the job, its pods and groups; oldest first
+  const json::Value* queue = nullptr;
+  /// Jobs of the cluster and pods without one, for a job that waits: who has what it waits for.
+  std::vector<const Job*> others;
+  std::string program = "muster";  // how hints name the program
+};
 Time event_time(const json::Value& event) {
   for (const char* key : {"lastTimestamp", "eventTime", "firstTimestamp"}) {
     if (const auto time = parse_time(json::string_at(event, key)); time) return *time;
@@ -384,8 +396,6 @@ std::vector<std::string> roles_of(const json::Value& job) {
   return roles;
 }
 
-}  // namespace
-
 std::string explain_text(const ExplainSources& sources, Time now) {
   const Job& job = *sources.job;
   std::string out = headline(job, sources.program, now) + "\n";
@@ -407,6 +417,8 @@ std::string explain_text(const ExplainSources& sources, Time now) {
   }
   return out + history_part(job) + event_part(sources.events, told, now);
 }
+
+}  // namespace
 
 Task<int> run_explain(Invocation& call) {
   Session& session = call.session;
