@@ -247,8 +247,10 @@ def restart_policies_and_crash_loop(c):
         pod("crashing", "echo try; exit 1", restartPolicy="Always"),
         pod(
             "once",
-            "test -e /tmp/$(hostname).ran || { touch /tmp/$(hostname).ran; exit 1; }; rm /tmp/$(hostname).ran",
+            "test -e /kept/ran || { touch /kept/ran; exit 1; }",
             restartPolicy="OnFailure",
+            container={"volumeMounts": [{"name": "kept", "mountPath": "/kept"}]},
+            volumes=[{"name": "kept", "emptyDir": {}}],
         ),
     )
     p = c.wait(

@@ -242,8 +242,14 @@ def prune(cli):
     cli("delete", "stays")
 
 
-def code_and_files(cli, muster):
-    work = pathlib.Path(muster.data)
+def code_and_files(cli):
+    with tempfile.TemporaryDirectory(prefix="muster-code-", dir="/srv" if os.geteuid() == 0 else None) as place:
+        os.chmod(place, 0o755)
+        fetch_code(cli, pathlib.Path(place))
+
+
+def fetch_code(cli, work):
+    """`work` is where pods see it: the data folder and /tmp of this machine are not."""
     repository = work / "hello.git"
     subprocess.run(
         f"""git init -q -b main {repository} && cd {repository} && echo 'print("from git", 6*7)' > run.py && git add . &&
@@ -704,7 +710,7 @@ with Muster(nodes=2, gpus=2) as muster:
         "submit": lambda: submit_and_wait(cli),
         "instances": lambda: instances(cli),
         "prune": lambda: prune(cli),
-        "code": lambda: code_and_files(cli, muster),
+        "code": lambda: code_and_files(cli),
         "suspend": lambda: suspend(cli),
         "preemption": lambda: preemption(cli),
         "queues": lambda: queues(cli),

@@ -135,17 +135,18 @@ class Walk:
         script = self.directory / "muster"
         lines = ["#!/bin/bash", "set -e", 'if [ "$1" != up ]; then exec %s "$@"; fi' % program]
         inner = [f"mkdir -p {self.directory}/layer", f"mount -t tmpfs tmpfs {self.directory}/layer"]
-        for number, (path, content) in enumerate(layers.items()):
-            folder = os.path.dirname(path)
+        for number, folder in enumerate(sorted({os.path.dirname(path) for path in layers})):
             upper = f"{self.directory}/layer/{number}"
-            source = self.directory / f"layer-{number}"
-            source.write_text(content)
-            inner += [
-                f"mkdir -p {upper}/up {upper}/work",
-                f"cp {source} {upper}/up/{os.path.basename(path)}",
-                f"chmod 755 {upper}/up/{os.path.basename(path)}",
-                f"mount -t overlay overlay -o lowerdir={folder},upperdir={upper}/up,workdir={upper}/work {folder}",
-            ]
+            inner.append(f"mkdir -p {upper}/up {upper}/work")
+            for path, content in layers.items():
+                if os.path.dirname(path) != folder:
+                    continue
+                source = self.directory / f"layer-{os.path.basename(path)}"
+                source.write_text(content)
+                inner.append(f"install -m 755 {source} {upper}/up/{os.path.basename(path)}")
+            inner.append(
+                f"mount -t overlay overlay -o lowerdir={folder},upperdir={upper}/up,workdir={upper}/work {folder}"
+            )
         inner.append(f'exec {program} "$@"')
         setup = self.directory / "setup.sh"
         setup.write_text("set -e\n" + "\n".join(inner) + "\n")
