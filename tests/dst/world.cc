@@ -100,7 +100,9 @@ void print(const Plan& plan) {
 /// All of it: two plans that spell the same are the same.
 std::string spell(const Plan& plan) {
   std::string out;
-  const auto add = [&out](const auto&... parts) { ((out += fmt::format("{}|", parts)), ...); };
+  const auto add = [&out](auto&&... parts) {
+    ((out += fmt::format("{}|", std::forward<decltype(parts)>(parts))), ...);
+  };
   for (const auto& b : plan.binds)
     add("bind", b.pod, b.uid, b.node, fmt::join(b.devices, ","), b.device_share_milli);
   for (const auto& e : plan.evicts)

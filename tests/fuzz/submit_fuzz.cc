@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "cli/submit/submit.h"
+#include "command/flags.h"
 #include "json/json.h"
 
 using namespace muster;
@@ -14,9 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto words = split(std::string_view(reinterpret_cast<const char*>(data), size), '\n');
   const std::string type = cli::training_type(words.front());
   words.erase(words.begin());
-  for (const auto& command : kCommands) {
-    if (cli::training_type(command.name) != type) continue;
-    const auto values = cli::parse_flags(command, {}, words);
+  for (const auto& each : kCommands) {
+    if (cli::training_type(each.name) != type) continue;
+    const auto values = command::parse_flags(each.flags, {}, words);
     // --config-file reads files, which are not the input.
     if (!values || values->given("config-file")) continue;
     const auto plan =
