@@ -24,14 +24,16 @@ struct Unserved {
 
 const Unserved* unserved(std::string_view storage) {
   static constexpr std::string_view kWebhooks =
-      "muster up does not call admission webhooks; use RBAC, ResourceQuota, LimitRange and the "
+      "it is stored, but muster up does not call admission webhooks; use RBAC, ResourceQuota, "
+      "LimitRange and the "
       "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
   static constexpr std::string_view kPolicies =
       "muster up does not evaluate admission policies; use RBAC, ResourceQuota, LimitRange and the "
       "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
   static const std::unordered_map<std::string_view, Unserved> kKinds = {
-      {kube::collections::kValidatingWebhooks, {true, kWebhooks}},
-      {kube::collections::kMutatingWebhooks, {true, kWebhooks}},
+      // Operators bring webhooks for their own kinds and do not start without them.
+      {kube::collections::kValidatingWebhooks, {false, kWebhooks}},
+      {kube::collections::kMutatingWebhooks, {false, kWebhooks}},
       {kube::collections::kValidatingPolicies, {true, kPolicies}},
       {kube::collections::kValidatingPolicyBindings, {true, kPolicies}},
       {kube::collections::kMutatingPolicies, {true, kPolicies}},
@@ -85,7 +87,7 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
       kind != nullptr && write.subresource.empty()) {
     // A configuration without webhooks asks for nothing.
     const json::Value& webhooks = json::at(write.next, "webhooks");
-    if (kind->refused && webhooks.is_array() && webhooks.get_array().empty()) return {};
+    if (webhooks.is_array() && webhooks.get_array().empty()) return {};
     if (kind->refused) return fail(forbidden(resource, kube::name_of(write.next), kind->sentence));
     if (write.warnings != nullptr)
       write.warnings->push_back(fmt::format(
