@@ -76,8 +76,8 @@ int main() {
   const kube::Type& type = *schema.find_type(gvk);
   const json::Value parsed = *json::parse(kPod);
   json::Value made = parsed;
-  kube::set_defaults(gvk, made);
-  kube::prepare_create(gvk, made, Time::from_seconds(1));
+  kube::set_defaults(kube::kind_of(gvk), made);
+  kube::prepare_create(kube::kind_of(gvk), made, Time::from_seconds(1));
   kube::ApplyRequest request;
   request.manager = "bench";
   request.api_version = "v1";
@@ -100,13 +100,15 @@ int main() {
         measure(
             [&] {
               json::Value copy = parsed;
-              kube::set_defaults(gvk, copy);
-              kube::prepare_create(gvk, copy, Time::from_seconds(1));
+              kube::set_defaults(kube::kind_of(gvk), copy);
+              kube::prepare_create(kube::kind_of(gvk), copy, Time::from_seconds(1));
             },
             2000));
-  print("validate create", measure([&] { (void)kube::validate_create(gvk, true, made); }, 2000));
-  print("validate update",
-        measure([&] { (void)kube::validate_update(gvk, true, changed, made); }, 2000));
+  print("validate create",
+        measure([&] { (void)kube::validate_create(kube::kind_of(gvk), true, made); }, 2000));
+  print(
+      "validate update",
+      measure([&] { (void)kube::validate_update(kube::kind_of(gvk), true, changed, made); }, 2000));
   print("track create",
         measure(
             [&] {

@@ -252,6 +252,7 @@ inline constexpr std::string_view kSchedulingEnable =
 
 /// API groups. The core group is "".
 namespace groups {
+inline constexpr std::string_view kAdmissionRegistration = "admissionregistration.k8s.io";
 inline constexpr std::string_view kApiExtensions = "apiextensions.k8s.io";
 inline constexpr std::string_view kApiDiscovery = "apidiscovery.k8s.io";
 inline constexpr std::string_view kAuthentication = "authentication.k8s.io";
@@ -261,6 +262,9 @@ inline constexpr std::string_view kDiscovery = "discovery.k8s.io";
 inline constexpr std::string_view kEvents = "events.k8s.io";
 /// Use of nodes and pods: asked of the node agent, never stored.
 inline constexpr std::string_view kMetrics = "metrics.k8s.io";
+inline constexpr std::string_view kFlowControl = "flowcontrol.apiserver.k8s.io";
+inline constexpr std::string_view kNetworking = "networking.k8s.io";
+inline constexpr std::string_view kNode = "node.k8s.io";
 inline constexpr std::string_view kRbac = "rbac.authorization.k8s.io";
 inline constexpr std::string_view kResource = "resource.k8s.io";
 inline constexpr std::string_view kScheduling = "scheduling.k8s.io";

@@ -94,8 +94,8 @@ json::Value prepared(const ResourceInfo& info, const Exchange& exchange) {
   json::Value object = exchange.request;
   drop_unknown_fields(*Schema::builtin().find_type(info.gvk()), object);
   if (info.namespaced) json::make(object, {"metadata", "namespace"}) = namespace_in(exchange.path);
-  set_defaults(info.gvk(), object);
-  prepare_create(info.gvk(), object, Time{1});
+  set_defaults(kind_of(info.gvk()), object);
+  prepare_create(kind_of(info.gvk()), object, Time{1});
   return object;
 }
 
@@ -147,7 +147,7 @@ TEST(Recorded, RefusedObjectsGetTheSameMessages) {
       if (want.find("metadata.ownerReferences.") != std::string::npos)
         continue;  // each is named by its index since 1.37
       const json::Value object = prepared(*info, exchange);
-      const auto causes = validate_create(info->gvk(), info->namespaced, object);
+      const auto causes = validate_create(kind_of(info->gvk()), info->namespaced, object);
       EXPECT_EQ(invalid(info->gvk(), name_of(object), causes).message, want) << exchange.suite;
       const json::Array& wanted = json::array_at(exchange.answer, "details", "causes");
       EXPECT_EQ(causes.size(), wanted.size()) << want;
@@ -194,8 +194,8 @@ TEST(Recorded, PatchedObjectsAreTheSame) {
           json::merge_patch(object, exchange.request);
         }
         drop_unknown_fields(*Schema::builtin().find_type(info->gvk()), object);
-        set_defaults(info->gvk(), object);
-        prepare_update(info->gvk(), object, found->second);
+        set_defaults(kind_of(info->gvk()), object);
+        prepare_update(kind_of(info->gvk()), object, found->second);
         json::Value have = object, want = exchange.answer;
         for (json::Value* value : {&have, &want}) {
           for (const std::string_view key_name : {"resourceVersion", "managedFields", "generation"})
@@ -262,7 +262,7 @@ TEST(Recorded, AppliedObjectsHaveTheSameContentAndOwners) {
     ASSERT_TRUE(result) << exchange.url << result.error().message;
     json::Value object = *result;
     unpack_managers(object);
-    set_defaults(info->gvk(), object);
+    set_defaults(kind_of(info->gvk()), object);
     json::Value want = exchange.answer;
     EXPECT_EQ(json::dump(without_times(json::at(object, "metadata", "managedFields"))),
               json::dump(without_times(json::at(want, "metadata", "managedFields"))))

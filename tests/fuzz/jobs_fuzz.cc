@@ -33,9 +33,9 @@ bool admit(const client::Resource& resource, json::Value& object) {
   const kube::Type* type = kube::Schema::builtin().find_type(gvk);
   if (type == nullptr || !kube::check_fields(*type, object)) return false;
   kube::drop_unknown_fields(*type, object);
-  kube::set_defaults(gvk, object);
-  kube::prepare_create(gvk, object, Time::from_seconds(1));
-  return kube::validate_create(gvk, resource.namespaced, object).empty();
+  kube::set_defaults(kube::kind_of(gvk), object);
+  kube::prepare_create(kube::kind_of(gvk), object, Time::from_seconds(1));
+  return kube::validate_create(kube::kind_of(gvk), resource.namespaced, object).empty();
 }
 
 }  // namespace

@@ -23,13 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!kube::check_fields(type, *value)) return 0;
   json::Value pod = std::move(*value);
   kube::drop_unknown_fields(type, pod);
-  kube::set_defaults(gvk, pod);
+  kube::set_defaults(kube::kind_of(gvk), pod);
   const json::Value once = pod;
-  kube::set_defaults(gvk, pod);
+  kube::set_defaults(kube::kind_of(gvk), pod);
   if (!json::equal(once, pod)) std::abort();  // defaults are idempotent
-  kube::prepare_create(gvk, pod, Time::from_seconds(1));
-  (void)kube::validate_create(gvk, true, pod);
-  (void)kube::validate_update(gvk, true, pod, once);
+  kube::prepare_create(kube::kind_of(gvk), pod, Time::from_seconds(1));
+  (void)kube::validate_create(kube::kind_of(gvk), true, pod);
+  (void)kube::validate_update(kube::kind_of(gvk), true, pod, once);
   for (const kube::ResourceInfo& info : kube::Schema::builtin().resources()) {
     if (info.plural == "pods" || info.plural == "events" || info.plural == "services")
       (void)kube::table_row(info, pod, Time::from_seconds(2));

@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // Strings that are not UTF-8 do not survive JSON; everything else must.
   if (!again) return 0;
   const kube::Gvk gvk = kube::gvk_of(*object);
-  kube::set_defaults(gvk, *object);
-  (void)kube::validate_create(gvk, true, *object);
+  kube::set_defaults(kube::kind_of(gvk), *object);
+  (void)kube::validate_create(kube::kind_of(gvk), true, *object);
   return 0;
 }

@@ -13,57 +13,11 @@
 namespace muster::apiserver {
 namespace {
 
-Quantity amount(std::string_view resource, std::int64_t value) {
-  if (resource == "cpu") return Quantity::from_milli(value);
-  const bool bytes =
-      resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
-  return Quantity::from_units(value,
-                              bytes ? QuantityFormat::kBinarySi : QuantityFormat::kDecimalSi);
-}
-
-void pod_usage(const json::Value& pod, Quota::Amounts& used) {
-  used["pods"] = Quantity::from_units(1);
-  for (const auto& [name, value] : kube::pod_requests(pod)) {
-    used["requests." + name] = amount(name, value);
-    if (name == "cpu" || name == "memory" || name == "ephemeral-storage")
-      used[name] = amount(name, value);
-  }
-  for (const auto& [name, value] : kube::pod_limits(pod))
-    used["limits." + name] = amount(name, value);
-}
-
-void service_usage(const json::Value& service, Quota::Amounts& used) {
-  const std::string_view type = json::string_at(service, "spec", "type");
-  used["services"] = Quantity::from_units(1);
-  if (type == "LoadBalancer") used["services.loadbalancers"] = Quantity::from_units(1);
-  if (type == "LoadBalancer" || type == "NodePort") {
-    used["services.nodeports"] = Quantity::from_units(
-        static_cast<std::int64_t>(json::array_at(service, "spec", "ports").size()));
-  }
-}
-
 /// What one object counts for, under every name a quota may use.
-Quota::Amounts usage_of(const std::string& storage, const json::Value& object) {
+Quota::Amounts usage_of(const Resource& resource, const json::Value& object) {
   Quota::Amounts used;
-  if (storage == "pods" && kube::pod_finished(object)) {
-    used["count/pods"] = Quantity::from_units(1);
-    return used;
-  }
-  used["count/" + storage] = Quantity::from_units(1);
-  if (storage == "pods") pod_usage(object, used);
-  if (storage == "services") service_usage(object, used);
-  if (storage == "persistentvolumeclaims") {
-    const auto storage_size =
-        parse_quantity(json::string_at(object, "spec", "resources", "requests", "storage"));
-    if (storage_size) used["requests.storage"] = *storage_size;
-  }
-  for (const std::string_view plain : {"configmaps",
-                                       "secrets",
-                                       "persistentvolumeclaims",
-                                       "replicationcontrollers",
-                                       "resourcequotas"}) {
-    if (storage == plain) used[std::string(plain)] = Quantity::from_units(1);
-  }
+  used["count/" + resource.storage] = Quantity::from_units(1);
+  if (resource.kind->rules->usage != nullptr) resource.kind->rules->usage(object, used);
   return used;
 }
 
@@ -150,7 +104,7 @@ void Quota::rebuild(const StoredPtr& quota) {
     if (!resource->info.namespaced) continue;
     core_.collection(*resource).each_in(quota->ns(), [&](const StoredPtr& stored) {
       if (!in_scope(quota->object, resource->storage, stored->object)) return;
-      for (const auto& [name, value] : usage_of(resource->storage, stored->object)) {
+      for (const auto& [name, value] : usage_of(*resource, stored->object)) {
         if (const auto found = usage.used.find(name); found != usage.used.end())
           found->second = value + found->second;
       }
@@ -164,10 +118,13 @@ void Quota::account(Collection& collection,
                     std::string_view ns,
                     bool add) {
   const std::string prefix = std::string(ns) + "/";
+  ResourcePtr resource;
   for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix);
        ++it) {
     if (!in_scope(it->second.quota->object, collection.storage(), object)) continue;
-    for (const auto& [name, value] : usage_of(collection.storage(), object)) {
+    if (!resource) resource = core_.resources.by_storage(collection.storage());
+    if (!resource) return;
+    for (const auto& [name, value] : usage_of(*resource, object)) {
       const auto found = it->second.used.find(name);
       if (found == it->second.used.end()) continue;
       found->second = add ? value + found->second : found->second - value;
@@ -203,7 +160,7 @@ Result<Quota::Charge> Quota::charge(const Resource& resource,
   Charge charge;
   if (usage_.empty() || !resource.info.namespaced || resource.storage == "events") return charge;
   const std::string prefix = ns + "/";
-  const Amounts wanted = usage_of(resource.storage, object);
+  const Amounts wanted = usage_of(resource, object);
   const std::string_view name = kube::name_of(object);
   for (auto it = usage_.lower_bound(prefix); it != usage_.end() && it->first.starts_with(prefix);
        ++it) {

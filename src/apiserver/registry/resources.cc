@@ -21,7 +21,7 @@ bool contains(const std::vector<std::string>& list, std::string_view wanted) {
 std::shared_ptr<Resource> make_builtin(const kube::ResourceInfo& info) {
   auto resource = std::make_shared<Resource>();
   resource->info = info;
-  resource->rules = info.gvk();
+  resource->kind = &kube::kind_of(info.gvk());
   resource->type = kube::Schema::builtin().find_type(info.gvk());
   resource->storage = info.group.empty() ? info.plural : info.plural + "." + info.group;
   resource->storage_api_version = resource->api_version();
@@ -49,7 +49,7 @@ std::shared_ptr<Resource> make_metrics(const std::string& plural,
   resource->info.kind = kind;
   resource->info.namespaced = namespaced;
   resource->info.verbs = {"get", "list"};
-  resource->rules = resource->info.gvk();
+  resource->kind = &kube::kind_of(resource->info.gvk());
   resource->storage = resource->group_resource();
   resource->storage_api_version = resource->api_version();
   resource->stored = false;
@@ -154,7 +154,7 @@ void Resources::set_crd(const std::string& crd_name, std::shared_ptr<const kube:
     if (!version.served) continue;
     auto resource = std::make_shared<Resource>();
     resource->info = version.info;
-    resource->rules = version.info.gvk();
+    resource->kind = &kube::kind_of(version.info.gvk());
     resource->storage = crd->plural + "." + crd->group;
     resource->storage_api_version = crd->group + "/" + storage_version;
     resource->crd = crd;

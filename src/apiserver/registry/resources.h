@@ -10,13 +10,14 @@
 
 #include "base/result.h"
 #include "kube/crd/crd.h"
+#include "kube/kinds/kind.h"
 #include "kube/schema/schema.h"
 
 namespace muster::apiserver {
 
 struct Resource {
   kube::ResourceInfo info;
-  kube::Gvk rules;      // the kind whose defaults and rules apply (v1 for priorityclasses v1beta1)
+  const kube::Kind* kind = nullptr;  // what is known of it; never null
   std::string storage;  // the collection: "pods", "jobs.batch"; versions of one kind share it
   std::string storage_api_version;   // apiVersion of stored objects
   const kube::Type* type = nullptr;  // built-in kinds

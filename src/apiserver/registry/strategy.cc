@@ -41,7 +41,7 @@ void keep_member(json::Value& target, const json::Value& source, std::string_vie
 
 void apply_defaults(const Resource& resource, json::Value& object) {
   if (!resource.custom()) {
-    kube::set_defaults(resource.rules, object);
+    kube::set_defaults(*resource.kind, object);
   } else if (resource.version->schema) {
     resource.version->schema->set_defaults(object);
   }
@@ -49,7 +49,7 @@ void apply_defaults(const Resource& resource, json::Value& object) {
 
 void prepare_create(const Resource& resource, json::Value& object, Time now) {
   if (!resource.custom()) {
-    kube::prepare_create(resource.rules, object, now);
+    kube::prepare_create(*resource.kind, object, now);
     // Kubernetes' structs always print these two.
     for (const std::string_view part : {"spec", "status"}) {
       const kube::Field* field = resource.type != nullptr ? resource.type->find(part) : nullptr;
@@ -64,7 +64,7 @@ void prepare_create(const Resource& resource, json::Value& object, Time now) {
 
 void prepare_update(const Resource& resource, json::Value& updated, const json::Value& live) {
   if (!resource.custom()) {
-    kube::prepare_update(resource.rules, updated, live);
+    kube::prepare_update(*resource.kind, updated, live);
     return;
   }
   const bool separate = resource.version->status_subresource;
@@ -78,7 +78,7 @@ void prepare_status_update(const Resource& resource,
                            json::Value& updated,
                            const json::Value& live) {
   if (!resource.custom()) {
-    kube::prepare_status_update(resource.rules, updated, live);
+    kube::prepare_status_update(*resource.kind, updated, live);
     return;
   }
   json::Value status = json::at(updated, "status");
@@ -94,7 +94,7 @@ void prepare_status_update(const Resource& resource,
 
 std::vector<Cause> check_create(const Resource& resource, const json::Value& object) {
   if (!resource.custom())
-    return kube::validate_create(resource.rules, resource.info.namespaced, object);
+    return kube::validate_create(*resource.kind, resource.info.namespaced, object);
   std::vector<Cause> causes =
       kube::validate_metadata(resource.info.namespaced, object, "subdomain");
   if (resource.version->schema) {
@@ -108,9 +108,9 @@ std::vector<Cause> check_update(const Resource& resource,
                                 const json::Value& updated,
                                 const json::Value& live) {
   if (!resource.custom())
-    return kube::validate_update(resource.rules, resource.info.namespaced, updated, live);
+    return kube::validate_update(*resource.kind, resource.info.namespaced, updated, live);
   std::vector<Cause> causes =
-      kube::validate_update(resource.info.gvk(), resource.info.namespaced, updated, live);
+      kube::validate_update(*resource.kind, resource.info.namespaced, updated, live);
   if (resource.version->schema) {
     for (Cause& cause : resource.version->schema->validate(updated))
       causes.push_back(std::move(cause));

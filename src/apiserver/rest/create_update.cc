@@ -14,44 +14,6 @@
 #include "kube/resources.h"
 
 namespace muster::apiserver {
-namespace {
-
-/// Kinds whose PUT to a new name creates the object.
-bool creates_on_update(const Resource& resource) {
-  static const std::set<std::string_view> kKinds = {kube::collections::kLeases,
-                                                    "events",
-                                                    "endpoints",
-                                                    "services",
-                                                    "limitranges",
-                                                    kube::collections::kRuntimeClasses,
-                                                    kube::collections::kRoles,
-                                                    kube::collections::kRoleBindings,
-                                                    kube::collections::kClusterRoles,
-                                                    kube::collections::kClusterRoleBindings};
-  return kKinds.contains(resource.storage);
-}
-
-/// Kinds that refuse an update without a resourceVersion.
-bool needs_version(const Resource& resource) {
-  return resource.custom() || resource.info.group == kube::groups::kScheduling ||
-         resource.info.group == kube::groups::kResource ||
-         resource.info.group == kube::groups::kApiExtensions || resource.info.group == "policy";
-}
-
-/// Kinds whose DELETE answers with the object itself.
-bool answers_object(const Resource& resource) {
-  static const std::set<std::string> kKinds = {"pods",
-                                               "services",
-                                               "namespaces",
-                                               "persistentvolumeclaims",
-                                               "persistentvolumes",
-                                               "serviceaccounts",
-                                               "resourcequotas",
-                                               "podtemplates"};
-  return kKinds.contains(resource.storage);
-}
-
-}  // namespace
 
 Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "CreateOptions");
@@ -80,14 +42,15 @@ Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accep
     co_return fail(bad_request(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, call.name)));
   const bool exists = core.find(*call.resource, call.ns, call.name) != nullptr;
-  if (!exists && call.subresource.empty() && creates_on_update(*call.resource)) {
+  if (!exists && call.subresource.empty() && call.resource->kind->rules->creates_on_update) {
     json::remove(*object, {"metadata", "resourceVersion"});
     const auto made = co_await core.writer->create(
         call.resource, call.ns, std::move(*object), *options, call.user, &call.warnings);
     if (!made) co_return fail(made.error());
     co_return object_response(core, call, accepted, 201, *made);
   }
-  if (exists && needs_version(*call.resource) && kube::resource_version_of(*object).empty()) {
+  if (exists && call.resource->kind->rules->needs_version &&
+      kube::resource_version_of(*object).empty()) {
     kube::Gvk gvk = call.resource->info.gvk();
     gvk.kind = call.resource->info.plural;
     Cause cause{"FieldValueInvalid",
@@ -122,7 +85,7 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
   }
   const auto deleted = co_await core.writer->remove(call.resource, call.ns, call.name, *request);
   if (!deleted) co_return fail(deleted.error());
-  if (deleted->gone && !answers_object(*call.resource)) {
+  if (deleted->gone && !call.resource->kind->rules->answers_object) {
     net::Response response =
         encode(accepted,
                200,

@@ -1,4 +1,4 @@
-/// Parts of set_defaults that stand in files of their own.
+/// Parts of defaults that several kinds share.
 #pragma once
 
 #include "kube/schema/schema.h"
@@ -13,5 +13,9 @@ void canonicalise_values(const Type& type, json::Value& object);
 /// A PodSpec wherever it stands. `pod` is true in a Pod itself: there requests follow limits and
 /// service links are on.
 void default_pod_spec(json::Value& spec, bool pod);
+/// The pod of `spec.template`.
+void default_template(json::Object& spec);
+/// A PersistentVolumeClaim, which a StatefulSet has templates of.
+void default_claim(json::Object& claim);
 
 }  // namespace muster::kube

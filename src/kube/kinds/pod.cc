@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "kube/kinds/defaults.h"
+#include "kube/kinds/families.h"
+#include "kube/kinds/rules.h"
+#include "kube/table/table_cells.h"
+
 namespace muster::kube {
 namespace {
 
@@ -138,6 +143,104 @@ std::string qos_class(const json::Value& pod) {
 bool pod_finished(const json::Value& pod) {
   const std::string_view phase = json::string_at(pod, "status", "phase");
   return phase == "Succeeded" || phase == "Failed";
+}
+
+namespace {
+
+using json::Array;
+using json::Object;
+using json::Value;
+
+void default_pod(Object& object) {
+  if (Value* spec = object.if_contains("spec")) default_pod_spec(*spec, true);
+}
+
+void prepare_create(Value& pod) {
+  if (json::int_at(pod, "spec", "terminationGracePeriodSeconds") < 0)
+    json::make(pod, {"spec", "terminationGracePeriodSeconds"}) = 1;
+}
+
+Object first_status(const Value& pod, Time now) {
+  Object status{{"phase", "Pending"}, {"qosClass", qos_class(pod)}};
+  if (!json::array_at(pod, "spec", "schedulingGates").empty()) {
+    status["conditions"] =
+        Array{Object{{"type", "PodScheduled"},
+                     {"status", "False"},
+                     {"lastProbeTime", nullptr},
+                     {"lastTransitionTime", format_time(now)},
+                     {"reason", "SchedulingGated"},
+                     {"message", "Scheduling is blocked due to non-empty scheduling gates"}}};
+  }
+  return status;
+}
+
+void validate(const Value& pod, const Value* live, Causes& causes) {
+  // A spec that stays as it was has been found good when it came; most updates of pods are of their
+  // status.
+  if (live == nullptr || !json::equal(json::at(pod, "spec"), json::at(*live, "spec")))
+    validate_pod_spec(json::at(pod, "spec"), "spec", causes);
+  if (live == nullptr)
+    validate_new_pod(json::at(pod, "spec"), causes);
+  else
+    validate_pod_update(pod, *live, causes);
+}
+
+Quantity amount(std::string_view resource, std::int64_t value) {
+  if (resource == "cpu") return Quantity::from_milli(value);
+  const bool bytes =
+      resource == "memory" || resource == "ephemeral-storage" || resource.starts_with("hugepages-");
+  return Quantity::from_units(value,
+                              bytes ? QuantityFormat::kBinarySi : QuantityFormat::kDecimalSi);
+}
+
+/// A pod that has ended holds nothing but its object.
+void usage(const Value& pod, Usage& used) {
+  if (pod_finished(pod)) return;
+  used["pods"] = Quantity::from_units(1);
+  for (const auto& [name, value] : pod_requests(pod)) {
+    used["requests." + name] = amount(name, value);
+    if (name == "cpu" || name == "memory" || name == "ephemeral-storage")
+      used[name] = amount(name, value);
+  }
+  for (const auto& [name, value] : pod_limits(pod)) used["limits." + name] = amount(name, value);
+}
+
+}  // namespace
+
+std::vector<KindRules> families::pod() {
+  using namespace columns;
+  return {{.group = "",
+           .kind = "Pod",
+           .defaults = default_pod,
+           .prepare_create = prepare_create,
+           .first_status = first_status,
+           .validate = validate,
+           .usage = usage,
+           .columns = {name_column(),
+                       text("Ready"),
+                       text("Status"),
+                       text("Restarts"),
+                       text("Age"),
+                       text("IP", kWide),
+                       text("Node", kWide),
+                       text("Nominated Node", kWide),
+                       text("Readiness Gates", kWide)},
+           .cells = pod_cells,
+           .row_conditions = pod_row_conditions,
+           .fields = {"metadata.name",
+                      "metadata.namespace",
+                      "spec.nodeName",
+                      "spec.restartPolicy",
+                      "spec.schedulerName",
+                      "spec.serviceAccountName",
+                      "spec.hostNetwork",
+                      "status.phase",
+                      "status.podIP",
+                      "status.podIPs",
+                      "status.nominatedNodeName"},
+           .generation = true,
+           .metadata_with_status = true,
+           .answers_object = true}};
 }
 
 }  // namespace muster::kube

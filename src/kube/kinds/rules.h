@@ -1,4 +1,4 @@
-/// The rules of the kinds, one function each; validate.cc chooses among them.
+/// Rules that several kinds share.
 #pragma once
 
 #include "kube/kinds/causes.h"
@@ -48,46 +48,39 @@ void validate_resource_list(const json::Value& list,
                             Causes& causes);
 void validate_taints(const json::Value& taints, const std::string& field, Causes& causes);
 
-void validate_service(const json::Value& service, const json::Value* live, Causes& causes);
-void validate_config_map(const json::Value& map, const json::Value* live, Causes& causes);
-void validate_secret(const json::Value& secret, const json::Value* live, Causes& causes);
-void validate_node(const json::Value& node, Causes& causes);
-void validate_priority_class(const json::Value& object, const json::Value* live, Causes& causes);
-void validate_pdb(const json::Value& object, Causes& causes);
 void validate_quota(const json::Value& object, Causes& causes);
-void validate_claim(const json::Value& object, const json::Value* live, Causes& causes);
 /// Of one volume of a pod at `field`.
 void validate_volume_paths(const json::Value& volume, const std::string& field, Causes& causes);
-void validate_volume_object(const json::Value& object, Causes& causes);
-void validate_storage_class(const json::Value& object, Causes& causes);
-void validate_limit_range(const json::Value& object, Causes& causes);
-void validate_endpoints(const json::Value& object, Causes& causes);
-void validate_endpoint_slice(const json::Value& object, Causes& causes);
-void validate_autoscaler(const json::Value& object, Causes& causes);
-void validate_event(const json::Value& object, bool new_api, Causes& causes);
-void validate_lease(const json::Value& object, Causes& causes);
-void validate_role(const json::Value& object, bool cluster, Causes& causes);
-void validate_role_binding(const json::Value& object,
-                           const json::Value* live,
-                           bool cluster,
-                           Causes& causes);
+/// Sizes and keys of data and binaryData together, as ConfigMap and Secret have them.
+void validate_data(const json::Value& object,
+                   const std::vector<std::string_view>& members,
+                   bool base64,
+                   Causes& causes);
+void immutable_data(const json::Value& now,
+                    const json::Value& before,
+                    const std::vector<std::string_view>& members,
+                    Causes& causes);
 
-void validate_replicated(const Gvk& gvk,
-                         const json::Value& object,
+/// The pod of `spec.template`.
+void validate_template(const json::Value& spec, const std::string& field, Causes& causes);
+/// What tells the kinds apart that keep a number of pods.
+struct Replicated {
+  std::string_view kind;
+  bool selector = true;  // a label selector that matches the template
+  bool history = false;  // revisionHistoryLimit is checked
+  void (*strategy)(const json::Value& spec, Causes& causes) = nullptr;
+};
+void validate_replicated(const json::Value& object,
                          const json::Value* live,
+                         const Replicated& what,
                          Causes& causes);
-void validate_job(const json::Value& object, const json::Value* live, Causes& causes);
-void validate_job_status(const json::Value& object, Causes& causes);
-void validate_cron_job(const json::Value& object, Causes& causes);
-
+/// A Job's spec, also inside a CronJob. `update`: the job exists.
+void validate_job_spec(const json::Value& spec,
+                       const std::string& field,
+                       bool update,
+                       Causes& causes);
 /// Job.spec.scheduling, whose parts are those of a PodGroup.
 void validate_job_scheduling_shape(const json::Value& scheduling, Causes& causes);
-void validate_native_workload(const json::Value& object, const json::Value* live, Causes& causes);
-void validate_native_group(const json::Value& object,
-                           const json::Value* live,
-                           bool composite,
-                           Causes& causes);
-
 void validate_crd(const json::Value& object, Causes& causes);
 
 }  // namespace muster::kube

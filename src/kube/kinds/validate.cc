@@ -16,16 +16,6 @@ using json::Value;
 
 constexpr std::size_t kAnnotationBytesMax = 256 * 1024;
 
-std::string_view name_rule_of(const Gvk& gvk) {
-  if (gvk.group.empty()) {
-    if (gvk.kind == "Namespace") return "namespace";
-    if (gvk.kind == "Service")
-      return "label";  // DNS-1123 since 1.34 (RelaxedServiceNameValidation)
-  }
-  if (gvk.group == groups::kRbac) return "path";
-  return "subdomain";
-}
-
 std::string check_name(std::string_view rule, std::string_view name) {
   if (rule == "namespace" && name.find('.') != std::string_view::npos)
     return "must not contain dots";
@@ -194,174 +184,23 @@ void metadata_update_rules(const Value& updated, const Value& live, Causes& caus
   }
 }
 
-void kind_rules(const Gvk& gvk, const Value& object, const Value* live, Causes& causes) {
-  const std::string& group = gvk.group;
-  const std::string& kind = gvk.kind;
-  if (group.empty()) {
-    if (kind == "Pod") {
-      // A spec that stays as it was has been found good when it came; most updates of pods are of
-      // their status.
-      if (live == nullptr || !json::equal(json::at(object, "spec"), json::at(*live, "spec")))
-        validate_pod_spec(json::at(object, "spec"), "spec", causes);
-      if (live == nullptr)
-        validate_new_pod(json::at(object, "spec"), causes);
-      else
-        validate_pod_update(object, *live, causes);
-    } else if (kind == "Service")
-      validate_service(object, live, causes);
-    else if (kind == "ConfigMap")
-      validate_config_map(object, live, causes);
-    else if (kind == "Secret")
-      validate_secret(object, live, causes);
-    else if (kind == "Node")
-      validate_node(object, causes);
-    else if (kind == "ResourceQuota")
-      validate_quota(object, causes);
-    else if (kind == "PersistentVolumeClaim")
-      validate_claim(object, live, causes);
-    else if (kind == "PersistentVolume")
-      validate_volume_object(object, causes);
-    else if (kind == "LimitRange")
-      validate_limit_range(object, causes);
-    else if (kind == "Endpoints")
-      validate_endpoints(object, causes);
-    else if (kind == "Event")
-      validate_event(object, false, causes);
-    else if (kind == "ReplicationController")
-      validate_replicated(gvk, object, live, causes);
-    else if (kind == "PodTemplate")
-      validate_pod_spec(json::at(object, "template", "spec"), "template.spec", causes);
-  } else if (group == "apps") {
-    validate_replicated(gvk, object, live, causes);
-  } else if (group == "batch") {
-    if (kind == "Job") {
-      validate_job(object, live, causes);
-      if (live != nullptr) validate_job_status(object, causes);
-    }
-    if (kind == "CronJob") validate_cron_job(object, causes);
-  } else if (group == groups::kScheduling) {
-    if (kind == "PriorityClass")
-      validate_priority_class(object, live, causes);
-    else if (kind == "Workload")
-      validate_native_workload(object, live, causes);
-    else if (kind == "PodGroup")
-      validate_native_group(object, live, false, causes);
-    else if (kind == "CompositePodGroup")
-      validate_native_group(object, live, true, causes);
-  } else if (group == "policy" && kind == "PodDisruptionBudget") {
-    validate_pdb(object, causes);
-  } else if (group == groups::kEvents && kind == "Event") {
-    validate_event(object, true, causes);
-  } else if (group == groups::kCoordination && kind == "Lease") {
-    validate_lease(object, causes);
-  } else if (group == groups::kRbac) {
-    if (kind == "Role" || kind == "ClusterRole")
-      validate_role(object, kind == "ClusterRole", causes);
-    else
-      validate_role_binding(object, live, kind == "ClusterRoleBinding", causes);
-  } else if (group == groups::kStorage && kind == "StorageClass") {
-    validate_storage_class(object, causes);
-  } else if (group == groups::kDiscovery && kind == "EndpointSlice") {
-    validate_endpoint_slice(object, causes);
-  } else if (group == "autoscaling" && kind == "HorizontalPodAutoscaler") {
-    validate_autoscaler(object, causes);
-  } else if (group == groups::kApiExtensions) {
-    validate_crd(object, causes);
-  }
-}
-
 }  // namespace
 
-void validate_labels(const Value& labels, const std::string& field, Causes& causes) {
-  for (const auto& member : json::as_object(labels)) {
-    const std::string_view key = member.key();
-    if (!check_label_key(key).empty()) {
-      for (const std::string& problem : qualified_name_problems(key))
-        causes.invalid(field, quoted(key), problem);
-    }
-    const std::string_view value = json::as_string(member.value());
-    const std::string problem = check_label_value(value);
-    if (!problem.empty()) causes.invalid(field, quoted(value), problem);
-  }
-}
-
-void validate_label_selector(const Value& selector, const std::string& field, Causes& causes) {
-  validate_labels(json::at(selector, "matchLabels"), field + ".matchLabels", causes);
-  const json::Array& expressions = json::array_at(selector, "matchExpressions");
-  for (std::size_t i = 0; i < expressions.size(); ++i) {
-    const std::string here = fmt::format("{}.matchExpressions[{}]", field, i);
-    const std::string_view op = json::string_at(expressions[i], "operator");
-    const std::size_t values = json::array_at(expressions[i], "values").size();
-    if (op == "In" || op == "NotIn") {
-      if (values == 0)
-        causes.required(here + ".values", "must be specified when `operator` is 'In' or 'NotIn'");
-    } else if (op == "Exists" || op == "DoesNotExist") {
-      if (values > 0)
-        causes.forbidden(here + ".values",
-                         "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
-    } else {
-      causes.invalid(here + ".operator", quoted(op), "not a valid selector operator");
-    }
-    const std::string_view key = json::string_at(expressions[i], "key");
-    for (const std::string& problem : qualified_name_problems(key))
-      causes.invalid(here + ".key", quoted(key), problem);
-    for (const Value& value : json::array_at(expressions[i], "values")) {
-      causes.check(
-          here + ".values", json::as_string(value), check_label_value(json::as_string(value)));
-    }
-  }
-}
-
-void validate_enum(const Value& value,
-                   std::string field,
-                   const std::vector<std::string_view>& supported,
-                   Causes& causes,
-                   bool required) {
-  const std::string_view text = json::as_string(value);
-  if (text.empty()) {
-    if (required) causes.required(std::move(field));
-    return;
-  }
-  if (std::find(supported.begin(), supported.end(), text) == supported.end())
-    causes.not_supported(std::move(field), text, supported);
-}
-
-void validate_range(
-    const Value& value, std::string field, std::int64_t low, std::int64_t high, Causes& causes) {
-  if (value.is_null()) return;
-  const std::int64_t number = json::as_int(value);
-  if (number < low || number > high)
-    causes.invalid(std::move(field),
-                   json::dump(value),
-                   fmt::format("must be between {} and {}, inclusive", low, high));
-}
-
-void validate_non_negative(const Value& value, std::string field, Causes& causes) {
-  if (json::as_int(value) < 0)
-    causes.invalid(std::move(field), json::dump(value), "must be greater than or equal to 0");
-}
-
-void immutable(const Value& updated, const Value& live, std::string field, Causes& causes) {
-  if (!json::equal(updated, live))
-    causes.invalid(std::move(field), shown(updated), "field is immutable");
-}
-
-std::vector<Cause> validate_create(const Gvk& gvk, bool namespaced, const json::Value& object) {
+std::vector<Cause> validate_create(const Kind& kind, bool namespaced, const json::Value& object) {
   Causes causes;
-  metadata_rules(namespaced, object, name_rule_of(gvk), false, causes);
-  kind_rules(gvk, object, nullptr, causes);
+  metadata_rules(namespaced, object, kind.rules->name_rule, false, causes);
+  if (kind.rules->validate != nullptr) kind.rules->validate(object, nullptr, causes);
   return causes.take();
 }
 
-std::vector<Cause> validate_update(const Gvk& gvk,
+std::vector<Cause> validate_update(const Kind& kind,
                                    bool namespaced,
                                    const json::Value& updated,
                                    const json::Value& live) {
   Causes causes;
-  metadata_rules(
-      namespaced, updated, name_rule_of(gvk), Schema::builtin().find_type(gvk) == nullptr, causes);
+  metadata_rules(namespaced, updated, kind.rules->name_rule, kind.type == nullptr, causes);
   metadata_update_rules(updated, live, causes);
-  kind_rules(gvk, updated, &live, causes);
+  if (kind.rules->validate != nullptr) kind.rules->validate(updated, &live, causes);
   return causes.take();
 }
 

@@ -1,25 +1,25 @@
-/// Defaults and rules of the kinds. Pure: what the server does around them (namespace exists,
-/// quota, priority classes) is in apiserver/.
+/// What a write goes through, for every kind: defaults, what it resets and keeps, validation. What
+/// is special about a kind is in kinds/kind.h.
 #pragma once
 
-#include "kube/schema/schema.h"
+#include "kube/kinds/kind.h"
 
 namespace muster::kube {
 
 /// Static defaults on create and update (Kubernetes' zz_generated.defaults), quantities
 /// canonicalised.
-void set_defaults(const Gvk& gvk, json::Value& object);
+void set_defaults(const Kind& kind, json::Value& object);
 /// What create resets: status of kinds with a status subresource, fields only the server writes.
-void prepare_create(const Gvk& gvk, json::Value& object, Time now);
+void prepare_create(const Kind& kind, json::Value& object, Time now);
 /// What update keeps: status, immutable server fields; bumps metadata.generation when the spec
 /// changed.
-void prepare_update(const Gvk& gvk, json::Value& updated, const json::Value& live);
+void prepare_update(const Kind& kind, json::Value& updated, const json::Value& live);
 /// Update of /status: only status (and metadata as Kubernetes allows) of `updated` survives.
-void prepare_status_update(const Gvk& gvk, json::Value& updated, const json::Value& live);
+void prepare_status_update(const Kind& kind, json::Value& updated, const json::Value& live);
 
 /// Name rules, metadata, spec rules with Kubernetes' field paths and texts. Empty: valid.
-std::vector<Cause> validate_create(const Gvk& gvk, bool namespaced, const json::Value& object);
-std::vector<Cause> validate_update(const Gvk& gvk,
+std::vector<Cause> validate_create(const Kind& kind, bool namespaced, const json::Value& object);
+std::vector<Cause> validate_update(const Kind& kind,
                                    bool namespaced,
                                    const json::Value& updated,
                                    const json::Value& live);

@@ -17,8 +17,8 @@ json::Value parsed(std::string_view text) {
 
 json::Value made(const Gvk& gvk, std::string_view yaml) {
   json::Value object = parsed(yaml);
-  set_defaults(gvk, object);
-  prepare_create(gvk, object, Time::from_seconds(1000));
+  set_defaults(kind_of(gvk), object);
+  prepare_create(kind_of(gvk), object, Time::from_seconds(1000));
   return object;
 }
 
@@ -92,7 +92,7 @@ TEST(ValidatePod, Rules) {
   for (const auto& one : cases) {
     const json::Value pod =
         made(kPod, "{metadata: {name: p, namespace: ns}, spec: " + std::string(one.spec) + "}");
-    EXPECT_EQ(text_of(validate_create(kPod, true, pod)), one.want) << one.name;
+    EXPECT_EQ(text_of(validate_create(kind_of(kPod), true, pod)), one.want) << one.name;
   }
 }
 
@@ -132,9 +132,9 @@ TEST(ValidatePod, UpdatesMayChangeLittle) {
   for (const auto& one : cases) {
     json::Value updated = live;
     json::merge_patch(updated, parsed(one.patch));
-    set_defaults(kPod, updated);
-    prepare_update(kPod, updated, live);
-    const std::string have = text_of(validate_update(kPod, true, updated, live));
+    set_defaults(kind_of(kPod), updated);
+    prepare_update(kind_of(kPod), updated, live);
+    const std::string have = text_of(validate_update(kind_of(kPod), true, updated, live));
     EXPECT_EQ(have.substr(0, std::string_view(one.want).size()), one.want) << one.name;
     if (*one.want == 0) EXPECT_EQ(have, "") << one.name;
   }
@@ -147,17 +147,17 @@ TEST(Prepare, GenerationFollowsTheSpec) {
   json::Value updated = live;
   updated.at("metadata").as_object()["labels"] = json::Object{{"a", "b"}};
   updated.at("status").as_object()["phase"] = "Running";
-  prepare_update(kPod, updated, live);
+  prepare_update(kind_of(kPod), updated, live);
   EXPECT_EQ(json::int_at(updated, "metadata", "generation"), 1);
   EXPECT_EQ(json::string_at(updated, "status", "phase"), "Pending");
   updated.at("spec").at("containers").as_array()[0].as_object()["image"] = "j";
-  prepare_update(kPod, updated, live);
+  prepare_update(kind_of(kPod), updated, live);
   EXPECT_EQ(json::int_at(updated, "metadata", "generation"), 2);
 
   json::Value status = live;
   status.at("status").as_object()["phase"] = "Running";
   status.at("spec").as_object()["nodeName"] = "ignored";
-  prepare_status_update(kPod, status, live);
+  prepare_status_update(kind_of(kPod), status, live);
   EXPECT_EQ(json::string_at(status, "status", "phase"), "Running");
   EXPECT_TRUE(json::at(status, "spec", "nodeName").is_null());
 }
@@ -250,11 +250,11 @@ TEST(Defaults, WhatUsersSee) {
   };
   for (const auto& one : cases) {
     json::Value object = parsed(one.object);
-    set_defaults(one.gvk, object);
+    set_defaults(kind_of(one.gvk), object);
     const json::Value* found = json::find_pointer(object, one.pointer);
     EXPECT_EQ(found == nullptr ? "none" : json::dump(*found), one.want) << one.name;
     const json::Value once = object;
-    set_defaults(one.gvk, object);
+    set_defaults(kind_of(one.gvk), object);
     EXPECT_TRUE(json::equal(once, object)) << one.name << ": defaults are not idempotent";
   }
 }
@@ -341,7 +341,8 @@ TEST(Validate, OtherKinds) {
   };
   for (const auto& one : cases) {
     const json::Value object = made(one.gvk, one.object);
-    EXPECT_EQ(text_of(validate_create(one.gvk, one.namespaced, object)), one.want) << one.name;
+    EXPECT_EQ(text_of(validate_create(kind_of(one.gvk), one.namespaced, object)), one.want)
+        << one.name;
   }
 }
 
@@ -562,7 +563,7 @@ TEST_F(NativeGang, Creates) {
     const json::Value object = made(one.gvk,
                                     std::string("{metadata: {name: ") + one.object_name +
                                         ", namespace: val}, spec: " + one.spec + "}");
-    expect(one.name, message(one.gvk, object, validate_create(one.gvk, true, object)));
+    expect(one.name, message(one.gvk, object, validate_create(kind_of(one.gvk), true, object)));
   }
 }
 
@@ -625,19 +626,20 @@ TEST_F(NativeGang, Updates) {
   for (const auto& one : cases) {
     json::Value updated = one.live;
     json::merge_patch(updated, parsed(one.patch));
-    set_defaults(one.gvk, updated);
-    prepare_update(one.gvk, updated, one.live);
-    expect(one.name, message(one.gvk, updated, validate_update(one.gvk, true, updated, one.live)));
+    set_defaults(kind_of(one.gvk), updated);
+    prepare_update(kind_of(one.gvk), updated, one.live);
+    expect(one.name,
+           message(one.gvk, updated, validate_update(kind_of(one.gvk), true, updated, one.live)));
   }
   json::Value status = ok;
   json::make(status, {"status", "resourceClaimStatuses"}) = parsed("[{name: zz}]");
   expect("status: bad claim status",
-         message(group, status, validate_update(group, true, status, ok)));
+         message(group, status, validate_update(kind_of(group), true, status, ok)));
   status = ok;
   json::make(status, {"status", "conditions"}) =
       parsed("[{type: X, status: 'True', message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]");
   expect("status: condition without reason",
-         message(group, status, validate_update(group, true, status, ok)));
+         message(group, status, validate_update(kind_of(group), true, status, ok)));
 }
 
 }  // namespace

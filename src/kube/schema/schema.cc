@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "json/erase.h"
 #include "kube/embedded.h"
+#include "kube/kinds/kind.h"
 
 namespace muster::kube {
 namespace {
@@ -266,6 +267,8 @@ struct SchemaLoader {
                                      json::text_at(sub, "kind"),
                                      strings(json::at(sub, "verbs"))});
       }
+      if (const KindRules* rules = find_rules(info.group, info.kind); rules != nullptr)
+        info.columns = rules->columns;
       for (const json::Value& column : json::array_at(value, "columns")) {
         info.columns.push_back({json::text_at(column, "name"),
                                 json::text_at(column, "type"),

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/kinds/kind.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
-#include "kube/names.h"
 
 namespace muster::kube {
 namespace {
@@ -190,73 +190,6 @@ bool holds(const Requirement& requirement, const json::Value* value) {
     }
   }
   return false;
-}
-
-/// The JSON path of a field label; empty when the kind does not have it. A leading '/' in neither
-/// case: paths are dotted.
-const std::vector<std::string_view>* supported_fields(std::string_view group,
-                                                      std::string_view kind) {
-  using List = std::vector<std::string_view>;
-  static const List kPod = {"metadata.name",
-                            "metadata.namespace",
-                            "spec.nodeName",
-                            "spec.restartPolicy",
-                            "spec.schedulerName",
-                            "spec.serviceAccountName",
-                            "spec.hostNetwork",
-                            "status.phase",
-                            "status.podIP",
-                            "status.podIPs",
-                            "status.nominatedNodeName"};
-  static const List kNode = {"metadata.name", "spec.unschedulable"};
-  static const List kNamespace = {"metadata.name", "status.phase"};
-  static const List kEvent = {"metadata.name",
-                              "metadata.namespace",
-                              "involvedObject.kind",
-                              "involvedObject.namespace",
-                              "involvedObject.name",
-                              "involvedObject.uid",
-                              "involvedObject.apiVersion",
-                              "involvedObject.resourceVersion",
-                              "involvedObject.fieldPath",
-                              "reason",
-                              "reportingComponent",
-                              "source",
-                              "type"};
-  static const List kNewEvent = {"metadata.name",
-                                 "metadata.namespace",
-                                 "regarding.kind",
-                                 "regarding.namespace",
-                                 "regarding.name",
-                                 "regarding.uid",
-                                 "regarding.apiVersion",
-                                 "regarding.resourceVersion",
-                                 "regarding.fieldPath",
-                                 "reason",
-                                 "reportingController",
-                                 "type"};
-  static const List kSecret = {"metadata.name", "metadata.namespace", "type"};
-  static const List kReplicas = {"metadata.name", "metadata.namespace", "status.replicas"};
-  static const List kJob = {"metadata.name", "metadata.namespace", "status.successful"};
-  static const List kService = {
-      "metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"};
-  static const List kSlice = {"metadata.name", "spec.nodeName", "spec.driver"};
-  static const List kCsr = {"metadata.name", "spec.signerName"};
-  if (group.empty()) {
-    if (kind == "Pod") return &kPod;
-    if (kind == "Node") return &kNode;
-    if (kind == "Namespace") return &kNamespace;
-    if (kind == "Event") return &kEvent;
-    if (kind == "Secret") return &kSecret;
-    if (kind == "ReplicationController") return &kReplicas;
-    if (kind == "Service") return &kService;
-  }
-  if (group == groups::kEvents && kind == "Event") return &kNewEvent;
-  if (group == "apps" && kind == "ReplicaSet") return &kReplicas;
-  if (group == "batch" && kind == "Job") return &kJob;
-  if (group == groups::kResource && kind == "ResourceSlice") return &kSlice;
-  if (group == groups::kCertificates && kind == "CertificateSigningRequest") return &kCsr;
-  return nullptr;
 }
 
 std::string field_text(const json::Value& object, std::string_view field) {
@@ -469,10 +402,11 @@ std::string_view FieldSelector::required_name() const {
 }
 
 Result<void> FieldSelector::check(std::string_view group, std::string_view kind) const {
-  const auto* supported = supported_fields(group, kind);
+  const KindRules* rules = find_rules(group, kind);
   for (const Term& term : terms_) {
-    if (supported != nullptr) {
-      if (std::find(supported->begin(), supported->end(), term.field) != supported->end()) continue;
+    if (rules != nullptr && !rules->fields.empty()) {
+      const auto& known = rules->fields;
+      if (std::find(known.begin(), known.end(), term.field) != known.end()) continue;
       return fail(Code::kBadRequest, "field label not supported: " + term.field);
     }
     if (term.field == "metadata.name" || term.field == "metadata.namespace") continue;

@@ -1,10 +1,12 @@
-/// Small helpers of the row printers.
+/// What the files of kinds print the cells of their rows with.
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "base/time.h"
 #include "json/json.h"
+#include "kube/meta.h"
 
 namespace muster::kube {
 
@@ -17,9 +19,15 @@ std::string or_none(std::string text);
 std::string labels_text(const json::Value& labels);
 std::string selector_text(const json::Value& selector);
 
-/// The cells of a pod and a node, and a finished pod's row condition.
+/// A number or a quantity as it stands.
+std::string int_or_string(const json::Value& value);
+/// object.a.b
+std::int64_t number(const json::Value& object, std::string_view a, std::string_view b);
+/// Names and images of the containers of a pod's spec, each joined by commas.
+std::pair<std::string, std::string> containers_of(const json::Value& pod_spec);
+
+/// The cells of a pod and the condition of a finished pod's row.
 json::Array pod_cells(const json::Value& pod, Time now);
 json::Value pod_row_conditions(const json::Value& pod);
-json::Array node_cells(const json::Value& node, Time now);
 
 }  // namespace muster::kube

@@ -4,7 +4,6 @@
 
 #include "base/strings.h"
 #include "kube/meta.h"
-#include "kube/names.h"
 #include "kube/table/table.h"
 #include "kube/table/table_cells.h"
 
@@ -156,29 +155,6 @@ std::string readiness_gates(const Value& pod) {
   return fmt::format("{}/{}", met, gates.size());
 }
 
-std::string roles(const Value& node) {
-  std::vector<std::string> found;
-  for (const auto& member : json::object_at(node, "metadata", "labels")) {
-    const std::string_view key = member.key();
-    if (key.starts_with(names::kubernetes::kRolePrefix)) {
-      if (key.size() > names::kubernetes::kRolePrefix.size())
-        found.emplace_back(key.substr(names::kubernetes::kRolePrefix.size()));
-    } else if (key == names::kubernetes::kRole && !json::as_string(member.value()).empty()) {
-      found.push_back(json::text(member.value()));
-    }
-  }
-  std::sort(found.begin(), found.end());
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found.empty() ? "<none>" : join(found, ",");
-}
-
-std::string address(const Value& node, std::string_view type) {
-  for (const Value& one : json::array_at(node, "status", "addresses")) {
-    if (json::string_at(one, "type") == type) return json::text_at(one, "address");
-  }
-  return "<none>";
-}
-
 }  // namespace
 
 std::string pod_status_text(const Value& pod) {
@@ -214,31 +190,6 @@ json::Value pod_row_conditions(const Value& pod) {
       phase == "Succeeded" ? "The pod has completed successfully." : "The pod failed.";
   return Array{json::Object{
       {"type", "Completed"}, {"status", "True"}, {"reason", phase}, {"message", message}}};
-}
-
-json::Array node_cells(const Value& node, Time now) {
-  const Value& ready = condition(node, "Ready");
-  std::string status = "Unknown";
-  if (ready.is_object()) status = json::string_at(ready, "status") == "True" ? "Ready" : "NotReady";
-  if (json::bool_at(node, "spec", "unschedulable")) status += ",SchedulingDisabled";
-  const Value& info = json::at(node, "status", "nodeInfo");
-  const auto text = [&](std::string_view key) {
-    std::string is = json::text_at(info, key);
-    return is.empty() ? std::string("<unknown>") : is;
-  };
-  std::string kernel = text("kernelVersion");
-  const std::string architecture = json::text_at(info, "architecture");
-  if (!architecture.empty() && kernel != "<unknown>") kernel += fmt::format(" ({})", architecture);
-  return {name_of(node),
-          status,
-          roles(node),
-          age_of(creation_time(node), now),
-          json::at(info, "kubeletVersion").is_null() ? Value("") : json::at(info, "kubeletVersion"),
-          address(node, "InternalIP"),
-          address(node, "ExternalIP"),
-          text("osImage"),
-          kernel,
-          text("containerRuntimeVersion")};
 }
 
 }  // namespace muster::kube

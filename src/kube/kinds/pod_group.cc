@@ -7,12 +7,18 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/kinds/families.h"
+#include "kube/kinds/put.h"
 #include "kube/kinds/rules.h"
 #include "kube/kinds/validate.h"
+#include "kube/names.h"
+#include "kube/table/table_cells.h"
 
 namespace muster::kube {
 namespace {
 
+using json::Array;
+using json::Object;
 using json::Value;
 
 /// A union: exactly one of two members.
@@ -229,19 +235,6 @@ void frozen_templates(const Value& now,
   }
 }
 
-}  // namespace
-
-void validate_job_scheduling_shape(const Value& scheduling, Causes& causes) {
-  const Value& policy = json::at(scheduling, "schedulingPolicy");
-  if (policy.is_object())
-    exactly_one(policy, "spec.scheduling.schedulingPolicy", {"basic", "gang"}, causes);
-  validate_constraints(scheduling, "spec.scheduling", causes);
-  validate_claims(scheduling, "spec.scheduling", causes);
-  const Value& mode = json::at(scheduling, "disruptionMode");
-  if (mode.is_object())
-    exactly_one(mode, "spec.scheduling.disruptionMode", {"single", "all"}, causes);
-}
-
 void validate_native_workload(const Value& object, const Value* live, Causes& causes) {
   const Value& spec = json::at(object, "spec");
   exactly_one(spec, "spec", {"podGroupTemplates", "compositePodGroupTemplates"}, causes);
@@ -335,6 +328,88 @@ void validate_native_group(const Value& object, const Value* live, bool composit
                                      "resourceClaims"}) {
     frozen(json::at(spec, key), json::at(before, key), fmt::format("spec.{}", key), causes);
   }
+}
+
+/// Written without omit-empty upstream, so they stand as null.
+void fill_templates(Value& object) {
+  Value& spec = json::make(object, {"spec"});
+  if (!spec.is_object()) return;
+  Value& templates = spec.get_object()["podGroupTemplates"];
+  if (!templates.is_array()) return;
+  for (Value& pod_group : templates.get_array()) {
+    if (pod_group.is_object()) pod_group.get_object().emplace("schedulingConstraints", nullptr);
+  }
+}
+
+void default_group(Object& object) {
+  put(object_at(object, "spec"), "disruptionMode", Object{{"single", Object()}});
+}
+
+std::string policy_name(const Value& object) {
+  return json::at(object, "spec", "schedulingPolicy", "gang").is_object() ? "Gang" : "Basic";
+}
+
+Array pod_group_cells(const Value& object, Time now) {
+  std::string status = "Pending";
+  const Value& scheduled = condition(object, "PodGroupInitiallyScheduled");
+  if (scheduled.is_object())
+    status = json::string_at(scheduled, "status") == "True" ? "Scheduled" : "Unschedulable";
+  const Value& disrupted = condition(object, "DisruptionTarget");
+  if (disrupted.is_object()) status = json::text_at(disrupted, "reason");
+  return {name_of(object),
+          policy_name(object),
+          or_none(json::text_at(object, "spec", "workloadRef", "workloadName")),
+          status,
+          age_of(creation_time(object), now)};
+}
+
+Array composite_cells(const Value& object, Time now) {
+  return {name_of(object),
+          policy_name(object),
+          or_none(json::text_at(object, "spec", "workloadRef", "workloadName")),
+          age_of(creation_time(object), now)};
+}
+
+}  // namespace
+
+void validate_job_scheduling_shape(const Value& scheduling, Causes& causes) {
+  const Value& policy = json::at(scheduling, "schedulingPolicy");
+  if (policy.is_object())
+    exactly_one(policy, "spec.scheduling.schedulingPolicy", {"basic", "gang"}, causes);
+  validate_constraints(scheduling, "spec.scheduling", causes);
+  validate_claims(scheduling, "spec.scheduling", causes);
+  const Value& mode = json::at(scheduling, "disruptionMode");
+  if (mode.is_object())
+    exactly_one(mode, "spec.scheduling.disruptionMode", {"single", "all"}, causes);
+}
+
+std::vector<KindRules> families::pod_group() {
+  using namespace columns;
+  return {
+      {.group = groups::kScheduling,
+       .kind = "Workload",
+       .prepare_create = fill_templates,
+       .prepare_update = [](Value& updated, const Value&) { fill_templates(updated); },
+       .validate = validate_native_workload,
+       .needs_version = true},
+      {.group = groups::kScheduling,
+       .kind = "PodGroup",
+       .defaults = default_group,
+       .validate = [](const Value& o,
+                      const Value* live,
+                      Causes& causes) { validate_native_group(o, live, false, causes); },
+       .columns = {name_column(), text("Policy"), text("Workload"), text("Status"), text("Age")},
+       .cells = pod_group_cells,
+       .needs_version = true},
+      {.group = groups::kScheduling,
+       .kind = "CompositePodGroup",
+       .defaults = default_group,
+       .validate = [](const Value& o,
+                      const Value* live,
+                      Causes& causes) { validate_native_group(o, live, true, causes); },
+       .columns = {name_column(), text("Policy"), text("Workload"), text("Age")},
+       .cells = composite_cells,
+       .needs_version = true}};
 }
 
 }  // namespace muster::kube
