@@ -100,6 +100,19 @@ TEST(Protobuf, UnknownFieldsAreSkipped) {
   EXPECT_EQ(json::dump(*object), R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}})");
 }
 
+// "kubectl drain" must not evict anybody here: none may be missing is not the same as no rule.
+TEST(Protobuf, AZeroThatAPointerHoldsIsKept) {
+  // PodDisruptionBudget{2: spec{3: maxUnavailable{1: 0, 2: 0, 3: ""}}}
+  const std::string raw("\x12\x08\x1a\x06\x08\x00\x10\x00\x1a\x00", 10);
+  const std::string body = std::string("k8s\0\x0a\x20\x0a\x09policy/v1\x12\x13", 19) +
+                           "PodDisruptionBudget\x12" + static_cast<char>(raw.size()) + raw;
+  const auto object = decode_protobuf(Schema::builtin(), body);
+  ASSERT_TRUE(object) << object.error().message;
+  EXPECT_EQ(
+      json::dump(*object),
+      R"({"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":0}})");
+}
+
 TEST(Protobuf, AMapsEntryMayHaveNoKey) {
   // Pod{1: metadata{11: {2: "x"}}}
   const std::string raw("\x0a\x05\x5a\x03\x12\x01x", 7);

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <bit>
-#include <set>
 
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -55,82 +54,6 @@ std::vector<std::string> strings(const json::Value& list) {
   std::vector<std::string> out;
   for (const json::Value& value : json::as_array(list)) out.push_back(json::text(value));
   return out;
-}
-
-/// Go writes a struct's plain fields in protobuf even when they are zero, but a pointer only when
-/// it is set. The JSON form leaves plain zeros out, and a pointer's zero means something. The table
-/// does not tell the two apart; these names are pointers.
-bool is_pointer(std::string_view field) {
-  static const std::set<std::string_view> kPointers = {"activeDeadlineSeconds",
-                                                       "allocateLoadBalancerNodePorts",
-                                                       "allowPrivilegeEscalation",
-                                                       "allowVolumeExpansion",
-                                                       "automountServiceAccountToken",
-                                                       "backoffLimit",
-                                                       "backoffLimitPerIndex",
-                                                       "blockOwnerDeletion",
-                                                       "completions",
-                                                       "controller",
-                                                       "defaultMode",
-                                                       "deletionGracePeriodSeconds",
-                                                       "enableServiceLinks",
-                                                       "expirationSeconds",
-                                                       "failedJobsHistoryLimit",
-                                                       "fsGroup",
-                                                       "gracePeriodSeconds",
-                                                       "holderIdentity",
-                                                       "hostUsers",
-                                                       "immutable",
-                                                       "leaseDurationSeconds",
-                                                       "leaseTransitions",
-                                                       "manualSelector",
-                                                       "maxFailedIndexes",
-                                                       "maxReplicas",
-                                                       "minDomains",
-                                                       "minReplicas",
-                                                       "mode",
-                                                       "optional",
-                                                       "orphanDependents",
-                                                       "parallelism",
-                                                       "partition",
-                                                       "port",
-                                                       "priority",
-                                                       "privileged",
-                                                       "progressDeadlineSeconds",
-                                                       "readOnlyRootFilesystem",
-                                                       "ready",
-                                                       "replicas",
-                                                       "revisionHistoryLimit",
-                                                       "runAsGroup",
-                                                       "runAsNonRoot",
-                                                       "runAsUser",
-                                                       "seconds",
-                                                       "serving",
-                                                       "setHostnameAsFQDN",
-                                                       "shareProcessNamespace",
-                                                       "started",
-                                                       "startingDeadlineSeconds",
-                                                       "storageClassName",
-                                                       "successfulJobsHistoryLimit",
-                                                       "suspend",
-                                                       "terminating",
-                                                       "terminationGracePeriodSeconds",
-                                                       "timeoutSeconds",
-                                                       "tolerationSeconds",
-                                                       "ttlSecondsAfterFinished",
-                                                       "minCount",
-                                                       "minGroupCount",
-                                                       "maximum",
-                                                       "minimum",
-                                                       "maxLength",
-                                                       "minLength",
-                                                       "maxItems",
-                                                       "minItems",
-                                                       "maxProperties",
-                                                       "minProperties",
-                                                       "multipleOf",
-                                                       "x-kubernetes-preserve-unknown-fields"};
-  return kPointers.contains(field);
 }
 
 }  // namespace
@@ -187,6 +110,8 @@ struct SchemaLoader {
         out.list_map_keys = strings(is);
       else if (key == "enum")
         out.enumeration = strings(is);
+      else if (key == "pointer")
+        out.pointer = json::as_bool(is);
       else if (key == "default")
         out.default_value = is;
       else if (key == "proto" && is.is_int64())
@@ -221,7 +146,6 @@ struct SchemaLoader {
       for (const auto& entry : json::object_at(member.value(), "fields")) {
         Field& made = type.fields[std::string(entry.key())];
         made = field(std::string_view(entry.key()), entry.value());
-        made.pointer = is_pointer(made.name);
         if (made.proto.empty()) continue;
         const auto number = static_cast<std::size_t>(made.proto[0]);
         if (type.by_number.size() <= number) type.by_number.resize(number + 1);

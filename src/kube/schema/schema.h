@@ -44,7 +44,9 @@ struct Field {
   std::string name;
   FieldType type;
   bool required = false;
-  bool pointer = false;                   // its zero means something ("replicas: 0")
+  /// Go writes a plain field in protobuf even when it is zero, but a pointer only when it is set. The
+  /// JSON form leaves plain zeros out, and a pointer's zero means something ("replicas: 0").
+  bool pointer = false;
   std::string patch_strategy, merge_key;  // strategic merge
   std::string list_type, map_type;        // server-side apply: atomic, set, map / granular, atomic
   std::vector<std::string> list_map_keys;
