@@ -60,13 +60,27 @@ class Builder {
   };
 
   Result<Index> resolve(const std::string& name, std::vector<std::string>& path);
-  Result<Index> add_physical(const PhysicalCellSpec* spec,
-                             Index type,
-                             const std::string& prefix,
-                             std::int64_t number,
-                             Index parent,
-                             Index chain,
-                             Index node_entry);
+  /// A physical cell that is to be made.
+  struct NewCell {
+    /// What the file says about it; null: nothing.
+    const PhysicalCellSpec* spec = nullptr;
+    Index type = kNone;
+    /// Address of its parent, with a slash.
+    std::string prefix;
+    /// Its address when the file gives none.
+    std::int64_t number = 0;
+    Index parent = kNone;
+    Index chain = kNone;
+    /// Of the node that it lies in; kNone above nodes.
+    Index node_entry = kNone;
+  };
+  Result<Index> add_physical(const NewCell& cell);
+  Result<std::vector<Index>> add_children(const NewCell& cell,
+                                          const NewCell& below,
+                                          const TypeInfo& type);
+  void note_pin(const PhysicalCellSpec* spec, Index cell);
+  Index enter_node(const std::string& address);
+  Result<std::int32_t> device_of(const PhysicalCellSpec* spec, const std::string& address);
   Result<void> add_virtual_cells(Index vc, const VirtualCellSpec& spec, std::int32_t& counter);
   Result<void> add_pinned_cell(Index vc, const PinnedCellSpec& spec, std::int32_t& counter);
   Result<Index> add_virtual(Index vc,
@@ -191,95 +205,118 @@ Result<Index> Builder::chain_for(const PhysicalCellSpec& spec) {
   return it->second;
 }
 
-Result<Index> Builder::add_physical(const PhysicalCellSpec* spec,
-                                    Index type_number,
-                                    const std::string& prefix,
-                                    std::int64_t number,
-                                    Index parent,
-                                    Index chain,
-                                    Index node_entry) {
+/// A pin that a cell of the file carries.
+void Builder::note_pin(const PhysicalCellSpec* spec, Index cell) {
+  if (spec == nullptr || spec->pinned_id.empty()) return;
+  if (const auto old = pins_.find(spec->pinned_id); old != pins_.end()) {
+    cells.warnings.push_back(fmt::format(
+        "line {}: pinnedCellId \"{}\" is given twice (before at line {}); the last one counts",
+        spec->line,
+        spec->pinned_id,
+        old->second.line));
+  }
+  pins_[spec->pinned_id] = {cell, spec->line};
+}
+
+/// The entry of the node that the cell is.
+Index Builder::enter_node(const std::string& address) {
+  const std::string name(last_component(address, '/'));
+  const auto [node, fresh] =
+      cells.node_index.try_emplace(name, static_cast<Index>(cells.nodes.size()));
+  if (fresh) cells.nodes.push_back({name, true, {}});
+  cells.cell_nodes.push_back(node->second);
+  return static_cast<Index>(cells.cell_nodes.size()) - 1;
+}
+
+/// The device that a leaf cell is, from the last part of its address.
+Result<std::int32_t> Builder::device_of(const PhysicalCellSpec* spec, const std::string& address) {
+  const std::string_view text = last_component(address, '/');
+  const auto device = parse_int(text);
+  if (device && *device >= std::numeric_limits<std::int32_t>::min() &&
+      *device <= std::numeric_limits<std::int32_t>::max())
+    return static_cast<std::int32_t>(*device);
+  return bad(
+      spec != nullptr ? spec->line : 0,
+      fmt::format(
+          "cell \"{}\": the address of a leaf cell is its device index, invalid literal for int32: \"{}\"",
+          address,
+          text));
+}
+
+/// The children that the file lists, or as many as the type has.
+Result<std::vector<Index>> Builder::add_children(const NewCell& cell,
+                                                 const NewCell& below,
+                                                 const TypeInfo& type) {
+  const PhysicalCellSpec* spec = cell.spec;
+  const bool given = spec != nullptr && !spec->children.empty();
+  const auto count = given ? static_cast<std::int64_t>(spec->children.size())
+                           : std::max<std::int64_t>(type.child_number, 0);
+  if (given && count != type.child_number) {
+    cells.warnings.push_back(fmt::format(
+        "line {}: cell \"{}\" lists {} children, its type \"{}\" has childCellNumber {}",
+        spec->line,
+        below.prefix.substr(0, below.prefix.size() - 1),
+        count,
+        type.name,
+        type.child_number));
+  }
+  std::vector<Index> children;
+  for (std::int64_t k = 0; k < count; ++k) {
+    NewCell child = below;
+    child.spec = given ? &spec->children[static_cast<std::size_t>(k)] : nullptr;
+    child.number += k;
+    const auto added = add_physical(child);
+    if (!added) return fail(added.error());
+    children.push_back(*added);
+  }
+  return children;
+}
+
+Result<Index> Builder::add_physical(const NewCell& cell) {
+  const PhysicalCellSpec* spec = cell.spec;
   if (cells.physical.size() >= kMaxCells) {
     return bad(spec != nullptr ? spec->line : 0,
                fmt::format("physicalCells: more than {} cells; check childCellNumber of \"{}\"",
                            kMaxCells,
-                           cells.chain(chain).name));
+                           cells.chain(cell.chain).name));
   }
-  const TypeInfo type = cells.type(type_number);
+  const TypeInfo type = cells.type(cell.type);
   const auto index = static_cast<Index>(cells.physical.size());
   const std::string address =
-      prefix + (spec != nullptr && !spec->address.empty() ? spec->address : std::to_string(number));
+      cell.prefix +
+      (spec != nullptr && !spec->address.empty() ? spec->address : std::to_string(cell.number));
   cells.physical.emplace_back();
   cells.physical_address.push_back(address);
   PhysicalCell c;
-  c.parent = parent;
-  c.chain = chain;
-  c.type = type_number;
+  c.parent = cell.parent;
+  c.chain = cell.chain;
+  c.type = cell.type;
   c.level = type.level;
   c.at_or_above_node = type.at_or_above_node;
   c.leaf_begin = static_cast<Index>(cells.leaves.size());
-  if (spec != nullptr && !spec->pinned_id.empty()) {
-    if (const auto old = pins_.find(spec->pinned_id); old != pins_.end()) {
-      cells.warnings.push_back(fmt::format(
-          "line {}: pinnedCellId \"{}\" is given twice (before at line {}); the last one counts",
-          spec->line,
-          spec->pinned_id,
-          old->second.line));
-    }
-    pins_[spec->pinned_id] = {index, spec->line};
-  }
-  if (type.at_or_above_node && !type.multi_node) {
-    const std::string name(last_component(address, '/'));
-    const auto [node, fresh] =
-        cells.node_index.try_emplace(name, static_cast<Index>(cells.nodes.size()));
-    if (fresh) cells.nodes.push_back({name, true, {}});
-    node_entry = static_cast<Index>(cells.cell_nodes.size());
-    cells.cell_nodes.push_back(node->second);
-  }
+  note_pin(spec, index);
+  const bool is_node = type.at_or_above_node && !type.multi_node;
+  const Index node_entry = is_node ? enter_node(address) : cell.node_entry;
   c.node_begin = node_entry != kNone ? node_entry : static_cast<Index>(cells.cell_nodes.size());
-  cells.chain(chain).full[at(type.level)].push_back(index);
+  cells.chain(cell.chain).full[at(type.level)].push_back(index);
   std::vector<Index> children;
   if (type.child == kNone) {
-    const std::string_view text = last_component(address, '/');
-    const auto device = parse_int(text);
-    if (!device || *device < std::numeric_limits<std::int32_t>::min() ||
-        *device > std::numeric_limits<std::int32_t>::max()) {
-      return bad(
-          spec != nullptr ? spec->line : 0,
-          fmt::format(
-              "cell \"{}\": the address of a leaf cell is its device index, invalid literal for int32: \"{}\"",
-              address,
-              text));
-    }
-    c.leaf_index = static_cast<std::int32_t>(*device);
+    const auto device = device_of(spec, address);
+    if (!device) return fail(device.error());
+    c.leaf_index = *device;
     cells.nodes[at(cells.cell_nodes[at(node_entry)])].leaves.push_back(index);
     cells.leaves.push_back(index);
   } else {
-    if (type.node_flag) number = 0;
-    const bool given = spec != nullptr && !spec->children.empty();
-    const auto count = given ? static_cast<std::int64_t>(spec->children.size())
-                             : std::max<std::int64_t>(type.child_number, 0);
-    if (given && count != type.child_number) {
-      cells.warnings.push_back(fmt::format(
-          "line {}: cell \"{}\" lists {} children, its type \"{}\" has childCellNumber {}",
-          spec->line,
-          address,
-          count,
-          type.name,
-          type.child_number));
-    }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const PhysicalCellSpec* child_spec =
-          given ? &spec->children[static_cast<std::size_t>(k)] : nullptr;
-      const auto child = add_physical(child_spec,
-                                      type.child,
-                                      address + "/",
-                                      number * type.child_number + k,
-                                      index,
-                                      chain,
-                                      node_entry);
-      if (!child) return child;
-      children.push_back(*child);
-    }
+    const NewCell below{.spec = nullptr,
+                        .type = type.child,
+                        .prefix = address + "/",
+                        .number = (type.node_flag ? 0 : cell.number) * type.child_number,
+                        .parent = index,
+                        .chain = cell.chain,
+                        .node_entry = node_entry};
+    auto added = add_children(cell, below, type);
+    if (!added) return fail(added.error());
+    children = std::move(*added);
   }
   c.node_end = node_entry != kNone ? node_entry + 1 : static_cast<Index>(cells.cell_nodes.size());
   c.leaf_end = static_cast<Index>(cells.leaves.size());
@@ -296,8 +333,13 @@ Result<void> Builder::physical() {
     const PhysicalCellSpec& spec = config_.physical_cells[i];
     const auto chain = chain_for(spec);
     if (!chain) return fail(chain.error());
-    const auto top = add_physical(
-        &spec, cells.chain(*chain).type, "", static_cast<std::int64_t>(i), kNone, *chain, kNone);
+    const auto top = add_physical({.spec = &spec,
+                                   .type = cells.chain(*chain).type,
+                                   .prefix = "",
+                                   .number = static_cast<std::int64_t>(i),
+                                   .parent = kNone,
+                                   .chain = *chain,
+                                   .node_entry = kNone});
     if (!top) return fail(top.error());
     cells.tops.push_back(*top);
     Chain& k = cells.chain(*chain);

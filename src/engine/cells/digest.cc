@@ -40,8 +40,10 @@ namespace cells {
 
 void CellAllocator::digest(Digest& d) const {
   d.add(cells_.physical, cells_.virtuals, cells_.chains, cells_.vcs, cells_.nodes, cells_.views);
-  d.add(groups_, free_groups_);
+  groups_.digest(d);
 }
+
+void Groups::digest(Digest& d) const { d.add(groups_, free_); }
 
 void CellPolicy::digest(Digest& d) const {
   allocator_.digest(d);

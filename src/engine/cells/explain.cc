@@ -1,17 +1,34 @@
-// Why a gang waits, in cells: what it needs, what its virtual cluster has, who sits there.
+#include "engine/cells/explain.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/strings.h"
-#include "engine/cells/allocator.h"
 
 namespace muster::engine::cells {
 
 namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+/// A view that a gang may be placed on.
+struct Place {
+  const View* view;
+  bool physical;
+  std::string where;
+};
+
+/// One cell of a view with the room in it.
+struct Room {
+  Index cell;
+  std::int32_t total;
+  std::int32_t used;
+  std::int32_t free;
+  std::int32_t taken = 0;
+};
 
 /// "2 x 4 + 1 x 8".
 std::string sizes(const PodSpec& spec) {
@@ -30,54 +47,37 @@ std::vector<std::int32_t> sizes_of_pods(const PodSpec& spec) {
   return pods;
 }
 
-}  // namespace
-
-std::vector<CellAllocator::Place> CellAllocator::places(const PodSpec& spec) const {
+std::vector<Place> places(const Cells& cells, const PodSpec& spec) {
   std::vector<Place> out;
-  const Index vc = cells_.find_vc(spec.vc);
+  const Index vc = cells.find_vc(spec.vc);
   if (vc == kNone) return out;
   const auto of_type = [&](Index chain) {
     return spec.leaf_type.empty() ||
-           cells_.type(cells_.chain(chain).leaf_type).name == spec.leaf_type;
+           cells.type(cells.chain(chain).leaf_type).name == spec.leaf_type;
   };
   if (!spec.pinned_cell.empty()) {
-    for (const PinnedHolding& pinned : cells_.vc(vc).pinned) {
+    for (const PinnedHolding& pinned : cells.vc(vc).pinned) {
       if (pinned.id == spec.pinned_cell)
         out.push_back(
-            {&cells_.view(pinned.view), false, fmt::format(" in pinned cell {}", pinned.id)});
+            {&cells.view(pinned.view), false, fmt::format(" in pinned cell {}", pinned.id)});
     }
   } else if (spec.priority < 0) {
-    for (const Chain& chain : cells_.chains) {
-      if (of_type(static_cast<Index>(&chain - cells_.chains.data())))
-        out.push_back({&cells_.view(chain.view), true, ""});
+    for (const Chain& chain : cells.chains) {
+      if (of_type(static_cast<Index>(&chain - cells.chains.data())))
+        out.push_back({&cells.view(chain.view), true, ""});
     }
   } else {
-    for (const Holding& holding : cells_.vc(vc).holdings) {
+    for (const Holding& holding : cells.vc(vc).holdings) {
       if (holding.has_cells && of_type(holding.chain))
-        out.push_back({&cells_.view(holding.view), false, ""});
+        out.push_back({&cells.view(holding.view), false, ""});
     }
   }
   return out;
 }
 
-bool CellAllocator::could_hold(const PodSpec& spec) const {
-  const std::vector<std::int32_t> pods = sizes_of_pods(spec);
-  const std::vector<Place> all = places(spec);
-  return std::any_of(all.begin(), all.end(), [&](const Place& place) {
-    // The same walk as a search, through cells that are all free.
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < place.view->size() && next < pods.size(); ++i) {
-      std::int32_t free = place.view->entry(static_cast<std::int32_t>(i)).total;
-      while (next < pods.size() && free >= pods[next]) free -= pods[next++];
-    }
-    return next == pods.size();
-  });
-}
-
 /// The cells that must still be freed before `pods` (ascending) fit: what fits in the free room
 /// does not count, and the cells that have the most room already are emptied first.
-std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms,
-                                              std::vector<std::int32_t> pods) const {
+std::vector<Index> to_be_freed(std::vector<Room> rooms, std::vector<std::int32_t> pods) {
   std::stable_sort(
       rooms.begin(), rooms.end(), [](const Room& a, const Room& b) { return a.free > b.free; });
   for (Room& room : rooms) {
@@ -100,26 +100,30 @@ std::vector<Index> CellAllocator::to_be_freed(std::vector<Room> rooms,
 }
 
 /// The gangs that sit in a cell, added to `names` up to three.
-void CellAllocator::note_holders(const Place& place,
-                                 Index cell,
-                                 std::vector<std::string>& names) const {
+void note_holders(const Cells& cells,
+                  const Groups& groups,
+                  const Place& place,
+                  Index cell,
+                  std::vector<std::string>& names) {
   const auto note = [&](Index leaf) {
-    const Group* user = leaf == kNone ? nullptr : user_of(leaf);
+    const Group* user = leaf == kNone ? nullptr : groups.user_of(cells, leaf);
     if (user != nullptr && names.size() < 3 &&
         std::find(names.begin(), names.end(), user->name) == names.end())
       names.push_back(user->name);
   };
   if (place.physical) {
-    for (Index l = cells_.p(cell).leaf_begin; l < cells_.p(cell).leaf_end; ++l)
-      note(cells_.leaves[at(l)]);
+    for (Index l = cells.p(cell).leaf_begin; l < cells.p(cell).leaf_end; ++l)
+      note(cells.leaves[at(l)]);
   } else {
-    for (Index l = cells_.v(cell).leaf_begin; l < cells_.v(cell).leaf_end; ++l)
-      note(cells_.v(cells_.virtual_leaves[at(l)]).physical);
+    for (Index l = cells.v(cell).leaf_begin; l < cells.v(cell).leaf_end; ++l)
+      note(cells.v(cells.virtual_leaves[at(l)]).physical);
   }
 }
 
-std::string CellAllocator::explain_place(const Place& place,
-                                         const std::vector<std::int32_t>& pods) const {
+std::string explain_place(const Cells& cells,
+                          const Groups& groups,
+                          const Place& place,
+                          const std::vector<std::int32_t>& pods) {
   const std::int32_t largest = pods.empty() ? 0 : pods.back();
   std::int32_t free = 0, partly = 0, bad = 0, most_free = 0;
   Index biggest = kNone;
@@ -127,11 +131,10 @@ std::string CellAllocator::explain_place(const Place& place,
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(place.view->size()); ++i) {
     const Index cell = place.view->entry(i).cell;
     const std::int32_t total = place.view->entry(i).total;
-    const std::int32_t used =
-        place.physical ? cells_.p(cell).used_total : cells_.v(cell).used_total;
+    const std::int32_t used = place.physical ? cells.p(cell).used_total : cells.v(cell).used_total;
     if (biggest == kNone || total > place.view->entry(biggest).total) biggest = i;
     if (total < largest) continue;
-    if (!(place.physical ? cells_.p(cell).healthy : cells_.v(cell).healthy)) {
+    if (!(place.physical ? cells.p(cell).healthy : cells.v(cell).healthy)) {
       ++bad;
       continue;
     }
@@ -143,7 +146,7 @@ std::string CellAllocator::explain_place(const Place& place,
   }
   if (biggest == kNone) return "";
   const auto type_of = [&](Index cell) {
-    return cells_.type(place.physical ? cells_.p(cell).type : cells_.v(cell).type).name;
+    return cells.type(place.physical ? cells.p(cell).type : cells.v(cell).type).name;
   };
   if (rooms.empty() && bad == 0) {
     const View::Entry& e = place.view->entry(biggest);
@@ -162,7 +165,7 @@ std::string CellAllocator::explain_place(const Place& place,
   if (bad > 0) text += fmt::format(", {} bad", bad);
   const std::vector<Index> wanted = to_be_freed(std::move(rooms), pods);
   std::vector<std::string> holders;
-  for (const Index cell : wanted) note_holders(place, cell, holders);
+  for (const Index cell : wanted) note_holders(cells, groups, place, cell, holders);
   if (!holders.empty())
     text += fmt::format(": free {} or wait for {}",
                         wanted.size() == 1 ? "one" : fmt::format("{}", wanted.size()),
@@ -170,11 +173,27 @@ std::string CellAllocator::explain_place(const Place& place,
   return text;
 }
 
-std::string CellAllocator::explain(const PodSpec& spec) const {
+}  // namespace
+
+bool could_hold(const Cells& cells, const PodSpec& spec) {
+  const std::vector<std::int32_t> pods = sizes_of_pods(spec);
+  const std::vector<Place> all = places(cells, spec);
+  return std::any_of(all.begin(), all.end(), [&](const Place& place) {
+    // The same walk as a search, through cells that are all free.
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < place.view->size() && next < pods.size(); ++i) {
+      std::int32_t free = place.view->entry(static_cast<std::int32_t>(i)).total;
+      while (next < pods.size() && free >= pods[next]) free -= pods[next++];
+    }
+    return next == pods.size();
+  });
+}
+
+std::string explain(const Cells& cells, const Groups& groups, const PodSpec& spec) {
   const std::vector<std::int32_t> pods = sizes_of_pods(spec);
   std::vector<std::string> parts;
-  for (const Place& place : places(spec)) {
-    if (std::string part = explain_place(place, pods); !part.empty())
+  for (const Place& place : places(cells, spec)) {
+    if (std::string part = explain_place(cells, groups, place, pods); !part.empty())
       parts.push_back(std::move(part));
   }
   if (parts.empty()) return "";

@@ -1,15 +1,8 @@
-// From virtual leaves to physical ones: which free cells to bind, split as buddies.
-//
-// Unbound virtual cells on the way up from the wanted leaves form trees of requests. The root of a
-// tree is a preassigned cell, to be given a free cell of its level, or hangs below a bound cell, to
-// be given a child of it. Siblings are given distinct candidates; candidates without opportunistic
-// users come first.
-
-#include <fmt/core.h>
+#include "engine/cells/mapping.h"
 
 #include <algorithm>
-
-#include "engine/cells/allocator.h"
+#include <iterator>
+#include <utility>
 
 namespace muster::engine::cells {
 
@@ -55,52 +48,52 @@ bool rest_can_match(std::size_t first,
 
 }  // namespace
 
-Index CellAllocator::add_vertex(Index virtual_cell) {
-  const auto index = static_cast<Index>(vertices_.size());
+Index Mapping::add_vertex(Index virtual_cell) {
+  const auto index = static_cast<Index>(scratch_.vertices.size());
   Vertex vertex;
   vertex.cell = virtual_cell;
-  vertices_.push_back(vertex);
-  if (virtual_cell != kNone) vertex_of_[at(virtual_cell)] = index;
+  scratch_.vertices.push_back(vertex);
+  if (virtual_cell != kNone) scratch_.vertex_of[at(virtual_cell)] = index;
   return index;
 }
 
-void CellAllocator::append_child(Index parent, Index child) {
-  Vertex& above = vertices_[at(parent)];
+void Mapping::append_child(Index parent, Index child) {
+  Vertex& above = scratch_.vertices[at(parent)];
   if (above.last_child == kNone)
     above.first_child = child;
   else
-    vertices_[at(above.last_child)].next = child;
+    scratch_.vertices[at(above.last_child)].next = child;
   above.last_child = child;
   ++above.children;
 }
 
-bool CellAllocator::usable(Index cell) const {
+bool Mapping::usable(Index cell) const {
   const PhysicalCell& c = cells_.p(cell);
   if (c.virt != kNone) return false;
   if (!c.healthy && c.node_end - c.node_begin == 1) return false;
-  if (ignore_suggested_) return true;
+  if (suggested_.ignored()) return true;
   for (Index i = c.node_begin; i < c.node_end; ++i) {
-    if (is_suggested(cells_.cell_nodes[at(i)])) return true;
+    if (suggested_.contains(cells_.cell_nodes[at(i)])) return true;
   }
   return false;
 }
 
-bool CellAllocator::fits(Index vertex, Index candidate) {
+bool Mapping::fits(Index vertex, Index candidate) {
   const PhysicalCell& c = cells_.p(candidate);
   if (c.level > 1) {
     const auto children = cells_.children(c);
-    if (!map_siblings(vertices_[at(vertex)].first_child,
-                      vertices_[at(vertex)].children,
+    if (!map_siblings(scratch_.vertices[at(vertex)].first_child,
+                      scratch_.vertices[at(vertex)].children,
                       std::vector<Index>(children.begin(), children.end())))
       return false;
   }
-  vertices_[at(vertex)].physical = candidate;
+  scratch_.vertices[at(vertex)].physical = candidate;
   return true;
 }
 
-bool CellAllocator::map_siblings(Index first_vertex,
-                                 std::int32_t count,
-                                 const std::vector<Index>& candidates) {
+bool Mapping::map_siblings(Index first_vertex,
+                           std::int32_t count,
+                           const std::vector<Index>& candidates) {
   std::vector<Index> cells;
   cells.reserve(candidates.size());
   bool mixed = false;
@@ -116,7 +109,7 @@ bool CellAllocator::map_siblings(Index first_vertex,
     });
   }
   std::vector<char> taken(cells.size(), 0);
-  for (Index vertex = first_vertex; vertex != kNone; vertex = vertices_[at(vertex)].next) {
+  for (Index vertex = first_vertex; vertex != kNone; vertex = scratch_.vertices[at(vertex)].next) {
     bool found = false;
     for (std::size_t i = 0; i < cells.size() && !found; ++i) {
       if (taken[i] == 0 && fits(vertex, cells[i])) {
@@ -126,14 +119,15 @@ bool CellAllocator::map_siblings(Index first_vertex,
     }
     if (found) continue;
     std::vector<Index> vertices;
-    for (Index w = first_vertex; w != kNone; w = vertices_[at(w)].next) vertices.push_back(w);
+    for (Index w = first_vertex; w != kNone; w = scratch_.vertices[at(w)].next)
+      vertices.push_back(w);
     return vertices.size() > 1 && match_siblings(vertices, cells);
   }
   return true;
 }
 
-bool CellAllocator::match_siblings(const std::vector<Index>& vertices,
-                                   const std::vector<Index>& usable_cells) {
+bool Mapping::match_siblings(const std::vector<Index>& vertices,
+                             const std::vector<Index>& usable_cells) {
   // First fit met a dead end. Candidates are disjoint, so this is a bipartite matching; the
   // assignment that backtracking would find first is the lexicographically first one.
   std::vector<std::vector<char>> fit(vertices.size(), std::vector<char>(usable_cells.size(), 0));
@@ -161,7 +155,7 @@ bool CellAllocator::match_siblings(const std::vector<Index>& vertices,
   return true;
 }
 
-Index CellAllocator::map_one(Index vertex, const std::vector<Index>& candidates) {
+Index Mapping::map_one(Index vertex, const std::vector<Index>& candidates) {
   std::vector<Index> later;
   for (const Index c : candidates) {
     if (cells_.p(c).used_opportunistic != 0)
@@ -178,10 +172,7 @@ Index CellAllocator::map_one(Index vertex, const std::vector<Index>& candidates)
   return kNone;
 }
 
-bool CellAllocator::buddy(Index vertex,
-                          std::int32_t level,
-                          std::int32_t want,
-                          std::vector<std::vector<Index>>& free) {
+bool Mapping::buddy(Index vertex, std::int32_t level, std::int32_t want, FreeCells& free) {
   if (level == want) {
     const Index cell = map_one(vertex, free[at(level)]);
     if (cell == kNone) return false;
@@ -214,58 +205,76 @@ bool CellAllocator::buddy(Index vertex,
   return std::any_of(later.begin(), later.end(), split);
 }
 
-bool CellAllocator::relaxed_buddy(Index vertex,
-                                  Index chain,
-                                  std::int32_t want,
-                                  std::vector<std::vector<Index>>& free,
-                                  const std::vector<std::int32_t>& all_vc_free) {
-  // Larger cells may be split too, as many as no promise of their level (or above) needs.
-  const Chain& k = cells_.chain(chain);
-  std::vector<std::int32_t> splittable(at(k.top) + 2, 0);
+/// Of each level above `want`, how many cells may be split without breaking a promise of that level
+/// or above.
+std::vector<std::int32_t> Mapping::splittable_of(
+    const Chain& chain, std::int32_t want, const std::vector<std::int32_t>& all_vc_free) const {
+  std::vector<std::int32_t> out(at(chain.top) + 2, 0);
   bool met = false;
-  for (std::int32_t l = k.top; l > want; --l) {
-    const auto size = static_cast<std::int32_t>(free[at(l)].size());
-    splittable[at(l)] = size - all_vc_free[at(l)];
+  for (std::int32_t l = chain.top; l > want; --l) {
+    const auto size = static_cast<std::int32_t>(scratch_.free[at(l)].size());
+    out[at(l)] = size - all_vc_free[at(l)];
     if (met) {
-      const PhysicalCell& above = cells_.p(k.full[at(l + 1)][0]);
-      splittable[at(l)] += splittable[at(l + 1)] * (above.child_end - above.child_begin);
+      const PhysicalCell& above = cells_.p(chain.full[at(l + 1)][0]);
+      out[at(l)] += out[at(l + 1)] * (above.child_end - above.child_begin);
     }
     met = met || size > 0;
-    splittable[at(l)] = std::max(splittable[at(l)], 0);
+    out[at(l)] = std::max(out[at(l)], 0);
   }
-  for (std::int32_t l = want + 1; l <= k.top; ++l) {
+  return out;
+}
+
+std::int64_t Mapping::children_at(const Chain& chain, std::int32_t level) const {
+  return static_cast<std::int64_t>(cells_.children(cells_.p(chain.full[at(level)][0])).size());
+}
+
+/// Takes the first free cells of the level; answers with all of level `want` inside them.
+std::vector<Index> Mapping::open_largest(std::int32_t count, std::int32_t from, std::int32_t want) {
+  std::vector<Index>& free = scratch_.free[at(from)];
+  std::vector<Index> inside;
+  for (std::int32_t i = 0; i < count; ++i) {
+    inside.push_back(free.front());
+    remove_from(free, free.front());
+  }
+  for (std::int32_t level = from; level > want; --level) {
+    std::vector<Index> next;
+    for (const Index c : inside) {
+      const auto children = cells_.children(cells_.p(c));
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    inside = std::move(next);
+  }
+  return inside;
+}
+
+/// Larger cells may be split too, as many as no promise of their level (or above) needs.
+bool Mapping::relaxed_buddy(Index vertex,
+                            const Chain& chain,
+                            std::int32_t want,
+                            const std::vector<std::int32_t>& all_vc_free) {
+  FreeCells& free = scratch_.free;
+  std::vector<std::int32_t> splittable = splittable_of(chain, want, all_vc_free);
+  for (std::int32_t l = want + 1; l <= chain.top; ++l) {
     const std::int32_t count =
         std::min(static_cast<std::int32_t>(free[at(l)].size()), splittable[at(l)]);
     // Splitting one cell down to `want` costs one cell of every level between; splitting all of
     // `count` to the end costs all that is inside them. Promises of those levels bound both.
     if (count <= 0) {
-      if (splittable[at(l)] <= 0)
-        return false;  // whatever is split above would pass through this level
+      // Whatever is split above would pass through this level.
+      if (splittable[at(l)] <= 0) return false;
       continue;
     }
     bool all_may_stay_split = true;
     std::int64_t inside = count;
     for (std::int32_t level = l - 1; level > want; --level) {
-      inside *=
-          static_cast<std::int64_t>(cells_.children(cells_.p(k.full[at(level + 1)][0])).size());
+      inside *= children_at(chain, level + 1);
       all_may_stay_split = all_may_stay_split && inside <= splittable[at(level)];
     }
-    const std::vector<Index> larger = free[at(l)], present = free[at(want)];
-    std::vector<Index> expanded;
-    for (std::int32_t i = 0; i < count; ++i) {
-      expanded.push_back(free[at(l)].front());
-      remove_from(free[at(l)], free[at(l)].front());
-    }
-    for (std::int32_t level = l; level > want; --level) {
-      std::vector<Index> next;
-      for (const Index c : expanded) {
-        const auto children = cells_.children(cells_.p(c));
-        next.insert(next.end(), children.begin(), children.end());
-      }
-      expanded = std::move(next);
-    }
-    expanded.insert(expanded.end(), present.begin(), present.end());
-    free[at(want)] = std::move(expanded);
+    const std::vector<Index> larger = free[at(l)];
+    const std::vector<Index> present = free[at(want)];
+    std::vector<Index> open = open_largest(count, l, want);
+    open.insert(open.end(), present.begin(), present.end());
+    free[at(want)] = std::move(open);
     const Index cell = map_one(vertex, free[at(want)]);
     if (all_may_stay_split) {
       if (cell != kNone) {
@@ -276,7 +285,7 @@ bool CellAllocator::relaxed_buddy(Index vertex,
       inside = count;
       for (std::int32_t level = l; level > want; --level) {
         splittable[at(level)] -= static_cast<std::int32_t>(inside);
-        inside *= static_cast<std::int64_t>(cells_.children(cells_.p(k.full[at(level)][0])).size());
+        inside *= children_at(chain, level);
       }
       continue;
     }
@@ -290,9 +299,7 @@ bool CellAllocator::relaxed_buddy(Index vertex,
   return false;
 }
 
-void CellAllocator::split_to(Index cell,
-                             std::int32_t from,
-                             std::vector<std::vector<Index>>& free) const {
+void Mapping::split_to(Index cell, std::int32_t from, FreeCells& free) const {
   while (cells_.p(cell).level < from) {
     const Index parent = cells_.p(cell).parent;
     for (const Index sibling : cells_.children(cells_.p(parent))) {
@@ -303,132 +310,90 @@ void CellAllocator::split_to(Index cell,
   remove_from(free[at(from)], cell);
 }
 
-bool CellAllocator::map_virtual(Index chain, Placement& placement) {
-  vertices_.clear();
-  if (vertex_of_.size() < cells_.virtuals.size()) vertex_of_.resize(cells_.virtuals.size(), kNone);
-  std::vector<Index> preassigned;
-  struct Below {
-    Index parent;  // bound virtual cell
-    Index head;    // a vertex without a cell, whose children are the requests
-  };
-  std::vector<Below> groups;
-  std::vector<Index> path;
+/// The unbound virtual cells on the way up from the leaf become requests, unless they are already.
+void Mapping::add_requests(Index leaf, Requests& requests) {
+  std::vector<Index> path = {leaf};
+  Index top = leaf;
+  while (cells_.v(top).parent != kNone && cells_.v(cells_.v(top).parent).physical == kNone &&
+         scratch_.vertex_of[at(cells_.v(top).parent)] == kNone) {
+    top = cells_.v(top).parent;
+    path.push_back(top);
+  }
+  const Index parent = cells_.v(top).parent;
+  Index above = add_vertex(top);
+  if (parent == kNone) {
+    requests.preassigned.push_back(above);
+  } else if (cells_.v(parent).physical != kNone) {
+    auto below = std::find_if(requests.below.begin(), requests.below.end(), [&](const Below& b) {
+      return b.parent == parent;
+    });
+    if (below == requests.below.end()) {
+      requests.below.push_back({parent, add_vertex(kNone)});
+      below = std::prev(requests.below.end());
+    }
+    append_child(below->head, above);
+  } else {
+    append_child(scratch_.vertex_of[at(parent)], above);
+  }
+  for (std::size_t i = path.size() - 1; i-- > 0;) {
+    const Index vertex = add_vertex(path[i]);
+    append_child(above, vertex);
+    above = vertex;
+  }
+}
+
+/// Free cells for whole promises, tried out on a copy of the chain's.
+bool Mapping::map_preassigned(Index chain, const std::vector<Index>& vertices) {
+  if (vertices.empty()) return true;
+  const Chain& k = cells_.chain(chain);
+  scratch_.free = k.free;
+  std::vector<std::int32_t> all_vc_free = k.all_vc_free;
+  for (const Index vertex : vertices) {
+    const std::int32_t want = cells_.v(scratch_.vertices[at(vertex)].cell).level;
+    std::int32_t level = want;
+    while (level <= k.top && scratch_.free[at(level)].empty()) ++level;
+    const bool found = level <= k.top && (buddy(vertex, level, want, scratch_.free) ||
+                                          relaxed_buddy(vertex, k, want, all_vc_free));
+    if (!found) return false;
+    --all_vc_free[at(want)];
+  }
+  return true;
+}
+
+bool Mapping::map_below(const Below& below) {
+  const auto children = cells_.children(cells_.p(cells_.v(below.parent).physical));
+  const Vertex& head = scratch_.vertices[at(below.head)];
+  return map_siblings(
+      head.first_child, head.children, std::vector<Index>(children.begin(), children.end()));
+}
+
+bool Mapping::run(Index chain, Placement& placement) {
+  auto& vertex_of = scratch_.vertex_of;
+  scratch_.vertices.clear();
+  if (vertex_of.size() < cells_.virtuals.size()) vertex_of.resize(cells_.virtuals.size(), kNone);
+  Requests requests;
   for (const Placement::Member& member : placement.members) {
     for (const Index leaf : member.virt) {
-      if (cells_.v(leaf).physical != kNone) continue;
-      path.assign(1, leaf);
-      Index top = leaf;
-      while (cells_.v(top).parent != kNone && cells_.v(cells_.v(top).parent).physical == kNone &&
-             vertex_of_[at(cells_.v(top).parent)] == kNone) {
-        top = cells_.v(top).parent;
-        path.push_back(top);
-      }
-      const Index parent = cells_.v(top).parent;
-      Index above = add_vertex(top);
-      if (parent == kNone) {
-        preassigned.push_back(above);
-      } else if (cells_.v(parent).physical != kNone) {
-        auto group = std::find_if(
-            groups.begin(), groups.end(), [&](const Below& g) { return g.parent == parent; });
-        if (group == groups.end()) {
-          groups.push_back({parent, add_vertex(kNone)});
-          group = std::prev(groups.end());
-        }
-        append_child(group->head, above);
-      } else {
-        append_child(vertex_of_[at(parent)], above);
-      }
-      for (std::size_t i = path.size() - 1; i-- > 0;) {
-        const Index vertex = add_vertex(path[i]);
-        append_child(above, vertex);
-        above = vertex;
-      }
+      if (cells_.v(leaf).physical == kNone) add_requests(leaf, requests);
     }
   }
-  bool ok = true;
-  if (!preassigned.empty()) {
-    const Chain& k = cells_.chain(chain);
-    free_scratch_ = k.free;  // tried out on a copy; nothing is taken yet
-    std::vector<std::vector<Index>>& free = free_scratch_;
-    std::vector<std::int32_t> all_vc_free = k.all_vc_free;
-    for (const Index vertex : preassigned) {
-      const std::int32_t want = cells_.v(vertices_[at(vertex)].cell).level;
-      std::int32_t level = want;
-      while (level <= k.top && free[at(level)].empty()) ++level;
-      ok = level <= k.top && (buddy(vertex, level, want, free) ||
-                              relaxed_buddy(vertex, chain, want, free, all_vc_free));
-      if (!ok) break;
-      --all_vc_free[at(want)];
-    }
-  }
-  for (std::size_t i = 0; ok && i < groups.size(); ++i) {
-    const auto children = cells_.children(cells_.p(cells_.v(groups[i].parent).physical));
-    const Vertex& head = vertices_[at(groups[i].head)];
-    ok = map_siblings(
-        head.first_child, head.children, std::vector<Index>(children.begin(), children.end()));
-  }
+  const bool ok = map_preassigned(chain, requests.preassigned) &&
+                  std::all_of(requests.below.begin(), requests.below.end(), [&](const Below& b) {
+                    return map_below(b);
+                  });
   for (Placement::Member& member : placement.members) {
     if (!ok) break;
     member.physical.clear();
     for (const Index leaf : member.virt) {
       const Index bound = cells_.v(leaf).physical;
-      member.physical.push_back(bound != kNone ? bound
-                                               : vertices_[at(vertex_of_[at(leaf)])].physical);
+      member.physical.push_back(
+          bound != kNone ? bound : scratch_.vertices[at(vertex_of[at(leaf)])].physical);
     }
   }
-  for (const Vertex& vertex : vertices_) {
-    if (vertex.cell != kNone) vertex_of_[at(vertex.cell)] = kNone;
+  for (const Vertex& vertex : scratch_.vertices) {
+    if (vertex.cell != kNone) vertex_of[at(vertex.cell)] = kNone;
   }
   return ok;
-}
-
-bool CellAllocator::map_placement(const ScheduleRequest& request,
-                                  Index chain,
-                                  Placement& placement,
-                                  std::string& reason) {
-  struct Saved {
-    Index group;
-    std::vector<std::vector<Index>> virt;
-    std::int32_t allocated;
-  };
-  std::vector<Saved> preempted;
-  for (const Placement::Member& member : placement.members) {
-    for (const Index leaf : member.virt) {
-      const Index physical = cells_.v(leaf).physical;
-      if (physical == kNone || cells_.p(physical).state != CellState::kUsed) continue;
-      const Index user = cells_.p(physical).using_group;
-      if (user == kNone || !groups_[at(user)]->lazy_preemption || !groups_[at(user)]->has_virtual)
-        continue;
-      Saved saved{user, {}, 0};
-      for (const Group::Member& m : groups_[at(user)]->members) saved.virt.push_back(m.virt);
-      preempted.push_back(std::move(saved));
-      lazy_preempt(user, request.spec.group, request.now);
-    }
-  }
-  if (map_virtual(chain, placement)) return true;
-  for (Saved& saved : preempted) revert_lazy(saved.group, std::move(saved.virt));
-  reason = fmt::format(
-      "Mapping the virtual placement would need to use at least one {} (virtual placement : {})",
-      request.spec.ignore_suggested ? "bad node" : "bad or non-suggested node",
-      virtual_placement_json(placement));
-  return false;
-}
-
-std::string CellAllocator::virtual_placement_json(const Placement& placement) const {
-  std::map<std::string, std::vector<std::string>> by_root;
-  for (const Placement::Member& member : placement.members) {
-    for (const Index leaf : member.virt)
-      by_root[cells_.vaddress(cells_.v(leaf).root)].push_back(cells_.vaddress(leaf));
-  }
-  std::string out = "{";
-  for (const auto& [root, leaves] : by_root) {
-    if (out.size() > 1) out += ',';
-    out += '"' + root + "\":[";
-    for (std::size_t i = 0; i < leaves.size(); ++i)
-      out += (i == 0 ? "\"" : ",\"") + leaves[i] + "\"";
-    out += ']';
-  }
-  return out + "}";
 }
 
 }  // namespace muster::engine::cells

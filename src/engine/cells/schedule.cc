@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "engine/cells/allocator.h"
 
@@ -19,37 +21,84 @@ Decision error(const PodRef& pod, const std::string& text) {
   return out;
 }
 
+Decision wait(std::string reason) {
+  Decision out;
+  out.reason = std::move(reason);
+  return out;
+}
+
+Decision too_many_pods(const ScheduleRequest& request, std::size_t configured) {
+  return error(
+      request.pod,
+      fmt::format(
+          "Requesting more pods than the configured number for {} leaf cells ({} pods) in affinity group {}",
+          request.spec.leaves,
+          configured,
+          request.spec.group));
+}
+
+std::string insufficient(const std::string& vc) {
+  return fmt::format("insufficient capacity when scheduling in VC {}", vc);
+}
+
+/// The member of the gang with as many leaf cells as the pod; null when there is none.
+const Group::Member* member_of(const Group& group, const PodSpec& spec) {
+  const auto found = std::find_if(group.members.begin(), group.members.end(), [&](const auto& m) {
+    return m.leaves == spec.leaves;
+  });
+  return found == group.members.end() ? nullptr : &*found;
+}
+
 void add_unique(std::vector<Index>& list, Index value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
-}  // namespace
+/// Who sits in cells that are wanted, and who has reserved them.
+struct Others {
+  std::vector<Index> victims;
+  std::vector<Index> preemptors;
 
-CellAllocator::Placement CellAllocator::empty_placement(const PodSpec& spec) const {
-  Placement out;
-  for (const GroupMember& member : spec.members) {
-    auto place = std::find_if(out.members.begin(), out.members.end(), [&](const auto& m) {
-      return m.leaves >= member.leaves;
-    });
-    if (place == out.members.end() || place->leaves != member.leaves) {
-      Placement::Member fresh;
-      fresh.leaves = member.leaves;
-      place = out.members.insert(place, std::move(fresh));
+  void add(const Cells& cells, const std::vector<Index>& leaves) {
+    for (const Index leaf : leaves) {
+      if (leaf == kNone) continue;
+      const PhysicalCell& c = cells.p(leaf);
+      if (c.state == CellState::kUsed || c.state == CellState::kReserving)
+        add_unique(victims, c.using_group);
+      if (c.state == CellState::kReserved || c.state == CellState::kReserving)
+        add_unique(preemptors, c.reserving_group);
     }
-    place->pods += member.pods;
   }
-  return out;
+};
+
+std::string virtual_placement_json(const Cells& cells, const Placement& placement) {
+  std::map<std::string, std::vector<std::string>> by_root;
+  for (const Placement::Member& member : placement.members) {
+    for (const Index leaf : member.virt)
+      by_root[cells.vaddress(cells.v(leaf).root)].push_back(cells.vaddress(leaf));
+  }
+  std::string out = "{";
+  for (const auto& [root, leaves] : by_root) {
+    if (out.size() > 1) out += ',';
+    out += '"' + root + "\":[";
+    for (std::size_t i = 0; i < leaves.size(); ++i)
+      out += (i == 0 ? "\"" : ",\"") + leaves[i] + "\"";
+    out += ']';
+  }
+  return out + "}";
 }
 
+}  // namespace
+
 Decision CellAllocator::schedule(const ScheduleRequest& request) {
-  load_suggested(request);
-  const Index group = group_index(request.spec.group);
-  if (group != kNone) {
-    bool gone = false;
-    Decision decision = schedule_existing(request, group, gone);
-    if (!gone) return decision;
-  }
-  return schedule_new(request);
+  suggested_.load(cells_, request);
+  const Index group = groups_.index_of(request.spec.group);
+  if (group == kNone) return plan_new(request, false);
+  const bool lost = groups_.at(group).state == GroupState::kPreempting &&
+                    request.phase == Phase::kPreempting &&
+                    has_bad_or_unsuggested(groups_.at(group));
+  if (!lost) return schedule_existing(request, group);
+  books().cancel(group);
+  return plan_new(request, false);
 }
 
 bool CellAllocator::has_bad_or_unsuggested(const Group& group) const {
@@ -58,175 +107,175 @@ bool CellAllocator::has_bad_or_unsuggested(const Group& group) const {
       if (leaf == kNone) continue;
       const PhysicalCell& c = cells_.p(leaf);
       if (!c.healthy) return true;
-      if (!group.ignore_suggested && !is_suggested(cells_.cell_nodes[at(c.node_begin)]))
+      if (!group.ignore_suggested && !suggested_.contains(cells_.cell_nodes[at(c.node_begin)]))
         return true;
     }
   }
   return false;
 }
 
-Decision CellAllocator::schedule_existing(const ScheduleRequest& request, Index index, bool& gone) {
-  Group& group = *groups_[at(index)];
-  auto member =
-      std::find_if(group.members.begin(), group.members.end(), [&](const Group::Member& m) {
-        return m.leaves == request.spec.leaves;
-      });
-  const std::size_t configured = member == group.members.end() ? 0 : member->slots.size();
-  if (group.state == GroupState::kPreempting) {
-    if (request.phase == Phase::kPreempting && has_bad_or_unsuggested(group)) {
-      cancel_preempting(index);
-      gone = true;
-      return {};
-    }
-    if (configured == 0) {
-      return error(
-          request.pod,
-          fmt::format(
-              "Requesting more pods than the configured number for {} leaf cells (0 pods) in affinity group {}",
-              request.spec.leaves,
-              group.name));
-    }
-    std::vector<Index> victims, preemptors;
-    for (const Group::Member& m : group.members) collect_victims(m.physical, victims, preemptors);
-    if (std::find(group.preempting_pods.begin(), group.preempting_pods.end(), request.pod) ==
-        group.preempting_pods.end()) {
-      group.preempting_pods.push_back(request.pod);
-    }
-    return bind_or_preempt(request, group.members, 0, placement_of(index), victims);
-  }
+Decision CellAllocator::continue_preempting(const ScheduleRequest& request, Index index) {
+  Group& group = groups_.at(index);
+  const Group::Member* member = member_of(group, request.spec);
+  if (member == nullptr || member->slots.empty()) return too_many_pods(request, 0);
+  Others others;
+  for (const Group::Member& m : group.members) others.add(cells_, m.physical);
+  auto& pods = group.preempting_pods;
+  if (std::find(pods.begin(), pods.end(), request.pod) == pods.end()) pods.push_back(request.pod);
+  GroupPlacement placement = placement_of(cells_, group);
+  if (!others.victims.empty()) return preempt(others.victims);
+  return bind(request.spec, group.members, 0, std::move(placement));
+}
+
+Decision CellAllocator::schedule_existing(const ScheduleRequest& request, Index index) {
+  Group& group = groups_.at(index);
+  if (group.state == GroupState::kPreempting) return continue_preempting(request, index);
+  const Group::Member* member = member_of(group, request.spec);
+  const std::size_t configured = member == nullptr ? 0 : member->slots.size();
   std::int32_t slot = -1;
   for (std::size_t i = 0; i < configured && slot < 0; ++i) {
     if (!member->slots[i]) slot = static_cast<std::int32_t>(i);
   }
-  if (slot < 0) {
-    return error(
-        request.pod,
-        fmt::format(
-            "Requesting more pods than the configured number for {} leaf cells ({} pods) in affinity group {}",
-            request.spec.leaves,
-            configured,
-            group.name));
-  }
+  if (slot < 0) return too_many_pods(request, configured);
   if (group.state == GroupState::kBeingPreempted) {
     for (const Group::Member& m : group.members) {
       for (const Index leaf : m.physical) {
         if (leaf == kNone || cells_.p(leaf).reserving_group == kNone) continue;
-        Decision wait;
-        wait.reason = fmt::format("affinity group {} is being preempted by {}",
-                                  group.name,
-                                  groups_[at(cells_.p(leaf).reserving_group)]->name);
-        return wait;
+        return wait(fmt::format("affinity group {} is being preempted by {}",
+                                group.name,
+                                groups_.at(cells_.p(leaf).reserving_group).name));
       }
     }
   }
-  return bind_or_preempt(request, group.members, slot, placement_of(index), {});
+  return bind(request.spec, group.members, slot, placement_of(cells_, group));
 }
 
-void CellAllocator::collect_victims(const std::vector<Index>& leaves,
-                                    std::vector<Index>& victims,
-                                    std::vector<Index>& preemptors) const {
-  for (const Index leaf : leaves) {
-    if (leaf == kNone) continue;
-    const PhysicalCell& c = cells_.p(leaf);
-    if (c.state == CellState::kUsed || c.state == CellState::kReserving)
-      add_unique(victims, c.using_group);
-    if (c.state == CellState::kReserved || c.state == CellState::kReserving)
-      add_unique(preemptors, c.reserving_group);
-  }
-}
+// ------------------------------------------------------------------ a new gang
 
-bool CellAllocator::attempt_chain(const ScheduleRequest& request,
-                                  Index vc,
+void CellAllocator::attempt_chain(const ScheduleRequest& request,
                                   Index chain,
                                   const PinnedHolding* pinned,
-                                  Placement& out,
-                                  std::string& reason) {
-  out = empty_placement(request.spec);
-  if (request.spec.priority < 0) {
-    return search_view(
-        cells_.view(cells_.chain(chain).view), true, request, out, reason, "physical cluster");
+                                  Attempt& attempt) {
+  const PodSpec& spec = request.spec;
+  Search search(cells_, suggested_, search_);
+  attempt.placement = empty_placement(spec);
+  if (spec.priority < 0) {
+    attempt.found = search.run({cells_.view(cells_.chain(chain).view), true, "physical cluster"},
+                               spec.priority,
+                               attempt.placement,
+                               attempt.reason);
+    return;
   }
-  View& view = cells_.view(pinned != nullptr ? pinned->view : cells_.find_holding(vc, chain)->view);
-  out.has_virtual = true;
-  return search_view(view, false, request, out, reason, "VC " + request.spec.vc) &&
-         map_placement(request, chain, out, reason);
+  const Index view =
+      pinned != nullptr ? pinned->view : cells_.find_holding(attempt.vc, chain)->view;
+  attempt.placement.has_virtual = true;
+  attempt.found = search.run({cells_.view(view), false, "VC " + spec.vc},
+                             spec.priority,
+                             attempt.placement,
+                             attempt.reason) &&
+                  map_placement(request, chain, attempt);
 }
 
-bool CellAllocator::attempt_leaf_type(const ScheduleRequest& request,
-                                      Index leaf_type,
-                                      Placement& out,
-                                      std::string& reason,
-                                      bool& vc_has_type) {
-  const Index vc = cells_.find_vc(request.spec.vc);
-  for (const Index chain : cells_.chains_of_leaf_type[at(leaf_type)]) {
-    if (request.spec.priority >= 0) {
-      const Holding* holding = cells_.find_holding(vc, chain);
-      if (holding == nullptr || !holding->has_cells) continue;
+/// From the virtual leaves to physical ones. Gangs that sit there and may be preempted lazily lose
+/// their guarantee, and have it back when the mapping fails.
+bool CellAllocator::map_placement(const ScheduleRequest& request, Index chain, Attempt& attempt) {
+  struct Saved {
+    Index group;
+    std::vector<std::vector<Index>> virt;
+  };
+  std::vector<Saved> preempted;
+  for (const Placement::Member& member : attempt.placement.members) {
+    for (const Index leaf : member.virt) {
+      const Index physical = cells_.v(leaf).physical;
+      if (physical == kNone || cells_.p(physical).state != CellState::kUsed) continue;
+      const Index user = cells_.p(physical).using_group;
+      if (user == kNone || !groups_.at(user).lazy_preemption || !groups_.at(user).has_virtual)
+        continue;
+      Saved saved{user, {}};
+      for (const Group::Member& m : groups_.at(user).members) saved.virt.push_back(m.virt);
+      preempted.push_back(std::move(saved));
+      books().lazy_preempt(user, request.spec.group, request.now);
     }
-    vc_has_type = true;
-    if (attempt_chain(request, vc, chain, nullptr, out, reason)) return true;
   }
+  if (Mapping(cells_, suggested_, mapping_).run(chain, attempt.placement)) return true;
+  for (Saved& saved : preempted) books().revert_lazy(saved.group, std::move(saved.virt));
+  attempt.reason = fmt::format(
+      "Mapping the virtual placement would need to use at least one {} (virtual placement : {})",
+      request.spec.ignore_suggested ? "bad node" : "bad or non-suggested node",
+      virtual_placement_json(cells_, attempt.placement));
   return false;
 }
 
-Decision CellAllocator::schedule_new(const ScheduleRequest& request) {
-  return plan_new(request, false);
+/// False: the virtual cluster has no cells of the type.
+bool CellAllocator::attempt_leaf_type(const ScheduleRequest& request,
+                                      Index leaf_type,
+                                      Attempt& attempt) {
+  bool has_type = false;
+  for (const Index chain : cells_.chains_of_leaf_type[at(leaf_type)]) {
+    if (request.spec.priority >= 0) {
+      const Holding* holding = cells_.find_holding(attempt.vc, chain);
+      if (holding == nullptr || !holding->has_cells) continue;
+    }
+    has_type = true;
+    attempt_chain(request, chain, nullptr, attempt);
+    if (attempt.found) break;
+  }
+  return has_type;
+}
+
+Result<void> CellAllocator::attempt_pinned(const ScheduleRequest& request, Attempt& attempt) {
+  const PodSpec& spec = request.spec;
+  const PinnedHolding* pinned = nullptr;
+  for (const PinnedHolding& p : cells_.vc(attempt.vc).pinned) {
+    if (p.id == spec.pinned_cell) pinned = &p;
+  }
+  if (pinned == nullptr)
+    return fail(Code::kInvalid,
+                fmt::format("VC {} does not have pinned cell {}", spec.vc, spec.pinned_cell));
+  if (spec.priority < 0)
+    return fail(
+        Code::kInvalid,
+        fmt::format("opportunistic pod not supported to use pinned cell {}", spec.pinned_cell));
+  attempt_chain(request, cells_.p(pinned->physical).chain, pinned, attempt);
+  return {};
+}
+
+/// In the pinned cell, in cells of the type, or in whatever there is. An error: the request asks for
+/// what cannot be.
+Result<void> CellAllocator::attempt_any(const ScheduleRequest& request, Attempt& attempt) {
+  const PodSpec& spec = request.spec;
+  if (!spec.pinned_cell.empty()) return attempt_pinned(request, attempt);
+  const auto& types = cells_.leaf_types;
+  if (spec.leaf_type.empty()) {
+    for (std::size_t type = 0; type < types.size() && !attempt.found; ++type)
+      (void)attempt_leaf_type(request, static_cast<Index>(type), attempt);
+    if (!attempt.found && attempt.reason.empty()) attempt.reason = insufficient(spec.vc);
+    return {};
+  }
+  const auto type = std::find(types.begin(), types.end(), spec.leaf_type);
+  if (type == types.end())
+    return fail(
+        Code::kInvalid,
+        fmt::format("Pod requesting leaf cell type {} which the whole cluster does not have",
+                    spec.leaf_type));
+  const auto index = static_cast<Index>(type - types.begin());
+  if (!attempt_leaf_type(request, index, attempt) && spec.priority >= 0)
+    return fail(
+        Code::kInvalid,
+        fmt::format(
+            "Pod requesting leaf cell type {} which VC {} does not have", spec.leaf_type, spec.vc));
+  return {};
 }
 
 Decision CellAllocator::plan_new(const ScheduleRequest& request, bool last) {
-  const PodSpec& spec = request.spec;
-  const Index vc = cells_.find_vc(spec.vc);
-  if (vc == kNone || !cells_.vc(vc).configured)
-    return error(request.pod, fmt::format("VC {} does not exists!", spec.vc));
-  Placement placement;
-  std::string reason;
-  bool found = false;
-  if (!spec.pinned_cell.empty()) {
-    const PinnedHolding* pinned = nullptr;
-    for (const PinnedHolding& p : cells_.vc(vc).pinned) {
-      if (p.id == spec.pinned_cell) pinned = &p;
-    }
-    if (pinned == nullptr)
-      return error(request.pod,
-                   fmt::format("VC {} does not have pinned cell {}", spec.vc, spec.pinned_cell));
-    if (spec.priority < 0)
-      return error(
-          request.pod,
-          fmt::format("opportunistic pod not supported to use pinned cell {}", spec.pinned_cell));
-    found = attempt_chain(request, vc, cells_.p(pinned->physical).chain, pinned, placement, reason);
-  } else if (!spec.leaf_type.empty()) {
-    const auto type = std::find(cells_.leaf_types.begin(), cells_.leaf_types.end(), spec.leaf_type);
-    if (type == cells_.leaf_types.end())
-      return error(
-          request.pod,
-          fmt::format("Pod requesting leaf cell type {} which the whole cluster does not have",
-                      spec.leaf_type));
-    bool vc_has_type = false;
-    found = attempt_leaf_type(request,
-                              static_cast<Index>(type - cells_.leaf_types.begin()),
-                              placement,
-                              reason,
-                              vc_has_type);
-    if (!vc_has_type && spec.priority >= 0) {
-      return error(request.pod,
-                   fmt::format("Pod requesting leaf cell type {} which VC {} does not have",
-                               spec.leaf_type,
-                               spec.vc));
-    }
-  } else {
-    for (std::size_t type = 0; type < cells_.leaf_types.size() && !found; ++type) {
-      bool vc_has_type = false;
-      found = attempt_leaf_type(request, static_cast<Index>(type), placement, reason, vc_has_type);
-    }
-    if (!found && reason.empty())
-      reason = fmt::format("insufficient capacity when scheduling in VC {}", spec.vc);
-  }
-  if (!found) {
-    Decision wait;
-    wait.reason = std::move(reason);
-    return wait;
-  }
-  return answer(request, placement, last);
+  Attempt attempt;
+  attempt.vc = cells_.find_vc(request.spec.vc);
+  if (attempt.vc == kNone || !cells_.vc(attempt.vc).configured)
+    return error(request.pod, fmt::format("VC {} does not exists!", request.spec.vc));
+  if (const auto possible = attempt_any(request, attempt); !possible)
+    return error(request.pod, possible.error().message);
+  if (!attempt.found) return wait(std::move(attempt.reason));
+  return answer(request, attempt.placement, last);
 }
 
 bool CellAllocator::still_possible(const Placement& placement) const {
@@ -242,10 +291,10 @@ bool CellAllocator::still_possible(const Placement& placement) const {
 Decision CellAllocator::answer(const ScheduleRequest& request,
                                const Placement& placement,
                                bool last) {
-  std::vector<Index> victims, preemptors;
+  Others others;
   std::vector<Group::Member> members;
   for (const Placement::Member& m : placement.members) {
-    collect_victims(m.physical, victims, preemptors);
+    others.add(cells_, m.physical);
     Group::Member member;
     member.leaves = m.leaves;
     member.physical = m.physical;
@@ -253,45 +302,46 @@ Decision CellAllocator::answer(const ScheduleRequest& request,
     members.push_back(std::move(member));
   }
   // What is about to be bound (or reserved) is reserved by nobody else.
-  if (request.phase == Phase::kPreempting || victims.empty()) {
-    for (const Index preemptor : preemptors) cancel_preempting(preemptor);
+  if (request.phase == Phase::kPreempting || others.victims.empty()) {
+    for (const Index preemptor : others.preemptors) books().cancel(preemptor);
     // Cancelling may move doomed bindings, rarely so that the plan no longer holds.
-    if (!preemptors.empty() && !last && !still_possible(placement)) return plan_new(request, true);
+    if (!others.preemptors.empty() && !last && !still_possible(placement))
+      return plan_new(request, true);
   }
-  const auto described = describe(members, placement.has_virtual, nullptr);
-  Decision decision = bind_or_preempt(request, members, 0, described, victims);
-  if (request.phase == Phase::kPreempting && !victims.empty() &&
-      !create_preempting(request, placement)) {
-    Decision wait;
-    wait.reason = fmt::format("insufficient capacity when scheduling in VC {}", request.spec.vc);
-    return wait;
+  if (others.victims.empty()) {
+    return bind(
+        request.spec, members, 0, describe(cells_, members, placement.has_virtual, nullptr));
   }
+  Decision decision = preempt(others.victims);
+  if (request.phase == Phase::kPreempting && !books().reserve(request.pod, request.spec, placement))
+    return wait(insufficient(request.spec.vc));
   return decision;
 }
 
-Decision CellAllocator::bind_or_preempt(
-    const ScheduleRequest& request,
-    const std::vector<Group::Member>& members,
-    std::int32_t slot,
-    std::shared_ptr<const std::vector<MemberPlacement>> placement,
-    const std::vector<Index>& victims) {
+/// All pods of the gangs, node by node.
+Decision CellAllocator::preempt(const std::vector<Index>& victims) const {
   Decision out;
-  if (!victims.empty()) {
-    out.kind = Decision::Kind::kPreempt;
-    std::map<std::string, std::vector<PodRef>> by_node;
-    for (const Index victim : victims) {
-      for (const Group::Member& member : groups_[at(victim)]->members) {
-        for (const auto& pod : member.slots) {
-          if (pod) by_node[pod->bind.node].push_back(pod->pod);
-        }
+  out.kind = Decision::Kind::kPreempt;
+  std::map<std::string, std::vector<PodRef>> by_node;
+  for (const Index victim : victims) {
+    for (const Group::Member& member : groups_.at(victim).members) {
+      for (const auto& pod : member.slots) {
+        if (pod) by_node[pod->bind.node].push_back(pod->pod);
       }
     }
-    for (auto& [node, pods] : by_node) out.victims.push_back({node, std::move(pods)});
-    return out;
   }
+  for (auto& [node, pods] : by_node) out.victims.push_back({node, std::move(pods)});
+  return out;
+}
+
+Decision CellAllocator::bind(const PodSpec& spec,
+                             const std::vector<Group::Member>& members,
+                             std::int32_t slot,
+                             GroupPlacement placement) const {
   for (std::size_t m = 0; m < members.size(); ++m) {
-    if (members[m].leaves != request.spec.leaves) continue;
+    if (members[m].leaves != spec.leaves) continue;
     const PodPlacement& pod = (*placement)[m].pods[at(slot)];
+    Decision out;
     out.kind = Decision::Kind::kBind;
     out.slot = slot;
     out.bind.node = pod.node;
@@ -299,7 +349,7 @@ Decision CellAllocator::bind_or_preempt(
     const Index leaf = members[m].physical[at(slot) * at(members[m].leaves)];
     if (leaf != kNone) {
       out.bind.chain = cells_.chain(cells_.p(leaf).chain).name;
-    } else if (const Group* group = find_group(request.spec.group)) {
+    } else if (const Group* group = groups_.find(spec.group)) {
       for (const Group::Member& other : group->members) {
         for (const auto& known : other.slots) {
           if (known && out.bind.chain.empty()) out.bind.chain = known->bind.chain;
@@ -309,8 +359,7 @@ Decision CellAllocator::bind_or_preempt(
     out.bind.group = std::move(placement);
     return out;
   }
-  out.reason = "the affinity group has no pods of this size";
-  return out;
+  return wait("the affinity group has no pods of this size");
 }
 
 }  // namespace muster::engine::cells

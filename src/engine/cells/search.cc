@@ -1,30 +1,20 @@
-// Placement of a gang on the nodes of a view: inside a virtual cluster, a pinned cell, or anywhere.
+#include "engine/cells/search.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "engine/cells/allocator.h"
-
 namespace muster::engine::cells {
 
 namespace {
+
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
 }  // namespace
 
-void CellAllocator::load_suggested(const ScheduleRequest& request) {
-  ignore_suggested_ = request.spec.ignore_suggested || request.suggested == nullptr;
-  if (ignore_suggested_) return;
-  if (suggested_stamp_.size() < cells_.nodes.size())
-    suggested_stamp_.resize(cells_.nodes.size(), 0);
-  ++stamp_;
-  for (const std::string& name : *request.suggested) {
-    const auto found = cells_.node_index.find(name);
-    if (found != cells_.node_index.end()) suggested_stamp_[at(found->second)] = stamp_;
-  }
-}
-
-void CellAllocator::refresh_view(View& view, bool physical) {
+void Search::refresh(const Where& where) {
+  View& view = where.view;
+  const bool physical = where.physical;
   // Suggestions are the call's, not the cluster's: look at all entries, but only when this call or
   // the last one had any.
   std::vector<std::int32_t>& unsuggested = view.unsuggested_entries;
@@ -33,11 +23,12 @@ void CellAllocator::refresh_view(View& view, bool physical) {
     view.touch(index);
   }
   unsuggested.clear();
-  if (!ignore_suggested_) {
+  if (!suggested_.ignored()) {
     for (std::int32_t index = 0; index < static_cast<std::int32_t>(view.size()); ++index) {
       const Index cell =
           physical ? view.entry(index).cell : cells_.v(view.entry(index).cell).physical;
-      if (cell == kNone || is_suggested(cells_.cell_nodes[at(cells_.p(cell).node_begin)])) continue;
+      if (cell == kNone || suggested_.contains(cells_.cell_nodes[at(cells_.p(cell).node_begin)]))
+        continue;
       view.entry(index).unsuggested = true;
       view.touch(index);
       unsuggested.push_back(index);
@@ -61,26 +52,18 @@ void CellAllocator::refresh_view(View& view, bool physical) {
   });
 }
 
-bool CellAllocator::search_view(View& view,
-                                bool physical,
-                                const ScheduleRequest& request,
-                                Placement& out,
-                                std::string& reason,
-                                const std::string& where) {
-  refresh_view(view, physical);
-  if (search_pass(view, physical, kOpportunistic, out, reason, where)) return true;
+bool Search::run(const Where& where, std::int32_t priority, Placement& out, std::string& reason) {
+  refresh(where);
+  if (pass(where, kOpportunistic, out, reason)) return true;
   // With no one of lower rank in the view, a second pass would end like the first.
-  if (request.spec.priority < 0 || !view.used_below(request.spec.priority)) return false;
-  return search_pass(view, physical, request.spec.priority, out, reason, where);
+  if (priority < 0 || !where.view.used_below(priority)) return false;
+  return pass(where, priority, out, reason);
 }
 
-bool CellAllocator::search_pass(View& view,
-                                bool physical,
-                                std::int32_t priority,
-                                Placement& out,
-                                std::string& reason,
-                                const std::string& where) {
-  View::Walk walk(view, priority);
+bool Search::pass(const Where& where, std::int32_t priority, Placement& out, std::string& reason) {
+  const View& view = where.view;
+  const bool physical = where.physical;
+  View::Walk walk(where.view, priority);
   std::int32_t loaded = -1;
   for (Placement::Member& member : out.members) {
     std::vector<Index>& leaves = physical ? member.physical : member.virt;
@@ -88,7 +71,7 @@ bool CellAllocator::search_pass(View& view,
     for (std::int32_t pod = 0; pod < member.pods; ++pod) {
       const std::int32_t entry = walk.room(member.leaves);
       if (entry < 0) {
-        reason = fmt::format("insufficient capacity when scheduling in {}", where);
+        reason = fmt::format("insufficient capacity when scheduling in {}", where.name);
         return false;
       }
       const View::Entry& e = view.entry(entry);
@@ -97,16 +80,16 @@ bool CellAllocator::search_pass(View& view,
         reason = fmt::format("have to use at least one {} node {} when scheduling in {}",
                              View::bad_of(e.key) ? "bad" : "non-suggested",
                              cell == kNone ? "" : cells_.address(cell),
-                             where);
+                             where.name);
         return false;
       }
       if (entry != loaded) {
         load_candidates(physical, e.cell, priority);
         loaded = entry;
       }
-      if (!pick_leaves(physical, e.cell, priority, member.leaves, leaves)) {
+      if (!pick_leaves(physical, e.cell, member.leaves, leaves)) {
         // Only when a cell lists fewer children than its type has.
-        reason = fmt::format("insufficient capacity when scheduling in {}", where);
+        reason = fmt::format("insufficient capacity when scheduling in {}", where.name);
         return false;
       }
       walk.take(member.leaves);
@@ -115,17 +98,18 @@ bool CellAllocator::search_pass(View& view,
   return true;
 }
 
-void CellAllocator::load_candidates(bool physical, Index entry_cell, std::int32_t priority) {
-  candidates_.clear();
+void Search::load_candidates(bool physical, Index entry_cell, std::int32_t priority) {
+  scratch_.candidates.clear();
   const auto collect =
       [&](const std::vector<Index>& leaves, Index begin, Index end, auto priority_of) {
         for (Index i = begin; i < end; ++i) {
-          if (priority_of(leaves[at(i)]) == kFreePriority) candidates_.push_back(leaves[at(i)]);
+          if (priority_of(leaves[at(i)]) == kFreePriority)
+            scratch_.candidates.push_back(leaves[at(i)]);
         }
         if (priority < 0) return;
         for (Index i = begin; i < end; ++i) {
           const std::int32_t p = priority_of(leaves[at(i)]);
-          if (p != kFreePriority && p < priority) candidates_.push_back(leaves[at(i)]);
+          if (p != kFreePriority && p < priority) scratch_.candidates.push_back(leaves[at(i)]);
         }
       };
   if (physical) {
@@ -141,44 +125,46 @@ void CellAllocator::load_candidates(bool physical, Index entry_cell, std::int32_
   }
 }
 
-bool CellAllocator::pick_leaves(
-    bool physical, Index entry_cell, std::int32_t, std::int32_t count, std::vector<Index>& out) {
+bool Search::pick_leaves(bool physical,
+                         Index entry_cell,
+                         std::int32_t count,
+                         std::vector<Index>& out) {
   // The first set, in candidate order, whose lowest common ancestor is as low as any: climb level
   // by level until some cell holds enough candidates, and among those take the cell of the earliest
   // candidate.
-  const auto n = candidates_.size();
+  const auto n = scratch_.candidates.size();
   if (n < at(count)) return false;
   const auto parent_of = [&](Index c) {
     return physical ? cells_.p(c).parent : cells_.v(c).parent;
   };
-  std::vector<std::int32_t>& counts = physical ? counts_physical_ : counts_virtual_;
+  std::vector<std::int32_t>& counts = physical ? scratch_.counts_physical : scratch_.counts_virtual;
   counts.resize(physical ? cells_.physical.size() : cells_.virtuals.size(), 0);
-  ancestors_ = candidates_;
+  scratch_.ancestors = scratch_.candidates;
   Index chosen = kNone;
   while (true) {
-    for (const Index a : ancestors_) ++counts[at(a)];
-    for (const Index a : ancestors_) {
+    for (const Index a : scratch_.ancestors) ++counts[at(a)];
+    for (const Index a : scratch_.ancestors) {
       if (counts[at(a)] >= count) {
         chosen = a;
         break;
       }
     }
-    for (const Index a : ancestors_) counts[at(a)] = 0;
-    if (chosen != kNone || ancestors_[0] == entry_cell) break;
-    for (Index& a : ancestors_) a = parent_of(a);
+    for (const Index a : scratch_.ancestors) counts[at(a)] = 0;
+    if (chosen != kNone || scratch_.ancestors[0] == entry_cell) break;
+    for (Index& a : scratch_.ancestors) a = parent_of(a);
   }
   if (chosen == kNone) return false;
   std::int32_t taken = 0;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    if (taken < count && ancestors_[i] == chosen) {
-      out.push_back(candidates_[i]);
+    if (taken < count && scratch_.ancestors[i] == chosen) {
+      out.push_back(scratch_.candidates[i]);
       ++taken;
     } else {
-      candidates_[kept++] = candidates_[i];
+      scratch_.candidates[kept++] = scratch_.candidates[i];
     }
   }
-  candidates_.resize(kept);
+  scratch_.candidates.resize(kept);
   return true;
 }
 
