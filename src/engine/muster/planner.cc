@@ -234,6 +234,7 @@ void Planner::tell_refusals() {
 
 void Planner::check() const {
   if (!desk_.state->config().check_tables) return;
+  desk_.state->check();
   waiting_.check();
   reservations_.check();
 }

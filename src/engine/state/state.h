@@ -358,7 +358,14 @@ class State {
   /// Number of the decision being made, counted by the engine; what it binds it does not evict.
   std::uint64_t epoch = 0;
 
+  /// Stops the program when tables disagree: what nodes and gangs count against their pods. Walks
+  /// all of them, so for tests only.
+  void check() const;
+
  private:
+  void check_node(NodeId id) const;
+  void check_gang(GangId id) const;
+
   void on(const NodeUpsert& e);
   void on(const NodeRemove& e);
   void on(const PodUpsert& e);
@@ -394,6 +401,12 @@ class State {
   void mark(GangId id);
   void mark_gangs_of(TenantId id);
 
+  [[nodiscard]] GangId gang_for(const Pod& spec);
+  [[nodiscard]] PodId add_pod(const Pod& spec, GangId gang, ClassId cls);
+  void rejoin(PodId id, const Pod& spec, GangId gang, ClassId cls);
+  void note_facts(PodId id, const Pod& spec);
+  void finish(PodId id, bool succeeded);
+  void follow(PodId id, const Pod& spec);
   void join_gang(PodId id, GangId gang);
   void leave_gang(PodId id);
   void drop_pod(PodId id);

@@ -273,67 +273,91 @@ void State::on(const PodUpsert& e) {
     drop_pod(id);
     id = PodId{};
   }
-  const GangId gang_id = intern_gang(spec.group.empty() ? spec.key : spec.group);
-  {
-    GangState& gang = gangs_[gang_id.index()];
-    if (!gang.has_group && spec.group.empty()) {
-      gang.spec.key = spec.key;
-      gang.spec.min_member = 1;
-      restand(gang);
-      gang.spec.priority = spec.priority;
-      gang.spec.preemption_policy = spec.preemption_policy;
-      gang.spec.disruption = DisruptionMode::kSingle;
-      gang.spec.expected_duration = spec.expected_duration;
-      gang.created = spec.created;
-      const TenantId tenant =
-          intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
-      if (gang.tenant != tenant) move_gang_tenant(gang_id, tenant);
-    }
-  }
-  const ClassId cls = class_of(spec, gangs_[gang_id.index()].tenant);
-  if (!id.valid()) {
-    if (free_pods_.empty()) {
-      id = PodId(static_cast<std::uint32_t>(pods_.size()));
-      pods_.emplace_back();
-    } else {
-      id = free_pods_.back();
-      free_pods_.pop_back();
-      pods_[id.index()] = PodState{};
-    }
-    PodState& pod = pods_[id.index()];
-    pod.live = true;
-    pod.key = spec.key;
-    pod.uid = spec.uid;
-    pod.seq = next_seq_++;
-    pod.cls = cls;
-    pod.cells = spec.cells;
-    set_gates(pod, spec.gated);
-    pod.ours = spec.ours;
-    pod_ids_.emplace(spec.key, id);
-    ++live_pods_;
-    join_gang(id, gang_id);
-    if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);
+  const GangId gang = gang_for(spec);
+  const ClassId cls = class_of(spec, gangs_[gang.index()].tenant);
+  if (id.valid()) {
+    rejoin(id, spec, gang, cls);
   } else {
-    PodState& pod = pods_[id.index()];
-    if (pod.gang != gang_id) {
-      give_up_nomination(id);
-      leave_gang(id);
-      join_gang(id, gang_id);
-    }
-    const bool noted = (pod.cells != nullptr) != (spec.cells != nullptr);
-    pod.cells = spec.cells;
-    if (pod.phase == PodPhase::kPending &&
-        (pod.cls != cls || pod.held_back != spec.gated || pod.ours != spec.ours || noted)) {
-      if (pod.cls != cls) give_up_nomination(id);
-      count(pod, -1);
-      pod.cls = cls;
-      set_gates(pod, spec.gated);
-      pod.ours = spec.ours;
-      count(pod, +1);
-      restand(gangs_[pod.gang.index()]);
-      mark(pod.gang);
-    }
+    id = add_pod(spec, gang, cls);
   }
+  note_facts(id, spec);
+  if (spec.finished) {
+    finish(id, spec.succeeded);
+  } else {
+    follow(id, spec);
+  }
+}
+
+/// The pod's group, or a gang of its own, which says what the pod says.
+GangId State::gang_for(const Pod& spec) {
+  const GangId id = intern_gang(spec.group.empty() ? spec.key : spec.group);
+  GangState& gang = gangs_[id.index()];
+  if (gang.has_group || !spec.group.empty()) return id;
+  gang.spec.key = spec.key;
+  gang.spec.min_member = 1;
+  restand(gang);
+  gang.spec.priority = spec.priority;
+  gang.spec.preemption_policy = spec.preemption_policy;
+  gang.spec.disruption = DisruptionMode::kSingle;
+  gang.spec.expected_duration = spec.expected_duration;
+  gang.created = spec.created;
+  const TenantId tenant = intern_tenant(spec.queue.empty() ? config_.default_queue : spec.queue);
+  if (gang.tenant != tenant) move_gang_tenant(id, tenant);
+  return id;
+}
+
+PodId State::add_pod(const Pod& spec, GangId gang, ClassId cls) {
+  PodId id;
+  if (free_pods_.empty()) {
+    id = PodId(static_cast<std::uint32_t>(pods_.size()));
+    pods_.emplace_back();
+  } else {
+    id = free_pods_.back();
+    free_pods_.pop_back();
+    MUSTER_CHECK(!pods_[id.index()].live, "only the row of a pod that is gone is used again");
+    pods_[id.index()] = PodState{};
+  }
+  PodState& pod = pods_[id.index()];
+  pod.live = true;
+  pod.key = spec.key;
+  pod.uid = spec.uid;
+  pod.seq = next_seq_++;
+  pod.cls = cls;
+  pod.cells = spec.cells;
+  set_gates(pod, spec.gated);
+  pod.ours = spec.ours;
+  pod_ids_.emplace(spec.key, id);
+  ++live_pods_;
+  join_gang(id, gang);
+  if (!spec.pod_anti_affinity.empty()) anti_pods_.push_back(id);
+  return id;
+}
+
+/// A known pod may have changed its gang and, while it waits, what it asks for.
+void State::rejoin(PodId id, const Pod& spec, GangId gang, ClassId cls) {
+  PodState& pod = pods_[id.index()];
+  if (pod.gang != gang) {
+    give_up_nomination(id);
+    leave_gang(id);
+    join_gang(id, gang);
+  }
+  const bool noted = (pod.cells != nullptr) != (spec.cells != nullptr);
+  pod.cells = spec.cells;
+  const bool other =
+      pod.cls != cls || pod.held_back != spec.gated || pod.ours != spec.ours || noted;
+  if (pod.phase != PodPhase::kPending || !other) return;
+  if (pod.cls != cls) give_up_nomination(id);
+  count(pod, -1);
+  pod.cls = cls;
+  set_gates(pod, spec.gated);
+  pod.ours = spec.ours;
+  count(pod, +1);
+  restand(gangs_[pod.gang.index()]);
+  mark(pod.gang);
+}
+
+/// Takes over what the spec says beside gang, class and place.
+void State::note_facts(PodId id, const Pod& spec) {
   PodState& pod = pods_[id.index()];
   if (pod.node.valid() &&
       (pod.priority != spec.priority || pod.preemptable != spec.preemptable ||
@@ -358,34 +382,36 @@ void State::on(const PodUpsert& e) {
   pod.leaves = spec.terminating_until;
   pod.expected_duration = spec.expected_duration;
   pod.nominated_hint = spec.nominated_node;
+}
 
-  if (spec.finished) {
-    if (pod.phase != PodPhase::kFinished) {
-      pod.succeeded = spec.succeeded;
-      give_up_nomination(id);
-      const bool ran = pod.phase == PodPhase::kBound;
-      set_phase(id, PodPhase::kFinished);
+void State::finish(PodId id, bool succeeded) {
+  PodState& pod = pods_[id.index()];
+  if (pod.phase == PodPhase::kFinished) return;
+  pod.succeeded = succeeded;
+  give_up_nomination(id);
+  const bool ran = pod.phase == PodPhase::kBound;
+  set_phase(id, PodPhase::kFinished);
+  lift(id);
+  if (ran && pod.succeeded) note_completion(pod);
+}
+
+/// Brings place and phase to where the spec says the pod is.
+void State::follow(PodId id, const Pod& spec) {
+  PodState& pod = pods_[id.index()];
+  const NodeId node = spec.node.empty() ? pod.node : intern_node(spec.node);
+  if (pod.node != node) {
+    give_up_nomination(id);
+    if (pod.node.valid()) {
+      set_phase(id, PodPhase::kPending);
       lift(id);
-      if (ran && pod.succeeded) note_completion(pod);
     }
-    return;
-  }
-  if (!spec.node.empty()) {
-    const NodeId node = intern_node(spec.node);
-    if (pod.node != node) {
-      give_up_nomination(id);
-      if (pod.node.valid()) {
-        set_phase(id, PodPhase::kPending);
-        lift(id);
-      }
-      if (!pod.started) pod.started = pod.created;
-      const NodeState& there = nodes_[node.index()];
-      place(id,
-            node,
-            spec.device_indexes.empty() ? choose_devices(classes_[pod.cls.index()], there)
-                                        : devices_at(there, spec.device_indexes));
-      set_phase(id, PodPhase::kBound);
-    }
+    if (!pod.started) pod.started = pod.created;
+    const NodeState& there = nodes_[node.index()];
+    place(id,
+          node,
+          spec.device_indexes.empty() ? choose_devices(classes_[pod.cls.index()], there)
+                                      : devices_at(there, spec.device_indexes));
+    set_phase(id, PodPhase::kBound);
   }
   if (pod.node.valid()) {
     if (pod.ends != expected_end(pod)) {
