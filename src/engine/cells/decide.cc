@@ -81,6 +81,17 @@ void CellPolicy::tell(const std::vector<Rank>& order, Plan& plan) {
   told_ = std::move(told);
 }
 
+/// Pods of a group that is not known are told one by one here, and as a group beside.
+bool CellPolicy::told_about(const Wait& wait) const {
+  if (wait.group.empty()) return told_.contains(wait.pod);
+  if (told_.contains(wait.group)) return true;
+  const GangId gang = state_.find_gang(wait.group);
+  if (!gang.valid()) return false;
+  const auto& pods = state_.gang(gang).pods;
+  return std::any_of(
+      pods.begin(), pods.end(), [this](PodId pod) { return told_.contains(state_.pod(pod).key); });
+}
+
 /// One plan of two: what the policy beside says about those that wait for cells is only that it
 /// does not place them.
 void CellPolicy::publish(Plan& plan, const Plan& rest) {
@@ -89,7 +100,7 @@ void CellPolicy::publish(Plan& plan, const Plan& rest) {
   plan.nominations = rest.nominations;
   plan.phases = rest.phases;
   for (const Wait& wait : rest.waits) {
-    if (!told_.contains(wait.group.empty() ? wait.pod : wait.group)) plan.waits.push_back(wait);
+    if (!told_about(wait)) plan.waits.push_back(wait);
   }
   if (rest.reservations_changed) rest_holds_ = rest.reservations;
   plan.reservations_changed = plan.reservations_changed || rest.reservations_changed;

@@ -127,6 +127,7 @@ class CellPolicy final : public Policy {
   void wake_at(Time time) { due_ = due_ && *due_ < time ? *due_ : time; }
   void tell(const std::vector<Rank>& order, Plan& plan);
   void publish(Plan& plan, const Plan& rest);
+  [[nodiscard]] bool told_about(const Wait& wait) const;
   [[nodiscard]] std::string virtual_clusters() const;
   [[nodiscard]] GangId gang_of(const std::string& pod) const;
 

@@ -175,6 +175,22 @@ TEST(CellPolicy, WhoBelongsToNoVirtualClusterIsToldSo) {
   EXPECT_TRUE(e.decide(kNow).waits.empty());
 }
 
+TEST(CellPolicy, APodWhoseGroupIsNotThereYetIsToldSoAndNothingElse) {
+  Engine e({});
+  ASSERT_TRUE(e.configure_cells(three_nodes(), kNow));
+  for (const char* name : {"n0", "n1", "n2"}) e.apply(NodeUpsert{test::node(name, 4)});
+  e.apply(PodUpsert{member("w0", 4, "volcano:ns/job")});
+  const Plan plan = e.decide(kNow);
+  ASSERT_EQ(plan.waits.size(), 1U);
+  EXPECT_EQ(plan.waits[0].pod, "ns/w0");
+  EXPECT_EQ(describe(plan.waits[0].refusal), "it waits for its group: no such PodGroup yet");
+  e.apply(GroupUpsert{gang("volcano:ns/job", 2)});
+  const Plan known = e.decide(kNow);
+  ASSERT_EQ(known.waits.size(), 1U);
+  EXPECT_EQ(known.waits[0].group, "volcano:ns/job");
+  EXPECT_EQ(describe(known.waits[0].refusal), "its gang ns/job has 1 of 2 pods");
+}
+
 TEST(CellPolicy, AGangThatWaitsLongHasItsVirtualClusterKeptFree) {
   Engine e = cluster();
   Pod runs = pod("runs", 2);
