@@ -155,8 +155,7 @@ def placing(c):
     c.remove("over", "nowhere")
 
     c.apply(queue("a"), pod("w0", 4, group="gang"))
-    missing = 'its pod group "default/gang" does not exist'
-    check("a gang waits for its PodGroup", until(lambda: missing in c.told("w0")), c.told("w0"))
+    check("a gang waits for its PodGroup", until(lambda: "no such PodGroup" in c.told("w0")), c.told("w0"))
     c.apply(group("gang", 2, "a"))
     check("and for its pods", until(lambda: "has 1 of 2 pods" in c.told("w0")), c.told("w0"))
     c.apply(pod("w1", 4, group="gang"))
