@@ -1,6 +1,6 @@
 /// `whoami`: who the cluster takes the user for, as arena tells it.
+#include "base/md5.h"
 #include "base/strings.h"
-#include "cli/md5.h"
 #include "cli/shell/commands.h"
 #include "cli/shell/session.h"
 

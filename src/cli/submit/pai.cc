@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
+#include "base/md5.h"
 #include "base/strings.h"
-#include "cli/md5.h"
 #include "cli/submit/submit.h"
 #include "kube/names.h"
 #include "kube/resources.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/md5.h"
 #include "base/strings.h"
-#include "cli/md5.h"
 #include "kube/names.h"
 #include "kube/resources.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/md5.h"
+#include "base/md5.h"
 
 namespace muster::cli {
 namespace {

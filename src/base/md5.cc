@@ -1,11 +1,11 @@
-#include "cli/md5.h"
+#include "base/md5.h"
 
 #include <fmt/core.h>
 #include <openssl/evp.h>
 
 #include "base/result.h"
 
-namespace muster::cli {
+namespace muster {
 
 std::string md5_hex(std::string_view bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -17,4 +17,4 @@ std::string md5_hex(std::string_view bytes) {
   return text;
 }
 
-}  // namespace muster::cli
+}  // namespace muster

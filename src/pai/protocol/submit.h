@@ -1,0 +1,52 @@
+/// A job of OpenPAI's protocol, version 2, from its YAML to what is created in the cluster. Pure:
+/// the REST server and `muster submit pai` are the same code.
+///
+/// Checks run in OpenPAI's order and the first failure wins: schema, references, templates, HiveD,
+/// duplicate, virtual cluster, storage. Tokens and rate limits come before and are the server's.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "json/json.h"
+#include "pai/protocol/facts.h"
+
+namespace muster::pai {
+
+/// An answer of OpenPAI's server that is no success: {"code": …, "message": …} with the status.
+struct Refusal {
+  int status = 400;
+  std::string code;
+  std::string message;
+};
+
+template <typename T>
+using Answer = tl::expected<T, Refusal>;
+
+/// What to create, in this order: the PriorityClass, the Framework, then each of `owned` with an
+/// ownerReference to the Framework that the server stored (owned_by). Pods wait for `owned`.
+struct Submission {
+  std::string user, job, virtual_cluster;
+  std::string framework_name;  // 32 hexadecimal digits
+  json::Value priority_class;
+  json::Value framework;
+  std::vector<json::Value> owned;  // Secrets of this job
+};
+
+/// "alice~job-config-6": how OpenPAI calls a job, and its Framework's name.
+std::string job_id(std::string_view user, std::string_view job);
+std::string framework_name(std::string_view user, std::string_view job);
+
+/// The number that OpenPAI gives to a priority class; empty for an unknown one.
+std::optional<int> priority_number(std::string_view priority_class);
+
+/// At most 1 MiB of text.
+Answer<Submission> submit(std::string_view protocol, const std::string& user, const Facts& facts);
+
+/// `object` with the Framework as its owner, so that it goes when the job goes.
+json::Value owned_by(json::Value object, const json::Value& framework);
+
+}  // namespace muster::pai
