@@ -8,23 +8,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tl/expected.hpp>
 #include <vector>
 
 #include "json/json.h"
 #include "pai/protocol/facts.h"
+#include "pai/refusal.h"
 
 namespace muster::pai {
-
-/// An answer of OpenPAI's server that is no success: {"code": …, "message": …} with the status.
-struct Refusal {
-  int status = 400;
-  std::string code;
-  std::string message;
-};
-
-template <typename T>
-using Answer = tl::expected<T, Refusal>;
 
 /// What to create, in this order: the PriorityClass, the Framework, then each of `owned` with an
 /// ownerReference to the Framework that the server stored (owned_by). Pods wait for `owned`.
