@@ -9,6 +9,7 @@
 #include "controllers/cronjob/plan.h"
 #include "controllers/daemonset/plan.h"
 #include "controllers/deployment/plan.h"
+#include "controllers/framework/plan.h"
 #include "controllers/jaxjob/plan.h"
 #include "controllers/mpijob/v1.h"
 #include "controllers/mpijob/v1alpha1.h"
@@ -22,6 +23,7 @@
 #include "controllers/tfjob/plan.h"
 #include "controllers/vcjob/plan.h"
 #include "controllers/xgboostjob/plan.h"
+#include "kube/framework.h"
 #include "kube/names.h"
 #include "kube/resources.h"
 
@@ -101,6 +103,11 @@ std::vector<Kind> all_kinds(bool workloads) {
        {kinds::kPod, kinds::kService, kinds::kConfigMap, kinds::kSecret, kinds::kT9kPodGroup},
        t9k::plan,
        {}});
+  result.push_back({"frameworkcontroller",
+                    r::kFrameworks,
+                    {kinds::kPod, kinds::kConfigMap, kinds::kSecret, kinds::kVolcanoPodGroup},
+                    framework::plan,
+                    {}});
   if (workloads) {
     // Where Volcano is installed its own controller runs these.
     result.push_back(

@@ -7,6 +7,7 @@
 #include "controllers/t9k/validate.h"
 #include "controllers/tfjob/plan.h"
 #include "controllers/xgboostjob/plan.h"
+#include "kube/framework.h"
 #include "kube/resources.h"
 
 namespace muster::controllers {
@@ -51,6 +52,18 @@ void keep_queue(Verdict& verdict, const json::Value& job, const json::Value& old
   }
 }
 
+/// The CRD's other transition rule: from Create to Start to Stop.
+void keep_direction(Verdict& verdict, const json::Value& job, const json::Value& old_job) {
+  const auto place = [](const json::Value& object) {
+    const auto type = json::string_at(object, "spec", "executionType");
+    return type == "Stop" ? 2 : type == "Create" ? 0 : 1;
+  };
+  if (place(job) < place(old_job))
+    verdict.invalid("spec.executionType",
+                    json::at(job, "spec", "executionType"),
+                    "executionType goes from Create to Start to Stop, and never back");
+}
+
 /// The apiVersion of the training operator's kinds.
 const std::string& training_version() {
   static const std::string kVersion = kube::resources::kPyTorchJobs.api_version();
@@ -65,6 +78,9 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
   if (kind == "MPIJob" && version == kube::resources::kT9kMPIJobs.api_version())
     return t9k::validate(object, old_object);
   Verdict verdict;
+  if (kind == kube::resources::kFrameworks.kind &&
+      version == kube::resources::kFrameworks.api_version() && old_object != nullptr)
+    keep_direction(verdict, object, *old_object);
   if (version != training_version()) return verdict;
   if (kind == "PyTorchJob") verdict = pytorchjob::validate(object, old_object);
   if (kind == "TFJob") verdict = admit_tfjob(object, old_object);

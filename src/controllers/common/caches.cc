@@ -107,7 +107,7 @@ void Caches::wake_owner_of(const json::Value& object, int levels) const {
   if (const auto found = owners_.find(group + "/" + kind); found != owners_.end()) {
     for (const auto& wake : found->second) wake(key);
   }
-  if (levels > 1 && (kind == "Job" || kind == "StatefulSet")) {
+  if (levels > 1 && (kind == "Job" || kind == "StatefulSet" || kind == "ConfigMap")) {
     if (const auto between = find(kind, key)) wake_owner_of(*between, levels - 1);
   }
 }

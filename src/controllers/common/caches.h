@@ -29,7 +29,7 @@ class Caches {
   /// Starts to follow the kind, once however often it is asked for.
   void follow(std::string_view kind);
   /// `wake` is told "namespace/name" of an owner of this group and kind when something it controls
-  /// changes, directly or through a Job or StatefulSet in between.
+  /// changes, directly or through a Job, StatefulSet or ConfigMap in between.
   void wake_owner(const std::string& group, const std::string& kind, Wake wake);
   void on_change(std::string_view kind, OnChange callback);
 

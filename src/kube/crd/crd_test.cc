@@ -99,6 +99,11 @@ TEST(Crd, BundledOnesAreValidAndNamedAsTheirOriginals) {
        "pg pgs",
        "Name Phase MinMember Running Succeeded Failed Age",
        "status"},
+      {"frameworks.frameworkcontroller.microsoft.com",
+       "v1",
+       "",
+       "Name State Attempt Code Retries Age",
+       "status"},
   };
   EXPECT_EQ(bundled_crds().size(), std::size(cases));
   const auto words = [](const auto& list, auto text) {

@@ -9,6 +9,7 @@ namespace muster::pai {
 namespace {
 
 constexpr std::int64_t kMebibyte = 1024 * 1024;
+constexpr std::int64_t kUnlimited = std::int64_t{1} << 40;
 /// A chain is as deep as its types are; this only ends a cycle, which the cells themselves refuse.
 constexpr int kLevelsMax = 64;
 
@@ -97,7 +98,7 @@ Facts facts_of(const hived::Config& config) {
     }
     // A configuration without skuTypes says nothing of CPU and memory: a cell is one GPU.
     for (const std::string& type : cluster.sku_types)
-      facts.sku_types.try_emplace(type, Sku{1, 0, 0});
+      facts.sku_types.try_emplace(type, Sku{1, kUnlimited, kUnlimited});
   }
   return facts;
 }

@@ -49,6 +49,14 @@ struct Facts {
   std::function<bool(const std::string& framework)> job_exists;
   /// Whether the user may submit to an existing virtual cluster; empty: to every one.
   std::function<bool(const std::string& virtual_cluster)> may_use;
+  /// Pods share their node's network, as OpenPAI's do. Nodes that are virtual share one machine, and
+  /// there the ports of their pods would be each other's.
+  bool host_network = false;
+  /// Jobs run on nodes with the label pai-worker=true only; whoever has labelled none wants no such
+  /// rule.
+  bool worker_label = false;
+  /// The image of this program, whose `pai-runtime init` prepares a task before its container runs.
+  std::string runtime_image = "muster";
   /// Where the objects go.
   std::string ns = "default";
   Time now;

@@ -1,0 +1,36 @@
+/// How a pod or an attempt ended, and whether it is tried again. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "json/json.h"
+
+namespace muster::controllers::framework {
+
+/// {code, phrase, type: {name, attributes}, diagnostics}.
+json::Value completion_status(std::int64_t code, std::string diagnostics);
+
+/// Of a pod that has succeeded or failed; with `pod`, what its containers said.
+json::Value completion_of_pod(const json::Value& pod);
+
+bool has_succeeded(const json::Value& completion);
+
+/// What follows a completed attempt.
+struct Retry {
+  bool again = false;
+  bool accountable = false;  // counts against maxRetryCount
+  std::int64_t delay_s = 0;
+};
+
+/// `delays`: a conflict waits before it is tried again (Frameworks only); how long is drawn from
+/// `seed`, between 60 and 900 seconds.
+Retry decide_retry(const json::Value& policy,
+                   const json::Value& policy_status,
+                   const json::Value& completion,
+                   bool delays,
+                   const std::string& seed);
+
+}  // namespace muster::controllers::framework

@@ -1,0 +1,18 @@
+/// OpenPAI's templates: `<% $parameters.a.b %>`, `<% $data.uri[0] %>`. Plain look-ups only; a name
+/// that is not known stays as it is written.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "json/json.h"
+
+namespace muster::pai {
+
+/// The values that `$name` stands for.
+using Roots = std::map<std::string, const json::Value*, std::less<>>;
+
+std::string render(std::string_view text, const Roots& roots);
+
+}  // namespace muster::pai
