@@ -40,6 +40,8 @@ struct WriteOptions {
   /// Who asks, and where warnings for them go. Null: the server itself, which may do everything.
   const User* user = nullptr;
   std::vector<std::string>* warnings = nullptr;
+  /// What the `audit` level of the namespace found, for the audit log.
+  std::vector<std::string>* violations = nullptr;
 };
 
 struct DeleteRequest {
@@ -65,9 +67,14 @@ struct Call {
   ResourcePtr resource;
   std::string ns, name, subresource;
   std::vector<std::string> warnings;
+  /// What the `audit` level of the namespace found, for the audit log.
+  std::vector<std::string> violations;
   std::string manager;
 };
 
+namespace audit {
+class Log;
+}
 class Writer;
 class Admission;
 class Quota;
@@ -82,6 +89,7 @@ class Discovery;
 class Disruption;
 class GroupProtection;
 class Router;
+class Webhooks;
 
 struct Core {
   Core(Env& env_in, store::Store& store_in, ServerOptions options_in);
@@ -101,11 +109,13 @@ struct Core {
   std::size_t watches = 0;
   std::map<std::string, std::uint64_t> request_counts;  // "GET 200" -> n, for /metrics
 
+  std::unique_ptr<audit::Log> audit;  // null: none is kept
   std::unique_ptr<Authenticator> authenticator;
   std::unique_ptr<Authorizer> authorizer;
   std::unique_ptr<Quota> quota;
   std::unique_ptr<Services> services;
   std::unique_ptr<Admission> admission;
+  std::unique_ptr<Webhooks> webhooks;
   std::unique_ptr<Writer> writer;
   std::unique_ptr<Namespaces> namespaces;
   std::unique_ptr<GarbageCollector> gc;

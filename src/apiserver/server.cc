@@ -1,5 +1,6 @@
 #include "apiserver/server.h"
 
+#include "apiserver/audit/log.h"
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/rbac.h"
 #include "apiserver/core.h"
@@ -14,6 +15,7 @@
 #include "apiserver/registry/guard.h"
 #include "apiserver/registry/quota.h"
 #include "apiserver/registry/services.h"
+#include "apiserver/registry/webhooks.h"
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/router.h"
@@ -39,6 +41,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
   quota = std::make_unique<Quota>(*this);
   services = std::make_unique<Services>(*this);
   admission = std::make_unique<Admission>(*this);
+  webhooks = std::make_unique<Webhooks>(*this);
   writer = std::make_unique<Writer>(*this);
   namespaces = std::make_unique<Namespaces>(*this);
   gc = std::make_unique<GarbageCollector>(*this);
@@ -58,6 +61,11 @@ Server::~Server() = default;
 
 Task<Result<void>> Server::start() {
   Core& core = *core_;
+  if (core.options.audit) {
+    auto opened = audit::Log::open(core.env, *core.options.audit);
+    if (!opened) co_return fail(opened.error());
+    core.audit = std::move(*opened);
+  }
   const auto loaded = core.image.load();
   if (!loaded) co_return loaded;
   core.crds->start();
@@ -96,6 +104,7 @@ Task<void> Server::stop() {
   const bool empty = co_await core.gate.wait_empty(kStopNotice);
   if (!empty) log::info("apiserver", "stops while {} requests are open", core.gate.inside());
   co_await core.image.drain();
+  if (core.audit) co_await core.audit->stop();
 }
 
 net::Handler Server::handler() {

@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/audit/options.h"
 #include "apiserver/rest/node_agent.h"
 #include "base/prometheus.h"
 #include "json/json.h"
 #include "kube/security/pod_security.h"
+#include "net/http/client.h"
 #include "net/http/http.h"
 #include "store/store.h"
 
@@ -32,11 +34,17 @@ struct ServerOptions {
   /// What pods may ask for in namespaces that do not say so themselves; see
   /// registry/guard_pods.h.
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;
+  /// Where requests are written down; nothing: nowhere.
+  std::optional<audit::Options> audit;
+  /// True: who uses a queue or virtual cluster needs a permission; see registry/queue_access.h.
+  bool queues_closed = false;
   /// Rules of custom kinds beyond their schemas, where a cluster has validating webhooks.
   /// `old_object` is null on create.
   std::function<std::vector<Cause>(
       const json::Value& object, const json::Value* old_object, std::vector<std::string>* warnings)>
       custom_rules;
+  /// Makes the client of an admission webhook; null: none can be asked.
+  std::function<Result<std::unique_ptr<net::Client>>(net::ClientOptions)> dial;
   /// Adds to /metrics what the other parts of the process count.
   std::function<void(prometheus::Page&)> add_metrics;
 };

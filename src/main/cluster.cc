@@ -136,6 +136,11 @@ Task<Result<void>> Cluster::start_server(const apiserver::Identity& identity) {
   options.address = options_.address;
   options.token_lifetime_s_max = options_.token_lifetime_max / std::chrono::seconds(1);
   options.pod_security = options_.pod_security;
+  options.audit = options_.audit;
+  options.dial = [this](net::ClientOptions wanted) {
+    return net::make_client(loop_, std::move(wanted));
+  };
+  options.queues_closed = options_.queues_closed;
   options.add_metrics = [this](prometheus::Page& page) {
     page.one("muster_leader", "gauge", "1 while this replica does the work.", 1);
     if (scheduler_ && scheduler_->scheduler() != nullptr)

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "apiserver/audit/options.h"
 #include "apiserver/pki/identity.h"
 #include "apiserver/server.h"
 #include "base/result.h"
@@ -41,6 +42,8 @@ struct ClusterOptions {
   std::string images;             // file that maps image names to roots; empty: none
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;  // where none is set
+  std::optional<apiserver::audit::Options> audit;  // where requests are written down
+  bool queues_closed = false;                      // who uses a queue needs a permission
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   Duration token_lifetime_max{};                   // of service accounts' tokens; zero: as asked
   std::set<std::string> without;                   // scheduler, controllers, agent

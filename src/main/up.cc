@@ -15,6 +15,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "main/audit_flags.h"
 #include "main/cluster.h"
 #include "main/data_dir.h"
 #include "main/serve.h"
@@ -54,6 +55,13 @@ Result<ClusterOptions> read_options(const command::Values& values) {
                 fmt::format("--pod-security {}: wanted privileged, baseline or restricted",
                             values.text("pod-security")));
   options.pod_security = *level;
+  const std::string access = values.text("queue-access");
+  if (access != "open" && access != "closed")
+    return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
+  options.queues_closed = access == "closed";
+  auto audit = audit_options(values, options.data);
+  if (!audit) return fail(audit.error());
+  options.audit = std::move(*audit);
   const auto where = net::parse_listen("--listen", values.text("listen"));
   if (!where) return fail(where.error());
   options.address = where->address;
@@ -252,6 +260,13 @@ std::vector<command::Flag> up_flags() {
        .completes = Completes::kWords,
        .words = {"privileged", "baseline", "restricted"},
        .value_name = "LEVEL"},
+      {.name = "queue-access",
+       .value = "open",
+       .help =
+           "closed: who uses a queue or virtual cluster needs the verb \"use\" on it, or a namespace that the queue allows (docs/security.md)",
+       .completes = Completes::kWords,
+       .words = {"open", "closed"},
+       .value_name = "MODE"},
       {.name = "node-monitor-grace-period",
        .type = FlagType::kDuration,
        .value = "40s",
@@ -285,6 +300,7 @@ command::Command up_command() {
       "  # A cluster to try the scheduler on: no process is started for a pod\n"
       "  muster up --data /tmp/hollow --listen 127.0.0.1:0 --nodes nodes.yaml --hollow\n";
   made.flags = up_flags();
+  for (command::Flag& flag : audit_flags()) made.flags.push_back(std::move(flag));
   made.run = run_up;
   return made;
 }

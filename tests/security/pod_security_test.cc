@@ -251,14 +251,6 @@ TEST_F(PodSecurity, DevicesAreTheSchedulersToGive) {
 TEST_F(PodSecurity, WhatIsNotEnforcedIsRefusedOrSaid) {
   run([](Cluster& cluster) -> Task<void> {
     const std::string admission = "/apis/admissionregistration.k8s.io/v1/";
-    const Answer webhook = co_await cluster.admin(
-        "POST",
-        admission + "validatingwebhookconfigurations",
-        R"({"metadata":{"name":"w"},"webhooks":[{"name":"a.b.c","failurePolicy":"Fail","sideEffects":"None","admissionReviewVersions":["v1"],"clientConfig":{"url":"https://a.b/"}}]})");
-    EXPECT_EQ(webhook.status, 201) << webhook.text;
-    EXPECT_EQ(webhook.warnings.size(), 1U);
-    const std::string warning = webhook.warnings.empty() ? "" : webhook.warnings.front();
-    EXPECT_NE(warning.find("muster up does not call admission webhooks"), std::string::npos);
     const Answer policy = co_await cluster.admin(
         "POST",
         admission + "validatingadmissionpolicies",
@@ -268,10 +260,20 @@ TEST_F(PodSecurity, WhatIsNotEnforcedIsRefusedOrSaid) {
         co_await cluster.admin("POST",
                                "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
                                R"({"metadata":{"name":"deny"},"spec":{"podSelector":{}}})");
-    EXPECT_EQ(network.status, 201) << network.text;
-    EXPECT_EQ(network.warnings,
-              (std::vector<std::string>{"299 - \"NetworkPolicy \\\"deny\\\": it is stored, but "
-                                        "muster up does not filter the traffic of pods\""}));
+    EXPECT_EQ(network.status, 403) << network.text;
+    EXPECT_EQ(
+        network.message(),
+        "networkpolicies.networking.k8s.io \"deny\" is forbidden: muster up does not filter the "
+        "traffic of pods, and a policy that is only stored would protect nobody; keep apart "
+        "what must not meet in clusters of their own");
+    const Answer ingress = co_await cluster.admin(
+        "POST",
+        "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+        R"({"metadata":{"name":"i"},"spec":{"defaultBackend":{"service":{"name":"s","port":{"number":80}}}}})");
+    EXPECT_EQ(ingress.status, 201) << ingress.text;
+    EXPECT_EQ(ingress.warnings,
+              (std::vector<std::string>{"299 - \"Ingress \\\"i\\\": it is stored, but "
+                                        "muster up has no ingress controller\""}));
     const Answer request = co_await cluster.admin(
         "POST",
         "/apis/certificates.k8s.io/v1/certificatesigningrequests",

@@ -19,6 +19,9 @@ struct TokenSubject {
   std::int64_t lifetime_s = 3600;
 };
 
+/// UserInfo of authentication.k8s.io.
+json::Value user_info(const User& user);
+
 class Authenticator {
  public:
   explicit Authenticator(Core& core) : core_(core) {}

@@ -48,19 +48,40 @@ bool matches_path(const json::Value& rule, std::string_view path) {
   return false;
 }
 
-bool applies(const json::Value& binding, const User& user, std::string_view binding_ns) {
+/// The subject by which the binding applies to the user; null if it does not.
+const json::Value* applies(const json::Value& binding,
+                           const User& user,
+                           std::string_view binding_ns) {
   for (const json::Value& subject : json::array_at(binding, "subjects")) {
     const std::string_view kind = json::string_at(subject, "kind");
     const std::string_view name = json::string_at(subject, "name");
-    if (kind == "User" && (name == user.name || name == "*")) return true;
-    if (kind == "Group" && user.in_group(name)) return true;
+    if (kind == "User" && (name == user.name || name == "*")) return &subject;
+    if (kind == "Group" && user.in_group(name)) return &subject;
     if (kind == "ServiceAccount") {
       std::string_view ns = json::string_at(subject, "namespace");
       if (ns.empty()) ns = binding_ns;
-      if (user.name == fmt::format("system:serviceaccount:{}:{}", ns, name)) return true;
+      if (user.name == fmt::format("system:serviceaccount:{}:{}", ns, name)) return &subject;
     }
   }
-  return false;
+  return nullptr;
+}
+
+/// As Kubernetes writes it into the audit log.
+std::string describe(const json::Value& binding, const json::Value& subject) {
+  const std::string ns = json::text_at(binding, "metadata", "namespace");
+  std::string who = json::text_at(subject, "name");
+  if (json::string_at(subject, "kind") == "ServiceAccount") {
+    const std::string its = json::text_at(subject, "namespace");
+    who += "/" + (its.empty() ? ns : its);
+  }
+  const std::string name = json::text_at(binding, "metadata", "name");
+  return fmt::format("RBAC: allowed by {} {} of {} {} to {} {}",
+                     ns.empty() ? "ClusterRoleBinding" : "RoleBinding",
+                     quoted(ns.empty() ? name : name + "/" + ns),
+                     json::string_at(binding, "roleRef", "kind"),
+                     quoted(json::string_at(binding, "roleRef", "name")),
+                     json::string_at(subject, "kind"),
+                     quoted(who));
 }
 
 }  // namespace
@@ -96,38 +117,56 @@ bool Authorizer::each_rule_of(const json::Value& role_ref,
   return true;
 }
 
-void Authorizer::each_rule(const User& user,
-                           std::string_view ns,
-                           const std::function<bool(const json::Value& rule)>& visit) const {
+void Authorizer::each_binding(const User& user,
+                              std::string_view ns,
+                              const VisitBinding& visit) const {
   for (const auto& [key, binding] :
        core_.image.collection(kube::collections::kClusterRoleBindings).objects()) {
-    if (applies(binding->object, user, "") &&
-        !each_rule_of(json::at(binding->object, "roleRef"), "", visit))
-      return;
+    const json::Value* subject = applies(binding->object, user, "");
+    if (subject != nullptr && !visit(*binding, *subject)) return;
   }
   if (ns.empty()) return;
   bool go_on = true;
   core_.image.collection(kube::collections::kRoleBindings)
       .each_in(ns, [&](const StoredPtr& binding) {
-        if (go_on && applies(binding->object, user, ns))
-          go_on = each_rule_of(json::at(binding->object, "roleRef"), ns, visit);
+        if (!go_on) return;
+        const json::Value* subject = applies(binding->object, user, ns);
+        if (subject != nullptr) go_on = visit(*binding, *subject);
       });
 }
 
-bool Authorizer::allowed(const User& user, const Attributes& attributes) const {
+void Authorizer::each_rule(const User& user,
+                           std::string_view ns,
+                           const std::function<bool(const json::Value& rule)>& visit) const {
+  each_binding(user, ns, [&](const Stored& binding, const json::Value&) {
+    const std::string_view its_ns = json::string_at(binding.object, "metadata", "namespace");
+    return each_rule_of(json::at(binding.object, "roleRef"), its_ns, visit);
+  });
+}
+
+bool Authorizer::allowed(const User& user,
+                         const Attributes& attributes,
+                         std::string* reason) const {
   if (user.in_group("system:masters")) return true;
   bool found = false;
-  each_rule(user, attributes.ns, [&](const json::Value& rule) {
-    if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
-    found = attributes.path.empty() ? matches_resource(rule, attributes)
-                                    : matches_path(rule, attributes.path);
+  each_binding(user, attributes.ns, [&](const Stored& binding, const json::Value& subject) {
+    const std::string_view its_ns = json::string_at(binding.object, "metadata", "namespace");
+    each_rule_of(json::at(binding.object, "roleRef"), its_ns, [&](const json::Value& rule) {
+      if (!lists(json::at(rule, "verbs"), attributes.verb)) return true;
+      found = attributes.path.empty() ? matches_resource(rule, attributes)
+                                      : matches_path(rule, attributes.path);
+      return !found;
+    });
+    if (found && reason != nullptr) *reason = describe(binding.object, subject);
     return !found;
   });
   return found;
 }
 
-Result<void> Authorizer::check(const User& user, const Attributes& attributes) const {
-  if (allowed(user, attributes)) return {};
+Result<void> Authorizer::check(const User& user,
+                               const Attributes& attributes,
+                               std::string* reason) const {
+  if (allowed(user, attributes, reason)) return {};
   Error error;
   error.code = Code::kForbidden;
   if (!attributes.path.empty()) {

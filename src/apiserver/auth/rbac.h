@@ -19,9 +19,14 @@ struct Attributes {
 class Authorizer {
  public:
   explicit Authorizer(Core& core) : core_(core) {}
-  [[nodiscard]] bool allowed(const User& user, const Attributes& attributes) const;
+  /// `reason`, unless null, receives which binding allows it, in Kubernetes' words.
+  [[nodiscard]] bool allowed(const User& user,
+                             const Attributes& attributes,
+                             std::string* reason = nullptr) const;
   /// Forbidden with Kubernetes' text.
-  Result<void> check(const User& user, const Attributes& attributes) const;
+  Result<void> check(const User& user,
+                     const Attributes& attributes,
+                     std::string* reason = nullptr) const;
   /// Each rule that applies to the user in the namespace (and cluster-wide); `visit` returns false
   /// to stop.
   void each_rule(const User& user,
@@ -33,6 +38,11 @@ class Authorizer {
                     const std::function<bool(const json::Value& rule)>& visit) const;
 
  private:
+  /// Each binding that applies to the user, with the subject that makes it apply; `visit` returns
+  /// false to stop.
+  using VisitBinding = std::function<bool(const Stored& binding, const json::Value& subject)>;
+  void each_binding(const User& user, std::string_view ns, const VisitBinding& visit) const;
+
   Core& core_;
 };
 

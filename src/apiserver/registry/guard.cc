@@ -7,9 +7,12 @@
 #include "apiserver/auth/escalation.h"
 #include "apiserver/registry/guard_pods.h"
 #include "apiserver/registry/limit_ranges.h"
+#include "apiserver/registry/queue_access.h"
+#include "apiserver/registry/webhooks.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "kube/resources.h"
 
 namespace muster::apiserver {
@@ -23,23 +26,18 @@ struct Unserved {
 };
 
 const Unserved* unserved(std::string_view storage) {
-  static constexpr std::string_view kWebhooks =
-      "it is stored, but muster up does not call admission webhooks; use RBAC, ResourceQuota, "
-      "LimitRange and the "
-      "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
   static constexpr std::string_view kPolicies =
       "muster up does not evaluate admission policies; use RBAC, ResourceQuota, LimitRange and the "
       "pod-security.kubernetes.io labels of namespaces, or run Muster on a Kubernetes cluster";
   static const std::unordered_map<std::string_view, Unserved> kKinds = {
-      // Operators bring webhooks for their own kinds and do not start without them.
-      {kube::collections::kValidatingWebhooks, {false, kWebhooks}},
-      {kube::collections::kMutatingWebhooks, {false, kWebhooks}},
       {kube::collections::kValidatingPolicies, {true, kPolicies}},
       {kube::collections::kValidatingPolicyBindings, {true, kPolicies}},
       {kube::collections::kMutatingPolicies, {true, kPolicies}},
       {kube::collections::kMutatingPolicyBindings, {true, kPolicies}},
       {kube::collections::kNetworkPolicies,
-       {false, "it is stored, but muster up does not filter the traffic of pods"}},
+       {true,
+        "muster up does not filter the traffic of pods, and a policy that is only stored would "
+        "protect nobody; keep apart what must not meet in clusters of their own"}},
       {kube::collections::kIngresses,
        {false, "it is stored, but muster up has no ingress controller"}},
       {kube::collections::kIngressClasses,
@@ -79,15 +77,22 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
     const auto fits = check_limits(core, resource, write.ns, write.next);
     if (!fits) return fits;
   }
+  if (names_tenants(resource)) {
+    const auto may = guard_tenants(core, write);
+    if (!may) return may;
+    const auto ranked = guard_priority(core, write);
+    if (!ranked) return ranked;
+  }
   if (makes_pods(resource)) {
     const auto good = guard_pods(core, write);
     if (!good) return good;
   }
+  if (resource.info.group == kube::groups::kAdmissionRegistration) {
+    if (const std::string sentence = unserved_webhook(write.next); !sentence.empty())
+      return fail(forbidden(resource, kube::name_of(write.next), sentence));
+  }
   if (const Unserved* kind = unserved(resource.storage);
       kind != nullptr && write.subresource.empty()) {
-    // A configuration without webhooks asks for nothing.
-    const json::Value& webhooks = json::at(write.next, "webhooks");
-    if (webhooks.is_array() && webhooks.get_array().empty()) return {};
     if (kind->refused) return fail(forbidden(resource, kube::name_of(write.next), kind->sentence));
     if (write.warnings != nullptr)
       write.warnings->push_back(fmt::format(

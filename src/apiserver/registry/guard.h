@@ -22,6 +22,7 @@ struct GuardedWrite {
   const User& user;
   std::string_view subresource;
   std::vector<std::string>* warnings = nullptr;
+  std::vector<std::string>* violations = nullptr;  // of the `audit` level, for the audit log
 };
 
 /// Forbidden or Invalid with the reason; warnings are added.

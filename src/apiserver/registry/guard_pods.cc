@@ -164,14 +164,16 @@ class Judge {
       }
     }
     if (const auto found = violations(policy_.audit); !found.empty()) {
+      const std::string text = fmt::format(
+          "would violate PodSecurity {}: {}", quoted(policy_.audit.text()), kube::describe(found));
+      if (write_.violations != nullptr) write_.violations->push_back(text);
       log::warn("apiserver",
-                "{} {}/{} of user {} would violate PodSecurity {}: {}",
+                "{} {}/{} of user {} {}",
                 write_.resource.info.plural,
                 write_.ns,
                 kube::name_of(write_.next),
                 quoted(write_.user.name),
-                quoted(policy_.audit.text()),
-                kube::describe(found));
+                text);
     }
     if (const auto found = violations(policy_.warn); !found.empty() && write_.warnings != nullptr) {
       write_.warnings->push_back(fmt::format(

@@ -10,6 +10,7 @@
 #include "apiserver/registry/quota.h"
 #include "apiserver/registry/services.h"
 #include "apiserver/registry/strategy.h"
+#include "apiserver/registry/webhooks.h"
 #include "apiserver/rest/convert.h"
 #include "base/strings.h"
 #include "kube/apply/apply.h"
@@ -36,6 +37,27 @@ kube::ApplyRequest apply_request(const Resource& resource, const WriteOptions& o
 bool unchecked(std::string_view subresource) {
   return subresource == "binding" || subresource == "finalize" || subresource == "resize" ||
          subresource == "ephemeralcontainers" || subresource == "internal";
+}
+
+/// Writes of the server itself, and a binding, which webhooks know as a creation of its own.
+bool internal(std::string_view subresource) {
+  return subresource == "binding" || subresource == "finalize" || subresource == "internal";
+}
+
+Reviewed review_of(const Resource& resource,
+                   const std::string& ns,
+                   const std::string& name,
+                   const json::Value& live,
+                   const WriteOptions& options) {
+  return {.resource = resource,
+          .ns = ns,
+          .name = name,
+          .operation = "UPDATE",
+          .subresource = options.subresource,
+          .old_object = &live,
+          .user = *options.user,
+          .dry_run = options.dry_run,
+          .warnings = options.warnings};
 }
 
 void keep_metadata(json::Value& next, const json::Value& live) {
@@ -179,12 +201,26 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   const auto admitted = core_.admission->create(*resource, ns, object, user, warnings);
   if (!admitted) co_return fail(admitted.error());
 
+  const Reviewed review{.resource = *resource,
+                        .ns = ns,
+                        .name = std::string(kube::name_of(object)),
+                        .operation = "CREATE",
+                        .subresource = options.subresource,
+                        .user = user,
+                        .dry_run = options.dry_run,
+                        .warnings = warnings};
+  if (core_.webhooks->mutating()) {
+    const auto mutated = co_await core_.webhooks->mutate(review, object);
+    if (!mutated) co_return fail(mutated.error());
+  }
+
   const GuardedWrite guarded{.resource = *resource,
                              .ns = ns,
                              .next = object,
                              .user = user,
                              .subresource = options.subresource,
-                             .warnings = warnings};
+                             .warnings = warnings,
+                             .violations = options.violations};
   const auto permitted = guard(core_, guarded);
   if (!permitted) co_return fail(permitted.error());
 
@@ -194,6 +230,11 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
   if (!causes.empty()) {
     if (generated) json::make(object, {"metadata", "name"}) = "";
     co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
+  }
+
+  if (core_.webhooks->validating()) {
+    const auto validated = co_await core_.webhooks->validate(review, object);
+    if (!validated) co_return fail(validated.error());
   }
 
   Collection& collection = core_.collection(*resource);
@@ -312,6 +353,12 @@ Task<Result<StoredPtr>> Writer::update(
   const json::Value& live = *served;
   auto computed = compute(live);
   if (!computed) co_return fail(computed.error());
+  const bool reviewed = options.user != nullptr && !internal(options.subresource);
+  if (reviewed && core_.webhooks->mutating()) {
+    const auto mutated =
+        co_await core_.webhooks->mutate(review_of(*resource, ns, name, live, options), *computed);
+    if (!mutated) co_return fail(mutated.error());
+  }
   auto finished = finish_update(*resource, std::move(*computed), live, options);
   if (!finished) co_return fail(finished.error());
   json::Value* next = &finished->object;
@@ -322,9 +369,15 @@ Task<Result<StoredPtr>> Writer::update(
                                .live = &live,
                                .user = *options.user,
                                .subresource = options.subresource,
-                               .warnings = options.warnings};
+                               .warnings = options.warnings,
+                               .violations = options.violations};
     const auto permitted = guard(core_, guarded);
     if (!permitted) co_return fail(permitted.error());
+  }
+  if (reviewed && finished->changed && core_.webhooks->validating()) {
+    const auto validated =
+        co_await core_.webhooks->validate(review_of(*resource, ns, name, live, options), *next);
+    if (!validated) co_return fail(validated.error());
   }
 
   if (may_go(*next)) {

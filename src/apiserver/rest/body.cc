@@ -230,6 +230,7 @@ Result<WriteOptions> write_options(Call& call, std::string_view options_kind) {
   options.subresource = call.subresource;
   options.user = &call.user;
   options.warnings = &call.warnings;
+  options.violations = &call.violations;
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "apiserver/registry/webhooks.h"
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/batch.h"
 #include "apiserver/rest/convert.h"
@@ -14,6 +15,29 @@
 #include "kube/resources.h"
 
 namespace muster::apiserver {
+namespace {
+
+/// Asks the webhooks that want to be asked about deletions.
+Task<Result<void>> review_deletion(Core& core, Call& call, StoredPtr stored, bool dry_run) {
+  if (!stored || (!core.webhooks->mutating() && !core.webhooks->validating()))
+    co_return Result<void>();
+  const kube::ObjectPtr old = served_object(*call.resource, stored);
+  const std::string ns(stored->ns());
+  const Reviewed review{.resource = *call.resource,
+                        .ns = ns,
+                        .name = std::string(stored->name()),
+                        .operation = "DELETE",
+                        .old_object = old.get(),
+                        .user = call.user,
+                        .dry_run = dry_run,
+                        .warnings = &call.warnings};
+  json::Value nothing;
+  auto passed = co_await core.webhooks->mutate(review, nothing);
+  if (passed) passed = co_await core.webhooks->validate(review, nothing);
+  co_return passed;
+}
+
+}  // namespace
 
 Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "CreateOptions");
@@ -83,6 +107,9 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
         co_return fail(forbidden(*call.resource, call.name, "this namespace may not be deleted"));
     }
   }
+  const auto reviewed = co_await review_deletion(
+      core, call, core.find(*call.resource, call.ns, call.name), request->dry_run);
+  if (!reviewed) co_return fail(reviewed.error());
   const auto deleted = co_await core.writer->remove(call.resource, call.ns, call.name, *request);
   if (!deleted) co_return fail(deleted.error());
   if (deleted->gone && !call.resource->kind->rules->answers_object) {
@@ -109,6 +136,10 @@ Task<Result<net::Response>> delete_collection(Core& core, Call& call) {
        it != collection.objects().end() && it->first.starts_with(prefix);
        ++it) {
     if (selection->matches(*call.resource, *it->second)) chosen.push_back(it->second);
+  }
+  for (const StoredPtr& stored : chosen) {
+    const auto reviewed = co_await review_deletion(core, call, stored, request->dry_run);
+    if (!reviewed) co_return fail(reviewed.error());
   }
   const BatchResult removed = co_await remove_all(core, call.resource, std::move(chosen), *request);
   if (removed.failure) co_return fail(*removed.failure);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "apiserver/audit/log.h"
 #include "base/prometheus.h"
 #include "base/strings.h"
 #include "kube/names.h"
@@ -332,6 +333,16 @@ net::Response Discovery::metrics() const {
            "counter",
            "The newest resourceVersion.",
            number(core_.image.revision()));
+  if (core_.audit) {
+    page.one("apiserver_audit_event_total",
+             "counter",
+             "Lines written to the audit log.",
+             number(core_.audit->written()));
+    page.one("apiserver_audit_error_total",
+             "counter",
+             "Lines of the audit log that could not be written.",
+             number(core_.audit->lost()));
+  }
   if (core_.options.add_metrics) core_.options.add_metrics(page);
   prometheus::add_process(page);
   return text_response(200, page.take());

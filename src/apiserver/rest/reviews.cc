@@ -7,7 +7,6 @@
 #include "kube/kinds/validate.h"
 
 namespace muster::apiserver {
-namespace {
 
 json::Value user_info(const User& user) {
   json::Object info;
@@ -27,6 +26,8 @@ json::Value user_info(const User& user) {
   }
   return json::Value(std::move(info));
 }
+
+namespace {
 
 Attributes attributes_of(const json::Value& spec) {
   Attributes attributes;

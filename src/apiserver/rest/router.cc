@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "apiserver/audit/log.h"
 #include "apiserver/auth/auth.h"
 #include "apiserver/auth/impersonation.h"
 #include "apiserver/auth/rbac.h"
@@ -19,6 +20,18 @@ namespace {
 /// A bound on what one request of several reads may ask for.
 constexpr std::size_t kReadsMax = 64;
 constexpr std::size_t kReadsBytesMax = 256 * 1024;
+/// Lines of the audit log in an answer, unless asked for.
+constexpr std::int64_t kAuditLines = 100;
+
+Error audit_is_behind() {
+  Error error;
+  error.code = Code::kTooManyRequests;
+  error.message =
+      "the audit log is written more slowly than requests come, and none is answered unrecorded; "
+      "try again later";
+  error.retry_after_s = 1;
+  return error;
+}
 
 bool is_public(std::string_view path) {
   for (const std::string_view each : {"/healthz", "/livez", "/readyz", "/version"}) {
@@ -72,7 +85,7 @@ Task<Result<void>> Router::send(const Call& call,
   return writer.send(std::move(response));
 }
 
-Result<void> Router::identify(Call& call) const {
+Result<void> Router::identify(Call& call, audit::Record& record) const {
   auto target = net::parse_target(call.request.target);
   if (!target) return fail(bad_request(target.error().message));
   call.target = std::move(*target);
@@ -82,8 +95,13 @@ Result<void> Router::identify(Call& call) const {
     user = User{.name = "system:anonymous", .groups = {"system:unauthenticated"}};
   }
   if (!user) return fail(user.error());
+  if (call.request.headers.has("Impersonate-User")) record.set_asker(*user);
   auto acting = impersonated(core_, call.request, std::move(*user));
-  if (!acting) return fail(acting.error());
+  if (!acting) {
+    record.begin();
+    record.set_decision(false);
+    return fail(acting.error());
+  }
   call.user = std::move(*acting);
   return {};
 }
@@ -145,7 +163,7 @@ Result<void> Router::route(Call& call) const {
   return {};
 }
 
-Result<void> Router::authorize(const Call& call) const {
+Result<void> Router::authorize(const Call& call, audit::Record& record) const {
   Attributes attributes;
   attributes.verb = call.verb;
   attributes.group = call.resource->info.group;
@@ -154,40 +172,66 @@ Result<void> Router::authorize(const Call& call) const {
   attributes.name = call.name;
   attributes.ns =
       call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
-  const auto allowed = core_.authorizer->check(call.user, attributes);
+  const auto allowed = core_.authorizer->check(call.user, attributes, record.reason());
+  record.set_decision(allowed.has_value());
   if (!allowed) return allowed;
   const bool upgrade = call.subresource == "exec" || call.subresource == "attach" ||
                        call.subresource == "portforward";
   if (upgrade && call.verb == "get") {
     attributes.verb = "create";
-    if (!core_.authorizer->allowed(call.user, attributes))
-      return fail(forbidden(*call.resource, call.name, ""));
+    const bool granted = core_.authorizer->allowed(call.user, attributes, record.reason());
+    record.set_decision(granted);
+    if (!granted) return fail(forbidden(*call.resource, call.name, ""));
   }
   return {};
 }
 
-Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
+Result<void> Router::authorize_path(const Call& call, audit::Record& record) const {
+  if (is_public(call.target.path)) {
+    record.set_decision(true);
+    return {};
+  }
+  Attributes attributes;
+  attributes.verb = "get";
+  attributes.path = call.target.path;
+  const auto allowed = core_.authorizer->check(call.user, attributes, record.reason());
+  record.set_decision(allowed.has_value());
+  return allowed;
+}
+
+Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
   const Gate::Pass pass(core_.gate);
   Call call;
   call.request = std::move(request);
-  const auto known_user = identify(call);
+  if (core_.audit && core_.audit->full() && !call.request.peer.trusted_user) {
+    const bool room = co_await core_.audit->wait_for_room();
+    if (!room) {
+      (void)co_await send(call, socket, error_response(audit_is_behind()));
+      co_return;
+    }
+  }
+  audit::Trail writer(core_, call, socket);
+  const auto known_user = identify(call, writer.record());
   if (!known_user) {
     (void)co_await send(call, writer, error_response(known_user.error()));
     co_return;
   }
   if (call.target.path == "/muster/v1/reads") {
-    auto answer = co_await read_many(call);
+    writer.record().begin();
+    auto answer = co_await read_many(call, writer.record().id());
     (void)co_await send(call, writer, std::move(answer));
+    co_return;
+  }
+  if (call.target.path == "/muster/v1/audit") {
+    writer.record().begin();
+    const auto allowed = authorize_path(call, writer.record());
+    (void)co_await send(call, writer, allowed ? read_audit(call) : error_response(allowed.error()));
     co_return;
   }
   auto described = core_.discovery->answer(call.request, call.target);
   if (described) {
-    Attributes attributes;
-    attributes.verb = "get";
-    attributes.path = call.target.path;
-    const auto allowed = is_public(call.target.path)
-                             ? Result<void>()
-                             : core_.authorizer->check(call.user, attributes);
+    writer.record().begin();
+    const auto allowed = authorize_path(call, writer.record());
     if (allowed && call.request.method != "GET") {
       (void)co_await send(call, writer, error_response(method_not_allowed()));
       co_return;
@@ -197,6 +241,7 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
     co_return;
   }
   const auto routed = route(call);
+  writer.record().begin();
   if (!routed) {
     const bool known =
         call.target.segments[0] == "api" ||
@@ -208,11 +253,15 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
                             : text_response(404, "404 page not found\n"));
     co_return;
   }
-  const auto allowed = authorize(call);
+  const auto allowed = authorize(call, writer.record());
   if (!allowed) {
     (void)co_await send(call, writer, error_response(allowed.error()));
     co_return;
   }
+  co_await serve(call, writer);
+}
+
+Task<void> Router::serve(Call& call, audit::Trail& writer) {
   if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
     co_await stream_pod(core_, call, writer);
     co_return;
@@ -248,26 +297,54 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& writer) {
       call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
 }
 
-Task<net::Response> Router::read_one(const Call& outer, std::string target) {
+net::Response Router::read_audit(const Call& call) const {
+  if (call.request.method != "GET") return error_response(method_not_allowed());
+  if (!core_.audit)
+    return error_response(bad_request("this server keeps no audit log (--audit-log-path none)"));
+  std::int64_t wanted = kAuditLines;
+  if (const std::string_view given = call.target.get("limit"); !given.empty()) {
+    wanted = parse_int(given).value_or(0);
+    if (wanted < 1)
+      return error_response(
+          bad_request(fmt::format("limit: wanted a number from 1 on, found {}", quoted(given))));
+  }
+  net::Response response;
+  response.headers.set("Content-Type", "application/json");
+  response.body = R"({"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[)" +
+                  join(core_.audit->last(static_cast<std::size_t>(wanted)), ",") + "]}\n";
+  return response;
+}
+
+Task<net::Response> Router::read_one(const Call& outer, const std::string& id, std::string target) {
   Call call;
   call.request.method = "GET";
   call.request.target = std::move(target);
+  call.request.peer = outer.request.peer;
+  for (const std::string_view name : {"User-Agent", "X-Forwarded-For"})
+    call.request.headers.set(std::string(name), std::string(outer.request.headers.get(name)));
+  call.request.headers.set("Audit-Id", id);
   call.user = outer.user;
+  audit::Record record(core_, call);
   call.manager = outer.manager;
   auto parsed = net::parse_target(call.request.target);
   if (!parsed) co_return error_response(bad_request(parsed.error().message));
   call.target = std::move(*parsed);
   const auto routed = route(call);
-  if (!routed) co_return error_response(routed.error());
-  const auto allowed = authorize(call);
-  if (!allowed) co_return error_response(allowed.error());
-  if (call.verb == "watch" || is_stream(call.subresource))
-    co_return error_response(bad_request("a stream cannot be one of several reads"));
-  auto response = co_await dispatch(call, Accepted{});
-  co_return response ? std::move(*response) : error_response(response.error());
+  record.begin();
+  Result<net::Response> response = fail(Error{});
+  if (const auto allowed = routed ? authorize(call, record) : routed; !allowed) {
+    response = fail(allowed.error());
+  } else if (call.verb == "watch" || is_stream(call.subresource)) {
+    response = fail(bad_request("a stream cannot be one of several reads"));
+  } else {
+    response = co_await dispatch(call, Accepted{});
+  }
+  net::Response answer = response ? std::move(*response) : error_response(response.error());
+  record.set_answer(answer);
+  co_return answer;
 }
 
-Task<net::Response> Router::read_many(const Call& call) {
+Task<net::Response> Router::read_many(const Call& call, const std::string& id) {
   if (call.request.method != "POST") co_return error_response(method_not_allowed());
   if (call.request.body.size() > kReadsBytesMax)
     co_return error_response(bad_request(fmt::format(
@@ -281,7 +358,7 @@ Task<net::Response> Router::read_many(const Call& call) {
   response.headers.set("Content-Type", "application/json");
   std::string body = "[";
   for (const json::Value& target : wanted->get_array()) {
-    const net::Response one = co_await read_one(call, json::text(target));
+    const net::Response one = co_await read_one(call, id, json::text(target));
     if (body.size() > 1) body += ',';
     body += fmt::format("{{\"status\":{},\"fields\":{},\"body\":",
                         one.status,

@@ -1,6 +1,7 @@
 /// From a request to its answer: path, user, permission, verb.
 #pragma once
 
+#include "apiserver/audit/record.h"
 #include "apiserver/core.h"
 
 namespace muster::apiserver {
@@ -8,19 +9,26 @@ namespace muster::apiserver {
 class Router {
  public:
   explicit Router(Core& core) : core_(core) {}
-  Task<void> handle(net::Request request, net::ResponseWriter& writer);
+  Task<void> handle(net::Request request, net::ResponseWriter& socket);
 
  private:
   /// Reads what is asked for and who asks.
-  Result<void> identify(Call& call) const;
+  Result<void> identify(Call& call, audit::Record& record) const;
+  /// Answers a request that is known by who asks and what they ask for.
+  Task<void> serve(Call& call, audit::Trail& writer);
   /// No coroutine of its own: every request passes here, and frames cost.
   Task<Result<net::Response>> dispatch(Call& call, Accepted accepted);
   /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had
   /// come alone.
-  Task<net::Response> read_many(const Call& call);
-  Task<net::Response> read_one(const Call& outer, std::string target);
+  Task<net::Response> read_many(const Call& call, const std::string& id);
+  /// `id`: of the whole request in the audit log.
+  Task<net::Response> read_one(const Call& outer, const std::string& id, std::string target);
   Result<void> route(Call& call) const;
-  Result<void> authorize(const Call& call) const;
+  Result<void> authorize(const Call& call, audit::Record& record) const;
+  /// The same for a path that is no resource's.
+  Result<void> authorize_path(const Call& call, audit::Record& record) const;
+  /// GET /muster/v1/audit: the newest lines of the audit log.
+  [[nodiscard]] net::Response read_audit(const Call& call) const;
   Task<Result<void>> send(const Call& call, net::ResponseWriter& writer, net::Response response);
 
   Core& core_;

@@ -1,0 +1,188 @@
+#include "apiserver/audit/record.h"
+
+#include "apiserver/audit/log.h"
+#include "apiserver/rest/negotiate.h"
+#include "base/strings.h"
+#include "kube/security/names.h"
+#include "net/tls/tls.h"
+
+namespace muster::apiserver::audit {
+namespace {
+
+/// A longer body is left out of its line.
+constexpr std::size_t kBodyMax = 1 << 20;
+/// What a client may call its request, and what it calls itself; longer is cut.
+constexpr std::size_t kIdMax = 64, kTextMax = 4096;
+
+std::string cut(std::string_view text, std::size_t most) {
+  return std::string(text.substr(0, most));
+}
+
+/// Ids that clients send end up in lines of others' tools.
+bool plain(std::string_view id) {
+  return !id.empty() && id.size() <= kIdMax &&
+         id.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+             std::string_view::npos;
+}
+
+}  // namespace
+
+Record::Record(Core& core, const Call& call) : core_(core), log_(core.audit.get()), call_(call) {
+  if (log_ == nullptr) return;
+  received_ = core.env.now();
+  // Components of this process do not look at it, and most of what they ask is not written down.
+  if (call.request.peer.trusted_user) return;
+  const std::string_view given = call.request.headers.get("Audit-Id");
+  id_ = plain(given) ? std::string(given) : net::random_uuid();
+}
+
+Record::~Record() {
+  if (log_ == nullptr) return;
+  begin();
+  if (verdict_.writes(Stage::kResponseComplete)) log_->add(event(Stage::kResponseComplete));
+}
+
+void Record::set_asker(const User& user) {
+  if (log_ != nullptr) asker_ = user;
+}
+
+void Record::begin() {
+  if (log_ == nullptr || begun_) return;
+  begun_ = true;
+  const bool resource = call_.resource != nullptr;
+  verb_ = resource ? call_.verb : to_lower(call_.request.method);
+  Request request;
+  const User& user = asker_ ? *asker_ : call_.user;
+  request.user = user.name;
+  request.groups = &user.groups;
+  request.verb = verb_;
+  request.path = call_.target.path;
+  if (resource) {
+    request.group = call_.resource->info.group;
+    request.resource = call_.resource->info.plural;
+    request.subresource = call_.subresource;
+    request.name = call_.name;
+    request.ns = call_.ns;
+    secret_ = holds_secrets(request.group, request.resource, request.subresource);
+  }
+  verdict_ = log_->policy().judge(request);
+  if (!wanted()) return;
+  if (id_.empty()) id_ = net::random_uuid();
+  if (secret_) verdict_.level = Level::kMetadata;
+  if (resource && verdict_.level >= Level::kRequest) keep_request();
+  if (verdict_.writes(Stage::kRequestReceived)) log_->add(event(Stage::kRequestReceived));
+}
+
+void Record::keep_request() {
+  request_.type = media_type(call_.request);
+  if (const auto* object = std::any_cast<kube::ObjectPtr>(&call_.request.value))
+    request_.object = *object;
+  else
+    request_.text = call_.request.body;
+  request_ = bounded(std::move(request_));
+}
+
+Content Record::bounded(Content content) {
+  if (content.text.size() <= kBodyMax) return content;
+  annotate(kube::names::access::kTruncated, "true");
+  return {};
+}
+
+void Record::annotate(std::string_view key, std::string value) {
+  if (log_ == nullptr) return;
+  for (auto& [known, text] : annotations_) {
+    if (known != key) continue;
+    text = std::move(value);
+    return;
+  }
+  annotations_.emplace_back(key, std::move(value));
+}
+
+void Record::set_decision(bool allowed) {
+  if (log_ == nullptr || !wanted()) return;
+  annotate(kube::names::access::kDecision, allowed ? "allow" : "forbid");
+  annotate(kube::names::access::kReason, reason_);
+}
+
+void Record::set_started(int code) {
+  if (log_ == nullptr) return;
+  begin();
+  code_ = code;
+  if (verdict_.writes(Stage::kResponseStarted)) log_->add(event(Stage::kResponseStarted));
+}
+
+void Record::set_answer(const net::Response& response) {
+  if (log_ == nullptr) return;
+  begin();
+  code_ = response.status;
+  if (!wanted()) return;
+  const bool failed = response.status >= 400;
+  const bool whole = verdict_.level == Level::kRequestResponse && call_.resource != nullptr;
+  if (!failed && !whole) return;
+  Content content{std::string(response.headers.get("Content-Type")), response.body, nullptr};
+  if (const auto* object = std::any_cast<kube::ObjectPtr>(&response.value))
+    content.object = *object;
+  if (failed) failure_ = bounded(content);
+  if (whole) response_ = bounded(std::move(content));
+}
+
+Event Record::event(Stage stage) const {
+  Event out;
+  out.level = verdict_.level;
+  out.stage = stage;
+  out.id = id_;
+  out.uri = cut(call_.request.target, kTextMax);
+  out.verb = verb_;
+  out.source = call_.request.peer.address;
+  out.forwarded = cut(call_.request.headers.get("X-Forwarded-For"), kTextMax);
+  out.agent = cut(call_.request.headers.get("User-Agent"), kTextMax);
+  out.user = asker_ ? *asker_ : call_.user;
+  if (asker_ && !call_.user.name.empty()) out.acting = call_.user;
+  if (call_.resource) {
+    out.group = call_.resource->info.group;
+    out.version = call_.resource->info.version;
+    out.resource = call_.resource->info.plural;
+    out.subresource = call_.subresource;
+    out.ns = call_.ns;
+    out.name = call_.name;
+  }
+  out.secret = secret_;
+  out.omit_managed_fields = verdict_.omit_managed_fields;
+  out.received = received_;
+  out.at = core_.env.now();
+  out.request = request_;
+  if (stage == Stage::kRequestReceived) return out;
+  out.code = code_;
+  out.annotations = annotations_;
+  if (!call_.violations.empty())
+    out.annotations.emplace_back(kube::names::access::kAuditViolations,
+                                 join(call_.violations, "; "));
+  out.failure = failure_;
+  out.response = response_;
+  return out;
+}
+
+Task<Result<void>> Trail::send(net::Response response) {
+  record_.set_answer(response);
+  if (!record_.id().empty()) response.headers.set("Audit-Id", record_.id());
+  return inner_.send(std::move(response));
+}
+
+Task<Result<void>> Trail::start(net::Response head) {
+  record_.set_started(head.status);
+  if (!record_.id().empty()) head.headers.set("Audit-Id", record_.id());
+  return inner_.start(std::move(head));
+}
+
+Task<Result<std::unique_ptr<net::WebSocket>>> Trail::upgrade_websocket(std::string protocol) {
+  record_.set_started(101);
+  return inner_.upgrade_websocket(std::move(protocol));
+}
+
+Task<Result<std::unique_ptr<net::ByteStream>>> Trail::upgrade_raw(net::Headers headers) {
+  record_.set_started(101);
+  return inner_.upgrade_raw(std::move(headers));
+}
+
+}  // namespace muster::apiserver::audit
