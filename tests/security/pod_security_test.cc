@@ -97,6 +97,22 @@ TEST_F(PodSecurity, ATemplateIsWarnedOf) {
   });
 }
 
+TEST_F(PodSecurity, AFrameworkIsAWorkloadToo) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "editor", "edit");
+    const Answer refused = co_await cluster.ask(
+        {"POST",
+         "/apis/frameworkcontroller.microsoft.com/v1/namespaces/vision/frameworks",
+         R"({"metadata":{"name":"f"},"spec":{"executionType":"Start","taskRoles":[{"name":"main","taskNumber":1,"task":{"pod":{"spec":{"hostPID":true,)" +
+             kPlain + "}}}}]}}",
+         "application/json",
+         token});
+    EXPECT_EQ(refused.status, 403) << refused.text;
+    EXPECT_NE(refused.message().find("host namespaces (hostPID=true)"), std::string::npos)
+        << refused.text;
+  });
+}
+
 TEST_F(PodSecurity, ALevelIsHeldAgainstThePodsThatAreThere) {
   run([](Cluster& cluster) -> Task<void> {
     (void)co_await cluster.account("vision", "editor", "edit");

@@ -70,6 +70,11 @@ std::vector<std::pair<std::string, std::string>> ways() {
            "{}")},
       {"/apis/kubeflow.org/v1/namespaces/vision/tfjobs",
        job(fmt::format(R"("tfReplicaSpecs":{{"Worker":{}}})", replica), named)},
+      {"/apis/frameworkcontroller.microsoft.com/v1/namespaces/vision/frameworks",
+       fmt::format(
+           R"({{"metadata":{{"name":"f"}},"spec":{{"executionType":"Start","retryPolicy":{{"fancyRetryPolicy":false,"maxRetryCount":0}},"taskRoles":[{{"name":"main","taskNumber":1,"frameworkAttemptCompletionPolicy":{{"minFailedTaskCount":1,"minSucceededTaskCount":1}},"task":{{"retryPolicy":{{"fancyRetryPolicy":false,"maxRetryCount":0}},"pod":{{"metadata":{{"annotations":{}}},"spec":{{{}}}}}}}}}]}}}})",
+           cells,
+           kContainers)},
       {"/apis/kubeflow.org/v2beta1/namespaces/vision/mpijobs",
        job(fmt::format(R"("mpiReplicaSpecs":{{"Launcher":{},"Worker":{}}})", replica, replica),
            named)},

@@ -8,6 +8,7 @@
 #include "apiserver/auth/rbac.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "kube/framework.h"
 #include "kube/kinds/validate.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -204,7 +205,7 @@ bool makes_pods(const Resource& resource) {
   if (!resource.custom()) return is_workload(resource.storage);
   const std::string& group = resource.info.group;
   return group == kube::groups::kKubeflow || group == kube::groups::kVolcanoBatch ||
-         group == kube::groups::kT9kBatch;
+         group == kube::groups::kT9kBatch || group == kube::resources::kFrameworks.group;
 }
 
 Result<void> guard_pods(Core& core, const GuardedWrite& write) {
