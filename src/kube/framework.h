@@ -39,6 +39,8 @@ namespace names::pai {
 inline constexpr std::string_view kUserName = "userName";
 inline constexpr std::string_view kVirtualCluster = "virtualCluster";
 inline constexpr std::string_view kType = "type";
+/// The job's name for the command line, which finds jobs and their pods by this label of arena's.
+inline constexpr std::string_view kRelease = "release";
 inline constexpr std::string_view kJobName = "jobName";
 inline constexpr std::string_view kConfig = "config";
 inline constexpr std::string_view kLogPathInfix = "logPathInfix";

@@ -8,6 +8,7 @@
 #include "command/dispatch.h"
 #include "main/run.h"
 #include "main/up.h"
+#include "pai/runtime/init.h"
 #include "sim/command.h"
 
 namespace muster {
@@ -28,6 +29,7 @@ command::Section clusters_section() {
                        status_command(),
                        run_command(),
                        cli::hived_command(),
+                       pai::runtime_command(),
                        sim::sim_command()},
           .strict = true};
 }

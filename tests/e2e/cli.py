@@ -4,6 +4,7 @@
 One cluster of two nodes with two GPUs each; jobs are real processes. Every section makes its own jobs and removes them.
 """
 import http.client
+import hashlib
 import json
 import os
 import pathlib
@@ -501,16 +502,19 @@ def pai(cli, muster):
     file = muster.data / "job.yaml"
     file.write_text(PAI)
     code, _, err = cli("submit", "pai", str(file), "--wait")
-    out = cli("logs", "pai-hello", "-i", "pai-hello-worker-1")[1]
+    framework = hashlib.md5(f"{json.loads(cli('whoami')[1])['Name']}~Pai_Hello".encode()).hexdigest()
+    out = cli("logs", "Pai_Hello", "-i", f"{framework}-worker-1")[1]
     check(
         "a job of OpenPAI's protocol runs, with its variables", code == 0 and out == "hello worker 1 of 2\n", err + out
     )
-    check("its priority class is there", "PRIORITY: pai-prod" in cli("get", "pai-hello")[1], cli("get", "pai-hello")[1])
-    cli("delete", "pai-hello")
+    check("its priority is OpenPAI's word", "PRIORITY: prod" in cli("get", "Pai_Hello")[1], cli("get", "Pai_Hello")[1])
+    code, _, err = cli("submit", "pai", str(file))
+    check("a second job of the name is refused", code == 1 and "~Pai_Hello already exists." in err, err)
+    cli("delete", "Pai_Hello")
     file.write_text(PAI.replace("test -n", "false; test -n"))
     code, _, err = cli("submit", "pai", str(file), "--wait")
     check("the first command that fails ends the task and the job", code == 3, f"{code}\n{err}")
-    cli("delete", "pai-hello")
+    cli("delete", "Pai_Hello")
     file.write_text(PAI.replace("dockerImage: image", "dockerImage: nothing"))
     code, _, err = cli("submit", "pai", str(file))
     check(

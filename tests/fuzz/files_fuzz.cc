@@ -6,7 +6,6 @@
 
 #include "agent/streams/log_reader.h"
 #include "base/time_zone.h"
-#include "cli/submit/pai.h"
 #include "client/exec_credential.h"
 #include "client/kubeconfig.h"
 #include "controllers/batchjob/failure_policy.h"
@@ -15,6 +14,7 @@
 #include "hived/annotations.h"
 #include "hived/config.h"
 #include "json/pick.h"
+#include "pai/protocol/submit.h"
 #include "scheduler/config.h"
 #include "sim/policy.h"
 #include "sim/trace.h"
@@ -31,8 +31,9 @@ void read_kubeconfig(std::string_view text) {
 }
 
 void read_pai(std::string_view text) {
-  const auto protocol = json::parse_yaml_one(text);
-  if (protocol) (void)cli::translate_pai(*protocol, {"default", "alice"}).has_value();
+  pai::Facts facts;
+  facts.virtual_clusters["default"] = {};
+  (void)pai::submit(text, "alice", facts).has_value();
 }
 
 void read_cells(std::string_view text) {

@@ -17,14 +17,16 @@ std::vector<std::string> words(const json::Value& value) {
   return out;
 }
 
-/// The image whose only work is to hand a kubectl to an MPI launcher. This program answers `kubectl
-/// exec` itself when it is called by that name, so a link to it does.
+/// The image of this program is this program. The image whose only work is to hand a kubectl to an MPI
+/// launcher: this program answers `kubectl exec` itself when it is called by that name, so a link to
+/// it does.
 Image built_in(const std::string& name) {
   Image image;
-  if (name.find("kubectl-delivery") == std::string::npos) return image;
   std::error_code failure;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failure);
-  if (!failure)
+  if (failure) return image;
+  if (name == "muster" || name.starts_with("muster:")) image.entrypoint = {program.string()};
+  if (name.find("kubectl-delivery") != std::string::npos)
     image.entrypoint = {"sh", "-c", "ln -sf \"$0\" \"$TARGET_DIR/kubectl\"", program.string()};
   return image;
 }

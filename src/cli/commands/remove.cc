@@ -112,8 +112,15 @@ Task<Result<bool>> remove_job(Session& session,
   const auto found = co_await fetch_job_object(session, name, type);
   if (!found && found.error().code == Code::kNotFound) co_return false;
   if (!found) co_return fail(found.error());
-  const auto removed = co_await remove_one(session, found->trainer->resource, ns, name);
+  const std::string own(kube::name_of(found->object));
+  const auto removed = co_await remove_one(session, found->trainer->resource, ns, own);
   if (!removed) co_return fail(removed.error());
+  // It belongs to the job, and nothing that belongs to the whole cluster can say so.
+  if (found->trainer->type == "paijob") {
+    const auto priority =
+        co_await remove_one(session, client::resources::kPriorityClasses, "", own + "-priority");
+    if (!priority && priority.error().code != Code::kForbidden) co_return fail(priority.error());
+  }
   co_return true;
 }
 

@@ -313,7 +313,7 @@ Command pai() {
   command.arguments = "FILE";
   command.summary = "Submit a job of OpenPAI's protocol version 2";
   command.details =
-      "Each task role becomes a task of a Volcano Job. Priority classes oppo, test, prod and crit become PriorityClasses pai-….";
+      "The job becomes a Framework, named by a digest of its owner and name. The virtual cluster is HiveD's where the cluster has cells, else the queue of that name.";
   command.examples = "  muster submit pai job.yaml\n";
   command.flags = run_flags();
   command.run = InSession{&run_submit_pai};

@@ -2,14 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 
 #include "base/strings.h"
 #include "cli/shell/commands.h"
-#include "cli/submit/pai.h"
 #include "cli/submit/submit.h"
 #include "cli/view/fetch.h"
 #include "cli/view/job_watch.h"
@@ -231,6 +228,8 @@ std::string waiting_reason(const Job& job) {
   return "";
 }
 
+}  // namespace
+
 Task<int> wait_for_job(Session& session,
                        std::string name,
                        std::string type,
@@ -271,30 +270,10 @@ Task<int> wait_for_job(Session& session,
   }
 }
 
+namespace {
+
 std::string type_of_command(const std::string& command) {
   return command == "horovodjob" ? "mpijob" : command;
-}
-
-/// OpenPAI's classes exist without anybody making them; here each is a PriorityClass, made when
-/// first used.
-Task<Result<void>> ensure_pai_priority(Session& session, std::string priority_class) {
-  const std::string name = "pai-" + priority_class;
-  const auto found = co_await session.cluster().get(client::resources::kPriorityClasses, "", name);
-  if (found || found.error().code != Code::kNotFound) {
-    if (found) co_return Result<void>{};
-    co_return fail(found.error());
-  }
-  json::Value made = json::Object{
-      {"apiVersion", kube::resources::kPriorityClasses.api_version()},
-      {"kind", "PriorityClass"},
-      {"metadata", json::Object{{"name", name}}},
-      {"value", *pai_priority(priority_class)},
-      {"preemptionPolicy", priority_class == "oppo" ? "Never" : "PreemptLowerPriority"},
-      {"description", fmt::format("OpenPAI's class {}", priority_class)}};
-  const auto created =
-      co_await session.cluster().create(client::resources::kPriorityClasses, "", std::move(made));
-  if (!created && created.error().code != Code::kAlreadyExists) co_return fail(created.error());
-  co_return Result<void>{};
 }
 
 /// From a plan to a running job: prints it, or creates it and waits as the flags say.
@@ -351,46 +330,6 @@ Task<int> run_submit(Invocation& call) {
   auto plan = plan_submit(context, call.values);
   if (!plan) co_return session.failed("failed to validate command args: " + plan.error().message);
   const int code = co_await carry_out(call, std::move(*plan), context.type);
-  co_return code;
-}
-
-Task<int> run_submit_pai(Invocation& call) {
-  Session& session = call.session;
-  const std::string path = call.values.args[0];
-  std::ifstream file(path, std::ios::binary);
-  if (!file) co_return session.failed(fmt::format("{}: cannot be read", path));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const auto protocol = json::parse_yaml_one(text);
-  if (!protocol) co_return session.failed(fmt::format("{}: {}", path, protocol.error().message));
-  PaiContext context;
-  context.ns = session.ns;
-  context.user = co_await session.user();
-  auto job = translate_pai(*protocol, context);
-  if (!job) co_return session.failed(fmt::format("{}: {}", path, job.error().message));
-  SubmitPlan plan;
-  plan.name = job->name;
-  plan.trainer = find_trainer("volcanojob");
-  plan.job = std::move(job->job);
-  plan.notes = std::move(job->notes);
-  // The record is what `delete` works from; secrets stay out of it.
-  json::Value kept = *protocol;
-  if (json::Object* members = kept.if_object(); members != nullptr && members->contains("secrets"))
-    (*members)["secrets"] = "******";
-  plan.record = json::Object{
-      {"apiVersion", "v1"},
-      {"kind", "ConfigMap"},
-      {"metadata",
-       json::Object{{"name", plan.name + "-volcanojob"},
-                    {"namespace", session.ns},
-                    {"labels", json::Object{{"createdBy", "arena"}}}}},
-      {"data",
-       json::Object{{"values", json::to_yaml(kept)},
-                    {"app", fmt::format("{}/{}\n", plan.trainer->kind_group(), plan.name)}}}};
-  if (!call.values.yes("dry-run")) {
-    const auto ready = co_await ensure_pai_priority(session, job->priority_class);
-    if (!ready) co_return session.failed(ready.error());
-  }
-  const int code = co_await carry_out(call, std::move(plan), "volcanojob");
   co_return code;
 }
 

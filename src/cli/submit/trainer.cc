@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "kube/framework.h"
 #include "kube/resources.h"
 
 namespace muster::cli {
@@ -28,6 +29,7 @@ constexpr Words kWords[] = {
     {"xgboostjob", "XGBoost", "xgb"},
     {"paddlejob", "Paddle", "paddle"},
     {"jaxjob", "JAX", "jax"},
+    {"paijob", "OpenPAI", "pai"},
 };
 
 }  // namespace
@@ -54,6 +56,7 @@ const std::vector<Trainer>& trainers() {
       {"jaxjob", "JAX", "jax", r::kJAXJobs},
       {"mpijob", "MPI", "mpi", r::kT9kMPIJobs},
       {"volcanojob", "Volcano", "volcano", r::kVolcanoJobs, true},
+      {"paijob", "OpenPAI", "pai", r::kFrameworks, true},
   };
   return kTrainers;
 }

@@ -9,8 +9,10 @@
 
 #include "base/strings.h"
 #include "cli/view/members.h"
+#include "kube/framework.h"
 #include "kube/meta.h"
 #include "kube/names.h"
+#include "pai/protocol/submit.h"
 
 namespace muster::cli {
 namespace {
@@ -68,7 +70,7 @@ class Fetch {
     do {
       std::vector<Read> reads;
       for (const Kind* kind : open) reads.push_back(make(*kind->trainer()));
-      for (const auto& [read, into] : lists_) reads.push_back(read);
+      for (const auto& list : lists_) reads.push_back(list.read);
       if (reads.empty()) co_return;
       auto answers = co_await read_all(session_, into_.block, std::move(reads));
       if (!answers) {
@@ -80,7 +82,7 @@ class Fetch {
         if (!take_jobs(*open[i], (*answers)[i])) missing.push_back(open[i]);
       }
       for (std::size_t i = 0; i < lists_.size(); ++i)
-        take_list(*lists_[i].second, (*answers)[open.size() + i]);
+        take_list(lists_[i], (*answers)[open.size() + i]);
       lists_.clear();
       open = std::move(missing);
     } while (!open.empty());
@@ -91,8 +93,9 @@ class Fetch {
     return run([](const Trainer&) { return Read{}; });
   }
 
-  void add(Read read, std::vector<json::Value>& into) {
-    lists_.emplace_back(std::move(read), &into);
+  /// `optional`: whoever may not read it has none.
+  void add(Read read, std::vector<json::Value>& into, bool optional = false) {
+    lists_.push_back({std::move(read), &into, optional});
   }
   void add_pods(const std::string& ns, std::string selector, Detail detail) {
     add(read_list(
@@ -114,6 +117,12 @@ class Fetch {
   std::optional<Error> failure;
 
  private:
+  struct Wanted {
+    Read read;
+    std::vector<json::Value>* into = nullptr;
+    bool optional = false;
+  };
+
   void fail_with(const Error& error) {
     if (!failure) failure = error;
   }
@@ -135,6 +144,8 @@ class Fetch {
       // An answer about the object, not about the path: the other versions would say the same.
       return !error.subject.name.empty() || ++kind.next == kind.versions.size();
     }
+    // A cluster that never had OpenPAI's jobs lets nobody ask for them.
+    if (error.code == Code::kForbidden && trainer->type == "paijob") return true;
     if (error.code == Code::kForbidden) {
       fail_with(
           Error{.code = Code::kForbidden,
@@ -150,10 +161,11 @@ class Fetch {
     return true;
   }
 
-  void take_list(std::vector<json::Value>& into, Result<json::Value>& answer) {
+  void take_list(const Wanted& list, Result<json::Value>& answer) {
     if (answer) {
-      into = take_items(*answer);
-    } else if (!absent(answer.error())) {
+      *list.into = take_items(*answer);
+    } else if (!absent(answer.error()) &&
+               !(list.optional && answer.error().code == Code::kForbidden)) {
       fail_with(answer.error());
     }
   }
@@ -161,7 +173,7 @@ class Fetch {
   Session& session_;
   Snapshot& into_;
   std::vector<Kind> kinds_;
-  std::vector<std::pair<Read, std::vector<json::Value>*>> lists_;
+  std::vector<Wanted> lists_;
 };
 
 /// What is asked only when the first answers call for it.
@@ -322,6 +334,41 @@ void compute_jobs(Snapshot& snapshot, Time now) {
   }
 }
 
+/// OpenPAI's jobs are named by a digest of their owner and name: `job` or `owner~job` finds them by
+/// their labels.
+class PaiJobs {
+ public:
+  PaiJobs(const std::string& name, const std::string& type)
+      : wanted_(type.empty() || type == "paijob") {
+    const std::size_t tilde = name.find('~');
+    const std::string job = tilde == std::string::npos ? name : name.substr(tilde + 1);
+    release = pai::release_label(job);
+    selector_ = fmt::format("{}={}", kube::names::pai::kRelease, release);
+    if (tilde != std::string::npos)
+      selector_ += fmt::format(",{}={}", kube::names::pai::kUserName, name.substr(0, tilde));
+  }
+
+  void ask(Fetch& fetch, const std::string& ns) {
+    if (!wanted_) return;
+    Read whole = read_list(kube::resources::kFrameworks,
+                           options_of(ns, selector_),
+                           job_members(Detail::kWhole, "paijob"));
+    whole.members = nullptr;
+    fetch.add(std::move(whole), found_, /*optional=*/true);
+  }
+  void take(Snapshot& snapshot) {
+    for (json::Value& each : found_)
+      snapshot.objects.push_back({find_trainer("paijob"), std::move(each)});
+  }
+  /// The label that their pods carry, too.
+  std::string release;
+
+ private:
+  bool wanted_;
+  std::string selector_;
+  std::vector<json::Value> found_;
+};
+
 Result<void> check_one(Session& session, const Snapshot& snapshot, const std::string& name) {
   if (snapshot.objects.size() == 1) return {};
   if (snapshot.objects.empty()) {
@@ -364,14 +411,17 @@ Task<Result<SnapshotPtr>> fetch_jobs(Session& session, JobsQuery query) {
 Task<Result<SnapshotPtr>> fetch_job(Session& session, std::string name, std::string type) {
   auto snapshot = std::make_unique<Snapshot>();
   Fetch fetch(session, *snapshot, type);
-  fetch.add_pods(session.ns, "release=" + name, Detail::kWhole);
+  PaiJobs pai_jobs(name, type);
+  fetch.add_pods(session.ns, "release=" + pai_jobs.release, Detail::kWhole);
   fetch.add_helpers(session.ns, name, true);
+  pai_jobs.ask(fetch, session.ns);
   co_await fetch.run(
       [&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
   if (fetch.failure) co_return fail(*fetch.failure);
+  pai_jobs.take(*snapshot);
   if (const auto one = check_one(session, *snapshot, name); !one) co_return fail(one.error());
   // Pods of a job that was not made by submit are known by their operator's labels or their owner.
-  const bool submitted = kube::label(snapshot->objects[0].object, "release") == name;
+  const bool submitted = kube::label(snapshot->objects[0].object, "release") == pai_jobs.release;
   if (!submitted) fetch.add_pods(session.ns, "", Detail::kWhole);
   JobsQuery query;
   query.ns = session.ns;
@@ -388,9 +438,12 @@ Task<Result<Snapshot::Found>> fetch_job_object(Session& session,
                                                std::string type) {
   Snapshot snapshot;
   Fetch fetch(session, snapshot, type);
+  PaiJobs pai_jobs(name, type);
+  pai_jobs.ask(fetch, session.ns);
   co_await fetch.run(
       [&](const Trainer& trainer) { return read_object(trainer.resource, session.ns, name); });
   if (fetch.failure) co_return fail(*fetch.failure);
+  pai_jobs.take(snapshot);
   if (const auto one = check_one(session, snapshot, name); !one) co_return fail(one.error());
   // A copy: the snapshot's memory goes with it.
   co_return Snapshot::Found{snapshot.objects[0].trainer,

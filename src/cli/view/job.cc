@@ -6,9 +6,11 @@
 #include <ctime>
 
 #include "base/strings.h"
+#include "kube/framework.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
 #include "kube/names.h"
+#include "pai/job/job.h"
 
 namespace muster::cli {
 namespace {
@@ -112,8 +114,26 @@ bool is_suspended(const json::Value& job) {
          kube::annotation(job, kube::names::kSuspend) == "true";
 }
 
+bool is_pai(const JobParts& parts) { return parts.trainer->type == "paijob"; }
+
+/// In arena's words: OpenPAI's WAITING is PENDING, and what was stopped did not come to its end.
+std::string pai_status(const json::Value& job) {
+  const std::string state = json::text_at(pai::job_summary(job), "state");
+  if (state == "WAITING") return "PENDING";
+  if (state == "STOPPING") return "RUNNING";
+  return state == "STOPPED" || state == "UNKNOWN" ? "FAILED" : state;
+}
+
+/// Why a job of OpenPAI's ended as it did, or is tried again.
+std::string pai_reason(const json::Value& job) {
+  const json::Value& ended = at(job, "status", "attemptStatus", "completionStatus");
+  if (!ended.is_object() || json::int_at(ended, "code") == 0) return "";
+  return fmt::format("{} (code {})", json::string_at(ended, "phrase"), json::int_at(ended, "code"));
+}
+
 std::string status_of(const JobParts& parts, const json::Value* chief) {
   const json::Value& job = *parts.object;
+  if (is_pai(parts)) return pai_status(job);
   std::string status;
   if (is_v1alpha1(job)) {
     status = v1alpha1_status(parts, chief);
@@ -239,9 +259,11 @@ Instance make_instance(const json::Value& pod, const std::string& chief, Time no
 
 void count_gpus(Job& job, const std::vector<const json::Value*>& pods) {
   // The job says it too, which counts when its pods are gone.
-  std::int64_t announced =
-                   parse_int(kube::annotation(*job.object, "requestGPUsOfJobOwner")).value_or(0),
-               limits = 0;
+  std::int64_t announced = 0, limits = 0;
+  for (const std::string_view key :
+       {std::string_view("requestGPUsOfJobOwner"), kube::names::pai::kTotalGpuNumber}) {
+    if (announced == 0) announced = parse_int(kube::annotation(*job.object, key)).value_or(0);
+  }
   for (const json::Value* pod : pods) {
     if (announced <= 0)
       announced = parse_int(kube::annotation(*pod, "requestGPUsOfJobOwner")).value_or(0);
@@ -405,6 +427,10 @@ std::vector<std::string> keys_of_pod(const json::Value& pod) {
   if (const std::string_view mpi = json::string_at(labels, kube::names::kubeflow::kMpiJobName);
       !mpi.empty())
     keys.push_back(key_of({"k", ns, "mpijob", mpi}));
+  if (const std::string_view framework =
+          json::string_at(labels, kube::names::framework::kFrameworkName);
+      !framework.empty())
+    keys.push_back(key_of({"k", ns, "paijob", framework}));
   for (const json::Value& owner : json::array_at(metadata, "ownerReferences"))
     keys.push_back(key_of({"u", json::string_at(owner, "uid")}));
   return keys;
@@ -435,7 +461,7 @@ Job make_job(const JobParts& parts, Time now) {
     if (is_v1alpha1(object)) chief = nullptr;
     // Volcano's tasks have no roles: the first pod of a task speaks for the job.
     for (const json::Value* pod : parts.pods) {
-      if (chief == nullptr && parts.trainer->type == "volcanojob" &&
+      if (chief == nullptr && (parts.trainer->type == "volcanojob" || is_pai(parts)) &&
           kube::name_of(*pod).ends_with("-0"))
         chief = pod;
     }
@@ -445,6 +471,14 @@ Job make_job(const JobParts& parts, Time now) {
   job.priority = priority_of(object);
   job.queue = queue_of(object);
   job.reason = reason_of_job(object);
+  if (is_pai(parts)) {
+    if (const auto name = kube::annotation(object, kube::names::pai::kJobName); !name.empty())
+      job.name = name;
+    job.queue = kube::label(object, kube::names::pai::kVirtualCluster);
+    if (const auto word = kube::annotation(object, kube::names::pai::kJobPriority); !word.empty())
+      job.priority = word;
+    job.reason = pai_reason(object);
+  }
   job.created = kube::creation_time(object);
   job.age = now - job.created;
   job.duration = duration_of(parts, job.status, chief, now);

@@ -1,5 +1,6 @@
 #include "cli/view/members.h"
 
+#include "kube/framework.h"
 #include "kube/names.h"
 
 namespace muster::cli {
@@ -23,6 +24,7 @@ const Pick& pod_labels() {
                              {"pytorch-replica-type"},
                              member(kube::names::kubeflow::kMpiJobName),
                              member(kube::names::kubeflow::kMpiRoleType),
+                             member(kube::names::framework::kFrameworkName),
                              member(kube::names::t9k::kMpiJobReplica)}};
   return kLabels;
 }
@@ -81,9 +83,17 @@ const Picks& job_members(Detail detail, std::string_view type) {
                                {"namespace"},
                                {"uid"},
                                {"creationTimestamp"},
-                               {"labels", {{"app"}, {"release"}, {"modelName"}, {"modelVersion"}}},
+                               {"labels",
+                                {{"app"},
+                                 {"release"},
+                                 {"modelName"},
+                                 {"modelVersion"},
+                                 member(kube::names::pai::kVirtualCluster)}},
                                {"annotations",
                                 {{"requestGPUsOfJobOwner"},
+                                 member(kube::names::pai::kTotalGpuNumber),
+                                 member(kube::names::pai::kJobName),
+                                 member(kube::names::pai::kJobPriority),
                                  member(kube::names::volcano::kQueueName),
                                  member(kube::names::kSuspend)}}}};
   static const Picks kSpec{
@@ -114,6 +124,19 @@ const Picks& job_members(Detail detail, std::string_view type) {
     status.push_back({"conditions"});
     return Picks{{"apiVersion"}, {"kind"}, kMetadata, {"spec", spec}, {"status", status}};
   }();
+  // Frameworks say all of it in their status, of which the tasks are most.
+  static const Picks kFramework{
+      {"apiVersion"},
+      {"kind"},
+      kMetadata,
+      {"spec", {{"executionType"}}},
+      {"status",
+       {{"state"},
+        {"startTime"},
+        {"completionTime"},
+        {"retryPolicyStatus"},
+        {"attemptStatus", {{"completionStatus", {{"code"}, {"phrase"}}}}}}}};
+  if (type == "paijob") return kFramework;
   return detail == Detail::kRow && type != "volcanojob" ? kRow : kWhole;
 }
 

@@ -102,7 +102,8 @@ class Maker {
         {"labels",
          json::Object{{names::pai::kUserName, job_.user},
                       {names::pai::kVirtualCluster, job_.virtual_cluster},
-                      {names::pai::kType, name.empty() ? "kube-launcher-task" : "kube-launcher"}}},
+                      {names::pai::kType, name.empty() ? "kube-launcher-task" : "kube-launcher"},
+                      {names::pai::kRelease, release_label(job_.name)}}},
         {"annotations", std::move(annotations)}};
     if (!name.empty()) metadata["name"] = name;
     if (!name.empty()) metadata["namespace"] = facts_.ns;

@@ -47,6 +47,14 @@ std::string framework_name(std::string_view user, std::string_view job) {
   return md5_hex(job_id(user, job));
 }
 
+std::string release_label(std::string_view job) {
+  constexpr std::size_t kLabelMax = 63;
+  const auto outer = [](char c) { return c != '-' && c != '_'; };
+  const bool fits =
+      !job.empty() && job.size() <= kLabelMax && outer(job.front()) && outer(job.back());
+  return fits ? std::string(job) : md5_hex(job);
+}
+
 std::optional<int> priority_number(std::string_view priority_class) {
   if (priority_class == "crit") return 120;
   if (priority_class == "prod") return 100;
