@@ -1,0 +1,119 @@
+/** Nodes, tenants or jobs against time: past from records, future as it is foretold. */
+import type { JSX } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { clock, exact, num, save, slot, span } from '../../format';
+import { serverNow } from '../../live/socket';
+import { useValue } from '../../live/use';
+import { Icon } from '../../parts/icon';
+import { Choice, Empty, Skeleton, Wrong } from '../../parts/small';
+import { Hatches, segmentWord, ticks } from '../../parts/timeline';
+import type { Gantt, GanttBar } from '../../shapes/gantt';
+import { go, goQuery, param, query } from '../../state/route';
+import { colour } from '../../state/theme';
+import { jobHref, withQuery } from '../../state/url';
+import { minute } from '../../state/ticker';
+import { t } from '../../text';
+
+const HOUR = 3_600_000;
+const SPANS: [string, number][] = [['1', HOUR], ['6', 6 * HOUR], ['24', 24 * HOUR], ['168', 168 * HOUR]];
+
+export default function TimelinePage(): JSX.Element {
+  void minute.value;
+  const jobs = param('jobs').split(',').filter(Boolean);
+  const by = (param('by') || (jobs.length ? 'job' : 'node')) as 'node' | 'vc' | 'job';
+  const hours = Number(param('span')) || 6;
+  const now = Math.floor(serverNow() / 60_000) * 60_000;
+  const from = Number(param('from')) || now - hours * HOUR * 0.75;
+  const to = Number(param('to')) || now + hours * HOUR * 0.25;
+  const live = useValue<Gantt>('gantt', { by, limit: 200, ...(jobs.length ? { jobs } : {}), ...(jobs.length && !param('from') ? {} : { from: Math.round(from), to: Math.round(to) }) });
+  const svg = useRef<SVGSVGElement>(null);
+  useEffect(() => { document.title = `${t('Timeline')} · Muster`; }, []);
+  const data = live.value.value;
+  const move = (step: number): void => goQuery(withQuery(query.value, { from: String(Math.round(from + step * (to - from))), to: String(Math.round(to + step * (to - from))) }), true);
+  return (
+    <>
+      <div class="head"><h1 tabIndex={-1}>{t('Timeline')}</h1><span class="sub">{jobs.length ? t('{n} jobs', { n: jobs.length }) : data ? `${clock(data.from, now)} – ${clock(data.to, now)}` : ''}</span>
+        <span class="acts"><button class="button" onClick={() => move(-0.5)} aria-label={t('Earlier')}><Icon name="left" /></button><button class="button" onClick={() => goQuery(withQuery(query.value, { from: null, to: null }))}>{t('now')}</button><button class="button" onClick={() => move(0.5)} aria-label={t('Later')}><Icon name="right" /></button><button class="button" onClick={() => exportSvg(svg.current)}><Icon name="download" />SVG</button></span></div>
+      <div class="filters">
+        <Choice name={t('Rows')} of={[['node', t('Nodes')], ['vc', t('VC / queue')], ['job', t('Jobs')]] as const} value={by} set={(v) => goQuery(withQuery(query.value, { by: v }))} />
+        <Choice name={t('Span')} of={SPANS.map(([h, ms]) => [h, span(ms)] as [string, string])} value={String(hours)} set={(v) => goQuery(withQuery(query.value, { span: v, from: null, to: null }), true)} />
+        {jobs.length ? <button class="button" onClick={() => goQuery(withQuery(query.value, { jobs: null }))}>{t('All jobs')}</button> : null}
+        <span class="grow" />
+        <span class="legend less">{(['running', 'reserved', 'forecast'] as const).map((k) => <span key={k}><svg width="16" height="9" aria-hidden="true"><Hatches /><rect class={`seg-${k}`} x=".5" y=".5" width="15" height="8" rx="2" /></svg>{segmentWord(k)}</span>)}</span>
+      </div>
+      <div class="gantt-frame">
+        {live.error.value ? <Wrong error={live.error.value} /> : !data ? <Skeleton rows={10} /> : !data.lanes.length ? <Empty title={t('Nothing in this time')} text={t('Choose another span, or wait for the first job.')} /> : <Chart data={data} of={svg} />}
+        {data?.more ? <p class="faint" style={{ padding: '8px 24px' }}>{t('and {n} more', { n: num(data.more) })}</p> : null}
+      </div>
+    </>
+  );
+}
+
+const W = 1200;
+const LEFT = 150;
+function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null } }): JSX.Element {
+  const x = (at: number): number => LEFT + ((W - LEFT - 12) * (Math.min(data.to, Math.max(data.from, at)) - data.from)) / Math.max(1, data.to - data.from);
+  // Bars of one lane that overlap are stacked.
+  let y = 26;
+  const lanes = data.lanes.map((lane) => {
+    const ends: number[] = [];
+    const bars = [...lane.bars].sort((a, b) => a.from - b.from).map((bar) => {
+      let row = ends.findIndex((e) => e <= bar.from);
+      if (row < 0) row = ends.length;
+      ends[row] = bar.to ?? data.to;
+      return { bar, row };
+    });
+    const top = y;
+    y += Math.max(1, ends.length) * 18 + 8;
+    return { lane, bars, top, height: Math.max(1, ends.length) * 18 };
+  });
+  return (
+    <svg class="gantt" ref={of} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
+      <Hatches />
+      {ticks(data.from, data.to, 10).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {lanes.map(({ lane, bars, top, height }) => (
+        <g key={lane.name}>
+          <text class="label" x="0" y={top + 12}>{lane.name.length > 20 ? `${lane.name.slice(0, 19)}…` : lane.name}</text>
+          <line class="grid-line" x1="0" x2={W} y1={top + height + 4} y2={top + height + 4} />
+          {bars.map(({ bar, row }, i) => <Bar key={i} bar={bar} x={x} y={top + row * 18} now={data.now} end={data.to} />)}
+        </g>
+      ))}
+      {data.now >= data.from && data.now <= data.to ? <><line class="now" x1={x(data.now)} x2={x(data.now)} y1="18" y2={y + 4} /><g transform={`translate(${Math.min(W - 42, Math.max(LEFT, x(data.now)))} ${y + 12})`}><rect class="nowpill" x="-38" y="-9" width="76" height="18" rx="9" /><text class="nowtext" y="4" text-anchor="middle">{t('now {time}', { time: clock(data.now, data.now) })}</text></g></> : null}
+    </svg>
+  );
+}
+function Bar({ bar: b, x, y, now, end }: { bar: GanttBar; x: (at: number) => number; y: number; now: number; end: number }): JSX.Element {
+  const to = b.to ?? (b.forecast ? end : now);
+  const solid = b.kind === 'running' && !b.forecast;
+  const left = x(b.from);
+  const width = Math.max(2, x(to) - left);
+  const text = `${b.name}, ${b.user}\n${segmentWord(b.kind)} ${exact(b.from)} – ${b.to ? exact(b.to) : t('now')}${b.gpus ? `\n${num(b.gpus)} GPUs` : ''}${b.text ? `\n${b.text}` : ''}`;
+  return (
+    <g class={`bar k${slot(b.job)}`} tabIndex={0} role="link" aria-label={text} onClick={() => go(jobHref(b.job))} onKeyDown={(e) => { if (e.key === 'Enter') go(jobHref(b.job)); }} data-job={b.job} data-from={b.from} data-to={b.to ?? ''}>
+      <rect class={solid ? 'seg-mine' : b.forecast && b.kind === 'running' ? 'seg-forecast' : `seg-${b.kind}`} x={left} y={y} width={width} height="15" rx="2"><title>{text}</title></rect>
+      {width > 46 ? <text class={solid ? 'in-bar' : ''} x={left + 5} y={y + 11.5}>{b.name.slice(0, Math.floor(width / 6.5))}</text> : null}
+    </g>
+  );
+}
+
+/** A picture that stands alone: styles of this page are written into it. */
+function exportSvg(svg: SVGSVGElement | null): void {
+  if (!svg) return;
+  const copy = svg.cloneNode(true) as SVGSVGElement;
+  copy.setAttribute('width', String(W));
+  const from = [...svg.querySelectorAll<SVGElement>('*')];
+  [...copy.querySelectorAll<SVGElement>('*')].forEach((el, i) => {
+    const look = getComputedStyle(from[i]!);
+    for (const name of ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-size', 'font-weight', 'font-family']) {
+      const value = look.getPropertyValue(name);
+      if (value && value !== 'none' && !(name === 'stroke-width' && look.stroke === 'none')) el.setAttribute(name, value.replace(/url\("[^#]*#/, 'url("#'));
+      else if (name === 'fill' || name === 'stroke') el.setAttribute(name, value || 'none');
+    }
+  });
+  const ground = document.createElementNS('http://www.w3.org/2000/svg', 'rect');
+  ground.setAttribute('width', '100%');
+  ground.setAttribute('height', '100%');
+  ground.setAttribute('fill', colour('--surface'));
+  copy.prepend(ground);
+  save('timeline.svg', 'image/svg+xml', new XMLSerializer().serializeToString(copy));
+}

@@ -1,0 +1,130 @@
+/** Where each node stands on the map. Pure: columns in, rectangles out, and back from a point to a GPU. */
+import type { Topology, TopologyPatch } from '../../shapes/topology';
+
+export type Grouping = 'rack' | 'chain' | 'model';
+export type Level = 'cluster' | 'rack' | 'node';
+export const levelOf = (cell: number): Level => (cell < 12 ? 'cluster' : cell < 34 ? 'rack' : 'node');
+
+/** The map with its run-lengths undone. */
+export interface Plain {
+  source: Topology;
+  owner: Int32Array;
+  idle: Int32Array;
+  /** Number of the first GPU of each node, and one past the last. */
+  first: Int32Array;
+  bad: Set<number>;
+}
+function runs(coded: number[], size: number): Int32Array {
+  const out = new Int32Array(size);
+  let at = 0;
+  for (let i = 0; i + 1 < coded.length; i += 2) { out.fill(coded[i]!, at, at + coded[i + 1]!); at += coded[i + 1]!; }
+  return out;
+}
+export function plain(t: Topology): Plain {
+  const first = new Int32Array(t.nodes.length + 1);
+  for (let i = 0; i < t.nodes.length; i++) first[i + 1] = first[i]! + (t.gpus[i] ?? 0);
+  const size = first[t.nodes.length]!;
+  return { source: t, owner: runs(t.owner, size), idle: runs(t.idle ?? [], size), first, bad: new Set(t.bad ?? []) };
+}
+/** Applies a difference in place and returns a new object, so that it is seen as changed. */
+export function patched(p: Plain, d: TopologyPatch): Plain {
+  for (let i = 0; i + 1 < d.owner.length; i += 2) p.owner[d.owner[i]!] = d.owner[i + 1]!;
+  for (let i = 0; i + 1 < d.states.length; i += 2) p.source.states[d.states[i]!] = d.states[i + 1]!;
+  for (const [k, job] of Object.entries(d.jobs ?? {})) p.source.jobs[Number(k)] = job;
+  return { ...p, bad: d.bad ? new Set(d.bad) : p.bad };
+}
+
+export interface Block { name: string; note: number; nodes: number[]; x: number; y: number; w: number; h: number }
+export interface Layout { level: Level; cell: number; row: number; columns: number; label: number; side: number; head: number; blocks: Block[]; width: number; height: number }
+
+/** Nodes by group in the order of the columns. A group without a name is cut into blocks of 32. */
+export function groups(t: Topology, by: Grouping): { name: string; nodes: number[] }[] {
+  const index = by === 'rack' ? t.rack : by === 'chain' ? t.chain : t.model;
+  const names = by === 'rack' ? t.racks : by === 'chain' ? t.chains : t.models;
+  const map = new Map<string, number[]>();
+  for (let i = 0; i < t.nodes.length; i++) {
+    const name = names[index[i] ?? -1] ?? '';
+    let list = map.get(name);
+    if (!list) map.set(name, (list = []));
+    list.push(i);
+  }
+  const out: { name: string; nodes: number[] }[] = [];
+  for (const [name, nodes] of map) {
+    if (nodes.length <= 64) { out.push({ name, nodes }); continue; }
+    for (let i = 0; i < nodes.length; i += 32) out.push({ name: name && i === 0 ? name : name ? '' : t.nodes[nodes[i]!]!, nodes: nodes.slice(i, i + 32) });
+  }
+  return out;
+}
+
+/** Blocks flow like words: left to right, then down. `cell` is the width of one GPU in pixels. */
+export function layout(t: Topology, by: Grouping, cell: number, width: number): Layout {
+  const level = levelOf(cell);
+  const columns = Math.min(16, Math.max(1, ...t.gpus.slice(0, 2000)));
+  const row = level === 'cluster' ? Math.max(2, Math.round(cell * (cell < 4 ? 1 : 0.7))) : level === 'rack' ? Math.round(cell * 0.7) + 4 : 46;
+  const label = level === 'cluster' ? 0 : level === 'rack' ? 64 : 96;
+  const side = level === 'cluster' ? 0 : level === 'rack' ? 132 : 0;
+  const head = level === 'cluster' ? (cell < 4 ? 4 : 18) : 26;
+  const gap = level === 'cluster' ? (cell < 4 ? 4 : 14) : 26;
+  const w = label + columns * cell + side;
+  const blocks: Block[] = [];
+  let x = 0;
+  let y = 0;
+  let tall = 0;
+  for (const g of groups(t, by)) {
+    const h = head + g.nodes.length * row;
+    if (x > 0 && x + w > width) { x = 0; y += tall + gap; tall = 0; }
+    blocks.push({ name: g.name, note: 0, nodes: g.nodes, x, y, w, h });
+    x += w + gap;
+    tall = Math.max(tall, h);
+  }
+  return { level, cell, row, columns, label, side, head, blocks, width: Math.max(w, width), height: y + tall };
+}
+
+/** The largest cell with which everything is on screen. */
+export function fit(t: Topology, by: Grouping, width: number, height: number): number {
+  let low = 1;
+  let high = 33;
+  while (high - low > 0.25) {
+    const mid = (low + high) / 2;
+    if (layout(t, by, mid, width).height <= height) low = mid;
+    else high = mid;
+  }
+  return Math.max(1, Math.floor(low * 4) / 4);
+}
+
+export interface Hit { node: number; gpu: number }
+/** The GPU at a point of the map; gpu is -1 beside the cells. */
+export function hit(p: Plain, l: Layout, x: number, y: number): Hit | null {
+  for (const b of l.blocks) {
+    if (x < b.x || x >= b.x + b.w || y < b.y + l.head || y >= b.y + b.h) continue;
+    const node = b.nodes[Math.floor((y - b.y - l.head) / l.row)];
+    if (node === undefined) return null;
+    const column = Math.floor((x - b.x - l.label) / l.cell);
+    const count = p.first[node + 1]! - p.first[node]!;
+    return { node, gpu: column >= 0 && column < Math.min(count, l.columns) ? p.first[node]! + column : -1 };
+  }
+  return null;
+}
+/** Rectangle of a node's cells. */
+export function placeOf(l: Layout, node: number): { x: number; y: number } | null {
+  for (const b of l.blocks) {
+    const i = b.nodes.indexOf(node);
+    if (i >= 0) return { x: b.x + l.label, y: b.y + l.head + i * l.row };
+  }
+  return null;
+}
+
+export interface Tally { used: number; oppo: number; free: number; held: number; off: number }
+export function tally(p: Plain): Tally {
+  const out = { used: 0, oppo: 0, free: 0, held: 0, off: 0 };
+  for (let n = 0; n < p.source.nodes.length; n++) {
+    const off = p.source.states[n] !== 0;
+    for (let g = p.first[n]!; g < p.first[n + 1]!; g++) {
+      const o = p.owner[g]!;
+      if (o > 0) { out.used++; if (p.source.jobs[o - 1]?.oppo) out.oppo++; } else if (off || p.bad.has(g)) out.off++;
+      else if (o < 0) out.held++;
+      else out.free++;
+    }
+  }
+  return out;
+}

@@ -1,0 +1,182 @@
+import '../../style/map.css';
+/** The GPU map: nodes × GPUs on a canvas, with a table twin, legend, hover card and the cell tree. */
+import type { JSX } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { num, save, span } from '../../format';
+import { serverNow } from '../../live/socket';
+import { useValue } from '../../live/use';
+import { Icon } from '../../parts/icon';
+import { StateMark } from '../../parts/glyph';
+import { Choice, Empty, Wrong } from '../../parts/small';
+import { NODE_STATES, type Topology, type TopologyPatch } from '../../shapes/topology';
+import { go, goQuery, param, query } from '../../state/route';
+import { has } from '../../state/session';
+import { shownTheme } from '../../state/theme';
+import { withQuery } from '../../state/url';
+import { t } from '../../text';
+import { draw, type ColourBy, type Look } from './draw';
+import { fit, hit, layout, levelOf, patched, placeOf, plain, tally, type Grouping, type Hit, type Plain } from './layout';
+import { CellTree } from './tree';
+import { MapTable } from './table';
+
+export default function TopologyPage(): JSX.Element {
+  const kept = useRef<{ from: Topology; plain: Plain } | null>(null);
+  const [turn, setTurn] = useState(0);
+  const live = useValue<Topology>('topology', {}, (value, patch: never) => {
+    if (kept.current?.from === value) { kept.current.plain = patched(kept.current.plain, patch as TopologyPatch); setTurn((n) => n + 1); }
+    return value;
+  });
+  useEffect(() => { document.title = `${t('Topology')} · Muster`; }, []);
+  const source = live.value.value;
+  if (source && kept.current?.from !== source) kept.current = { from: source, plain: plain(source) };
+  const map = kept.current?.plain ?? null;
+  if (live.error.value && !map) return <Wrong error={live.error.value} />;
+  if (!map) return <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div>;
+  if (!map.source.nodes.length) return <><div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1></div><Empty title={t('No nodes yet')} text={t('Nodes appear here when their agents have registered.')} /></>;
+  return <MapPage map={map} turn={turn} />;
+}
+
+function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
+  const by = (param('colour') || 'job') as ColourBy;
+  const s = map.source;
+  const group = (param('group') || (s.racks.length ? 'rack' : s.chains.length ? 'chain' : 'model')) as Grouping;
+  const sums = useMemo(() => tally(map), [map, turn]);
+  const only = param('only');
+  const selected = s.jobs.findIndex((j) => j?.id === param('sel')) + 1;
+  const phone = innerWidth <= 640;
+  const asTable = param('view') === 'table' || (phone && param('view') !== 'map');
+  const tree = has('hived') && innerWidth > 900 && param('tree') !== 'none';
+  const set = (c: Record<string, string | null>, replace = false): void => goQuery(withQuery(query.value, c), replace);
+  const total = map.owner.length;
+  const [zoomTo, setZoomTo] = useState<((cell: number) => void) | null>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const z = Number(param('z')) || 0;
+  return (
+    <>
+      <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1><span class="sub">{t('{nodes} nodes, {gpus} GPUs, {used} in use', { nodes: num(s.nodes.length), gpus: num(total), used: num(sums.used) })}</span>
+        <span class="acts"><button class="button" onClick={() => set({ view: asTable ? 'map' : 'table' })}>{asTable ? t('As map') : t('As table')}</button>{asTable ? null : <button class="button" onClick={() => canvas.current?.toBlob((b) => { if (b) save('topology.png', 'image/png', b); })}><Icon name="image" />{t('Save PNG')}</button>}</span></div>
+      <div class="filters">
+        <span class="faint">{t('Colour')}</span>
+        <Choice name={t('Colour')} of={[['job', t('Job')], ['vc', t('VC')], ['prio', t('Priority')], ['state', t('Status')], ['idle', t('Idle time')]] as const} value={by} set={(v) => set({ colour: v === 'job' ? null : v }, true)} />
+        <span class="faint less">{t('Group')}</span>
+        <span class="less"><Choice name={t('Group')} of={[['rack', t('Rack')], ['chain', t('Cell chain')], ['model', t('Model')]] as const} value={group} set={(v) => set({ group: v }, true)} /></span>
+        {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : null}
+        <span class="grow" />
+        {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(z || 6)} set={(v) => zoomTo?.(v === 'cluster' ? 0 : v === 'rack' ? 21 : 52)} /></span></>}
+      </div>
+      <div class={`map-frame ${tree && !asTable ? 'with-tree' : ''}`}>
+        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={map} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f) => setZoomTo(() => f)} />}
+        {tree && !asTable ? <CellTree vc={param('tree')} setVc={(v) => set({ tree: v }, true)} choose={(id) => set({ sel: id })} /> : null}
+      </div>
+      <div class="map-legend">
+        {([['used', t('in use'), sums.used, ''], ['oppo', t('of them opportunistic'), sums.oppo, 'half'], ['free', t('free'), sums.free, 'open'], ['held', t('held for a reservation'), sums.held, 'held'], ['off', t('cordoned or not ready'), sums.off, 'off']] as const).map(([key, word, n, cls]) => (
+          <button key={key} aria-pressed={only === key} onClick={() => set({ only: only === key ? null : key }, true)}><span class="cells big RUNNING" aria-hidden="true"><i class={cls} /></span><b>{num(n)}</b> {word}</button>
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface CanvasProps { map: Plain; turn: number; look: Look; group: Grouping; z: number; setZ: (z: number) => void; choose: (id: string) => void; canvas: { current: HTMLCanvasElement | null }; offerZoom: (f: (cell: number) => void) => void }
+function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom }: CanvasProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const [size, setSize] = useState({ w: 0, h: 0 });
+  const [over, setOver] = useState<{ hit: Hit; x: number; y: number } | null>(null);
+  const [cursor, setCursor] = useState(-1);
+  const frame = useRef(0);
+  const theme = shownTheme.value;
+  const best = useMemo(() => (size.w ? fit(map.source, group, size.w - 40, size.h - 40) : 6), [map.source, group, size.w, size.h]);
+  const cell = z || best;
+  const l = useMemo(() => layout(map.source, group, cell, Math.max(200, size.w - 40)), [map.source, group, cell, size.w]);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(() => setSize({ w: box.current!.clientWidth, h: box.current!.clientHeight }));
+    watch.observe(box.current!);
+    return () => watch.disconnect();
+  }, []);
+  const paint = (): void => {
+    const el = canvas.current;
+    if (!el || !size.w) return;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    if (el.width !== size.w * ratio || el.height !== size.h * ratio) { el.width = size.w * ratio; el.height = size.h * ratio; }
+    const c = el.getContext('2d')!;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(c, map, l, { ...look, cursor }, { x: box.current!.scrollLeft - 20, y: box.current!.scrollTop - 20, w: size.w, h: size.h });
+  };
+  const later = (): void => { frame.current ||= requestAnimationFrame(() => { frame.current = 0; paint(); }); };
+  useLayoutEffect(paint, [map, turn, l, size, theme, look.by, look.selected, look.only, cursor]);
+
+  const zoom = (next: number, at?: { x: number; y: number }): void => {
+    const el = box.current!;
+    const p = at ?? { x: size.w / 2, y: size.h / 2 };
+    const under = hit(map, l, el.scrollLeft - 20 + p.x, el.scrollTop - 20 + p.y);
+    const to = next === 0 ? 0 : Math.min(80, Math.max(1.5, next));
+    setZ(Math.round(to * 4) / 4);
+    if (under) requestAnimationFrame(() => requestAnimationFrame(() => {
+      const there = placeOf(layout(map.source, group, to || best, Math.max(200, size.w - 40)), under.node);
+      if (there) el.scrollTo(there.x - p.x, there.y + 20 - p.y);
+    }));
+  };
+  useEffect(() => offerZoom((c) => zoom(c)), [l, size, map]);
+  useEffect(() => {
+    const el = box.current!;
+    const wheel = (e: WheelEvent): void => { if (!e.ctrlKey) return; e.preventDefault(); const r = el.getBoundingClientRect(); zoom(cell * (e.deltaY < 0 ? 1.25 : 0.8), { x: e.clientX - r.left, y: e.clientY - r.top }); };
+    el.addEventListener('wheel', wheel, { passive: false });
+    return () => el.removeEventListener('wheel', wheel);
+  }, [cell, l, size]);
+  const pointAt = (e: MouseEvent): { hit: Hit | null; x: number; y: number } => {
+    const r = box.current!.getBoundingClientRect();
+    const x = e.clientX - r.left;
+    const y = e.clientY - r.top;
+    return { hit: hit(map, l, box.current!.scrollLeft - 20 + x, box.current!.scrollTop - 20 + y), x, y };
+  };
+  const key = (e: KeyboardEvent): void => {
+    const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: l.columns, ArrowUp: -l.columns }[e.key];
+    if (step) { e.preventDefault(); const next = Math.min(map.owner.length - 1, Math.max(0, cursor < 0 ? 0 : cursor + step)); setCursor(next); showNode(next); }
+    else if (e.key === 'Enter' && cursor >= 0 && map.owner[cursor]! > 0) choose(map.source.jobs[map.owner[cursor]! - 1]!.id);
+    else if (e.key === '+' || e.key === '=') zoom(cell * 1.25);
+    else if (e.key === '-') zoom(cell * 0.8);
+  };
+  const showNode = (g: number): void => {
+    const there = placeOf(l, nodeOf(map, g));
+    const el = box.current!;
+    if (there && (there.y < el.scrollTop - 10 || there.y > el.scrollTop + size.h - 60)) el.scrollTo(el.scrollLeft, there.y - size.h / 2);
+  };
+  const said = cursor >= 0 ? sentence(map, { node: nodeOf(map, cursor), gpu: cursor }) : '';
+  return (
+    <div class="map" ref={box} tabIndex={0} role="application" aria-label={t('Map of GPUs; arrow keys move, Enter selects the job. The same is there as a table.')} data-cell={cell}
+      onScroll={() => { setOver(null); later(); }} onPointerMove={(e) => { const p = pointAt(e); setOver(p.hit ? { hit: p.hit, x: p.x, y: p.y } : null); }} onPointerLeave={() => setOver(null)} onKeyDown={key}
+      onClick={(e) => { const p = pointAt(e); const o = p.hit && p.hit.gpu >= 0 ? map.owner[p.hit.gpu]! : 0; if (o !== 0) choose(map.source.jobs[Math.abs(o) - 1]!.id); else if (p.hit && levelOf(cell) === 'node') go(`/nodes/${map.source.nodes[p.hit.node]}`); }}>
+      <canvas ref={canvas} class="map-canvas" />
+      <div class="map-space" style={{ width: `${l.width + 40 > size.w ? l.width + 40 : 1}px`, height: `${l.height + 40}px` }} />
+      <p class="sr" role="status">{said}</p>
+      {over ? <Card map={map} over={over} size={size} scroll={{ x: box.current?.scrollLeft ?? 0, y: box.current?.scrollTop ?? 0 }} /> : null}
+    </div>
+  );
+}
+function nodeOf(map: Plain, g: number): number {
+  let low = 0;
+  let high = map.source.nodes.length;
+  while (high - low > 1) { const mid = (low + high) >> 1; if (map.first[mid]! <= g) low = mid; else high = mid; }
+  return low;
+}
+function sentence(map: Plain, h: Hit): string {
+  const o = h.gpu >= 0 ? map.owner[h.gpu]! : 0;
+  const where = `${map.source.nodes[h.node]}${h.gpu >= 0 ? ` GPU ${h.gpu - map.first[h.node]!}` : ''}`;
+  const j = map.source.jobs[Math.abs(o) - 1];
+  const state = NODE_STATES[map.source.states[h.node] ?? 0];
+  return o > 0 && j ? `${where}: ${j.name}, ${j.user}` : o < 0 && j ? `${where}: ${t('held for {name}', { name: j.name })}` : `${where}: ${state === 'ready' ? t('free') : state}`;
+}
+function Card({ map, over, size, scroll }: { map: Plain; over: { hit: Hit; x: number; y: number }; size: { w: number; h: number }; scroll: { x: number; y: number } }): JSX.Element {
+  const { hit: h } = over;
+  const o = h.gpu >= 0 ? map.owner[h.gpu]! : 0;
+  const j = map.source.jobs[Math.abs(o) - 1];
+  let gpus = 0;
+  if (j && o > 0) for (const x of map.owner) if (x === o) gpus++;
+  const left = over.x + 236 > size.w ? over.x - 226 : over.x + 14;
+  return (
+    <div class="hover-card" style={{ left: `${left + scroll.x}px`, top: `${Math.min(over.y + 14, size.h - 120) + scroll.y}px` }}>
+      {j ? <><div class="strong">{o < 0 ? t('held for {name}', { name: j.name }) : j.name}</div><div class="faint">{[j.user, j.vc || j.queue, j.prioClass ? `${j.prioClass} (${j.prio})` : j.prio || ''].filter(Boolean).join(', ')}</div>{o > 0 ? <div><StateMark state={j.state} /> {j.started ? span(serverNow() - j.started) : ''}{j.oppo ? `, ${t('opportunistic')}` : ''}</div> : null}{gpus ? <div>{t('{n} GPUs', { n: num(gpus) })}</div> : null}</> : null}
+      <div class="mono faint">{map.source.nodes[h.node]}{h.gpu >= 0 ? ` · GPU ${h.gpu - map.first[h.node]!}` : ''}{map.source.states[h.node] ? ` · ${NODE_STATES[map.source.states[h.node]!]}` : !j ? ` · ${t('free')}` : ''}</div>
+    </div>
+  );
+}
