@@ -21,6 +21,12 @@
 
 namespace muster::apiserver {
 
+/// Somebody whom another part of the process knows by a token.
+struct TokenOwner {
+  std::string name;
+  std::vector<std::string> groups;
+};
+
 struct ServerOptions {
   std::string ca_pem;         // published as kube-root-ca.crt
   std::string token_key_pem;  // signs service-account tokens
@@ -45,6 +51,8 @@ struct ServerOptions {
       custom_rules;
   /// Makes the client of an admission webhook; null: none can be asked.
   std::function<Result<std::unique_ptr<net::Client>>(net::ClientOptions)> dial;
+  /// Whose token this is, of those that the server did not make itself; nobody's: none.
+  std::function<std::optional<TokenOwner>(const std::string& token)> find_token_owner;
   /// Adds to /metrics what the other parts of the process count.
   std::function<void(prometheus::Page&)> add_metrics;
 };

@@ -75,10 +75,15 @@ Task<Result<void>> Cluster::start() {
     if (!started) agent_.reset();
     if (!started) co_return fail(not_started("agent", started.error()));
   }
+  if (!options_.pai_rest.empty()) {
+    const auto started = co_await start_pai();
+    if (!started) co_return fail(not_started("OpenPAI's API", started.error()));
+  }
   co_return publish(*identity);
 }
 
 Task<void> Cluster::stop() {
+  if (pai_) co_await pai_->stop();
   if (agent_) {
     server_->set_node_agent(std::nullopt);
     co_await agent_->stop(/*remove_pods=*/true);
@@ -90,6 +95,7 @@ Task<void> Cluster::stop() {
   if (server_) co_await server_->stop();
   if (socket_) co_await socket_->stop();
   if (beside_) co_await beside_->stop();
+  pai_.reset();
   agent_.reset();
   controllers_.reset();
   scheduler_.reset();
@@ -141,6 +147,7 @@ Task<Result<void>> Cluster::start_server(const apiserver::Identity& identity) {
     return net::make_client(loop_, std::move(wanted));
   };
   options.queues_closed = options_.queues_closed;
+  options.find_token_owner = [this](const std::string& token) { return token_owner(token); };
   options.add_metrics = [this](prometheus::Page& page) {
     page.one("muster_leader", "gauge", "1 while this replica does the work.", 1);
     if (scheduler_ && scheduler_->scheduler() != nullptr)
@@ -282,6 +289,28 @@ Task<Result<void>> Cluster::start_agent() {
   };
   server_->set_node_agent(std::move(answers));
   co_return Result<void>();
+}
+
+Task<Result<void>> Cluster::start_pai() {
+  pai::ServiceOptions options;
+  options.listen = options_.pai_rest;
+  options.admin_password_file = options_.admin_password_file;
+  options.keep_password_in = options_.data + "/admin-password";
+  pai_client_ = make_client("system:muster-pai");
+  pai_ = std::make_unique<pai::Service>(loop_, *pai_client_, *informers_, std::move(options));
+  auto started = co_await pai_->start();
+  co_return started;
+}
+
+/// A person's token is theirs for the Kubernetes API, too; a program's is for jobs in OpenPAI's API
+/// alone.
+std::optional<apiserver::TokenOwner> Cluster::token_owner(const std::string& token) const {
+  if (!pai_) return std::nullopt;
+  const auto caller = pai_->people().caller_of_token(token);
+  if (!caller || caller->application) return std::nullopt;
+  const pai::UserRecord* user = pai_->people().directory().find_user(caller->user);
+  if (user == nullptr) return std::nullopt;
+  return apiserver::TokenOwner{user->name, pai_->people().kubernetes_groups(*user)};
 }
 
 Result<void> Cluster::publish(const apiserver::Identity& identity) {

@@ -24,6 +24,7 @@
 #include "main/data_dir.h"
 #include "net/http/server.h"
 #include "net/loop/loop.h"
+#include "pai/service.h"
 #include "scheduler/service.h"
 #include "store/store.h"
 
@@ -46,7 +47,9 @@ struct ClusterOptions {
   bool queues_closed = false;                      // who uses a queue needs a permission
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   Duration token_lifetime_max{};                   // of service accounts' tokens; zero: as asked
-  std::set<std::string> without;                   // scheduler, controllers, agent
+  std::string pai_rest;             // where OpenPAI's REST API has a port of its own; empty: none
+  std::string admin_password_file;  // of the first administrator; empty: one is made up
+  std::set<std::string> without;    // scheduler, controllers, agent
 };
 
 class Cluster {
@@ -61,6 +64,8 @@ class Cluster {
 
   [[nodiscard]] std::string address() const;
   [[nodiscard]] std::size_t node_count() const { return node_count_; }
+  /// Null without OpenPAI's API.
+  [[nodiscard]] const pai::Service* pai() const { return pai_.get(); }
 
  private:
   [[nodiscard]] bool has(const char* part) const { return !options_.without.contains(part); }
@@ -80,6 +85,8 @@ class Cluster {
   Task<Result<void>> start_scheduler();
   Task<void> start_controllers();
   Task<Result<void>> start_agent();
+  Task<Result<void>> start_pai();
+  [[nodiscard]] std::optional<apiserver::TokenOwner> token_owner(const std::string& token) const;
   Result<void> publish(const apiserver::Identity& identity);
 
   net::Loop& loop_;
@@ -98,6 +105,8 @@ class Cluster {
   std::unique_ptr<controllers::Controllers> controllers_;
   std::unique_ptr<client::Client> agent_client_;
   std::unique_ptr<agent::Agent> agent_;
+  std::unique_ptr<client::Client> pai_client_;
+  std::unique_ptr<pai::Service> pai_;
   std::size_t node_count_ = 0;
 };
 

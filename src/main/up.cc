@@ -33,6 +33,8 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.hived_config = values.text("hived-config");
   options.scheduler_config = values.text("scheduler-config");
   options.images = values.text("images");
+  options.pai_rest = values.text("pai-rest");
+  options.admin_password_file = values.text("admin-password-file");
   options.hollow = values.yes("hollow");
   options.node_grace = values.duration("node-monitor-grace-period");
   if (options.node_grace <= Duration::zero())
@@ -80,6 +82,17 @@ std::string kubeconfig_of(const ClusterOptions& options) {
   return options.kubeconfig.empty() ? options.data + "/kubeconfig" : options.kubeconfig;
 }
 
+/// What a person needs for OpenPAI's API: where it is, and once, the first password.
+std::string pai_text(const Cluster& cluster, const ClusterOptions& options) {
+  if (cluster.pai() == nullptr) return "";
+  std::string text = fmt::format("  OpenPAI's API: port {}\n", cluster.pai()->port());
+  if (!cluster.pai()->first_password().empty())
+    text += fmt::format("  user admin, password {} (kept in {}/admin-password)\n",
+                        cluster.pai()->first_password(),
+                        options.data);
+  return text + "\n";
+}
+
 /// `ready` is called once it works.
 using Ready = std::function<void(const Cluster& cluster, double seconds)>;
 
@@ -114,11 +127,12 @@ int serve_here(command::Call& call, const ClusterOptions& options) {
   return serve(call, options, [&](const Cluster& cluster, double seconds) {
     fmt::print(
         "muster is ready at {} ({} nodes, {:.2f} s)\n\n"
-        "  export KUBECONFIG={}\n  kubectl get nodes\n\n",
+        "  export KUBECONFIG={}\n  kubectl get nodes\n\n{}",
         cluster.address(),
         cluster.node_count(),
         seconds,
-        kubeconfig_of(options));
+        kubeconfig_of(options),
+        pai_text(cluster, options));
     std::fflush(stdout);
   });
 }
@@ -158,12 +172,13 @@ int serve_as_daemon(command::Call& call,
   return serve(call, options, [&](const Cluster& cluster, double seconds) {
     const std::string text = fmt::format(
         "muster is ready at {} ({} nodes, {:.2f} s), process {}\n\n"
-        "  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\nlog: {}\n",
+        "  export KUBECONFIG={}\n  kubectl get nodes\n  muster down\n\n{}log: {}\n",
         cluster.address(),
         cluster.node_count(),
         seconds,
         ::getpid(),
         kubeconfig_of(options),
+        pai_text(cluster, options),
         log_path);
     std::size_t done = 0;
     while (done < text.size()) {
@@ -246,6 +261,15 @@ std::vector<command::Flag> up_flags() {
       {.name = "images",
        .help =
            "which folder is the root of which image (docs/agent.md); other images run on this machine's files",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
+      {.name = "pai-rest",
+       .help =
+           "serve OpenPAI's REST API at this address over plain HTTP, as its own port 9186 does (docs/openpai.md)",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "admin-password-file",
+       .help =
+           "the password of the first administrator of OpenPAI's API (default: one is made up, printed once and kept in FOLDER/admin-password)",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "pod-max-pids",

@@ -162,6 +162,16 @@ kind: ClusterRoleBinding
 metadata: {name: system:node}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: system:node}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: system:nodes}]
+---
+kind: ClusterRoleBinding
+metadata: {name: muster-pai-administrators}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "pai:admingroup"}]
+---
+kind: ClusterRoleBinding
+metadata: {name: muster-pai-users}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: muster-cluster-viewer}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "pai:default"}]
 )yaml";
 
 }  // namespace

@@ -80,13 +80,15 @@ Task<Result<void>> People::start() {
   directory_.follow(informers_);
   informers_.start_all();
   co_await informers_.wait_synced();
-  const auto hash = co_await hashed(hex(net::random_bytes(16)));
-  if (!hash) co_return fail(Code::kInternal, hash.error().message);
-  nobody_ = *hash;
   const auto groups = co_await make_standing_groups();
   if (!groups) co_return groups;
   auto matched = co_await match_groups_to_vcs();
   co_return matched;
+}
+
+Task<void> People::prepare_nobody() {
+  auto hash = co_await hashed(net::random_uuid());
+  if (hash) nobody_ = std::move(*hash);
 }
 
 Task<Result<void>> People::make_namespaces() {
@@ -322,6 +324,9 @@ std::vector<std::string> People::kubernetes_groups(const UserRecord& user) const
   std::vector<std::string> groups;
   for (const std::string& group : user.groups)
     if (directory_.find_group(group) != nullptr) groups.push_back("pai:" + group);
+  // Whichever group makes them an administrator: one binding is enough for Kubernetes.
+  const std::string admins = std::string("pai:") + kAdminGroup;
+  if (directory_.is_admin(user) && !contains(groups, admins)) groups.push_back(admins);
   return groups;
 }
 

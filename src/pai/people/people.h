@@ -41,6 +41,9 @@ class People {
   Task<Result<void>> start();
   /// Makes the user `admin` unless there is an administrator already; true if it did.
   Task<Result<bool>> make_first_admin(std::string password);
+  /// Makes what a password is held against when there is no such user; after start(), when there is
+  /// time.
+  Task<void> prepare_nobody();
   /// Whether there is none.
   [[nodiscard]] bool needs_admin() const;
 
@@ -62,6 +65,9 @@ class People {
 
   /// The virtual clusters that the user may use; an administrator all that exist.
   [[nodiscard]] std::vector<std::string> vcs_of(const UserRecord& user) const;
+  [[nodiscard]] std::vector<std::string> existing_vcs() const {
+    return options_.virtual_clusters();
+  }
   [[nodiscard]] bool may_use(std::string_view user, std::string_view vc) const;
   /// "pai:GROUP" for each of their groups: how Kubernetes knows them.
   [[nodiscard]] std::vector<std::string> kubernetes_groups(const UserRecord& user) const;

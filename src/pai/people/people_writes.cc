@@ -112,7 +112,7 @@ Task<Answer<void>> People::create_group(GroupRecord group) {
   auto made = co_await create_secret(std::move(secret));
   if (!made && made.error().status == 409)
     co_return refuse(
-        409, "ConflictGroupError", fmt::format("Group name {} already exists.", group.name));
+        409, "ConflictUserError", fmt::format("Group name {} already exists.", group.name));
   co_return made;
 }
 

@@ -1,0 +1,369 @@
+#!/usr/bin/env python3
+"""OpenPAI's REST API on a real `muster up`, request by request as curl would send them: people, tokens, groups, virtual
+clusters, jobs. What is expected is what OpenPAI 1.2 to 1.8 answers (docs/openpai.md)."""
+import base64
+import http.client
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks, until  # noqa: E402
+from muster import ROOT, Muster  # noqa: E402
+
+check = Checks()
+LAB6 = ROOT / "tests" / "data" / "lab6"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Api:
+    """One client of the API, with a token or without."""
+
+    def __init__(self, port, authorization=None, prefix="/api/v2"):
+        self.port, self.authorization, self.prefix = port, authorization, prefix
+
+    def __call__(self, method, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if self.authorization:
+            headers["Authorization"] = self.authorization
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+            headers.setdefault("Content_Type", "application/json")
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, self.prefix + path, body, sent)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        self.headers = answer.headers
+        connection.close()
+        try:
+            return answer.status, json.loads(text)
+        except ValueError:
+            return answer.status, text
+
+    def login(self, user, password):
+        status, answer = self("POST", "/authn/basic/login", {"username": user, "password": password})
+        assert status == 200, (status, answer)
+        return Api(self.port, "Bearer " + answer["token"], self.prefix)
+
+
+def is_error(answer, status, code):
+    return answer[0] == status and isinstance(answer[1], dict) and answer[1].get("code") == code
+
+
+def nobody(guest):
+    status, info = guest("GET", "/info")
+    check(
+        "GET /info says who serves",
+        status == 200 and info["name"] == "PAI RESTful API" and info["authnMethod"] == "basic",
+        info,
+    )
+    check("/authn/info names the login", guest("GET", "/authn/info")[1]["loginURI"] == "/authn/basic/login")
+    answer = guest("GET", "/no/such")
+    check("an unknown path is 404 NoApiError", is_error(answer, 404, "NoApiError"), answer)
+    answer = guest("GET", "/users")
+    check(
+        "without a token 401",
+        is_error(answer, 401, "UnauthorizedUserError") and "Guest" in answer[1]["message"],
+        answer,
+    )
+    for wrong in (
+        "Bearer nonsense",
+        "Bearer a.b.c",
+        "Basic !!!",
+        "Basic " + base64.b64encode(b"admin:x").decode(),
+        "x",
+    ):
+        answer = Api(guest.port, wrong)("GET", "/users")
+        check(f"a wrong token ({wrong[:12]}) is 401", is_error(answer, 401, "UnauthorizedUserError"), answer)
+    answer = guest("POST", "/authn/basic/login", "{", Content_Type="application/json")
+    check("a body that is not JSON is 400", is_error(answer, 400, "InvalidParametersError"), answer)
+    answer = guest("POST", "/authn/basic/login", {"username": "admin"})
+    check("a login without password is 400", is_error(answer, 400, "InvalidParametersError"), answer)
+    answer = guest("POST", "/authn/basic/login", {"username": "ghost", "password": "whatever"})
+    check("an unknown user is 400 NoUserError", is_error(answer, 400, "NoUserError"), answer)
+    answer = guest("POST", "/authn/basic/login", {"username": "admin", "password": "whatever", "expiration": 1})
+    check("an expiration of a second is 400", is_error(answer, 400, "InvalidParametersError"), answer)
+
+
+def users(admin, guest):
+    make = {"username": "alice", "password": "alice-pw", "email": "alice@example.com", "virtualCluster": []}
+    check("a user is made: 201", admin("POST", "/users/", make)[0] == 201)
+    check("twice: 409", is_error(admin("POST", "/users", make), 409, "ConflictUserError"))
+    for name, password in (
+        ("a b", "secret1"),
+        ("a~b", "secret1"),
+        ("", "secret1"),
+        ("x" * 127, "secret1"),
+        ("bob", "12345"),
+    ):
+        answer = admin("POST", "/users", {"username": name, "password": password})
+        check(f"user {name[:10]!r} with {password!r} is 400", is_error(answer, 400, "InvalidParametersError"), answer)
+    answer = admin("POST", "/users", {"username": "bob", "password": "secret1", "virtualCluster": ["no-such"]})
+    check("an unknown virtual cluster is 400", is_error(answer, 400, "NoVirtualClusterError"), answer)
+    status, alice = admin("GET", "/users/alice")
+    wanted = {"username", "email", "admin", "virtualCluster", "storageConfig", "grouplist", "extension"}
+    check("UserInfo has OpenPAI's fields and no password", status == 200 and set(alice) == wanted, alice)
+    check(
+        "everybody is in group default",
+        alice["grouplist"] == ["default"] and alice["virtualCluster"] == ["default"],
+        alice,
+    )
+    check("an unknown user is 400 NoUserError", is_error(admin("GET", "/users/nobody"), 400, "NoUserError"))
+    form = "username=alice&password=alice-pw&expiration=4000"
+    status, login = guest("POST", "/authn/basic/login", form, Content_Type="application/x-www-form-urlencoded")
+    check("a form logs in as well", status == 200 and login["user"] == "alice" and login["admin"] is False, login)
+    hers = guest.login("alice", "alice-pw")
+    check("she sees users", hers("GET", "/users")[0] == 200)
+    check("she may make none", is_error(hers("POST", "/users", make), 403, "ForbiddenUserError"))
+    answer = hers("PUT", "/users/me", {"data": {"username": "alice", "email": "new@example.com"}, "patch": True})
+    check(
+        "she changes her address",
+        answer[0] == 201 and admin("GET", "/users/alice")[1]["email"] == "new@example.com",
+        answer,
+    )
+    answer = hers("PUT", "/users/me", {"data": {"username": "admin", "email": "x"}, "patch": True})
+    check("not somebody else's", answer[0] == 403, answer)
+    wrong = {"data": {"username": "alice", "oldPassword": "wrong-pw", "newPassword": "alice-pw2"}, "patch": True}
+    check("a wrong old password is 403", is_error(hers("PUT", "/users/me", wrong), 403, "ForbiddenUserError"))
+    right = {"data": {"username": "alice", "oldPassword": "alice-pw", "newPassword": "alice-pw2"}, "patch": True}
+    check("a new password is taken", hers("PUT", "/users/me", right)[0] == 201)
+    check("and ends her browsers' tokens", hers("GET", "/users")[0] == 401)
+    answer = guest("POST", "/authn/basic/login", {"username": "alice", "password": "alice-pw"})
+    check("the old password is wrong now", is_error(answer, 400, "IncorrectPasswordError"), answer)
+    answer = admin("PUT", "/users", {"data": {"username": "alice", "email": "x"}})
+    check("a whole update needs every field", is_error(answer, 400, "InvalidParametersError"), answer)
+    answer = admin("PUT", "/users", {"data": {"username": "ghost", "email": "x"}, "patch": True})
+    check("an update of nobody is 404", is_error(answer, 404, "NoUserError"), answer)
+    check("an admin is not removed: 403", is_error(admin("DELETE", "/users/admin"), 403, "RemoveAdminError"))
+    answer = admin("PUT", "/users/admin/admin", {"admin": False})
+    check("the only administrator stays one", answer[0] == 403, answer)
+    check("nobody is removed: 404", is_error(admin("DELETE", "/users/ghost"), 404, "NoUserError"))
+    hers = guest.login("alice", "alice-pw2")
+    check("alice is removed", admin("DELETE", "/users/alice")[0] == 200 and admin("GET", "/users/alice")[0] == 400)
+    check("and her token with her", hers("GET", "/users")[0] == 401)
+
+
+def groups(admin):
+    team = {"groupname": "team", "description": "a team", "extension": {"acls": {"virtualClusters": ["default"]}}}
+    check("a group is made", admin("POST", "/groups", team)[0] == 201)
+    check("and is there", admin("GET", "/groups/team")[1]["description"] == "a team")
+    check("an unknown one is 404", is_error(admin("GET", "/groups/none"), 404, "NoGroupError"))
+    admin("POST", "/users", {"username": "carol", "password": "carol-pw"})
+    check("carol joins", admin("PUT", "/users/carol/group", {"groupname": "team"})[0] == 201)
+    answer = admin("PUT", "/users/carol/group", {"groupname": "none"})
+    check("not a group that is none", is_error(answer, 404, "NoGroupError"), answer)
+    check("the group lists her", admin("GET", "/groups/team/userlist")[1][0]["username"] == "carol")
+    change = {"data": {"groupname": "team", "description": "changed"}, "patch": True}
+    check(
+        "a group changes",
+        admin("PUT", "/groups", change)[0] == 201 and admin("GET", "/groups/team")[1]["description"] == "changed",
+    )
+    check("she leaves", admin("DELETE", "/users/carol/group", {"groupname": "team"})[0] == 201)
+    check("and her list shows it", admin("GET", "/users/carol")[1]["grouplist"] == ["default"])
+    check("default cannot be left", admin("DELETE", "/users/carol/group", {"groupname": "default"})[0] == 403)
+    answer = admin("PUT", "/users/carol/grouplist", {"grouplist": ["team"]})
+    check(
+        "a list replaces hers, default stays",
+        sorted(admin("GET", "/users/carol")[1]["grouplist"]) == ["default", "team"],
+        answer,
+    )
+    check("a group is removed, from its members too", admin("DELETE", "/groups/team")[0] == 200)
+    check("carol has left it", admin("GET", "/users/carol")[1]["grouplist"] == ["default"])
+    check("group default stays", admin("DELETE", "/groups/default")[0] == 403)
+
+
+def tokens(guest, admin):
+    hers = guest.login("carol", "carol-pw")
+    status, made = hers("POST", "/tokens/application", {})
+    check("an application token is made", status == 200 and made["application"] is True, made)
+    program = Api(guest.port, "Bearer " + made["token"])
+    basic = Api(guest.port, "Basic " + base64.b64encode(f"carol:{made['token']}".encode()).decode())
+    answer = program("GET", "/users")
+    check(
+        "it is for jobs alone: 403",
+        is_error(answer, 403, "ForbiddenUserError") and "Applications" in answer[1]["message"],
+        answer,
+    )
+    check("it is what it says", program("GET", "/tokens/check")[1]["application"] is True)
+    check("as Basic, too", basic("GET", "/tokens/check")[1]["username"] == "carol")
+    other = Api(guest.port, "Basic " + base64.b64encode(f"admin:{made['token']}".encode()).decode())
+    check("but not under another name", other("GET", "/tokens/check")[0] == 401)
+    check("both tokens are listed", len(hers("GET", "/tokens")[1]["tokens"]) == 2)
+    check("one is revoked", hers("DELETE", "/tokens/" + made["token"])[0] == 200)
+    check("and good for nothing", program("GET", "/tokens/check")[0] == 401)
+    mine = hers.authorization.split()[1]
+    admin_token = admin.authorization.split()[1]
+    check("nobody else's", hers("DELETE", "/tokens/" + admin_token)[0] == 403)
+    check("log out", hers("DELETE", "/authn/basic/logout")[0] == 200 and hers("GET", "/tokens")[0] == 401, mine)
+
+
+def kubernetes(muster, guest, admin):
+    """One person, one set of rights: the same token at the Kubernetes API."""
+    config = json.loads(muster.kubectl("config", "view", "--raw", "-o", "json").stdout)
+    server = config["clusters"][0]["cluster"]["server"]
+    hers = guest.login("carol", "carol-pw").authorization.split()[1]
+
+    def kubectl(token, *args):
+        plain = ["--kubeconfig", "/dev/null", "--server", server, "--insecure-skip-tls-verify", "--token", token]
+        return muster.kubectl(*plain, *args, check=False)
+
+    check("carol sees nodes with kubectl", kubectl(hers, "get", "nodes").returncode == 0)
+    refused = kubectl(hers, "get", "secrets", "-n", "pai-user-v2")
+    check("but no secrets", refused.returncode != 0 and 'User "carol" cannot list' in refused.stderr, refused.stderr)
+    check("the admin does", kubectl(admin.authorization.split()[1], "get", "secrets", "-A").returncode == 0)
+    carol = guest.login("carol", "carol-pw")
+    program = carol("POST", "/tokens/application", {})[1]["token"]
+    check("a program's token is none of Kubernetes'", kubectl(program, "get", "nodes").returncode != 0)
+    check("/kubernetes/nodes is the administrators'", carol("GET", "/kubernetes/nodes")[0] == 403)
+    check("and the raw list", admin("GET", "/kubernetes/nodes")[1]["kind"] == "NodeList")
+    check("/kubernetes/pods?namespace=", admin("GET", "/kubernetes/pods?namespace=default")[1]["kind"] == "PodList")
+
+
+def taken_over(muster, guest):
+    """A user of OpenPAI, as its own server kept her: PBKDF2, made with Python's hashlib here."""
+    import hashlib
+
+    salt = hashlib.md5(b"dan").hexdigest().encode()
+    kept = hashlib.pbkdf2_hmac("sha512", b"from-openpai", salt, 10000, 64).hex()
+    data = {"username": "dan", "password": kept, "email": "", "grouplist": '["default"]', "extension": "{}"}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": b"dan".hex(), "namespace": "pai-user-v2"},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+    }
+    muster.kubectl("create", "-f", "-", input=json.dumps(secret))
+    check("a user with OpenPAI's hash logs in", until(lambda: try_login(guest, "dan", "from-openpai"), 10))
+    stored = json.loads(muster.kubectl("get", "secret", "-n", "pai-user-v2", b"dan".hex(), "-o", "json").stdout)
+    now = base64.b64decode(stored["data"]["password"]).decode()
+    check("and is kept with argon2id from then on", now.startswith("$argon2id$"), now)
+
+
+def try_login(guest, user, password):
+    return guest("POST", "/authn/basic/login", {"username": user, "password": password})[0] == 200
+
+
+def guessing(guest, admin):
+    admin("POST", "/users", {"username": "eve", "password": "right-one"})
+    seen = [guest("POST", "/authn/basic/login", {"username": "eve", "password": "wrong-one"})[0] for _ in range(6)]
+    check("the sixth wrong password is 429", seen == [400] * 5 + [429], seen)
+    check("with a time to wait", 0 < int(guest.headers["Retry-After"]) <= 30, guest.headers["Retry-After"])
+    check("the right one too", not try_login(guest, "eve", "right-one"))
+    check("others are not hindered", try_login(guest, "carol", "carol-pw"))
+
+
+def virtual_clusters(muster, guest, admin):
+    status, vcs = admin("GET", "/virtual-clusters")
+    one = {"cpu": 2, "memory": 4096, "gpu": 1, "vCores": 2, "GPUs": 1}
+    check("the lab's two virtual clusters", status == 200 and set(vcs) == {"default", "vc1"}, vcs)
+    for vc in vcs.values():
+        right = vc["resourcesTotal"] == one and vc["resourcesGuaranteed"] == one and vc["capacity"] == 50
+        check("each half of the cluster, unused", right and vc["resourcesUsed"]["gpu"] == 0, vc)
+    check(
+        "?nodes",
+        admin("GET", "/virtual-clusters?nodes")[1]["hostname-dan"] == {"gpuUsed": 0, "gpuAvailable": 1, "gpuTotal": 1},
+    )
+    check("an unknown one is 404", is_error(admin("GET", "/virtual-clusters/none"), 404, "NoVirtualClusterError"))
+    check("sku types", set(admin("GET", "/cluster/sku-types")[1]) == {"GPU-C", "GPU-D"})
+    check("of one", admin("GET", "/cluster/sku-types?vc=vc1")[1] == {"GPU-D": {"cpu": 2, "memory": 4096, "gpu": 1}})
+    check("in the SDK's spelling", set(admin("GET", "/virtual-clusters/default/sku-types")[1]) == {"GPU-C"})
+    check("of none: 404", is_error(admin("GET", "/cluster/sku-types?vc=x"), 404, "NoVirtualClusterError"))
+    check("they are not made here", is_error(admin("PUT", "/virtual-clusters/new", {}), 400, "NotImplementedError"))
+    check("vc1 has its group", admin("GET", "/groups/vc1")[1]["extension"]["acls"]["virtualClusters"] == ["vc1"])
+    check("the admin may use both", sorted(admin("GET", "/users/admin")[1]["virtualCluster"]) == ["default", "vc1"])
+    admin("POST", "/users", {"username": "alice", "password": "alice-pw"})
+    check("alice only default", admin("GET", "/users/alice")[1]["virtualCluster"] == ["default"])
+    grant = {"data": {"username": "alice", "virtualCluster": ["default", "vc1"]}, "patch": True}
+    check("vc1 is granted", admin("PUT", "/users", grant)[0] == 201)
+    check("and she has it", sorted(admin("GET", "/users/alice")[1]["virtualCluster"]) == ["default", "vc1"])
+
+
+def one_vc_again(muster, admin):
+    """The cells of lab 6's configuration B: vc1 vanishes, and with it its group and every grant."""
+    text = (LAB6 / "hived-config-b.yaml").read_text()
+    patch = json.dumps({"data": {"hivedscheduler.yaml": text}})
+    muster.kubectl("patch", "configmap", "-n", "kube-system", "muster-hived", "--type", "merge", "-p", patch)
+    check("vc1 is gone", until(lambda: set(admin("GET", "/virtual-clusters")[1]) == {"default"}, 20, 0.3))
+    total = admin("GET", "/virtual-clusters/default")[1]["resourcesTotal"]
+    check("default has both nodes", (total["gpu"], total["cpu"], total["memory"]) == (2, 4, 8192), total)
+    check("its group too", until(lambda: admin("GET", "/groups/vc1")[0] == 404, 10, 0.3))
+    check("and alice's grant", until(lambda: admin("GET", "/users/alice")[1]["grouplist"] == ["default"], 10, 0.3))
+
+
+def after_a_crash(muster, port, admin):
+    muster.kill()
+    muster.start()
+    check("users, tokens and all are there after kill -9", admin("GET", "/users/carol")[0] == 200)
+    said = muster.log().split("muster is ready")[-1]
+    check("the password is printed once", "password" not in said, said)
+
+
+LAB_NODES = """
+apiVersion: v1
+kind: Node
+metadata: {name: hostname-carol}
+status: {capacity: {cpu: "4", memory: 8Gi, nvidia.com/gpu: "1", pods: "110"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: hostname-dan}
+status: {capacity: {cpu: "4", memory: 8Gi, nvidia.com/gpu: "1", pods: "110"}}
+"""
+
+
+def main():
+    parts = sys.argv[1:]
+
+    def wanted(name):
+        return not parts or name in parts
+
+    with tempfile.TemporaryDirectory(prefix="muster-pai-") as folder:
+        nodes = pathlib.Path(folder) / "nodes.yaml"
+        nodes.write_text(LAB_NODES)
+        if wanted("people"):
+            port = free_port()
+            with Muster("--hollow", "--pai-rest", f"127.0.0.1:{port}", nodes=2, gpus=1) as muster:
+                password = (muster.data / "admin-password").read_text().strip()
+                check("up prints the first password once", muster.log().count(password) == 1)
+                mode = os.stat(muster.data / "admin-password").st_mode & 0o777
+                check("and keeps it for its owner alone", mode == 0o600, oct(mode))
+                guest = Api(port)
+                admin = guest.login("admin", password)
+                check(
+                    "version 1 and the portal's prefix answer, too",
+                    Api(port, admin.authorization, "/rest-server/api/v1")("GET", "/user")[0] == 200,
+                )
+                nobody(guest)
+                users(admin, guest)
+                groups(admin)
+                tokens(guest, admin)
+                kubernetes(muster, guest, admin)
+                taken_over(muster, guest)
+                after_a_crash(muster, port, admin)
+                guessing(guest, admin)
+        if wanted("cells"):
+            port = free_port()
+            secret = pathlib.Path(folder) / "password"
+            secret.write_text("admin-password\n")
+            args = ["--hollow", "--pai-rest", f"127.0.0.1:{port}", "--hived-config", str(LAB6 / "hived-config-a.yaml")]
+            with Muster(*args, "--admin-password-file", str(secret), nodes=nodes) as muster:
+                check("a password of a file is not printed", "admin-password (kept" not in muster.log())
+                guest = Api(port)
+                admin = guest.login("admin", "admin-password")
+                virtual_clusters(muster, guest, admin)
+                one_vc_again(muster, admin)
+    sys.exit(check.close())
+
+
+if __name__ == "__main__":
+    main()
