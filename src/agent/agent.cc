@@ -11,6 +11,7 @@
 
 #include "agent/files.h"
 #include "agent/hollow/hollow_pods.h"
+#include "agent/image/image_source.h"
 #include "agent/network/dns.h"
 #include "agent/network/services.h"
 #include "agent/network/tcp_proxy.h"
@@ -25,6 +26,7 @@
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "kube/names.h"
+#include "kube/resources.h"
 
 namespace muster::agent {
 namespace {
@@ -66,8 +68,9 @@ class AgentImpl final : public Agent {
   AgentImpl(net::Loop& loop, client::Client& client, AgentOptions options)
       : loop_(loop),
         options_(std::move(options)),
+        images_(ImageFile::load(options_.images_file)),
         informers_(loop, client),
-        runtime_(process::make_process_runtime(loop, runtime_options(options_))),
+        runtime_(process::make_process_runtime(loop, runtime_options())),
         context_{loop,
                  client,
                  informers_,
@@ -106,15 +109,16 @@ class AgentImpl final : public Agent {
       co_return fail(Code::kInternal,
                      fmt::format("make \"{}\": {}", options_.directory, error.message()));
     if (!options_.hidden.empty()) context_.hidden = fs::canonical(options_.hidden, error).string();
-    auto images = Images::load(options_.images_file);
-    if (!images) co_return fail(images.error());
-    context_.images = std::move(*images);
+    if (!images_) co_return fail(images_.error());
+    context_.images = *images_;
     if (!options_.hollow) {
       remove_orphaned_run_directories();
       const auto placed = prepare_run_directory(options_.directory + "/run");
       if (!placed) co_return placed;
       const auto began = co_await start_runtime();
       if (!began) co_return began;
+      const auto sourced = co_await start_images();
+      if (!sourced) co_return sourced;
     }
     if (runtime_->translates_addresses()) {
       const auto api = api_reachable_ ? runtime_->gateway() : std::string();
@@ -124,6 +128,7 @@ class AgentImpl final : public Agent {
     informers_.start_all();
     co_await informers_.wait_synced();
     co_await remove_orphans();
+    if (image_source_) co_await make_host_class();
     keeper_.start();
     if (!options_.hollow) disk_->start();
     co_return Result<void>();
@@ -148,6 +153,7 @@ class AgentImpl final : public Agent {
     co_await informers_.stop_all();
     for (auto& [node, recorder] : recorders_) co_await recorder->flush();
     if (options_.hollow) co_return;
+    if (image_source_) co_await image_source_->stop(/*clean=*/remove_pods);
     co_await runtime_->stop(/*clean=*/remove_pods);
     if (remove_pods) remove_run_directory(options_.directory + "/run");
   }
@@ -157,14 +163,73 @@ class AgentImpl final : public Agent {
   std::vector<std::string> shortcomings() const override { return runtime_->shortcomings(); }
 
  private:
-  static process::ProcessRuntimeOptions runtime_options(const AgentOptions& options) {
+  process::ProcessRuntimeOptions runtime_options() const {
     process::ProcessRuntimeOptions out;
-    out.directory = options.directory;
-    out.shim_binary = options.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string()
-                                                  : options.shim_binary;
-    out.isolate = options.isolate;
-    out.hidden = options.hidden;
+    out.directory = options_.directory;
+    out.shim_binary = options_.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string()
+                                                   : options_.shim_binary;
+    out.isolate = options_.isolate;
+    out.hidden = options_.hidden;
+    if (images_) out.show = images_->host.show;
+    if (images_) out.hide = images_->host.hide;
     return out;
+  }
+
+  Task<Result<void>> start_images() {
+    image::SourceOptions wanted;
+    wanted.source = options_.image_source.empty() ? context_.images.source : options_.image_source;
+    const auto known = image::check_source(wanted.source);
+    if (!known) co_return known;
+    if (wanted.source.empty() || wanted.source == "none") co_return Result<void>();
+    if (!runtime_->hides_devices())
+      co_return fail(Code::kForbidden,
+                     "images need root: an image is mounted as a container's own files; run muster "
+                     "as root, or pods on this machine's files with --image-source none");
+    wanted.directory = options_.image_directory;
+    wanted.archives = options_.archives;
+    wanted.parallel_pulls_max = options_.parallel_pulls_max;
+    wanted.registries = context_.images.registries;
+    wanted.collection = context_.images.collection;
+    wanted.in_use = [this] { return images_in_use(); };
+    wanted.on_change = [this] { keeper_.report_again(); };
+    image_source_ = std::make_unique<image::ImageSource>(loop_, std::move(wanted));
+    context_.image_source = image_source_.get();
+    const auto started = co_await image_source_->start();
+    co_return started;
+  }
+
+  /// Names and digests, of containers that run and of those that are about to.
+  std::set<std::string> images_in_use() const {
+    std::set<std::string> out;
+    for (const auto& [uid, worker] : workers_) {
+      const auto& state = worker->state();
+      for (const auto* records : {&state.inits, &state.containers, &state.ephemerals}) {
+        for (const auto& record : *records) {
+          out.insert(record.image_name);
+          out.insert(record.image_id);
+          if (record.image) out.insert(record.image->name);
+        }
+      }
+    }
+    return out;
+  }
+
+  /// Pods of this class run on the machine's own files, whatever their image is called.
+  Task<void> make_host_class() {
+    const auto collection = kube::collections::kRuntimeClasses;
+    const auto dot = collection.find('.');
+    const kube::Resource classes{std::string(collection.substr(dot + 1)),
+                                 "v1",
+                                 std::string(collection.substr(0, dot)),
+                                 "RuntimeClass",
+                                 false};
+    json::Value made = json::Object{{"apiVersion", classes.api_version()},
+                                    {"kind", classes.kind},
+                                    {"metadata", json::Object{{"name", kHostClass}}},
+                                    {"handler", kHostClass}};
+    const auto created = co_await context_.client.create(classes, "", std::move(made));
+    if (!created && created.error().code != Code::kAlreadyExists)
+      log::warn("agent", "RuntimeClass {}: {}", kHostClass, created.error().message);
   }
 
   Task<Result<void>> start_runtime() {
@@ -375,6 +440,7 @@ class AgentImpl final : public Agent {
 
   net::Loop& loop_;
   AgentOptions options_;
+  Result<ImageFile> images_;
   client::Informers informers_;
   std::unique_ptr<Runtime> runtime_;
   Context context_;
@@ -391,6 +457,7 @@ class AgentImpl final : public Agent {
   std::unique_ptr<PodStreamServer> streams_;
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<DiskWatch> disk_;
+  std::unique_ptr<image::ImageSource> image_source_;  // null: none
   bool stopping_ = false;
 };
 

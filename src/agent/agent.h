@@ -22,7 +22,12 @@ struct AgentOptions {
   std::string directory;    // state; made when absent
   std::string hidden;       // the data folder: no pod sees it; empty: none
   std::string shim_binary;  // empty: this program
-  std::string images_file;  // see images.h; empty: none
+  std::string images_file;  // see image/image_file.h; empty: none
+  /// Where images come from: none, containerd, unix:///…; empty: as the image file says, else none.
+  std::string image_source;
+  std::string image_directory;  // of the containerd that we start
+  std::string archives;         // archives in this folder are imported at start
+  int parallel_pulls_max = 3;
   std::string api_address;  // where the API server listens
   int api_port = 0;
   bool hollow = false;  // every node is

@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "agent/image/image_file.h"
 #include "agent/node/gpu_ledger.h"
-#include "agent/pod/images.h"
 #include "agent/runtime.h"
 #include "agent/slots.h"
 #include "client/client.h"
@@ -18,6 +18,10 @@
 #include "net/loop/loop.h"
 
 namespace muster::agent {
+
+namespace image {
+class ImageSource;
+}
 
 struct Context {
   net::Loop& loop;
@@ -30,7 +34,9 @@ struct Context {
   int api_port = 0;
   std::int64_t node_cpu_milli = 0;
   std::int64_t node_memory_bytes = 0;
-  Images images;
+  ImageFile images;
+  /// Null: every image that the file does not name runs on this machine's own files.
+  image::ImageSource* image_source = nullptr;
   GpuLedger gpus;
   /// Index -> N of /dev/nvidiaN of this machine's real GPUs, where pods see only their own.
   std::map<int, int> gpu_minors;

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "agent/hollow/hollow_pods.h"
+#include "agent/image/image_file.h"
 #include "agent/network/dns.h"
-#include "agent/pod/images.h"
 #include "agent/pod/names.h"
 #include "agent/pod/pod_env.h"
 #include "agent/pod/pod_status.h"

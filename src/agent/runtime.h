@@ -90,8 +90,11 @@ struct ContainerConfig {
   std::string name;
   int attempt = 0;
   std::string image;
-  std::string
-      root;  // the directory that is the container's root; empty: the machine's own file system
+  /// Directories that are the container's root, uppermost first; none: the machine's own files.
+  std::vector<std::string> layers;
+  /// Set with an image that was pulled: who runs it unless `user` is set. Names and groups are
+  /// looked up in the image's own files.
+  std::optional<std::string> image_user;
   std::vector<std::string> args;
   std::vector<std::string> env;  // "NAME=value"
   std::string working_dir;

@@ -269,6 +269,10 @@ Task<Result<void>> Cluster::start_agent() {
   options.api_port = socket_->port();
   options.hollow = options_.hollow;
   options.images_file = options_.images;
+  options.image_source = options_.image_source;
+  options.image_directory = options_.data + "/containerd";
+  options.archives = options_.data + "/images";
+  options.parallel_pulls_max = options_.image_pulls_max;
   options.pids_max = options_.pod_pids_max;
   agent_client_ = make_client("system:muster-agent");
   agent_ = agent::make_agent(loop_, *agent_client_, std::move(options));

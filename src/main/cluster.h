@@ -40,7 +40,9 @@ struct ClusterOptions {
   bool hollow = false;            // pods are only said to run
   std::string scheduler_config;   // see scheduler::ServiceOptions; empty: none
   std::string hived_config;       // likewise
-  std::string images;             // file that maps image names to roots; empty: none
+  std::string images;             // what image names mean here (agent/image/image_file.h); or none
+  std::string image_source;       // see agent::AgentOptions
+  int image_pulls_max = 3;        // at a time
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;  // where none is set
   std::optional<apiserver::audit::Options> audit;  // where requests are written down

@@ -27,6 +27,7 @@ command::Section clusters_section() {
           .commands = {up_command(),
                        down_command(),
                        status_command(),
+                       image_command(),
                        run_command(),
                        cli::hived_command(),
                        pai::runtime_command(),

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "agent/image/image_source.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -35,6 +36,14 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.images = values.text("images");
   options.pai_rest = values.text("pai-rest");
   options.admin_password_file = values.text("admin-password-file");
+  options.image_source = values.text("image-source");
+  const auto source = agent::image::check_source(options.image_source);
+  if (!source) return fail(Code::kBadRequest, "--image-source: " + source.error().message);
+  options.image_pulls_max = values.number("max-parallel-image-pulls");
+  if (options.image_pulls_max < 1)
+    return fail(Code::kBadRequest,
+                fmt::format("--max-parallel-image-pulls {}: wanted a number from 1 on",
+                            options.image_pulls_max));
   options.hollow = values.yes("hollow");
   options.node_grace = values.duration("node-monitor-grace-period");
   if (options.node_grace <= Duration::zero())
@@ -260,7 +269,7 @@ std::vector<command::Flag> up_flags() {
        .value_name = "FILE"},
       {.name = "images",
        .help =
-           "which folder is the root of which image (docs/agent.md); other images run on this machine's files",
+           "what image names mean here: roots, registries, what of this machine's files pods see (docs/agent.md)",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
       {.name = "pai-rest",
@@ -272,6 +281,17 @@ std::vector<command::Flag> up_flags() {
            "the password of the first administrator of OpenPAI's API (default: one is made up, printed once and kept in FOLDER/admin-password)",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
+      {.name = "image-source",
+       .help =
+           "where images come from: none (pods run on this machine's files), containerd (a private one, which must be installed), or unix:///SOCKET of one that runs (default none)",
+       .completes = Completes::kWords,
+       .words = {"none", "containerd"},
+       .value_name = "SOURCE"},
+      {.name = "max-parallel-image-pulls",
+       .type = FlagType::kInt,
+       .value = "3",
+       .help = "how many images are pulled at a time",
+       .value_name = "N"},
       {.name = "pod-max-pids",
        .type = FlagType::kInt,
        .help =
@@ -321,6 +341,8 @@ command::Command up_command() {
   made.examples =
       "  # In the background, with four virtual nodes of eight GPUs\n"
       "  muster up --detach --nodes 4 --gpus 8\n"
+      "  # Pods in real images, pulled by a private containerd\n"
+      "  muster up --image-source containerd\n"
       "  # A cluster to try the scheduler on: no process is started for a pod\n"
       "  muster up --data /tmp/hollow --listen 127.0.0.1:0 --nodes nodes.yaml --hollow\n";
   made.flags = up_flags();

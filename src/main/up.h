@@ -1,4 +1,4 @@
-/// `muster up`, `muster down`, `muster status`: the embedded cluster as one process.
+/// `muster up`, `muster down`, `muster status`, `muster image`: the embedded cluster as one process.
 #pragma once
 
 #include "command/command.h"
@@ -8,5 +8,6 @@ namespace muster {
 command::Command up_command();
 command::Command down_command();
 command::Command status_command();
+command::Command image_command();
 
 }  // namespace muster

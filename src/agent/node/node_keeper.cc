@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "agent/image/image_source.h"
 #include "agent/node/node_address.h"
 #include "agent/node/node_info.h"
 #include "base/log.h"
@@ -23,6 +24,11 @@ constexpr int kReportsEvery =
 
 void NodeKeeper::add(const std::string& node) {
   if (nodes_.insert(node).second) fresh_.insert(node);
+  wake_->notify();
+}
+
+void NodeKeeper::report_again() {
+  fresh_.insert(nodes_.begin(), nodes_.end());
   wake_->notify();
 }
 
@@ -109,6 +115,7 @@ Task<void> NodeKeeper::report(std::string node) {
                                 {"address", node_address(*known, context_.host_ip)}},
                    json::Object{{"type", "Hostname"}, {"address", node}}}},
       {"nodeInfo", node_info(context_.runtime.version())}};
+  if (context_.image_source != nullptr) status["images"] = context_.image_source->node_images();
   // Real GPUs that have failed are no longer handed out.
   if (at(*known, "metadata", "labels", kube::names::kGpuSimulated).is_null() &&
       !at(*known, "status", "capacity", "nvidia.com/gpu").is_null()) {

@@ -18,6 +18,8 @@ class NodeKeeper {
   /// Called for each node that really runs pods, when it appears.
   void add(const std::string& node);
   void remove(const std::string& node) { nodes_.erase(node); }
+  /// Something that all nodes report has changed.
+  void report_again();
   void start();
   Task<void> stop();
 

@@ -59,17 +59,27 @@ std::string home_of(std::int64_t user) {
 /// What speaks against running a container that must not be root.
 std::string non_root_refusal(const json::Value& pod,
                              const json::Value& container,
-                             const std::optional<std::int64_t>& user) {
+                             const Image& image,
+                             std::optional<std::int64_t> user) {
   const auto& own = at(container, "securityContext", "runAsNonRoot");
   const auto& wanted = own.is_null() ? at(pod, "spec", "securityContext", "runAsNonRoot") : own;
+  std::string problem =
+      user ? "'s runAsUser breaks non-root policy" : " has runAsNonRoot and image will run as root";
+  if (!user && !image.user.empty()) {
+    const auto name = image.user.substr(0, image.user.find(':'));
+    user = parse_int(name);
+    if (!user)
+      problem = fmt::format(
+          " has runAsNonRoot and image has non-numeric user ({}), cannot verify user is non-root",
+          name);
+  }
   if (!json::as_bool(wanted) || (user && *user != 0)) return "";
-  return fmt::format(
-      "container{} (pod: \"{}_{}({})\", container: {})",
-      user ? "'s runAsUser breaks non-root policy" : " has runAsNonRoot and image will run as root",
-      kube::name_of(pod),
-      kube::namespace_of(pod),
-      kube::uid_of(pod),
-      text(at(container, "name")));
+  return fmt::format("container{} (pod: \"{}_{}({})\", container: {})",
+                     problem,
+                     kube::name_of(pod),
+                     kube::namespace_of(pod),
+                     kube::uid_of(pod),
+                     text(at(container, "name")));
 }
 
 std::string seccomp_profile(const json::Value& pod, const json::Value& container) {
@@ -115,10 +125,14 @@ SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& place
   return config;
 }
 
-EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container) {
+EnvList default_env(const Context& context,
+                    const json::Value& pod,
+                    const json::Value& container,
+                    const Image& image) {
   EnvList env{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
-              {"HOSTNAME", pod_hostname(pod)},
-              {"HOME", home_of(number(pod, container, "runAsUser").value_or(0))}};
+              {"HOSTNAME", pod_hostname(pod)}};
+  if (!image.pulled)
+    env.emplace_back("HOME", home_of(number(pod, container, "runAsUser").value_or(0)));
   if (!context.api_host.empty()) {
     const auto port = std::to_string(context.api_port);
     env.emplace_back("KUBERNETES_SERVICE_HOST", context.api_host);
@@ -186,7 +200,8 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   config.name = text(at(container, "name"));
   config.attempt = attempt;
   config.image = text(at(container, "image"));
-  config.root = image.root;
+  config.layers = image.layers;
+  if (image.pulled) config.image_user = image.user;
   const std::map<std::string, std::string> values(env.begin(), env.end());
   for (const auto& [name, value] : env) config.env.push_back(name + "=" + value);
   // Kubernetes' table of command and args against ENTRYPOINT and CMD.
@@ -196,13 +211,15 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   const auto& rest = !args.empty() ? args : command.empty() ? image.command : args;
   config.args.insert(config.args.end(), rest.begin(), rest.end());
   if (config.args.empty()) {
+    if (image.pulled) return fail(Code::kInvalid, "no command specified");
     return fail(Code::kInvalid,
                 fmt::format("no command specified: image \"{}\" is not pulled, so the container "
-                            "needs a command (or an entrypoint in the image map)",
+                            "needs a command (or an entrypoint in the image file)",
                             config.image));
   }
   config.working_dir = text(at(container, "workingDir"));
   if (config.working_dir.empty()) config.working_dir = image.working_dir;
+  if (config.working_dir.empty() && image.pulled) config.working_dir = "/";
   config.log_path = log_path(places.disk, config.name, attempt);
   config.termination_message_path = text(at(container, "terminationMessagePath"));
   config.termination_message_file = termination_file(places, config.name);
@@ -226,10 +243,10 @@ Result<ContainerConfig> make_container_config(const json::Value& pod,
   for (const auto& name : json::array_at(security, "capabilities", "drop"))
     config.drop_capabilities.push_back(text(name));
   config.user = number(pod, container, "runAsUser");
-  const auto refused = non_root_refusal(pod, container, config.user);
+  const auto refused = non_root_refusal(pod, container, image, config.user);
   if (!refused.empty()) return fail(Code::kInvalid, refused);
   config.group = number(pod, container, "runAsGroup");
-  if (config.user && !config.group) config.group = 0;
+  if (config.user && !config.group && !image.pulled) config.group = 0;
   for (const auto& group : json::array_at(pod, "spec", "securityContext", "supplementalGroups"))
     config.groups.push_back(json::as_int(group));
   if (const auto& group = at(pod, "spec", "securityContext", "fsGroup"); !group.is_null())

@@ -22,8 +22,11 @@ std::string gpu_file(const PodDirectories& places);
 
 SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& places);
 
-/// PATH, HOSTNAME, HOME and how to reach the API.
-EnvList default_env(const Context& context, const json::Value& pod, const json::Value& container);
+/// PATH, HOSTNAME, HOME (of an image that was pulled, its own files say it) and how to reach the API.
+EnvList default_env(const Context& context,
+                    const json::Value& pod,
+                    const json::Value& container,
+                    const Image& image);
 /// A container's part of the GPUs that its pod was given.
 std::vector<int> gpu_share(const std::vector<int>& of_pod,
                            const json::Value& pod,

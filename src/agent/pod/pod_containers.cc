@@ -26,13 +26,11 @@ constexpr Duration kBackoffReset = seconds(600);  // a container that ran this l
 
 Task<Result<ContainerConfig>> PodWorker::container_config(const ContainerRecord& record,
                                                           const json::Value& spec) {
-  const auto image = context_.images.find(text(at(spec, "image")));
-  EnvList first = default_env(context_, *pod_, spec);
+  const auto image = *record.image;
+  EnvList first = default_env(context_, *pod_, spec, image);
   for (const auto& item : service_env(context_, *pod_)) first.push_back(item);
-  // What an image would set: Open MPI refuses to run as root unless told twice.
-  if (image.root.empty()) {
-    first.emplace_back("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    first.emplace_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  if (image.of_host()) {
+    for (const auto& item : context_.images.host.env) first.push_back(item);
   }
   for (const auto& item : image.env) first.push_back(item);
   const auto given = take_gpus();
@@ -92,11 +90,6 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
     if (!refreshed) record.waiting_message = refreshed.error().message;
     co_return;
   }
-  record_event(
-      &record,
-      "Normal",
-      "Pulled",
-      fmt::format("Container image \"{}\" already present on machine", text(at(spec, "image"))));
   const int attempt = config->attempt;
   const auto started = co_await context_.runtime.start_container(uid_, std::move(*config));
   start_slot_.release();
@@ -113,6 +106,9 @@ Task<void> PodWorker::start_container(ContainerRecord& record) {
     record.restarts = attempt;
   }
   record.current = *started;
+  record.image_name = record.image->name;
+  record.image_id = record.image->id;
+  record.image.reset();  // the next attempt asks anew
   record.waiting_reason.clear();
   record.waiting_message.clear();
   record.retry_at = Time{};

@@ -51,6 +51,11 @@ void recall(ContainerRecord& record, const json::Value& status, Time now) {
     record.current = record.previous;  // it waited for its next attempt
     record.previous.reset();
   }
+  // An image that was pulled is known by its digest.
+  if (const auto id = text(at(status, "imageID")); id.find("sha256:") != std::string::npos) {
+    record.image_name = text(at(status, "image"));
+    record.image_id = id;
+  }
   record.started = record.sidecar && json::bool_at(status, "started");
 }
 

@@ -67,8 +67,11 @@ json::Value container_status(const json::Value& pod,
       {"ready",
        record.init && !record.sidecar ? record.succeeded() : record.running() && record.ready},
       {"restartCount", record.restarts},
-      {"image", text(at(spec, "image"))},
-      {"imageID", record.current ? text(at(spec, "image")) : ""},
+      {"image", record.image_name.empty() ? text(at(spec, "image")) : record.image_name},
+      {"imageID",
+       !record.current            ? std::string()
+       : !record.image_id.empty() ? record.image_id
+                                  : text(at(spec, "image"))},
   };
   if (record.current) out["containerID"] = fmt::format("{}://{}", scheme, record.current->id);
   out["started"] = record.running() && record.started;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/image/image_file.h"
 #include "agent/runtime.h"
 #include "json/json.h"
 
@@ -25,6 +26,10 @@ struct ContainerRecord {
   int backoff_s = 0;     // next wait after a crash
   Time retry_at;         // not before
   bool hook_failed = false;
+  std::optional<Image> image;  // for the next attempt; absent: to be found, or on its way
+  bool image_on_its_way = false;
+  /// Of the attempt that runs or ended last, where the image was pulled: its full name, its digest.
+  std::string image_name, image_id;
 
   /// Where its spec is.
   [[nodiscard]] const char* list() const {

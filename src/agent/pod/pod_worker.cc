@@ -417,6 +417,8 @@ Task<Duration> PodWorker::sync_container(ContainerRecord& record) {
   const auto policy = json::as_string(at(*pod_, "spec", "restartPolicy"), "Always");
   if (record.exited() && !restarts_after_exit(policy, record)) co_return Duration::zero();
   if (now < record.retry_at) co_return until(record.retry_at, now);
+  const bool has_image = co_await find_image(record);
+  if (!has_image) co_return Duration::zero();
   co_await start_container(record);
   co_return record.retry_at > context_.loop.now() ? until(record.retry_at, context_.loop.now())
                                                   : Duration::zero();

@@ -3,8 +3,9 @@
 /// A coroutine that looks at everything it knows (the pod's latest object, what its containers did,
 /// the clock), does the next thing, publishes the status, and sleeps until something changes.
 /// Nothing is remembered that cannot be found again after a restart: containers are adopted from
-/// the runtime, counts from the status. Its code is in three files by subject: pod_worker.cc (the
-/// life as a whole), pod_sandbox.cc (what containers share), pod_containers.cc (one container).
+/// the runtime, counts from the status. Its code is in four files by subject: pod_worker.cc (the
+/// life as a whole), pod_sandbox.cc (what containers share), pod_images.cc (what they are started
+/// from), pod_containers.cc (one container).
 #pragma once
 
 #include <functional>
@@ -21,6 +22,9 @@
 #include "agent/pod/volumes.h"
 
 namespace muster::agent {
+
+/// The RuntimeClass of pods that run on this machine's own files, whatever their image is called.
+inline constexpr const char* kHostClass = "host";
 
 class PodWorker : public std::enable_shared_from_this<PodWorker> {
  public:
@@ -75,6 +79,10 @@ class PodWorker : public std::enable_shared_from_this<PodWorker> {
   void open_host_ports();
   Task<void> apply_limits();
 
+  /// True: `record.image` is what the container is to be started from. Otherwise it is on its way,
+  /// or the record says why not.
+  Task<bool> find_image(ContainerRecord& record);
+  Task<void> fetch_image(std::shared_ptr<PodWorker> self, std::string name);
   Task<void> start_container(ContainerRecord& record);
   Task<Result<ContainerConfig>> container_config(const ContainerRecord& record,
                                                  const json::Value& spec);

@@ -19,6 +19,7 @@
 #include "agent/process/capabilities.h"
 #include "agent/process/messages.h"
 #include "agent/process/seccomp.h"
+#include "agent/process/users.h"
 #include "base/strings.h"
 
 extern char** environ;
@@ -26,10 +27,37 @@ extern char** environ;
 namespace muster::agent::process {
 namespace {
 
+constexpr std::size_t kUsersBytesMax = 1024 * 1024;
+
 /// Which calls the command may make; empty: all.
 std::vector<sock_filter> filter_of(const ContainerConfig& config) {
   if (config.privileged || config.unconfined) return {};
   return system_call_filter(capability_set(config.add_capabilities, config.drop_capabilities));
+}
+
+/// Who it runs as. An image names its user by the image's own lists, which are in place by now.
+struct Identity {
+  std::optional<std::int64_t> user, group;
+  std::vector<gid_t> groups;
+  std::string home;  // to be set; empty: the environment has one
+  [[nodiscard]] bool changes() const { return user || group || !groups.empty(); }
+};
+
+Result<Identity> identity_of(const ContainerConfig& config) {
+  Identity out{config.user, config.group, {config.groups.begin(), config.groups.end()}, ""};
+  if (!config.image_user) return out;
+  const auto wanted = config.user ? std::to_string(*config.user) : *config.image_user;
+  const auto found = find_user(
+      read_file("/etc/passwd", kUsersBytesMax), read_file("/etc/group", kUsersBytesMax), wanted);
+  if (!found) return fail(found.error());
+  out.user = found->id;
+  if (!out.group) out.group = found->group;
+  for (const auto group : found->groups) out.groups.push_back(static_cast<gid_t>(group));
+  const bool has_home = std::any_of(config.env.begin(), config.env.end(), [](const auto& item) {
+    return item.starts_with("HOME=");
+  });
+  if (!has_home) out.home = "HOME=" + found->home;
+  return out;
 }
 
 }  // namespace
@@ -85,6 +113,8 @@ std::string become(const ContainerConfig& config,
     return fmt::format(
         "chdir to cwd ({}) failed: {}", quoted(config.working_dir), std::strerror(errno));
   }
+  const auto identity = identity_of(config);
+  if (!identity) return identity.error().message;
   // Only the three streams go with it. The others stay open until then: one tells of a failure.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -93,16 +123,16 @@ std::string become(const ContainerConfig& config,
   // Before the user changes: installing it is a right that goes with that.
   if (geteuid() == 0 && !install_filter(filter_of(config)))
     return fmt::format("limit system calls: {}", std::strerror(errno));
-  if (geteuid() == 0 && (config.user || config.group || !config.groups.empty())) {
-    std::vector<gid_t> groups(config.groups.begin(), config.groups.end());
-    if (setgroups(groups.size(), groups.data()) != 0)
+  if (geteuid() == 0 && identity->changes()) {
+    if (setgroups(identity->groups.size(), identity->groups.data()) != 0)
       return fmt::format("set groups: {}", std::strerror(errno));
-    if (config.group && setgid(static_cast<gid_t>(*config.group)) != 0)
+    if (identity->group && setgid(static_cast<gid_t>(*identity->group)) != 0)
       return fmt::format("set group: {}", std::strerror(errno));
-    if (config.user && setuid(static_cast<uid_t>(*config.user)) != 0)
+    if (identity->user && setuid(static_cast<uid_t>(*identity->user)) != 0)
       return fmt::format("set user: {}", std::strerror(errno));
   }
   std::vector<char*> env;
+  if (!identity->home.empty()) env.push_back(const_cast<char*>(identity->home.c_str()));
   for (const auto& item : config.env) env.push_back(const_cast<char*>(item.c_str()));
   env.push_back(nullptr);
   environ = env.data();

@@ -40,6 +40,33 @@ constexpr OwnDirectory kOwn[] = {{"tmp", "/tmp", 01777},
                                  {"root", "/root", 0700},
                                  {"home", "/home", 0755}};
 
+/// For an overlay's options, which are divided by colons and commas.
+std::string escaped(const std::string& path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == ':' || c == ',' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// The directory that all layers have in common, and their names from there: the kernel takes one
+/// page of options, which the full paths of sixty layers are longer than.
+struct ShortLayers {
+  std::string parent, names;
+};
+ShortLayers short_layers(const std::vector<std::string>& layers) {
+  ShortLayers out;
+  out.parent = layers.front().substr(0, layers.front().rfind('/') + 1);
+  for (const auto& layer : layers) {
+    while (!layer.starts_with(out.parent))
+      out.parent.resize(out.parent.rfind('/', out.parent.size() - 2) + 1);
+  }
+  for (const auto& layer : layers)
+    out.names += (out.names.empty() ? "" : ":") + escaped(layer.substr(out.parent.size()));
+  return out;
+}
+
 class ContainerRoot {
  public:
   ContainerRoot(const ShimConfig& shim, const ContainerConfig& config, RootWish wish)
@@ -61,7 +88,7 @@ class ContainerRoot {
   }
 
  private:
-  [[nodiscard]] bool of_image() const { return !config_.root.empty() && config_.root != "/"; }
+  [[nodiscard]] bool of_image() const { return !config_.layers.empty(); }
   [[nodiscard]] bool of_host() const { return !of_image() && !shim_.roots.place.empty(); }
   [[nodiscard]] std::string base() const {
     return shim_.sandbox.directory + "/rootfs-" + config_.name;
@@ -139,8 +166,10 @@ class ContainerRoot {
         return fail(system_error(fmt::format("make \"{}\"", path), errno));
       done = collect(path, own.target, true);
     }
-    for (const auto& path : shim_.roots.show) {
-      if (done) done = collect(path, path, true, true);
+    for (const auto& shown : shim_.roots.show) {
+      const bool writable = shown.ends_with(":rw");
+      const auto path = shown.substr(0, shown.size() - (writable ? 3 : 0));
+      if (done) done = collect(path, path, std::filesystem::is_directory(path, ignored), !writable);
     }
     return done;
   }
@@ -159,7 +188,7 @@ class ContainerRoot {
     return pivot(merged);
   }
 
-  /// An overlay over the image's directory: the directory itself is never changed.
+  /// An overlay over the image's directories: they themselves are never changed.
   Result<void> enter_image() {
     std::error_code ignored;
     std::filesystem::remove_all(base(), ignored);
@@ -168,10 +197,17 @@ class ContainerRoot {
       if (!made) return made;
     }
     const auto merged = base() + "/merged";
-    const auto options =
-        fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work", config_.root, base(), base());
-    if (::mount("overlay", merged.c_str(), "overlay", MS_NODEV, options.c_str()) != 0)
-      return fail(system_error(fmt::format("overlay over image root \"{}\"", config_.root), errno));
+    const auto lower = short_layers(config_.layers);
+    const auto options = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,volatile",
+                                     lower.names,
+                                     escaped(base()),
+                                     escaped(base()));
+    if (chdir(lower.parent.c_str()) != 0 ||
+        ::mount("overlay", merged.c_str(), "overlay", MS_NODEV, options.c_str()) != 0)
+      return fail(system_error(
+          fmt::format(
+              "overlay over {} layers of image \"{}\"", config_.layers.size(), config_.image),
+          errno));
     const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto* name : {"dev", "sys", "proc", "etc"}) mkdirat(root.get(), name, 0755);
     if (mkdirat(root.get(), "tmp", 01777) == 0) fchmodat(root.get(), "tmp", 01777, 0);

@@ -58,8 +58,8 @@ bool can_make_namespaces() {
 }
 
 /// Whether a root can be made is found out by making one.
-void prepare_files(const std::string& directory, const std::string& hidden, Machine& machine) {
-  auto planned = prepare_roots(directory, hidden);
+void prepare_files(const std::string& directory, const Seen& seen, Machine& machine) {
+  auto planned = prepare_roots(directory, seen);
   std::string problem = planned ? "" : planned.error().message;
   if (planned) {
     machine.roots = std::move(*planned);
@@ -134,9 +134,7 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
 
 }  // namespace
 
-Result<Machine> prepare_machine(const std::string& directory,
-                                bool isolate,
-                                const std::string& hidden) {
+Result<Machine> prepare_machine(const std::string& directory, bool isolate, const Seen& seen) {
   Machine machine;
   std::uint32_t hash = 2166136261U;
   for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
@@ -152,7 +150,7 @@ Result<Machine> prepare_machine(const std::string& directory,
   machine.cgroups = cgroup::prepare(fmt::format("muster-{:08x}", hash));
   if (!machine.cgroups.missing.empty())
     machine.shortcomings.push_back("missing: " + machine.cgroups.missing);
-  prepare_files(directory, hidden, machine);
+  prepare_files(directory, seen, machine);
   const auto connected = prepare_network(directory, hash, machine);
   if (!connected) return fail(connected.error());
   return machine;

@@ -25,10 +25,7 @@ struct Machine {
 
 /// `directory` is the agent's; its subnet is remembered there, so that pods of an earlier run keep
 /// their addresses. Removes what nobody owns any more.
-/// `hidden`: the folder that no pod may see.
-Result<Machine> prepare_machine(const std::string& directory,
-                                bool isolate,
-                                const std::string& hidden);
+Result<Machine> prepare_machine(const std::string& directory, bool isolate, const Seen& seen);
 /// All but the rules.
 void clean_machine(const std::string& directory, const Machine& machine);
 

@@ -145,12 +145,21 @@ Result<void> replace_host_keys(const std::string& mask) {
   return hide_file(mask, own);
 }
 
-Result<void> make_mask(const std::string& mask, const std::string& data) {
+Result<void> make_mask(const std::string& mask,
+                       const std::string& data,
+                       const std::vector<std::string>& hide) {
   if (mkdir(mask.c_str(), 0755) != 0) return fail(system_error("make \"" + mask + "\"", errno));
   std::vector<std::string> directories(std::begin(kHiddenDirectories),
                                        std::end(kHiddenDirectories));
   if (!data.empty()) directories.push_back(data);
   Result<void> done;
+  for (const auto& path : hide) {
+    std::error_code error;
+    if (fs::is_directory(path, error))
+      directories.push_back(path);
+    else if (done)
+      done = hide_file(mask, path);
+  }
   for (const auto& path : directories) {
     if (done) done = hide_directory(mask, path);
   }
@@ -187,10 +196,10 @@ std::vector<std::string> shown_by_environment(const std::vector<std::string>& va
   return out;
 }
 
-Result<RootPlan> prepare_roots(const std::string& directory, const std::string& hidden) {
+Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   RootPlan plan;
   std::error_code error;
-  plan.hidden = hidden.empty() ? hidden : fs::canonical(hidden, error).string();
+  plan.hidden = seen.hidden.empty() ? seen.hidden : fs::canonical(seen.hidden, error).string();
   plan.place = place_of(directory);
   plan.mask = plan.place + "/mask";
   const auto placed = prepare_run_directory(plan.place);
@@ -198,7 +207,7 @@ Result<RootPlan> prepare_roots(const std::string& directory, const std::string& 
   for (const auto* name : {"/scratch", "/merged"}) mkdir((plan.place + name).c_str(), 0700);
   if (!fs::exists(plan.mask + ".done", error)) {  // as containers of an earlier agent use it
     fs::remove_all(plan.mask, error);
-    const auto made = make_mask(plan.mask, plan.hidden);
+    const auto made = make_mask(plan.mask, plan.hidden, seen.hide);
     if (!made) return fail(made.error());
     (void)write_file(plan.mask + ".done", "");
   }
@@ -208,6 +217,13 @@ Result<RootPlan> prepare_roots(const std::string& directory, const std::string& 
   }
   for (auto& path : shown_by_environment(values)) {
     if (fs::is_directory(path, error)) plan.show.push_back(std::move(path));
+  }
+  for (const auto& path : seen.show) {
+    const auto plain = path.substr(0, path.size() - (path.ends_with(":rw") ? 3 : 0));
+    if (fs::exists(plain, error))
+      plan.show.push_back(path);
+    else
+      log::warn("agent", "\"{}\" of host.show in the image file is not there", plain);
   }
   // The kubectl of an MPI launcher is a link to this program, wherever it was built.
   const auto program = fs::read_symlink("/proc/self/exe", error).parent_path().string();

@@ -19,12 +19,19 @@ namespace muster::agent::process {
 struct RootPlan {
   std::string place;  // holds `mask` and places for mounts; empty: containers have "/" itself
   std::string mask;
-  std::string hidden;             // the data folder
-  std::vector<std::string> show;  // of what is hidden, bound read-only at the same place
+  std::string hidden;  // the data folder
+  /// Of what is hidden, bound at the same place: read-only, or "/path:rw".
+  std::vector<std::string> show;
+};
+
+/// What of this machine pods see and do not, beyond the usual.
+struct Seen {
+  std::string hidden;  // the data folder; empty: none
+  std::vector<std::string> show, hide;
 };
 
 /// Below `directory`, the agent's. Blocking.
-Result<RootPlan> prepare_roots(const std::string& directory, const std::string& hidden);
+Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen);
 /// No container may be left.
 void remove_roots(const std::string& directory);
 

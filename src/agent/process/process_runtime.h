@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/runtime.h"
 #include "net/loop/loop.h"
@@ -16,6 +17,7 @@ struct ProcessRuntimeOptions {
   std::string directory;                // state; sandboxes are found again in <directory>/run/<uid>
   std::string shim_binary;              // started as `<binary> agent-shim <directory>`
   std::string hidden;                   // the folder that no pod may see; empty: none
+  std::vector<std::string> show, hide;  // of the machine's files, see HostFiles
   bool isolate = true;                  // false: as if not root
   std::size_t warm_sandboxes = 16;      // made ahead
   std::size_t warm_sandboxes_max = 64;  // with those that served a pod

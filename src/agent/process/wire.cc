@@ -129,7 +129,7 @@ json::Value to_json(const ContainerConfig& config) {
       {"name", config.name},
       {"attempt", config.attempt},
       {"image", config.image},
-      {"root", config.root},
+      {"layers", strings(config.layers)},
       {"args", strings(config.args)},
       {"env", strings(config.env)},
       {"workingDir", config.working_dir},
@@ -152,6 +152,7 @@ json::Value to_json(const ContainerConfig& config) {
       {"limits", to_json(config.limits)},
   };
   if (config.user) out["user"] = *config.user;
+  if (config.image_user) out["imageUser"] = *config.image_user;
   if (config.group) out["group"] = *config.group;
   return out;
 }
@@ -162,7 +163,7 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.name = text(at(value, "name"));
   config.attempt = static_cast<int>(json::int_at(value, "attempt"));
   config.image = text(at(value, "image"));
-  config.root = text(at(value, "root"));
+  config.layers = strings_from(at(value, "layers"));
   config.args = strings_from(at(value, "args"));
   config.env = strings_from(at(value, "env"));
   config.working_dir = text(at(value, "workingDir"));
@@ -183,6 +184,7 @@ ContainerConfig container_config_from_json(const json::Value& value) {
   config.read_only_root = json::bool_at(value, "readOnlyRoot");
   config.no_new_privileges = json::bool_at(value, "noNewPrivileges");
   config.unconfined = json::bool_at(value, "unconfined");
+  if (!at(value, "imageUser").is_null()) config.image_user = text(at(value, "imageUser"));
   if (!at(value, "user").is_null()) config.user = json::int_at(value, "user");
   if (!at(value, "group").is_null()) config.group = json::int_at(value, "group");
   for (const auto& group : json::array_at(value, "groups")) config.groups.push_back(as_int(group));

@@ -47,7 +47,6 @@ constexpr std::int64_t kWindowMax = 0x7fffffff;
 constexpr std::int64_t kWindowFirst = 65535;
 /// Credit of the connection is given back in large steps, so that it costs nothing.
 constexpr std::int64_t kCreditStep = 16 * 1024 * 1024;
-constexpr std::size_t kAnswerBytesMax = 512ULL * 1024 * 1024;
 constexpr std::size_t kHeaderBytesMax = 256 * 1024;
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr std::uint32_t kStreamsMax = 0x3fffffff;
@@ -105,11 +104,13 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   Connection(std::shared_ptr<Stream> stream,
              std::string authority,
              std::string path,
-             std::function<void()> freed)
+             std::function<void()> freed,
+             Http2Manners manners)
       : stream_(std::move(stream)),
         authority_(std::move(authority)),
         path_(std::move(path)),
         freed_(std::move(freed)),
+        manners_(std::move(manners)),
         timer_(stream_->context()),
         gather_(stream_->context()) {}
 
@@ -152,8 +153,9 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     if (!call.ended) co_await wait_for(call);
     untouched = call.untouched;
     if (call.error) {
-      call.error->message = fmt::format("{} https://{}{}{}: {}",
+      call.error->message = fmt::format("{} {}://{}{}{}: {}",
                                         request.method,
+                                        manners_.scheme,
                                         authority_,
                                         path_,
                                         request.target,
@@ -253,7 +255,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   void send_head(std::uint32_t id, const Request& request, bool last) {
     std::string block;
     encoder_.encode(block, ":method", request.method, true);
-    encoder_.encode(block, ":scheme", "https", true);
+    encoder_.encode(block, ":scheme", manners_.scheme, true);
     encoder_.encode(block, ":authority", authority_, true);
     encoder_.encode(block, ":path", path_ + request.target, false);
     for (const auto& [name, value] : request.headers.fields())
@@ -285,7 +287,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
     known->behind.clear();
     const auto version = encoder_.version();
     encoder_.encode(known->before, ":method", head->method, true);
-    encoder_.encode(known->before, ":scheme", "https", true);
+    encoder_.encode(known->before, ":scheme", manners_.scheme, true);
     encoder_.encode(known->before, ":authority", authority_, true);
     for (const auto& [name, value] : head->headers.fields())
       encoder_.encode(known->behind, to_lower(name), value, true);
@@ -491,11 +493,12 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
       told_ = true;
       wake(*found->second);
     }
-    if (found->second->response.body.size() > kAnswerBytesMax) {
+    if (found->second->response.body.size() > manners_.answer_bytes_max) {
       reset(id, kCancel);
-      return finish(*found->second,
-                    Error{Code::kInternal,
-                          fmt::format("the answer is larger than {} bytes", kAnswerBytesMax)});
+      return finish(
+          *found->second,
+          Error{Code::kInternal,
+                fmt::format("the answer is larger than {} bytes", manners_.answer_bytes_max)});
     }
     if ((flags & kEndStream) != 0) finish(*found->second, std::nullopt);
   }
@@ -651,7 +654,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
       reset(id, kCancel);
       finish(*call, Error{Code::kTimeout, "no answer in time"});
     }
-    if (calls_.empty() || now - heard_ < kSilenceMax) return;
+    if (!manners_.pings || calls_.empty() || now - heard_ < kSilenceMax) return;
     if (now - heard_ >= 2 * kSilenceMax) return lost("the server says nothing");
     if (!std::exchange(asked_, true)) frame(kPing, 0, 0, "muster??");
   }
@@ -659,6 +662,7 @@ class Connection final : public Http2Connection, public std::enable_shared_from_
   std::shared_ptr<Stream> stream_;
   std::string authority_, path_;
   std::function<void()> freed_;
+  const Http2Manners manners_;
   asio::steady_timer timer_, gather_;
   HpackEncoder encoder_;
   HpackDecoder decoder_;
@@ -788,9 +792,13 @@ Task<Result<std::unique_ptr<ResponseStream>>> Connection::stream(Request request
 std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream,
                                              std::string authority,
                                              std::string path,
-                                             std::function<void()> freed) {
-  auto connection = std::make_shared<Connection>(
-      std::move(stream), std::move(authority), std::move(path), std::move(freed));
+                                             std::function<void()> freed,
+                                             Http2Manners manners) {
+  auto connection = std::make_shared<Connection>(std::move(stream),
+                                                 std::move(authority),
+                                                 std::move(path),
+                                                 std::move(freed),
+                                                 std::move(manners));
   connection->start();
   return connection;
 }

@@ -44,10 +44,20 @@ class Http2Connection {
   virtual void close() = 0;
 };
 
+/// How a peer wants to be spoken to; as it stands, a Kubernetes API server.
+struct Http2Manners {
+  std::string scheme = "https";
+  /// Ask a silent server whether it is there. gRPC's servers take more than a few of these for an
+  /// attack and close the connection.
+  bool pings = true;
+  std::size_t answer_bytes_max = 512ULL * 1024 * 1024;
+};
+
 /// `freed` is called whenever there is more room than before. `path` goes before every target.
 std::shared_ptr<Http2Connection> start_http2(std::shared_ptr<Stream> stream,
                                              std::string authority,
                                              std::string path,
-                                             std::function<void()> freed);
+                                             std::function<void()> freed,
+                                             Http2Manners manners = {});
 
 }  // namespace muster::net
