@@ -17,6 +17,8 @@
 #include "apiserver/rest/turns.h"
 #include "apiserver/server.h"
 #include "base/gate.h"
+#include "kube/patch_type.h"
+#include "kube/shared.h"
 
 namespace muster::apiserver {
 
@@ -58,18 +60,30 @@ struct Deleted {
   bool gone = false;  // false: it waits for its grace period or finalizers
 };
 
-/// One request on its way through the server.
+struct ReadAhead;
+
+/// One request on its way through the server. It comes from a socket, as an HTTP request with a path
+/// to be routed, or from a client of this process (rest/in_process.h), which says the same in
+/// values: then `request` is empty and of `target` only the options are there.
 struct Call {
   net::Request request;
   net::Target target;
   User user;
   std::string verb;  // get list watch create update patch delete deletecollection
+  /// Of a patch; nothing for a media type that the server does not know.
+  std::optional<kube::PatchType> patch;
   ResourcePtr resource;
   std::string ns, name, subresource;
   std::vector<std::string> warnings;
   /// What the `audit` level of the namespace found, for the audit log.
   std::vector<std::string> violations;
   std::string manager;
+  /// A client of this process asks: objects are passed as they are, both ways.
+  bool in_process = false;
+  /// Its body; may be null.
+  kube::ObjectPtr object;
+  /// A large body that a worker has read (rest/read_ahead.h).
+  std::shared_ptr<ReadAhead> ahead;
 };
 
 namespace audit {

@@ -18,6 +18,7 @@
 #include "apiserver/registry/webhooks.h"
 #include "apiserver/registry/writer.h"
 #include "apiserver/rest/discovery.h"
+#include "apiserver/rest/in_process.h"
 #include "apiserver/rest/router.h"
 #include "base/log.h"
 
@@ -111,6 +112,10 @@ net::Handler Server::handler() {
   return [router = core_->router.get()](net::Request request, net::ResponseWriter& writer) {
     return router->handle(std::move(request), writer);
   };
+}
+
+std::unique_ptr<client::Client> Server::make_client(std::string user) {
+  return make_in_process_client(*core_, std::move(user));
 }
 
 void Server::set_node_agent(std::optional<NodeAgent> agent) {

@@ -1,7 +1,7 @@
 /// The embedded Kubernetes API server: a handler for requests over a store.
 ///
-/// main/ opens the store, makes a Server, starts it, and gives its handler to net::listen and to
-/// the in-process clients of the other rooms. Everything runs on the loop.
+/// main/ opens the store, makes a Server, starts it, and gives its handler to net::listen and its
+/// clients to the other rooms. Everything runs on the loop.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "apiserver/audit/options.h"
 #include "apiserver/rest/node_agent.h"
 #include "base/prometheus.h"
+#include "client/client.h"
 #include "json/json.h"
 #include "kube/security/pod_security.h"
 #include "net/http/client.h"
@@ -32,11 +33,11 @@ struct ServerOptions {
   std::string token_key_pem;  // signs service-account tokens
   std::string admin_token;    // bearer token of the kubeconfig's user; empty: none
   std::string issuer = "https://kubernetes.default.svc.cluster.local";
-  std::int64_t token_lifetime_s_max =
-      0;  // service-account tokens that are asked to live longer live so long; 0: as asked
+  /// Service-account tokens that are asked to live longer live so long; 0: as asked.
+  std::int64_t token_lifetime_s_max = 0;
   std::string address = "127.0.0.1";
-  std::uint16_t port =
-      0;  // for the kubernetes service's endpoints; set_endpoint() when known later
+  /// For the kubernetes service's endpoints; set_endpoint() when known later.
+  std::uint16_t port = 0;
   /// What pods may ask for in namespaces that do not say so themselves; see
   /// registry/guard_pods.h.
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;
@@ -72,6 +73,8 @@ class Server {
   Task<void> set_endpoint(std::string address, std::uint16_t port);
 
   [[nodiscard]] net::Handler handler();
+  /// The API for another room of this process, which is `user`.
+  [[nodiscard]] std::unique_ptr<client::Client> make_client(std::string user);
   /// Who runs the pods; nothing: nobody answers for them.
   void set_node_agent(std::optional<NodeAgent> agent);
 

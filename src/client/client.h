@@ -1,5 +1,8 @@
-/// Any kube-apiserver, embedded or real: requests, lists, watches. Controllers, scheduler, agent
-/// and CLI see the cluster only through this. Everything runs on the loop.
+/// Any kube-apiserver, embedded or real: the verbs of its API. Controllers, scheduler, agent and
+/// CLI see the cluster only through this. Everything runs on the loop.
+///
+/// There are two of them: one over HTTP (make_client, connect), and the embedded server's own
+/// (apiserver::Server::make_client), which takes and gives objects of this process as they are.
 #pragma once
 
 #include <functional>
@@ -12,12 +15,15 @@
 #include "base/result.h"
 #include "client/exec_credential.h"
 #include "json/json.h"
+#include "kube/patch_type.h"
 #include "kube/resources.h"
 #include "kube/shared.h"
 #include "net/http/client.h"
 
 namespace muster::client {
 
+using kube::ObjectPtr;
+using kube::PatchType;
 using kube::Resource;
 namespace resources = kube::resources;
 
@@ -29,13 +35,12 @@ class StopSource {
     if (on_stop) on_stop();
   }
   [[nodiscard]] bool stopped() const { return stopped_; }
-  std::function<void()> on_stop;  // set by whoever waits
+  /// Set by the watch that waits.
+  std::function<void()> on_stop;
 
  private:
   bool stopped_ = false;
 };
-
-enum class PatchType { kJson, kMerge, kStrategic, kApply };
 
 struct ListOptions {
   std::string ns;  // empty: all namespaces
@@ -51,22 +56,39 @@ struct List {
   std::string resource_version;
 };
 
-struct DeleteOptions {
-  int grace_s = -1;  // -1: the object's own
-  std::string propagation = "Background";
-  std::string uid;  // precondition, when set
+struct WatchOptions {
+  ListOptions list;
+  bool initial_events = false;  // begin with all there is, then a bookmark (is_initial_end)
+  bool managed_fields = true;   // false: metadata.managedFields may be left out
 };
-
-using ObjectPtr = kube::ObjectPtr;
 
 struct WatchEvent {
   std::string type;  // ADDED MODIFIED DELETED BOOKMARK
   ObjectPtr object;
 };
 
+struct DeleteOptions {
+  int grace_s = -1;  // -1: the object's own
+  std::string propagation = "Background";
+  std::string uid;  // precondition, when set
+};
+
 /// Whether the caller of a write looks at what became of the object; what nobody reads need not be
 /// decoded.
 enum class Answer { kObject, kNone };
+
+/// A POST for those who send thousands, such as bindings and events. To the collection when `name`
+/// is empty, else to a subresource of the object.
+struct Post {
+  const Resource& resource;
+  std::string ns;
+  std::string name;
+  std::string subresource;
+  json::Value body;
+  /// Instead of `body`, for a client that sends text: composed directly it costs a fifth of a tree
+  /// that is made, written and freed.
+  std::string text;
+};
 
 class Client {
  public:
@@ -101,18 +123,24 @@ class Client {
                                                      std::string subresource,
                                                      json::Value body,
                                                      Answer answer = Answer::kObject) = 0;
+  /// A create or post_subresource of which only the end is of interest; where the connection allows
+  /// it, no coroutine waits for the answer. `done` is called on the loop, after submit() has
+  /// returned. A busy server that names a time is asked again then.
+  virtual void submit(Post post, std::function<void(Result<void>)> done) = 0;
+  /// Watches from options.list.resource_version until the stream ends (ok) or fails; `each` returns
+  /// false to stop.
+  virtual Task<Result<void>> watch(Resource resource,
+                                   WatchOptions options,
+                                   std::function<bool(WatchEvent)> each) = 0;
   /// Any path, for discovery and raw requests. `body` null: none.
   virtual Task<Result<json::Value>> raw(std::string method,
                                         std::string target,
                                         json::Value body) = 0;
-  /// Watches from options.resource_version until the stream ends (ok) or fails; `each` returns
-  /// false to stop.
-  virtual Task<Result<void>> watch(const Resource& resource,
-                                   ListOptions options,
-                                   std::function<bool(WatchEvent)> each) = 0;
 
   /// For logs, exec and the like.
   virtual net::Client& http() = 0;
+  /// True where bodies leave this process (Post::text); inside of it trees are passed as they are.
+  [[nodiscard]] virtual bool sends_text() const = 0;
   [[nodiscard]] virtual std::string default_namespace() const = 0;
 };
 
@@ -130,8 +158,8 @@ std::unique_ptr<Client> make_client(Env& env,
                                     std::unique_ptr<net::Client> http,
                                     ClientOptions options);
 
-/// From a kubeconfig file ($KUBECONFIG, $MUSTER_HOME/kubeconfig, ~/.kube/config when path is
-/// empty), or the in-cluster account when there is none.
+/// From the first that there is: the file at `path`, the files of $KUBECONFIG, inside a pod its
+/// service account, the file of `muster up`, ~/.kube/config (resolve_connection, kubeconfig.h).
 struct KubeconfigOptions {
   std::string path;
   std::string context;

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "client/submit.h"
 #include "client/test_client.h"
 
 namespace muster::client {
@@ -76,8 +75,7 @@ TEST_F(ClientTest, SubmittedPostsSayHowTheyEnded) {
     std::vector<std::string> ends;
     const auto submit = [&](const std::string& name) {
       const std::size_t before = ends.size();
-      muster::client::submit(
-          *client_,
+      client_->submit(
           {resources::kPods,
            "ns",
            "",
@@ -103,13 +101,12 @@ TEST_F(ClientTest, SubmittedPostsSayHowTheyEnded) {
     EXPECT_EQ(server_.last_type, "application/json");
     EXPECT_EQ(server_.last_token, "Bearer secret");
     // The subresource of an object.
-    muster::client::submit(*client_,
-                           {resources::kPods,
-                            "ns",
-                            "a",
-                            "binding",
-                            json::Object{{"metadata", json::Object{{"name", "x"}}}}},
-                           [&](const Result<void>&) { ends.clear(); });
+    client_->submit({resources::kPods,
+                     "ns",
+                     "a",
+                     "binding",
+                     json::Object{{"metadata", json::Object{{"name", "x"}}}}},
+                    [&](const Result<void>&) { ends.clear(); });
     ok = co_await until([&] { return ends.empty(); });
     EXPECT_EQ(server_.last_target, "/api/v1/namespaces/ns/pods/a/binding");
   });

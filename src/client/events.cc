@@ -7,7 +7,6 @@
 #include <unordered_map>
 
 #include "base/log.h"
-#include "client/submit.h"
 #include "json/text.h"
 #include "kube/meta.h"
 
@@ -156,11 +155,11 @@ void written(const std::shared_ptr<State>& state, const KnownPtr& known) {
 /// Most events come once: a create of which only the end is of interest.
 void create(const std::shared_ptr<State>& state, const KnownPtr& known) {
   Post post{resources::kEvents, known->event_ns, "", "", {}, ""};
-  if (sends_text(state->client))
+  if (state->client.sends_text())
     post.text = event_text(*state, *known);
   else
     post.body = make_event(*state, *known);
-  submit(state->client, std::move(post), [state, known](const Result<void>& done) {
+  state->client.submit(std::move(post), [state, known](const Result<void>& done) {
     known->created = static_cast<bool>(done);
     // An event is a courtesy: a namespace on its way out refuses it, and nothing depends on it.
     if (!done)

@@ -43,48 +43,5 @@ TEST_F(ClientTest, EventsAreCountedUp) {
   });
 }
 
-TEST_F(ClientTest, EventsReadTheSameAsTextAndAsTree) {
-  std::vector<json::Value> bodies;
-  const auto handler = [&bodies](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-    if (const auto* tree = std::any_cast<ObjectPtr>(&request.value))
-      bodies.push_back(**tree);
-    else
-      bodies.push_back(json::parse(request.body).value_or(json::Value()));
-    net::Response response;
-    response.status = 201;
-    (void)co_await writer.send(std::move(response));
-  };
-  const json::Value pod = json::Object{
-      {"kind", "Pod"},
-      {"apiVersion", "v1"},
-      {"metadata",
-       json::Object{{"name", "p"}, {"namespace", "ns"}, {"uid", "u1"}, {"resourceVersion", "7"}}}};
-  const json::Value node =
-      json::Object{{"kind", "Node"}, {"metadata", json::Object{{"name", "n"}}}};
-  for (const bool trees : {false, true}) {
-    const auto client =
-        make_client(loop_, net::make_local_client(loop_, handler, "me", trees), options());
-    for (const std::string host : {"", "host-1"}) {
-      const auto recorder = make_event_recorder(loop_, *client, "muster", host);
-      run([&]() -> Task<void> {
-        recorder->record(pod, "Normal", "Scheduled", "Successfully assigned \"ns/p\" to\nn");
-        recorder->record_field(
-            pod, "spec.containers{main}", "Normal", "Started", "Gestartet: \xc3\xa4");
-        recorder->record(node, "Warning", "Silent", "");
-        co_await recorder->flush();
-      });
-    }
-  }
-  ASSERT_EQ(bodies.size(), 12U);
-  for (json::Value& body : bodies) {
-    for (const auto* time : {"firstTimestamp", "lastTimestamp"})
-      EXPECT_FALSE(json::string_at(body, time).empty());
-    json::remove(body, {"metadata", "name"});  // holds the time
-    json::remove(body, {"firstTimestamp"});
-    json::remove(body, {"lastTimestamp"});
-  }
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(json::dump(bodies[i]), json::dump(bodies[i + 6]));
-}
-
 }  // namespace
 }  // namespace muster::client

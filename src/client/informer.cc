@@ -172,7 +172,7 @@ void on_event(State& state, WatchEvent event) {
 /// Everything there is and then what changes, until the stream ends. `listed`: the next watch may
 /// go on from state.version.
 Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cache, bool& listed) {
-  FollowOptions options;
+  WatchOptions options;
   options.list = state->options;
   options.list.resource_version = !from_cache ? "" : state->version.empty() ? "0" : state->version;
   options.initial_events = true;
@@ -197,7 +197,7 @@ Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cach
   };
   look_later();
   const auto ended =
-      co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
+      co_await state->client.watch(state->resource, std::move(options), [&](WatchEvent event) {
         heard = state->env.monotonic();
         if (state->stop->stopped()) return false;
         if (whole) {
@@ -239,7 +239,7 @@ Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cach
 
 /// Follows until the stream ends. False: list again before the next watch.
 Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
-  FollowOptions options;
+  WatchOptions options;
   options.list = state->options;
   options.list.resource_version = state->version;
   options.list.stop = state->stop;
@@ -247,7 +247,7 @@ Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
   const auto begun = state->env.monotonic();
   bool any = false;
   const auto ended =
-      co_await follow(state->client, state->resource, std::move(options), [&](WatchEvent event) {
+      co_await state->client.watch(state->resource, std::move(options), [&](WatchEvent event) {
         any = true;
         if (!state->stop->stopped()) on_event(*state, std::move(event));
         return !state->stop->stopped();

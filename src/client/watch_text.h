@@ -1,4 +1,4 @@
-/// Watches for those who follow everything: how one begins, and its lines as events.
+/// The lines of a watch as events.
 ///
 /// A server that binds a thousand pods a second sends as many lines. The server's notes on who
 /// wrote which field, a third of a pod's text and more of its tree, are cut out before the text is
@@ -10,18 +10,6 @@
 #include "client/client.h"
 
 namespace muster::client {
-
-struct FollowOptions {
-  ListOptions list;
-  bool initial_events = false;  // begin with all there is, then a bookmark (is_initial_end)
-  bool managed_fields = true;   // false leaves metadata.managedFields out
-};
-
-/// Client::watch with more to choose.
-Task<Result<void>> follow(Client& client,
-                          Resource resource,
-                          FollowOptions options,
-                          std::function<bool(WatchEvent)> each);
 
 /// The bookmark that ends the initial events.
 bool is_initial_end(const WatchEvent& event);

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
-#include <vector>
 
 #include "json/json.h"
 
@@ -13,15 +11,8 @@ namespace muster::kube {
 /// One state of one object; nobody changes it.
 using ObjectPtr = std::shared_ptr<const json::Value>;
 
-/// What a watch tells of one object.
-struct Watched {
-  std::string_view type;  // ADDED MODIFIED DELETED BOOKMARK ERROR
-  ObjectPtr object;
-};
 /// A copy as the parser would have made it from text: one kind of whole number, text that is UTF-8.
 /// What an object of this process may hold and JSON may not is refused here, before it is stored.
 Result<json::Value> settled(const json::Value& value);
-
-using WatchBatch = std::shared_ptr<const std::vector<Watched>>;
 
 }  // namespace muster::kube

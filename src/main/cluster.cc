@@ -12,7 +12,6 @@
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "main/scheduler_config.h"
-#include "net/http/client.h"
 #include "net/http/front.h"
 #include "net/http/query.h"
 #include "scheduler/metrics.h"
@@ -111,10 +110,7 @@ std::string Cluster::address() const {
 }
 
 std::unique_ptr<client::Client> Cluster::make_client(const std::string& user) {
-  client::ClientOptions options;
-  options.user_agent = user.starts_with("system:") ? user.substr(7) : user;
-  return client::make_client(
-      loop_, net::make_local_client(loop_, server_->handler(), user, true), std::move(options));
+  return server_->make_client(user);
 }
 
 /// Nothing named on a later start: the nodes stay as they are.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "client/submit.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 #include "scheduler/reports.h"
@@ -132,15 +131,14 @@ Task<void> Hands::bind_with_volumes(std::shared_ptr<Order> order,
 void Hands::post(std::shared_ptr<Order> order, std::function<void()> ended) {
   auto [ns, name] = split_key(order->bind.pod);
   client::Post post{resources::kPods, std::move(ns), std::move(name), "binding", {}, ""};
-  if (order->annotations.empty() && client::sends_text(context_.client)) {
+  if (order->annotations.empty() && context_.client.sends_text()) {
     post.text = binding_text(order->bind, post.name);
   } else {
     post.body = binding(order->bind, post.name);
     for (const auto& member : order->annotations)
       json::make_object(post.body, {"metadata", "annotations"})[member.key()] = member.value();
   }
-  client::submit(
-      context_.client,
+  context_.client.submit(
       std::move(post),
       [this, order = std::move(order), ended = std::move(ended)](const Result<void>& done) {
         bind_ended(*order, done);

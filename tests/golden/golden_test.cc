@@ -147,12 +147,14 @@ class MapCluster final : public client::Client {
     co_return json::Object{
         {"status", json::Object{{"userInfo", json::Object{{"username", "tester"}}}}}};
   }
-  Task<Result<void>> watch(const client::Resource&,
-                           client::ListOptions,
+  void submit(client::Post, std::function<void(Result<void>)> done) override { done({}); }
+  Task<Result<void>> watch(client::Resource,
+                           client::WatchOptions,
                            std::function<bool(client::WatchEvent)>) override {
     co_return Result<void>{};
   }
   net::Client& http() override { return *http_; }
+  [[nodiscard]] bool sends_text() const override { return false; }
   [[nodiscard]] std::string default_namespace() const override { return "default"; }
 
   std::string changes;

@@ -29,11 +29,11 @@ class LiveServer {
   net::Handler handler;                    // the server's own: a test may put something before it
   std::unique_ptr<client::Client> client;  // of one who may do everything
 
+  /// Another one, through a handler that sees each request and its answer as text.
   std::unique_ptr<client::Client> client_of(net::Handler through) {
-    return client::make_client(
-        loop,
-        net::make_local_client(loop, std::move(through), "system:muster", true),
-        client::ClientOptions{});
+    return client::make_client(loop,
+                               net::make_local_client(loop, std::move(through), "system:muster"),
+                               client::ClientOptions{});
   }
 
   /// Runs `scenario` while the server is up.
@@ -95,7 +95,7 @@ class LiveServer {
     const auto started = co_await server.start();
     EXPECT_TRUE(started) << (started ? "" : started.error().message);
     handler = server.handler();
-    client = client_of(handler);
+    client = server.make_client("system:muster");
     changed_ = loop.make_signal();
     informers_ = std::make_unique<client::Informers>(loop, *client);
     co_await scenario();

@@ -32,7 +32,7 @@ Record::Record(Core& core, const Call& call) : core_(core), log_(core.audit.get(
   if (log_ == nullptr) return;
   received_ = core.env.now();
   // Components of this process do not look at it, and most of what they ask is not written down.
-  if (call.request.peer.trusted_user) return;
+  if (call.in_process || call.request.peer.trusted_user) return;
   const std::string_view given = call.request.headers.get("Audit-Id");
   id_ = plain(given) ? std::string(given) : net::random_uuid();
 }
@@ -76,10 +76,8 @@ void Record::begin() {
 
 void Record::keep_request() {
   request_.type = media_type(call_.request);
-  if (const auto* object = std::any_cast<kube::ObjectPtr>(&call_.request.value))
-    request_.object = *object;
-  else
-    request_.text = call_.request.body;
+  request_.object = call_.object;
+  request_.text = call_.request.body;
   request_ = bounded(std::move(request_));
 }
 
@@ -112,7 +110,7 @@ void Record::set_started(int code) {
   if (verdict_.writes(Stage::kResponseStarted)) log_->add(event(Stage::kResponseStarted));
 }
 
-void Record::set_answer(const net::Response& response) {
+void Record::set_answer(const net::Response& response, kube::ObjectPtr object) {
   if (log_ == nullptr) return;
   begin();
   code_ = response.status;
@@ -120,11 +118,22 @@ void Record::set_answer(const net::Response& response) {
   const bool failed = response.status >= 400;
   const bool whole = verdict_.level == Level::kRequestResponse && call_.resource != nullptr;
   if (!failed && !whole) return;
-  Content content{std::string(response.headers.get("Content-Type")), response.body, nullptr};
-  if (const auto* object = std::any_cast<kube::ObjectPtr>(&response.value))
-    content.object = *object;
+  Content content{
+      std::string(response.headers.get("Content-Type")), response.body, std::move(object)};
   if (failed) failure_ = bounded(content);
   if (whole) response_ = bounded(std::move(content));
+}
+
+/// What a client of this process asks for has no path until somebody wants to read it.
+std::string Record::uri() const {
+  if (!call_.in_process || !call_.resource) return call_.request.target;
+  const auto& info = call_.resource->info;
+  const kube::Resource resource{info.group, info.version, info.plural, info.kind, info.namespaced};
+  std::string path = resource.path(call_.ns);
+  for (const std::string& part : {call_.name, call_.subresource}) {
+    if (!part.empty()) path += "/" + percent_encode(part);
+  }
+  return path;
 }
 
 Event Record::event(Stage stage) const {
@@ -132,11 +141,12 @@ Event Record::event(Stage stage) const {
   out.level = verdict_.level;
   out.stage = stage;
   out.id = id_;
-  out.uri = cut(call_.request.target, kTextMax);
+  out.uri = cut(uri(), kTextMax);
   out.verb = verb_;
   out.source = call_.request.peer.address;
   out.forwarded = cut(call_.request.headers.get("X-Forwarded-For"), kTextMax);
-  out.agent = cut(call_.request.headers.get("User-Agent"), kTextMax);
+  out.agent =
+      cut(call_.in_process ? call_.manager : call_.request.headers.get("User-Agent"), kTextMax);
   out.user = asker_ ? *asker_ : call_.user;
   if (asker_ && !call_.user.name.empty()) out.acting = call_.user;
   if (call_.resource) {

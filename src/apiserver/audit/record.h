@@ -31,7 +31,8 @@ class Record {
   void set_decision(bool allowed);
   /// A stream has begun.
   void set_started(int code);
-  void set_answer(const net::Response& response);
+  /// `object`: instead of the response's body, to a client of this process.
+  void set_answer(const net::Response& response, kube::ObjectPtr object = nullptr);
   [[nodiscard]] const std::string& id() const { return id_; }
   void annotate(std::string_view key, std::string value);
 
@@ -39,6 +40,7 @@ class Record {
   [[nodiscard]] bool wanted() const { return verdict_.level != Level::kNone; }
   [[nodiscard]] Event event(Stage stage) const;
   void keep_request();
+  [[nodiscard]] std::string uri() const;
   [[nodiscard]] Content bounded(Content content);
 
   Core& core_;
@@ -67,9 +69,6 @@ class Trail final : public net::ResponseWriter {
   Task<Result<void>> start(net::Response head) override;
   Task<Result<void>> write(std::shared_ptr<const std::string> chunk) override {
     return inner_.write(std::move(chunk));
-  }
-  Task<Result<void>> write_value(net::Value value, std::size_t bytes) override {
-    return inner_.write_value(std::move(value), bytes);
   }
   Task<Result<void>> finish() override { return inner_.finish(); }
   Now write_now(std::shared_ptr<const std::string> chunk) override {

@@ -38,10 +38,12 @@ bool User::in_group(std::string_view group) const {
   return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
+User component_user(std::string name) {
+  return User{.name = std::move(name), .groups = {"system:masters", "system:authenticated"}};
+}
+
 Result<User> Authenticator::authenticate(const net::Request& request) {
-  if (request.peer.trusted_user)
-    return User{.name = *request.peer.trusted_user,
-                .groups = {"system:masters", "system:authenticated"}};
+  if (request.peer.trusted_user) return component_user(*request.peer.trusted_user);
   const std::string_view header = request.headers.get("Authorization");
   if (!header.empty()) {
     if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ")

@@ -21,6 +21,8 @@ struct TokenSubject {
 
 /// UserInfo of authentication.k8s.io.
 json::Value user_info(const User& user);
+/// One of Muster's own components, which needs no credential.
+User component_user(std::string name);
 
 class Authenticator {
  public:

@@ -117,7 +117,7 @@ Result<json::Value> decode_object(Call& call, std::string_view action) {
             "Unsupported value: {}: supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
             quoted(validation))));
   }
-  auto body = decode_body(call.request, resource, resource.info.kind, validation != "Ignore");
+  auto body = decode_body(call, resource.info.kind, validation != "Ignore");
   if (!body) return fail(body.error());
   json::Value object = std::move(body->value);
   const auto kind = check_kind(call, object);
@@ -196,8 +196,7 @@ Result<void> check_patched(Call& call,
   for (const std::string& field : duplicates)
     problems.push_back(fmt::format("duplicate field {}", quoted(field)));
   if (unknown->empty() && problems.empty()) return {};
-  if (media_type(call.request) == "application/apply-patch+yaml")
-    return fail(undeclared(call, object, *unknown));
+  if (call.patch == kube::PatchType::kApply) return fail(undeclared(call, object, *unknown));
   for (const std::string& field : *unknown)
     problems.push_back(fmt::format("unknown field {}", quoted(field)));
   if (validation == "Strict") return refuse("strict decoding error: " + join(problems, ", "));
@@ -256,8 +255,8 @@ Result<void> check_delete_options(const json::Value& options) {
 
 Result<DeleteRequest> delete_request(const Call& call) {
   json::Value options = json::Object();
-  if (!call.request.body.empty() || call.request.value.has_value()) {
-    auto body = decode_body(call.request, *call.resource, "DeleteOptions", false);
+  if (!call.request.body.empty() || call.object) {
+    auto body = decode_body(call, "DeleteOptions", false);
     if (!body) {
       const std::string why = go_json_error(call.request.body);
       if (body.error().code != Code::kBadRequest || why.empty()) return fail(body.error());
@@ -327,7 +326,7 @@ Result<DeleteRequest> delete_request(const Call& call) {
   return request;
 }
 
-net::Response with_warnings(net::Response response, const Call& call) {
+Reply with_warnings(Reply response, const Call& call) {
   for (const std::string& warning : call.warnings) {
     std::string text;
     for (const char c : warning) {

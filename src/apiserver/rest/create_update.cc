@@ -1,4 +1,4 @@
-/// create, update, delete and deletecollection over HTTP.
+/// create, update, delete and deletecollection.
 #include <fmt/core.h>
 
 #include <set>
@@ -39,7 +39,7 @@ Task<Result<void>> review_deletion(Core& core, Call& call, StoredPtr stored, boo
 
 }  // namespace
 
-Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> create_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "CreateOptions");
   if (!options) co_return fail(options.error());
   auto object = decode_object(call, "Create");
@@ -52,7 +52,7 @@ Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accep
   co_return with_warnings(std::move(*response), call);
 }
 
-Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> update_object(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "UpdateOptions");
   if (!options) co_return fail(options.error());
   auto object = decode_object(call, "Update");
@@ -94,7 +94,7 @@ Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accep
   co_return with_warnings(std::move(*response), call);
 }
 
-Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> delete_object(Core& core, Call& call, Accepted accepted) {
   const auto request = delete_request(call);
   if (!request) co_return fail(request.error());
   if (call.resource->storage == "jobs.batch" && request->propagation.empty()) {
@@ -113,18 +113,20 @@ Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accep
   const auto deleted = co_await core.writer->remove(call.resource, call.ns, call.name, *request);
   if (!deleted) co_return fail(deleted.error());
   if (deleted->gone && !call.resource->kind->rules->answers_object) {
-    net::Response response =
-        encode(accepted,
-               200,
-               success_status(*call.resource, call.name, kube::uid_of(deleted->object->object)));
-    co_return with_warnings(std::move(response), call);
+    co_return with_warnings(
+        value_reply(
+            call,
+            accepted,
+            200,
+            success_status(*call.resource, call.name, kube::uid_of(deleted->object->object))),
+        call);
   }
   auto response = object_response(core, call, accepted, 200, deleted->object);
   if (!response) co_return response;
   co_return with_warnings(std::move(*response), call);
 }
 
-Task<Result<net::Response>> delete_collection(Core& core, Call& call) {
+Task<Result<Reply>> delete_collection(Core& core, Call& call) {
   const auto selection = parse_selection(call);
   if (!selection) co_return fail(selection.error());
   const auto request = delete_request(call);

@@ -328,7 +328,7 @@ net::Response raw_json(int status, std::string body) {
   return response;
 }
 
-Result<net::Response> as_negotiated(const Accepted& accepted, int status, std::string body) {
+Result<Reply> as_negotiated(const Accepted& accepted, int status, std::string body) {
   if (!accepted.yaml && !accepted.pretty) return raw_json(status, std::move(body));
   const auto value = json::parse(body);
   if (!value) return fail(value.error());
@@ -459,7 +459,15 @@ Error not_acceptable(const Resource& resource, bool list) {
 
 }  // namespace
 
-Result<net::Response> object_response(
+Reply value_reply(const Call& call, const Accepted& accepted, int status, json::Value value) {
+  if (!call.in_process) return encode(accepted, status, value);
+  Reply reply;
+  reply.status = status;
+  reply.object = std::make_shared<const json::Value>(std::move(value));
+  return reply;
+}
+
+Result<Reply> object_response(
     Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored) {
   switch (accepted.form) {
     case Form::kTable: {
@@ -478,16 +486,16 @@ Result<net::Response> object_response(
     case Form::kObject:
       break;
   }
-  if (call.request.wants_value) {
-    net::Response response;
-    response.status = status;
-    response.value = served_object(*call.resource, stored);
-    return response;
+  if (call.in_process) {
+    Reply reply;
+    reply.status = status;
+    reply.object = served_object(*call.resource, stored);
+    return reply;
   }
   return as_negotiated(accepted, status, *served_bytes(*call.resource, *stored) + "\n");
 }
 
-Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> get_object(Core& core, Call& call, Accepted accepted) {
   const auto version = parse_version(call.target.get("resourceVersion"));
   if (!version) co_return fail(version.error());
   if (*version > core.image.revision()) {
@@ -499,7 +507,7 @@ Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted
   co_return object_response(core, call, accepted, 200, stored);
 }
 
-Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> list_objects(Core& core, Call& call, Accepted accepted) {
   if (accepted.form == Form::kPartialObject) co_return fail(not_acceptable(*call.resource, true));
   const auto selection = parse_selection(call);
   if (!selection) co_return fail(selection.error());
@@ -536,6 +544,14 @@ Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accept
   }
   if (accepted.form == Form::kPartialObjectList)
     co_return as_negotiated(accepted, 200, partial_list_text(*page));
+  if (call.in_process) {
+    Reply reply;
+    reply.items.reserve(page->objects.size());
+    for (const StoredPtr& stored : page->objects)
+      reply.items.push_back(served_object(*call.resource, stored));
+    reply.revision = page->revision;
+    co_return reply;
+  }
   auto response = as_negotiated(accepted, 200, list_text(*call.resource, *page, *fields));
   if (response && !fields->picks.empty()) response->headers.set("Preference-Applied", "fields");
   co_return response;

@@ -175,18 +175,16 @@ std::string media_type(const net::Request& request) {
   return to_lower(trim(header.substr(0, header.find(';'))));
 }
 
-Result<Body> decode_body(const net::Request& request,
-                         const Resource& resource,
-                         std::string_view kind,
-                         bool want_duplicates) {
+Result<Body> decode_body(const Call& call, std::string_view kind, bool want_duplicates) {
+  const net::Request& request = call.request;
   const std::string type = media_type(request);
   Body body;
-  if (const auto* given = std::any_cast<kube::ObjectPtr>(&request.value)) {
-    auto value = kube::settled(**given);
+  if (call.object) {
+    auto value = kube::settled(*call.object);
     if (!value) return fail(bad_request(value.error().message));
     body.value = std::move(*value);
   } else if (type.empty() || type == "application/json") {
-    auto value = json_body(request, want_duplicates ? &body.duplicate_fields : nullptr);
+    auto value = json_body(call, want_duplicates ? &body.duplicate_fields : nullptr);
     if (!value) {
       if (value.error().code == Code::kTooLarge) return fail(value.error());
       std::string why = go_json_error(request.body);
@@ -196,14 +194,14 @@ Result<Body> decode_body(const net::Request& request,
     }
     body.value = std::move(*value);
   } else if (type == "application/yaml" || type == "application/x-yaml") {
-    auto value = yaml_body(request);
+    auto value = yaml_body(call);
     if (!value) {
       if (value.error().code == Code::kTooLarge) return fail(value.error());
       return fail(unrecognized(kind, value.error().message, request.body));
     }
     body.value = std::move(*value);
-  } else if (type == "application/vnd.kubernetes.protobuf" && !resource.custom()) {
-    auto value = protobuf_body(request);
+  } else if (type == "application/vnd.kubernetes.protobuf" && !call.resource->custom()) {
+    auto value = protobuf_body(call);
     if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
     if (!value) return fail(unrecognized(kind, value.error().message, request.body));
     body.value = std::move(*value);
@@ -216,18 +214,15 @@ Result<Body> decode_body(const net::Request& request,
   return body;
 }
 
-Result<kube::ObjectPtr> read_body(const net::Request& request,
-                                  const Resource& resource,
-                                  std::string_view kind) {
-  const auto* given = std::any_cast<kube::ObjectPtr>(&request.value);
-  if (given == nullptr || (*given)->is_null()) {
-    auto body = decode_body(request, resource, kind, false);
+Result<kube::ObjectPtr> read_body(const Call& call, std::string_view kind) {
+  if (!call.object || call.object->is_null()) {
+    auto body = decode_body(call, kind, false);
     if (!body) return fail(body.error());
     return std::make_shared<const json::Value>(std::move(body->value));
   }
-  auto value = kube::settled(*given);
+  auto value = kube::settled(call.object);
   if (!value) return fail(bad_request(value.error().message));
-  const auto typed = check_type_meta(**value, kind, request.body);
+  const auto typed = check_type_meta(**value, kind, call.request.body);
   if (!typed) return fail(typed.error());
   return std::move(*value);
 }

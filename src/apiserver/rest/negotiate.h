@@ -12,6 +12,8 @@
 
 namespace muster::apiserver {
 
+struct Call;
+
 enum class Form { kObject, kTable, kPartialObject, kPartialObjectList, kDiscovery };
 
 struct Accepted {
@@ -34,13 +36,8 @@ struct Body {
 };
 /// JSON, YAML or protobuf. `kind` is what the URL wants, for the message. Missing content type is
 /// JSON. The value alone, for one who only reads it: an object of this process is not copied.
-Result<kube::ObjectPtr> read_body(const net::Request& request,
-                                  const Resource& resource,
-                                  std::string_view kind);
-Result<Body> decode_body(const net::Request& request,
-                         const Resource& resource,
-                         std::string_view kind,
-                         bool want_duplicates);
+Result<kube::ObjectPtr> read_body(const Call& call, std::string_view kind);
+Result<Body> decode_body(const Call& call, std::string_view kind, bool want_duplicates);
 
 /// An answer in the negotiated serialisation.
 net::Response encode(const Accepted& accepted, int status, const json::Value& value);

@@ -21,35 +21,31 @@
 namespace muster::apiserver {
 namespace {
 
-enum class PatchType { kJson, kMerge, kStrategic, kApply };
+using kube::PatchType;
 
 Result<PatchType> patch_type(const Call& call) {
-  const std::string type = media_type(call.request);
-  if (type == "application/json-patch+json") return PatchType::kJson;
-  if (type == "application/merge-patch+json") return PatchType::kMerge;
-  if (type == "application/apply-patch+yaml") return PatchType::kApply;
+  const bool strategic = call.patch == PatchType::kStrategic;
+  if (call.patch && !(strategic && call.resource->custom())) return *call.patch;
   Error error;
   error.code = Code::kUnsupportedMediaType;
-  error.message = "415: Unsupported Media Type";
-  if (type == "application/strategic-merge-patch+json") {
-    if (!call.resource->custom()) return PatchType::kStrategic;
-    error.message =
-        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, "
-        "application/apply-patch+yaml";
-  }
+  error.message =
+      strategic
+          ? "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, "
+            "application/apply-patch+yaml"
+          : "415: Unsupported Media Type";
   return fail(std::move(error));
 }
 
 Result<kube::ObjectPtr> patch_body(const Call& call,
                                    PatchType type,
                                    std::vector<std::string>* duplicates) {
-  if (const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value)) {
-    auto value = kube::settled(*given);
+  if (call.object) {
+    auto value = kube::settled(call.object);
     if (!value) return fail(bad_request(value.error().message));
     return value;
   }
   if (type == PatchType::kApply) {
-    auto value = yaml_body(call.request);
+    auto value = yaml_body(call);
     if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
     if (!value)
       return fail(bad_request(fmt::format("error decoding YAML: {}", value.error().message)));
@@ -57,7 +53,7 @@ Result<kube::ObjectPtr> patch_body(const Call& call,
       return fail(bad_request("error decoding YAML: the apply patch must be an object"));
     return std::make_shared<const json::Value>(std::move(*value));
   }
-  auto value = json_body(call.request, duplicates);
+  auto value = json_body(call, duplicates);
   if (!value && value.error().code == Code::kTooLarge) return fail(value.error());
   if (!value) return fail(bad_request("invalid JSON patch"));
   if (type == PatchType::kJson && !value->is_array()) {
@@ -326,7 +322,7 @@ Result<json::Value> with_ephemeral(const Call& call, json::Value next, const jso
 
 }  // namespace
 
-Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> patch_object(Core& core, Call& call, Accepted accepted) {
   const auto type = patch_type(call);
   if (!type) co_return fail(type.error());
   auto options = write_options(call, "PatchOptions");

@@ -76,11 +76,11 @@ Result<json::Value> assigned(const Resource& resource,
 
 }  // namespace
 
-Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> bind_pod(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "CreateOptions");
   if (!options) co_return fail(options.error());
   options->subresource = "binding";
-  const auto body = read_body(call.request, *call.resource, "Binding");
+  const auto body = read_body(call, "Binding");
   if (!body) co_return fail(body.error());
   const json::Value& binding = **body;
   const std::string name =
@@ -112,11 +112,11 @@ Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted) 
       },
       *options);
   if (!stored) co_return fail(stored.error());
-  co_return encode(accepted, 201, created_status());
+  co_return value_reply(call, accepted, 201, created_status());
 }
 
-Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted) {
-  const auto body = decode_body(call.request, *call.resource, "Eviction", false);
+Task<Result<Reply>> evict_pod(Core& core, Call& call, Accepted accepted) {
+  const auto body = decode_body(call, "Eviction", false);
   if (!body) co_return fail(body.error());
   if (const std::string_view given = json::string_at(body->value, "kind");
       !given.empty() && given != "Eviction") {
@@ -168,7 +168,7 @@ Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted)
   }
   const auto deleted = co_await core.writer->remove(call.resource, call.ns, call.name, request);
   if (!deleted) co_return fail(deleted.error());
-  co_return encode(accepted, 201, created_status());
+  co_return value_reply(call, accepted, 201, created_status());
 }
 
 namespace {
@@ -211,8 +211,8 @@ Result<void> bind_token(Core& core,
 
 }  // namespace
 
-Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted) {
-  auto body = decode_body(call.request, *call.resource, "TokenRequest", false);
+Task<Result<Reply>> create_token(Core& core, Call& call, Accepted accepted) {
+  auto body = decode_body(call, "TokenRequest", false);
   if (!body) co_return fail(body.error());
   if (const kube::Type* type = kube::Schema::builtin().find_type(token_request());
       type != nullptr) {
@@ -268,7 +268,7 @@ Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accept
         {"creationTimestamp", format_time(core.env.now())}}},
       {"spec", std::move(answer_spec)},
       {"status", {{"token", *token}, {"expirationTimestamp", format_time(expires)}}}};
-  co_return encode(accepted, 201, answer);
+  co_return value_reply(call, accepted, 201, answer);
 }
 
 namespace {

@@ -8,18 +8,18 @@
 #include "kube/schema/protobuf.h"
 
 namespace muster::apiserver {
-namespace {
 
 enum class Language { kJson, kYaml, kProtobuf, kOther };
 
-/// What was read on a worker; lies in Request::value.
+/// What was read on a worker; lies in Call::ahead.
 struct ReadAhead {
   Language language = Language::kOther;
   bool taken = false;
   std::vector<std::string> duplicates;
   Result<json::Value> value;
 };
-using ReadAheadPtr = std::shared_ptr<ReadAhead>;
+
+namespace {
 
 Language language_of(std::string_view type) {
   if (type.empty() || type == "application/json" || type.ends_with("+json")) return Language::kJson;
@@ -99,17 +99,17 @@ Result<json::Value> read_protobuf(std::string_view text, std::size_t most) {
 }
 
 /// Null when the body is still to be read. Whoever asks first gets the value itself.
-ReadAhead* read_already(const net::Request& request, Language language) {
-  const auto* ahead = std::any_cast<ReadAheadPtr>(&request.value);
-  if (ahead == nullptr || (*ahead)->language != language || (*ahead)->taken) return nullptr;
-  (*ahead)->taken = true;
-  return ahead->get();
+ReadAhead* read_already(const Call& call, Language language) {
+  ReadAhead* const ahead = call.ahead.get();
+  if (ahead == nullptr || ahead->language != language || ahead->taken) return nullptr;
+  ahead->taken = true;
+  return ahead;
 }
 
 }  // namespace
 
 Task<void> read_ahead(Core& core, Call& call) {
-  if (call.request.body.size() < kReadAheadFrom || call.request.value.has_value()) co_return;
+  if (call.request.body.size() < kReadAheadFrom) co_return;
   const auto ahead = std::make_shared<ReadAhead>();
   ahead->language = language_of(media_type(call.request));
   if (ahead->language == Language::kOther) co_return;
@@ -124,24 +124,24 @@ Task<void> read_ahead(Core& core, Call& call) {
           ahead->language == Language::kYaml ? read_yaml(body, most) : read_protobuf(body, most);
   };
   co_await core.env.run_on_worker(std::move(work));
-  call.request.value = ahead;
+  call.ahead = ahead;
 }
 
-Result<json::Value> json_body(const net::Request& request, std::vector<std::string>* duplicates) {
-  ReadAhead* ahead = read_already(request, Language::kJson);
-  if (ahead == nullptr) return read_json(request.body, kValuesMax, duplicates);
+Result<json::Value> json_body(const Call& call, std::vector<std::string>* duplicates) {
+  ReadAhead* ahead = read_already(call, Language::kJson);
+  if (ahead == nullptr) return read_json(call.request.body, kValuesMax, duplicates);
   if (duplicates != nullptr) *duplicates = std::move(ahead->duplicates);
   return std::move(ahead->value);
 }
 
-Result<json::Value> yaml_body(const net::Request& request) {
-  ReadAhead* ahead = read_already(request, Language::kYaml);
-  return ahead == nullptr ? read_yaml(request.body, kValuesMax) : std::move(ahead->value);
+Result<json::Value> yaml_body(const Call& call) {
+  ReadAhead* ahead = read_already(call, Language::kYaml);
+  return ahead == nullptr ? read_yaml(call.request.body, kValuesMax) : std::move(ahead->value);
 }
 
-Result<json::Value> protobuf_body(const net::Request& request) {
-  ReadAhead* ahead = read_already(request, Language::kProtobuf);
-  return ahead == nullptr ? read_protobuf(request.body, kValuesMax) : std::move(ahead->value);
+Result<json::Value> protobuf_body(const Call& call) {
+  ReadAhead* ahead = read_already(call, Language::kProtobuf);
+  return ahead == nullptr ? read_protobuf(call.request.body, kValuesMax) : std::move(ahead->value);
 }
 
 }  // namespace muster::apiserver

@@ -23,8 +23,8 @@ inline constexpr std::size_t kDefinitionValuesMax = 100'000;
 Task<void> read_ahead(Core& core, Call& call);
 
 /// The body as JSON, as YAML, as protobuf. `duplicates` may be null.
-Result<json::Value> json_body(const net::Request& request, std::vector<std::string>* duplicates);
-Result<json::Value> yaml_body(const net::Request& request);
-Result<json::Value> protobuf_body(const net::Request& request);
+Result<json::Value> json_body(const Call& call, std::vector<std::string>* duplicates);
+Result<json::Value> yaml_body(const Call& call);
+Result<json::Value> protobuf_body(const Call& call);
 
 }  // namespace muster::apiserver

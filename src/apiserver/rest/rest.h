@@ -6,6 +6,16 @@
 
 namespace muster::apiserver {
 
+/// What a verb answers: a response or, to a client of this process, objects as they are.
+struct Reply : net::Response {
+  Reply() = default;
+  Reply(net::Response response) : net::Response(std::move(response)) {}
+  kube::ObjectPtr object;
+  /// Of a list, with the revision that it shows.
+  std::vector<kube::ObjectPtr> items;
+  Revision revision = 0;
+};
+
 /// Which objects a list, watch or deletecollection is about.
 struct Selection {
   std::string ns;
@@ -20,29 +30,31 @@ Result<Revision> parse_version(std::string_view text);
 /// True once the image has reached the revision; false after three seconds.
 Task<bool> wait_for_version(Core& core, Revision revision);
 
-Task<Result<net::Response>> get_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> list_objects(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> get_object(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> list_objects(Core& core, Call& call, Accepted accepted);
 /// Answers on the writer itself.
 Task<void> watch_objects(Core& core, Call& call, Accepted accepted, net::ResponseWriter& writer);
-Task<Result<net::Response>> create_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> update_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> patch_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> delete_object(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> delete_collection(Core& core, Call& call);
+Task<Result<Reply>> create_object(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> update_object(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> patch_object(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> delete_object(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> delete_collection(Core& core, Call& call);
 
 /// Subresources that are not plain views of the object.
-Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> bind_pod(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> evict_pod(Core& core, Call& call, Accepted accepted);
-Task<Result<net::Response>> create_token(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> get_scale(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> update_scale(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> bind_pod(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> evict_pod(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> create_token(Core& core, Call& call, Accepted accepted);
 Task<void> stream_pod(Core& core, Call& call, net::ResponseWriter& writer);
-Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accepted);
+Task<Result<Reply>> create_review(Core& core, Call& call, Accepted accepted);
 /// metrics.k8s.io.
-Task<Result<net::Response>> read_usage(Core& core, Call& call);
+Task<Result<Reply>> read_usage(Core& core, Call& call);
 
+/// A value that is no object of the store.
+Reply value_reply(const Call& call, const Accepted& accepted, int status, json::Value value);
 /// One object in the negotiated form; Tables need `now`.
-Result<net::Response> object_response(
+Result<Reply> object_response(
     Core& core, const Call& call, const Accepted& accepted, int status, const StoredPtr& stored);
 /// The Table of some objects, as text.
 struct TableParts {
@@ -66,6 +78,6 @@ Result<void> check_patched(Call& call,
 /// Options of writes from the query.
 Result<WriteOptions> write_options(Call& call, std::string_view options_kind);
 Result<DeleteRequest> delete_request(const Call& call);
-net::Response with_warnings(net::Response response, const Call& call);
+Reply with_warnings(Reply response, const Call& call);
 
 }  // namespace muster::apiserver

@@ -128,7 +128,7 @@ Result<void> check_question(const Call& call, const json::Value& review, bool se
 
 }  // namespace
 
-Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> create_review(Core& core, Call& call, Accepted accepted) {
   auto object = decode_object(call, "Create");
   if (!object) co_return fail(object.error());
   const std::string& kind = call.resource->info.kind;
@@ -158,7 +158,7 @@ Task<Result<net::Response>> create_review(Core& core, Call& call, Accepted accep
   if (!json::at(*object, "metadata").is_object()) object->get_object()["metadata"] = json::Object();
   object->get_object()["status"] = std::move(status);
   order_members(*object);
-  co_return with_warnings(encode(accepted, 201, *object), call);
+  co_return with_warnings(value_reply(call, accepted, 201, std::move(*object)), call);
 }
 
 }  // namespace muster::apiserver

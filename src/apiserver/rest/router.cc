@@ -64,7 +64,7 @@ std::string manager_of(const net::Request& request) {
 /// Writes that keep book of what has happened already. Only this process's own wait: what others
 /// send is theirs to pace.
 bool can_wait(const Call& call) {
-  if (!call.request.peer.trusted_user) return false;
+  if (!call.in_process && !call.request.peer.trusted_user) return false;
   return call.resource->storage == "events" ||
          (call.resource->storage == "pods" && call.subresource == "status");
 }
@@ -72,14 +72,18 @@ bool can_wait(const Call& call) {
 bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
 
 /// An answer that nobody has to wait for.
-Task<Result<net::Response>> ready(Result<net::Response> answer) { co_return answer; }
+Task<Result<Reply>> ready(Result<Reply> answer) { co_return answer; }
 
 }  // namespace
+
+void Router::count(std::string_view method, int status) {
+  ++core_.request_counts[fmt::format("{} {}", method, status)];
+}
 
 Task<Result<void>> Router::send(const Call& call,
                                 net::ResponseWriter& writer,
                                 net::Response response) {
-  ++core_.request_counts[call.request.method + ' ' + std::to_string(response.status)];
+  count(call.request.method, response.status);
   if (!response.headers.has("Cache-Control"))
     response.headers.set("Cache-Control", "no-cache, private");
   return writer.send(std::move(response));
@@ -156,6 +160,7 @@ Result<void> Router::route(Call& call) const {
     call.name.clear();
   }
   call.verb = verb_of(call.request, !call.name.empty(), watching);
+  if (call.verb == "patch") call.patch = kube::patch_type_of(media_type(call.request));
   if (call.verb.empty() || call.request.method == "HEAD") return fail(method_not_allowed());
   if (!call.subresource.empty() && !call.resource->has_subresource(call.subresource)) {
     return fail(call.resource->custom() ? not_found(*call.resource, call.name) : no_such_path());
@@ -273,28 +278,32 @@ Task<void> Router::serve(Call& call, audit::Trail& writer) {
   }
   accepted->pretty = net::on(call.target, "pretty");
   if (call.verb == "watch" && call.resource->has_verb("watch")) {
-    ++core_.request_counts["WATCH 200"];
+    count("WATCH", 200);
     co_await watch_objects(core_, call, *accepted, writer);
     co_return;
   }
+  auto response = co_await perform(call, *accepted);
+  // A refusal comes with the warnings of what was read before it.
+  const bool refused = !response;
+  if (refused && accepted->yaml)
+    response = Reply(
+        encode(*accepted, http_status_of(response.error().code), status_of(response.error())));
+  else if (refused)
+    response = Reply(error_response(response.error()));
+  (void)co_await send(
+      call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
+}
+
+Task<Result<Reply>> Router::perform(Call& call, Accepted accepted) {
   std::optional<Turns::First> first;
   if (can_wait(call)) {
     co_await core_.turns.wait();
   } else if (!is_read(call)) {
     first.emplace(core_.turns);
   }
-  co_await read_ahead(core_, call);
-  auto response = co_await dispatch(call, *accepted);
-  first.reset();
-  // A refusal comes with the warnings of what was read before it.
-  const bool refused = !response;
-  if (refused && accepted->yaml)
-    response =
-        encode(*accepted, http_status_of(response.error().code), status_of(response.error()));
-  else if (refused)
-    response = error_response(response.error());
-  (void)co_await send(
-      call, writer, refused ? with_warnings(std::move(*response), call) : std::move(*response));
+  if (!call.in_process) co_await read_ahead(core_, call);
+  auto reply = co_await dispatch(call, std::move(accepted));
+  co_return reply;
 }
 
 net::Response Router::read_audit(const Call& call) const {
@@ -331,7 +340,7 @@ Task<net::Response> Router::read_one(const Call& outer, const std::string& id, s
   call.target = std::move(*parsed);
   const auto routed = route(call);
   record.begin();
-  Result<net::Response> response = fail(Error{});
+  Result<Reply> response = fail(Error{});
   if (const auto allowed = routed ? authorize(call, record) : routed; !allowed) {
     response = fail(allowed.error());
   } else if (call.verb == "watch" || is_stream(call.subresource)) {
@@ -339,7 +348,8 @@ Task<net::Response> Router::read_one(const Call& outer, const std::string& id, s
   } else {
     response = co_await dispatch(call, Accepted{});
   }
-  net::Response answer = response ? std::move(*response) : error_response(response.error());
+  net::Response answer =
+      response ? net::Response(std::move(*response)) : error_response(response.error());
   record.set_answer(answer);
   co_return answer;
 }
@@ -370,7 +380,7 @@ Task<net::Response> Router::read_many(const Call& call, const std::string& id) {
   co_return response;
 }
 
-Task<Result<net::Response>> Router::dispatch(Call& call, Accepted accepted) {
+Task<Result<Reply>> Router::dispatch(Call& call, Accepted accepted) {
   const Resource& resource = *call.resource;
   const std::string& sub = call.subresource;
   if (resource.info.group == kube::groups::kMetrics) return read_usage(core_, call);

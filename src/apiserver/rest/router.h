@@ -1,8 +1,9 @@
-/// From a request to its answer: path, user, permission, verb.
+/// From a request to its answer: path, user, permission, verb. Calls of this process (in_process.h)
+/// enter after the path: every call passes authorize(), and every one but streams perform().
 #pragma once
 
 #include "apiserver/audit/record.h"
-#include "apiserver/core.h"
+#include "apiserver/rest/rest.h"
 
 namespace muster::apiserver {
 
@@ -11,20 +12,26 @@ class Router {
   explicit Router(Core& core) : core_(core) {}
   Task<void> handle(net::Request request, net::ResponseWriter& socket);
 
+  /// Whether the user of the call may do what it says.
+  Result<void> authorize(const Call& call, audit::Record& record) const;
+  /// Does what the call says, when it is its turn.
+  Task<Result<Reply>> perform(Call& call, Accepted accepted);
+  /// One more answer, for /metrics.
+  void count(std::string_view method, int status);
+
  private:
   /// Reads what is asked for and who asks.
   Result<void> identify(Call& call, audit::Record& record) const;
   /// Answers a request that is known by who asks and what they ask for.
   Task<void> serve(Call& call, audit::Trail& writer);
   /// No coroutine of its own: every request passes here, and frames cost.
-  Task<Result<net::Response>> dispatch(Call& call, Accepted accepted);
+  Task<Result<Reply>> dispatch(Call& call, Accepted accepted);
   /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had
   /// come alone.
   Task<net::Response> read_many(const Call& call, const std::string& id);
   /// `id`: of the whole request in the audit log.
   Task<net::Response> read_one(const Call& outer, const std::string& id, std::string target);
   Result<void> route(Call& call) const;
-  Result<void> authorize(const Call& call, audit::Record& record) const;
   /// The same for a path that is no resource's.
   Result<void> authorize_path(const Call& call, audit::Record& record) const;
   /// GET /muster/v1/audit: the newest lines of the audit log.

@@ -83,7 +83,7 @@ void set_number(json::Value& object, const std::string& path, std::int64_t numbe
 
 }  // namespace
 
-Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> get_scale(Core& core, Call& call, Accepted accepted) {
   const StoredPtr stored = core.find(*call.resource, call.ns, call.name);
   if (!stored) co_return fail(not_found(*call.resource, call.name));
   const Paths paths = paths_of(*call.resource);
@@ -96,24 +96,21 @@ Task<Result<net::Response>> get_scale(Core& core, Call& call, Accepted accepted)
     error.causes.push_back({"", why, ""});
     co_return fail(std::move(error));
   }
-  co_return encode(accepted, 200, scale_of(*call.resource, stored->object));
+  co_return value_reply(call, accepted, 200, scale_of(*call.resource, stored->object));
 }
 
-Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accepted) {
+Task<Result<Reply>> update_scale(Core& core, Call& call, Accepted accepted) {
   auto options = write_options(call, "UpdateOptions");
   if (!options) co_return fail(options.error());
-  const std::string type = media_type(call.request);
-  const auto* given = std::any_cast<kube::ObjectPtr>(&call.request.value);
   Result<json::Value> body;
   if (call.verb == "update") {
-    auto decoded = decode_body(call.request, *call.resource, "Scale", false);
+    auto decoded = decode_body(call, "Scale", false);
     body = decoded ? Result<json::Value>(std::move(decoded->value))
                    : Result<json::Value>(fail(decoded.error()));
-  } else if (given != nullptr) {
-    body = kube::settled(**given);
+  } else if (call.object) {
+    body = kube::settled(*call.object);
   } else {
-    body = type == "application/apply-patch+yaml" ? yaml_body(call.request)
-                                                  : json_body(call.request, nullptr);
+    body = call.patch == kube::PatchType::kApply ? yaml_body(call) : json_body(call, nullptr);
   }
   if (!body) co_return fail(bad_request(body.error().message));
   const auto stored = co_await core.writer->update(
@@ -127,7 +124,7 @@ Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accept
           if (!version.empty() && version != kube::resource_version_of(live))
             return fail(modified(*call.resource, call.name));
           scale = *body;
-        } else if (type == "application/json-patch+json") {
+        } else if (call.patch == kube::PatchType::kJson) {
           const auto done = json::json_patch(scale, *body);
           if (!done)
             return fail(Code::kInvalid,
@@ -159,7 +156,7 @@ Task<Result<net::Response>> update_scale(Core& core, Call& call, Accepted accept
       },
       *options);
   if (!stored) co_return fail(stored.error());
-  co_return encode(accepted, 200, scale_of(*call.resource, (*stored)->object));
+  co_return value_reply(call, accepted, 200, scale_of(*call.resource, (*stored)->object));
 }
 
 }  // namespace muster::apiserver

@@ -4,7 +4,7 @@
 
 namespace muster::apiserver {
 
-Task<Result<net::Response>> read_usage(Core& core, Call& call) {
+Task<Result<Reply>> read_usage(Core& core, Call& call) {
   const Resource& resource = *call.resource;
   if (!resource.has_verb(call.verb) || !call.subresource.empty())
     co_return fail(method_not_allowed());

@@ -5,7 +5,7 @@ namespace {
 
 Task<void> notify_on_change(Session& session,
                             client::Resource resource,
-                            client::ListOptions options,
+                            client::WatchOptions options,
                             std::shared_ptr<Signal> changed) {
   for (;;) {
     const auto watched =
@@ -21,10 +21,10 @@ Task<void> notify_on_change(Session& session,
 }  // namespace
 
 void JobWatch::start(const std::string& name, const client::Resource& resource, bool labelled) {
-  client::ListOptions pods, own;
-  pods.ns = own.ns = session_.ns;
-  if (labelled) pods.label_selector = "release=" + name;
-  own.field_selector = "metadata.name=" + name;
+  client::WatchOptions pods, own;
+  pods.list.ns = own.list.ns = session_.ns;
+  if (labelled) pods.list.label_selector = "release=" + name;
+  own.list.field_selector = "metadata.name=" + name;
   session_.env.spawn(notify_on_change(session_, client::resources::kPods, pods, changed_));
   session_.env.spawn(notify_on_change(session_, resource, own, changed_));
 }

@@ -650,8 +650,4 @@ Result<std::unique_ptr<Client>> make_client(Loop& loop, ClientOptions options) {
   return std::unique_ptr<Client>(std::make_unique<SocketClient>(std::move(shared)));
 }
 
-Task<Result<Value>> ResponseStream::read_value() {
-  co_return fail(Code::kInternal, "values cannot be read from a socket");
-}
-
 }  // namespace muster::net

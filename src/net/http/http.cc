@@ -146,8 +146,4 @@ Result<Target> parse_target(std::string_view target) {
   return out;
 }
 
-Task<Result<void>> ResponseWriter::write_value(Value, std::size_t) {
-  co_return fail(Code::kInternal, "values cannot be sent over a socket");
-}
-
 }  // namespace muster::net

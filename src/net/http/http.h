@@ -2,10 +2,9 @@
 /// sight.
 ///
 /// One handler serves both worlds: net::Server calls it for requests from sockets, and the
-/// in-process transport of client/ calls it directly. Everything runs on the loop.
+/// in-process transport (local_client.cc) calls it directly. Everything runs on the loop.
 #pragma once
 
-#include <any>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,17 +48,11 @@ struct Peer {
   std::optional<std::string> trusted_user;
 };
 
-/// What a body says, as a value instead of text, between two ends in one process. The rooms at the
-/// ends agree on what is in it (kube/shared.h); over a socket there is none.
-using Value = std::any;
-
 struct Request {
   std::string method;  // upper case
   std::string target;  // as sent: /api/v1/pods?watch=true
   Headers headers;
   std::string body;
-  Value value;               // instead of a JSON body
-  bool wants_value = false;  // the answer may be a value too
   Peer peer;
 };
 
@@ -67,7 +60,6 @@ struct Response {
   int status = 200;
   Headers headers;
   std::string body;
-  Value value;  // instead of a JSON body, for a request that wants one
 };
 
 /// Bytes both ways after an upgrade or a plain connect.
@@ -106,8 +98,6 @@ class ResponseWriter {
   virtual Task<Result<void>> start(Response head) = 0;
   /// Shared bytes: one serialised event goes to many watchers without a copy.
   virtual Task<Result<void>> write(std::shared_ptr<const std::string> chunk) = 0;
-  /// The same for a request that wants values; `bytes` is what it counts for in bounded queues.
-  virtual Task<Result<void>> write_value(Value value, std::size_t bytes);
   virtual Task<Result<void>> finish() = 0;
 
   enum class Now {

@@ -17,7 +17,7 @@ constexpr std::size_t kQueueBytesMax = 1024 * 1024;
 template <typename T>
 class Pipe {
  public:
-  explicit Pipe(Loop& loop) : readable_(loop.make_signal()), writable_(loop.make_signal()) {}
+  explicit Pipe(Env& env) : readable_(env.make_signal()), writable_(env.make_signal()) {}
 
   Task<Result<void>> push(T item, std::size_t bytes) {
     while (!offer(item, bytes)) {
@@ -68,7 +68,7 @@ class Pipe {
 
 /// One direction each; the two ends of a WebSocket share it crosswise.
 struct SocketPair {
-  explicit SocketPair(Loop& loop) : to_client(loop), to_server(loop) {}
+  explicit SocketPair(Env& env) : to_client(env), to_server(env) {}
   Pipe<WebSocket::Message> to_client, to_server;
   std::string subprotocol;
 };
@@ -106,19 +106,15 @@ class LocalSocket final : public WebSocket {
   bool server_;
 };
 
-/// Part of a streamed answer: text or a value.
-struct Piece {
-  std::shared_ptr<const std::string> text;
-  Value value;
-};
+using Chunk = std::shared_ptr<const std::string>;
 
 /// What a handler that runs on its own shares with the one who reads its answer.
 struct Exchange {
-  explicit Exchange(Loop& loop) : body(loop), answered(loop.make_signal()) {}
+  explicit Exchange(Env& env) : body(env), answered(env.make_signal()) {}
   Response head;  // without a body once streaming
   bool has_head = false;
   bool finished = false;  // the handler has returned
-  Pipe<Piece> body;
+  Pipe<Chunk> body;
   std::shared_ptr<SocketPair> sockets;  // set by upgrade_websocket
   std::unique_ptr<Signal> answered;
   std::function<void()> on_close;
@@ -182,14 +178,8 @@ class BufferWriter final : public ResponseWriter {
 /// Hands the answer on piece by piece.
 class StreamWriter final : public ResponseWriter {
  public:
-  StreamWriter(Loop& loop,
-               std::shared_ptr<Exchange> exchange,
-               std::string subprotocol,
-               bool may_upgrade)
-      : loop_(loop),
-        exchange_(std::move(exchange)),
-        subprotocol_(std::move(subprotocol)),
-        may_upgrade_(may_upgrade) {}
+  StreamWriter(Env& env, std::shared_ptr<Exchange> exchange, bool may_upgrade)
+      : env_(env), exchange_(std::move(exchange)), may_upgrade_(may_upgrade) {}
 
   Task<Result<void>> send(Response response) override {
     const auto exchange = exchange_;
@@ -197,7 +187,7 @@ class StreamWriter final : public ResponseWriter {
     publish(std::move(response));
     if (!body->empty()) {
       const auto bytes = body->size();
-      const auto pushed = co_await exchange->body.push(Piece{std::move(body), {}}, bytes);
+      const auto pushed = co_await exchange->body.push(std::move(body), bytes);
       if (!pushed) co_return pushed;
     }
     exchange->body.end();
@@ -211,12 +201,7 @@ class StreamWriter final : public ResponseWriter {
     const auto exchange = exchange_;
     if (chunk->empty()) co_return Result<void>{};
     const auto bytes = chunk->size();
-    const auto pushed = co_await exchange->body.push(Piece{std::move(chunk), {}}, bytes);
-    co_return pushed;
-  }
-  Task<Result<void>> write_value(Value value, std::size_t bytes) override {
-    const auto exchange = exchange_;
-    const auto pushed = co_await exchange->body.push(Piece{nullptr, std::move(value)}, bytes);
+    const auto pushed = co_await exchange->body.push(std::move(chunk), bytes);
     co_return pushed;
   }
   Task<Result<void>> finish() override {
@@ -225,8 +210,7 @@ class StreamWriter final : public ResponseWriter {
   }
   Now write_now(std::shared_ptr<const std::string> chunk) override {
     const auto bytes = chunk->size();
-    return bytes == 0 || exchange_->body.offer(Piece{std::move(chunk), {}}, bytes) ? Now::kSent
-                                                                                   : Now::kBusy;
+    return bytes == 0 || exchange_->body.offer(std::move(chunk), bytes) ? Now::kSent : Now::kBusy;
   }
   Task<Result<void>> flush() override { co_return Result<void>{}; }
   [[nodiscard]] bool closed() const override { return exchange_->closed; }
@@ -235,7 +219,7 @@ class StreamWriter final : public ResponseWriter {
   }
   Task<Result<std::unique_ptr<WebSocket>>> upgrade_websocket(std::string subprotocol) override {
     if (!may_upgrade_) co_return fail(Code::kBadRequest, "Upgrade request required");
-    exchange_->sockets = std::make_shared<SocketPair>(loop_);
+    exchange_->sockets = std::make_shared<SocketPair>(env_);
     exchange_->sockets->subprotocol = std::move(subprotocol);
     Response head;
     head.status = 101;
@@ -254,9 +238,8 @@ class StreamWriter final : public ResponseWriter {
     exchange_->answered->notify();
   }
 
-  Loop& loop_;
+  Env& env_;
   std::shared_ptr<Exchange> exchange_;
-  std::string subprotocol_;
   bool may_upgrade_;
 };
 
@@ -269,14 +252,8 @@ class LocalResponseStream final : public ResponseStream {
   [[nodiscard]] const Headers& headers() const override { return exchange_->head.headers; }
   Task<Result<std::string>> read() override {
     const auto exchange = exchange_;
-    auto piece = co_await exchange->body.pop();
-    if (!piece || !piece->text) co_return std::string();
-    co_return std::string(*piece->text);
-  }
-  Task<Result<Value>> read_value() override {
-    const auto exchange = exchange_;
-    auto piece = co_await exchange->body.pop();
-    co_return piece ? std::move(piece->value) : Value();
+    const auto chunk = co_await exchange->body.pop();
+    co_return chunk ? **chunk : std::string();
   }
   void close() override { exchange_->close(); }
 
@@ -286,13 +263,10 @@ class LocalResponseStream final : public ResponseStream {
 
 class LocalClient final : public Client {
  public:
-  LocalClient(Loop& loop, Handler handler, std::string user, bool takes_values)
-      : loop_(loop),
+  LocalClient(Env& env, Handler handler, std::string user)
+      : env_(env),
         handler_(std::make_shared<Handler>(std::move(handler))),
-        user_(std::move(user)),
-        takes_values_(takes_values) {}
-
-  [[nodiscard]] bool takes_values() const override { return takes_values_; }
+        user_(std::move(user)) {}
 
   Task<Result<Response>> request(Request request) override {
     const auto handler = handler_;
@@ -313,7 +287,7 @@ class LocalClient final : public Client {
 
   Task<Result<std::unique_ptr<ResponseStream>>> stream(Request request) override {
     const auto what = fmt::format("{} {}", request.method, request.target);
-    const auto exchange = begin(std::move(request), "", /*may_upgrade=*/false);
+    const auto exchange = begin(std::move(request), /*may_upgrade=*/false);
     while (!exchange->has_head && !exchange->finished)
       co_await exchange->answered->wait(Duration::zero());
     if (!exchange->has_head)
@@ -327,7 +301,7 @@ class LocalClient final : public Client {
     if (!request.headers.has("Upgrade")) request.headers.set("Upgrade", "websocket");
     if (!request.headers.has("Connection")) request.headers.set("Connection", "Upgrade");
     if (!subprotocol.empty()) request.headers.set("Sec-WebSocket-Protocol", subprotocol);
-    const auto exchange = begin(std::move(request), subprotocol, /*may_upgrade=*/true);
+    const auto exchange = begin(std::move(request), /*may_upgrade=*/true);
     while (!exchange->has_head && !exchange->finished)
       co_await exchange->answered->wait(Duration::zero());
     if (!exchange->has_head)
@@ -340,27 +314,25 @@ class LocalClient final : public Client {
                      fmt::format("websocket upgrade of \"{}\" was answered with {}: {}",
                                  what,
                                  status,
-                                 body && body->text ? *body->text : std::string()));
+                                 body ? **body : std::string()));
     }
     co_return std::unique_ptr<WebSocket>(
         std::make_unique<LocalSocket>(exchange->sockets, /*server=*/false));
   }
 
  private:
-  std::shared_ptr<Exchange> begin(Request request, std::string subprotocol, bool may_upgrade) {
+  std::shared_ptr<Exchange> begin(Request request, bool may_upgrade) {
     request.peer.trusted_user = user_;
-    auto exchange = std::make_shared<Exchange>(loop_);
-    loop_.spawn(
-        run(loop_, handler_, std::move(request), exchange, std::move(subprotocol), may_upgrade));
+    auto exchange = std::make_shared<Exchange>(env_);
+    env_.spawn(run(env_, handler_, std::move(request), exchange, may_upgrade));
     return exchange;
   }
-  static Task<void> run(Loop& loop,
+  static Task<void> run(Env& env,
                         std::shared_ptr<Handler> handler,
                         Request request,
                         std::shared_ptr<Exchange> exchange,
-                        std::string subprotocol,
                         bool may_upgrade) {
-    StreamWriter writer(loop, exchange, std::move(subprotocol), may_upgrade);
+    StreamWriter writer(env, exchange, may_upgrade);
     std::string bug;
     try {
       co_await (*handler)(std::move(request), writer);
@@ -374,19 +346,15 @@ class LocalClient final : public Client {
     exchange->answered->notify();
   }
 
-  Loop& loop_;
+  Env& env_;
   std::shared_ptr<Handler> handler_;
   std::string user_;
-  bool takes_values_;
 };
 
 }  // namespace
 
-std::unique_ptr<Client> make_local_client(Loop& loop,
-                                          Handler handler,
-                                          std::string user,
-                                          bool takes_values) {
-  return std::make_unique<LocalClient>(loop, std::move(handler), std::move(user), takes_values);
+std::unique_ptr<Client> make_local_client(Env& env, Handler handler, std::string user) {
+  return std::make_unique<LocalClient>(env, std::move(handler), std::move(user));
 }
 
 }  // namespace muster::net

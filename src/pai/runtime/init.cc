@@ -43,12 +43,12 @@ Task<void> await_change(net::Loop& loop,
                         client::Client& cluster,
                         const Where& where,
                         std::string from) {
-  client::ListOptions options;
-  options.ns = where.ns;
-  options.field_selector = "metadata.name=" + where.name;
-  options.resource_version = std::move(from);
-  options.stop = std::make_shared<client::StopSource>();
-  const auto timer = loop.after(kWatchMost, [stop = options.stop] { stop->stop(); });
+  client::WatchOptions options;
+  options.list.ns = where.ns;
+  options.list.field_selector = "metadata.name=" + where.name;
+  options.list.resource_version = std::move(from);
+  options.list.stop = std::make_shared<client::StopSource>();
+  const auto timer = loop.after(kWatchMost, [stop = options.list.stop] { stop->stop(); });
   const auto ended = co_await cluster.watch(
       kube::resources::kFrameworks, options, [](const client::WatchEvent&) { return false; });
   if (!ended) co_await loop.sleep(kRest);

@@ -1,13 +1,9 @@
-#include "client/client.h"
-
+/// The client over HTTP: paths, queries, media types, retries, and watches as streams of text.
 #include <fmt/core.h>
 
-#include <fstream>
-#include <iterator>
-
-#include "base/log.h"
 #include "base/strings.h"
-#include "client/submit.h"
+#include "client/bearer.h"
+#include "client/client.h"
 #include "client/watch_frames.h"
 #include "client/watch_text.h"
 #include "kube/meta.h"
@@ -18,9 +14,6 @@ namespace {
 
 constexpr int kTriesMax = 5;
 constexpr std::int64_t kRetryAfterMax_s = 30;
-constexpr auto kTokenSpare = std::chrono::seconds(60);
-constexpr auto kTokenCommandTimeout = std::chrono::seconds(30);
-constexpr auto kTokenFileAge = std::chrono::minutes(1);
 /// How long the events of a busy watch are gathered.
 constexpr auto kGather = std::chrono::milliseconds(5);
 /// An event of a watch stream holds one object; the server's own limit on objects is far below.
@@ -53,20 +46,6 @@ Error error_of(int http_status, std::string_view body, std::string_view what) {
   return error;
 }
 
-std::string_view content_type_of(PatchType type) {
-  switch (type) {
-    case PatchType::kJson:
-      return "application/json-patch+json";
-    case PatchType::kMerge:
-      return "application/merge-patch+json";
-    case PatchType::kStrategic:
-      return "application/strategic-merge-patch+json";
-    case PatchType::kApply:
-      return "application/apply-patch+yaml";
-  }
-  return "application/json";
-}
-
 class Query {
  public:
   Query& add(std::string_view key, std::string_view value) {
@@ -93,7 +72,15 @@ void name_kind(json::Value& object, const Resource& resource) {
 class RestClient final : public Client {
  public:
   RestClient(Env& env, std::unique_ptr<net::Client> http, ClientOptions options)
-      : env_(env), http_(std::move(http)), options_(std::move(options)) {}
+      : env_(env),
+        http_(std::move(http)),
+        user_agent_(std::move(options.user_agent)),
+        default_namespace_(std::move(options.default_namespace)),
+        bearer_(env,
+                {std::move(options.token),
+                 std::move(options.token_file),
+                 std::move(options.token_command),
+                 options.token_expires}) {}
 
   Task<Result<json::Value>> get(const Resource& resource,
                                 std::string ns,
@@ -166,11 +153,11 @@ class RestClient final : public Client {
     auto target = object_path(resource, ns, name, subresource);
     if (type == PatchType::kApply) {
       Query query;
-      query.add("fieldManager", options_.user_agent).add("force", "true");
+      query.add("fieldManager", user_agent_).add("force", "true");
       target += query.text();
     }
-    auto answer =
-        co_await send("PATCH", std::move(target), std::move(patch), content_type_of(type), wanted);
+    auto answer = co_await send(
+        "PATCH", std::move(target), std::move(patch), kube::media_type_of(type), wanted);
     co_return answer;
   }
 
@@ -205,7 +192,7 @@ class RestClient final : public Client {
     co_return answer;
   }
 
-  void submit(Post post, std::function<void(Result<void>)> done) {
+  void submit(Post post, std::function<void(Result<void>)> done) override {
     auto submission = std::make_shared<Submission>();
     submission->target = post.name.empty()
                              ? post.resource.path(post.ns)
@@ -214,7 +201,7 @@ class RestClient final : public Client {
     submission->text = std::move(post.text);
     submission->done = std::move(done);
     net::Submitter* const submitter = net::submitter_of(*http_);
-    if (submitter == nullptr || token_expires_soon()) {
+    if (submitter == nullptr || bearer_.expires_soon()) {
       env_.spawn(submit_slowly(std::move(submission), 0));
       return;
     }
@@ -245,17 +232,9 @@ class RestClient final : public Client {
     co_return answer;
   }
 
-  Task<Result<void>> watch(const Resource& resource,
-                           ListOptions options,
+  Task<Result<void>> watch(Resource resource,
+                           WatchOptions how,
                            std::function<bool(WatchEvent)> each) override {
-    FollowOptions all;
-    all.list = std::move(options);
-    return follow(resource, std::move(all), std::move(each));
-  }
-
-  Task<Result<void>> follow(Resource resource,
-                            FollowOptions how,
-                            std::function<bool(WatchEvent)> each) {
     const ListOptions& options = how.list;
     Query query;
     query.add("watch", "true")
@@ -266,9 +245,8 @@ class RestClient final : public Client {
     query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
     query.add("timeoutSeconds", std::to_string(300 + env_.random() % 300));
     const auto target = resource.path(options.ns) + query.text();
-    co_await renew_token(/*refused=*/false);
+    co_await bearer_.renew(/*refused=*/false);
     auto request = make_request("GET", target);
-    request.wants_value = http_->takes_values();
     if (comes_by_the_thousand(resource)) request.headers.set("Accept", kFramesOrLines);
     const auto what = fmt::format("watch {}", request.target);
     auto opened = co_await open(std::move(request));
@@ -279,10 +257,6 @@ class RestClient final : public Client {
       co_return fail(error_of(stream->status(), body, what));
     }
     const OnStop on_stop(options.stop, stream);
-    if (http_->takes_values()) {
-      auto ended = co_await follow_values(*stream, options, each);
-      co_return ended;
-    }
     const WatchFormat format{what, how.managed_fields};
     if (stream->headers().get("Content-Type").starts_with(kFrames)) {
       auto ended =
@@ -295,9 +269,8 @@ class RestClient final : public Client {
   }
 
   net::Client& http() override { return *http_; }
-  [[nodiscard]] std::string default_namespace() const override {
-    return options_.default_namespace;
-  }
+  [[nodiscard]] bool sends_text() const override { return true; }
+  [[nodiscard]] std::string default_namespace() const override { return default_namespace_; }
 
  private:
   struct Submission {
@@ -333,14 +306,9 @@ class RestClient final : public Client {
       submission->done(fail(answer.error()));
   }
 
-  [[nodiscard]] bool token_expires_soon() {
-    return !options_.token_command.argv.empty() && options_.token_expires &&
-           options_.token_expires - env_.now() < kTokenSpare;
-  }
-
   /// What all submitted requests have in common, until the token changes.
   const std::shared_ptr<const net::CommonHead>& common_head() {
-    const auto bearer = token();
+    const auto bearer = bearer_.token();
     if (common_head_ && common_token_ == bearer) return common_head_;
     auto request = make_request("POST", "");
     request.headers.set("Content-Type", "application/json");
@@ -371,27 +339,6 @@ class RestClient final : public Client {
     path.append(1, '/').append(percent_encode(name));
     if (!subresource.empty()) path.append(1, '/').append(subresource);
     return path;
-  }
-
-  static Task<Result<void>> follow_values(net::ResponseStream& stream,
-                                          const ListOptions& options,
-                                          const std::function<bool(WatchEvent)>& each) {
-    while (!(options.stop && options.stop->stopped())) {
-      const auto value = co_await stream.read_value();
-      if (options.stop && options.stop->stopped()) break;
-      if (!value) co_return tl::unexpected(value.error());
-      const auto* batch = std::any_cast<kube::WatchBatch>(&*value);
-      if (batch == nullptr) break;
-      for (const kube::Watched& watched : **batch) {
-        if (watched.type == "ERROR") {
-          co_return fail(error_of_status(
-              *watched.object,
-              static_cast<int>(json::as_int(json::at(*watched.object, "code"), 500))));
-        }
-        if (!each({std::string(watched.type), watched.object})) co_return Result<void>{};
-      }
-    }
-    co_return Result<void>{};
   }
 
   /// `Pieces` cuts the stream into events.
@@ -439,50 +386,13 @@ class RestClient final : public Client {
     co_return body;
   }
 
-  std::string_view token() {
-    if (options_.token_file.empty()) return options_.token;
-    const auto now = env_.monotonic();
-    if (token_read_at_ == Duration::zero() || now - token_read_at_ > kTokenFileAge) {
-      std::ifstream file(options_.token_file);
-      std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-      // A file that is being replaced may be missing for a moment: the old token is better than
-      // none.
-      if (!trim(text).empty()) options_.token = trim(text);
-      token_read_at_ = now;
-    }
-    return options_.token;
-  }
-
-  [[nodiscard]] bool can_renew() const {
-    return !options_.token_command.argv.empty() || !options_.token_file.empty();
-  }
-
-  /// A token that has expired, or nearly, or that the server has just refused is asked for anew.
-  Task<void> renew_token(bool refused) {
-    if (refused) token_read_at_ = Duration::zero();
-    if (options_.token_command.argv.empty() || renewing_) co_return;
-    if (!refused && !token_expires_soon()) co_return;
-    renewing_ = true;
-    const auto command = options_.token_command;
-    Result<ExecCredential> credential = fail(Code::kInternal, "not run");
-    co_await env_.run_on_worker(
-        [&] { credential = run_exec_command(command, kTokenCommandTimeout); });
-    renewing_ = false;
-    if (!credential) {
-      log::warn("client", "token not renewed error=\"{}\"", credential.error().message);
-      co_return;
-    }
-    options_.token = credential->token;
-    options_.token_expires = credential->expires;
-  }
-
   net::Request make_request(std::string method, std::string target) {
     net::Request request;
     request.method = std::move(method);
     request.target = std::move(target);
     request.headers.set("Accept", "application/json");
-    request.headers.set("User-Agent", options_.user_agent);
-    const auto bearer = token();
+    request.headers.set("User-Agent", user_agent_);
+    const auto bearer = bearer_.token();
     if (!bearer.empty()) request.headers.set("Authorization", fmt::format("Bearer {}", bearer));
     return request;
   }
@@ -507,27 +417,16 @@ class RestClient final : public Client {
                                  Answer wanted = Answer::kObject) {
     const auto what = [&] { return fmt::format("{} {}", method, target); };
     bool renewed = false;
-    std::string text;
-    ObjectPtr value;
-    if (!body.is_null()) {
-      if (http_->takes_values())
-        value = std::make_shared<const json::Value>(std::move(body));
-      else
-        text = json::dump(body);
-    }
+    const std::string text = body.is_null() ? "" : json::dump(body);
     for (int tries = 1;; ++tries) {
-      co_await renew_token(/*refused=*/false);
+      co_await bearer_.renew(/*refused=*/false);
       auto request = make_request(method, target);
       request.body = text;
-      if (value) request.value = value;
-      request.wants_value = http_->takes_values();
       if (!content_type.empty()) request.headers.set("Content-Type", std::string(content_type));
       auto response = co_await http_->request(std::move(request));
       if (!response) co_return tl::unexpected(std::move(response.error()));
       if (response->status >= 200 && response->status < 300) {
         if (wanted == Answer::kNone) co_return json::Value();
-        if (const auto* object = std::any_cast<ObjectPtr>(&response->value))
-          co_return json::Value(**object);
         if (trim(response->body).empty()) co_return json::Value();
         auto parsed = json::parse(response->body);
         if (parsed) co_return std::move(*parsed);
@@ -537,9 +436,9 @@ class RestClient final : public Client {
             Code::kInternal,
             fmt::format("{}: the answer is not JSON: {}", what(), parsed.error().message));
       }
-      if (response->status == 401 && !renewed && can_renew()) {
+      if (response->status == 401 && !renewed && bearer_.can_renew()) {
         renewed = true;
-        co_await renew_token(/*refused=*/true);
+        co_await bearer_.renew(/*refused=*/true);
         continue;
       }
       auto error = error_of(response->status, response->body, what());
@@ -559,28 +458,14 @@ class RestClient final : public Client {
 
   Env& env_;
   std::unique_ptr<net::Client> http_;
-  ClientOptions options_;
-  Duration token_read_at_ = Duration::zero();
-  bool renewing_ = false;
+  std::string user_agent_;
+  std::string default_namespace_;
+  Bearer bearer_;
   std::shared_ptr<const net::CommonHead> common_head_;
   std::string common_token_;
 };
 
 }  // namespace
-
-bool sends_text(Client& client) { return !client.http().takes_values(); }
-
-void submit(Client& client, Post post, std::function<void(Result<void>)> done) {
-  dynamic_cast<RestClient&>(client).submit(std::move(post), std::move(done));
-}
-
-Task<Result<void>> follow(Client& client,
-                          Resource resource,
-                          FollowOptions options,
-                          std::function<bool(WatchEvent)> each) {
-  return dynamic_cast<RestClient&>(client).follow(
-      std::move(resource), std::move(options), std::move(each));
-}
 
 std::unique_ptr<Client> make_client(Env& env,
                                     std::unique_ptr<net::Client> http,
