@@ -63,8 +63,8 @@ Task<pai::Facts> read_facts(Session& session, std::string protocol) {
   co_return facts;
 }
 
-/// A class of the job's own orders the queue of a kube-scheduler. Who may not make one loses nothing
-/// where Muster schedules cells: there the pods say it themselves.
+/// A class of the job's own orders the queue of a kube-scheduler, and is the job's priority where there
+/// are no cells. Who may not make one loses nothing where there are: there the pods say it themselves.
 void drop_priority_class(json::Value& framework) {
   for (json::Value& role : json::make(framework, {"spec", "taskRoles"}).as_array())
     json::remove(role, {"task", "pod", "spec", "priorityClassName"});
@@ -73,8 +73,12 @@ void drop_priority_class(json::Value& framework) {
 Task<Result<json::Value>> create_all(Session& session, pai::Submission made, bool hived) {
   client::Client& cluster = session.cluster();
   const auto priority = co_await cluster.create(r::kPriorityClasses, "", made.priority_class);
-  if (!priority && priority.error().code == Code::kForbidden && hived) {
+  if (!priority && priority.error().code == Code::kForbidden) {
     drop_priority_class(made.framework);
+    if (!hived)
+      session.console.warn(
+          fmt::format("the job has no priority, since you may not make its PriorityClass: {}",
+                      priority.error().message));
   } else if (!priority && priority.error().code != Code::kAlreadyExists) {
     co_return fail(priority.error());
   }
