@@ -45,7 +45,7 @@ TEST_F(Escalation, AnAdministratorOfOneNamespaceDoesNotBecomeTheClusters) {
     const Answer absent = co_await cluster.ask(
         {"POST", bindings, binding("z", "ClusterRole", "nobody"), "application/json", token});
     EXPECT_EQ(absent.status, 404);
-    EXPECT_EQ(absent.message(), "clusterroles.rbac.authorization.k8s.io \"nobody\" not found");
+    EXPECT_EQ(absent.message(), "rolebindings.rbac.authorization.k8s.io \"nobody\" not found");
   });
 }
 

@@ -165,5 +165,26 @@ TEST_F(Limits, APatternTakesNoLongerThanItsText) {
   });
 }
 
+TEST_F(Limits, NamesThatAreNoNamesAreRefused) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "editor", "edit");
+    for (const std::string_view from :
+         {R"("envFrom":[{"secretRef":{"name":"../other"}}])",
+          R"("envFrom":[{"configMapRef":{"name":"a/b"}}])",
+          R"("env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"a/b","key":"k"}}}])",
+          R"("env":[{"name":"E","valueFrom":{"secretKeyRef":{"name":"a","key":"../k"}}}])"}) {
+      const Answer refused = co_await cluster.ask(
+          {"POST",
+           "/api/v1/namespaces/vision/pods",
+           fmt::format(
+               R"({{"metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","image":"i",{}}}]}}}})",
+               from),
+           "application/json",
+           token});
+      EXPECT_EQ(refused.status, 422) << from << refused.text;
+    }
+  });
+}
+
 }  // namespace
 }  // namespace muster::apiserver

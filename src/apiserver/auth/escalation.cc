@@ -145,7 +145,9 @@ class Check {
     const std::string plural = local ? "roles" : "clusterroles";
     if (may("bind", plural, name, ns_)) return {};
     const ResourcePtr roles = core_.resources.find(kGroup, "v1", plural);
-    if (!core_.find(*roles, local ? ns_ : "", name)) return fail(not_found(*roles, name));
+    // Of a cluster role that is not there Kubernetes speaks by the kind of the binding.
+    if (!core_.find(*roles, local ? ns_ : "", name))
+      return fail(not_found(local ? *roles : resource_, name));
     Rules rules;
     core_.authorizer->each_rule_of(reference, ns_, [&](const json::Value& rule) {
       rules.push_back(rule);

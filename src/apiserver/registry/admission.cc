@@ -65,6 +65,15 @@ std::string account_of(const json::Value& pod) {
   return account.empty() ? "default" : account;
 }
 
+/// What keeps a text from being a part of a path; empty if nothing does.
+std::string wrong_segment(std::string_view text) {
+  if (text == "." || text == "..") return fmt::format("may not be '{}'", text);
+  for (const char c : {'/', '%'}) {
+    if (text.find(c) != std::string_view::npos) return fmt::format("may not contain '{}'", c);
+  }
+  return "";
+}
+
 bool tolerates(const json::Value& pod, std::string_view key) {
   for (const json::Value& each : json::array_at(pod, "spec", "tolerations")) {
     const std::string_view effect = json::string_at(each, "effect");
@@ -102,17 +111,16 @@ Result<void> Admission::create(const Resource& resource,
     const auto runtime = runtime_class(resource, object);
     if (!runtime) return runtime;
     tolerations(object);
-    return limit_ranges(resource, ns, object);
+    // Held against the limits once the object is found valid.
+    if (set_limit_defaults(core_, ns, object))
+      json::make(object, {"status", "qosClass"}) = kube::qos_class(object);
+    return {};
   }
   if (resource.storage == "events" && resource.info.group.empty()) complete_event(object);
   if (resource.storage == kube::collections::kNativePodGroups ||
       resource.storage == kube::collections::kNativeCompositePodGroups)
     return group_priority(resource, object);
-  if (resource.storage == "persistentvolumeclaims") {
-    const auto classed = claim(resource, object);
-    if (!classed) return classed;
-    return check_limits(core_, resource, ns, object);
-  }
+  if (resource.storage == "persistentvolumeclaims") return claim(resource, object);
   if (resource.storage == kube::collections::kCustomResourceDefinitions)
     return core_.crds->admit(object);
   return {};
@@ -132,6 +140,16 @@ Result<void> Admission::service_account(const Resource& resource,
   const std::string account = account_of(pod);
   spec["serviceAccountName"] = account;
   spec["serviceAccount"] = account;
+  if (const std::string wrong = wrong_segment(account); !wrong.empty()) {
+    return fail(forbidden(
+        resource,
+        kube::name_of(pod),
+        fmt::format("error looking up service account {}/{}: invalid resource name {}: [{}]",
+                    ns,
+                    account,
+                    quoted(account),
+                    wrong)));
+  }
   const StoredPtr found = core_.image.collection("serviceaccounts").find(ns + "/" + account);
   if (!found) {
     return fail(
@@ -279,15 +297,6 @@ void Admission::tolerations(json::Value& pod) {
     list.get_array().push_back(json::Value{
         {"key", key}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", 300}});
   }
-}
-
-Result<void> Admission::limit_ranges(const Resource& resource,
-                                     const std::string& ns,
-                                     json::Value& pod) {
-  if (!set_limit_defaults(core_, ns, pod)) return {};
-  // Requests may have been filled in.
-  json::make(pod, {"status", "qosClass"}) = kube::qos_class(pod);
-  return check_limits(core_, resource, ns, pod);
 }
 
 Result<void> Admission::claim(const Resource& resource, json::Value& claim) {

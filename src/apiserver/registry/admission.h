@@ -28,7 +28,6 @@ class Admission {
   Result<void> group_priority(const Resource& resource, json::Value& group);
   Result<void> runtime_class(const Resource& resource, const json::Value& pod);
   void tolerations(json::Value& pod);
-  Result<void> limit_ranges(const Resource& resource, const std::string& ns, json::Value& pod);
   Result<void> claim(const Resource& resource, json::Value& claim);
   /// The named class, or the global default for an empty name (null if there is none).
   [[nodiscard]] StoredPtr priority_class(std::string_view name) const;

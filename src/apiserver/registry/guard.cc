@@ -70,10 +70,9 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
   if (grants_rights(resource))
     return check_escalation(core, resource, write.ns, write.next, write.live, write.user);
   if (resource.storage == "namespaces") return guard_namespace(core, write);
-  if (write.live != nullptr && write.subresource.empty() &&
-      resource.storage == "persistentvolumeclaims")
+  if (write.subresource.empty() && resource.storage == "persistentvolumeclaims")
     return check_limits(core, resource, write.ns, write.next);
-  if (write.live != nullptr && write.subresource == "resize") {
+  if (resource.storage == "pods" && (write.live == nullptr || write.subresource == "resize")) {
     const auto fits = check_limits(core, resource, write.ns, write.next);
     if (!fits) return fits;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "apiserver/auth/escalation.h"
 #include "apiserver/housekeeping/namespaces.h"
 #include "apiserver/registry/admission.h"
 #include "apiserver/registry/guard.h"
@@ -221,7 +222,9 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
                              .subresource = options.subresource,
                              .warnings = warnings,
                              .violations = options.violations};
-  const auto permitted = guard(core_, guarded);
+  // Rights that somebody gives away are looked at first, everything else once the object is valid.
+  Result<void> permitted;
+  if (grants_rights(*resource)) permitted = guard(core_, guarded);
   if (!permitted) co_return fail(permitted.error());
 
   auto causes = check_create(*resource, object);
@@ -231,7 +234,8 @@ Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
     if (generated) json::make(object, {"metadata", "name"}) = "";
     co_return fail(kube::invalid(resource->info.gvk(), kube::name_of(object), std::move(causes)));
   }
-
+  if (!grants_rights(*resource)) permitted = guard(core_, guarded);
+  if (!permitted) co_return fail(permitted.error());
   if (core_.webhooks->validating()) {
     const auto validated = co_await core_.webhooks->validate(review, object);
     if (!validated) co_return fail(validated.error());

@@ -152,8 +152,10 @@ Task<Result<Reply>> create_review(Core& core, Call& call, Accepted accepted) {
     Attributes attributes = attributes_of(spec);
     if (kind == "LocalSubjectAccessReview") attributes.ns = call.ns;
     const User user = self ? call.user : subject_of(spec);
-    const bool allowed = core.authorizer->allowed(user, attributes);
+    std::string reason;
+    const bool allowed = core.authorizer->allowed(user, attributes, &reason);
     status = json::Value{{"allowed", allowed}};
+    if (!reason.empty()) status.get_object()["reason"] = reason;
   }
   if (!json::at(*object, "metadata").is_object()) object->get_object()["metadata"] = json::Object();
   object->get_object()["status"] = std::move(status);

@@ -163,6 +163,26 @@ bool known_field_path(std::string_view path) {
   return kPaths.contains(path);
 }
 
+/// The name of a ConfigMap or Secret.
+void validate_reference(std::string_view name, const std::string& field, Causes& causes) {
+  if (name.empty())
+    causes.required(field + ".name");
+  else
+    causes.check(field + ".name", name, check_dns_subdomain(name));
+}
+
+/// A key in one.
+void validate_key(std::string_view key, const std::string& field, Causes& causes) {
+  if (key.empty()) {
+    causes.required(field);
+    return;
+  }
+  causes.check(field, key, check_config_key(key));
+  // Both are wrong with it, and both are said.
+  if (key.starts_with("..") && key.find('/') != std::string_view::npos)
+    causes.invalid(field, quoted(key), "must not start with '..'");
+}
+
 void validate_env(const Value& container, const std::string& field, Causes& causes) {
   const json::Array& list = json::array_at(container, "env");
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -193,8 +213,8 @@ void validate_env(const Value& container, const std::string& field, Causes& caus
         causes.required(here + ".valueFrom.resourceFieldRef.resource");
       if (source == "configMapKeyRef" || source == "secretKeyRef") {
         const std::string ref = fmt::format("{}.valueFrom.{}", here, source);
-        if (json::is_empty(json::at(from, source, "name"))) causes.required(ref + ".name");
-        if (json::is_empty(json::at(from, source, "key"))) causes.required(ref + ".key");
+        validate_reference(json::string_at(from, source, "name"), ref, causes);
+        validate_key(json::string_at(from, source, "key"), ref + ".key", causes);
       }
     }
     if (sources == 0) {
@@ -212,9 +232,17 @@ void validate_env(const Value& container, const std::string& field, Causes& caus
 }
 
 void validate_env_from(const Value& container, const std::string& field, Causes& causes) {
-  for (const Value& from : json::array_at(container, "envFrom")) {
+  const json::Array& list = json::array_at(container, "envFrom");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const Value& from = list[i];
     const bool map = json::at(from, "configMapRef").is_object();
     const bool secret = json::at(from, "secretRef").is_object();
+    for (const std::string_view source : {"configMapRef", "secretRef"}) {
+      if (json::at(from, source).is_object())
+        validate_reference(json::string_at(from, source, "name"),
+                           at_index(field, "envFrom", i) + "." + std::string(source),
+                           causes);
+    }
     if (!map && !secret)
       causes.invalid(
           field + ".envFrom", "\"\"", "must specify one of: `configMapRef` or `secretRef`");

@@ -163,7 +163,43 @@ void validate_security_context(const Value& context,
   }
 }
 
+/// What a pod shares with the host is not the pod's to set.
+void validate_host_sysctls(const Value& spec, const std::string& field, Causes& causes) {
+  const bool ipc = json::bool_at(spec, "hostIPC"), network = json::bool_at(spec, "hostNetwork");
+  if (!ipc && !network) return;
+  const json::Array& sysctls = json::array_at(spec, "securityContext", "sysctls");
+  for (std::size_t i = 0; i < sysctls.size(); ++i) {
+    const std::string name = replace_all(json::string_at(sysctls[i], "name"), "/", ".");
+    const bool of_ipc = name == "kernel.sem" || name.starts_with("kernel.shm") ||
+                        name.starts_with("kernel.msg") || name.starts_with("fs.mqueue.");
+    const std::string_view shared = ipc && of_ipc                         ? "hostIPC"
+                                    : network && name.starts_with("net.") ? "hostNetwork"
+                                                                          : "";
+    if (shared.empty()) continue;
+    causes.invalid(fmt::format("{}.securityContext.sysctls[{}].name", field, i),
+                   quoted(json::string_at(sysctls[i], "name")),
+                   fmt::format("may not be specified when '{}' is true", shared));
+  }
+}
+
+/// Only a pod with users of its own may see all of /proc.
+void validate_proc_mounts(const Value& spec, const std::string& field, Causes& causes) {
+  const Value& host_users = json::at(spec, "hostUsers");
+  if (host_users.is_bool() && !host_users.get_bool()) return;
+  for (const std::string_view list : {"containers", "initContainers", "ephemeralContainers"}) {
+    const json::Array& containers = json::array_at(spec, list);
+    for (std::size_t i = 0; i < containers.size(); ++i) {
+      if (json::string_at(containers[i], "securityContext", "procMount") != "Unmasked") continue;
+      causes.invalid(fmt::format("{}.{}[{}].securityContext.procMount", field, list, i),
+                     quoted("Unmasked"),
+                     "`hostUsers` must be false to use `Unmasked`");
+    }
+  }
+}
+
 void validate_pod_settings(const Value& spec, const std::string& field, Causes& causes) {
+  validate_proc_mounts(spec, field, causes);
+  validate_host_sysctls(spec, field, causes);
   validate_security_context(
       json::at(spec, "securityContext"), field + ".securityContext", false, causes);
   if (json::bool_at(spec, "shareProcessNamespace") && json::bool_at(spec, "hostPID")) {
