@@ -5,6 +5,7 @@ import { clock, exact, num, span } from '../format';
 import type { Segment, SegmentKind, Timeline } from '../shapes/job';
 import { A } from '../state/route';
 import { jobHref } from '../state/url';
+import { useBoxWidth } from './box';
 import { t } from '../text';
 
 export const segmentWord = (kind: SegmentKind): string =>
@@ -31,8 +32,6 @@ export function ticks(from: number, to: number, n: number): number[] {
   return out;
 }
 
-const W = 1000;
-const LEFT = 144;
 export function TimelineChart({ data }: { data: Timeline }): JSX.Element {
   const [asList, setList] = useState(false);
   const kinds = [...new Set(data.attempts.flatMap((a) => a.segments.map((s) => s.kind)))];
@@ -57,6 +56,8 @@ function bounds(data: Timeline): [number, number] {
 
 function Picture({ data }: { data: Timeline }): JSX.Element {
   const [from, to] = bounds(data);
+  const [box, W] = useBoxWidth<HTMLDivElement>(1000);
+  const LEFT = W < 600 ? 76 : 144;
   const x = (at: number): number => LEFT + ((W - LEFT - 8) * (at - from)) / (to - from);
   let y = 24;
   const parts: JSX.Element[] = [];
@@ -68,16 +69,16 @@ function Picture({ data }: { data: Timeline }): JSX.Element {
   }
   const bottom = y + 2;
   return (
-    <svg class="tl" viewBox={`0 0 ${W} ${bottom + 24}`} role="img" aria-label={t('Timeline of attempts')}>
+    <div ref={box}><svg class="tl" width={W} height={bottom + 24} viewBox={`0 0 ${W} ${bottom + 24}`} role="img" aria-label={t('Timeline of attempts')}>
       <Hatches />
-      {ticks(from, to, 9).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {ticks(from, to, Math.max(2, Math.floor((W - LEFT) / 90))).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2={bottom} /><text x={x(at)} y="11" text-anchor="middle">{clock(at, data.now)}</text></g>)}
       {parts}
       {data.marks.filter((m) => m.kind === 'evicted').map((m) => (
         <g key={m.at}><line class="evicted" x1={x(m.at)} x2={x(m.at)} y1="18" y2={bottom} /><text class="evicted-text" x={x(m.at) - 5} y={bottom + 12} text-anchor="end">{t('evicted {time}', { time: clock(m.at, data.now) })}{m.by ? ` ${t('by {job}', { job: m.by })}` : ''}</text></g>
       ))}
       <line class="now" x1={x(data.now)} x2={x(data.now)} y1="16" y2={bottom + 6} />
       <g transform={`translate(${Math.min(W - 42, Math.max(LEFT + 40, x(data.now)))} ${bottom + 12})`}><rect class="nowpill" x="-38" y="-9" width="76" height="18" rx="9" /><text class="nowtext" y="4" text-anchor="middle">{t('now {time}', { time: clock(data.now, data.now) })}</text></g>
-    </svg>
+    </svg></div>
   );
 }
 

@@ -9,6 +9,7 @@ import { A, go } from '../state/route';
 import { jobHref } from '../state/url';
 import { t } from '../text';
 import { closeDialog, said, showDialog } from './dialog';
+import { useBoxWidth } from './box';
 import { Icon } from './icon';
 
 const resourceWord = (name: string): string =>
@@ -95,7 +96,7 @@ export function AheadList({ wait }: { wait: Wait }): JSX.Element | null {
                 <td class="faint" style={{ width: '18px' }}>{i + 1}</td>
                 <td class="strong">{a.id ? <A href={jobHref(a.id)}>{a.name}</A> : a.name || t('another job')}</td>
                 <td class="soft">{a.user}</td>
-                <td class="soft">{a.prio.class ? `${a.prio.class} (${a.prio.number})` : a.prio.number || ''}</td>
+                <td class="soft prio">{a.prio.class ? `${a.prio.class} (${a.prio.number})` : a.prio.number || ''}</td>
                 <td class="num">{gpus(a.gpus)}</td>
                 <td class="num soft">{a.start ? `~${clock(a.start, serverNow())}` : ''}</td>
               </tr>
@@ -140,10 +141,10 @@ export function ExpectedStart({ wait, name }: { wait: Wait; name?: string }): JS
 
 function StartAxis({ wait, now, name }: { wait: Wait; now: number; name: string }): JSX.Element {
   const end = Math.max(wait.startHigh ?? wait.start!, now + 3_600_000) + 1_200_000;
-  const left = name ? 108 : 44;
-  const W = 520;
+  const [box, W] = useBoxWidth<HTMLDivElement>(340);
+  const left = name && W > 420 ? 116 : 44;
   const x = (at: number): number => left + ((W - left - 8) * (Math.max(at, now) - now)) / (end - now);
-  const step = [1, 2, 3, 6, 12, 24, 48].find((h) => (end - now) / (h * 3_600_000) <= 6) ?? 96;
+  const step = [1, 2, 3, 6, 12, 24, 48].find((h) => (end - now) / (h * 3_600_000) <= W / 70) ?? 96;
   const ticks: number[] = [];
   const first = new Date(now);
   first.setMinutes(0, 0, 0);
@@ -151,14 +152,14 @@ function StartAxis({ wait, now, name }: { wait: Wait; now: number; name: string 
   const low = x(wait.startLow ?? wait.start!);
   const high = x(wait.startHigh ?? wait.start!);
   return (
-    <svg class="tl" viewBox={`0 0 ${W} 64`} role="img" aria-label={t('8 in 10: {low} – {high}', { low: clock(wait.startLow ?? wait.start, now), high: clock(wait.startHigh ?? wait.start, now) })} style={{ margin: '6px 0' }}>
+    <div ref={box}><svg class="tl" width={W} height="64" viewBox={`0 0 ${W} 64`} role="img" aria-label={t('8 in 10: {low} – {high}', { low: clock(wait.startLow ?? wait.start, now), high: clock(wait.startHigh ?? wait.start, now) })} style={{ margin: '6px 0' }}>
       {ticks.map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="16" y2="62" /><text x={x(at)} y="11" text-anchor="middle">{clock(at, now)}</text></g>)}
-      <text x="0" y="38" class="label">{name ? (name.length > 14 ? `${name.slice(0, 13)}…` : name) : t('Start')}</text>
+      <text x="0" y="38" class="label">{left > 100 ? (name.length > 14 ? `${name.slice(0, 13)}…` : name) : t('Start')}</text>
       <line class="now" x1={left} x2={left} y1="14" y2="62" /><text x={left} y="11" text-anchor="middle" class="axis-now">{t('now')}</text>
       <rect class="range" x={low} y="26" width={Math.max(4, high - low)} height="16" rx="8" />
       <line class="mid" x1={x(wait.start!)} x2={x(wait.start!)} y1="25" y2="43" />
       {high - low > 70 ? <><text x={low} y="57" text-anchor="start">{clock(wait.startLow, now)}</text><text x={high} y="57" text-anchor="end">{clock(wait.startHigh, now)}</text></> : null}
-    </svg>
+    </svg></div>
   );
 }
 

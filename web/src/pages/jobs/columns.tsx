@@ -27,11 +27,11 @@ export function duration(row: JobRow): string {
 export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
   const inner = n.width - (n.width > 1100 ? 200 : 52) - (n.open ? 380 : 0);
   // What leaves first when it gets tight, as few as need be.
-  const leave: [string, number][] = [['kind', 1180], ['retries', 1180], ['prio', 1060], ['duration', 980], ['tasks', 740], ['user', 660], ['submitted', 560], ['pick', 560]];
-  const off = (key: string): boolean => n.hidden.includes(key) || leave.some(([k, w]) => k === key && inner < w);
+  const gone = new Set(n.hidden);
+  const off = (key: string): boolean => gone.has(key);
   const all: Column<JobRow>[] = [
     { key: 'pick', word: t('Select'), width: 46, cls: 'pick', head: () => <input type="checkbox" aria-label={t('Select all rows here')} checked={choosing.allShown()} onClick={choosing.toggleAll} />, cell: (r) => <input type="checkbox" aria-label={t('Select {name}', { name: r.name })} checked={choosing.chosen(r.id)} onClick={() => choosing.toggle(r.id)} /> },
-    { key: 'glyph', word: t('State'), width: off('pick') ? 44 : 24, hideWord: true, cls: 'mark', cell: (r) => <Glyph state={r.state} /> },
+    { key: 'glyph', word: t('State'), width: inner < 560 ? 44 : 26, hideWord: true, cls: 'mark', cell: (r) => <Glyph state={r.state} /> },
     { key: 'name', word: t('Name'), width: 0, sort: 'name', cls: 'name', cell: (r) => <A href={jobHref(r.id)} title={r.id}>{r.name}</A> },
     { key: 'submitted', word: t('Submitted'), width: 94, num: true, sort: 'submitted', cell: (r) => <Ago at={r.submitted} /> },
     { key: 'user', word: t('User'), width: 84, sort: 'user', cell: (r) => r.user },
@@ -42,9 +42,13 @@ export function columnsFor(n: Narrow, choosing: Choosing): Column<JobRow>[] {
     { key: 'tasks', word: t('Tasks'), width: 76, sort: 'tasks', cls: 'clip', cell: (r) => <TaskCells {...r.tasks} state={r.state} /> },
     { key: 'gpus', word: t('GPUs'), width: 58, num: true, sort: 'gpus', cell: (r) => (r.gpus ? num(r.gpus) : '–') },
     { key: 'prio', word: t('Priority'), width: 84, sort: 'prio', cell: (r) => <span title={String(r.prio.number)}>{r.prio.class || r.prio.number || '–'}</span> },
-    { key: 'status', word: t('Status'), width: n.open ? 196 : 236, sort: 'state', cell: (r) => <span title={statusNote(r)}><span class={`strong ${r.state}`}>{stateWord(r.state)}</span> <span class="faint">{statusNote(r)}</span></span> },
+    { key: 'status', word: t('Status'), width: n.open ? 190 : 230, sort: 'state', cell: (r) => <span title={statusNote(r)}><span class={`word ${r.state}`}>{stateWord(r.state)}</span> <span class="faint">{statusNote(r)}</span></span> },
     { key: 'start', word: t('Start, next 8 h'), width: 132, sort: 'start', cls: 'clip', cell: (r) => <><StartStrip row={r} /><RowActions row={r} /></> },
   ];
+  for (const key of ['kind', 'retries', 'prio', 'duration', 'tasks', 'user', 'submitted', 'pick']) {
+    const rest = inner - all.reduce((sum, c) => sum + (off(c.key) ? 0 : c.width), 0);
+    if (rest < 190) gone.add(key);
+  }
   return all.filter((c) => !off(c.key));
 }
 
@@ -64,7 +68,7 @@ export function PhoneRow({ row }: { row: JobRow }): JSX.Element {
       <Glyph state={row.state} />
       <A class="strong cut" href={jobHref(row.id)}>{row.name}</A>
       <span class={row.state === 'WAITING' ? '' : 'faint'} title={exact(row.started)}>{start}</span>
-      <span class="wide"><span class={`strong ${row.state}`}>{stateWord(row.state)}</span> <span class="faint">{statusNote(row)}</span></span>
+      <span class="wide"><span class={`word ${row.state}`}>{stateWord(row.state)}</span> <span class="faint">{statusNote(row)}</span></span>
       <span class="wide faint">{[row.user, row.vc || row.queue, gpus(row.gpus)].filter(Boolean).join(' · ')} · <Ago at={row.submitted} suffix /></span>
     </div>
   );

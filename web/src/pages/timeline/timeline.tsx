@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { clock, exact, num, save, slot, span } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
+import { useBoxWidth } from '../../parts/box';
 import { Icon } from '../../parts/icon';
 import { Choice, Empty, Skeleton, Wrong } from '../../parts/small';
 import { Hatches, segmentWord, ticks } from '../../parts/timeline';
@@ -49,18 +50,23 @@ export default function TimelinePage(): JSX.Element {
   );
 }
 
-const W = 1200;
-const LEFT = 150;
 function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null } }): JSX.Element {
+  const [box, wide] = useBoxWidth<HTMLDivElement>(1100);
+  const W = Math.max(560, wide);
+  const LEFT = W < 700 ? 92 : 150;
   const x = (at: number): number => LEFT + ((W - LEFT - 12) * (Math.min(data.to, Math.max(data.from, at)) - data.from)) / Math.max(1, data.to - data.from);
   // Bars of one lane that overlap are stacked.
   let y = 26;
   const lanes = data.lanes.map((lane) => {
     const ends: number[] = [];
-    const bars = [...lane.bars].sort((a, b) => a.from - b.from).map((bar) => {
-      let row = ends.findIndex((e) => e <= bar.from);
+    const owner: string[] = [];
+    const bars = [...lane.bars].sort((a, b) => a.from - b.from || Number(a.forecast) - Number(b.forecast)).map((bar) => {
+      // What is foretold of a job goes on in the row of what it does now.
+      let row = ends.findIndex((e, i) => e <= bar.from && owner[i] === bar.job);
+      if (row < 0) row = ends.findIndex((e) => e <= bar.from);
       if (row < 0) row = ends.length;
-      ends[row] = bar.to ?? data.to;
+      owner[row] = bar.job;
+      ends[row] = bar.to ?? (bar.forecast ? data.to : data.now);
       return { bar, row };
     });
     const top = y;
@@ -68,18 +74,18 @@ function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null 
     return { lane, bars, top, height: Math.max(1, ends.length) * 18 };
   });
   return (
-    <svg class="gantt" ref={of} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
+    <div ref={box}><svg class="gantt" ref={of} width={W} height={y + 24} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
       <Hatches />
-      {ticks(data.from, data.to, 10).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {ticks(data.from, data.to, Math.max(3, Math.floor((W - LEFT) / 100))).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
       {lanes.map(({ lane, bars, top, height }) => (
         <g key={lane.name}>
-          <text class="label" x="0" y={top + 12}>{lane.name.length > 20 ? `${lane.name.slice(0, 19)}…` : lane.name}</text>
+          <text class="label" x="0" y={top + 12}>{lane.name.length > LEFT / 7.5 ? `${lane.name.slice(0, Math.floor(LEFT / 7.5) - 1)}…` : lane.name}</text>
           <line class="grid-line" x1="0" x2={W} y1={top + height + 4} y2={top + height + 4} />
           {bars.map(({ bar, row }, i) => <Bar key={i} bar={bar} x={x} y={top + row * 18} now={data.now} end={data.to} />)}
         </g>
       ))}
       {data.now >= data.from && data.now <= data.to ? <><line class="now" x1={x(data.now)} x2={x(data.now)} y1="18" y2={y + 4} /><g transform={`translate(${Math.min(W - 42, Math.max(LEFT, x(data.now)))} ${y + 12})`}><rect class="nowpill" x="-38" y="-9" width="76" height="18" rx="9" /><text class="nowtext" y="4" text-anchor="middle">{t('now {time}', { time: clock(data.now, data.now) })}</text></g></> : null}
-    </svg>
+    </svg></div>
   );
 }
 function Bar({ bar: b, x, y, now, end }: { bar: GanttBar; x: (at: number) => number; y: number; now: number; end: number }): JSX.Element {
@@ -91,7 +97,7 @@ function Bar({ bar: b, x, y, now, end }: { bar: GanttBar; x: (at: number) => num
   return (
     <g class={`bar k${slot(b.job)}`} tabIndex={0} role="link" aria-label={text} onClick={() => go(jobHref(b.job))} onKeyDown={(e) => { if (e.key === 'Enter') go(jobHref(b.job)); }} data-job={b.job} data-from={b.from} data-to={b.to ?? ''}>
       <rect class={solid ? 'seg-mine' : b.forecast && b.kind === 'running' ? 'seg-forecast' : `seg-${b.kind}`} x={left} y={y} width={width} height="15" rx="2"><title>{text}</title></rect>
-      {width > 46 ? <text class={solid ? 'in-bar' : ''} x={left + 5} y={y + 11.5}>{b.name.slice(0, Math.floor(width / 6.5))}</text> : null}
+      {width > 46 && (solid || b.kind !== 'running') ? <text class={solid ? 'in-bar' : 'on-hatch'} x={left + 5} y={y + 11.5}>{b.name.slice(0, Math.floor(width / 6.5))}</text> : null}
     </g>
   );
 }
@@ -100,7 +106,6 @@ function Bar({ bar: b, x, y, now, end }: { bar: GanttBar; x: (at: number) => num
 function exportSvg(svg: SVGSVGElement | null): void {
   if (!svg) return;
   const copy = svg.cloneNode(true) as SVGSVGElement;
-  copy.setAttribute('width', String(W));
   const from = [...svg.querySelectorAll<SVGElement>('*')];
   [...copy.querySelectorAll<SVGElement>('*')].forEach((el, i) => {
     const look = getComputedStyle(from[i]!);

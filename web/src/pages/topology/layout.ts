@@ -3,7 +3,7 @@ import type { Topology, TopologyPatch } from '../../shapes/topology';
 
 export type Grouping = 'rack' | 'chain' | 'model';
 export type Level = 'cluster' | 'rack' | 'node';
-export const levelOf = (cell: number): Level => (cell < 12 ? 'cluster' : cell < 34 ? 'rack' : 'node');
+export const levelOf = (cell: number): Level => (cell < 17 ? 'cluster' : cell < 34 ? 'rack' : 'node');
 
 /** The map with its run-lengths undone. */
 export interface Plain {
@@ -60,7 +60,7 @@ export function groups(t: Topology, by: Grouping): { name: string; nodes: number
 export function layout(t: Topology, by: Grouping, cell: number, width: number): Layout {
   const level = levelOf(cell);
   const columns = Math.min(16, Math.max(1, ...t.gpus.slice(0, 2000)));
-  const row = level === 'cluster' ? Math.max(2, Math.round(cell * (cell < 4 ? 1 : 0.7))) : level === 'rack' ? Math.round(cell * 0.7) + 4 : 46;
+  const row = level === 'cluster' ? Math.max(2, Math.round(cell * (cell < 4 ? 1 : 0.68))) : level === 'rack' ? Math.round(cell * 0.7) + 4 : 46;
   const label = level === 'cluster' ? 0 : level === 'rack' ? 64 : 96;
   const side = level === 'cluster' ? 0 : level === 'rack' ? 132 : 0;
   const head = level === 'cluster' ? (cell < 4 ? 4 : 18) : 26;
@@ -83,7 +83,7 @@ export function layout(t: Topology, by: Grouping, cell: number, width: number): 
 /** The largest cell with which everything is on screen. */
 export function fit(t: Topology, by: Grouping, width: number, height: number): number {
   let low = 1;
-  let high = 33;
+  let high = 16.75;
   while (high - low > 0.25) {
     const mid = (low + high) / 2;
     if (layout(t, by, mid, width).height <= height) low = mid;
