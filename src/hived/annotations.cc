@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <limits>
-
 #include "base/strings.h"
 #include "engine/cells/cells.h"
+#include "hived/fields.h"
+#include "hived/pod_groups.h"
 #include "json/yaml_tree.h"
 
 namespace muster::hived {
@@ -25,66 +25,18 @@ std::string modern_names(std::string_view yaml) {
   return replace_all(text, "physicalGpuIndices", "physicalLeafCellIndices");
 }
 
-/// Reads members of a mapping and keeps the first problem.
-class Fields {
- public:
-  explicit Fields(std::string_view annotation) : annotation_(annotation) {}
-
-  void text(const YamlNode& owner, std::string_view key, std::string& out) {
-    const YamlNode* node = owner.find(key);
-    if (node == nullptr || node->is_null()) return;
-    if (node->kind != YamlNode::Kind::kScalar) return wrong(*node, key, "a text");
-    out = node->text;
-  }
-  void number(const YamlNode& owner, std::string_view key, std::int32_t& out) {
-    const YamlNode* node = owner.find(key);
-    if (node == nullptr || node->is_null()) return;
-    value(*node, key, out);
-  }
-  void value(const YamlNode& node, std::string_view key, std::int32_t& out) {
-    const auto read = node.as_int();
-    if (!read || *read < std::numeric_limits<std::int32_t>::min() ||
-        *read > std::numeric_limits<std::int32_t>::max())
-      return wrong(node, key, "a whole number");
-    out = static_cast<std::int32_t>(*read);
-  }
-  void boolean(const YamlNode& owner, std::string_view key, bool& out) {
-    const YamlNode* node = owner.find(key);
-    if (node == nullptr || node->is_null()) return;
-    const auto read = node->as_bool();
-    if (!read) return wrong(*node, key, "true or false");
-    out = *read;
-  }
-  const YamlNode* list(const YamlNode& owner, std::string_view key) {
-    const YamlNode* node = owner.find(key);
-    if (node == nullptr || node->is_null()) return nullptr;
-    if (node->kind == YamlNode::Kind::kSequence) return node;
-    wrong(*node, key, "a list");
-    return nullptr;
-  }
-  void wrong(const YamlNode& node, std::string_view key, std::string_view want) {
-    if (problem.empty())
-      problem = fmt::format("Pod annotation {}: line {}: {}: want {}, found {}",
-                            annotation_,
-                            node.line,
-                            key,
-                            want,
-                            node.describe());
-  }
-  std::string problem;
-
- private:
-  std::string_view annotation_;
-};
-
 tl::unexpected<Error> bad_spec(std::string_view what) {
   return fail(Code::kBadRequest, fmt::format("Pod annotation {}: {}", kSchedulingSpec, what));
 }
 
-Result<void> check(const PodSpec& spec) {
+Result<void> check_tenant(const PodSpec& spec) {
   if (spec.vc.empty()) return bad_spec("VirtualCluster is empty");
   if (spec.priority < engine::cells::kOpportunistic) return bad_spec("Priority is less than -1");
   if (spec.priority > engine::cells::kMaxPriority) return bad_spec("Priority is greater than 1000");
+  return {};
+}
+
+Result<void> check_group(const PodSpec& spec) {
   if (spec.leaves <= 0) return bad_spec("LeafCellNumber is non-positive");
   if (spec.group.empty()) return bad_spec("AffinityGroup.Name is empty");
   bool contains = false;
@@ -101,6 +53,36 @@ Result<void> check(const PodSpec& spec) {
     return bad_spec(
         fmt::format("AffinityGroup.Members asks for {} leaf cells; the most is 10000000", total));
   return {};
+}
+
+void read_affinity_group(const YamlNode& root,
+                         const std::string& alone,
+                         Fields& fields,
+                         PodSpec& spec) {
+  fields.text(root, "leafCellType", spec.leaf_type);
+  fields.number(root, "leafCellNumber", spec.leaves);
+  fields.boolean(root, "ignoreK8sSuggestedNodes", spec.ignore_suggested);
+  const YamlNode* group = root.find("affinityGroup");
+  if (group == nullptr || group->is_null()) {
+    spec.group = alone;
+    spec.members.push_back({1, spec.leaves});
+    return;
+  }
+  if (group->kind != YamlNode::Kind::kMapping)
+    return fields.wrong(*group, "affinityGroup", "a mapping with name and members");
+  fields.text(*group, "name", spec.group);
+  const YamlNode* members = fields.list(*group, "members");
+  for (std::size_t i = 0; members != nullptr && i < members->items.size(); ++i) {
+    const YamlNode& item = members->items[i];
+    if (item.kind != YamlNode::Kind::kMapping) {
+      fields.wrong(item, "members", "a mapping with podNumber and leafCellNumber");
+      continue;
+    }
+    GroupMember member;
+    fields.number(item, "podNumber", member.pods);
+    fields.number(item, "leafCellNumber", member.leaves);
+    spec.members.push_back(std::move(member));
+  }
 }
 
 /// A scalar that reads back as the same text.
@@ -129,38 +111,27 @@ Result<PodSpec> parse_scheduling_spec(std::string_view yaml,
         fmt::format("want a mapping such as \"virtualCluster: VC1\", found {}", root->describe()));
   PodSpec spec;
   Fields fields(kSchedulingSpec);
+  std::string version;
+  fields.text(*root, "version", version);
   fields.text(*root, "virtualCluster", spec.vc);
   fields.number(*root, "priority", spec.priority);
   fields.text(*root, "pinnedCellId", spec.pinned_cell);
-  fields.text(*root, "leafCellType", spec.leaf_type);
-  fields.number(*root, "leafCellNumber", spec.leaves);
   bool gang_release = false;
   fields.boolean(*root, "gangReleaseEnable", gang_release);
   fields.boolean(*root, "lazyPreemptionEnable", spec.lazy_preemption);
-  fields.boolean(*root, "ignoreK8sSuggestedNodes", spec.ignore_suggested);
-  const YamlNode* group = root->find("affinityGroup");
-  if (group != nullptr && group->kind == YamlNode::Kind::kMapping) {
-    fields.text(*group, "name", spec.group);
-    if (const YamlNode* members = fields.list(*group, "members")) {
-      for (const YamlNode& item : members->items) {
-        if (item.kind != YamlNode::Kind::kMapping) {
-          fields.wrong(item, "members", "a mapping with podNumber and leafCellNumber");
-          continue;
-        }
-        GroupMember member;
-        fields.number(item, "podNumber", member.pods);
-        fields.number(item, "leafCellNumber", member.leaves);
-        spec.members.push_back(member);
-      }
-    }
-  } else if (group == nullptr || group->is_null()) {
-    spec.group = pod_namespace + "/" + pod_name;
-    spec.members.push_back({1, spec.leaves});
-  } else {
-    fields.wrong(*group, "affinityGroup", "a mapping with name and members");
-  }
+  const std::string alone = pod_namespace + "/" + pod_name;
+  std::string problem;
+  if (version == "v2")
+    problem = read_pod_groups(*root, alone, fields, spec);
+  else
+    read_affinity_group(*root, alone, fields, spec);
   if (!fields.problem.empty()) return fail(Code::kBadRequest, fields.problem);
-  if (auto done = check(spec); !done) return fail(done.error());
+  if (!version.empty() && version != "v1" && version != "v2")
+    return bad_spec(fmt::format("Version is \"{}\", neither v1 nor v2", version));
+  if (auto done = check_tenant(spec); !done) return fail(done.error());
+  if (!problem.empty()) return bad_spec(problem);
+  if (!spec.root.empty()) return spec;
+  if (auto done = check_group(spec); !done) return fail(done.error());
   return spec;
 }
 
@@ -190,37 +161,29 @@ Result<BindInfo> parse_bind_info(std::string_view yaml) {
     return bad(fmt::format("want a mapping, found {}", root->describe()));
   BindInfo out;
   Fields fields(kBindInfo);
-  const auto numbers =
-      [&](const YamlNode& owner, std::string_view key, std::vector<std::int32_t>& into) {
-        const YamlNode* list = fields.list(owner, key);
-        for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i)
-          fields.value(list->items[i], key, into.emplace_back());
-      };
   fields.text(*root, "node", out.node);
   fields.text(*root, "cellChain", out.chain);
-  numbers(*root, "leafCellIsolation", out.leaves);
+  const YamlNode* leaves = fields.list(*root, "leafCellIsolation");
+  for (std::size_t i = 0; leaves != nullptr && i < leaves->items.size(); ++i)
+    fields.value(leaves->items[i], "leafCellIsolation", out.leaves.emplace_back());
   auto group = std::make_shared<std::vector<MemberPlacement>>();
   const YamlNode* members = fields.list(*root, "affinityGroupBindInfo");
   for (std::size_t m = 0; members != nullptr && m < members->items.size(); ++m) {
-    MemberPlacement member;
+    MemberPlacement& member = group->emplace_back();
     const YamlNode* pods = fields.list(members->items[m], "podPlacements");
-    for (std::size_t i = 0; pods != nullptr && i < pods->items.size(); ++i) {
-      PodPlacement pod;
-      fields.text(pods->items[i], "physicalNode", pod.node);
-      numbers(pods->items[i], "physicalLeafCellIndices", pod.leaves);
-      const YamlNode* types = fields.list(pods->items[i], "preassignedCellTypes");
-      for (std::size_t t = 0; types != nullptr && t < types->items.size(); ++t)
-        pod.preassigned_types.push_back(types->items[t].text);
-      member.pods.push_back(std::move(pod));
-    }
-    group->push_back(std::move(member));
+    for (std::size_t i = 0; pods != nullptr && i < pods->items.size(); ++i)
+      member.pods.push_back(read_placement(pods->items[i], fields));
   }
+  if (const YamlNode* tree =
+          fields.mapping(*root, "podRootGroupBindInfo", "a mapping with podPlacements"))
+    read_pod_group_places(*tree, fields, out.root.emplace_back(), *group);
   if (!fields.problem.empty()) return fail(Code::kInvalid, fields.problem);
   out.group = std::move(group);
   return out;
 }
 
 std::string format_bind_info(const BindInfo& bind) {
+  if (!bind.root.empty()) return format_pod_group_bind_info(bind);
   std::string out = fmt::format("node: {}\n", scalar(bind.node));
   const auto numbers = [&](std::string_view indent, const std::vector<std::int32_t>& list) {
     for (const std::int32_t n : list) out += fmt::format("{}- {}\n", indent, n);

@@ -81,6 +81,10 @@ std::string error_text(int code,
                      message);
 }
 
+std::string user_error(std::string_view message) {
+  return fmt::format("hivedscheduler: User Error: {}", message);
+}
+
 std::string extender_error(int code, std::string_view message) {
   return fmt::format("Code: {}, Message: {}", code, message);
 }
@@ -93,10 +97,10 @@ std::vector<std::string> texts(const Value& array) {
 
 }  // namespace
 
-Result<Extender> Extender::create(const Config& config, PostBinding post_binding) {
+Result<Extender> Extender::create(const Config& config) {
   auto allocator = CellAllocator::create(config.cells, {});
   if (!allocator) return fail(allocator.error());
-  return Extender(std::move(*allocator), config, std::move(post_binding));
+  return Extender(std::move(*allocator), config);
 }
 
 void Extender::node_added(const std::string& name, bool healthy) {
@@ -240,18 +244,18 @@ bool Extender::should_force(const Pod& pod, const std::vector<std::string>& sugg
   return std::find(suggested.begin(), suggested.end(), pod.bind.node) == suggested.end();
 }
 
-int Extender::post(const Pod& pod) {
-  return post_binding_(Object{{"apiVersion", "v1"},
-                              {"kind", "Binding"},
-                              {"metadata",
-                               Object{{"namespace", pod.ns},
-                                      {"name", pod.name},
-                                      {"uid", pod.ref.uid},
-                                      {"annotations", pod.bind_annotations}}},
-                              {"target", Object{{"kind", "Node"}, {"name", pod.bind.node}}}});
+Value Extender::binding_of(const Pod& pod) {
+  return Object{{"apiVersion", "v1"},
+                {"kind", "Binding"},
+                {"metadata",
+                 Object{{"namespace", pod.ns},
+                        {"name", pod.name},
+                        {"uid", pod.ref.uid},
+                        {"annotations", pod.bind_annotations}}},
+                {"target", Object{{"kind", "Node"}, {"name", pod.bind.node}}}};
 }
 
-Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
+Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now, HttpAnswer& out) {
   const Value& object = any_case(request, "Pod");
   if (!object.is_object())
     return tl::unexpected(Failure{400, "ExtenderArgs: Pod field should not be nil"});
@@ -282,36 +286,35 @@ Extender::Outcome<Value> Extender::filter_pod(const Value& request, Time now) {
       std::string text = "Pod is waiting for preemptible or free resource to appear";
       if (!decision->reason.empty()) text += ": " + decision->reason;
       answer["FailedNodes"] = Object{{"hivedscheduler", std::move(text)}};
+      out.hold = std::chrono::milliseconds(config_.waiting_pod_block_ms);
       return answer;
     }
     assume(pod, object, decision->bind, now);
   }
-  if (should_force(pod, suggested)) {
-    if (const int status = post(pod); status >= 300)
-      warnings_.push_back(
-          fmt::format("[{}]: force bind: the API server answered {}", label_of(object), status));
-  }
+  if (should_force(pod, suggested)) out.binding = binding_of(pod);
   answer["NodeNames"] = Array{Value(pod.bind.node)};
   return answer;
 }
 
 HttpAnswer Extender::filter(std::string_view body, Time now) {
   const auto request = json::parse(body);
+  HttpAnswer answer;
   Outcome<Value> done =
-      request ? filter_pod(*request, now)
+      request ? filter_pod(*request, now, answer)
               : Outcome<Value>(tl::unexpected(Failure{
                     400,
                     fmt::format("Failed to unmarshal web request object to ExtenderArgs: {}",
                                 request.error().message)}));
-  if (done) return json_answer(200, *done);
-  return json_answer(200,
-                     Object{{"Nodes", nullptr},
-                            {"NodeNames", nullptr},
-                            {"FailedNodes", nullptr},
-                            {"Error", extender_error(done.error().code, done.error().message)}});
+  answer.body =
+      json::dump(done ? *done
+                      : Object{{"Nodes", nullptr},
+                               {"NodeNames", nullptr},
+                               {"FailedNodes", nullptr},
+                               {"Error", extender_error(done.error().code, done.error().message)}});
+  return answer;
 }
 
-Extender::Outcome<void> Extender::bind_pod(const Value& request) {
+Extender::Outcome<Value> Extender::bind_pod(const Value& request) {
   const std::string name = json::text(any_case(request, "PodName"));
   const std::string ns = json::text(any_case(request, "PodNamespace"));
   const std::string uid = json::text(any_case(request, "PodUID"));
@@ -323,16 +326,9 @@ Extender::Outcome<void> Extender::bind_pod(const Value& request) {
           Failure{400, fmt::format("ExtenderBindingArgs: {} field should not be empty", field)});
   }
   const std::string label = label_of(uid, ns, name);
-  const auto found = pods_.find(uid);
-  if (found == pods_.end())
-    return tl::unexpected(Failure{
-        400,
-        error_text(400,
-                   label,
-                   "bindRoutine",
-                   "Pod does not exist, completed or has not been informed to the scheduler")});
-  const Pod& pod = found->second;
-  if (pod.state == PodState::kBound && pod.bind.node == node) return {};
+  const auto found = find_pod(uid, label, "bindRoutine");
+  if (!found) return tl::unexpected(found.error());
+  const Pod& pod = **found;
   if (pod.state != PodState::kBinding) {
     return tl::unexpected(Failure{
         400,
@@ -349,29 +345,34 @@ Extender::Outcome<void> Extender::bind_pod(const Value& request) {
             fmt::format(
                 "Pod binding node mismatch: expected {}, received {}", pod.bind.node, node))});
   }
-  const int status = post(pod);
-  if (status >= 300)
-    return tl::unexpected(
-        Failure{500,
-                error_text(500,
-                           label,
-                           "bindRoutine",
-                           fmt::format("Failed to bind Pod: the API server answered {}", status))});
-  return {};
+  return binding_of(pod);
 }
 
 HttpAnswer Extender::bind(std::string_view body) {
   const auto request = json::parse(body);
-  Outcome<void> done =
+  Outcome<Value> done =
       request ? bind_pod(*request)
-              : Outcome<void>(tl::unexpected(Failure{
+              : Outcome<Value>(tl::unexpected(Failure{
                     400,
                     fmt::format("Failed to unmarshal web request object to ExtenderBindingArgs: {}",
                                 request.error().message)}));
-  return json_answer(
-      200,
-      Object{{"Error",
-              done ? std::string() : extender_error(done.error().code, done.error().message)}});
+  if (!done)
+    return json_answer(200,
+                       Object{{"Error", extender_error(done.error().code, done.error().message)}});
+  HttpAnswer answer = json_answer(200, Object{{"Error", ""}});
+  answer.binding = std::move(*done);
+  answer.waits_for_binding = true;
+  return answer;
+}
+
+HttpAnswer Extender::bound(const Value& binding, int status) {
+  if (status < 300) return json_answer(200, Object{{"Error", ""}});
+  const std::string text =
+      error_text(500,
+                 label_of(binding),
+                 "bindRoutine",
+                 fmt::format("Failed to bind Pod: the API server answered {}", status));
+  return json_answer(200, Object{{"Error", extender_error(500, text)}});
 }
 
 Extender::Outcome<Value> Extender::preempt_pod(const Value& request, Time now) {
@@ -422,8 +423,10 @@ HttpAnswer Extender::preempt(std::string_view body, Time now) {
 
 HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
   constexpr std::string_view kGroups = "/v1/inspect/affinitygroups/";
+  constexpr std::string_view kPodGroups = "/v1/inspect/podgroups/";  // their name since trees
   constexpr std::string_view kVirtual = "/v1/inspect/clusterstatus/virtualclusters/";
   if (path == kGroups.substr(0, kGroups.size() - 1) ||
+      path == kPodGroups.substr(0, kPodGroups.size() - 1) ||
       path == kVirtual.substr(0, kVirtual.size() - 1)) {
     HttpAnswer moved;
     moved.status = 301;
@@ -432,9 +435,10 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     moved.body = fmt::format("<a href=\"{}\">Moved Permanently</a>.\n\n", moved.location);
     return moved;
   }
-  const bool known =
-      path == "/" || path.starts_with(kGroups) || path == "/v1/inspect/clusterstatus" ||
-      path == "/v1/inspect/clusterstatus/physicalcluster" || path.starts_with(kVirtual);
+  const bool known = path == "/" || path.starts_with(kGroups) || path.starts_with(kPodGroups) ||
+                     path == "/v1/inspect/clusterstatus" ||
+                     path == "/v1/inspect/clusterstatus/physicalcluster" ||
+                     path.starts_with(kVirtual);
   if (!known) return json_answer(404, Value(fmt::format("Path not found: {}", path)));
   if (method != "GET")
     return json_answer(400, Value(fmt::format("NotImplemented: {}: {}", method, path)));
@@ -443,15 +447,16 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     for (const char* one : kPaths) paths.push_back(Value(one));
     return json_answer(200, Object{{"paths", std::move(paths)}});
   }
-  if (path.starts_with(kGroups)) {
-    const std::string name(path.substr(kGroups.size()));
+  if (path.starts_with(kGroups) || path.starts_with(kPodGroups)) {
+    const std::string name(
+        path.substr(path.starts_with(kGroups) ? kGroups.size() : kPodGroups.size()));
     if (name.empty()) return json_answer(200, inspect_groups(allocator_));
     const Group* group = allocator_.find_group(name);
     if (group == nullptr) {
       return json_answer(
           400,
-          Value(fmt::format(
-              "Affinity group {} does not exist since it is not allocated or preempting", name)));
+          Value(user_error(fmt::format(
+              "Affinity group {} does not exist since it is not allocated or preempting", name))));
     }
     return json_answer(200, inspect_group(allocator_, *group));
   }
@@ -459,7 +464,8 @@ HttpAnswer Extender::inspect(std::string_view method, std::string_view path) {
     const std::string name(path.substr(kVirtual.size()));
     if (name.empty()) return json_answer(200, inspect_virtual_clusters(allocator_));
     const Index vc = allocator_.cells().find_vc(name);
-    if (vc == kNone) return json_answer(400, Value(fmt::format("VC {} not found", name)));
+    if (vc == kNone)
+      return json_answer(400, Value(user_error(fmt::format("VC {} not found", name))));
     return json_answer(200, inspect_virtual(allocator_, vc));
   }
   return json_answer(200,

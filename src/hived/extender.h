@@ -4,11 +4,9 @@
 /// exist.
 ///
 /// Nothing here touches the network: the caller feeds node and pod events, hands in requests, and
-/// supplies `post_binding`, which sends a Binding object to the API server and answers its HTTP
-/// status.
+/// posts the Binding that an answer may carry to the API server.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,14 +23,19 @@ struct HttpAnswer {
   std::string content_type = "application/json";
   std::string body;
   std::string location;  // of a redirect
+
+  /// To be posted to /api/v1/namespaces/NS/pods/NAME/binding; null: nothing is.
+  json::Value binding;
+  /// The API server decides: answer with Extender::bound() when it has. Otherwise the binding is sent
+  /// beside the answer.
+  bool waits_for_binding = false;
+  /// How long the answer is to be held back.
+  Duration hold{};
 };
 
 class Extender {
  public:
-  /// Posts the object to /api/v1/namespaces/NS/pods/NAME/binding; the HTTP status comes back.
-  using PostBinding = std::function<int(const json::Value& binding)>;
-
-  static Result<Extender> create(const Config& config, PostBinding post_binding);
+  static Result<Extender> create(const Config& config);
 
   void node_added(const std::string& name, bool healthy);
   void node_updated(const std::string& name, bool healthy) { node_added(name, healthy); }
@@ -46,6 +49,9 @@ class Extender {
                     std::string_view path,
                     std::string_view body,
                     Time now);
+  /// The answer to a bind request, now that the API server has answered its binding with this HTTP
+  /// status.
+  [[nodiscard]] static HttpAnswer bound(const json::Value& binding, int status);
 
   const engine::cells::CellAllocator& allocator() const { return allocator_; }
   /// What was odd but passed over, newest last; taken by the caller's log.
@@ -71,10 +77,8 @@ class Extender {
   template <typename T>
   using Outcome = tl::expected<T, Failure>;
 
-  Extender(engine::cells::CellAllocator allocator, Config config, PostBinding post_binding)
-      : allocator_(std::move(allocator)),
-        config_(std::move(config)),
-        post_binding_(std::move(post_binding)) {}
+  Extender(engine::cells::CellAllocator allocator, Config config)
+      : allocator_(std::move(allocator)), config_(std::move(config)) {}
 
   void add_pod(const json::Value& pod, Time now);
   void remove_pod(const std::string& uid);
@@ -84,9 +88,10 @@ class Extender {
   HttpAnswer preempt(std::string_view body, Time now);
   HttpAnswer bind(std::string_view body);
   HttpAnswer inspect(std::string_view method, std::string_view path);
-  Outcome<json::Value> filter_pod(const json::Value& request, Time now);
+  Outcome<json::Value> filter_pod(const json::Value& request, Time now, HttpAnswer& answer);
   Outcome<json::Value> preempt_pod(const json::Value& request, Time now);
-  Outcome<void> bind_pod(const json::Value& request);
+  /// The binding to be posted.
+  Outcome<json::Value> bind_pod(const json::Value& request);
   Outcome<Pod*> find_pod(const std::string& uid, const std::string& label, const char* routine);
   Outcome<engine::cells::Decision> schedule(Pod& pod,
                                             const json::Value& object,
@@ -96,11 +101,10 @@ class Extender {
                                             Time now);
   void assume(Pod& pod, const json::Value& object, const engine::cells::BindInfo& bind, Time now);
   bool should_force(const Pod& pod, const std::vector<std::string>& suggested) const;
-  int post(const Pod& pod);
+  [[nodiscard]] static json::Value binding_of(const Pod& pod);
 
   engine::cells::CellAllocator allocator_;
   Config config_;
-  PostBinding post_binding_;
   std::map<std::string, Pod> pods_;          // by UID
   std::map<std::string, std::string> uids_;  // by namespace/name
   std::map<std::string, bool> nodes_;

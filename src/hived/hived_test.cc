@@ -204,14 +204,8 @@ TEST(HivedExplain, AFreeCellDoesNotHideWhomAGangWaitsFor) {
 }
 
 TEST(HivedExtender, FilterBindAndInspect) {
-  std::vector<json::Value> posted;
-  auto extender = Extender::create(
-      *parse_config(
-          with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")),
-      [&](const json::Value& binding) {
-        posted.push_back(binding);
-        return 201;
-      });
+  auto extender = Extender::create(*parse_config(
+      with_vcs("  a:\n    virtualCells:\n    - {cellType: POOL.NODE, cellNumber: 1}\n")));
   ASSERT_TRUE(extender);
   extender->node_added("n0", true);
   extender->node_added("n1", true);
@@ -224,16 +218,18 @@ TEST(HivedExtender, FilterBindAndInspect) {
   extender->pod_added(*json::parse(pod), Time{});
   EXPECT_EQ(extender->handle("POST", "/v1/extender/filter", request, Time{}).body,
             R"({"Nodes":null,"NodeNames":["n0"],"FailedNodes":null,"Error":""})");
-  EXPECT_TRUE(posted.empty());
-  EXPECT_EQ(extender
-                ->handle("POST",
-                         "/v1/extender/bind",
-                         R"({"podName":"p","podNamespace":"ns","podUID":"u","node":"n0"})",
-                         Time{})
-                .body,
-            R"({"Error":""})");
-  ASSERT_EQ(posted.size(), 1U);
-  EXPECT_EQ(json::text_at(posted[0], "metadata", "annotations", kLeafCellIsolation), "0,1");
+  const std::string bind = R"({"podName":"p","podNamespace":"ns","podUID":"u","node":"n0"})";
+  const HttpAnswer asked = extender->handle("POST", "/v1/extender/bind", bind, Time{});
+  ASSERT_TRUE(asked.waits_for_binding);
+  EXPECT_EQ(json::text_at(asked.binding, "metadata", "annotations", kLeafCellIsolation), "0,1");
+  EXPECT_EQ(Extender::bound(asked.binding, 201).body, R"({"Error":""})");
+  EXPECT_NE(Extender::bound(asked.binding, 409).body.find("Code: 500"), std::string::npos);
+  json::Value bound = *json::parse(pod);
+  json::make(bound, {"spec", "nodeName"}) = "n0";
+  extender->pod_updated(bound, Time{});
+  const HttpAnswer again = extender->handle("POST", "/v1/extender/bind", bind, Time{});
+  EXPECT_TRUE(again.binding.is_null());
+  EXPECT_NE(again.body.find("Pod has already been bound to node n0"), std::string::npos);
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/ns/p", "", Time{}).status, 200);
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/none", "", Time{}).status, 400);
   EXPECT_EQ(extender->handle("GET", "/nowhere", "", Time{}).status, 404);
@@ -241,6 +237,82 @@ TEST(HivedExtender, FilterBindAndInspect) {
   extender->pod_deleted(*json::parse(pod));
   EXPECT_EQ(extender->handle("GET", "/v1/inspect/affinitygroups/", "", Time{}).body,
             R"({"items":null})");
+}
+
+TEST(HivedPodGroups, ATreeIsReadAndItsPlacesAreWrittenAndReadBack) {
+  const std::string text = R"(
+version: v2
+virtualCluster: a
+priority: 3
+cellType: SWITCH
+cellNumber: 1
+podRootGroup:
+  name: tree
+  withinOneCell: POOL
+  childGroups:
+  - {name: left, withinOneCell: NODE, pod: {podMinNumber: 2, podMaxNumber: 2, cellsPerPod: {cellType: SWITCH, cellNumber: 1}, containsCurrentPod: true}}
+  - {name: right, pod: {podMinNumber: 1, podMaxNumber: 1, cellsPerPod: {cellType: GPU, cellNumber: 3}}}
+)";
+  const auto spec = parse_scheduling_spec(text, "ns", "p");
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(spec->group, "tree");
+  EXPECT_EQ(spec->member, 0);
+  ASSERT_EQ(spec->members.size(), 2U);
+  EXPECT_EQ(spec->members[1].cell_number, 3);
+  EXPECT_EQ(spec->root[0].children[0].within, "NODE");
+
+  const std::string config = R"(physicalCluster:
+  cellTypes:
+    SWITCH: {childCellType: GPU, childCellNumber: 2}
+    NODE: {childCellType: SWITCH, childCellNumber: 2, isNodeLevel: true}
+    POOL: {childCellType: NODE, childCellNumber: 2}
+  physicalCells: [{cellType: POOL, cellChildren: [{cellAddress: n0}, {cellAddress: n1}]}]
+virtualClusters: {a: {virtualCells: [{cellType: POOL, cellNumber: 1}]}}
+)";
+  CellAllocator cells = load(config);
+  const PodRef pod{"u", "ns/p"};
+  const Decision decision = cells.schedule({pod, *spec, Phase::kFiltering, nullptr, Time{}});
+  ASSERT_EQ(decision.kind, Decision::Kind::kBind) << decision.reason;
+  const std::string written = format_bind_info(decision.bind);
+  EXPECT_NE(written.find("version: v2"), std::string::npos);
+  const auto read = parse_bind_info(written);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read->group, *decision.bind.group);
+
+  // After a restart the whole tree holds its cells again, from this one pod.
+  ASSERT_TRUE(cells.add_allocated(pod, *spec, decision.bind, Time{}));
+  CellAllocator again = load(config);
+  ASSERT_TRUE(again.add_allocated(pod, *spec, *read, Time{}));
+  const PodRef second{"v", "ns/q"};
+  const Decision next = again.schedule({second, *spec, Phase::kFiltering, nullptr, Time{}});
+  ASSERT_EQ(next.kind, Decision::Kind::kBind) << next.reason;
+  EXPECT_EQ(next.bind.node, decision.bind.node);
+  EXPECT_NE(next.bind.leaves, decision.bind.leaves);
+}
+
+TEST(HivedPodGroups, WhatIsWrongWithATreeIsSaid) {
+  const auto problem = [](const std::string& tree) {
+    const auto spec = parse_scheduling_spec(
+        "version: v2\nvirtualCluster: a\ncellType: GPU\ncellNumber: 1\n" + tree, "ns", "p");
+    return spec ? "" : spec.error().message.substr(spec.error().message.rfind(": ") + 2);
+  };
+  const std::string pod = "pod: {podMinNumber: 1, cellsPerPod: {cellType: GPU, cellNumber: 1}";
+  EXPECT_EQ(problem(""), "");
+  EXPECT_EQ(problem("podRootGroup: {name: g, " + pod + ", containsCurrentPod: true}}"), "");
+  EXPECT_EQ(problem("podRootGroup: {" + pod + ", containsCurrentPod: true}}"),
+            "PodRootGroup.Name is empty");
+  EXPECT_EQ(problem("podRootGroup: {name: g, " + pod + "}}"),
+            "PodRootGroup does not contain the current pod");
+  EXPECT_EQ(
+      problem("podRootGroup: {name: g, " + pod + ", containsCurrentPod: true}, childGroups: [{" +
+              pod + ", containsCurrentPod: true}}]}"),
+      "PodRootGroup contains the current pod more than once");
+  EXPECT_EQ(problem("podRootGroup: {name: g, pod: {containsCurrentPod: true}}"),
+            "PodRootGroup has non-positive PodMinNumber");
+  std::string deep = "podRootGroup: {name: g, childGroups: [";
+  for (int i = 0; i < 20; ++i) deep += "{childGroups: [";
+  for (int i = 0; i < 20; ++i) deep += "]}";
+  EXPECT_EQ(problem(deep + "]}"), "PodRootGroup is a tree of more than 1000 groups or 16 levels");
 }
 
 /// The experiments of the course's sixth lab, as pods: one GPU on each of two nodes.

@@ -31,17 +31,24 @@ Object virtual_bare(const Cells& cells, Index i) {
   return common(cells, cells.v(i), cells.vaddress(i), cells.v(i).parent == kNone);
 }
 
+/// Whose the cell is: bound to a virtual one, or used opportunistically.
+void add_owner(const Cells& cells, const PhysicalCell& c, Object& out) {
+  const Index vc = c.virt != kNone ? cells.v(c.virt).vc : c.opportunistic_vc;
+  if (vc != kNone) out["vc"] = cells.vc(vc).name;
+}
+
 Object physical_cell(const Cells& cells, Index i) {
   const PhysicalCell& c = cells.p(i);
   Object out = physical_bare(cells, i);
   Array children;
   for (const Index child : cells.children(c)) children.push_back(physical_cell(cells, child));
   if (!children.empty()) out["cellChildren"] = std::move(children);
+  add_owner(cells, c, out);
   if (c.virt != kNone) {
-    out["vc"] = cells.vc(cells.v(c.virt).vc).name;
-    out["virtualCell"] = virtual_bare(cells, c.virt);
-  } else if (c.opportunistic_vc != kNone) {
-    out["vc"] = cells.vc(c.opportunistic_vc).name;
+    Object twin = virtual_bare(cells, c.virt);
+    // As the original: its copy of the virtual cell is older than the binding.
+    if (c.bound_while_bad) twin["cellHealthiness"] = "Healthy";
+    out["virtualCell"] = std::move(twin);
   }
   return out;
 }
@@ -52,7 +59,11 @@ Object virtual_cell(const Cells& cells, Index i) {
   Array children;
   for (const Index child : cells.children(c)) children.push_back(virtual_cell(cells, child));
   if (!children.empty()) out["cellChildren"] = std::move(children);
-  if (c.physical != kNone) out["physicalCell"] = physical_bare(cells, c.physical);
+  if (c.physical != kNone) {
+    Object twin = physical_bare(cells, c.physical);
+    add_owner(cells, cells.p(c.physical), twin);
+    out["physicalCell"] = std::move(twin);
+  }
   return out;
 }
 
@@ -128,7 +139,7 @@ Value inspect_virtual(const CellAllocator& allocator, Index number) {
     out.push_back(Object{{"cellType", cells.type(cells.p(leaf).type).name},
                          {"cellAddress", cells.address(leaf) + "-opp"},
                          {"cellState", "Used"},
-                         {"cellHealthiness", cells.p(leaf).healthy ? "Healthy" : "Bad"},
+                         {"cellHealthiness", cells.p(leaf).used_while_bad ? "Bad" : "Healthy"},
                          {"cellPriority", kOpportunistic},
                          {"physicalCell", physical_cell(cells, leaf)}});
   }

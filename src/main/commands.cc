@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "command/dispatch.h"
+#include "main/hived_serve.h"
 #include "main/run.h"
 #include "main/up.h"
 #include "pai/runtime/init.h"
@@ -20,6 +21,13 @@ std::string name_of(const char* path) {
   return last == "arena" || last == "kubectl" ? last : "muster";
 }
 
+/// One of them runs a service and so is made here, not with those for people.
+command::Command hived_command() {
+  command::Command hived = cli::hived_command();
+  hived.children.push_back(hived_serve_command());
+  return hived;
+}
+
 /// The commands of clusters as a whole. More are added as a line here.
 command::Section clusters_section() {
   return {.title = "Clusters",
@@ -29,7 +37,7 @@ command::Section clusters_section() {
                        status_command(),
                        image_command(),
                        run_command(),
-                       cli::hived_command(),
+                       hived_command(),
                        pai::runtime_command(),
                        sim::sim_command()},
           .strict = true};

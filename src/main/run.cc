@@ -27,6 +27,7 @@ struct RunOptions {
   std::string kubeconfig, context, scheduler_config, hived_config, ns, metrics, gang_scheduler;
   controllers::WebhookOptions webhook;
   bool leader_elect = false;
+  std::int64_t gpus_per_node = 8;
   std::vector<std::string> scheduler_names, left_out;
 };
 
@@ -57,6 +58,12 @@ Result<RunOptions> read_options(const command::Values& values) {
   options.webhook.certificate_file = values.text("webhook-certificate");
   options.webhook.key_file = values.text("webhook-key");
   options.leader_elect = values.yes("leader-elect");
+  const auto per_node = parse_int(values.text("gpus-per-node"));
+  if (!per_node || *per_node < 1)
+    return fail(
+        Code::kBadRequest,
+        fmt::format("--gpus-per-node {}: wanted a number from 1 on", values.text("gpus-per-node")));
+  options.gpus_per_node = *per_node;
   options.scheduler_names = words_of(values.text("scheduler-name"));
   if (options.scheduler_names.empty())
     return fail(
@@ -116,6 +123,7 @@ class Operator {
           options.settings, options_.gang_scheduler.empty() ? fallback : options_.gang_scheduler);
       if (options_.gang_scheduler.empty() && !without("scheduler"))
         options.settings.gang_scheduler = service_.scheduling.name;
+      options.settings.gpus_per_node = options_.gpus_per_node;
       // The cluster's own controller manager keeps Jobs, StatefulSets and the like.
       options.workloads = false;
       controllers_ = std::make_unique<controllers::Controllers>(
@@ -316,6 +324,11 @@ std::vector<command::Flag> run_flags() {
        .completes = Completes::kWords,
        .words = {"muster", "volcano", "none"},
        .value_name = "NAME"},
+      {.name = "gpus-per-node",
+       .value = "8",
+       .help =
+           "how many GPUs a worker gets of an MPIJob v1alpha1 that says only how many it needs in all (gpus)",
+       .value_name = "N"},
       {.name = "metrics",
        .help =
            "serve /metrics, /healthz, /livez, /readyz and /debug/idle at this address over plain HTTP",

@@ -23,7 +23,7 @@ def pod(name, spec=None, uid=None, node=None, phase=None, enabled=1, **annotatio
 
 
 def node(op, name, ready=True, unschedulable=False):
-    return {"op": op, "node": {"name": name, "ready": ready, "unschedulable": unschedulable}}
+    return {"op": op, "node": {"name": name, "ready": str(ready), "unschedulable": unschedulable}}
 
 
 def seen(p, op="podAdded"):
@@ -186,7 +186,12 @@ SCENARIOS = {
             ),
             bind_(P, "a", "", k8sBindings=[binding(P, "a", [0, 1], "BOX", "BOX")]),
             seen(pod("p", WHOLE, node="a"), "podUpdated"),
-            bind_(P, "a", "", k8sBindings=[]),
+            bind_(
+                P,
+                "a",
+                "Code: 400, Message: " + user("u-p(ns/p)", "bindRoutine", "Pod has already been bound to node a"),
+                k8sBindings=[],
+            ),
             seen(pod("p", WHOLE, node="a", phase="Succeeded"), "podUpdated"),
             seen(Q),
             filter_(Q, ["a", "b"], answer(["b"])),
@@ -468,8 +473,8 @@ SCENARIOS = {
                         "A/0",
                         "Used",
                         5,
-                        [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5)), leaf("A/0/1")],
-                        physicalCell=top("a", "Used", 5),
+                        [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5, vc="A")), leaf("A/0/1")],
+                        physicalCell=top("a", "Used", 5, vc="A"),
                     ),
                     top("A/1", children=[leaf("A/1/0"), leaf("A/1/1")]),
                 ],
@@ -487,18 +492,18 @@ SCENARIOS = {
                         "A/0",
                         "Used",
                         5,
-                        [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5)), leaf("A/0/1")],
-                        physicalCell=top("a", "Used", 5),
+                        [used(leaf("A/0/0"), 5, physicalCell=used(leaf("a/0"), 5, vc="A")), leaf("A/0/1")],
+                        physicalCell=top("a", "Used", 5, vc="A"),
                     ),
                     top(
                         "A/1",
                         healthy="Bad",
-                        physicalCell=top("b", healthy="Bad"),
+                        physicalCell=top("b", healthy="Bad", vc="A"),
                         children=[
                             {
                                 **leaf(f"A/1/{i}"),
                                 "cellHealthiness": "Bad",
-                                "physicalCell": {**leaf(f"b/{i}"), "cellHealthiness": "Bad"},
+                                "physicalCell": {**leaf(f"b/{i}"), "cellHealthiness": "Bad", "vc": "A"},
                             }
                             for i in (0, 1)
                         ],

@@ -182,7 +182,7 @@ class Scenario {
     const auto known = kStepFields.find(json::string_at(s, "op"));
     if (known == kStepFields.end()) return;  // said where it is played
     static const std::set<std::string_view> kProse = {
-        "op", "expect", "note", "notes", "comment", "why"};
+        "op", "expect", "hivedActual", "note", "notes", "comment", "why"};
     for (const auto& member : json::as_object(s)) {
       const std::string_view key = member.key();
       if (!known->second.contains(key) && !kProse.contains(key))

@@ -151,10 +151,7 @@ class Run {
     if (!extra.empty()) text += (text.empty() || text.back() == '\n' ? "" : "\n") + extra;
     auto parsed = hived::parse_config(text);
     if (!parsed) return parsed.error().message;
-    auto made = hived::Extender::create(*parsed, [this](const Value& binding) {
-      bindings_.push_back(binding);
-      return bind_status_;
-    });
+    auto made = hived::Extender::create(*parsed);
     if (!made) return made.error().message;
     extender_.emplace(std::move(*made));
     if (json::string_at(file_, "initialNodes") == "allHealthy") {
@@ -183,8 +180,11 @@ class Run {
     const std::string op = json::text_at(s, "op");
     const Value& node = json::at(s, "node");
     const std::string node_name = node.is_string() ? json::text(node) : json::text_at(node, "name");
+    const Value& ready = json::at(node, "ready");
+    if (!ready.is_null() && !ready.is_string())
+      add(step_, "ready as text, such as \"True\"", json::dump(ready));
     const bool healthy =
-        json::as_bool(json::at(node, "ready"), true) && !json::bool_at(node, "unschedulable");
+        json::as_string(ready, "True") == "True" && !json::bool_at(node, "unschedulable");
     if (op == "nodeAdded" || op == "nodeUpdated")
       extender_->node_added(node_name, healthy);
     else if (op == "nodeDeleted")
@@ -212,8 +212,12 @@ class Run {
     const std::string text = !json::at(s, "rawBody").is_null() ? json::text_at(s, "rawBody")
                              : body.is_null()                  ? ""
                                                                : json::dump(body);
-    const auto answer = extender_->handle(
+    auto answer = extender_->handle(
         json::as_string(json::at(s, "method"), "GET"), json::string_at(s, "path"), text, kNow);
+    if (!answer.binding.is_null()) {
+      bindings_.push_back(answer.binding);
+      if (answer.waits_for_binding) answer = hived::Extender::bound(bindings_.back(), bind_status_);
+    }
     const Value& any = json::at(expect, "anyOf");
     const Array options = any.is_array() ? any.get_array() : Array{expect};
     std::string first;

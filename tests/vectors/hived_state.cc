@@ -147,163 +147,149 @@ Value hived_state(const CellAllocator& allocator) {
   return out;
 }
 
-Value hived_cells(const CellAllocator& allocator) {
-  const Cells& cells = allocator.cells();
-  Object physical, virt;
-  for (std::size_t i = 0; i < cells.physical.size(); ++i) {
-    const PhysicalCell& c = cells.physical[i];
-    Array nodes, indices;
-    for (const Index n : cells.nodes_of(c)) nodes.push_back(Value(cells.nodes[at(n)].name));
-    if (cells.nodes_of(c).size() == 1 && !cells.type(c.type).multi_node) {
-      for (Index l = c.leaf_begin; l < c.leaf_end; ++l)
-        indices.push_back(cells.p(cells.leaves[at(l)]).leaf_index);
-    } else {
-      indices.push_back(-1);
-    }
-    Object cell;
-    cell["chain"] = cells.chain(c.chain).name;
-    cell["type"] = cells.type(c.type).name;
-    cell["level"] = c.level;
-    cell["address"] = cells.physical_address[i];
-    cell["nodes"] = std::move(nodes);
-    cell["leafCells"] = std::move(indices);
-    cell["leafCellNumber"] = cells.type(c.type).leaf_count;
-    cell["children"] = c.child_end - c.child_begin;
-    cell["pinned"] = c.pinned;
-    cell["atOrAboveNode"] = c.at_or_above_node;
-    physical[cells.type(c.type).name + "@" + cells.physical_address[i]] = std::move(cell);
+namespace {
+
+Value physical_cell(const Cells& cells, Index i) {
+  const PhysicalCell& c = cells.p(i);
+  Array nodes, indices, children;
+  for (const Index n : cells.nodes_of(c)) nodes.push_back(Value(cells.nodes[at(n)].name));
+  if (cells.type(c.type).multi_node) {
+    indices.push_back(-1);
+  } else {
+    for (Index l = c.leaf_begin; l < c.leaf_end; ++l)
+      indices.push_back(cells.p(cells.leaves[at(l)]).leaf_index);
   }
-  for (std::size_t i = 0; i < cells.virtuals.size(); ++i) {
-    const VirtualCell& c = cells.virtuals[i];
-    Object cell;
-    cell["chain"] = cells.chain(c.chain).name;
-    cell["type"] = cells.type(c.type).name;
-    cell["level"] = c.level;
-    cell["address"] = cells.virtual_address[i];
-    cell["vc"] = cells.vc(c.vc).name;
-    cell["preassignedCell"] = cells.vaddress(c.root);
-    cell["leafCellNumber"] = cells.type(c.type).leaf_count;
-    cell["children"] = c.child_end - c.child_begin;
-    virt[cells.virtual_address[i]] = std::move(cell);
-  }
-  Object out;
-  out["physicalCells"] = std::move(physical);
-  out["virtualCells"] = std::move(virt);
+  for (const Index child : cells.children(c)) children.push_back(Value(cells.address(child)));
+  return Object{{"address", cells.address(i)},
+                {"cellType", cells.type(c.type).name},
+                {"chain", cells.chain(c.chain).name},
+                {"level", c.level},
+                {"nodes", std::move(nodes)},
+                {"leafCellIndices", std::move(indices)},
+                {"children", std::move(children)},
+                {"pinned", c.pinned}};
+}
+
+Value virtual_cell(const Cells& cells, Index i, const std::string& pinned_id) {
+  const VirtualCell& c = cells.v(i);
+  Array children;
+  for (const Index child : cells.children(c)) children.push_back(Value(cells.vaddress(child)));
+  Object out{{"address", cells.vaddress(i)},
+             {"cellType", cells.type(c.type).name},
+             {"chain", cells.chain(c.chain).name},
+             {"level", c.level},
+             {"children", std::move(children)},
+             {"preassigned", cells.vaddress(c.root)},
+             {"pinned", !pinned_id.empty()}};
+  if (!pinned_id.empty()) out["pinnedCellId"] = pinned_id;
   return out;
 }
 
-namespace {
-
-/// The field of our dump that a name stands for; several names mean the same.
-std::string_view field_of(std::string_view name) {
-  static constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"cellType", "type"},
-      {"cellLevel", "level"},
-      {"cellChain", "chain"},
-      {"cellAddress", "address"},
-      {"node", "nodes"},
-      {"leafIndices", "leafCells"},
-      {"leafCellIndices", "leafCells"},
-      {"indices", "leafCells"},
-      {"physicalNodes", "nodes"},
-      {"preassigned", "preassignedCell"},
-      {"preassignedAddress", "preassignedCell"},
-      {"isPinned", "pinned"},
-      {"totalLeafCellNumber", "leafCellNumber"},
-      {"leafCount", "leafCellNumber"},
-      {"totalLeafCells", "leafCellNumber"},
-      {"atOrHigherThanNode", "atOrAboveNode"},
-      {"childNumber", "children"},
-      {"childCellNumber", "children"}};
-  for (const auto& [other, ours] : kNames) {
-    if (name == other) return ours;
+/// Virtual cluster -> address -> cell.
+Object virtual_cells(const Cells& cells) {
+  std::map<Index, std::string> pinned;
+  Object out;
+  for (const VirtualCluster& vc : cells.vcs) {
+    if (vc.configured) out[vc.name] = Object{};
+    for (const PinnedHolding& pin : vc.pinned) pinned[pin.root] = pin.id;
   }
-  return name;
+  for (std::size_t i = 0; i < cells.virtuals.size(); ++i) {
+    const auto cell = static_cast<Index>(i);
+    const auto pin = pinned.find(cells.v(cell).root);
+    out[cells.vc(cells.v(cell).vc).name].as_object()[cells.vaddress(cell)] =
+        virtual_cell(cells, cell, pin == pinned.end() ? "" : pin->second);
+  }
+  return out;
 }
 
-std::string one_cell(const std::string& where, const Value& want, const Value& got) {
+/// "" if the cell has every field that is wanted, as wanted.
+std::string one_cell(const Value& want, const Value& got) {
   for (const auto& member : json::as_object(want)) {
-    const Value* value = json::as_object(got).if_contains(field_of(member.key()));
-    if (value == nullptr) return where + "." + std::string(member.key()) + " is not known";
-    const bool count = member.value().is_array() && value->is_int64();
-    const bool single =
-        member.value().is_string() && value->is_array() && value->get_array().size() == 1;
-    if (count ? static_cast<std::int64_t>(member.value().get_array().size()) != value->get_int64()
-              : !json::equal(member.value(), single ? value->get_array()[0] : *value)) {
-      return where + "." + std::string(member.key()) + " = " + json::dump(*value) + ", want " +
-             json::dump(member.value());
-    }
+    const Value& value = json::at(got, std::string_view(member.key()));
+    if (!json::equal(member.value(), value))
+      return json::text_at(want, "address") + "." + std::string(member.key()) + " = " +
+             json::dump(value) + ", want " + json::dump(member.value());
   }
   return "";
 }
 
-/// `want` names cells as a list of keys, a list of objects with an address, a map from key to
-/// fields, or any of these below names of chains, virtual clusters and levels.
-class CellList {
- public:
-  CellList(std::string where, const Object& got) : where_(std::move(where)), got_(got) {}
+std::string count_difference(const std::string& where, std::size_t want, std::size_t got) {
+  return want == got
+             ? ""
+             : where + " has " + std::to_string(got) + " cells, want " + std::to_string(want);
+}
 
-  std::string compare(const Value& want) {
-    walk(want);
-    if (wrong_.empty() && count_ != got_.size())
-      wrong_ =
-          where_ + " has " + std::to_string(got_.size()) + " cells, want " + std::to_string(count_);
-    return wrong_;
-  }
-
- private:
-  const Value* find(std::string_view key) const {
-    if (const Value* exact = got_.if_contains(key)) return exact;
-    for (const auto& member : got_) {
-      if (json::string_at(member.value(), "address") == key) return &member.value();
+/// Chain -> cells, from the top level down in list order.
+std::string physical_difference(const Value& want, const Value& got) {
+  for (const auto& chain : json::as_object(want)) {
+    const Array& wanted = json::as_array(chain.value());
+    const Array& cells = json::as_array(json::at(got, std::string_view(chain.key())));
+    for (std::size_t i = 0; i < wanted.size() && i < cells.size(); ++i) {
+      if (auto wrong = one_cell(wanted[i], cells[i]); !wrong.empty()) return wrong;
     }
-    return nullptr;
+    if (auto wrong = count_difference(std::string(chain.key()), wanted.size(), cells.size());
+        !wrong.empty())
+      return wrong;
   }
+  return "";
+}
 
-  void one(std::string_view key, const Value& fields) {
-    ++count_;
-    const Value* cell = find(key);
-    wrong_ = cell == nullptr ? where_ + " lacks " + std::string(key)
-                             : one_cell(where_ + "." + std::string(key), fields, *cell);
+/// Virtual cluster -> cells, found by their addresses.
+std::string virtual_difference(const Value& want, const Value& got) {
+  for (const auto& vc : json::as_object(want)) {
+    const Object& cells = json::as_object(json::at(got, std::string_view(vc.key())));
+    const Array& wanted = json::as_array(vc.value());
+    for (const Value& cell : wanted) {
+      const Value* mine = cells.if_contains(json::string_at(cell, "address"));
+      if (mine == nullptr) return "no virtual cell " + json::text_at(cell, "address");
+      if (auto wrong = one_cell(cell, *mine); !wrong.empty()) return wrong;
+    }
+    if (auto wrong = count_difference(std::string(vc.key()), wanted.size(), cells.size());
+        !wrong.empty())
+      return wrong;
   }
-
-  void walk(const Value& want) {
-    if (want.is_string()) one(json::as_string(want), Value(nullptr));
-    for (const Value& item : json::as_array(want)) {
-      if (wrong_.empty()) walk(item);
-    }
-    const Object& object = json::as_object(want);
-    for (const char* key : {"address", "cellAddress"}) {
-      if (const Value* address = object.if_contains(key);
-          address != nullptr && address->is_string())
-        return one(json::as_string(*address), want);
-    }
-    for (const auto& member : object) {
-      if (!wrong_.empty()) return;
-      if (find(member.key()) != nullptr)
-        one(member.key(), member.value());
-      else if (member.value().is_array() || member.value().is_object())
-        walk(member.value());
-      else
-        wrong_ = where_ + " lacks " + std::string(member.key());
-    }
-  }
-
-  std::string where_;
-  const Object& got_;
-  std::size_t count_ = 0;
-  std::string wrong_;
-};
+  return "";
+}
 
 }  // namespace
 
+Value hived_cells(const CellAllocator& allocator) {
+  const Cells& cells = allocator.cells();
+  Object physical, chains_of_type;
+  Array nodes;
+  for (std::size_t type = 0; type < cells.leaf_types.size(); ++type) {
+    Array chains;
+    for (const Index chain : cells.chains_of_leaf_type[type])
+      chains.push_back(Value(cells.chain(chain).name));
+    chains_of_type[cells.leaf_types[type]] = std::move(chains);
+  }
+  for (const Node& node : cells.nodes) nodes.push_back(Value(node.name));
+  for (const Chain& chain : cells.chains) {
+    Array list;
+    for (std::int32_t level = chain.top; level >= 1; --level) {
+      for (const Index cell : chain.full[at(level)]) list.push_back(physical_cell(cells, cell));
+    }
+    physical[chain.name] = std::move(list);
+  }
+  return Object{{"leafCellTypeToChains", std::move(chains_of_type)},
+                {"nodesInConfigOrder", std::move(nodes)},
+                {"physical", std::move(physical)},
+                {"virtual", virtual_cells(cells)}};
+}
+
 std::string cells_difference(const Value& want, const Value& got) {
   for (const auto& member : json::as_object(want)) {
-    const bool virt = std::string_view(member.key()).find("irtual") != std::string_view::npos;
-    const std::string wrong =
-        CellList(std::string(member.key()),
-                 json::object_at(got, virt ? "virtualCells" : "physicalCells"))
-            .compare(member.value());
+    const std::string_view key = member.key();
+    const Value& mine = json::at(got, key);
+    std::string wrong;
+    if (key == "physical")
+      wrong = physical_difference(member.value(), mine);
+    else if (key == "virtual")
+      wrong = virtual_difference(member.value(), mine);
+    else if (mine.is_null())
+      wrong = "\"" + std::string(key) + "\" is no part of the format";
+    else if (!json::equal(member.value(), mine))
+      wrong = std::string(key) + " = " + json::dump(mine) + ", want " + json::dump(member.value());
     if (!wrong.empty()) return wrong;
   }
   return "";

@@ -5,6 +5,7 @@
 #include "controllers/common/objects.h"
 #include "controllers/common/podgroup.h"
 #include "controllers/common/ssh_key.h"
+#include "kube/kinds/defaults.h"
 
 namespace muster::vectors {
 
@@ -14,20 +15,6 @@ using json::Value;
 namespace {
 
 constexpr int kMostPasses = 100;
-
-/// A default of the server that the scenarios show: a limit is also a request.
-void default_requests(Value& pod) {
-  for (const std::string_view list : {"containers", "initContainers"}) {
-    auto* containers = json::make_object(pod, {"spec"}).if_contains(list);
-    if (containers == nullptr || !containers->is_array()) continue;
-    for (auto& container : containers->get_array()) {
-      for (const auto& [name, amount] : json::object_at(container, "resources", "limits")) {
-        auto& requests = json::make_object(container, {"resources", "requests"});
-        if (!requests.contains(name)) requests[name] = amount;
-      }
-    }
-  }
-}
 
 bool stays_while_deleted(const Value& pod) {
   const auto phase = controllers::phase_of(pod);
@@ -61,7 +48,7 @@ bool World::create(const std::string& kind, Value object) {
   metadata["uid"] = new_uid();
   metadata["creationTimestamp"] = format_time(now_);
   if (kind == "Pod") {
-    default_requests(object);
+    kube::default_pod_spec(json::make(object, {"spec"}), true);
     if (controllers::phase_of(object).empty())
       json::make_object(object, {"status"})["phase"] = "Pending";
   }

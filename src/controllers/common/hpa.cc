@@ -1,6 +1,33 @@
 #include "controllers/common/hpa.h"
 
+#include <string_view>
+#include <utility>
+
 namespace muster::controllers {
+
+namespace {
+
+/// A target is of the type whose amount it gives; one that says otherwise would compare with nothing.
+json::Value with_target_types(const json::Value& metrics) {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {"averageUtilization", "Utilization"}, {"averageValue", "AverageValue"}, {"value", "Value"}};
+  json::Value out = metrics;
+  for (auto& metric : out.as_array()) {
+    if (!metric.is_object()) continue;
+    for (auto& [source, body] : metric.get_object()) {
+      if (!json::at(body, "target").is_object()) continue;
+      auto& target = json::make_object(body, {"target"});
+      for (const auto& [field, type] : kTypes) {
+        if (!target.contains(field)) continue;
+        target["type"] = type;
+        break;
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 void sync_autoscaler(Pass& pass, bool suspended) {
   const auto& policy = json::at(pass.job, "spec", "elasticPolicy");
@@ -19,7 +46,7 @@ void sync_autoscaler(Pass& pass, bool suspended) {
                                  {"apiVersion", json::at(pass.job, "apiVersion")}}},
                    {"minReplicas", json::at(policy, "minReplicas")},
                    {"maxReplicas", json::at(policy, "maxReplicas")},
-                   {"metrics", json::at(policy, "metrics")}};
+                   {"metrics", with_target_types(json::at(policy, "metrics"))}};
   if (found == nullptr) {
     if (pass.conditions.finished()) return;
     auto autoscaler =

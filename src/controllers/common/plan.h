@@ -120,6 +120,10 @@ struct Settings {
   /// Launchers that exec into their workers may do so by GET too: that is how a kubectl from 1.31
   /// on opens a WebSocket.
   bool exec_over_websocket = false;
+  /// Of an MPIJob v1alpha1 that says only how many GPUs (`gpus`) or other units it needs in all. Arena
+  /// deploys the operator with 8 GPUs a node.
+  std::int64_t gpus_per_node = 8;
+  std::int64_t processing_units_per_node = 1;
   /// A pod that still terminates this long after its grace period is deleted by force, so that a
   /// dead node cannot hold up a restart for ever. Zero: never.
   Duration force_delete_after = Duration{0};

@@ -119,5 +119,22 @@ spec: {gpus: 8, gpusPerNode: 4, template: {spec: {containers: [{name: mpi, image
   EXPECT_TRUE(world.recorded("MPIJobFailedValidation"));
 }
 
+TEST(MPIJobV1Alpha1, TheOperatorsSettingSaysHowManyUnitsANodeHas) {
+  const auto workers = [](std::int64_t per_node) {
+    TestWorld world(R"(
+apiVersion: kubeflow.org/v1alpha1
+kind: MPIJob
+metadata: {name: u}
+spec: {gpus: 16, template: {spec: {containers: [{name: mpi, image: i}]}}}
+)");
+    if (per_node > 0) world.settings.gpus_per_node = per_node;
+    world.settle(v1alpha1::plan);
+    return json::int_at(world.objects["StatefulSet"].at("u-worker"), "spec", "replicas");
+  };
+  EXPECT_EQ(workers(0), 2);
+  EXPECT_EQ(workers(4), 4);
+  EXPECT_EQ(workers(1), 16);
+}
+
 }  // namespace
 }  // namespace muster::controllers::mpijob

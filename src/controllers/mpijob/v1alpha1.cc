@@ -31,7 +31,7 @@ std::int64_t limit_of(const json::Value& spec, const std::string& resource) {
   return quantity ? quantity->units() : 0;
 }
 
-Allocation allocate(const json::Value& spec) {
+Allocation allocate(const json::Value& spec, const Settings& settings) {
   const bool gpus = json::at(spec, "gpus").is_number();
   if (gpus && json::at(spec, "processingUnits").is_number())
     return {0, 0, "gpus and processingUnits cannot both be given"};
@@ -39,7 +39,8 @@ Allocation allocate(const json::Value& spec) {
   if (total.is_number()) {
     const auto& per_node_value =
         gpus ? json::at(spec, "gpusPerNode") : json::at(spec, "processingUnitsPerNode");
-    const auto units = json::as_int(total), per_node = json::as_int(per_node_value, 1);
+    const auto usual = gpus ? settings.gpus_per_node : settings.processing_units_per_node;
+    const auto units = json::as_int(total), per_node = json::as_int(per_node_value, usual);
     if (per_node <= 0) return {0, 0, "processing units per node must be positive"};
     if (units < per_node) return {1, units, ""};
     if (units % per_node == 0) return {units / per_node, per_node, ""};
@@ -292,7 +293,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& settings, Ti
         {true, "MPIJobFailedValidation", "spec.template.spec.containers must not be empty"});
     return plan;
   }
-  const auto allocation = allocate(spec);
+  const auto allocation = allocate(spec, settings);
   if (!allocation.error.empty()) {
     plan.events.push_back({true, "MPIJobFailedValidation", allocation.error});
     return plan;

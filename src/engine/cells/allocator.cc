@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/cells/explain.h"
+#include "engine/cells/pod_groups.h"
 
 namespace muster::engine::cells {
 
@@ -30,49 +31,64 @@ bool CellAllocator::set_node(const std::string& node, bool healthy) {
   return found != cells_.node_index.end() && cells_.set_node(found->second, healthy);
 }
 
+Result<void> CellAllocator::size(PodSpec& spec) const { return size_pod_groups(cells_, spec); }
+
+namespace {
+
+/// A tree's sizes as they were when the gang was bound: the types may not be there any more.
+PodSpec sized_by(const PodSpec& spec, const BindInfo& bind) {
+  PodSpec out = spec;
+  for (std::size_t m = 0; m < out.members.size() && m < bind.group->size(); ++m) {
+    const auto& pods = (*bind.group)[m].pods;
+    if (!pods.empty()) out.members[m].leaves = static_cast<std::int32_t>(pods[0].leaves.size());
+  }
+  out.leaves = static_cast<std::int32_t>(bind.leaves.size());
+  return out;
+}
+
+tl::unexpected<Error> ignored(Code code, const PodRef& pod, const std::string& why) {
+  return fail(code, fmt::format("pod \"{}\": {}; the pod is ignored", pod.name, why));
+}
+
+}  // namespace
+
 Result<void> CellAllocator::add_allocated(const PodRef& pod,
                                           const PodSpec& spec,
                                           const BindInfo& bind,
                                           Time now) {
-  const std::int32_t slot = find_slot(bind);
-  if (slot < 0) {
-    return fail(
-        Code::kInvalid,
-        fmt::format(
-            "pod \"{}\": its bind info has no placement on node \"{}\" with its leaf cells; the pod is ignored",
-            pod.name,
-            bind.node));
-  }
+  const Slot slot = find_slot(bind);
+  if (slot.pod < 0)
+    return ignored(Code::kInvalid,
+                   pod,
+                   fmt::format("its bind info has no placement on node \"{}\" with its leaf cells",
+                               bind.node));
   Index index = groups_.index_of(spec.group);
   if (index == kNone) {
-    index = books().restore(spec, bind, now);
+    index = books().restore(spec.root.empty() ? spec : sized_by(spec, bind), bind, now);
   } else if (groups_.at(index).state == GroupState::kPreempting) {
     books().take_reserved(index);
   }
   Group& group = groups_.at(index);
-  for (Group::Member& member : group.members) {
-    if (at(member.leaves) != bind.leaves.size() || at(slot) >= member.slots.size()) continue;
-    auto& place = member.slots[at(slot)];
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    Group::Member& member = group.members[m];
+    if (group.tree && !bind.root.empty() && m != slot.member) continue;
+    if (at(member.leaves) != bind.leaves.size() || at(slot.pod) >= member.slots.size()) continue;
+    auto& place = member.slots[at(slot.pod)];
     if (place && place->pod.uid == pod.uid) return {};
-    if (place) {
-      return fail(
+    if (place)
+      return ignored(
           Code::kConflict,
+          pod,
           fmt::format(
-              "pod \"{}\": its place in group \"{}\" is held by pod \"{}\"; the pod is ignored",
-              pod.name,
-              spec.group,
-              place->pod.name));
-    }
+              "its place in group \"{}\" is held by pod \"{}\"", spec.group, place->pod.name));
     place = AllocatedPod{pod, bind};
     ++group.allocated_pods;
     return {};
   }
-  return fail(
+  return ignored(
       Code::kInvalid,
-      fmt::format("pod \"{}\": group \"{}\" has no pods with {} leaf cells; the pod is ignored",
-                  pod.name,
-                  spec.group,
-                  bind.leaves.size()));
+      pod,
+      fmt::format("group \"{}\" has no pods with {} leaf cells", spec.group, bind.leaves.size()));
 }
 
 Result<void> CellAllocator::delete_allocated(const PodRef& pod,

@@ -65,6 +65,9 @@ class CellAllocator {
   /// False: no such node, or nothing new.
   bool set_node(const std::string& node, bool healthy);
 
+  /// Fills in how many leaf cells the pods of a tree of pod groups need; schedule() does it, too.
+  Result<void> size(PodSpec& spec) const;
+
   /// For people, when a gang waits: what it needs, what there is, who holds it. Looks at the nodes
   /// of the view; not for hot paths.
   std::string explain(const PodSpec& spec) const;
@@ -95,6 +98,7 @@ class CellAllocator {
   explicit CellAllocator(Cells cells) : cells_(std::move(cells)) {}
 
   [[nodiscard]] Bookkeeping books() { return {cells_, groups_}; }
+  Decision decide(const ScheduleRequest& request);
   Decision schedule_existing(const ScheduleRequest& request, Index group);
   Decision continue_preempting(const ScheduleRequest& request, Index group);
   Decision plan_new(const ScheduleRequest& request, bool last);
@@ -105,6 +109,10 @@ class CellAllocator {
                      Index chain,
                      const PinnedHolding* pinned,
                      Attempt& attempt);
+  void attempt_pod_groups(const ScheduleRequest& request,
+                          Index chain,
+                          const PinnedHolding* pinned,
+                          Attempt& attempt);
   bool map_placement(const ScheduleRequest& request, Index chain, Attempt& attempt);
   Decision answer(const ScheduleRequest& request, const Placement& placement, bool last);
   [[nodiscard]] bool still_possible(const Placement& placement) const;

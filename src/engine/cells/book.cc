@@ -193,6 +193,7 @@ void Cells::bind(Index physical_cell, Index virtual_cell) {
   c.virt = virtual_cell;
   w.physical = physical_cell;
   w.healthy = c.healthy;
+  c.bound_while_bad = !c.healthy;
   if (w.view_entry >= 0) view(w.view).touch(w.view_entry);
   if (w.root_position >= 0)
     find_holding(w.vc, w.chain)->roots[at(w.level)].set_unbound(w.root_position, false);
@@ -316,6 +317,7 @@ bool Cells::allocate_leaf(Index leaf, Index virtual_leaf, std::int32_t priority,
   count_used(leaf, kOpportunistic, 1);
   PhysicalCell& c = p(leaf);
   c.opportunistic_vc = vc_number;
+  c.used_while_bad = !c.healthy;
   c.opportunistic_position = static_cast<std::int32_t>(vc(vc_number).opportunistic.size());
   vc(vc_number).opportunistic.push_back(leaf);
   return true;
@@ -539,6 +541,7 @@ void Cells::set_healthy(Index cell) {
     PhysicalCell& c = p(cell);
     if (c.healthy) return;
     c.healthy = true;
+    c.bound_while_bad = false;
     if (c.virt != kNone) {
       VirtualCell& w = v(c.virt);
       w.healthy = true;

@@ -21,6 +21,7 @@ Index Bookkeeping::add_group(const PodSpec& spec, GroupState state) {
   group.lazy_preemption = spec.lazy_preemption;
   group.ignore_suggested = spec.ignore_suggested;
   group.state = state;
+  group.tree = !spec.root.empty();
   for (const Placement::Member& member : empty_placement(spec).members) {
     Group::Member m;
     m.leaves = member.leaves;
@@ -190,13 +191,22 @@ void Bookkeeping::lazy_preempt_inside(Index virtual_cell, const std::string& pre
 
 // ------------------------------------------------------------------ gangs that are found running
 
-/// The member with as many leaf cells a pod, large enough for the placement. The spec may not know
-/// these pods, yet their cells are in use.
-Group::Member& Bookkeeping::member_of(Group& group, const MemberPlacement& placement) {
+/// The member with as many leaf cells a pod (in a tree: that number), large enough for the placement.
+/// The spec may not know these pods, yet their cells are in use.
+Group::Member& Bookkeeping::member_of(Group& group,
+                                      const MemberPlacement& placement,
+                                      std::size_t number) {
   const auto leaves = static_cast<std::int32_t>(placement.pods[0].leaves.size());
+  if (group.tree && number >= group.members.size()) group.members.resize(number + 1);
   auto member = std::find_if(group.members.begin(),
                              group.members.end(),
                              [&](const Group::Member& m) { return m.leaves >= leaves; });
+  if (group.tree) {
+    member = group.members.begin() + static_cast<std::ptrdiff_t>(number);
+    member->leaves = leaves;
+    member->physical.resize(member->slots.size() * at(leaves), kNone);
+    member->virt.resize(member->physical.size(), kNone);
+  }
   if (member == group.members.end() || member->leaves != leaves) {
     Group::Member extra;
     extra.leaves = leaves;
@@ -268,9 +278,10 @@ Index Bookkeeping::restore(const PodSpec& spec, const BindInfo& bind, Time now) 
                       .now = now};
   Group& group = groups_.at(restoring.group);
   group.has_virtual = true;
-  for (const MemberPlacement& placement : *bind.group) {
-    if (placement.pods.empty()) continue;
-    Group::Member& member = member_of(group, placement);
+  for (std::size_t m = 0; m < bind.group->size(); ++m) {
+    const MemberPlacement& placement = (*bind.group)[m];
+    if (placement.pods.empty() || placement.pods[0].leaves.empty()) continue;
+    Group::Member& member = member_of(group, placement, m);
     for (std::size_t pod = 0; pod < placement.pods.size(); ++pod)
       restore_pod(restoring, member, pod, placement.pods[pod]);
   }

@@ -49,7 +49,7 @@ class Bookkeeping {
   Index add_group(const PodSpec& spec, GroupState state);
   bool reserve_leaf(Index group, Group::Member& member, std::size_t slot);
   void give_back(Index leaf, std::vector<Index>& downgraded);
-  Group::Member& member_of(Group& group, const MemberPlacement& placement);
+  Group::Member& member_of(Group& group, const MemberPlacement& placement, std::size_t number);
   void restore_pod(Restoring& restoring,
                    Group::Member& member,
                    std::size_t pod,

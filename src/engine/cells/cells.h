@@ -82,6 +82,9 @@ struct alignas(64) PhysicalCell {
   Index opportunistic_vc = kNone;  // whose opportunistic pod sits here
   std::int32_t opportunistic_position = -1;
   bool at_or_above_node = false;
+  // For views alone: it was bad when it was bound (and is ever since), or used opportunistically.
+  bool bound_while_bad = false;
+  bool used_while_bad = false;
 };
 
 struct VirtualCell {

@@ -11,13 +11,18 @@ namespace {
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-/// What a pod of the gang that is bound already carries about its pod `i` of that size.
-const PodPlacement* told(const Group& group, std::size_t i, std::size_t leaves) {
+/// What a pod of the gang that is bound already carries about pod `i` of a member.
+const PodPlacement* told(const Group& group,
+                         const Group::Member& wanted,
+                         std::size_t i,
+                         std::size_t leaves) {
+  const auto number = static_cast<std::size_t>(&wanted - group.members.data());
   const PodPlacement* out = nullptr;
   for (const Group::Member& member : group.members) {
     for (const auto& slot : member.slots) {
       if (!slot || slot->bind.group == nullptr) continue;
       for (const MemberPlacement& placement : *slot->bind.group) {
+        if (group.tree && &placement != slot->bind.group->data() + number) continue;
         if (i < placement.pods.size() && placement.pods[i].leaves.size() == leaves)
           out = &placement.pods[i];
       }
@@ -42,6 +47,14 @@ std::string_view to_string(GroupState state) {
 
 Placement empty_placement(const PodSpec& spec) {
   Placement out;
+  if (!spec.root.empty()) {
+    for (const GroupMember& member : spec.members) {
+      Placement::Member& fresh = out.members.emplace_back();
+      fresh.leaves = member.leaves;
+      fresh.pods = member.pods;
+    }
+    return out;
+  }
   for (const GroupMember& member : spec.members) {
     auto place = std::find_if(out.members.begin(), out.members.end(), [&](const auto& m) {
       return m.leaves >= member.leaves;
@@ -132,7 +145,7 @@ GroupPlacement describe(const Cells& cells,
       }
       if (!missing || group == nullptr) continue;
       // The cell is no longer configured: insist on what the gang's other pods carry.
-      if (const PodPlacement* known = told(*group, i, at(member.leaves))) pod = *known;
+      if (const PodPlacement* known = told(*group, member, i, at(member.leaves))) pod = *known;
     }
     out->push_back(std::move(placement));
   }
@@ -145,18 +158,28 @@ GroupPlacement placement_of(const Cells& cells, Group& group) {
   return group.placement;
 }
 
-std::int32_t find_slot(const BindInfo& bind) {
-  if (bind.group == nullptr || bind.leaves.empty()) return -1;
-  for (const MemberPlacement& member : *bind.group) {
+Slot find_slot(const BindInfo& bind) {
+  if (bind.group == nullptr || bind.leaves.empty()) return {};
+  for (std::size_t m = 0; m < bind.group->size(); ++m) {
+    const MemberPlacement& member = (*bind.group)[m];
     if (member.pods.empty() || member.pods[0].leaves.size() != bind.leaves.size()) continue;
     for (std::size_t i = 0; i < member.pods.size(); ++i) {
       const PodPlacement& pod = member.pods[i];
       if (pod.node == bind.node &&
           std::find(pod.leaves.begin(), pod.leaves.end(), bind.leaves[0]) != pod.leaves.end())
-        return static_cast<std::int32_t>(i);
+        return {m, static_cast<std::int32_t>(i)};
     }
   }
-  return -1;
+  return {};
+}
+
+const Group::Member* find_member(const std::vector<Group::Member>& members, const PodSpec& spec) {
+  const auto named = at(spec.member);
+  if (!spec.root.empty() && named < members.size() && members[named].leaves == spec.leaves)
+    return &members[named];
+  const auto found = std::find_if(
+      members.begin(), members.end(), [&](const auto& m) { return m.leaves == spec.leaves; });
+  return found == members.end() ? nullptr : &*found;
 }
 
 }  // namespace muster::engine::cells

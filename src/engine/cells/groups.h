@@ -54,8 +54,10 @@ struct Group {
   bool lazy_preemption = false;
   bool ignore_suggested = true;
   bool has_virtual = false;
+  /// A tree of pod groups: members are those of the spec, not one for each size.
+  bool tree = false;
   GroupState state = GroupState::kAllocated;
-  /// Ascending leaves.
+  /// Ascending leaves, or as the tree has them.
   std::vector<Member> members;
   std::vector<PodRef> preempting_pods;
   /// Empty: not lazily preempted.
@@ -74,7 +76,7 @@ struct Placement {
     std::vector<Index> physical;
     std::vector<Index> virt;
   };
-  /// Ascending leaves.
+  /// Ascending leaves, or as the tree of pod groups has them.
   std::vector<Member> members;
   bool has_virtual = false;
 };
@@ -117,7 +119,16 @@ class Groups {
                                       const Group* group);
 /// The same for a known gang, worked out once.
 [[nodiscard]] GroupPlacement placement_of(const Cells& cells, Group& group);
-/// Which pod of its gang the bound one is; -1 when its bind info does not say.
-[[nodiscard]] std::int32_t find_slot(const BindInfo& bind);
+/// Which pod of its gang the bound one is.
+struct Slot {
+  /// Among the members of its bind info.
+  std::size_t member = 0;
+  /// -1 when its bind info does not say.
+  std::int32_t pod = -1;
+};
+[[nodiscard]] Slot find_slot(const BindInfo& bind);
+/// The member that pods of this spec belong to; null when there is none.
+[[nodiscard]] const Group::Member* find_member(const std::vector<Group::Member>& members,
+                                               const PodSpec& spec);
 
 }  // namespace muster::engine::cells

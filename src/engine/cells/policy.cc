@@ -227,7 +227,11 @@ void CellPolicy::read(Member& member, const PodState& pod) const {
   member.derived = !pod.cells || (!pod.cells->spec && pod.cells->error.empty());
   member.spec_error = member.derived ? "" : pod.cells->error;
   if (!member.derived) {
-    if (pod.cells->spec) member.spec = *pod.cells->spec;
+    if (!pod.cells->spec) return;
+    member.spec = *pod.cells->spec;
+    // One that runs already says in its bind info how large it is.
+    if (const auto sized = allocator_.size(member.spec); !sized && !pod.node.valid())
+      member.spec_error = sized.error().message;
     return;
   }
   member.spec = {};
@@ -250,8 +254,8 @@ void CellPolicy::add_bound(Member& member, BindInfo bind, Time now) {
   // The allocator ignores a pod whose cells are not configured any more; it keeps running outside
   // of them.
   if (!added) return;
+  charge(member, static_cast<std::int64_t>(bind.leaves.size()));
   member.bound = std::move(bind);
-  charge(member, member.spec.leaves);
 }
 
 void CellPolicy::charge(Member& member, std::int64_t devices) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/cells/allocator.h"
+#include "engine/cells/pod_groups.h"
 
 namespace muster::engine::cells {
 
@@ -41,14 +42,6 @@ std::string insufficient(const std::string& vc) {
   return fmt::format("insufficient capacity when scheduling in VC {}", vc);
 }
 
-/// The member of the gang with as many leaf cells as the pod; null when there is none.
-const Group::Member* member_of(const Group& group, const PodSpec& spec) {
-  const auto found = std::find_if(group.members.begin(), group.members.end(), [&](const auto& m) {
-    return m.leaves == spec.leaves;
-  });
-  return found == group.members.end() ? nullptr : &*found;
-}
-
 void add_unique(std::vector<Index>& list, Index value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
@@ -70,6 +63,22 @@ struct Others {
   }
 };
 
+/// Whether a pod group finds the type of cell that the pod asks for in a chain.
+bool chain_has_type(const Cells& cells, const Chain& chain, const PodSpec& spec) {
+  if (spec.root.empty() || spec.members[at(spec.member)].cell_type.empty()) return true;
+  return std::any_of(chain.types.begin() + 1, chain.types.end(), [&](Index type) {
+    return cells.type(type).name == spec.members[at(spec.member)].cell_type;
+  });
+}
+
+/// The kind of device that the pod asks for; empty: any.
+std::string leaf_type_of(const Cells& cells, const PodSpec& spec) {
+  if (spec.root.empty()) return spec.leaf_type;
+  const auto found = cells.type_index.find(spec.members[at(spec.member)].cell_type);
+  return found == cells.type_index.end() ? ""
+                                         : cells.type(cells.type(found->second).leaf_type).name;
+}
+
 std::string virtual_placement_json(const Cells& cells, const Placement& placement) {
   std::map<std::string, std::vector<std::string>> by_root;
   for (const Placement::Member& member : placement.members) {
@@ -90,6 +99,14 @@ std::string virtual_placement_json(const Cells& cells, const Placement& placemen
 }  // namespace
 
 Decision CellAllocator::schedule(const ScheduleRequest& request) {
+  if (request.spec.root.empty()) return decide(request);
+  PodSpec sized = request.spec;
+  if (const auto done = size_pod_groups(cells_, sized); !done)
+    return error(request.pod, done.error().message);
+  return decide({request.pod, sized, request.phase, request.suggested, request.now});
+}
+
+Decision CellAllocator::decide(const ScheduleRequest& request) {
   suggested_.load(cells_, request);
   const Index group = groups_.index_of(request.spec.group);
   if (group == kNone) return plan_new(request, false);
@@ -98,6 +115,9 @@ Decision CellAllocator::schedule(const ScheduleRequest& request) {
                     has_bad_or_unsuggested(groups_.at(group));
   if (!lost) return schedule_existing(request, group);
   books().cancel(group);
+  // Pod groups look for another place when they are asked again.
+  if (!request.spec.root.empty())
+    return wait("a node of the cells that were being freed for it turned bad");
   return plan_new(request, false);
 }
 
@@ -116,7 +136,7 @@ bool CellAllocator::has_bad_or_unsuggested(const Group& group) const {
 
 Decision CellAllocator::continue_preempting(const ScheduleRequest& request, Index index) {
   Group& group = groups_.at(index);
-  const Group::Member* member = member_of(group, request.spec);
+  const Group::Member* member = find_member(group.members, request.spec);
   if (member == nullptr || member->slots.empty()) return too_many_pods(request, 0);
   Others others;
   for (const Group::Member& m : group.members) others.add(cells_, m.physical);
@@ -130,7 +150,7 @@ Decision CellAllocator::continue_preempting(const ScheduleRequest& request, Inde
 Decision CellAllocator::schedule_existing(const ScheduleRequest& request, Index index) {
   Group& group = groups_.at(index);
   if (group.state == GroupState::kPreempting) return continue_preempting(request, index);
-  const Group::Member* member = member_of(group, request.spec);
+  const Group::Member* member = find_member(group.members, request.spec);
   const std::size_t configured = member == nullptr ? 0 : member->slots.size();
   std::int32_t slot = -1;
   for (std::size_t i = 0; i < configured && slot < 0; ++i) {
@@ -157,8 +177,9 @@ void CellAllocator::attempt_chain(const ScheduleRequest& request,
                                   const PinnedHolding* pinned,
                                   Attempt& attempt) {
   const PodSpec& spec = request.spec;
-  Search search(cells_, suggested_, search_);
   attempt.placement = empty_placement(spec);
+  if (!spec.root.empty()) return attempt_pod_groups(request, chain, pinned, attempt);
+  Search search(cells_, suggested_, search_);
   if (spec.priority < 0) {
     attempt.found = search.run({cells_.view(cells_.chain(chain).view), true, "physical cluster"},
                                spec.priority,
@@ -173,6 +194,27 @@ void CellAllocator::attempt_chain(const ScheduleRequest& request,
                              spec.priority,
                              attempt.placement,
                              attempt.reason) &&
+                  map_placement(request, chain, attempt);
+}
+
+void CellAllocator::attempt_pod_groups(const ScheduleRequest& request,
+                                       Index chain,
+                                       const PinnedHolding* pinned,
+                                       Attempt& attempt) {
+  const PodSpec& spec = request.spec;
+  const auto search = [&](const PodGroupSearch::Where& where) {
+    return PodGroupSearch(cells_, where, spec).run(attempt.placement, attempt.reason);
+  };
+  if (spec.priority < 0) {
+    const Chain& k = cells_.chain(chain);
+    attempt.found = search({chain, cells_.view(k.view), k.full, true, "physical cluster"});
+    return;
+  }
+  attempt.placement.has_virtual = true;
+  const Holding* holding = pinned == nullptr ? cells_.find_holding(attempt.vc, chain) : nullptr;
+  const Index view = pinned != nullptr ? pinned->view : holding->view;
+  const auto& full = pinned != nullptr ? pinned->full : holding->full;
+  attempt.found = search({chain, cells_.view(view), full, false, "VC " + spec.vc}) &&
                   map_placement(request, chain, attempt);
 }
 
@@ -212,6 +254,7 @@ bool CellAllocator::attempt_leaf_type(const ScheduleRequest& request,
                                       Attempt& attempt) {
   bool has_type = false;
   for (const Index chain : cells_.chains_of_leaf_type[at(leaf_type)]) {
+    if (!chain_has_type(cells_, cells_.chain(chain), request.spec)) continue;
     if (request.spec.priority >= 0) {
       const Holding* holding = cells_.find_holding(attempt.vc, chain);
       if (holding == nullptr || !holding->has_cells) continue;
@@ -246,24 +289,27 @@ Result<void> CellAllocator::attempt_any(const ScheduleRequest& request, Attempt&
   const PodSpec& spec = request.spec;
   if (!spec.pinned_cell.empty()) return attempt_pinned(request, attempt);
   const auto& types = cells_.leaf_types;
-  if (spec.leaf_type.empty()) {
+  const std::string wanted = leaf_type_of(cells_, spec);
+  if (wanted.empty()) {
     for (std::size_t type = 0; type < types.size() && !attempt.found; ++type)
       (void)attempt_leaf_type(request, static_cast<Index>(type), attempt);
     if (!attempt.found && attempt.reason.empty()) attempt.reason = insufficient(spec.vc);
     return {};
   }
-  const auto type = std::find(types.begin(), types.end(), spec.leaf_type);
+  const auto type = std::find(types.begin(), types.end(), wanted);
   if (type == types.end())
     return fail(
         Code::kInvalid,
         fmt::format("Pod requesting leaf cell type {} which the whole cluster does not have",
-                    spec.leaf_type));
+                    wanted));
   const auto index = static_cast<Index>(type - types.begin());
   if (!attempt_leaf_type(request, index, attempt) && spec.priority >= 0)
     return fail(
         Code::kInvalid,
-        fmt::format(
-            "Pod requesting leaf cell type {} which VC {} does not have", spec.leaf_type, spec.vc));
+        fmt::format("Pod requesting {} which VC {} does not have",
+                    spec.root.empty() ? "leaf cell type " + wanted
+                                      : "cell type " + spec.members[at(spec.member)].cell_type,
+                    spec.vc));
   return {};
 }
 
@@ -338,8 +384,8 @@ Decision CellAllocator::bind(const PodSpec& spec,
                              const std::vector<Group::Member>& members,
                              std::int32_t slot,
                              GroupPlacement placement) const {
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    if (members[m].leaves != spec.leaves) continue;
+  if (const Group::Member* member = find_member(members, spec)) {
+    const auto m = static_cast<std::size_t>(member - members.data());
     const PodPlacement& pod = (*placement)[m].pods[at(slot)];
     Decision out;
     out.kind = Decision::Kind::kBind;
@@ -357,6 +403,7 @@ Decision CellAllocator::bind(const PodSpec& spec,
       }
     }
     out.bind.group = std::move(placement);
+    out.bind.root = spec.root;
     return out;
   }
   return wait("the affinity group has no pods of this size");

@@ -129,43 +129,12 @@ bool Search::pick_leaves(bool physical,
                          Index entry_cell,
                          std::int32_t count,
                          std::vector<Index>& out) {
-  // The first set, in candidate order, whose lowest common ancestor is as low as any: climb level
-  // by level until some cell holds enough candidates, and among those take the cell of the earliest
-  // candidate.
-  const auto n = scratch_.candidates.size();
-  if (n < at(count)) return false;
+  ClosestScratch& scratch = physical ? scratch_.physical : scratch_.virt;
+  scratch.counts.resize(physical ? cells_.physical.size() : cells_.virtuals.size(), 0);
   const auto parent_of = [&](Index c) {
     return physical ? cells_.p(c).parent : cells_.v(c).parent;
   };
-  std::vector<std::int32_t>& counts = physical ? scratch_.counts_physical : scratch_.counts_virtual;
-  counts.resize(physical ? cells_.physical.size() : cells_.virtuals.size(), 0);
-  scratch_.ancestors = scratch_.candidates;
-  Index chosen = kNone;
-  while (true) {
-    for (const Index a : scratch_.ancestors) ++counts[at(a)];
-    for (const Index a : scratch_.ancestors) {
-      if (counts[at(a)] >= count) {
-        chosen = a;
-        break;
-      }
-    }
-    for (const Index a : scratch_.ancestors) counts[at(a)] = 0;
-    if (chosen != kNone || scratch_.ancestors[0] == entry_cell) break;
-    for (Index& a : scratch_.ancestors) a = parent_of(a);
-  }
-  if (chosen == kNone) return false;
-  std::int32_t taken = 0;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (taken < count && scratch_.ancestors[i] == chosen) {
-      out.push_back(scratch_.candidates[i]);
-      ++taken;
-    } else {
-      scratch_.candidates[kept++] = scratch_.candidates[i];
-    }
-  }
-  scratch_.candidates.resize(kept);
-  return true;
+  return pick_closest(scratch_.candidates, entry_cell, count, scratch, parent_of, out);
 }
 
 }  // namespace muster::engine::cells

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/cells/cells.h"
+#include "engine/cells/closest.h"
 #include "engine/cells/groups.h"
 #include "engine/cells/request.h"
 
@@ -17,9 +18,8 @@ class Search {
  public:
   struct Scratch {
     std::vector<Index> candidates;
-    std::vector<Index> ancestors;
-    std::vector<std::int32_t> counts_physical;
-    std::vector<std::int32_t> counts_virtual;
+    ClosestScratch physical;
+    ClosestScratch virt;
   };
   struct Where {
     View& view;

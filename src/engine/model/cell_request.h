@@ -12,8 +12,20 @@ namespace muster::engine::cells {
 
 struct GroupMember {
   std::int32_t pods = 0;
+  /// Of each pod. In a pod group it follows from the cells below, once the configuration is known.
   std::int32_t leaves = 0;
+  std::string cell_type;  // of a pod group; empty: leaf cells
+  std::int32_t cell_number = 0;
   bool operator==(const GroupMember&) const = default;
+};
+
+/// One group of the tree that the second version of HiveD's annotations describes a gang with.
+struct PodGroup {
+  std::string name;
+  std::string within;        // All of it inside one cell of this type; empty: no such wish.
+  std::int32_t member = -1;  // Its own pods, in PodSpec::members; -1: it has child groups only.
+  std::vector<PodGroup> children;
+  bool operator==(const PodGroup&) const = default;
 };
 
 /// What a pod asks for (`pod-scheduling-spec`), defaults applied and valid.
@@ -27,6 +39,8 @@ struct PodSpec {
   bool ignore_suggested = true;
   std::string group;
   std::vector<GroupMember> members;
+  std::vector<PodGroup> root;  // of a tree of pod groups: its root alone; else empty
+  std::int32_t member = -1;    // of a tree of pod groups: which member this pod is of
   bool operator==(const PodSpec&) const = default;
 };
 
@@ -38,7 +52,7 @@ struct PodPlacement {
   bool operator==(const PodPlacement&) const = default;
 };
 
-/// All pods of a gang with the same number of leaf cells.
+/// All pods of a gang with the same number of leaf cells; in a tree, all of one pod group.
 struct MemberPlacement {
   std::vector<PodPlacement> pods;
   bool operator==(const MemberPlacement&) const = default;
@@ -50,11 +64,13 @@ struct BindInfo {
   std::vector<std::int32_t> leaves;
   std::string chain;
   std::shared_ptr<const std::vector<MemberPlacement>> group;
+  std::vector<PodGroup> root;  // as in PodSpec; the names are not written
 
   bool operator==(const BindInfo& other) const {
     const bool same_group =
         group == other.group || (group && other.group && *group == *other.group);
-    return same_group && node == other.node && leaves == other.leaves && chain == other.chain;
+    return same_group && node == other.node && leaves == other.leaves && chain == other.chain &&
+           root == other.root;
   }
 };
 

@@ -90,17 +90,22 @@ inline void digest(Digest& d, const ResourceVector& vector) {
 }
 
 // What pods ask of cells and hold of them.
-inline void digest(Digest& d, const cells::GroupMember& m) { d.add(m.pods, m.leaves); }
+inline void digest(Digest& d, const cells::GroupMember& m) {
+  d.add(m.pods, m.leaves, m.cell_type, m.cell_number);
+}
+inline void digest(Digest& d, const cells::PodGroup& g) {
+  d.add(g.name, g.within, g.member, g.children);
+}
 inline void digest(Digest& d, const cells::PodSpec& s) {
   d.add(s.vc, s.priority, s.pinned_cell, s.leaf_type, s.leaves, s.lazy_preemption);
-  d.add(s.ignore_suggested, s.group, s.members);
+  d.add(s.ignore_suggested, s.group, s.members, s.root, s.member);
 }
 inline void digest(Digest& d, const cells::PodPlacement& p) {
   d.add(p.node, p.leaves, p.preassigned_types);
 }
 inline void digest(Digest& d, const cells::MemberPlacement& m) { d.add(m.pods); }
 inline void digest(Digest& d, const cells::BindInfo& b) {
-  d.add(b.node, b.leaves, b.chain, b.group);
+  d.add(b.node, b.leaves, b.chain, b.group, b.root);
 }
 inline void digest(Digest& d, const cells::PodNote& n) { d.add(n.spec, n.error, n.bind); }
 
