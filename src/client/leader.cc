@@ -26,7 +26,8 @@ struct State {
   std::string seen_version;
   Duration seen_at = Duration::zero();
   Duration renewed_at = Duration::zero();
-  std::string complaint;  // what was logged last and has not been mended since
+  Duration answered_at = Duration::zero();  // whatever the answer was
+  std::string complaint;                    // what was logged last and has not been mended since
 };
 
 /// Every two seconds the same line would bury all others. That somebody else was quicker is nothing
@@ -80,6 +81,8 @@ json::Value lease_spec(const State& state, const json::Value& before) {
 Task<bool> try_once(State& state) {
   const auto& options = state.options;
   auto lease = co_await state.client.get(resources::kLeases, options.ns, options.name);
+  if (lease || lease.error().code == Code::kNotFound || lease.error().code == Code::kForbidden)
+    state.answered_at = state.env.monotonic();
   if (!lease && lease.error().code == Code::kNotFound) {
     json::Value fresh =
         json::Object{{"apiVersion", kube::resources::kLeases.api_version()},
@@ -184,6 +187,7 @@ class LeaseElector final : public LeaderElector {
   void start() override {
     if (state_->running || state_->stopping) return;
     state_->running = true;
+    state_->answered_at = state_->env.monotonic();
     state_->env.spawn(run(state_));
   }
   Task<void> stop() override {
@@ -194,6 +198,10 @@ class LeaseElector final : public LeaderElector {
   }
   [[nodiscard]] bool leading() const override { return state_->leading; }
   [[nodiscard]] std::string holder() const override { return state_->holder; }
+  [[nodiscard]] Duration out_of_touch() const override {
+    const Duration silent = state_->env.monotonic() - state_->answered_at;
+    return silent > state_->options.lease ? silent : Duration::zero();
+  }
 
  private:
   std::shared_ptr<State> state_;

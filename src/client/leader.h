@@ -34,6 +34,8 @@ class LeaderElector {
   [[nodiscard]] virtual bool leading() const = 0;
   /// Who holds the lease as far as we know; empty: nobody.
   [[nodiscard]] virtual std::string holder() const = 0;
+  /// How long the API server has not answered; zero while it does.
+  [[nodiscard]] virtual Duration out_of_touch() const = 0;
 };
 
 std::unique_ptr<LeaderElector> make_leader_elector(Env& env, Client& client, LeaderOptions options);

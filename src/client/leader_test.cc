@@ -54,5 +54,28 @@ TEST_F(ClientTest, ALeaderThatCannotRenewStepsDown) {
   EXPECT_EQ(log, "+a-a");
 }
 
+TEST_F(ClientTest, AStandbyKnowsThatTheServerDoesNotAnswer) {
+  std::string log;
+  auto nowhere = net::make_client(loop_, {.url = "http://127.0.0.1:1"});
+  ASSERT_TRUE(nowhere);
+  const auto lonely_client = make_client(loop_, std::move(*nowhere), {});
+  auto options = quick("lonely", log);
+  options.lease = 100ms;
+  const auto lonely = make_leader_elector(loop_, *lonely_client, options);
+  const auto fine = make_leader_elector(loop_, *client_, quick("fine", log));
+  run([&]() -> Task<void> {
+    lonely->start();
+    fine->start();
+    EXPECT_EQ(lonely->out_of_touch(), Duration::zero());
+    auto ok = co_await until([&] { return lonely->out_of_touch() > 100ms; });
+    EXPECT_TRUE(ok);
+    ok = co_await until([&] { return fine->leading(); });
+    EXPECT_TRUE(ok);
+    EXPECT_EQ(fine->out_of_touch(), Duration::zero());
+    co_await lonely->stop();
+    co_await fine->stop();
+  });
+}
+
 }  // namespace
 }  // namespace muster::client

@@ -148,11 +148,20 @@ class Operator {
   [[nodiscard]] bool idle() const {
     return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle());
   }
-  /// Leading with the whole picture, or standing by: either way this replica is as it should be.
-  [[nodiscard]] bool ready() const { return !working() || !scheduler_ || scheduler_->ready(); }
+  /// Leading with the whole picture, or standing by within reach of the API server: either way this
+  /// replica is as it should be.
+  [[nodiscard]] bool ready() const {
+    if (!working()) return !elector_ || elector_->out_of_touch() == Duration::zero();
+    return !scheduler_ || scheduler_->ready();
+  }
+  void stands_by_with(const client::LeaderElector& elector) { elector_ = &elector; }
 
   /// What it waits for if it is not.
   [[nodiscard]] std::string not_ready_because() const {
+    if (!working())
+      return fmt::format(
+          "the API server has not answered for {} s\n",
+          std::chrono::duration_cast<std::chrono::seconds>(elector_->out_of_touch()).count());
     return fmt::format("kinds that are not known yet: {}\n", join(scheduler_->unknown(), ", "));
   }
 
@@ -178,7 +187,13 @@ class Operator {
   std::unique_ptr<client::Informers> informers_;
   std::unique_ptr<scheduler::Service> scheduler_;
   std::unique_ptr<controllers::Controllers> controllers_;
+  const client::LeaderElector* elector_ = nullptr;
 };
+
+/// A standby that cannot reach the API server for so long ends: started anew it reads kubeconfig,
+/// token and certificates afresh, which may have been renewed.
+constexpr Duration kOutOfTouchMost = std::chrono::minutes(2);
+constexpr Duration kTouchLook = std::chrono::seconds(10);
 
 Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop,
                                                    const RunOptions& options,
@@ -258,6 +273,7 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
     };
     elector = client::make_leader_elector(loop, worker.client(), std::move(election));
     elector->start();
+    worker.stands_by_with(*elector);
   } else {
     const auto begun = co_await worker.begin();
     if (!begun) {
@@ -267,9 +283,22 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
   }
   fmt::print("muster runs{}\n", options.leader_elect ? "; waiting to lead" : "");
   std::fflush(stdout);
+  bool stale = false;
+  std::unique_ptr<Timer> looking;
+  std::function<void()> look = [&] {
+    stale = elector && !worker.working() && elector->out_of_touch() > kOutOfTouchMost;
+    if (stale) return stop.notify();
+    looking = loop.after(kTouchLook, look);
+  };
+  look();
   co_await stop.wait(Duration::zero());
-  log::info("main", "stopping{}", lost ? ": the lease was lost" : "");
-  const int code = lost || refused ? 1 : 0;
+  looking.reset();
+  log::info("main",
+            "stopping{}",
+            lost    ? ": the lease was lost"
+            : stale ? ": the API server does not answer, a fresh start reads its certificate again"
+                    : "");
+  const int code = lost || refused || stale ? 1 : 0;
   co_await worker.end(!lost && !refused);
   if (elector) co_await elector->stop();
   for (auto& server : servers) co_await server->stop();

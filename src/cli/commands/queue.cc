@@ -59,10 +59,24 @@ Result<json::Object> spec_of(const Values& values) {
   return spec;
 }
 
-Task<int> set_state(Invocation& call, std::string state) {
+/// How many gangs a queue still has.
+Task<std::size_t> gangs_of(Session& session, std::string queue) {
+  const auto groups =
+      co_await session.cluster().list(client::resources::kPodGroups, client::ListOptions{});
+  if (!groups) co_return 0;
+  co_return static_cast<std::size_t>(
+      std::count_if(groups->items.begin(), groups->items.end(), [&](const json::Value& group) {
+        return json::as_string(json::at(group, "spec", "queue"), "default") == queue;
+      }));
+}
+
+/// A queue that still has gangs is closing; the queue controller closes it with the last of them.
+Task<int> set_state(Invocation& call, bool open) {
   Session& session = call.session;
   int code = 0;
   for (const std::string& name : call.values.args) {
+    const std::size_t gangs = open ? 0 : co_await gangs_of(session, name);
+    const std::string state = open ? "Open" : gangs > 0 ? "Closing" : "Closed";
     json::Value patch = json::Object{{"status", json::Object{{"state", state}}}};
     const auto patched = co_await session.cluster().patch(client::resources::kQueues,
                                                           "",
@@ -74,10 +88,15 @@ Task<int> set_state(Invocation& call, std::string state) {
       code = session.failed(patched.error());
       continue;
     }
-    session.console.info(
-        fmt::format("The queue {} is {}",
-                    name,
-                    state == "Open" ? "open" : "closed: what runs goes on, nothing new starts"));
+    if (open || gangs == 0)
+      session.console.info(
+          fmt::format("The queue {} is {}", name, open ? "open" : "closed: nothing new starts"));
+    else
+      session.console.info(fmt::format(
+          "The queue {} is closing: what runs goes on, nothing new starts, and it is closed when its {} gang{} gone",
+          name,
+          gangs,
+          gangs == 1 ? " is" : "s are"));
   }
   co_return code;
 }
@@ -171,12 +190,12 @@ Task<int> run_queue_set(Invocation& call) {
 }
 
 Task<int> run_queue_open(Invocation& call) {
-  const int code = co_await set_state(call, "Open");
+  const int code = co_await set_state(call, true);
   co_return code;
 }
 
 Task<int> run_queue_close(Invocation& call) {
-  const int code = co_await set_state(call, "Closed");
+  const int code = co_await set_state(call, false);
   co_return code;
 }
 

@@ -242,10 +242,16 @@ Command priority() {
 }
 
 Command explain() {
-  Command made = command(
-      "explain", "JOB|POD", "Say why a job or a pod waits, or what became of it", &run_explain);
+  Command made = command("explain",
+                         "JOB|POD|KIND/NAME",
+                         "Say why a job or a pod waits, or what became of it",
+                         &run_explain);
   made.aliases = {"why"};
-  made.examples = "  muster explain medium\n  muster explain pod/medium-worker-0\n";
+  made.details =
+      "KIND is pod, job, deployment, statefulset, daemonset, queue or node. A name without a kind is a training job's, else that of any of these with "
+      "pods.";
+  made.examples =
+      "  muster explain medium\n  muster explain pod/medium-worker-0\n  muster explain queue/research\n  muster explain node/gpu-1\n";
   made.completes = Completes::kJobs;
   made.flags = {type_flag_spec()};
   return made;

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/strings.h"
 #include "cli/shell/commands.h"
+#include "cli/view/explain_ends.h"
+#include "cli/view/explain_subject.h"
+#include "cli/view/explain_things.h"
 #include "cli/view/fetch.h"
 #include "cli/view/job.h"
 #include "cli/view/tabwriter.h"
@@ -28,6 +32,8 @@ struct ExplainSources {
   const json::Value* queue = nullptr;
   /// Jobs of the cluster and pods without one, for a job that waits: who has what it waits for.
   std::vector<const Job*> others;
+  std::vector<Crash> crashes;
+  Fit fit;                         // of a job that waits
   std::string program = "muster";  // how hints name the program
 };
 Time event_time(const json::Value& event) {
@@ -43,6 +49,8 @@ std::string headline(const Job& job, const std::string& program, Time now) {
       job.requested_gpus > 0
           ? fmt::format("{} GPU{}", job.requested_gpus, job.requested_gpus == 1 ? "" : "s")
           : "no GPUs";
+  if (job.status == "RUNNING" && crash_loops(job))
+    return fmt::format("{} does not run: it crashes again and again, for {} now.", job.name, since);
   if (job.status == "RUNNING")
     return fmt::format("{} runs for {} on {} of {}.",
                        job.name,
@@ -227,6 +235,8 @@ std::string advice_part(const ExplainSources& sources, const Told& told) {
   } else if (told.mentions("takes no new work")) {
     lines.push_back(fmt::format(
         "The queue is closed: `{} queue open {}` lets its jobs start.", program, queue));
+  } else if (sources.fit.never()) {
+    // Said where it is shown.
   } else if (told.mentions("Insufficient") || told.mentions("members can be placed")) {
     lines.push_back(fmt::format(
         "It starts by itself when enough is free. A higher --priority than a holder's takes its place (`{} priority list`).",
@@ -300,71 +310,24 @@ std::string event_part(const std::vector<const json::Value*>& events, const Told
   return table.empty() ? "" : "\nWhat happened (time ago):\n" + tabulate(table);
 }
 
-/// What the command is asked about: a training job, or a pod of that name.
-struct Subject {
-  SnapshotPtr snapshot;  // where a job's objects live
-  json::Value pod;       // where a pod's do
-  Job job;
-};
-
-Task<Result<std::unique_ptr<Subject>>> fetch_subject(Session& session,
-                                                     std::string name,
-                                                     std::string type) {
-  auto subject = std::make_unique<Subject>();
-  const bool pod_asked = name.starts_with("pod/");
-  if (!pod_asked) {
-    auto fetched = co_await fetch_job(session, name, type);
-    if (fetched) {
-      subject->snapshot = std::move(*fetched);
-      subject->job = subject->snapshot->jobs[0];
-      co_return subject;
-    }
-    if (fetched.error().code != Code::kNotFound || !type.empty()) co_return fail(fetched.error());
+/// `queue/Q` and `node/N`; nothing when another thing is meant.
+Task<std::optional<int>> explain_thing(Session& session, std::string asked) {
+  const bool queue = asked.starts_with("queue/"), node = asked.starts_with("node/");
+  if (!queue && !node) co_return std::nullopt;
+  const std::string name = asked.substr(asked.find('/') + 1);
+  const auto& resource = queue ? client::resources::kQueues : client::resources::kNodes;
+  const auto found = co_await session.cluster().get(resource, "", name);
+  if (!found) co_return session.failed(found.error());
+  const auto listed = co_await session.cluster().list(
+      queue ? client::resources::kPodGroups : client::resources::kPods, {});
+  std::vector<const json::Value*> all;
+  if (listed) {
+    for (const json::Value& object : listed->items) all.push_back(&object);
   }
-  auto pod = co_await session.cluster().get(
-      client::resources::kPods, session.ns, pod_asked ? name.substr(4) : name);
-  if (!pod && pod.error().code == Code::kNotFound) {
-    co_return fail(
-        Code::kNotFound,
-        fmt::format(
-            "found neither a training job nor a pod {} in namespace {}, see '{} list' and 'kubectl get pods'",
-            name,
-            session.ns,
-            session.program));
-  }
-  if (!pod) co_return fail(pod.error());
-  subject->pod = std::move(*pod);
-  subject->job = job_of_pod(subject->pod, session.now());
-  co_return subject;
-}
-
-/// Everyone who may hold what a waiting job wants: the jobs, and the pods that belong to none.
-struct Others {
-  SnapshotPtr snapshot;
-  std::vector<Job> pods;
-};
-
-Task<Others> fetch_others(Session& session) {
-  JobsQuery everywhere;
-  everywhere.detail = Detail::kWhole;  // with the priority
-  auto fetched = co_await fetch_jobs(session, everywhere);
-  if (!fetched) {
-    // Not everybody may look into all namespaces.
-    everywhere.ns = session.ns;
-    fetched = co_await fetch_jobs(session, everywhere);
-  }
-  Others others;
-  if (!fetched) co_return others;
-  others.snapshot = std::move(*fetched);
-  std::set<const json::Value*> of_jobs;
-  for (const Job& job : others.snapshot->jobs) {
-    for (const Instance& instance : job.instances) of_jobs.insert(instance.pod);
-  }
-  for (const json::Value& pod : others.snapshot->pods) {
-    if (!of_jobs.contains(&pod) && pod_gpus(pod) > 0)
-      others.pods.push_back(job_of_pod(pod, session.now()));
-  }
-  co_return others;
+  session.console.out(session.console.paint_table(queue
+                                                      ? explain_queue(*found, all, session.now())
+                                                      : explain_node(*found, all, session.now())));
+  co_return 0;
 }
 
 /// The PodGroup that a pod names, in the ways that the scheduler understands.
@@ -407,13 +370,15 @@ std::string explain_text(const ExplainSources& sources, Time now) {
     out +=
         "  It has no instances yet: its controller has not made them, or waits for its gang to be admitted.\n";
   Told told;
+  out += crash_part(sources.crashes);
   if (!job.finished()) {
+    if (job.status != "RUNNING" && job.status != "SUSPENDED") out += never_part(sources.fit);
     // In this order: each part leaves out what those before it said.
     out += waiting_part(job, told);
     out += group_part(sources.groups, told);
     out += queue_part(sources.queue);
     if (job.status != "RUNNING" && job.status != "SUSPENDED")
-      out += holders_part(sources) + advice_part(sources, told);
+      out += (sources.fit.never() ? "" : holders_part(sources)) + advice_part(sources, told);
   }
   return out + history_part(job) + event_part(sources.events, told, now);
 }
@@ -424,7 +389,9 @@ Task<int> run_explain(Invocation& call) {
   Session& session = call.session;
   const auto type = type_flag(session, call.values);
   if (!type) co_return session.failed(type.error());
-  const auto subject = co_await fetch_subject(session, call.values.args[0], *type);
+  const auto thing = co_await explain_thing(session, call.values.args[0]);
+  if (thing) co_return *thing;
+  const auto subject = co_await fetch_answered(session, call.values.args[0], *type);
   if (!subject) co_return session.failed(subject.error());
   const Job& job = (*subject)->job;
   Others others;
@@ -448,6 +415,17 @@ Task<int> run_explain(Invocation& call) {
       sources.groups.push_back(&group);
       uids.emplace_back(kube::uid_of(group));
       if (queue_name.empty()) queue_name = json::string_at(group, "spec", "queue");
+    }
+  }
+  sources.crashes = crashes_of(job, 3);
+  co_await read_last_lines(session, job.ns, sources.crashes);
+  if (!job.finished() && job.status != "RUNNING" && job.requested_gpus > 0) {
+    if (const auto nodes = co_await session.cluster().list(client::resources::kNodes, {})) {
+      std::vector<const json::Value*> all;
+      for (const json::Value& node : nodes->items) all.push_back(&node);
+      const auto least =
+          sources.groups.empty() ? 0 : json::int_at(*sources.groups[0], "spec", "minMember");
+      sources.fit = fit_on_empty_nodes(job, least, all);
     }
   }
   Result<json::Value> queue = fail(Code::kNotFound, "");

@@ -526,6 +526,43 @@ Job job_of_pod(const json::Value& pod, Time now) {
   return job;
 }
 
+Job job_of_workload(const json::Value& workload,
+                    const std::vector<const json::Value*>& pods,
+                    Time now) {
+  Job job;
+  job.name = kube::name_of(workload);
+  job.ns = kube::namespace_of(workload);
+  job.uid = kube::uid_of(workload);
+  job.object = &workload;
+  job.created = kube::creation_time(workload);
+  job.age = now - job.created;
+  job.priority = "N/A";
+  const auto holds = [&](std::string_view type) {
+    return as_string(at(kube::condition(workload, type), "status")) == "True";
+  };
+  bool runs = false;
+  for (const json::Value* pod : pods) {
+    const Job one = job_of_pod(*pod, now);
+    runs = runs || one.status == "RUNNING";
+    if (job.queue.empty()) job.queue = one.queue;
+    if (job.priority == "N/A") job.priority = one.priority;
+    job.instances.push_back(one.instances.front());
+  }
+  job.status = holds("Complete")    ? "SUCCEEDED"
+               : holds("Failed")    ? "FAILED"
+               : holds("Suspended") ? "SUSPENDED"
+               : runs               ? "RUNNING"
+                                    : "PENDING";
+  if (job.status == "FAILED")
+    job.reason = json::text_at(kube::condition(workload, "Failed"), "message");
+  const Time ended = time_at(at(workload, "status", "completionTime"));
+  if (job.finished() && ended) job.ended = ended;
+  const Time started = time_at(at(workload, "status", "startTime"));
+  job.duration = (job.ended ? *job.ended : now) - (started ? started : job.created);
+  count_gpus(job, pods);
+  return job;
+}
+
 std::string local_time(Time time) {
   const std::time_t seconds = time.seconds();
   std::tm parts{};

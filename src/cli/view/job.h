@@ -67,6 +67,10 @@ struct JobParts {
 Job make_job(const JobParts& parts, Time now);
 /// A pod that no training job has, in the words of a job: one instance, no trainer.
 Job job_of_pod(const json::Value& pod, Time now);
+/// The same for a Job, Deployment and the like with its pods.
+Job job_of_workload(const json::Value& workload,
+                    const std::vector<const json::Value*>& pods,
+                    Time now);
 
 /// True when the pod belongs to the job: arena's labels, the operators' labels, or ownership.
 bool belongs(const json::Value& pod, const json::Value& job, std::string_view type);

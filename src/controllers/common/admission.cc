@@ -6,6 +6,7 @@
 #include "controllers/pytorchjob/validate.h"
 #include "controllers/t9k/validate.h"
 #include "controllers/tfjob/plan.h"
+#include "controllers/vcjob/validate.h"
 #include "controllers/xgboostjob/plan.h"
 #include "kube/framework.h"
 #include "kube/resources.h"
@@ -77,6 +78,9 @@ Verdict admit(const json::Value& object, const json::Value* old_object) {
   const auto kind = json::string_at(object, "kind");
   if (kind == "MPIJob" && version == kube::resources::kT9kMPIJobs.api_version())
     return t9k::validate(object, old_object);
+  if (kind == kube::resources::kVolcanoJobs.kind &&
+      version == kube::resources::kVolcanoJobs.api_version())
+    return vcjob::validate(object, old_object);
   Verdict verdict;
   if (kind == kube::resources::kFrameworks.kind &&
       version == kube::resources::kFrameworks.api_version() && old_object != nullptr)

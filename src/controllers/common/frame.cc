@@ -115,6 +115,8 @@ Task<Result<void>> Frame::work(std::string key) {
   // loop, not all of it.
   if (const auto took = deps_.env.monotonic() - begun; took > kQuickPlan)
     state.not_before = now + kRestFactor * took;
+  if (const auto due = state.comebacks.hold_back(plan, view, now))
+    queue_->add_after(key, *due - now);
   if (plan.requeue_after)
     queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
 

@@ -18,6 +18,7 @@
 #include "client/informer.h"
 #include "client/work_queue.h"
 #include "controllers/common/caches.h"
+#include "controllers/common/comebacks.h"
 #include "controllers/common/kind.h"
 
 namespace muster::controllers {
@@ -53,6 +54,7 @@ class Frame {
     Time give_up;     // when to stop waiting for the caches
     Time not_before;  // the last plan was long: rest until then
     std::string last_error;
+    Comebacks comebacks;       // pods that fail again and again
     json::Value sent_status;   // what the last status write sent, and the version it made: a server
                                // that drops a field
     std::string sent_version;  // must not be told about it for ever

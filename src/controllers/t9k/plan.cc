@@ -9,6 +9,7 @@
 #include "controllers/common/training.h"
 #include "controllers/t9k/pods.h"
 #include "controllers/t9k/validate.h"
+#include "kube/pod_end.h"
 
 namespace muster::controllers::t9k {
 namespace {
@@ -235,7 +236,7 @@ void create_missing(Sync& sync, bool resumed) {
 
 struct Tally {
   int running = 0, lost = 0, unknown = 0;
-  std::string reason, name;
+  std::string reason, name, how;
 };
 
 Tally look(Sync& sync, bool whole) {
@@ -257,6 +258,7 @@ Tally look(Sync& sync, bool whole) {
       ++tally.lost;
       tally.reason = why_lost(*replica.pod);
       tally.name = replica.name;
+      tally.how = kube::how_pod_ended(*replica.pod);
       if (ended) delete_pod(sync.plan, *replica.pod);
     } else if (phase == "Running") {
       ++tally.running;
@@ -296,7 +298,9 @@ void run(Sync& sync, bool parts_ready) {
     sync.condition("ReplicaFailure",
                    true,
                    tally.reason,
-                   fmt::format("Pod {} was lost and is created again.", tally.name));
+                   fmt::format("Pod {} was lost{} and is created again.",
+                               tally.name,
+                               tally.how.empty() ? "" : " (" + tally.how + ")"));
   } else if (all_running || sync.condition_status("ReplicaFailure") != "True") {
     sync.condition("ReplicaFailure", false, "-", "All pods are running normally.");
   }

@@ -124,7 +124,11 @@ int main_container_at(const json::Value& pod_spec) {
 
 json::Value& main_container(json::Value& pod) {
   auto& containers = array_at(pod, {"spec", "containers"});
-  return containers[static_cast<std::size_t>(main_container_at(json::at(pod, "spec")))];
+  auto& found = containers[static_cast<std::size_t>(main_container_at(json::at(pod, "spec")))];
+  // Why it ended is then in the pod's status, and from there on the job.
+  auto& policy = json::make(found, {"terminationMessagePolicy"});
+  if (policy.is_null()) policy = "FallbackToLogsOnError";
+  return found;
 }
 
 void mount_keys(const json::Value& job, json::Value& container) {

@@ -5,6 +5,7 @@
 #include "controllers/common/test_world.h"
 #include "controllers/vcjob/pods.h"
 #include "controllers/vcjob/spec.h"
+#include "controllers/vcjob/validate.h"
 
 namespace muster::controllers::vcjob {
 namespace {
@@ -254,6 +255,43 @@ TEST(VcJob, ExpiresAfterItsTime) {
   world.now = world.now + std::chrono::seconds(61);
   world.pass(plan);
   EXPECT_TRUE(world.last.delete_job);
+}
+
+TEST(VolcanoJobAdmission, WhatCouldOnlyFailIsRefused) {
+  const auto said = [](std::string_view spec, std::string_view old_spec = "") {
+    const auto job = [](std::string_view text) {
+      return *json::parse_yaml_one("{metadata: {name: j}, spec: " + std::string(text) + "}");
+    };
+    const json::Value before = old_spec.empty() ? json::Value() : job(old_spec);
+    return validate(job(spec), old_spec.empty() ? nullptr : &before).text();
+  };
+  EXPECT_EQ(said("{tasks: [{name: a, replicas: 2}]}"), "");
+  EXPECT_NE(said("{tasks: []}"), "");
+  EXPECT_NE(said("{tasks: [{name: a}, {name: a}]}"), "");
+  EXPECT_NE(said("{tasks: [{name: A_b}]}"), "");
+  EXPECT_NE(said("{minAvailable: 3, tasks: [{name: a, replicas: 2}]}"), "");
+  EXPECT_NE(said("{maxRetry: -1, tasks: [{name: a}]}"), "");
+  EXPECT_NE(said("{tasks: [{name: a, replicas: -1}]}"), "");
+  EXPECT_NE(said("{plugins: {magic: []}, tasks: [{name: a}]}"), "");
+  EXPECT_NE(said("{tasks: [{name: a, dependsOn: {name: [b]}}, {name: b, dependsOn: {name: [a]}}]}"),
+            "");
+  EXPECT_NE(said("{volumes: [{mountPath: /a}], tasks: [{name: a}]}"), "");
+  const auto policy = [&](std::string_view text) {
+    return said("{policies: [" + std::string(text) + "], tasks: [{name: a}]}");
+  };
+  EXPECT_EQ(policy("{event: PodFailed, action: RestartJob}, {exitCode: 3, action: AbortJob}"), "");
+  EXPECT_NE(policy("{action: RestartJob}"), "");
+  EXPECT_NE(policy("{event: PodFailed, exitCode: 3, action: RestartJob}"), "");
+  EXPECT_NE(policy("{exitCode: 0, action: RestartJob}"), "");
+  EXPECT_NE(policy("{event: PodFailed, action: Explode}"), "");
+  EXPECT_NE(policy("{event: PodFailed, action: RestartJob}, {event: PodFailed, action: AbortJob}"),
+            "");
+  EXPECT_NE(policy("{event: \"*\", action: RestartJob}, {event: PodFailed, action: AbortJob}"), "");
+  // Only amounts and the priority of a stored Job may change.
+  EXPECT_EQ(said("{minAvailable: 1, tasks: [{name: a, replicas: 3}]}",
+                 "{tasks: [{name: a, replicas: 2}]}"),
+            "");
+  EXPECT_NE(said("{tasks: [{name: b, replicas: 2}]}", "{tasks: [{name: a, replicas: 2}]}"), "");
 }
 
 }  // namespace
