@@ -30,7 +30,8 @@ Service::Service(net::Loop& loop,
       informers_(informers),
       cells_(loop, informers),
       people_(loop, client, informers, {.virtual_clusters = [this] { return cells_.vcs(); }}),
-      rest_(loop, client, people_, cells_, versioned(options_.rest)),
+      attempts_(loop, client),
+      rest_({loop, client, people_, cells_, index_, attempts_}, versioned(options_.rest)),
       gate_(loop) {}
 
 Task<void> Service::prepare() {
@@ -40,6 +41,8 @@ Task<void> Service::prepare() {
 
 Task<Result<void>> Service::start() {
   cells_.follow();
+  index_.follow(informers_, rest::kJobsNamespace);
+  attempts_.follow(index_);
   cells_.on_change([this] { vcs_changed(); });
   informers_.start_all();
   co_await informers_.wait_synced();
@@ -67,6 +70,7 @@ Task<Result<void>> Service::start() {
 Task<void> Service::stop() {
   gate_.close();
   if (server_) co_await server_->stop();
+  co_await attempts_.stop();
   co_await gate_.wait_empty(std::chrono::seconds(5));
 }
 

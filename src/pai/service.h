@@ -40,6 +40,7 @@ class Service {
 
   [[nodiscard]] People& people() { return people_; }
   [[nodiscard]] Cells& cells() { return cells_; }
+  [[nodiscard]] JobIndex& jobs() { return index_; }
   /// For paths below /api/ and /rest-server/api/.
   [[nodiscard]] net::Handler handler() { return rest_.handler(); }
   /// Of the port of its own; 0: it has none.
@@ -58,6 +59,8 @@ class Service {
   client::Informers& informers_;
   Cells cells_;
   People people_;
+  JobIndex index_;
+  rest::Attempts attempts_;
   Rest rest_;
   std::unique_ptr<net::Server> server_;
   std::string first_password_;

@@ -308,6 +308,228 @@ def after_a_crash(muster, port, admin):
     check("the password is printed once", "password" not in said, said)
 
 
+JOB = """
+protocolVersion: 2
+name: {name}
+type: job
+prerequisites:
+- {{type: dockerimage, name: image, uri: "{image}"}}
+secrets: {{password: hush}}
+taskRoles:
+  Worker_A:
+    instances: {instances}
+    dockerImage: image
+    resourcePerInstance: {{cpu: 1, memoryMB: 256, gpu: {gpu}}}
+    commands: ["{command}"]
+defaults: {{virtualCluster: {vc}}}
+extras: {{hivedScheduler: {{jobPriorityClass: {priority}}}}}
+"""
+
+
+def job(name, command="echo hello; exit 0", **values):
+    values = {"instances": 1, "gpu": 1, "vc": "default", "priority": "prod", "image": "any", **values}
+    return JOB.format(name=name, command=command, **values)
+
+
+def submit(api, text):
+    return api("POST", "/jobs", text, Content_Type="text/yaml")
+
+
+def state_of(api, job_id):
+    status, detail = api("GET", f"/jobs/{job_id}")
+    return detail["jobStatus"]["state"] if status == 200 else None
+
+
+def comes(api, job_id, state, timeout=60):
+    return until(lambda: state_of(api, job_id) == state, timeout, 0.2)
+
+
+def submitting(alice, admin, guest):
+    check("nobody submits without a token", submit(guest, job("j"))[0] == 401)
+    status, answer = submit(alice, job("first"))
+    told = {"status": 202, "message": "Update job first for user alice successfully."}
+    check("a job is taken: 202", status == 202 and answer == told, answer)
+    check("and is there at once", alice("GET", "/jobs/alice~first")[0] == 200)
+    check("twice: 409", is_error(submit(alice, job("first")), 409, "ConflictJobError"))
+    answer = submit(alice, job("foreign", vc="vc1"))
+    right = "User alice is not allowed to do operation in vc1"
+    check(
+        "a foreign virtual cluster is 403",
+        is_error(answer, 403, "ForbiddenUserError") and answer[1]["message"] == right,
+        answer,
+    )
+    check("so is one that is none", is_error(submit(alice, job("foreign", vc="none")), 403, "ForbiddenUserError"))
+    check("no YAML is 400", is_error(submit(alice, "name: [1"), 400, "InvalidProtocolError"))
+    check("another shape is 400", is_error(submit(alice, "name: x"), 400, "InvalidProtocolError"))
+    check("a name of 256 characters is 400", is_error(submit(alice, job("x" * 256)), 400, "InvalidProtocolError"))
+    big = job("big") + "#" * (1024 * 1024)
+    check("more than a MiB is 413", submit(alice, big)[0] == 413)
+    answer = submit(alice, job("wide", instances=2, priority="prod"))
+    check(
+        "more cells than there are are refused",
+        is_error(answer, 400, "InvalidProtocolError") and "exceeds maximum 1 SKUs" in answer[1]["message"],
+        answer,
+    )
+    known = {each["name"] for each in admin("GET", "/jobs")[1]}
+    check("nothing of what was refused is stored", known == {"first"}, known)
+    check("an unknown job is 404", is_error(alice("GET", "/jobs/alice~none"), 404, "NoJobError"))
+    check("a name without an owner, too", is_error(alice("GET", "/jobs/none"), 404, "NoJobError"))
+
+
+def watching(alice, admin, muster):
+    check("it runs and succeeds", comes(alice, "alice~first", "SUCCEEDED"), lambda: alice("GET", "/jobs/alice~first"))
+    status, detail = alice("GET", "/jobs/alice~first")
+    task = detail["taskRoles"]["workera"]["taskStatuses"][0]
+    check(
+        "on the node of its virtual cluster",
+        task["containerNodeName"] == "hostname-carol" and task["containerExitCode"] == 0,
+        task,
+    )
+    check(
+        "with its times",
+        detail["jobStatus"]["submissionTime"] <= detail["jobStatus"]["completedTime"],
+        detail["jobStatus"],
+    )
+    status, config = alice("GET", "/jobs/alice~first/config")
+    check(
+        "its configuration, secrets masked", status == 200 and "name: first" in config and "hush" not in config, config
+    )
+    check("its events", alice("GET", "/jobs/alice~first/events")[1]["totalCount"] > 0)
+    check("no SSH: 404", is_error(alice("GET", "/jobs/alice~first/ssh"), 404, "NoJobSshInfoError"))
+    base = "/jobs/alice~first/attempts/0/taskRoles/workera/taskIndex/0/attempts"
+    status, found = alice("GET", base)
+    check(
+        "the task and its attempts",
+        status == 200 and len(found["attempts"]) == 1 and found["taskState"] == "SUCCEEDED",
+        found,
+    )
+    check("an unknown task is 404", is_error(alice("GET", base.replace("Index/0", "Index/7")), 404, "NoTaskError"))
+    status, logs = alice("GET", base + "/0/logs")
+    check("where its log is", status == 200 and logs["locations"][0]["name"] == "user.pai.all", logs)
+    if status == 200:
+        log = Api(alice.port, alice.authorization, "")("GET", logs["locations"][0]["uri"])
+        check("and what is in it", log[0] == 200 and "hello" in log[1], log)
+    check("no log of another attempt", is_error(alice("GET", base + "/5/logs"), 404, "NoTaskLogError"))
+    status, attempts = alice("GET", "/jobs/alice~first/job-attempts")
+    check("its attempts", status == 200 and [each["isLatest"] for each in attempts] == [True], attempts)
+    check("job-attempts/healthz", alice("GET", "/jobs/alice~first/job-attempts/healthz")[0] == 200)
+    check("an attempt that never was is 404", is_error(alice("GET", "/jobs/alice~first/attempts/3"), 404, "NoJobError"))
+
+
+def stopping(alice, bob, admin):
+    check("a long job is taken", submit(alice, job("long", "sleep 600"))[0] == 202)
+    check("and runs", comes(alice, "alice~long", "RUNNING"), lambda: alice("GET", "/jobs/alice~long"))
+    used = admin("GET", "/virtual-clusters/default")[1]["resourcesUsed"]
+    check("its virtual cluster uses a GPU", used["gpu"] == 1, used)
+    check("wrong words are 400", alice("PUT", "/jobs/alice~long/executionType", {"value": "PAUSE"})[0] == 400)
+    answer = bob("PUT", "/jobs/alice~long/executionType", {"value": "STOP"})
+    check("others do not stop it: 403", is_error(answer, 403, "ForbiddenUserError"), answer)
+    check("its owner does: 202", alice("PUT", "/jobs/alice~long/executionType", {"value": "STOP"})[0] == 202)
+    check("it is stopped", comes(alice, "alice~long", "STOPPED"))
+    check(
+        "START changes nothing",
+        alice("PUT", "/jobs/alice~long/executionType", {"value": "START"})[0] == 202
+        and state_of(alice, "alice~long") == "STOPPED",
+    )
+    check(
+        "nothing is used any more",
+        until(lambda: admin("GET", "/virtual-clusters/default")[1]["resourcesUsed"]["gpu"] == 0, 20, 0.3),
+    )
+
+
+def tagging(alice, bob):
+    check("a tag is added", alice("PUT", "/jobs/alice~first/tag", {"value": "good"})[0] == 200)
+    check("and shown", alice("GET", "/jobs/alice~first")[1]["tags"] == ["good"])
+    check("not by others", bob("PUT", "/jobs/alice~first/tag", {"value": "bad"})[0] == 403)
+    check("a comma is 400", alice("PUT", "/jobs/alice~first/tag", {"value": "a,b"})[0] == 400)
+    names = {each["name"] for each in alice("GET", "/jobs?tagsContain=good")[1]}
+    check("jobs are found by tag", names == {"first"}, names)
+    check("and without it", "first" not in {each["name"] for each in alice("GET", "/jobs?tagsNotContain=good")[1]})
+    check(
+        "an unknown tag is 404",
+        is_error(alice("DELETE", "/jobs/alice~first/tag", {"value": "none"}), 404, "NoTagError"),
+    )
+    check(
+        "a tag goes",
+        alice("DELETE", "/jobs/alice~first/tag", {"value": "good"})[0] == 200
+        and alice("GET", "/jobs/alice~first")[1]["tags"] == [],
+    )
+
+
+def listing(alice, bob, admin):
+    submit(bob, job("zeta", "true", priority="oppo", gpu=0))
+    comes(bob, "bob~zeta", "SUCCEEDED")
+    everything = admin("GET", "/jobs")[1]
+    times = [each["submissionTime"] for each in everything]
+    names = {each["name"] for each in everything}
+    newest_first = times == sorted(times, reverse=True)
+    check("everybody's, the newest first", newest_first and names == {"zeta", "long", "first"}, everything)
+    wanted = {
+        "debugId",
+        "name",
+        "username",
+        "state",
+        "subState",
+        "executionType",
+        "tags",
+        "retries",
+        "retryDetails",
+        "submissionTime",
+        "createdTime",
+    }
+    check("with OpenPAI's fields", wanted <= set(everything[0]), everything[0])
+    for query, names in {
+        "username=alice": {"first", "long"},
+        "username=alice,bob": {"first", "long", "zeta"},
+        "state=STOPPED": {"long"},
+        "state=STOPPED,SUCCEEDED&username=bob": {"zeta"},
+        "keyword=irs": {"first"},
+        "keyword=bob": {"zeta"},
+        "vc=default": {"first", "long", "zeta"},
+        "vc=vc1": set(),
+        "jobPriority=oppo": {"zeta"},
+        "order=jobName,DESC&limit=1": {"zeta"},
+        "order=jobName,ASC&limit=1&offset=1": {"long"},
+        "order=username,DESC&limit=1": {"zeta"},
+        "order=jobName,ASC&limit=1": {"first"},
+    }.items():
+        found = {each["name"] for each in admin("GET", "/jobs?" + query)[1]}
+        check(f"GET /jobs?{query}", found == names, found)
+    counted = admin("GET", "/jobs?limit=1&withTotalCount=true")[1]
+    check("with the total", counted["totalCount"] == 3 and len(counted["data"]) == 1, counted)
+    for wrong in ("limit=50001", "limit=x", "offset=-1", "order=nothing,ASC", "order=state,UP"):
+        check(f"GET /jobs?{wrong} is 400", is_error(admin("GET", "/jobs?" + wrong), 400, "InvalidParametersError"))
+
+
+def retried(alice, muster):
+    """A job whose pod somebody deletes: a new attempt, and the former one is remembered."""
+    submit(alice, job("again", "sleep 600"))
+    if not check("it runs", comes(alice, "alice~again", "RUNNING")):
+        return
+    framework = alice("GET", "/jobs/alice~again")[1]["debugId"]
+    muster.kubectl("delete", "pod", f"{framework}-workera-0", "--wait=false")
+
+    def second():
+        status = alice("GET", "/jobs/alice~again")[1]["jobStatus"]
+        return status["retries"] == 1 and status["state"] == "RUNNING"
+
+    check("it runs again", until(second, 60, 0.2), lambda: alice("GET", "/jobs/alice~again"))
+    known = until(lambda: alice("GET", "/jobs/alice~again/attempts/0")[0] == 200, 10, 0.2)
+    status, detail = alice("GET", "/jobs/alice~again/attempts/0")
+    check("its first attempt is known", known, detail)
+    check("with its end", known and detail["jobStatus"]["appExitCode"] == -101, detail)
+    attempts = alice("GET", "/jobs/alice~again/job-attempts")[1]
+    check("both are listed", [each["attemptIndex"] for each in attempts] == [1, 0], attempts)
+    alice("PUT", "/jobs/alice~again/executionType", {"value": "STOP"})
+
+
+def programs(alice):
+    token = alice("POST", "/tokens/application", {})[1]["token"]
+    program = Api(alice.port, "Bearer " + token)
+    check("a program lists jobs", program("GET", "/jobs")[0] == 200)
+    check("and submits", submit(program, job("by-program", "true", gpu=0, priority="oppo"))[0] == 202)
+
+
 LAB_NODES = """
 apiVersion: v1
 kind: Node
@@ -362,6 +584,22 @@ def main():
                 admin = guest.login("admin", "admin-password")
                 virtual_clusters(muster, guest, admin)
                 one_vc_again(muster, admin)
+        if wanted("jobs"):
+            port = free_port()
+            args = ["--pai-rest", f"127.0.0.1:{port}", "--hived-config", str(LAB6 / "hived-config-a.yaml")]
+            with Muster(*args, nodes=nodes) as muster:
+                guest = Api(port)
+                admin = guest.login("admin", (muster.data / "admin-password").read_text().strip())
+                for name in ("alice", "bob"):
+                    admin("POST", "/users", {"username": name, "password": name + "-password"})
+                alice, bob = (guest.login(name, name + "-password") for name in ("alice", "bob"))
+                submitting(alice, admin, guest)
+                watching(alice, admin, muster)
+                stopping(alice, bob, admin)
+                tagging(alice, bob)
+                listing(alice, bob, admin)
+                retried(alice, muster)
+                programs(alice)
     sys.exit(check.close())
 
 

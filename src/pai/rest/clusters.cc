@@ -7,13 +7,11 @@
 #include "base/strings.h"
 #include "kube/meta.h"
 #include "pai/people/records.h"
+#include "pai/rest/jobs.h"
 #include "pai/rest/routes.h"
 
 namespace muster::pai::rest {
 namespace {
-
-/// Where OpenPAI's jobs and their storages live.
-constexpr const char* kJobsNamespace = "default";
 
 Refusal no_vc(std::string_view name) {
   return {.status = 404,
@@ -103,32 +101,6 @@ Task<Answer<Reply>> change_vc(Call& call) {
 
 // Storages: claims in the jobs' namespace that a group of the user's names.
 
-struct Storages {
-  std::vector<json::Value> claims;
-  std::vector<std::string> allowed, defaults;
-};
-
-Task<Answer<Storages>> storages_of(People& people, client::Client& client, const Call& call) {
-  client::ListOptions where;
-  where.ns = kJobsNamespace;
-  auto listed = co_await client.list(client::resources::kPersistentVolumeClaims, where);
-  if (!listed) co_return refuse(listed.error());
-  Storages seen;
-  seen.claims = std::move(listed->items);
-  const UserRecord* user = people.directory().find_user(call.caller.user);
-  if (user == nullptr) co_return seen;
-  seen.allowed = people.directory().storages(*user);
-  // The first that a group names is its default.
-  for (const std::string& name : user->groups) {
-    const GroupRecord* group = people.directory().find_group(name);
-    if (group == nullptr) continue;
-    const auto storages = group->storages();
-    if (!storages.empty() && !contains(seen.defaults, storages.front()))
-      seen.defaults.push_back(storages.front());
-  }
-  co_return seen;
-}
-
 json::Object storage_json(const Storages& seen, const json::Value& claim) {
   const std::string name(kube::name_of(claim));
   return {{"name", name},
@@ -138,7 +110,7 @@ json::Object storage_json(const Storages& seen, const json::Value& claim) {
 }
 
 Task<Answer<Reply>> list_storages(People& people, client::Client& client, Call& call) {
-  const auto seen = co_await storages_of(people, client, call);
+  const auto seen = co_await storages_of(people, client, call.caller.user);
   if (!seen) co_return refuse(seen.error());
   const bool defaults_only = call.target.get("default") == "true";
   json::Array storages;
@@ -181,7 +153,7 @@ void describe_volume(const json::Value& volume, json::Object& out) {
 }
 
 Task<Answer<Reply>> show_storage(People& people, client::Client& client, Call& call) {
-  const auto seen = co_await storages_of(people, client, call);
+  const auto seen = co_await storages_of(people, client, call.caller.user);
   if (!seen) co_return refuse(seen.error());
   const std::string& name = call.values[0];
   const auto found =
@@ -210,6 +182,27 @@ Task<Answer<Reply>> raw_list(client::Client& client, std::string path) {
 }
 
 }  // namespace
+
+Task<Answer<Storages>> storages_of(People& people, client::Client& client, std::string user) {
+  client::ListOptions where;
+  where.ns = kJobsNamespace;
+  auto listed = co_await client.list(client::resources::kPersistentVolumeClaims, where);
+  if (!listed) co_return refuse(listed.error());
+  Storages seen;
+  seen.claims = std::move(listed->items);
+  const UserRecord* known = people.directory().find_user(user);
+  if (known == nullptr) co_return seen;
+  seen.allowed = people.directory().storages(*known);
+  // The first that a group names is its default.
+  for (const std::string& name : known->groups) {
+    const GroupRecord* group = people.directory().find_group(name);
+    if (group == nullptr) continue;
+    const auto storages = group->storages();
+    if (!storages.empty() && !contains(seen.defaults, storages.front()))
+      seen.defaults.push_back(storages.front());
+  }
+  co_return seen;
+}
 
 std::vector<Route> cluster_routes(People& people, Cells& cells, client::Client& client) {
   const Run skus = [&cells](Call& call) {

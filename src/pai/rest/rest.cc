@@ -76,12 +76,25 @@ Answer<void> check_who(const Caller& caller, Who who) {
 
 }  // namespace
 
-Rest::Rest(Env& env, client::Client& client, People& people, Cells& cells, RestOptions options)
-    : env_(env), people_(people), calls_(options.calls_per_minute, std::chrono::minutes(1)) {
-  add(rest::login_routes(people, options.version));
-  add(rest::user_routes(people));
-  add(rest::group_routes(people));
-  add(rest::cluster_routes(people, cells, client));
+Rest::Rest(RestParts parts, RestOptions options)
+    : env_(parts.env),
+      people_(parts.people),
+      calls_(options.calls_per_minute, std::chrono::minutes(1)),
+      jobs_{parts.env,
+            parts.client,
+            parts.people,
+            parts.cells,
+            parts.index,
+            parts.attempts,
+            rest::RateLimit(options.lists_per_minute, std::chrono::minutes(1)),
+            rest::RateLimit(options.submits_per_hour, std::chrono::hours(1))} {
+  add(rest::login_routes(people_, options.version));
+  add(rest::user_routes(people_));
+  add(rest::group_routes(people_));
+  add(rest::cluster_routes(people_, parts.cells, parts.client));
+  add(rest::submit_routes(jobs_));
+  add(rest::job_routes(jobs_));
+  add(rest::task_routes(jobs_));
 }
 
 void Rest::add(std::vector<Route> routes) {
@@ -143,26 +156,23 @@ Task<Answer<Reply>> Rest::answer(Call& call) {
 
 Rest::Found Rest::find(const std::string& method, const std::vector<std::string>& path) const {
   // A literal word goes before a placeholder: "users/me" before "users/:user".
-  for (const bool literal : {true, false}) {
-    for (const Route& route : routes_) {
-      if (route.method != method) continue;
-      const auto pattern = split_nonempty(route.path, '/');
-      if (pattern.size() != path.size()) continue;
-      if (literal != (route.path.find(':') == std::string::npos)) continue;
-      Found found;
-      bool fits = true;
-      for (std::size_t i = 0; fits && i < path.size(); ++i) {
-        if (pattern[i].front() == ':')
-          found.values.push_back(path[i]);
-        else
-          fits = pattern[i] == path[i];
-      }
-      if (!fits) continue;
-      found.route = &route;
-      return found;
+  Found best;
+  for (const Route& route : routes_) {
+    if (route.method != method) continue;
+    const auto pattern = split_nonempty(route.path, '/');
+    if (pattern.size() != path.size()) continue;
+    Found found{&route, {}};
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < path.size(); ++i) {
+      if (pattern[i].front() == ':')
+        found.values.push_back(path[i]);
+      else
+        fits = pattern[i] == path[i];
     }
+    if (!fits) continue;
+    if (best.route == nullptr || found.values.size() < best.values.size()) best = std::move(found);
   }
-  return {};
+  return best;
 }
 
 }  // namespace muster::pai

@@ -11,6 +11,7 @@
 #include "pai/cells/cells.h"
 #include "pai/people/people.h"
 #include "pai/rest/api.h"
+#include "pai/rest/jobs.h"
 #include "pai/rest/limits.h"
 
 namespace muster::pai {
@@ -23,9 +24,18 @@ struct RestOptions {
   std::size_t submits_per_hour = 3600;
 };
 
+struct RestParts {
+  Env& env;
+  client::Client& client;
+  People& people;
+  Cells& cells;
+  JobIndex& index;
+  rest::Attempts& attempts;
+};
+
 class Rest {
  public:
-  Rest(Env& env, client::Client& client, People& people, Cells& cells, RestOptions options);
+  Rest(RestParts parts, RestOptions options);
   /// Takes the calls of a listener. Outlived by this.
   [[nodiscard]] net::Handler handler();
   void add(std::vector<rest::Route> routes);
@@ -42,6 +52,7 @@ class Rest {
   Env& env_;
   People& people_;
   rest::RateLimit calls_;
+  rest::Jobs jobs_;
   std::vector<rest::Route> routes_;
 };
 

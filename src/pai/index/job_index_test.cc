@@ -1,0 +1,157 @@
+#include "pai/index/job_index.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/random.h"
+#include "base/time.h"
+
+namespace muster::pai {
+namespace {
+
+/// A Framework as the protocol makes it, with only what a list shows.
+client::ObjectPtr job(int number, std::string_view user, std::string_view vc, bool done) {
+  json::Value made =
+      json::Object{{"metadata",
+                    {{"name", fmt::format("{:032x}", number)},
+                     {"uid", fmt::format("u{}", number)},
+                     {"resourceVersion", std::to_string(number + 1)},
+                     {"creationTimestamp", format_time(Time::from_seconds(1'700'000'000 + number))},
+                     {"labels", {{"userName", user}, {"virtualCluster", vc}}},
+                     {"annotations",
+                      {{"jobName", fmt::format("job_{}", (number * 7919) % 100'003)},
+                       {"totalGpuNumber", std::to_string(number % 17)},
+                       {"totalTaskNumber", "2"},
+                       {"tags", number % 10 == 0 ? "nightly,big" : ""}}}}},
+                   {"spec", {{"executionType", "Start"}}},
+                   {"status",
+                    {{"state", done ? "Completed" : "AttemptRunning"},
+                     {"attemptStatus", {{"completionStatus", {{"code", 0}}}}}}}};
+  return std::make_shared<const json::Value>(std::move(made));
+}
+
+void fill(JobIndex& index, int count) {
+  for (int i = 0; i < count; ++i)
+    index.put(fmt::format("{:032x}", i),
+              job(i, fmt::format("user{}", i % 50), i % 3 == 0 ? "vc1" : "default", i % 4 != 0));
+}
+
+TEST(JobIndex, ListsTheNewestFirstPageByPage) {
+  JobIndex index;
+  fill(index, 25);
+  JobQuery query;
+  query.limit = 10;
+  std::vector<std::string> seen;
+  for (query.offset = 0; query.offset < 40; query.offset += 10) {
+    const JobPage page = index.list(query);
+    EXPECT_EQ(page.total, 25U);
+    for (const Job* each : page.jobs) seen.push_back(each->framework);
+  }
+  ASSERT_EQ(seen.size(), 25U);
+  for (int i = 0; i < 25; ++i)
+    EXPECT_EQ(seen[static_cast<std::size_t>(i)], fmt::format("{:032x}", 24 - i));
+}
+
+TEST(JobIndex, EveryFilterEqualsLookingAtEveryJob) {
+  JobIndex index;
+  fill(index, 2000);
+  const auto count = [&](const std::function<bool(int)>& fits) {
+    std::size_t found = 0;
+    for (int i = 0; i < 2000; ++i) found += fits(i) ? 1 : 0;
+    return found;
+  };
+  JobQuery query;
+  query.users = {"user1", "user7", "nobody"};
+  EXPECT_EQ(index.list(query).total, count([](int i) { return i % 50 == 1 || i % 50 == 7; }));
+  query = {};
+  query.vcs = {"vc1"};
+  query.states = {"RUNNING"};
+  EXPECT_EQ(index.list(query).total, count([](int i) { return i % 3 == 0 && i % 4 == 0; }));
+  query = {};
+  query.tags_any = {"nightly"};
+  EXPECT_EQ(index.list(query).total, count([](int i) { return i % 10 == 0; }));
+  query = {};
+  query.tags_none = {"big"};
+  EXPECT_EQ(index.list(query).total, count([](int i) { return i % 10 != 0; }));
+  query = {};
+  query.keyword = "user12";
+  EXPECT_EQ(index.list(query).total, count([](int i) { return i % 50 == 12; }));
+  query.keyword = "job_7919";
+  EXPECT_EQ(index.list(query).total, count([](int i) {
+              return fmt::format("job_{}", (i * 7919) % 100'003).find("job_7919") !=
+                     std::string::npos;
+            }));
+  query = {};
+  query.priorities = {"default"};
+  EXPECT_EQ(index.list(query).total, 2000U);
+  query.priorities = {"prod"};
+  EXPECT_EQ(index.list(query).total, 0U);
+}
+
+TEST(JobIndex, EachOrderIsAnOrder) {
+  JobIndex index;
+  fill(index, 500);
+  for (const JobOrder order : {JobOrder::kSubmitted,
+                               JobOrder::kName,
+                               JobOrder::kUser,
+                               JobOrder::kVc,
+                               JobOrder::kRetries,
+                               JobOrder::kTasks,
+                               JobOrder::kGpus,
+                               JobOrder::kState,
+                               JobOrder::kCompleted,
+                               JobOrder::kPriority}) {
+    JobQuery query;
+    query.order = order;
+    query.ascending = true;
+    const JobPage page = index.list(query);
+    ASSERT_EQ(page.jobs.size(), 500U);
+    for (std::size_t i = 1; i < page.jobs.size(); ++i) {
+      const Job &a = *page.jobs[i - 1], &b = *page.jobs[i];
+      if (order == JobOrder::kName) EXPECT_LE(a.name, b.name);
+      if (order == JobOrder::kUser) EXPECT_LE(a.user, b.user);
+      if (order == JobOrder::kSubmitted) EXPECT_LT(a.framework, b.framework);
+    }
+  }
+}
+
+TEST(JobIndex, AnOldStateDoesNotReplaceANewerOneAndAJobThatIsGoneIsGone) {
+  JobIndex index;
+  fill(index, 3);
+  auto newer = std::make_shared<json::Value>(*job(1, "alice", "vc1", true));
+  json::make(*newer, {"metadata", "resourceVersion"}) = "100";
+  index.put(fmt::format("{:032x}", 1), newer);
+  index.put(fmt::format("{:032x}", 1), job(1, "user1", "default", false));
+  EXPECT_EQ(index.find(fmt::format("{:032x}", 1))->user, "alice");
+  index.put(fmt::format("{:032x}", 0), nullptr);
+  EXPECT_EQ(index.find(fmt::format("{:032x}", 0)), nullptr);
+  EXPECT_EQ(index.size(), 2U);
+  EXPECT_EQ(index.find(fmt::format("{:032x}", 1))->user, "alice");
+}
+
+TEST(JobIndex, AHundredThousandJobsAreListedInTenMilliseconds) {
+  JobIndex index;
+  fill(index, 100'000);
+  JobQuery name, keyword, plain;
+  name.order = JobOrder::kName;
+  keyword.keyword = "99";
+  for (const auto& [what, query] :
+       {std::pair{"newest", plain}, std::pair{"by name", name}, std::pair{"keyword", keyword}}) {
+    auto best = std::chrono::steady_clock::duration::max();
+    for (int i = 0; i < 5; ++i) {
+      const auto begun = std::chrono::steady_clock::now();
+      const JobPage page = index.list(query);
+      best = std::min(best, std::chrono::steady_clock::now() - begun);
+      EXPECT_GT(page.total, 0U);
+    }
+    const double ms = std::chrono::duration<double, std::milli>(best).count();
+    fmt::print("{}: {:.1f} ms\n", what, ms);
+    // Twice the budget: the machine may be shared, and the test must not fail for that.
+    EXPECT_LT(ms, 20.0) << what;
+  }
+}
+
+}  // namespace
+}  // namespace muster::pai

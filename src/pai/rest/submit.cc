@@ -1,0 +1,105 @@
+/// A new job: what the cluster has to say to it, and then its objects.
+#include "pai/protocol/submit.h"
+
+#include <fmt/core.h>
+
+#include "kube/framework.h"
+#include "kube/meta.h"
+#include "pai/people/records.h"
+#include "pai/rest/jobs.h"
+#include "pai/rest/routes.h"
+
+namespace muster::pai::rest {
+namespace {
+
+namespace r = client::resources;
+
+/// The keys in the user's profile.
+std::vector<std::string> ssh_keys(const UserRecord& user) {
+  std::vector<std::string> keys;
+  for (const json::Value& key : json::array_at(json::Value(user.extension), "sshKeys"))
+    if (const std::string value = json::text_at(key, "value"); !value.empty())
+      keys.push_back(value);
+  return keys;
+}
+
+Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
+  const auto storages = co_await storages_of(jobs.people, jobs.client, user);
+  if (!storages) co_return refuse(storages.error());
+  Facts facts = jobs.cells.facts();
+  for (const json::Value& claim : storages->claims) {
+    const std::string name(kube::name_of(claim));
+    if (contains(storages->allowed, name))
+      facts.storages[name] = {name, kube::label(claim, "share") != "false"};
+  }
+  for (const std::string& name : storages->defaults)
+    if (facts.storages.contains(name)) facts.default_storages.push_back(name);
+  if (const UserRecord* record = jobs.people.directory().find_user(user))
+    facts.ssh_keys = ssh_keys(*record);
+  facts.job_exists = [&jobs](const std::string& framework) {
+    return jobs.index.find(framework) != nullptr;
+  };
+  facts.may_use = [&jobs, user](const std::string& vc) { return jobs.people.may_use(user, vc); };
+  facts.ns = kJobsNamespace;
+  facts.now = jobs.env.now();
+  co_return facts;
+}
+
+/// All of it or nothing: what was made before something failed is taken away again.
+Task<Answer<void>> create(Jobs& jobs, Submission made) {
+  client::Client& client = jobs.client;
+  const std::string class_name(kube::name_of(made.priority_class));
+  const auto priority =
+      co_await client.create(r::kPriorityClasses, "", made.priority_class, client::Answer::kNone);
+  if (!priority && priority.error().code != Code::kAlreadyExists)
+    co_return refuse(priority.error());
+  const auto framework =
+      co_await client.create(kube::resources::kFrameworks, kJobsNamespace, made.framework);
+  if (!framework) {
+    if (framework.error().code == Code::kAlreadyExists)
+      co_return refuse(409,
+                       "ConflictJobError",
+                       fmt::format("Job {} already exists.", job_id(made.user, made.job)));
+    const auto removed = co_await client.remove(r::kPriorityClasses, "", class_name, {});
+    (void)removed;
+    co_return refuse(framework.error());
+  }
+  for (json::Value& object : made.owned) {
+    const auto secret = co_await client.create(
+        r::kSecrets, kJobsNamespace, owned_by(std::move(object), *framework));
+    if (secret || secret.error().code == Code::kAlreadyExists) continue;
+    // Its pods would wait for it for ever.
+    const auto removed = co_await client.remove(
+        kube::resources::kFrameworks, kJobsNamespace, made.framework_name, {});
+    (void)removed;
+    co_return refuse(secret.error());
+  }
+  jobs.index.wrote(*framework);
+  co_return Answer<void>();
+}
+
+Task<Answer<Reply>> submit_job(Jobs& jobs, Call& call) {
+  const std::string user = call.caller.user;
+  const Duration wait = jobs.submits.ask(user, jobs.env.monotonic());
+  if (wait > Duration::zero()) co_return refuse(too_often(wait));
+  const auto facts = co_await facts_for(jobs, user);
+  if (!facts) co_return refuse(facts.error());
+  auto made = submit(call.request.body, user, *facts);
+  if (!made) co_return refuse(made.error());
+  const std::string job = made->job;
+  const auto created = co_await create(jobs, std::move(*made));
+  if (!created) co_return refuse(created.error());
+  co_return Reply{
+      .status = 202,
+      .body = json::Object{
+          {"status", 202},
+          {"message", fmt::format("Update job {} for user {} successfully.", job, user)}}};
+}
+
+}  // namespace
+
+std::vector<Route> submit_routes(Jobs& jobs) {
+  return {{"POST", "jobs", Who::kPrograms, [&jobs](Call& call) { return submit_job(jobs, call); }}};
+}
+
+}  // namespace muster::pai::rest

@@ -1,0 +1,211 @@
+/// Attempts of jobs and tasks, and the tasks' logs.
+#include <fmt/core.h>
+
+#include "base/strings.h"
+#include "kube/meta.h"
+#include "pai/job/job.h"
+#include "pai/people/records.h"
+#include "pai/rest/jobs.h"
+
+namespace muster::pai::rest {
+namespace {
+
+/// The last of a log that `tail-mode` shows.
+constexpr int kTailBytes = 16 * 1024;
+constexpr const char* kLogName = "user.pai.all";
+
+struct Attempt {
+  std::int64_t number = 0;
+  bool latest = false;
+  json::Value detail;  // JobDetail
+};
+
+/// All that are known, the newest first.
+Task<Answer<std::vector<Attempt>>> attempts_of(Jobs& jobs, const std::string& id) {
+  const auto found = find_job(jobs.index, id);
+  if (!found) co_return refuse(found.error());
+  const client::ObjectPtr now = (*found)->object;
+  const auto past = co_await jobs.attempts.of(**found);
+  if (!past) co_return refuse(past.error());
+  std::vector<Attempt> attempts;
+  attempts.push_back({json::int_at(*now, "status", "attemptStatus", "id"), true, job_detail(*now)});
+  for (auto each = past->rbegin(); each != past->rend(); ++each)
+    if (each->first < attempts.front().number)
+      attempts.push_back({each->first, false, job_detail(each->second)});
+  co_return attempts;
+}
+
+Task<Answer<Attempt>> find_attempt(Jobs& jobs, const std::string& id, const std::string& number) {
+  auto attempts = co_await attempts_of(jobs, id);
+  if (!attempts) co_return refuse(attempts.error());
+  const auto wanted = parse_int(number);
+  for (Attempt& attempt : *attempts)
+    if (wanted && attempt.number == *wanted) co_return std::move(attempt);
+  co_return refuse(
+      404, "NoJobError", fmt::format("Attempt {} of job {} is not found.", number, id));
+}
+
+Task<Answer<Reply>> show_attempt(Jobs& jobs, Call& call) {
+  auto attempt = co_await find_attempt(jobs, call.values[0], call.values[1]);
+  if (!attempt) co_return refuse(attempt.error());
+  co_return answered(std::move(attempt->detail));
+}
+
+/// JobAttempt, the shape before /attempts/:n.
+json::Object job_attempt(const Attempt& attempt) {
+  const json::Value& status = json::at(attempt.detail, "jobStatus");
+  json::Object out{{"jobName", json::at(attempt.detail, "name")},
+                   {"frameworkName", json::at(attempt.detail, "debugId")},
+                   {"userName", json::at(status, "username")},
+                   {"attemptIndex", attempt.number},
+                   {"exitCode", json::at(status, "appExitCode")},
+                   {"exitPhrase", json::at(status, "appExitSpec", "phrase")},
+                   {"exitType", json::at(status, "appExitType")},
+                   {"exitDiagnostics", json::at(status, "appExitDiagnostics")},
+                   {"taskRoles", json::at(attempt.detail, "taskRoles")},
+                   {"isLatest", attempt.latest}};
+  for (const auto& each : json::as_object(status))
+    if (!out.contains(each.key())) out[each.key()] = each.value();
+  out["attemptStartedTime"] = json::at(status, "appCreatedTime");
+  out["attemptCompletedTime"] = json::at(status, "appCompletedTime");
+  return out;
+}
+
+Task<Answer<Reply>> list_attempts(Jobs& jobs, Call& call) {
+  const auto attempts = co_await attempts_of(jobs, call.values[0]);
+  if (!attempts) co_return refuse(attempts.error());
+  json::Array out;
+  for (const Attempt& attempt : *attempts) out.push_back(job_attempt(attempt));
+  co_return answered(std::move(out));
+}
+
+Task<Answer<Reply>> show_job_attempt(Jobs& jobs, Call& call) {
+  const auto attempt = co_await find_attempt(jobs, call.values[0], call.values[1]);
+  if (!attempt) co_return refuse(attempt.error());
+  co_return answered(job_attempt(*attempt));
+}
+
+Task<Answer<Reply>> healthy(Jobs& jobs, Call& call) {
+  const auto found = find_job(jobs.index, call.values[0]);
+  if (!found) co_return refuse(found.error());
+  co_return said(200, "The history of jobs is kept.");
+}
+
+/// job, attempt, role, index of the path.
+Task<Answer<json::Value>> find_task(Jobs& jobs, const Call& call) {
+  const auto attempt = co_await find_attempt(jobs, call.values[0], call.values[1]);
+  if (!attempt) co_return refuse(attempt.error());
+  const auto index = parse_int(call.values[3]);
+  for (const json::Value& task :
+       json::array_at(attempt->detail, "taskRoles", call.values[2], "taskStatuses"))
+    if (index && json::int_at(task, "taskIndex") == *index) co_return task;
+  co_return refuse(
+      404,
+      "NoTaskError",
+      fmt::format(
+          "Task {} {} of job {} is not found.", call.values[2], call.values[3], call.values[0]));
+}
+
+Task<Answer<Reply>> show_task(Jobs& jobs, Call& call) {
+  auto task = co_await find_task(jobs, call);
+  if (!task) co_return refuse(task.error());
+  const auto found = find_job(jobs.index, call.values[0]);
+  if (!found) co_return refuse(found.error());
+  const Job job = **found;
+  json::Object attempt = json::as_object(*task);
+  attempt["taskAttemptIndex"] = json::at(*task, "attemptId");
+  json::Object out{{"jobName", job.name},
+                   {"frameworkName", job.framework},
+                   {"userName", job.user},
+                   {"taskRoleName", call.values[2]},
+                   {"jobAttemptIndex", parse_int(call.values[1]).value_or(0)}};
+  for (const auto& each : json::as_object(*task)) out[each.key()] = each.value();
+  out["attempts"] = json::Array{json::Value(std::move(attempt))};
+  co_return answered(std::move(out));
+}
+
+/// Which pod a task attempt is; 404 NoTaskLogError when it is no more.
+Task<Answer<std::string>> find_pod(Jobs& jobs, const Call& call) {
+  const auto missing = [&call] {
+    return refuse(404,
+                  "NoTaskLogError",
+                  fmt::format("Log of task {} {} of job {} is not found.",
+                              call.values[2],
+                              call.values[3],
+                              call.values[0]));
+  };
+  const auto task = co_await find_task(jobs, call);
+  if (!task) co_return refuse(task.error());
+  const auto found = find_job(jobs.index, call.values[0]);
+  if (!found) co_return refuse(found.error());
+  const auto number = parse_int(call.values[4]);
+  if (!number || json::int_at(*task, "attemptId") != *number) co_return missing();
+  const std::string name =
+      fmt::format("{}-{}-{}", (*found)->framework, call.values[2], call.values[3]);
+  const auto pod = co_await jobs.client.get(client::resources::kPods, kJobsNamespace, name);
+  if (!pod || kube::uid_of(*pod) != json::string_at(*task, "containerId")) co_return missing();
+  co_return name;
+}
+
+Task<Answer<Reply>> list_logs(Jobs& jobs, Call& call) {
+  const auto pod = co_await find_pod(jobs, call);
+  if (!pod) co_return refuse(pod.error());
+  std::string path = call.request.target.substr(0, call.request.target.find('?'));
+  while (path.ends_with('/')) path.pop_back();
+  const bool tail = call.target.get("tail-mode") == "true" || call.target.get("tailMode") == "true";
+  json::Array locations{
+      json::Object{{"name", kLogName},
+                   {"uri", fmt::format("{}/{}{}", path, kLogName, tail ? "?tail-mode=true" : "")}}};
+  co_return answered(json::Object{{"locations", std::move(locations)}});
+}
+
+Task<Answer<Reply>> read_log(Jobs& jobs, Call& call) {
+  const auto pod = co_await find_pod(jobs, call);
+  if (!pod) co_return refuse(pod.error());
+  if (call.values[5] != kLogName)
+    co_return refuse(404,
+                     "NoTaskLogError",
+                     fmt::format("Log {} is not found; there is {}.", call.values[5], kLogName));
+  net::Request request;
+  request.method = "GET";
+  // The end of a long log without all of it going through memory first.
+  const bool tail = call.target.get("tail-mode") == "true";
+  request.target = fmt::format("{}/{}/log?container=app{}",
+                               client::resources::kPods.path(kJobsNamespace),
+                               *pod,
+                               tail ? "&tailLines=1000" : "&limitBytes=67108864");
+  auto answer = co_await jobs.client.http().request(std::move(request));
+  if (!answer) co_return refuse(answer.error());
+  if (answer->status != 200)
+    co_return refuse(404,
+                     "NoTaskLogError",
+                     fmt::format("Log of task {} {} of job {} is not found.",
+                                 call.values[2],
+                                 call.values[3],
+                                 call.values[0]));
+  Reply reply;
+  reply.type = "text/plain; charset=utf-8";
+  reply.text = std::move(answer->body);
+  if (tail && reply.text.size() > kTailBytes) reply.text.erase(0, reply.text.size() - kTailBytes);
+  co_return reply;
+}
+
+}  // namespace
+
+std::vector<Route> task_routes(Jobs& jobs) {
+  const auto with = [&jobs](Task<Answer<Reply>> (*run)(Jobs&, Call&)) -> Run {
+    return [&jobs, run](Call& call) { return run(jobs, call); };
+  };
+  const std::string task = "jobs/:job/attempts/:attempt/taskRoles/:role/taskIndex/:index/attempts";
+  return {
+      {"GET", "jobs/:job/attempts/:attempt", Who::kPrograms, with(show_attempt)},
+      {"GET", "jobs/:job/job-attempts", Who::kPrograms, with(list_attempts)},
+      {"GET", "jobs/:job/job-attempts/healthz", Who::kPrograms, with(healthy)},
+      {"GET", "jobs/:job/job-attempts/:attempt", Who::kPrograms, with(show_job_attempt)},
+      {"GET", task, Who::kPrograms, with(show_task)},
+      {"GET", task + "/:try/logs", Who::kPrograms, with(list_logs)},
+      {"GET", task + "/:try/logs/:name", Who::kPrograms, with(read_log)},
+  };
+}
+
+}  // namespace muster::pai::rest
