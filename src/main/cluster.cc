@@ -8,6 +8,7 @@
 
 #include "agent/node/devices.h"
 #include "agent/node/virtual_nodes.h"
+#include "apiserver/encryption/sealed_store.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
@@ -54,7 +55,17 @@ Task<Result<void>> Cluster::start() {
   if (!nodes) co_return fail(nodes.error());
   auto identity = apiserver::load_identity(options_.data, options_.address, loop_.now());
   if (!identity) co_return fail(identity.error());
-  auto opened = store::open(loop_, options_.data + "/muster.db");
+  apiserver::encryption::Keys keys;
+  if (!options_.encryption_key_file.empty()) {
+    auto read = apiserver::encryption::read_keys(options_.encryption_key_file);
+    if (!read)
+      co_return fail(
+          read.error().code,
+          fmt::format(
+              "--encryption-key-file {}: {}", options_.encryption_key_file, read.error().message));
+    keys = std::move(*read);
+  }
+  auto opened = apiserver::encryption::open(loop_, options_.data + "/muster.db", std::move(keys));
   if (!opened) co_return fail(opened.error());
   store_ = std::move(*opened);
   const auto served = co_await start_server(*identity);

@@ -46,6 +46,7 @@ struct ClusterOptions {
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;  // where none is set
   std::optional<apiserver::audit::Options> audit;  // where requests are written down
+  std::string encryption_key_file;                 // keys of Secrets at rest; empty: none
   bool queues_closed = false;                      // who uses a queue needs a permission
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   Duration token_lifetime_max{};                   // of service accounts' tokens; zero: as asked

@@ -70,6 +70,7 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   if (access != "open" && access != "closed")
     return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
   options.queues_closed = access == "closed";
+  options.encryption_key_file = values.text("encryption-key-file");
   auto audit = audit_options(values, options.data);
   if (!audit) return fail(audit.error());
   options.audit = std::move(*audit);
@@ -311,6 +312,11 @@ std::vector<command::Flag> up_flags() {
        .completes = Completes::kWords,
        .words = {"open", "closed"},
        .value_name = "MODE"},
+      {.name = "encryption-key-file",
+       .help =
+           "encrypt Secrets at rest with the first key of this file, read them with any; one key a line, from openssl rand -base64 32",
+       .completes = Completes::kFiles,
+       .value_name = "FILE"},
       {.name = "node-monitor-grace-period",
        .type = FlagType::kDuration,
        .value = "40s",
