@@ -97,6 +97,31 @@ T9K = {
     },
 }
 
+# Tried again even after success, so that an attempt's ConfigMap is deleted, too.
+FRAMEWORK = {
+    "apiVersion": "frameworkcontroller.microsoft.com/v1",
+    "kind": "Framework",
+    "metadata": {"name": "everyframework"},
+    "spec": {
+        "retryPolicy": {"maxRetryCount": -2},
+        "taskRoles": [
+            {
+                "name": "worker",
+                "taskNumber": 1,
+                "task": {
+                    "pod": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "schedulerName": "muster",
+                            "containers": [{"name": "app", "image": "x"}],
+                        }
+                    }
+                },
+            }
+        ],
+    },
+}
+
 
 def every_job():
     return [
@@ -108,6 +133,7 @@ def every_job():
         training_job("JAXJob", "jaxReplicaSpecs", "jax", ["Worker"], "every-jax"),
         training_job("MPIJob", "mpiReplicaSpecs", "mpi", ["Launcher", "Worker"], "every-mpi"),
         T9K,
+        FRAMEWORK,
     ]
 
 
@@ -141,6 +167,8 @@ def every_kind(cluster):
                 done = {c["type"] for c in job_now.get("status", {}).get("conditions", []) if c["status"] == "True"} | {
                     job_now.get("status", {}).get("phase")
                 }
+                if job["kind"] == "Framework":
+                    return job_now.get("status", {}).get("attemptStatus", {}).get("id") == 1
                 return group == "batch.tensorstack.dev" and "Succeeded" in done
 
             check(
@@ -653,6 +681,7 @@ def without_status(cluster):
         "jaxjobs.kubeflow.org",
         "mpijobs.kubeflow.org",
         "mpijobs.batch.tensorstack.dev",
+        "frameworks.frameworkcontroller.microsoft.com",
     ):
         definition = api("GET", f"{crds}/{name}")
         for version in definition["spec"]["versions"]:

@@ -2,8 +2,9 @@
 /// its tasks (tasks.cc). The status is a copy that both change; nothing else is remembered.
 #pragma once
 
-#include <map>
-#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "controllers/common/plan.h"
 
@@ -15,9 +16,16 @@ struct Look {
   Time now;
   Plan& plan;
   json::Value status;
-  const json::Value* config_map = nullptr;         // of this attempt
-  std::map<std::string, const json::Value*> pods;  // of the attempt's ConfigMap, by name
+  const json::Value* config_map = nullptr;  // of this attempt
+  std::vector<const json::Value*> pods;     // of the attempt's ConfigMap, by name
+  std::unordered_map<std::string_view, const json::Value*> pod_by_name;
 };
+
+/// nullptr if there is none.
+inline const json::Value* find_pod(const Look& look, std::string_view name) {
+  const auto found = look.pod_by_name.find(name);
+  return found == look.pod_by_name.end() ? nullptr : found->second;
+}
 
 namespace states {
 inline constexpr std::string_view kCreationPending = "AttemptCreationPending";

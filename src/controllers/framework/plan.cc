@@ -226,7 +226,7 @@ class FrameworkStep {
     if (!retry().again) return complete_attempt();
     // The names are needed again.
     bool left = false;
-    for (const auto& [name, pod] : look_.pods) {
+    for (const json::Value* pod : look_.pods) {
       left = true;
       if (!is_terminating(*pod)) look_.plan.actions.push_back(remove(kinds::kPod, *pod));
     }
@@ -363,14 +363,16 @@ class FrameworkStep {
 Plan plan(const json::Value& job, const View& view, const Settings& /*settings*/, Time now) {
   Plan plan;
   if (is_terminating(job)) return plan;
-  Look look{job, view, now, plan, {}, nullptr, {}};
+  Look look{job, view, now, plan, {}, nullptr, {}, {}};
   look.status = json::at(job, "status");
   if (!json::at(look.status, "attemptStatus").is_object()) look.status = new_status(look);
   const json::Value* map = view.find(kinds::kConfigMap, config_map_name(job));
   if (map != nullptr && is_controlled_by(*map, job)) {
     // Also those of an attempt before this one: their names are in the way.
-    for (const json::Value* pod : view.controlled_by(kinds::kPod, uid_of(*map)))
-      look.pods[name_of(*pod)] = pod;
+    look.pods = view.controlled_by(kinds::kPod, uid_of(*map));
+    look.pod_by_name.reserve(look.pods.size());
+    for (const json::Value* pod : look.pods)
+      look.pod_by_name.emplace(json::string_at(*pod, "metadata", "name"), pod);
     const std::string attempt = std::to_string(json::int_at(look.status, "attemptStatus", "id"));
     if (!is_terminating(*map) &&
         annotation_of(*map, kube::names::framework::kFrameworkAttemptId) == attempt)

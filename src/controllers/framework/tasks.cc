@@ -65,10 +65,8 @@ class TaskStep {
         role_(role),
         task_(task),
         role_name_(json::text_at(role_status, "name")),
-        index_(json::int_at(task, "index")) {
-    const auto found = look.pods.find(pod_name(look.framework, role_name_, index_));
-    pod_ = found == look.pods.end() ? nullptr : found->second;
-  }
+        index_(json::int_at(task, "index")),
+        pod_(find_pod(look, json::string_at(task, "attemptStatus", "podName"))) {}
 
   void run(std::int64_t ending) {
     if (ending == 0 && json::bool_at(task_, "deletionPending"))
@@ -245,10 +243,21 @@ class TaskStep {
   json::Value& task_;
   std::string role_name_;
   std::int64_t index_;
-  const json::Value* pod_ = nullptr;
+  const json::Value* pod_;
   bool created_ = false;  // in this look
   bool asked_ = false;    // for the pod's deletion, in this look
 };
+
+/// Runs as it did, which most tasks of a large job do at any time.
+bool goes_on(const Look& look, const json::Value& task) {
+  if (state_of(task) != states::kRunning || json::bool_at(task, "deletionPending")) return false;
+  const json::Value& attempt = json::at(task, "attemptStatus");
+  const json::Value* pod = find_pod(look, json::string_at(attempt, "podName"));
+  return pod != nullptr && json::string_at(*pod, "status", "phase") == "Running" &&
+         !is_terminating(*pod) &&
+         json::string_at(*pod, "metadata", "uid") == json::string_at(attempt, "podUID") &&
+         json::string_at(*pod, "status", "podIP") == json::string_at(attempt, "podIP");
+}
 
 json::Value& role_status_of(Look& look, std::string_view name) {
   json::Array& all = array_at(look.status, {"attemptStatus", "taskRoleStatuses"});
@@ -286,12 +295,10 @@ void match_tasks(Look& look) {
       if (json::int_at(task, "index") >= wanted) task.as_object()["deletionPending"] = true;
     }
     // From the end, so that the others keep their places.
-    while (
-        !tasks.empty() && json::bool_at(tasks.back(), "deletionPending") &&
-        state_of(tasks.back()) == states::kCompleted &&
-        json::int_at(tasks.back(), "index") >= wanted &&
-        !look.pods.contains(pod_name(
-            look.framework, json::string_at(status, "name"), json::int_at(tasks.back(), "index"))))
+    while (!tasks.empty() && json::bool_at(tasks.back(), "deletionPending") &&
+           state_of(tasks.back()) == states::kCompleted &&
+           json::int_at(tasks.back(), "index") >= wanted &&
+           find_pod(look, json::string_at(tasks.back(), "attemptStatus", "podName")) == nullptr)
       tasks.pop_back();
     // A task that was to go and is wanted again begins anew once its end is seen.
     for (json::Value& task : tasks) {
@@ -309,11 +316,12 @@ void step_tasks(Look& look, std::int64_t ending) {
       if (state_of(task) == states::kCompleted && !json::bool_at(task, "deletionPending")) continue;
       if (state_of(task) == states::kCompleted) {
         // Scaled away after it had ended: its pod goes, too.
-        const auto pod = look.pods.find(json::text_at(task, "attemptStatus", "podName"));
-        if (pod != look.pods.end() && !is_terminating(*pod->second))
-          look.plan.actions.push_back(remove(kinds::kPod, *pod->second));
+        const json::Value* pod = find_pod(look, json::string_at(task, "attemptStatus", "podName"));
+        if (pod != nullptr && !is_terminating(*pod))
+          look.plan.actions.push_back(remove(kinds::kPod, *pod));
         continue;
       }
+      if (ending == 0 && goes_on(look, task)) continue;
       TaskStep(look, role, role_status, task).run(ending);
     }
   }

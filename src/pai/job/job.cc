@@ -83,13 +83,16 @@ const json::Value& template_of(const json::Value& framework, std::string_view ro
   return json::null_value();
 }
 
-json::Value ports_of_task(const json::Value& pod_template, std::string_view pod_uid) {
+/// What the pod template says of every task of a role.
+struct OfRole {
+  json::Value ports;  // {label: count}
+  json::Value hived;
+};
+
+json::Value ports_of_task(const json::Value& wanted, std::string_view pod_uid) {
   json::Object out;
   if (pod_uid.empty()) return out;
-  const auto wanted =
-      json::parse(json::string_at(pod_template, "metadata", "annotations", names::kPorts));
-  if (!wanted) return out;
-  for (const auto& port : json::as_object(*wanted))
+  for (const auto& port : json::as_object(wanted))
     out[port.key()] = ports_text(pod_uid, port.key(), static_cast<int>(json::as_int(port.value())));
   return out;
 }
@@ -107,7 +110,12 @@ std::string diagnostics_of(const json::Value& status) {
   return json::text_at(status, "diagnostics");
 }
 
-json::Value task_detail(const json::Value& task, const json::Value& pod_template) {
+OfRole of_role(const json::Value& pod_template) {
+  auto ports = json::parse(json::string_at(pod_template, "metadata", "annotations", names::kPorts));
+  return {ports ? std::move(*ports) : json::Value(), hived_of(pod_template)};
+}
+
+json::Value task_detail(const json::Value& task, const OfRole& role) {
   const json::Value& attempt = json::at(task, "attemptStatus");
   const json::Value& ended = json::at(attempt, "completionStatus");
   const json::Value& code = json::at(ended, "code");
@@ -118,7 +126,7 @@ json::Value task_detail(const json::Value& task, const json::Value& pod_template
       {"containerId", json::at(attempt, "podUID")},
       {"containerIp", json::at(attempt, "podIP")},
       {"containerNodeName", json::at(attempt, "podNodeName")},
-      {"containerPorts", ports_of_task(pod_template, json::string_at(attempt, "podUID"))},
+      {"containerPorts", ports_of_task(role.ports, json::string_at(attempt, "podUID"))},
       {"containerGpus", nullptr},
       {"containerLog", nullptr},
       {"containerExitCode", code},
@@ -136,7 +144,7 @@ json::Value task_detail(const json::Value& task, const json::Value& pod_template
       {"currentAttemptCreatedTime", millis(json::at(attempt, "startTime"))},
       {"currentAttemptLaunchedTime", millis(json::at(attempt, "runTime"))},
       {"currentAttemptCompletedTime", millis(json::at(attempt, "completionTime"))},
-      {"hived", hived_of(pod_template)}};
+      {"hived", role.hived}};
 }
 
 json::Object task_roles(const json::Value& framework) {
@@ -144,10 +152,10 @@ json::Object task_roles(const json::Value& framework) {
   for (const json::Value& role :
        json::array_at(framework, "status", "attemptStatus", "taskRoleStatuses")) {
     const auto name = json::string_at(role, "name");
-    const json::Value& pod_template = template_of(framework, name);
+    const OfRole shared = of_role(template_of(framework, name));
     json::Array tasks;
     for (const json::Value& task : json::array_at(role, "taskStatuses"))
-      tasks.push_back(task_detail(task, pod_template));
+      tasks.push_back(task_detail(task, shared));
     out[name] = json::Object{{"taskRoleStatus", json::Object{{"name", name}}},
                              {"taskStatuses", std::move(tasks)}};
   }
