@@ -1,3 +1,5 @@
+import { t } from '../../text';
+
 /** Lines of a CSV of users, each with what is wrong with it. Pure. */
 export interface NewUser { line: number; username: string; password: string; email: string; admin: boolean; vcs: string[]; wrong: string }
 
@@ -16,12 +18,12 @@ export function parseUsers(text: string, known: string[]): NewUser[] {
   return out;
 }
 function whatIsWrong(u: Omit<NewUser, 'wrong'>, known: string[], seen: Set<string>): string {
-  if (!/^[\w.-]+$/.test(u.username)) return 'a user name has letters, digits, . _ -';
-  if (seen.has(u.username)) return 'this name is in a line above';
-  if (u.password.length < 6) return 'the password needs at least six characters';
-  if (u.email && !/^[^@\s]+@[^@\s]+$/.test(u.email)) return 'this is no e-mail address';
+  if (!/^[\w.-]+$/.test(u.username)) return t('a user name has letters, digits, . _ -');
+  if (seen.has(u.username)) return t('this name is in a line above');
+  if (u.password.length < 6) return t('the password needs at least six characters');
+  if (u.email && !/^[^@\s]+@[^@\s]+$/.test(u.email)) return t('this is no e-mail address');
   const unknown = u.vcs.find((v) => known.length > 0 && !known.includes(v));
-  return unknown ? `there is no virtual cluster ${unknown}` : '';
+  return unknown ? t('there is no virtual cluster {name}', { name: unknown }) : '';
 }
 function splitCsv(line: string): string[] {
   const out: string[] = [];

@@ -1,6 +1,7 @@
 /** Draws the map: three zooms, one fill language (solid, outline, hatch, half, stroke). */
 import { slot } from '../../format';
 import { colour } from '../../state/theme';
+import { t } from '../../text';
 import type { Layout, Plain } from './layout';
 
 export type ColourBy = 'job' | 'vc' | 'prio' | 'state' | 'idle';
@@ -89,7 +90,7 @@ function heading(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, b
   const vcs = new Set(b.nodes.map((n) => p.source.vcs[p.source.vc[n] ?? -1] ?? ''));
   let free = 0;
   for (const n of b.nodes) if (p.source.states[n] === 0) for (let g = p.first[n]!; g < p.first[n + 1]!; g++) if (p.owner[g] === 0 && !p.bad.has(g)) free++;
-  const note = [vcs.size === 1 ? [...vcs][0] : '', free ? `${free} free` : ''].filter(Boolean).join(' · ');
+  const note = [vcs.size === 1 ? [...vcs][0] : '', free ? t('{n} free', { n: free }) : ''].filter(Boolean).join(' · ');
   c.fillStyle = k.text3;
   c.font = `400 11px ${font()}`;
   if (b.w - w > 40) c.fillText(note, b.x + w + 8, b.y + l.head - 6, b.w - w - 8);
@@ -171,12 +172,12 @@ function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: b
 /** At the right of a rack: each run of nodes said once. */
 function brackets(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look: Look, b: Layout['blocks'][number]): void {
   const whom = (node: number): string => {
-    if (p.source.states[node] !== 0) return p.source.states[node] === 1 ? 'cordoned' : 'not ready';
+    if (p.source.states[node] !== 0) return p.source.states[node] === 1 ? t('cordoned') : t('not ready');
     const owners = new Set<number>();
     for (let g = p.first[node]!; g < p.first[node + 1]!; g++) owners.add(p.owner[g]!);
-    if (owners.size > 1) { const jobs = [...owners].filter((o) => o > 0); return jobs.length > 1 ? `${jobs.length} jobs` : jobs.length ? (p.source.jobs[jobs[0]! - 1]?.name ?? '') : 'held'; }
+    if (owners.size > 1) { const jobs = [...owners].filter((o) => o > 0); return jobs.length > 1 ? t('{n} jobs', { n: jobs.length }) : jobs.length ? (p.source.jobs[jobs[0]! - 1]?.name ?? '') : t('held'); }
     const o = [...owners][0] ?? 0;
-    return o === 0 ? 'free' : o < 0 ? `held, ${p.source.jobs[-o - 1]?.name ?? ''}` : (p.source.jobs[o - 1]?.name ?? '');
+    return o === 0 ? t('free') : o < 0 ? t('held, {name}', { name: p.source.jobs[-o - 1]?.name ?? '' }) : (p.source.jobs[o - 1]?.name ?? '');
   };
   const x = b.x + l.label + l.columns * l.cell + 4;
   for (let i = 0; i < b.nodes.length; ) {
@@ -188,10 +189,10 @@ function brackets(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, 
     c.strokeStyle = mine ? k.text : k.line2;
     c.lineWidth = mine ? 2 : 1;
     c.beginPath(); c.moveTo(x, y + 1); c.lineTo(x, y + n * l.row - 4); c.stroke();
-    c.fillStyle = mine ? k.text : word.startsWith('held') ? k.held : word === 'free' ? k.running : k.text2;
+    c.fillStyle = mine ? k.text : word.startsWith(t('held')) ? k.held : word === t('free') ? k.running : k.text2;
     c.font = `${mine ? 600 : 400} 11px ${font()}`;
     c.fillText(word, x + 8, y + l.row / 2 + 3.5, l.side - 16);
-    if (n > 1 && l.row * n > 26) { c.fillStyle = k.text3; c.font = `400 11px ${font()}`; c.fillText(`${n} nodes`, x + 8, y + l.row * 1.5 + 3.5, l.side - 16); }
+    if (n > 1 && l.row * n > 26) { c.fillStyle = k.text3; c.font = `400 11px ${font()}`; c.fillText(t('{n} nodes', { n }), x + 8, y + l.row * 1.5 + 3.5, l.side - 16); }
     i += n;
   }
 }
