@@ -148,7 +148,7 @@ function StartAxis({ wait, now, name }: { wait: Wait; now: number; name: string 
   const ticks: number[] = [];
   const first = new Date(now);
   first.setMinutes(0, 0, 0);
-  for (let at = first.getTime() + 3_600_000; at < end; at += 3_600_000) if (new Date(at).getHours() % Math.min(step, 24) === 0) ticks.push(at);
+  for (let at = first.getTime() + 3_600_000; at < end; at += 3_600_000) if (new Date(at).getHours() % Math.min(step, 24) === 0 && x(at) > left + 40) ticks.push(at);
   const low = x(wait.startLow ?? wait.start!);
   const high = x(wait.startHigh ?? wait.start!);
   return (

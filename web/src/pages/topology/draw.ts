@@ -61,6 +61,8 @@ const dims = (p: Plain, look: Look, g: number, off: boolean): boolean => {
 export function draw(c: CanvasRenderingContext2D, p: Plain, l: Layout, look: Look, view: { x: number; y: number; w: number; h: number }): void {
   const k = palette(c);
   const fill = fillOf(p, k, look.by);
+  // Names must show byte for byte: no ligatures (Inter prints 8x7b as 8×7b).
+  c.textRendering = 'optimizeSpeed';
   c.clearRect(0, 0, view.w, view.h);
   c.save();
   c.translate(-view.x, -view.y);
