@@ -16,7 +16,7 @@ for (const [name, path] of Object.entries(PAGES)) {
   if (only.length && !only.includes(name)) continue;
   let at = path;
   if (name === 'login') await page.request.delete(`${address}/api/portal/v1/session`);
-  else await page.request.post(`${address}/api/portal/v1/session`, { data: { user: process.env.PORTAL_USER ?? 'alice', password: process.env.PORTAL_PASSWORD ?? 'x' }, headers: { Origin: address } });
+  else await page.request.post(`${address}/api/portal/v1/session`, { data: process.env.PORTAL_TOKEN ? { token: process.env.PORTAL_TOKEN } : { user: process.env.PORTAL_USER ?? 'alice', password: process.env.PORTAL_PASSWORD ?? 'x' }, headers: { Origin: address } });
   if (!path.startsWith('/')) { const [s, tab] = path.split('/'); at = `/jobs/${await job(s.toUpperCase())}${tab ? `/${tab}` : ''}`; }
   if (path.endsWith('first')) at = path.replace('first', encodeURIComponent(await job('WAITING')));
   await page.goto(address + at);

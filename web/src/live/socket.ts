@@ -82,7 +82,7 @@ async function poll(h: Held): Promise<void> {
     const answer = await get<object>(topicPath(h.topic, h.query, h.window));
     if (!held.has(h.n)) return;
     heardAt.value = Date.now();
-    h.heard(h.window ? answer : { value: answer, at: serverNow() });
+    h.heard(h.window || 'value' in answer ? answer : { value: answer, at: serverNow() });
   } catch (e) {
     if (e instanceof Failed && e.status >= 400 && e.status < 500) h.failed(e);
   }

@@ -87,7 +87,7 @@ function Attempt({ attempt: a, x, top, now, lanes }: { attempt: Timeline['attemp
   const last = a.segments.filter((s) => s.kind !== 'forecast').at(-1);
   return (
     <g>
-      <text class="label" x="0" y={top + 12}>{t('Attempt {n}', { n: a.n })}</text>
+      <text class="label" x="0" y={top + 12}>{t('Attempt {n}', { n: a.n + 1 })}</text>
       <text x="0" y={top + 26}>{running ? t('ran {span}', { span: span((running.to ?? now) - running.from) }) : last ? `${segmentWord(last.kind)} ${span((last.to ?? now) - last.from)}` : ''}</text>
       {a.segments.map((s, i) => {
         const left = x(s.from);
@@ -107,7 +107,7 @@ function Attempt({ attempt: a, x, top, now, lanes }: { attempt: Timeline['attemp
 
 function List({ data }: { data: Timeline }): JSX.Element {
   const lines = [
-    ...data.attempts.flatMap((a) => a.segments.map((s) => ({ at: s.from, what: segmentWord(s.kind), text: s.text, to: s.to as number | null, n: a.n as number | null, by: null as string | null }))),
+    ...data.attempts.flatMap((a) => a.segments.map((s) => ({ at: s.from, what: segmentWord(s.kind), text: s.text, to: s.to as number | null, n: (a.n + 1) as number | null, by: null as string | null }))),
     ...data.marks.map((m) => ({ at: m.at, what: m.kind as string, text: m.text, to: null, n: null, by: m.by })),
   ].sort((a, b) => a.at - b.at);
   return (

@@ -202,7 +202,7 @@ export interface Mark {
   by: JobId | null;
 }
 
-/** `GET /jobs/:id/timeline`. */
+/** `GET /jobs/:id/timeline`. Attempts are counted from 0; people see them from 1. */
 export interface Timeline {
   now: Millis;
   attempts: { n: number; segments: Segment[]; tasks: { id: string; segments: Segment[] }[]; tasksTotal: number }[];

@@ -21,9 +21,9 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
   const id = d.row.id;
   const asked = { ...(param('tstate') ? { state: [param('tstate')] } : {}), ...(param('tnode') ? { node: [param('tnode')] } : {}), ...(path.length === 2 ? { q: `${path[0]}-${path[1]}` } : {}) };
   const live = useRows<TaskRow>(`tasks/${id}`, asked, full ? 80 : 50, () => true);
-  const [attempt, setAttempt] = useState(0);
+  const [attempt, setAttempt] = useState(-1);
   const [past, setPast] = useState<Attempt | null>(null);
-  useEffect(() => { setPast(null); if (attempt) get<Attempt>(`${jobPath(id)}/attempts/${attempt}`).then(setPast, () => {}); }, [attempt, id]);
+  useEffect(() => { setPast(null); if (attempt >= 0) get<Attempt>(`${jobPath(id)}/attempts/${attempt}`).then(setPast, () => {}); }, [attempt, id]);
   const total = live.list.value.total;
   const columns = columnsOf(d);
   const shown = full ? 640 : 9 * 32;
@@ -33,7 +33,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
       <header>
         <h2>{t('Tasks')}</h2><span class="note">{num(rows?.length ?? total)}{d.gang ? `, ${t('all or none')}` : ''}</span>
         <span class="end acts">
-          {d.attempts > 1 ? <select class="field" aria-label={t('Attempt')} value={attempt} onChange={(e) => setAttempt(Number(e.currentTarget.value))}><option value={0}>{t('Attempt {n}', { n: d.attempts })}</option>{Array.from({ length: d.attempts - 1 }, (_, i) => d.attempts - 1 - i).map((n) => <option key={n} value={n}>{t('Attempt {n}', { n })}</option>)}</select> : null}
+          {d.attempts > 1 ? <select class="field" aria-label={t('Attempt')} value={attempt} onChange={(e) => setAttempt(Number(e.currentTarget.value))}><option value={-1}>{t('Attempt {n}', { n: d.attempts })}</option>{Array.from({ length: d.attempts - 1 }, (_, i) => d.attempts - 2 - i).map((n) => <option key={n} value={n}>{t('Attempt {n}', { n: n + 1 })}</option>)}</select> : null}
           {full ? (
             <>
               <select class="field" aria-label={t('Status')} value={param('tstate')} onChange={(e) => goQuery(withQuery(query.value, { tstate: e.currentTarget.value }), true)}><option value="">{t('any status')}</option>{STATES.map((s) => <option key={s} value={s}>{stateWord(s)}</option>)}</select>
@@ -43,7 +43,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
           <button class="link" onClick={() => save(`${d.row.name}-tasks.csv`, 'text/csv', csv([['task', 'state', 'node', 'gpus', 'ip', 'retries', 'exit', 'started', 'ended'], ...(rows ?? [...live.list.value.rows.values()]).map((r) => [r.id, r.state, r.node, r.gpus.join(' '), r.ip, r.retries, r.exit?.code ?? '', exact(r.started), exact(r.ended)])]))}>CSV</button>
         </span>
       </header>
-      {attempt && rows ? <Plain rows={rows} columns={columns} /> : (
+      {attempt >= 0 && rows ? <Plain rows={rows} columns={columns} /> : (
         <div style={{ height: `${Math.min(shown, 44 + Math.max(total, 2) * 32)}px`, display: 'flex', marginTop: '8px' }}>
           <Rows live={live} columns={columns} height={32} label={t('Tasks')} empty={<Empty title={t('No task yet')} text={t('Tasks appear once the job is taken up.')} />} />
         </div>
@@ -55,7 +55,7 @@ export function Tasks({ d, full = false, path }: { d: JobDetail; full?: boolean;
 function columnsOf(d: JobDetail): Column<TaskRow>[] {
   const wide = innerWidth > 900;
   const all: Column<TaskRow>[] = [
-    { key: 'task', word: t('Task'), width: 0, cls: 'name', cell: (r) => <A href={jobHref(d.row.id, `tasks/${r.role}/${r.index}`)}>{r.id}</A> },
+    { key: 'task', word: t('Task'), width: 0, cls: 'name', cell: (r) => (r.role ? <A href={jobHref(d.row.id, `tasks/${r.role}/${r.index}`)}>{r.id}</A> : r.id) },
     { key: 'state', word: t('Status'), width: 116, cell: (r) => <StateMark state={r.state} /> },
     { key: 'node', word: t('Node'), width: 130, cell: (r) => (r.node ? <A class="mono" href={`/nodes/${r.node}`}>{r.node}</A> : '–') },
     { key: 'gpus', word: t('GPUs'), width: 72, num: true, cell: (r) => <span title={r.gpus.join(', ')}>{r.gpuCount || '–'}</span> },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { edit } from './edit';
+import { asNew, edit } from './edit';
 import { nextName, read } from './model';
 import { TEMPLATES } from './templates';
 
@@ -74,4 +74,9 @@ test('what the form writes, it reads again, for every template', () => {
 test('a copy gets the next name', () => {
   expect(nextName('a')).toBe('a-2');
   expect(nextName('sweep-9')).toBe('sweep-10');
+});
+test('a copy of a stored object is without what the server wrote into it', () => {
+  const stored = 'apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: a\n  uid: "1"\n  resourceVersion: "5"\n  labels:\n    job-name: a\nspec:\n  selector:\n    matchLabels: {controller-uid: "1"}\n  template:\n    metadata:\n      labels: {controller-uid: "1", mine: x}\nstatus: {active: 1}\n';
+  expect(asNew(stored)).toBe('apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: a\nspec:\n  template:\n    metadata:\n      labels: { mine: x }\n');
+  expect(asNew(TEXT)).toBe(TEXT);
 });

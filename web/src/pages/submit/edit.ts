@@ -87,6 +87,21 @@ function remove(text: string, doc: Document, path: Path): string {
   return doc.toString({ lineWidth: 0 });
 }
 
+/** A stored Kubernetes object as a manifest that can be created: without what the server wrote into it. */
+export function asNew(text: string): string {
+  const doc = parse(text);
+  if (!doc || at(doc, ['apiVersion']) === undefined || at(doc, ['metadata', 'uid']) === undefined) return text;
+  for (const key of ['uid', 'resourceVersion', 'creationTimestamp', 'generation', 'managedFields', 'selfLink', 'ownerReferences', 'finalizers']) doc.deleteIn(['metadata', key]);
+  doc.delete('status');
+  if (at(doc, ['apiVersion']) === 'batch/v1' && at(doc, ['spec', 'manualSelector']) !== true) doc.deleteIn(['spec', 'selector']);
+  for (const where of [['metadata', 'labels'], ['spec', 'template', 'metadata', 'labels']]) {
+    for (const label of ['controller-uid', 'job-name', 'batch.kubernetes.io/controller-uid', 'batch.kubernetes.io/job-name']) if (doc.hasIn([...where, label])) doc.deleteIn([...where, label]);
+    const left = doc.getIn(where);
+    if (isMap(left) && !left.items.length) doc.deleteIn(where);
+  }
+  return doc.toString({ lineWidth: 0 });
+}
+
 /** Line and column of an offset, from 1. */
 export function place(text: string, offset: number): { line: number; col: number } {
   const before = text.slice(0, offset);

@@ -12,7 +12,7 @@ import { has } from '../../state/session';
 import { jobHref } from '../../state/url';
 import { t } from '../../text';
 import { DecisionCard } from './decision';
-import { edit, type Path, type Value } from './edit';
+import { asNew, at, edit, parse, type Path, type Value } from './edit';
 import { Form } from './form';
 import { nextName, read } from './model';
 import { TEMPLATES } from './templates';
@@ -26,8 +26,11 @@ async function firstText(): Promise<string> {
   return TEMPLATES[param('template')]?.yaml ?? TEMPLATES['single']!.yaml;
 }
 function renamed(text: string): string {
-  const m = read(text);
-  return m ? edit(text, m.paths.name, nextName(m.name)) : text;
+  const clean = asNew(text);
+  const m = read(clean);
+  if (m) return edit(clean, m.paths.name, nextName(m.name));
+  const name = at(parse(clean), ['metadata', 'name']);
+  return typeof name === 'string' ? edit(clean, ['metadata', 'name'], nextName(name)) : clean;
 }
 
 export default function Submit(): JSX.Element {
