@@ -480,6 +480,23 @@ TEST(Framework, APodThatWasMadeBeforeACrashIsTakenOver) {
   EXPECT_EQ(json::text_at(world.task(0), "state"), "AttemptPreparing");
 }
 
+TEST(Framework, APodThatIsHeldBackIsNoneThatWasDeleted) {
+  World world;
+  world.objects["Pod"].clear();
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto& roles = array_at(world.job, {"status", "attemptStatus", "taskRoleStatuses"});
+    array_of(roles[0], "taskStatuses")[i].as_object()["state"] = "AttemptCreationPending";
+  }
+  // The frame drops the creates of this look.
+  const Plan held = plan(world.job, world, world.settings, world.now);
+  EXPECT_EQ(held.actions.size(), 2U);
+  world.job.as_object()["status"] = *held.status;
+  EXPECT_EQ(json::text_at(world.task(0), "state"), "AttemptCreationPending");
+  world.settle();
+  EXPECT_EQ(world.names("Pod"), "job-worker-0 job-worker-1");
+  EXPECT_EQ(World::retries(at(world.job, "status")), "0/0");
+}
+
 TEST(Framework, APodThatTheServerRefusesForEverFailsItsTask) {
   World world;
   world.vanish("job-worker-1");

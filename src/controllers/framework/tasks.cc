@@ -100,7 +100,7 @@ class TaskStep {
   }
 
   void create(std::int64_t ending) {
-    if (own_pod() != nullptr) return enter(states::kCreationRequested);  // made before a crash
+    if (own_pod() != nullptr) return enter(states::kCreationRequested);
     if (ending != 0) return complete(completion_status(ending, "The task had no pod yet"));
     if (pod_ != nullptr) {
       if (!is_terminating(*pod_)) look_.plan.actions.push_back(remove(kinds::kPod, *pod_));
@@ -118,9 +118,8 @@ class TaskStep {
                *look_.config_map));
     action.failed_reason = "FailedCreate";
     action.failed_prefix = "Error creating: ";
+    // It stays pending until the pod is seen: the frame may hold back a pod that failed before.
     look_.plan.actions.push_back(std::move(action));
-    enter(states::kCreationRequested);
-    created_ = true;
   }
 
   /// The server's words when it said that this pod can never be.
@@ -136,7 +135,6 @@ class TaskStep {
   }
 
   void follow(std::int64_t ending) {
-    if (created_) return;
     const json::Value* pod = own_pod();
     if (pod == nullptr)
       return complete(
@@ -244,8 +242,7 @@ class TaskStep {
   std::string role_name_;
   std::int64_t index_;
   const json::Value* pod_;
-  bool created_ = false;  // in this look
-  bool asked_ = false;    // for the pod's deletion, in this look
+  bool asked_ = false;  // for the pod's deletion, in this look
 };
 
 /// Runs as it did, which most tasks of a large job do at any time.
