@@ -47,6 +47,29 @@ json::Value new_status(const Look& look) {
       {"attemptStatus", new_attempt(look, 0)}};
 }
 
+bool is_attempt(const json::Value& status) {
+  const json::Value& ended = json::at(status, "completionStatus");
+  return status.is_object() && (ended.is_null() || ended.is_object());
+}
+
+bool is_task(const json::Value& task) {
+  return task.is_object() && is_attempt(json::at(task, "attemptStatus")) &&
+         json::at(task, "retryPolicyStatus").is_object();
+}
+
+/// The status is this controller's own, but who may write it may write anything: what it cannot have
+/// written is begun anew.
+bool is_own(const json::Value& status) {
+  if (!status.is_object() || !json::at(status, "retryPolicyStatus").is_object() ||
+      !is_attempt(json::at(status, "attemptStatus")))
+    return false;
+  const json::Array& roles = json::array_at(status, "attemptStatus", "taskRoleStatuses");
+  return std::all_of(roles.begin(), roles.end(), [](const json::Value& role) {
+    const json::Array& tasks = json::array_at(role, "taskStatuses");
+    return role.is_object() && std::all_of(tasks.begin(), tasks.end(), is_task);
+  });
+}
+
 json::Value with_trigger(json::Value status,
                          std::string message,
                          std::string_view role,
@@ -365,7 +388,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& /*settings*/
   if (is_terminating(job)) return plan;
   Look look{job, view, now, plan, {}, nullptr, {}, {}};
   look.status = json::at(job, "status");
-  if (!json::at(look.status, "attemptStatus").is_object()) look.status = new_status(look);
+  if (!is_own(look.status)) look.status = new_status(look);
   const json::Value* map = view.find(kinds::kConfigMap, config_map_name(job));
   if (map != nullptr && is_controlled_by(*map, job)) {
     // Also those of an attempt before this one: their names are in the way.

@@ -519,6 +519,24 @@ TEST(Framework, AQuotaThatIsUsedUpIsNoFailure) {
   EXPECT_EQ(json::text_at(world.task(1), "state"), "AttemptPreparing");
 }
 
+TEST(Framework, AStatusThatNobodyHereWroteIsBegunAnew) {
+  for (const char* status :
+       {"1",
+        "[]",
+        "{attemptStatus: {}}",
+        "{attemptStatus: 1, retryPolicyStatus: {}}",
+        "{attemptStatus: {completionStatus: x}, retryPolicyStatus: {}}",
+        "{attemptStatus: {taskRoleStatuses: [1]}, retryPolicyStatus: {}}",
+        "{attemptStatus: {taskRoleStatuses: [{name: worker, taskStatuses: [1]}]}, "
+        "retryPolicyStatus: {}}"}) {
+    World world({.execution = "Create"});
+    world.job.as_object()["status"] = *json::parse_yaml_one(status);
+    world.set_spec("executionType", "Start");
+    world.settle();
+    EXPECT_EQ(world.names("Pod"), "job-worker-0 job-worker-1") << status;
+  }
+}
+
 TEST(Framework, WhoAskedIsTold) {
   World world({.workers = 1,
                .min_succeeded = 1,

@@ -51,6 +51,7 @@ void add_variables(json::Value& pod, const Marks& marks) {
   for (const char* list : {"initContainers", "containers"}) {
     if (!json::at(pod, "spec", list).is_array()) continue;
     for (json::Value& container : array_at(pod, {"spec", list})) {
+      if (!container.is_object()) continue;  // the server will say so
       // Before the user's, which may refer to them.
       json::Array all = added;
       for (const json::Value& each : json::array_at(container, "env")) all.push_back(each);

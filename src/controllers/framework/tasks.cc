@@ -50,6 +50,12 @@ json::Value new_task(const Look& look, std::string_view role, std::int64_t index
       {"attemptStatus", new_attempt(look, role, index, 0)}};
 }
 
+/// How many tasks the role shall have, within what its definition allows.
+std::int64_t wanted_tasks(const json::Value& role) {
+  constexpr std::int64_t kMost = 10000;
+  return std::clamp<std::int64_t>(json::int_at(role, "taskNumber"), 0, kMost);
+}
+
 const json::Value& role_of_spec(const Look& look, std::string_view name) {
   for (const json::Value& role : json::array_at(look.framework, "spec", "taskRoles")) {
     if (json::string_at(role, "name") == name) return role;
@@ -280,13 +286,13 @@ void match_tasks(Look& look) {
     status.as_object()["podGracefulDeletionTimeoutSec"] =
         json::at(role, "task", "podGracefulDeletionTimeoutSec");
     json::Array& tasks = array_of(status, "taskStatuses");
-    const auto wanted = json::int_at(role, "taskNumber");
+    const auto wanted = wanted_tasks(role);
     for (std::int64_t i = static_cast<std::int64_t>(tasks.size()); i < wanted; ++i)
       tasks.push_back(new_task(look, name, i));
   }
   for (json::Value& status : array_at(look.status, {"attemptStatus", "taskRoleStatuses"})) {
     const json::Value& role = role_of_spec(look, json::string_at(status, "name"));
-    const auto wanted = json::int_at(role, "taskNumber");
+    const auto wanted = wanted_tasks(role);
     json::Array& tasks = array_of(status, "taskStatuses");
     for (json::Value& task : tasks) {
       if (json::int_at(task, "index") >= wanted) task.as_object()["deletionPending"] = true;
