@@ -236,6 +236,8 @@ Task<void> Hands::do_evict(engine::Evict evict) {
       found == evicting_.end() || found->second != evict.uid)
     co_return;
   log::warn("scheduler", "evict failed pod={} reason={}", evict.pod, gone.error().message);
+  // Whoever reads the mark would take a later failure of its own for a preemption.
+  if (pod) (void)co_await patch_pod_status(context_.client, evict.pod, spared_patch());
   evicting_.erase(evict.pod);
   // A pod that somebody protects must not be asked for again and again, as fast as the server says
   // no.

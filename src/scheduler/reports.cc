@@ -60,6 +60,13 @@ json::Value disruption_patch(std::string_view scheduler, Time now) {
   return patch;
 }
 
+json::Value spared_patch() {
+  json::Value patch = json::Object{};
+  json::make(patch, {"status", "conditions"}) =
+      json::Array{json::Object{{"$patch", "delete"}, {"type", "DisruptionTarget"}}};
+  return patch;
+}
+
 json::Value nomination_patch(std::string_view node) {
   json::Value patch = json::Object{};
   json::Value& field = json::make(patch, {"status", "nominatedNodeName"});

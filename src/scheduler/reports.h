@@ -22,6 +22,8 @@ json::Value unschedulable_patch(const engine::Refusal& refusal,
                                 Time now);
 /// Strategic merge patch for pods/status of a victim.
 json::Value disruption_patch(std::string_view scheduler, Time now);
+/// The eviction was refused: the pod is nobody's victim.
+json::Value spared_patch();
 json::Value nomination_patch(std::string_view node);
 /// "0,2"
 std::string indexes_text(const std::vector<std::int32_t>& indexes);

@@ -1444,3 +1444,66 @@ call(
     BUDGETS + "/found",
     {"metadata": {"name": "found"}, "spec": {"selector": {}}},
 )
+
+# Scopes of quotas are held against what they limit.
+for number, (scopes, hard) in enumerate(
+    [
+        (["BestEffort"], {"pods": "1", "cpu": "1", "services": "1"}),
+        (["NotBestEffort"], {"services": "1"}),
+        (["Terminating", "Never"], {"pods": "1"}),
+        (["PriorityClass"], {"requests.nvidia.com/gpu": "1"}),
+        (["VolumeAttributesClass"], {"persistentvolumeclaims": "1"}),
+    ]
+):
+    post(
+        f"quota scopes {number}",
+        CORE + "/resourcequotas",
+        {"metadata": {"name": f"scopes{number}"}, "spec": {"hard": hard, "scopes": scopes}},
+    )
+for number, (expression, hard) in enumerate(
+    [
+        ({"scopeName": "BestEffort", "operator": "In", "values": ["x"]}, {"pods": "1"}),
+        ({"scopeName": "PriorityClass", "operator": "In"}, {"pods": "1"}),
+        ({"scopeName": "PriorityClass", "operator": "Exists", "values": ["x"]}, {"pods": "1"}),
+        ({"scopeName": "PriorityClass", "operator": "Near"}, {"pods": "1"}),
+        ({"scopeName": "Sometimes", "operator": "Exists"}, {"pods": "1"}),
+        ({"scopeName": "Terminating", "operator": "Exists"}, {"secrets": "1"}),
+    ]
+):
+    post(
+        f"quota selector {number}",
+        CORE + "/resourcequotas",
+        {
+            "metadata": {"name": f"selector{number}"},
+            "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [expression]}},
+        },
+    )
+
+# The addresses of a node's pods.
+post(
+    "make node: pod ranges that differ",
+    "/api/v1/nodes",
+    {"metadata": {"name": "ranges"}, "spec": {"podCIDR": "10.1.0.0/24", "podCIDRs": ["10.2.0.0/24"]}},
+)
+post(
+    "node: two ranges of a family",
+    "/api/v1/nodes",
+    {"metadata": {"name": "twice"}, "spec": {"podCIDRs": ["10.1.0.0/24", "10.2.0.0/24"]}},
+)
+call("node: another range", "PATCH", "/api/v1/nodes/ranges", {"spec": {"podCIDR": "10.9.0.0/24"}}, MERGE)
+call("node: provider", "PATCH", "/api/v1/nodes/ranges", {"spec": {"providerID": "a://b"}}, MERGE)
+call("node: another provider", "PATCH", "/api/v1/nodes/ranges", {"spec": {"providerID": "a://c"}}, MERGE)
+
+# An eviction that is refused leaves no mark on its pod.
+post("make guarded pod", CORE + "/pods", pod("guarded"))
+post(
+    "eviction: of another uid",
+    CORE + "/pods/guarded/eviction",
+    {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "guarded"},
+        "deleteOptions": {"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}},
+    },
+)
+call("eviction: the pod is as before", "GET", CORE + "/pods/guarded")

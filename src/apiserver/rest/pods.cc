@@ -143,6 +143,12 @@ Task<Result<Reply>> evict_pod(Core& core, Call& call, Accepted accepted) {
   const auto allowed = core.disruption->check(pod->object);
   if (!allowed) co_return fail(allowed.error());
   if (!request.dry_run && !kube::is_deleting(pod->object)) {
+    // What is refused for another reason (a precondition, an admission rule) leaves no mark.
+    DeleteRequest tried = request;
+    tried.dry_run = true;
+    const auto possible =
+        co_await core.writer->remove(call.resource, call.ns, call.name, std::move(tried));
+    if (!possible) co_return fail(possible.error());
     WriteOptions options;
     options.subresource = "internal";
     options.manager = call.manager;

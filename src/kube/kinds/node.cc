@@ -20,8 +20,25 @@ using json::Array;
 using json::Object;
 using json::Value;
 
+/// The old field is the first of the new one's; where they differ, the old one counts.
+void default_pod_ranges(Object& object) {
+  Object* spec = find(object, "spec");
+  if (spec == nullptr) return;
+  Value& ranges = (*spec)["podCIDRs"];
+  const Value* first = spec->if_contains("podCIDR");
+  const std::string given(first == nullptr ? "" : json::as_string(*first));
+  const bool has = ranges.is_array() && !ranges.get_array().empty();
+  if (!given.empty() && (!has || json::as_string(ranges.get_array()[0]) != given))
+    ranges = Array{Value(given)};
+  else if (given.empty() && has)
+    (*spec)["podCIDR"] = ranges.get_array()[0];
+  else if (!has)
+    spec->erase("podCIDRs");
+}
+
 /// A node that says nothing of what it can hand out hands out all it has.
 void default_node(Object& object) {
+  default_pod_ranges(object);
   Object& status = object_at(object, "status");
   if (Object* capacity = find(status, "capacity");
       capacity != nullptr && !capacity->empty() && find(status, "allocatable") == nullptr) {
@@ -45,15 +62,33 @@ void default_node(Object& object) {
   }
 }
 
-void validate_node(const Value& node, const Value*, Causes& causes) {
-  validate_taints(json::at(node, "spec", "taints"), "metadata.taints", causes);
-  const json::Array& ranges = json::array_at(node, "spec", "podCIDRs");
+void validate_pod_ranges(const Value& node, const Value* old, Causes& causes) {
+  const Value& all = json::at(node, "spec", "podCIDRs");
+  const Array& ranges = json::as_array(all);
+  int families[2] = {0, 0};
   for (std::size_t i = 0; i < ranges.size(); ++i) {
+    ++families[json::as_string(ranges[i]).find(':') != std::string_view::npos ? 1 : 0];
     if (is_address_range(json::as_string(ranges[i]))) continue;
     causes.invalid(fmt::format("spec.podCIDRs[{}]", i),
                    shown(ranges[i]),
                    "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
   }
+  if (families[0] > 1 || families[1] > 1)
+    causes.invalid(
+        "spec.podCIDRs", shown(all), "may specify no more than one CIDR for each IP family");
+  if (old == nullptr) return;
+  const Value& before = json::at(*old, "spec", "podCIDRs");
+  if (!json::as_array(before).empty() && !json::equal(before, all))
+    causes.forbidden("spec.podCIDRs",
+                     "node updates may not change podCIDR except from \"\" to valid");
+  const std::string_view provider = json::string_at(*old, "spec", "providerID");
+  if (!provider.empty() && provider != json::string_at(node, "spec", "providerID"))
+    causes.invalid("spec.providerID", "null", "field cannot be modified once set");
+}
+
+void validate_node(const Value& node, const Value* old, Causes& causes) {
+  validate_taints(json::at(node, "spec", "taints"), "metadata.taints", causes);
+  validate_pod_ranges(node, old, causes);
   validate_resource_list(json::at(node, "status", "capacity"), "status.capacity", false, causes);
   validate_resource_list(
       json::at(node, "status", "allocatable"), "status.allocatable", false, causes);

@@ -156,55 +156,136 @@ void validate_resource_requirements(const json::Value& resources,
   }
 }
 
+namespace {
+
+const std::set<std::string_view> kStandardQuota = {"cpu",
+                                                   "memory",
+                                                   "ephemeral-storage",
+                                                   "requests.cpu",
+                                                   "requests.memory",
+                                                   "requests.storage",
+                                                   "requests.ephemeral-storage",
+                                                   "limits.cpu",
+                                                   "limits.memory",
+                                                   "limits.ephemeral-storage",
+                                                   "pods",
+                                                   "resourcequotas",
+                                                   "services",
+                                                   "replicationcontrollers",
+                                                   "secrets",
+                                                   "persistentvolumeclaims",
+                                                   "configmaps",
+                                                   "services.nodeports",
+                                                   "services.loadbalancers"};
+
+/// Whether quotas of a scope can count the resource.
+bool counts_in_scope(std::string_view scope, std::string_view resource) {
+  static const std::set<std::string_view> kCompute = {
+      "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"};
+  if (scope == "BestEffort") return resource == "pods";
+  if (scope == "VolumeAttributesClass")
+    return resource == "persistentvolumeclaims" || resource == "requests.storage";
+  return resource == "pods" || kCompute.contains(resource);
+}
+
+bool is_quota_scope(std::string_view scope) {
+  static const std::set<std::string_view> kScopes = {"Terminating",
+                                                     "NotTerminating",
+                                                     "BestEffort",
+                                                     "NotBestEffort",
+                                                     "PriorityClass",
+                                                     "CrossNamespacePodAffinity",
+                                                     "VolumeAttributesClass"};
+  return kScopes.contains(scope);
+}
+
+/// Whether the quota limits something that the scope cannot be held against.
+bool beyond_scope(const json::Value& quota, std::string_view scope) {
+  for (const auto& member : json::object_at(quota, "spec", "hard")) {
+    if (kStandardQuota.contains(member.key()) && !counts_in_scope(scope, member.key())) return true;
+  }
+  return false;
+}
+
+/// A scope selector as Go prints its own struct.
+std::string selector_in_go(const json::Value& selector) {
+  json::Array all;
+  for (const json::Value& one : json::array_at(selector, "matchExpressions"))
+    all.push_back(json::Object{{"ScopeName", json::string_at(one, "scopeName")},
+                               {"Operator", json::string_at(one, "operator")},
+                               {"Values", json::at(one, "values")}});
+  return json::dump(json::Object{{"MatchExpressions", std::move(all)}});
+}
+
+void validate_quota_scopes(const json::Value& quota, Causes& causes) {
+  const json::Value& scopes = json::at(quota, "spec", "scopes");
+  std::set<std::string_view> seen;
+  bool beyond = false;
+  for (const json::Value& scope : json::as_array(scopes)) {
+    if (!is_quota_scope(json::as_string(scope)))
+      causes.invalid("spec.scopes", json::dump(scopes), "unsupported scope");
+    beyond = beyond || beyond_scope(quota, json::as_string(scope));
+    seen.insert(json::as_string(scope));
+  }
+  if (beyond)
+    causes.invalid("spec.scopes", json::dump(scopes), "unsupported scope applied to resource");
+  for (const auto& [one, other] :
+       {std::pair{"Terminating", "NotTerminating"}, std::pair{"BestEffort", "NotBestEffort"}}) {
+    if (seen.contains(one) && seen.contains(other))
+      causes.invalid("spec.scopes", json::dump(scopes), "conflicting scopes");
+  }
+}
+
+void validate_quota_selector(const json::Value& quota, Causes& causes) {
+  const std::string field = "spec.scopeSelector.matchExpressions";
+  const json::Value& selector = json::at(quota, "spec", "scopeSelector");
+  for (const json::Value& one : json::array_at(selector, "matchExpressions")) {
+    const std::string_view scope = json::string_at(one, "scopeName");
+    const std::string_view op = json::string_at(one, "operator");
+    const bool has_values = !json::array_at(one, "values").empty();
+    if (!is_quota_scope(scope))
+      causes.invalid(field + ".scopeName", quoted(scope), "unsupported scope");
+    if (beyond_scope(quota, scope))
+      causes.invalid(field, selector_in_go(selector), "unsupported scope applied to resource");
+    if (is_quota_scope(scope) && scope != "PriorityClass" && scope != "VolumeAttributesClass" &&
+        op != "Exists")
+      causes.invalid(
+          field + ".operator",
+          quoted(op),
+          "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+          "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity");
+    if (op == "In" || op == "NotIn") {
+      if (!has_values)
+        causes.required(
+            field + ".values",
+            "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector");
+    } else if (op == "Exists" || op == "DoesNotExist") {
+      if (has_values)
+        causes.invalid(
+            field + ".values",
+            json::dump(json::at(one, "values")),
+            "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector");
+    } else {
+      causes.invalid(field + ".operator", quoted(op), "not a valid selector operator");
+    }
+  }
+}
+
+}  // namespace
+
 void validate_quota(const json::Value& object, Causes& causes) {
   validate_resource_list(json::at(object, "spec", "hard"), "spec.hard", false, causes);
-  static const std::set<std::string_view> kStandard = {"cpu",
-                                                       "memory",
-                                                       "ephemeral-storage",
-                                                       "requests.cpu",
-                                                       "requests.memory",
-                                                       "requests.storage",
-                                                       "requests.ephemeral-storage",
-                                                       "limits.cpu",
-                                                       "limits.memory",
-                                                       "limits.ephemeral-storage",
-                                                       "pods",
-                                                       "resourcequotas",
-                                                       "services",
-                                                       "replicationcontrollers",
-                                                       "secrets",
-                                                       "persistentvolumeclaims",
-                                                       "configmaps",
-                                                       "services.nodeports",
-                                                       "services.loadbalancers"};
   for (const auto& member : json::object_at(object, "spec", "hard")) {
     const std::string_view name = member.key();
-    if (name.find('/') != std::string_view::npos || kStandard.contains(name) ||
+    if (name.find('/') != std::string_view::npos || kStandardQuota.contains(name) ||
         name.starts_with("hugepages-") || name.starts_with("requests.hugepages-"))
       continue;
     if (!check_label_key(name).empty()) continue;  // said already
     causes.invalid(
         fmt::format("spec.hard[{}]", name), quoted(name), "must be a standard resource for quota");
   }
-  const json::Value& scopes = json::at(object, "spec", "scopes");
-  std::set<std::string_view> seen;
-  for (const json::Value& scope : json::as_array(scopes)) {
-    static const std::set<std::string_view> kScopes = {"Terminating",
-                                                       "NotTerminating",
-                                                       "BestEffort",
-                                                       "NotBestEffort",
-                                                       "PriorityClass",
-                                                       "CrossNamespacePodAffinity",
-                                                       "VolumeAttributesClass"};
-    if (!kScopes.contains(json::as_string(scope)))
-      causes.invalid("spec.scopes", json::dump(scopes), "unsupported scope");
-    seen.insert(json::as_string(scope));
-  }
-  for (const auto& [one, other] :
-       {std::pair{"Terminating", "NotTerminating"}, std::pair{"BestEffort", "NotBestEffort"}}) {
-    if (seen.contains(one) && seen.contains(other))
-      causes.invalid("spec.scopes", json::dump(scopes), "conflicting scopes");
-  }
+  validate_quota_scopes(object, causes);
+  validate_quota_selector(object, causes);
 }
 
 }  // namespace muster::kube
