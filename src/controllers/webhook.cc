@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
+#include "controllers/queue_access.h"
 #include "json/json.h"
 #include "net/http/listen_address.h"
 
@@ -46,29 +47,45 @@ json::Object fill_in(const json::Value& request) {
   return response;
 }
 
-net::Response answer(const net::Request& request) {
+json::Object as_response(const Result<void>& allowed) {
+  json::Object response{{"allowed", allowed.has_value()}};
+  if (!allowed)
+    response["status"] = json::Object{{"status", "Failure"},
+                                      {"reason", reason_of(allowed.error().code)},
+                                      {"code", http_status_of(allowed.error().code)},
+                                      {"message", allowed.error().message}};
+  return response;
+}
+
+Task<net::Response> answer(const net::Request& request, QueueAccess& access) {
   net::Response response;
   response.headers.set("Content-Type", "application/json");
   const std::string path = request.target.substr(0, request.target.find('?'));
-  const bool judges = path == "/validate";
-  if (!judges && path != "/default") {
+  const bool judges = path == "/validate", queues = path == "/queues";
+  if (!judges && !queues && path != "/default") {
     response.status = 404;
-    return response;
+    co_return response;
   }
   const auto review = json::parse(request.body);
   if (!review || !json::at(*review, "request").is_object()) {
     response.status = 400;
     response.body =
         R"({"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","message":"wanted an AdmissionReview of admission.k8s.io/v1"})";
-    return response;
+    co_return response;
   }
   const auto& asked = json::at(*review, "request");
-  json::Object said = judges ? validate(asked) : fill_in(asked);
+  json::Object said;
+  if (queues) {
+    const auto allowed = co_await access.check(asked);
+    said = as_response(allowed);
+  } else {
+    said = judges ? validate(asked) : fill_in(asked);
+  }
   said["uid"] = json::at(asked, "uid");
   response.body = json::dump(json::Value(json::Object{{"apiVersion", "admission.k8s.io/v1"},
                                                       {"kind", "AdmissionReview"},
                                                       {"response", std::move(said)}}));
-  return response;
+  co_return response;
 }
 
 struct Pair {
@@ -134,19 +151,24 @@ class Webhook final : public net::Server {
 
 }  // namespace
 
-Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop, const WebhookOptions& options) {
+Result<std::unique_ptr<net::Server>> serve_webhook(net::Loop& loop,
+                                                   const WebhookOptions& options,
+                                                   client::Client& client) {
   auto where = net::parse_listen("--webhook-listen", options.listen);
   if (!where) return fail(where.error());
   auto pair = read_pair(options);
   if (!pair) return fail(pair.error());
   where->certificate_pem = pair->certificate;
   where->key_pem = pair->key;
-  auto server = net::listen(
-      loop, std::move(*where), [](net::Request request, net::ResponseWriter& writer) -> Task<void> {
-        auto response = answer(request);
-        const auto sent = co_await writer.send(std::move(response));
-        (void)sent;
-      });
+  const auto access = std::make_shared<QueueAccess>(client, options.queues_closed);
+  auto server =
+      net::listen(loop,
+                  std::move(*where),
+                  [access](net::Request request, net::ResponseWriter& writer) -> Task<void> {
+                    auto response = co_await answer(request, *access);
+                    const auto sent = co_await writer.send(std::move(response));
+                    (void)sent;
+                  });
   if (!server) return server;
   return std::unique_ptr<net::Server>(
       std::make_unique<Webhook>(loop, options, std::move(*pair), std::move(*server)));

@@ -57,6 +57,10 @@ Result<RunOptions> read_options(const command::Values& values) {
   options.webhook.listen = values.text("webhook-listen");
   options.webhook.certificate_file = values.text("webhook-certificate");
   options.webhook.key_file = values.text("webhook-key");
+  const std::string access = values.text("queue-access");
+  if (access != "open" && access != "closed")
+    return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
+  options.webhook.queues_closed = access == "closed";
   options.leader_elect = values.yes("leader-elect");
   const auto per_node = parse_int(values.text("gpus-per-node"));
   if (!per_node || *per_node < 1)
@@ -243,7 +247,7 @@ Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
   };
   if ((!options.metrics.empty() && !serve(serve_metrics(loop, options, worker))) ||
       (!options.webhook.listen.empty() &&
-       !serve(controllers::serve_webhook(loop, options.webhook)))) {
+       !serve(controllers::serve_webhook(loop, options.webhook, worker.client())))) {
     co_return 1;
   }
 
@@ -364,7 +368,7 @@ std::vector<command::Flag> run_flags() {
        .value_name = "ADDRESS:PORT"},
       {.name = "webhook-listen",
        .help =
-           "serve the admission webhook for job kinds at this address (paths /validate and /default)",
+           "serve the admission webhook for job kinds at this address (paths /validate, /default and /queues)",
        .value_name = "ADDRESS:PORT"},
       {.name = "webhook-certificate",
        .help = "the webhook's certificate in PEM",
@@ -374,6 +378,13 @@ std::vector<command::Flag> run_flags() {
        .help = "the webhook's key in PEM",
        .completes = Completes::kFiles,
        .value_name = "FILE"},
+      {.name = "queue-access",
+       .value = "open",
+       .help =
+           "what the webhook says at /queues; closed: who uses a queue or virtual cluster needs the verb \"use\" on it, or a namespace that the queue allows (docs/security.md)",
+       .completes = Completes::kWords,
+       .words = {"open", "closed"},
+       .value_name = "MODE"},
       {.name = "without",
        .help = "leave out scheduler or controllers (separated by commas)",
        .completes = Completes::kWords,

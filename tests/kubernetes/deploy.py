@@ -87,6 +87,7 @@ def manifests(cluster):
         "kustomize",
         "overlays/monitoring",
         "overlays/webhook",
+        "overlays/queue-access",
         "migrate/beside",
         "migrate/volcano",
         "migrate/jobs",

@@ -9,6 +9,8 @@ namespace muster::kube::names::access {
 /// In the annotations of an audit event: "allow" or "forbid", and by which rule.
 inline constexpr std::string_view kDecision = "authorization.k8s.io/decision";
 inline constexpr std::string_view kReason = "authorization.k8s.io/reason";
+/// The group of SubjectAccessReviews.
+inline constexpr std::string_view kAuthorization = "authorization.k8s.io";
 /// What the `audit` level of a namespace found in a pod.
 inline constexpr std::string_view kAuditViolations = "pod-security.kubernetes.io/audit-violations";
 
