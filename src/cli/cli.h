@@ -15,8 +15,11 @@ namespace muster::cli {
 /// ready in time.
 command::Section jobs_section();
 
-/// `hived tree` and `hived check`.
+/// `hived tree`, `hived check` and `hived apply`.
 command::Command hived_command();
+
+/// OpenPAI's paictl; `name`: as it was called.
+command::Program paictl_program(std::string name);
 
 /// What the launcher of an MPIJob runs: `kubectl exec POD [-c CONTAINER] -- COMMAND…`, with the
 /// pod's own account. The exit code is the command's.

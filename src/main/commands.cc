@@ -18,7 +18,9 @@ namespace {
 std::string name_of(const char* path) {
   const std::string name(path == nullptr ? "muster" : path);
   const std::string last = name.substr(name.rfind('/') + 1);
-  return last == "arena" || last == "kubectl" ? last : "muster";
+  const bool known =
+      last == "arena" || last == "kubectl" || last == "paictl" || last == "paictl.py";
+  return known ? last : "muster";
 }
 
 /// One of them runs a service and so is made here, not with those for people.
@@ -55,6 +57,7 @@ int run_program(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   std::string name = name_of(argc > 0 ? argv[0] : nullptr);
   if (name == "kubectl") return cli::run_as_kubectl(words);
+  if (name.starts_with("paictl")) return command::run(cli::paictl_program(std::move(name)), words);
   return command::run(make_program(std::move(name)), words);
 }
 

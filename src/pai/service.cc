@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "net/http/listen_address.h"
 #include "net/tls/tls.h"
+#include "pai/deploy/services.h"
 #include "pai/people/password.h"
 
 namespace muster::pai {
@@ -43,6 +44,7 @@ Task<Result<void>> Service::start() {
   cells_.follow();
   index_.follow(informers_, rest::kJobsNamespace);
   attempts_.follow(index_);
+  follow_services();
   cells_.on_change([this] { vcs_changed(); });
   informers_.start_all();
   co_await informers_.wait_synced();
@@ -65,6 +67,17 @@ Task<Result<void>> Service::start() {
   }
   server_ = std::move(*listening);
   co_return Result<void>();
+}
+
+void Service::follow_services() {
+  client::ListOptions one;
+  one.ns = kServicesNamespace;
+  one.field_selector = fmt::format("metadata.name={}", kServicesName);
+  client::InformerHandlers handlers;
+  handlers.on_change = [this](const client::ObjectPtr&, const client::ObjectPtr& map) {
+    rest_.set_stopped(map && read_services(*map).stopped.contains(kRestServer));
+  };
+  informers_.get(client::resources::kConfigMaps, one).add_handlers(std::move(handlers));
 }
 
 Task<void> Service::stop() {

@@ -52,6 +52,7 @@ class Service {
   Task<void> prepare();
   Task<Result<void>> make_admin();
   void vcs_changed();
+  void follow_services();
   Task<void> match_groups();
 
   net::Loop& loop_;

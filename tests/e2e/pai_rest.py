@@ -530,6 +530,65 @@ def programs(alice):
     check("and submits", submit(program, job("by-program", "true", gpu=0, priority="oppo"))[0] == 202)
 
 
+def services_yaml(config):
+    """services-configuration.yaml as the course edits it."""
+    lines = "".join(f"    {line}\n" for line in config.read_text().splitlines())
+    return "cluster:\n  common:\n    cluster-id: pai\nhivedscheduler:\n  config: |\n" + lines
+
+
+def paictl(muster, admin, folder):
+    """The course's own commands, through a link, with their questions."""
+    link = folder / "paictl.py"
+    link.symlink_to(os.path.realpath(os.environ.get("MUSTER", ROOT / "build" / "muster")))
+
+    def run(words, answer="pai\n"):
+        return muster.run(str(link), *words.split(), check=False, input=answer)
+
+    done = run("config get-id")
+    check("config get-id says pai", done.returncode == 0 and "Cluster-id is: pai" in done.stderr, done)
+    pulled = folder / "cluster-configuration"
+    done = run(f"config pull -o {pulled}")
+    text = (pulled / "services-configuration.yaml").read_text()
+    check("config pull writes the two files", done.returncode == 0 and "GPU-D-NODE-POOL" in text, text)
+    check("with the machines", "hostname-dan" in (pulled / "layout.yaml").read_text())
+    done = run("service stop -n rest-server hivedscheduler")
+    check("service stop asks for the cluster", done.returncode == 0 and "cluster-id" in done.stdout, done)
+    check("REST is stopped then: 503", until(lambda: admin("GET", "/users")[0] == 503, 10))
+    (pulled / "services-configuration.yaml").write_text(services_yaml(LAB6 / "hived-config-b.yaml"))
+    done = run(f"config push -p {pulled} -m service", "wrong\n")
+    check("a wrong cluster-id changes nothing", done.returncode == 1, done)
+    pushed = muster.kubectl("get", "configmap", "-n", "kube-system", "muster-pai-services", "-o", "json").stdout
+    check("nothing is pushed", "childCellType" not in pushed)
+    done = run(f"config push -p {pulled} -m service")
+    check("the right one pushes", done.returncode == 0, done)
+    live = muster.kubectl("get", "configmap", "-n", "kube-system", "muster-hived", "-o", "json").stdout
+    check("which has no effect yet", "GPU-D-NODE-POOL" in live)
+    done = run("service start -n rest-server hivedscheduler")
+    check("service start takes it over", done.returncode == 0, done)
+    check("REST answers again", until(lambda: admin("GET", "/users")[0] == 200, 10))
+    check("with one virtual cluster", until(lambda: set(admin("GET", "/virtual-clusters")[1]) == {"default"}, 20, 0.3))
+    (pulled / "services-configuration.yaml").rename(pulled / "service-configuration.yaml")
+    (pulled / "service-configuration.yaml").write_text("hivedscheduler:\n  config: |\n    physicalCluster: [1\n")
+    done = run(f"config push -p {pulled} -m service")
+    check("a wrong file is refused with its place", done.returncode == 1 and "line" in done.stderr, done.stderr)
+    done = run("service start -n nonsense")
+    check("an unknown service, too", done.returncode == 1 and "nonsense" in done.stderr, done.stderr)
+    done = run("service delete -n hivedscheduler", "maybe\nn\n")
+    check("service delete asks until it is told", done.returncode == 0 and done.stdout.count("(Y/N)") == 2, done)
+
+
+def hived_apply(muster, admin):
+    """The short way: one command, which says what it does."""
+    done = muster.cli("hived", "apply", str(LAB6 / "hived-config-a.yaml"), check=False)
+    check("hived apply says what it does", done.returncode == 0 and "applied" in done.stdout, done)
+    both = lambda: set(admin("GET", "/virtual-clusters")[1]) == {"default", "vc1"}  # noqa: E731
+    check("and the virtual clusters are there", until(both, 20, 0.3))
+    bad = muster.data / "bad.yaml"
+    bad.write_text("physicalCluster: 1\n")
+    done = muster.cli("hived", "apply", str(bad), check=False)
+    check("a wrong file changes nothing", done.returncode == 1 and both(), done)
+
+
 LAB_NODES = """
 apiVersion: v1
 kind: Node
@@ -584,6 +643,8 @@ def main():
                 admin = guest.login("admin", "admin-password")
                 virtual_clusters(muster, guest, admin)
                 one_vc_again(muster, admin)
+                hived_apply(muster, admin)
+                paictl(muster, admin, pathlib.Path(folder))
         if wanted("jobs"):
             port = free_port()
             args = ["--pai-rest", f"127.0.0.1:{port}", "--hived-config", str(LAB6 / "hived-config-a.yaml")]

@@ -1,7 +1,8 @@
-/// `hived tree` and `hived check`: the cells of HiveD's virtual clusters, for people.
+/// `hived tree`, `hived check` and `hived apply`: the cells of HiveD's virtual clusters, for people.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iostream>
 #include <optional>
 
 #include "base/files.h"
@@ -13,6 +14,7 @@
 #include "hived/tree.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
+#include "pai/deploy/services.h"
 
 namespace muster::cli {
 namespace {
@@ -160,6 +162,44 @@ Task<int> run_check(Invocation& call) {
   co_return 0;
 }
 
+/// Whether a gang loses what it was promised.
+bool takes_away(const hived::CheckReport& report) {
+  using Effect = hived::GroupChange::Effect;
+  return std::any_of(report.changes.begin(), report.changes.end(), [](const auto& change) {
+    return change.effect == Effect::kDowngraded || change.effect == Effect::kCellsLost;
+  });
+}
+
+bool agreed(Session& session) {
+  session.console.out("These gangs lose their guarantee. Apply all the same? [y/N] ");
+  session.console.flush();
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Task<int> run_apply(Invocation& call) {
+  Session& session = call.session;
+  const std::string& path = call.values.args[0];
+  const auto fresh = right_file(path);
+  if (!fresh) co_return session.failed(fresh.error().message);
+  const auto text = read_file(path);
+  if (!text) co_return session.failed(text.error().message);
+  const auto seen = co_await look(session.cluster(), "");
+  if (!seen && seen.error().code != Code::kNotFound) co_return session.failed(seen.error());
+  if (seen) {
+    const auto report = hived::check(seen->config, *fresh, seen->pods);
+    if (!report) co_return session.failed(report.error().message);
+    session.console.out(hived::to_string(*report));
+    if (takes_away(*report) && !call.values.yes("yes") && !agreed(session))
+      co_return session.failed("nothing is changed; --yes applies without asking");
+  }
+  const auto applied = co_await pai::apply_cells(session.cluster(), *text);
+  if (!applied) co_return session.failed(applied.error());
+  session.console.out(fmt::format("applied {}: {}\n", path, hived::describe(*fresh)));
+  co_return 0;
+}
+
 }  // namespace
 
 Command hived_command() {
@@ -198,10 +238,25 @@ Command hived_command() {
   check.flags = shared;
   check.completes = Completes::kFiles;
   check.run = InSession{&run_check, Needs::kClusterIfThere};
+  Command apply;
+  apply.name = "apply";
+  apply.arguments = "FILE";
+  apply.summary = "Make a new configuration the cluster's: says what it does to whom, then does it";
+  apply.details =
+      "Nothing that runs is evicted. When a gang loses its guarantee, or cells it sits on, it asks first.";
+  apply.examples = "  muster hived apply new.yaml\n  muster hived apply --yes new.yaml\n";
+  apply.flags = {shared[1], shared[2]};
+  apply.flags.push_back({.name = "yes",
+                         .shorthand = 'y',
+                         .type = FlagType::kBool,
+                         .value = "false",
+                         .help = "do not ask"});
+  apply.completes = Completes::kFiles;
+  apply.run = InSession{&run_apply};
   Command made;
   made.name = "hived";
-  made.summary = "Show the cells of HiveD's virtual clusters, or check a new configuration";
-  made.children = {std::move(tree), std::move(check)};
+  made.summary = "Show the cells of HiveD's virtual clusters, check or apply a new configuration";
+  made.children = {std::move(tree), std::move(check), std::move(apply)};
   return made;
 }
 

@@ -55,6 +55,10 @@ class Cells {
   [[nodiscard]] std::vector<std::string> vcs() const;
   /// The cluster as a submission sees it.
   [[nodiscard]] const Facts& facts() const { return facts_; }
+  /// By name.
+  [[nodiscard]] const std::map<std::string, client::ObjectPtr>& nodes() const {
+    return nodes_->objects();
+  }
   Task<std::shared_ptr<const Use>> use();
   /// Called after the virtual clusters may have changed.
   void on_change(std::function<void()> told) { told_.push_back(std::move(told)); }

@@ -127,6 +127,11 @@ Task<void> Rest::serve(net::Request request, net::ResponseWriter& writer) {
 Task<Answer<Reply>> Rest::answer(Call& call) {
   const Duration wait = calls_.ask(host_of(call.request.peer.address), env_.monotonic());
   if (wait > Duration::zero()) co_return refuse(rest::too_often(wait));
+  if (stopped_)
+    co_return refuse(
+        503,
+        "UnknownError",
+        "rest-server is stopped; start it with 'paictl service start -n rest-server'.");
   // [rest-server] api v1|v2 …
   std::vector<std::string> path = call.target.segments;
   if (!path.empty() && path.front() == "rest-server") path.erase(path.begin());

@@ -39,6 +39,8 @@ class Rest {
   /// Takes the calls of a listener. Outlived by this.
   [[nodiscard]] net::Handler handler();
   void add(std::vector<rest::Route> routes);
+  /// While it is stopped (paictl service stop), every call is answered with 503.
+  void set_stopped(bool stopped) { stopped_ = stopped; }
 
  private:
   struct Found {
@@ -51,6 +53,7 @@ class Rest {
 
   Env& env_;
   People& people_;
+  bool stopped_ = false;
   rest::RateLimit calls_;
   rest::Jobs jobs_;
   std::vector<rest::Route> routes_;

@@ -3,8 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "kube/framework.h"
 #include "kube/meta.h"
+#include "kube/names.h"
 #include "pai/people/records.h"
 #include "pai/rest/jobs.h"
 #include "pai/rest/routes.h"
@@ -40,6 +43,14 @@ Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
     return jobs.index.find(framework) != nullptr;
   };
   facts.may_use = [&jobs, user](const std::string& vc) { return jobs.people.may_use(user, vc); };
+  const auto& nodes = jobs.cells.nodes();
+  const auto any = [&nodes](std::string_view label) {
+    return std::any_of(nodes.begin(), nodes.end(), [label](const auto& node) {
+      return kube::label(*node.second, label) == "true";
+    });
+  };
+  facts.worker_label = any("pai-worker");
+  facts.host_network = !nodes.empty() && !any(kube::names::kVirtual);
   facts.ns = kJobsNamespace;
   facts.now = jobs.env.now();
   co_return facts;
