@@ -7,6 +7,8 @@ export const dash = (n: number | null | undefined): string => (n ? number.format
 export const percent = (part: number, whole: number): string => (whole > 0 ? `${Math.round((100 * part) / whole)} %` : '–');
 export const gpus = (n: number): string => (n === 0 ? t('CPU only') : n === 1 ? t('1 GPU') : t('{n} GPUs', { n: num(n) }));
 
+export const tasks = (n: number): string => (n === 1 ? t('1 task') : t('{n} tasks', { n: num(n) }));
+
 export function bytes(n: number | null | undefined): string {
   if (n === null || n === undefined) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

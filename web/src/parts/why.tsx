@@ -16,8 +16,24 @@ const resourceWord = (name: string): string =>
   name === 'nvidia.com/gpu' ? t('GPUs') : name === 'cpu' ? t('CPU cores') : name === 'memory' ? t('Memory') : name === 'pods' ? t('Pods') : name;
 const amount = (name: string, n: number): string => (name === 'memory' || name.includes('storage') ? bytes(n) : name === 'cpu' ? num(n / 1000) : num(n));
 
+/** The reason in plain words where its numbers allow it; null: the engine's own words are best. */
+export function plainReason(wait: Wait): string | null {
+  const s = wait.shortages.find((x) => x.wanted > x.available) ?? wait.shortages[0];
+  const values = s ? { wanted: amount(s.resource, s.wanted), resource: resourceWord(s.resource), available: amount(s.resource, s.available), limit: amount(s.resource, s.limit), queue: wait.queue } : null;
+  switch (wait.reason) {
+    case 'NoNodeFits': return values && !s!.limit ? t('Needs {wanted} {resource} on one node; most free on one is {available}.', values) : null;
+    case 'NeverFits': return values ? t('Can never run here: a task wants {wanted} {resource}, the largest node has {available}.', values) : null;
+    case 'TenantOverLimit': return values ? t('{queue} is at its limit: wants {wanted} {resource}, {available} are left of {limit}.', values) : null;
+    case 'BehindOthers': return wait.ahead ? t('{n} ahead of it in a queue that keeps its order.', { n: num(wait.ahead) }) : null;
+    case 'WaitingForVictims': return t('Room is being made: evictions are under way, and its place is held.');
+    case 'HeldForReservation': return wait.subject ? t('Room is free, but held for {name}.', { name: wait.subject }) : null;
+    default: return null;
+  }
+}
+
 export function Sentence({ wait }: { wait: Wait }): JSX.Element {
-  return <p class="say">{wait.text}{wait.text.endsWith('.') ? '' : '.'}</p>;
+  const plain = plainReason(wait);
+  return <><p class="say">{plain ?? `${wait.text}${wait.text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
 }
 
 export function Shortages({ wait }: { wait: Wait }): JSX.Element | null {

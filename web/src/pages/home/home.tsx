@@ -12,7 +12,7 @@ import type { Counts, Tenant, Usage } from '../../shapes/cluster';
 import type { JobRow, State } from '../../shapes/job';
 import { A, lazy } from '../../state/route';
 import { jobHref } from '../../state/url';
-import { session } from '../../state/session';
+import { has, session } from '../../state/session';
 import { language, t } from '../../text';
 
 const Stacked = lazy(() => import('../../parts/stacked'));
@@ -108,6 +108,7 @@ const Tenants = ({ tenants }: { tenants: Tenant[] }): JSX.Element => {
 function UsageCard({ tenants }: { tenants: Tenant[] | null }): JSX.Element | null {
   const [usage, setUsage] = useState<Usage | null>(null);
   useEffect(() => {
+    if (!has('usage')) return;
     const ask = (): void => { get<Usage>(`/usage?from=${serverNow() - 6 * 3_600_000}&to=${serverNow()}&step=60000`).then(setUsage, () => {}); };
     ask();
     const timer = setInterval(ask, 60_000);

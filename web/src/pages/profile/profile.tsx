@@ -4,7 +4,7 @@ import { call, get, pai } from '../../api';
 import { said, toast } from '../../parts/dialog';
 import { Ago } from '../../parts/small';
 import type { PaiUser, SessionRow, TokenRow } from '../../shapes/calls';
-import { session } from '../../state/session';
+import { has, session } from '../../state/session';
 import { api } from '../../state/place';
 import { t } from '../../text';
 
@@ -20,7 +20,7 @@ export default function Profile(): JSX.Element {
           <section class="card"><header><h2>{t('About you')}</h2></header><div class="in"><dl class="pairs"><dt>{t('E-mail')}</dt><dd>{me?.email || '–'}</dd><dt>{t('Groups')}</dt><dd>{s.groups.join(', ') || '–'}</dd><dt>{t('Virtual clusters')}</dt><dd>{s.vcs.join(', ') || '–'}</dd><dt>{t('Storages')}</dt><dd>{me?.storageConfig?.join(', ') || '–'}</dd></dl></div></section>
           <Password />
         </div>
-        <Tokens />
+        {has('tokens') ? <Tokens /> : null}
         <Sessions />
       </div>
     </>

@@ -12,7 +12,7 @@ import { Ago, Choice, Empty, Skeleton, StartStrip, Swatch, Wrong } from '../../p
 import type { Amounts, Tenant, Usage } from '../../shapes/cluster';
 import type { JobRow } from '../../shapes/job';
 import { A, goQuery, lazy, param, query } from '../../state/route';
-import { session } from '../../state/session';
+import { has, session } from '../../state/session';
 import { jobHref, withQuery } from '../../state/url';
 import { t } from '../../text';
 
@@ -49,7 +49,7 @@ export default function Queues({ rest }: { rest: string }): JSX.Element {
 function Over({ names }: { names: string[] }): JSX.Element | null {
   const hours = Number(param('hours')) || 6;
   const [usage, set] = useState<Usage | null>(null);
-  useEffect(() => { const now = serverNow(); get<Usage>(`/usage?from=${now - hours * 3_600_000}&to=${now}&step=${Math.max(10_000, Math.round((hours * 3_600_000) / 360))}${names.length === 1 ? `&tenant=${encodeURIComponent(names[0]!)}` : ''}`).then(set, () => {}); }, [hours, names.join()]);
+  useEffect(() => { if (!has('usage')) return; const now = serverNow(); get<Usage>(`/usage?from=${now - hours * 3_600_000}&to=${now}&step=${Math.max(10_000, Math.round((hours * 3_600_000) / 360))}${names.length === 1 ? `&tenant=${encodeURIComponent(names[0]!)}` : ''}`).then(set, () => {}); }, [hours, names.join()]);
   if (!usage || usage.at.length < 2) return null;
   return (
     <section class="card"><header><h2>{t('GPUs in use over time')}</h2><span class="legend">{names.map((n) => <span key={n}><Swatch of={n} />{n}</span>)}</span><span class="end"><Choice name={t('Span')} of={[['6', '6 h'], ['24', '24 h'], ['168', '7 d'], ['720', '30 d']] as const} value={String(hours) as '6'} set={(v) => goQuery(withQuery(query.value, { hours: v }), true)} /></span></header><div class="in"><Stacked usage={usage} only={names} height={220} /></div></section>

@@ -86,7 +86,7 @@ function heading(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, b
   c.fillStyle = k.text;
   c.font = `600 ${l.level === 'cluster' ? 11 : 12}px ${font()}`;
   c.textBaseline = 'alphabetic';
-  const name = b.name || p.source.nodes[b.nodes[0]!]!;
+  const name = b.name;
   c.fillText(name, b.x, b.y + l.head - 6, b.w);
   const w = Math.min(b.w, c.measureText(name).width);
   const vcs = new Set(b.nodes.map((n) => p.source.vcs[p.source.vc[n] ?? -1] ?? ''));

@@ -51,7 +51,7 @@ export function groups(t: Topology, by: Grouping): { name: string; nodes: number
   const out: { name: string; nodes: number[] }[] = [];
   for (const [name, nodes] of map) {
     if (nodes.length <= 64) { out.push({ name, nodes }); continue; }
-    for (let i = 0; i < nodes.length; i += 32) out.push({ name: name && i === 0 ? name : name ? '' : t.nodes[nodes[i]!]!, nodes: nodes.slice(i, i + 32) });
+    for (let i = 0; i < nodes.length; i += 32) out.push({ name: name ? (i === 0 ? name : '') : t.nodes[nodes[i]!]!, nodes: nodes.slice(i, i + 32) });
   }
   return out;
 }
@@ -80,8 +80,12 @@ export function layout(t: Topology, by: Grouping, cell: number, width: number): 
   return { level, cell, row, columns, label, side, head, blocks, width: Math.max(w, width), height: y + tall };
 }
 
-/** The largest cell with which everything is on screen. */
+/** The largest cell with which everything is on screen; a small cluster is shown near at once. */
 export function fit(t: Topology, by: Grouping, width: number, height: number): number {
+  for (const near of [64, 48, 26, 21]) {
+    const l = layout(t, by, near, width);
+    if (l.height <= height && l.blocks.every((b) => b.x + b.w <= width)) return near;
+  }
   let low = 1;
   let high = 16.75;
   while (high - low > 0.25) {

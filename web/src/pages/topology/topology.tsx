@@ -45,12 +45,13 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   const selected = s.jobs.findIndex((j) => j?.id === param('sel')) + 1;
   const phone = innerWidth <= 640;
   const asTable = param('view') === 'table' || (phone && param('view') !== 'map');
-  const tree = has('hived') && innerWidth > 900 && param('tree') !== 'none';
+  const tree = (has('cells') || (has('hived') && s.chains.length > 0)) && innerWidth > 900 && param('tree') !== 'none';
   const set = (c: Record<string, string | null>, replace = false): void => goQuery(withQuery(query.value, c), replace);
   const total = map.owner.length;
   const [zoomTo, setZoomTo] = useState<((cell: number) => void) | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const z = Number(param('z')) || 0;
+  const [shownCell, setShown] = useState(6);
   return (
     <>
       <div class="head"><h1 tabIndex={-1}>{t('Topology')}</h1><span class="sub">{t('{nodes} nodes, {gpus} GPUs, {used} in use', { nodes: num(s.nodes.length), gpus: num(total), used: num(sums.used) })}</span>
@@ -62,10 +63,10 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
         <span class="less"><Choice name={t('Group')} of={[['rack', t('Rack')], ['chain', t('Cell chain')], ['model', t('Model')]] as const} value={group} set={(v) => set({ group: v }, true)} /></span>
         {selected ? <span class="chip"><button>{t('Job')}<b>{s.jobs[selected - 1]!.name}</b></button><button class="x" aria-label={t('Clear selection')} onClick={() => set({ sel: null })}>×</button></span> : null}
         <span class="grow" />
-        {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(z || 6)} set={(v) => zoomTo?.(v === 'cluster' ? 0 : v === 'rack' ? 21 : 52)} /></span></>}
+        {asTable ? null : <><span class="faint less">{t('Zoom')}</span><span class="less"><Choice name={t('Zoom')} of={[['cluster', t('Cluster')], ['rack', t('Rack')], ['node', t('Node')]] as const} value={levelOf(shownCell)} set={(v) => zoomTo?.(v === 'cluster' ? Math.min(12, shownCell) : v === 'rack' ? 21 : 52)} /></span></>}
       </div>
       <div class={`map-frame ${tree && !asTable ? 'with-tree' : ''}`}>
-        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={map} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f) => setZoomTo(() => f)} />}
+        {asTable ? <MapTable map={map} only={only} /> : <MapCanvas map={map} turn={turn} look={{ by, selected, only, hover: -1, cursor: -1 }} group={group} z={z} setZ={(v) => set({ z: v ? String(v) : null }, true)} choose={(id) => set({ sel: id === param('sel') ? null : id })} canvas={canvas} offerZoom={(f, cell) => { setZoomTo(() => f); setShown(cell); }} />}
         {tree && !asTable ? <CellTree vc={param('tree')} setVc={(v) => set({ tree: v }, true)} choose={(id) => set({ sel: id })} /> : null}
       </div>
       <div class="map-legend">
@@ -77,7 +78,7 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   );
 }
 
-interface CanvasProps { map: Plain; turn: number; look: Look; group: Grouping; z: number; setZ: (z: number) => void; choose: (id: string) => void; canvas: { current: HTMLCanvasElement | null }; offerZoom: (f: (cell: number) => void) => void }
+interface CanvasProps { map: Plain; turn: number; look: Look; group: Grouping; z: number; setZ: (z: number) => void; choose: (id: string) => void; canvas: { current: HTMLCanvasElement | null }; offerZoom: (f: (cell: number) => void, cell: number) => void }
 function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom }: CanvasProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ w: 0, h: 0 });
@@ -116,7 +117,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
       if (there) el.scrollTo(there.x - p.x, there.y + 20 - p.y);
     }));
   };
-  useEffect(() => offerZoom((c) => zoom(c)), [l, size, map]);
+  useEffect(() => offerZoom((c) => zoom(c), cell), [l, size, map]);
   useEffect(() => {
     const el = box.current!;
     const wheel = (e: WheelEvent): void => { if (!e.ctrlKey) return; e.preventDefault(); const r = el.getBoundingClientRect(); zoom(cell * (e.deltaY < 0 ? 1.25 : 0.8), { x: e.clientX - r.left, y: e.clientY - r.top }); };

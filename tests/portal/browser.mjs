@@ -1,0 +1,265 @@
+// Checks of the portal in Chromium: node browser.mjs ADDRESS ADMIN_PASSWORD ROOT [parts…]. browser.py starts it. Numbers are those of
+// the portal's list of checks (docs/portal.md). Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`.
+import { mkdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { createRequire } from 'node:module';
+
+const [address, password, root, ...only] = process.argv.slice(2);
+const require = createRequire(`${root}/web/package.json`);
+const { chromium } = require('playwright-core');
+const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const say = (line) => process.stdout.write(`${line}\n`);
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const ask = async (request) => { say(request); await answers.next(); };
+
+function check(what, holds, seen = '') {
+  say(holds ? `ok ${what}` : `FAIL ${what}: ${String(typeof seen === 'function' ? seen() : seen).replaceAll('\n', ' ').slice(0, 600)}`);
+  return holds;
+}
+
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
+/** What pages did that they must not: other hosts, errors, breaches of the policy. */
+const seen = { foreign: [], errors: [], policy: [] };
+async function person(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, locale: 'en-GB', ...options });
+  await context.addInitScript(() => addEventListener('securitypolicyviolation', (e) => console.error(`POLICY ${e.violatedDirective} ${e.blockedURI}`)));
+  const page = await context.newPage();
+  page.on('request', (r) => { if (!r.url().startsWith(address) && !/^(data|blob):/.test(r.url()) && !r.url().startsWith(address.replace('http', 'ws'))) seen.foreign.push(r.url()); });
+  page.on('console', (m) => { if (m.type() === 'error') (m.text().startsWith('POLICY') ? seen.policy : seen.errors).push(`${m.text()} at ${page.url()}`); });
+  page.on('pageerror', (e) => seen.errors.push(`${e} at ${page.url()}`));
+  page.setDefaultTimeout(10_000);
+  return page;
+}
+async function signIn(page, user, secret, at = '/login') {
+  await page.goto(address + at);
+  await page.getByLabel('User name').fill(user);
+  await page.getByLabel('Password').fill(secret);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}
+const api = (page, method, path, data) => page.evaluate(async ([method, path, data]) => {
+  const yaml = typeof data === 'string';
+  const r = await fetch(`/api/portal/v1${path}`, { method, ...(data === null ? {} : { body: yaml ? data : JSON.stringify(data), headers: { 'Content-Type': yaml ? 'text/yaml' : 'application/json' } }) });
+  const text = await r.text();
+  let body = text;
+  try { body = JSON.parse(text); } catch { /* text */ }
+  return { status: r.status, body };
+}, [method, path, data ?? null]);
+const eventually = async (what, ms = 10_000) => { const end = Date.now() + ms; for (;;) { try { const x = await what(); if (x) return x; } catch { /* not yet */ } if (Date.now() > end) return null; await new Promise((r) => setTimeout(r, 50)); } };
+
+const job = (name, gpus, command, extra = '') => `apiVersion: batch/v1
+kind: Job
+metadata:
+  name: ${name}
+  namespace: default
+spec:
+  backoffLimit: 0
+  template:
+    metadata:
+      annotations: {note: '<img src=x onerror=alert(1)>'}
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: main
+          image: python
+          command: [sh, -c, ${JSON.stringify(command)}]
+          resources: {limits: {nvidia.com/gpu: ${gpus}}}
+${extra}`;
+const submit = async (page, text) => { const r = await api(page, 'POST', '/jobs', text); if (r.status >= 300) throw new Error(`submit answered ${r.status} ${JSON.stringify(r.body)}`); return r.body.id; };
+
+let admin;
+const PAGES = ['/', '/jobs', '/submit', '/topology', '/timeline', '/queues', '/nodes', '/events', '/whatif', '/sim', '/profile', '/admin/users', '/admin/groups', '/admin/scheduler', '/admin/services', '/admin/audit'];
+const parts = {
+  async sign_in() {
+    admin = await person();
+    await signIn(admin, 'admin', 'wrong-password', '/jobs?state=RUNNING');
+    await admin.getByRole('alert').waitFor();
+    check('14 a wrong password keeps the name and says so', (await admin.getByLabel('User name').inputValue()) === 'admin');
+    await admin.getByLabel('Password').fill(password);
+    await admin.keyboard.press('Enter');
+    await admin.getByRole('heading', { name: 'Jobs', exact: true }).waitFor();
+    check('14 after signing in one is where the link led', admin.url() === `${address}/jobs?state=RUNNING`, admin.url());
+    check('8 script sees no cookie and storage holds no token', await admin.evaluate(() => document.cookie === '' && ![...Object.values(localStorage), ...Object.values(sessionStorage)].some((v) => v.length > 40)));
+    for (const next of ['//evil.example', 'https://evil.example', '/\\evil.example']) {
+      await admin.goto(`${address}/login?next=${encodeURIComponent(next)}`);
+      await admin.waitForURL(`${address}/`);
+    }
+    check('13 next leads nowhere else', true);
+  },
+  async pages() {
+    for (const theme of ['light', 'dark']) {
+      await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
+      for (const at of PAGES) {
+        await admin.goto(address + at);
+        const h1 = await eventually(async () => (await admin.locator('h1').first().innerText()).trim(), 5000);
+        check(`4 ${at} shows itself, ${theme}`, !!h1, await admin.locator('body').innerText());
+      }
+    }
+    await admin.goto(`${address}/submit`);
+    const styled = await eventually(() => admin.evaluate(() => { const s = document.querySelector('.editor')?.shadowRoot; const g = s?.querySelector('.cm-gutters'); return g && getComputedStyle(g).display === 'flex'; }), 8000);
+    check('4 the editor is styled', !!styled);
+    check('4 nothing breaks the policy', seen.policy.length === 0, seen.policy.join(' | '));
+    check('4 no errors on the console', seen.errors.filter((e) => !/401|Failed to load resource.*40[14]/.test(e)).length === 0, () => seen.errors.join(' | '));
+    check('5 all requests go to the own origin', seen.foreign.length === 0, seen.foreign.join(' '));
+  },
+  async people() {
+    await admin.goto(`${address}/admin/users`);
+    await admin.getByRole('button', { name: 'Add User' }).click();
+    await admin.getByLabel('User Name').fill('alice');
+    await admin.getByLabel('Password').fill('five5');
+    await admin.getByRole('button', { name: 'Save' }).click();
+    check('15 a password of five letters is refused in place', /six/.test(await admin.getByRole('alert').innerText()));
+    await admin.getByLabel('Password').fill('alice-password');
+    await admin.getByRole('button', { name: 'Save' }).click();
+    await admin.getByRole('cell', { name: 'alice', exact: true }).waitFor();
+    check('15 alice is in the list', true);
+    await admin.getByRole('button', { name: 'Add User' }).click();
+    await admin.getByLabel('User Name').fill('alice');
+    await admin.getByLabel('Password').fill('alice-password');
+    await admin.getByRole('button', { name: 'Save' }).click();
+    check('15 a name that is taken shows the REST text', /alice/.test(await admin.getByRole('alert').innerText()), await admin.getByRole('dialog').innerText());
+    await admin.keyboard.press('Escape');
+    await admin.getByRole('button', { name: 'Create Bulk Users' }).click();
+    await admin.getByLabel('CSV').fill('carol,secret-1,,false,\ndan,x,,,');
+    check('15 the preview has an error for the line that is wrong', /six characters/.test(await admin.getByRole('dialog').innerText()));
+    await admin.getByRole('button', { name: 'Create 1 users' }).click();
+    await admin.getByText('created', { exact: true }).waitFor();
+    await admin.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+    const alice = await person();
+    await signIn(alice, 'alice', 'alice-password');
+    await alice.getByRole('heading', { name: 'Home' }).waitFor();
+    check('16 alice has no Administration', (await alice.getByText('Administration').count()) === 0);
+    await alice.goto(`${address}/admin/users`);
+    check('16 the page says why', !!(await eventually(async () => /administrators/.test(await alice.locator('h1').innerText()))));
+    const second = await person();
+    await signIn(second, 'alice', 'alice-password');
+    await second.getByRole('heading', { name: 'Home' }).waitFor();
+    await alice.goto(`${address}/profile`);
+    await alice.getByLabel('Present password').fill('alice-password');
+    await alice.getByLabel('New password').fill('alice-password-2');
+    await alice.getByLabel('Once more').fill('alice-password-2');
+    await alice.getByRole('button', { name: 'Change password' }).click();
+    check('19 a new password ends the other session within 2 s', !!(await eventually(() => second.getByRole('button', { name: 'Sign in', exact: true }).isVisible(), 2500)));
+    check('19 and keeps this one', (await api(alice, 'GET', '/session')).body.user === 'alice');
+    await alice.context().close();
+    await second.context().close();
+  },
+  async jobs() {
+    await admin.goto(`${address}/jobs`);
+    const first = await submit(admin, job('first', 4, 'echo begun; n=0; while true; do n=$((n+1)); echo "line $n <img src=x onerror=alert(1)>"; sleep 0.2; done'));
+    const began = await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(first)}`)).body.row.state === 'RUNNING', 20_000);
+    check('a job submitted by the portal runs', !!began);
+    const shown = await eventually(() => admin.locator(`tr[data-id="${first}"]`).getByText('Running').isVisible(), 1500);
+    check('31 its state is on screen within a second', !!shown, await admin.locator('main').innerText());
+    const big = await submit(admin, job('too-many', 4, 'sleep 1', ''));
+    void big;
+    const rest = []; for (const n of [1, 2, 3]) rest.push(await submit(admin, job(`waits-${n}`, 4, 'sleep 2')));
+    await admin.goto(`${address}/jobs/${rest.at(-1)}`);
+    check('33 the page of a waiting job says why', !!(await eventually(() => admin.getByRole('heading', { name: 'Why it waits' }).isVisible(), 8000)) , await admin.locator('main').innerText());
+    check('33 without known durations there is no estimate', /No estimate: durations unknown|about/.test(await admin.locator('main').innerText()));
+    await admin.goto(`${address}/jobs/${first}/logs`);
+    check('35 the log follows', !!(await eventually(async () => { const n = await admin.locator('.log .line').count(); await admin.waitForTimeout(500); return n > 2 && (await admin.locator('.log').innerText()).includes('<img src=x onerror=alert(1)>'); })), await admin.locator('main').innerText());
+    check('11 markup in a log is text', (await admin.locator('.log img').count()) === 0);
+    const popup = await person();
+    await popup.context().addCookies(await admin.context().cookies());
+    const tasks = (await api(admin, 'GET', `/tasks/${encodeURIComponent(first)}`)).body.rows;
+    await popup.goto(`${address}/terminal?job=${encodeURIComponent(first)}&task=${encodeURIComponent(tasks[0].id)}&command=sh`);
+    await popup.waitForTimeout(800);
+    await popup.keyboard.type('echo $((6*7))\n');
+    check('36 the terminal answers 42', !!(await eventually(async () => (await popup.locator('.xterm-rows').innerText()).includes('42'), 5000)), await popup.locator('body').innerText());
+    await popup.context().close();
+    await admin.goto(`${address}/submit?clone=${encodeURIComponent(first)}`);
+    const yaml = await eventually(() => admin.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText), 8000);
+    check('37 a clone opens the YAML', /kind: Job/.test(yaml ?? ''), yaml);
+    await admin.goto(`${address}/jobs/${first}`);
+    await admin.getByRole('button', { name: 'Stop job' }).click();
+    check('the dialog names the job and does not offer stopping first', /first/.test(await admin.getByRole('dialog').innerText()) && (await admin.evaluate(() => document.activeElement?.textContent)) === 'Keep it');
+    await admin.getByRole('dialog').getByRole('button', { name: 'Stop job' }).click();
+    check('it stops', !!(await eventually(async () => { const r = await api(admin, 'GET', `/jobs/${encodeURIComponent(first)}`); return r.status === 404 || !['RUNNING', 'STOPPING'].includes(r.body.row.state); }, 20_000)));
+    const bad = await submit(admin, job('fails', 1, 'exit 127'));
+    await eventually(async () => (await api(admin, 'GET', `/jobs/${encodeURIComponent(bad)}`)).body.row.state === 'FAILED', 30_000);
+    await admin.goto(`${address}/jobs/${bad}`);
+    check('38 exit code 127 shows reason and advice', !!(await eventually(async () => /127/.test(await admin.locator('main').innerText()))), await admin.locator('main').innerText());
+  },
+  async list() {
+    await admin.goto(`${address}/jobs`);
+    await admin.getByRole('button', { name: 'Duration' }).click();
+    await admin.getByRole('link', { name: /^Failed/ }).click();
+    await admin.locator('[data-find]').fill('fail');
+    await admin.waitForURL(/q=fail/);
+    const url = admin.url();
+    const rows = await eventually(async () => admin.locator('tbody tr[data-id]').allInnerTexts());
+    await admin.reload();
+    check('27 filters and sort survive a reload', !!(await eventually(async () => (await admin.locator('tbody tr[data-id]').count()) === rows.length && admin.url() === url)), url);
+    await admin.keyboard.press('?');
+    check('the sheet of shortcuts opens', await admin.getByRole('dialog', { name: 'Keyboard shortcuts' }).isVisible());
+    await admin.keyboard.press('Escape');
+    await admin.keyboard.press('g');
+    await admin.keyboard.press('t');
+    await admin.waitForURL(/topology/);
+    check('g t leads to the map', true);
+    await admin.keyboard.press('Control+k');
+    await admin.getByRole('combobox').fill('audit');
+    await admin.keyboard.press('Enter');
+    check('the palette leads to pages', !!(await eventually(() => /audit/.test(admin.url()))), admin.url());
+  },
+  async form() {
+    await admin.goto(`${address}/submit?template=distributed`);
+    await admin.getByLabel('Tasks', { exact: true }).fill('5');
+    const text = await eventually(async () => { const s = await admin.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText); return s?.includes('instances: 5') ? s : null; });
+    check('39 a form edit changes its line and comments stay', !!text && text.includes('# All of them start together'), text);
+  },
+  async map() {
+    await admin.goto(`${address}/topology`);
+    check('45 the map is there as a table', !!(await eventually(async () => { await admin.getByRole('button', { name: 'As table' }).click(); return (await admin.locator('tbody tr').count()) >= 3; })));
+  },
+  async narrow() {
+    const phone = await person({ viewport: { width: 320, height: 700 } });
+    await phone.context().addCookies(await admin.context().cookies());
+    for (const at of PAGES) {
+      await phone.goto(address + at);
+      await phone.waitForTimeout(300);
+      const over = await phone.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      check(`56 ${at} does not scroll sideways at 320 px`, over <= 0, `${over} px`);
+    }
+    await phone.context().close();
+  },
+  async axe() {
+    const source = require.resolve('axe-core/axe.min.js');
+    for (const theme of ['light', 'dark']) {
+      await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
+      for (const at of PAGES) {
+        await admin.goto(address + at);
+        await admin.waitForTimeout(500);
+        // The page's policy forbids inline script, so the checker is evaluated by the browser's own protocol.
+        await admin.evaluate((await import('node:fs')).readFileSync(source, 'utf8'));
+        const found = await admin.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 120)}`));
+        check(`55 axe finds nothing serious on ${at}, ${theme}`, found.length === 0, found.join(' | '));
+      }
+    }
+    await admin.evaluate(() => localStorage.setItem('theme', 'light'));
+  },
+  async crash() {
+    await admin.goto(`${address}/jobs`);
+    await eventually(() => admin.getByText('Live', { exact: true }).isVisible());
+    await ask('@kill');
+    check('59 the page says that the server is away', !!(await eventually(() => admin.getByText('Server not reachable.').isVisible(), 8000)));
+    await ask('@start');
+    check('59 and comes back by itself within 5 s', !!(await eventually(() => admin.getByText('Live', { exact: true }).isVisible(), 5500)), await admin.locator('header').innerText());
+  },
+  async pictures() {
+    if (!process.env.PICTURES) return say('SKIPPED pictures for docs/portal.md: PICTURES=FOLDER is not set');
+    mkdirSync(process.env.PICTURES, { recursive: true });
+    for (const [name, at, theme] of [['home', '/', 'light'], ['jobs', '/jobs', 'light'], ['topology', '/topology', 'dark'], ['queues', '/queues', 'light'], ['submit', '/submit', 'dark']]) {
+      await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
+      await admin.goto(address + at);
+      await admin.waitForTimeout(1200);
+      await admin.screenshot({ path: `${process.env.PICTURES}/${name}.png` });
+    }
+  },
+};
+for (const [name, run] of Object.entries(parts)) {
+  if (only.length && name !== 'sign_in' && !only.includes(name)) continue;
+  try { await run(); } catch (e) { check(`part ${name} ran to its end`, false, e.stack); }
+}
+await browser.close();
+process.exit(0);
