@@ -342,10 +342,11 @@ class PaiJobs {
       : wanted_(type.empty() || type == "paijob") {
     const std::size_t tilde = name.find('~');
     const std::string job = tilde == std::string::npos ? name : name.substr(tilde + 1);
-    release = pai::release_label(job);
+    release = pai::label_value(job);
     selector_ = fmt::format("{}={}", kube::names::pai::kRelease, release);
     if (tilde != std::string::npos)
-      selector_ += fmt::format(",{}={}", kube::names::pai::kUserName, name.substr(0, tilde));
+      selector_ += fmt::format(
+          ",{}={}", kube::names::pai::kUserName, pai::label_value(name.substr(0, tilde)));
   }
 
   void ask(Fetch& fetch, const std::string& ns) {

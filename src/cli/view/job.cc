@@ -474,7 +474,7 @@ Job make_job(const JobParts& parts, Time now) {
   if (is_pai(parts)) {
     if (const auto name = kube::annotation(object, kube::names::pai::kJobName); !name.empty())
       job.name = name;
-    job.queue = kube::label(object, kube::names::pai::kVirtualCluster);
+    job.queue = kube::annotation(object, kube::names::pai::kVirtualCluster);
     if (const auto word = kube::annotation(object, kube::names::pai::kJobPriority); !word.empty())
       job.priority = word;
     job.reason = pai_reason(object);

@@ -21,6 +21,12 @@ const json::Value& note(const json::Value& framework, std::string_view key) {
   return json::at(framework, "metadata", "annotations", key);
 }
 
+/// In full on the Framework; its label may be a digest of it.
+const json::Value& named(const json::Value& framework, std::string_view key) {
+  const json::Value& full = note(framework, key);
+  return full.is_string() ? full : json::at(framework, "metadata", "labels", key);
+}
+
 std::int64_t number_note(const json::Value& framework, std::string_view key) {
   return parse_int(json::as_string(note(framework, key))).value_or(0);
 }
@@ -55,7 +61,7 @@ json::Object status_of(const json::Value& framework) {
   const json::Value& submitted = note(framework, kube::names::kSubmittedAt);
   const json::Value& created = json::at(framework, "metadata", "creationTimestamp");
   return json::Object{
-      {"username", json::at(framework, "metadata", "labels", names::kUserName)},
+      {"username", named(framework, names::kUserName)},
       {"state", state_of(status)},
       {"subState", json::as_string(json::at(status, "state"), "AttemptCreationPending")},
       {"executionType",
@@ -68,7 +74,7 @@ json::Object status_of(const json::Value& framework) {
       {"launchedTime", millis(json::at(status, "runTime"))},
       {"completedTime", millis(json::at(status, "completionTime"))},
       {"appExitCode", json::at(completion(status), "code")},
-      {"virtualCluster", json::at(framework, "metadata", "labels", names::kVirtualCluster)},
+      {"virtualCluster", named(framework, names::kVirtualCluster)},
       {"totalGpuNumber", number_note(framework, names::kTotalGpuNumber)},
       {"totalTaskNumber", number_note(framework, names::kTotalTaskNumber)},
       {"totalTaskRoleNumber", number_note(framework, names::kTotalTaskRoleNumber)},

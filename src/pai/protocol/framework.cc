@@ -100,10 +100,10 @@ class Maker {
   [[nodiscard]] json::Value metadata(std::string_view name, json::Object annotations) const {
     json::Object metadata{
         {"labels",
-         json::Object{{names::pai::kUserName, job_.user},
-                      {names::pai::kVirtualCluster, job_.virtual_cluster},
+         json::Object{{names::pai::kUserName, label_value(job_.user)},
+                      {names::pai::kVirtualCluster, label_value(job_.virtual_cluster)},
                       {names::pai::kType, name.empty() ? "kube-launcher-task" : "kube-launcher"},
-                      {names::pai::kRelease, release_label(job_.name)}}},
+                      {names::pai::kRelease, label_value(job_.name)}}},
         {"annotations", std::move(annotations)}};
     if (!name.empty()) metadata["name"] = name;
     if (!name.empty()) metadata["namespace"] = facts_.ns;
@@ -122,6 +122,8 @@ class Maker {
     if (json::Object& members = masked.as_object(); members.contains("secrets"))
       members["secrets"] = "******";
     json::Object annotations{{names::pai::kJobName, job_.name},
+                             {names::pai::kUserName, job_.user},
+                             {names::pai::kVirtualCluster, job_.virtual_cluster},
                              {names::pai::kLogPathInfix, job_id(job_.user, job_.name)},
                              {names::pai::kConfig, json::to_yaml(masked)},
                              {names::pai::kTotalGpuNumber, std::to_string(gpus)},

@@ -47,12 +47,12 @@ std::string framework_name(std::string_view user, std::string_view job) {
   return md5_hex(job_id(user, job));
 }
 
-std::string release_label(std::string_view job) {
+std::string label_value(std::string_view name) {
   constexpr std::size_t kLabelMax = 63;
-  const auto outer = [](char c) { return c != '-' && c != '_'; };
+  const auto outer = [](char c) { return c != '-' && c != '_' && c != '.'; };
   const bool fits =
-      !job.empty() && job.size() <= kLabelMax && outer(job.front()) && outer(job.back());
-  return fits ? std::string(job) : md5_hex(job);
+      !name.empty() && name.size() <= kLabelMax && outer(name.front()) && outer(name.back());
+  return fits ? std::string(name) : md5_hex(name);
 }
 
 std::optional<int> priority_number(std::string_view priority_class) {

@@ -30,9 +30,9 @@ struct Submission {
 std::string job_id(std::string_view user, std::string_view job);
 std::string framework_name(std::string_view user, std::string_view job);
 
-/// The label by which a job is found whoever owns it: its name, or a digest of one that no label can
-/// hold.
-std::string release_label(std::string_view job);
+/// The name of a job, user or virtual cluster as a label by which it is found: itself, or a digest of
+/// one that no label can hold. Annotations say it in full.
+std::string label_value(std::string_view name);
 
 /// The number that OpenPAI gives to a priority class; empty for an unknown one.
 std::optional<int> priority_number(std::string_view priority_class);

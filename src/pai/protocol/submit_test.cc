@@ -428,6 +428,17 @@ TEST(PaiSubmit, RolesWhosePodsWouldHaveOneNameAreRefused) {
       "400 InvalidProtocolError Taskroles Train_ and train have the same name but for case and signs.");
 }
 
+TEST(PaiSubmit, NamesThatNoLabelHoldsAreDigestsThere) {
+  const std::string name = std::string(100, 'j') + "_";
+  const auto made = submit(replace_all(job(), "name: job", "name: " + name), "_eve", queues());
+  ASSERT_TRUE(made) << made.error().message;
+  const auto& metadata = at(made->framework, "metadata");
+  EXPECT_EQ(json::text_at(metadata, "labels", "userName"), md5_hex("_eve"));
+  EXPECT_EQ(json::text_at(metadata, "labels", "release"), md5_hex(name));
+  EXPECT_EQ(json::text_at(metadata, "annotations", "userName"), "_eve");
+  EXPECT_EQ(label_value("alice.b-c_d"), "alice.b-c_d");
+}
+
 TEST(PaiFacts, CellsOfVirtualClustersAreCountedInLeaves) {
   const auto config = hived::parse_config(R"(
 physicalCluster:
