@@ -101,13 +101,15 @@ export function Causes({ id, wait }: { id: string; wait: Wait }): JSX.Element | 
 
 export function AheadList({ wait }: { wait: Wait }): JSX.Element | null {
   if (wait.place === null && !wait.aheadFirst.length) return null;
+  // Several pods of one job are one job that is ahead.
+  const ahead = wait.aheadFirst.filter((a, i, all) => !a.id || all.findIndex((b) => b.id === a.id) === i);
   return (
     <>
       <h3 class="sub-title">{wait.of !== null && wait.place !== null ? t('Place {k} of {n}{queue}', { k: num(wait.place), n: num(wait.of), queue: wait.queue ? ` ${t('in {queue}', { queue: wait.queue })}` : '' }) : t('{n} ahead', { n: num(wait.ahead) })}</h3>
       {wait.aheadFirst.length ? (
         <table class="tight names">
           <tbody>
-            {wait.aheadFirst.map((a, i) => (
+            {ahead.map((a, i) => (
               <tr key={i}>
                 <td class="faint" style={{ width: '18px' }}>{i + 1}</td>
                 <td class="strong">{a.id ? <A href={jobHref(a.id)}>{a.name}</A> : a.name || t('another job')}</td>

@@ -599,4 +599,5 @@ export const zh: Record<string, string> = {
   '{n} ahead of it in a queue that keeps its order.': '按序排队，前面还有 {n} 个。',
   'Room is being made: evictions are under way, and its place is held.': '正在腾出空间：驱逐进行中，位置已保留。',
   'Room is free, but held for {name}.': '有空闲资源，但为 {name} 保留。',
+  'Submit one from a form, a YAML file or a template; if it waits, its page says why.': '可通过表单、YAML 文件或模板提交；如果任务等待，其页面会说明原因。',
 };

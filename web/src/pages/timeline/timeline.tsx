@@ -76,7 +76,7 @@ function Chart({ data, of }: { data: Gantt; of: { current: SVGSVGElement | null 
   return (
     <div ref={box}><svg class="gantt" ref={of} width={W} height={y + 24} viewBox={`0 0 ${W} ${y + 24}`} role="img" aria-label={t('Timeline')} xmlns="http://www.w3.org/2000/svg">
       <Hatches />
-      {ticks(data.from, data.to, Math.max(3, Math.floor((W - LEFT) / 100))).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
+      {ticks(data.from, data.to, Math.max(3, Math.floor((W - LEFT) / 100))).filter((at) => x(at) < W - 30).map((at) => <g key={at}><line class="grid-line" x1={x(at)} x2={x(at)} y1="18" y2={y} /><text x={x(at)} y="12" text-anchor="middle">{clock(at, data.now)}</text></g>)}
       {lanes.map(({ lane, bars, top, height }) => (
         <g key={lane.name}>
           <text class="label" x="0" y={top + 12}>{lane.name.length > LEFT / 7.5 ? `${lane.name.slice(0, Math.floor(LEFT / 7.5) - 1)}…` : lane.name}</text>

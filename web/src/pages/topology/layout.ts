@@ -37,7 +37,7 @@ export function patched(p: Plain, d: TopologyPatch): Plain {
 export interface Block { name: string; note: number; nodes: number[]; x: number; y: number; w: number; h: number }
 export interface Layout { level: Level; cell: number; row: number; columns: number; label: number; side: number; head: number; blocks: Block[]; width: number; height: number }
 
-/** Nodes by group in the order of the columns. A group without a name is cut into blocks of 32. */
+/** Nodes by group in the order of the columns. Large groups, and nodes without one, are cut into blocks. */
 export function groups(t: Topology, by: Grouping): { name: string; nodes: number[] }[] {
   const index = by === 'rack' ? t.rack : by === 'chain' ? t.chain : t.model;
   const names = by === 'rack' ? t.racks : by === 'chain' ? t.chains : t.models;
@@ -50,8 +50,10 @@ export function groups(t: Topology, by: Grouping): { name: string; nodes: number
   }
   const out: { name: string; nodes: number[] }[] = [];
   for (const [name, nodes] of map) {
-    if (nodes.length <= 64) { out.push({ name, nodes }); continue; }
-    for (let i = 0; i < nodes.length; i += 32) out.push({ name: name ? (i === 0 ? name : '') : t.nodes[nodes[i]!]!, nodes: nodes.slice(i, i + 32) });
+    const most = name ? 64 : 16;
+    const step = name ? 32 : 16;
+    if (nodes.length <= most) { out.push({ name, nodes }); continue; }
+    for (let i = 0; i < nodes.length; i += step) out.push({ name: name ? (i === 0 ? name : '') : t.nodes[nodes[i]!]!, nodes: nodes.slice(i, i + step) });
   }
   return out;
 }

@@ -78,6 +78,8 @@ function MapPage({ map, turn }: { map: Plain; turn: number }): JSX.Element {
   );
 }
 
+/** Room around the picture of the whole map for outlines. */
+const MARGIN = 4;
 interface CanvasProps { map: Plain; turn: number; look: Look; group: Grouping; z: number; setZ: (z: number) => void; choose: (id: string) => void; canvas: { current: HTMLCanvasElement | null }; offerZoom: (f: (cell: number) => void, cell: number) => void }
 function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom }: CanvasProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
@@ -101,7 +103,28 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     if (el.width !== size.w * ratio || el.height !== size.h * ratio) { el.width = size.w * ratio; el.height = size.h * ratio; }
     const c = el.getContext('2d')!;
     c.setTransform(ratio, 0, 0, ratio, 0, 0);
-    draw(c, map, l, { ...look, cursor }, { x: box.current!.scrollLeft - 20, y: box.current!.scrollTop - 20, w: size.w, h: size.h });
+    const view = { x: box.current!.scrollLeft - 20, y: box.current!.scrollTop - 20, w: size.w, h: size.h };
+    const whole = wholeMap(ratio);
+    if (!whole) { draw(c, map, l, { ...look, cursor }, view); return; }
+    c.clearRect(0, 0, size.w, size.h);
+    c.drawImage(whole, -view.x - MARGIN, -view.y - MARGIN, whole.width / ratio, whole.height / ratio);
+  };
+  // From afar the map is drawn once for each change and moved while panning; near, only what is on screen is drawn.
+  const far = useRef<{ key: unknown[]; canvas: HTMLCanvasElement } | null>(null);
+  const wholeMap = (ratio: number): HTMLCanvasElement | null => {
+    const w = l.width + 2 * MARGIN;
+    const h = l.height + 2 * MARGIN;
+    if (l.level !== 'cluster' || w * h * ratio * ratio > 24e6) return null;
+    const key = [map, turn, l, ratio, theme, look.by, look.selected, look.only, cursor];
+    if (far.current && key.every((k, i) => k === far.current!.key[i])) return far.current.canvas;
+    const canvas = far.current?.canvas ?? document.createElement('canvas');
+    canvas.width = w * ratio;
+    canvas.height = h * ratio;
+    const c = canvas.getContext('2d')!;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    draw(c, map, l, { ...look, cursor }, { x: -MARGIN, y: -MARGIN, w, h });
+    far.current = { key, canvas };
+    return canvas;
   };
   const later = (): void => { frame.current ||= requestAnimationFrame(() => { frame.current = 0; paint(); }); };
   useLayoutEffect(paint, [map, turn, l, size, theme, look.by, look.selected, look.only, cursor]);

@@ -1,0 +1,36 @@
+// Takes the pictures of docs/portal.md: node pictures.mjs ADDRESS ADMIN_PASSWORD ROOT FOLDER. pictures.py starts it.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+
+const [address, password, root, folder] = process.argv.slice(2);
+const { chromium } = createRequire(`${root}/web/package.json`)('playwright-core');
+mkdirSync(folder, { recursive: true });
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
+const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: 'en-GB' });
+const page = await context.newPage();
+const token = process.env.PORTAL_TOKEN;
+await page.request.post(`${address}/api/portal/v1/session`, { data: token ? { token } : { user: 'admin', password }, headers: { Origin: address } });
+const rows = async (state) => (await (await page.request.get(`${address}/api/portal/v1/jobs?state=${state}&limit=50&sort=-gpus`)).json()).rows;
+const waiting = (await rows('WAITING'))[0]?.id ?? '';
+const running = (await rows('RUNNING'))[0]?.id ?? '';
+const failed = (await rows('FAILED'))[0]?.id ?? '';
+const SHOTS = [
+  ['home', '/', 'light', 1440], ['jobs', `/jobs?sel=${encodeURIComponent(waiting)}`, 'light', 1440], ['job', `/jobs/${waiting}`, 'light', 1440], ['failed', `/jobs/${failed}`, 'dark', 1440],
+  ['topology', `/topology?sel=${encodeURIComponent(running)}`, 'dark', 1440], ['rack', '/topology?z=21', 'light', 1440], ['submit', '/submit?template=distributed', 'light', 1440],
+  ['queues', '/queues', 'dark', 1440], ['nodes', '/nodes', 'light', 1440], ['timeline', '/timeline?span=1', 'light', 1440], ['events', '/events', 'dark', 1440],
+  ['jobs-phone', '/jobs', 'light', 390], ['job-phone', `/jobs/${waiting}`, 'dark', 390],
+];
+for (const [name, at, theme, width] of SHOTS) {
+  await page.setViewportSize({ width, height: width === 390 ? 844 : 900 });
+  await page.goto(`${address}/login`);
+  await page.evaluate((v) => localStorage.setItem('theme', v), theme);
+  await page.goto(address + at);
+  await page.locator('h1').first().waitFor();
+  await page.waitForTimeout(1500);
+  await page.screenshot({ path: `${folder}/${name}.png` });
+}
+await browser.close();
+const files = readdirSync(folder).filter((n) => n.endsWith('.png')).map((n) => `${folder}/${n}`);
+try { execFileSync('pngquant', ['--force', '--ext', '.png', '--speed', '1', '64', ...files]); } catch { console.log('pngquant is not installed: the pictures are larger than they could be'); }
+console.log(`${files.length} pictures, ${(files.reduce((s, f) => s + statSync(f).size, 0) / 1000).toFixed(0)} kB`);
