@@ -1,5 +1,6 @@
 /// Who somebody is: acting as others, tokens and what they are bound to, and what the roles that
 /// every cluster has do not contain.
+#include "base/strings.h"
 #include "security/cluster.h"
 
 namespace muster::apiserver {
@@ -147,6 +148,80 @@ TEST_F(Identity, AnEditorDoesNotPointAServiceAtOthersPods) {
          "application/json",
          token});
     EXPECT_EQ(refused.status, 403) << refused.text;
+  });
+}
+
+/// Colleagues see who holds which GPU, and no value of an environment.
+TEST_F(Identity, AnOverviewShowsNoEnvironment) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("vision", "viewer", "");
+    (void)co_await cluster.admin(
+        "POST",
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+        R"({"metadata":{"name":"v"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"muster-cluster-overview"},"subjects":[{"kind":"ServiceAccount","name":"viewer","namespace":"vision"}]})");
+    const std::string container =
+        R"({"name":"c","image":"i","env":[{"name":"PASSWORD","value":"hunter2"}]})";
+    const std::string applied =
+        R"("annotations":{"kubectl.kubernetes.io/last-applied-configuration":"hunter2"})";
+    // Enough of them that their list is changed on a worker.
+    for (int i = 0; i < 40; ++i) {
+      const Answer made = co_await cluster.admin(
+          "POST",
+          "/api/v1/namespaces/default/pods",
+          fmt::format(
+              R"({{"metadata":{{"name":"p{}",{}}},"spec":{{"containers":[{}],"initContainers":[{}]}}}})",
+              i,
+              applied,
+              container,
+              replace_all(container, R"("c")", R"("i")")));
+      EXPECT_EQ(made.status, 201) << made.text;
+    }
+    const Answer job = co_await cluster.admin(
+        "POST",
+        "/apis/batch/v1/namespaces/default/jobs",
+        fmt::format(
+            R"({{"metadata":{{"name":"j",{}}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{}]}}}}}}}})",
+            applied,
+            container));
+    EXPECT_EQ(job.status, 201) << job.text;
+    for (const std::string& target : {std::string("/api/v1/pods"),
+                                      std::string("/api/v1/pods?limit=2"),
+                                      std::string("/api/v1/namespaces/default/pods/p0"),
+                                      std::string("/api/v1/pods?includeObject=Object"),
+                                      std::string("/api/v1/pods?pretty=true"),
+                                      std::string("/apis/batch/v1/jobs"),
+                                      std::string("/apis/batch/v1/namespaces/default/jobs/j")}) {
+      for (const std::string_view accept :
+           {"application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"}) {
+        Ask ask{"GET", target, "", "", token};
+        ask.headers = {{"Accept", std::string(accept)}};
+        const Answer seen = co_await cluster.ask(ask);
+        EXPECT_EQ(seen.status, 200) << target << seen.text;
+        EXPECT_EQ(seen.text.find("hunter2"), std::string::npos) << target << accept;
+      }
+    }
+    const Answer one =
+        co_await cluster.ask({"GET", "/api/v1/namespaces/default/pods/p0", "", "", token});
+    EXPECT_NE(one.text.find("PASSWORD"), std::string::npos) << one.text;
+    const Answer several = co_await cluster.ask({"POST",
+                                                 "/muster/v1/reads",
+                                                 R"(["/api/v1/pods","/apis/batch/v1/jobs"])",
+                                                 "application/json",
+                                                 token});
+    EXPECT_NE(several.text.find("PASSWORD"), std::string::npos);
+    EXPECT_EQ(several.text.find("hunter2"), std::string::npos);
+    for (const std::string_view target : {"/api/v1/pods?watch=true",
+                                          "/api/v1/namespaces/default/pods/p0/log",
+                                          "/api/v1/namespaces/default/pods/p0/status",
+                                          "/api/v1/secrets",
+                                          "/api/v1/configmaps"}) {
+      const Answer refused = co_await cluster.ask({"GET", std::string(target), "", "", token});
+      EXPECT_EQ(refused.status, 403) << target << refused.text;
+    }
+    Ask yaml{"GET", "/api/v1/namespaces/default/pods/p0", "", "", token};
+    yaml.headers = {{"Accept", "application/yaml"}};
+    const Answer as_yaml = co_await cluster.ask(yaml);
+    EXPECT_EQ(as_yaml.status, 406) << as_yaml.text;
   });
 }
 

@@ -71,6 +71,18 @@ bool can_wait(const Call& call) {
 
 bool is_read(const Call& call) { return call.verb == "get" || call.verb == "list"; }
 
+Attributes attributes_of(const Call& call) {
+  Attributes attributes;
+  attributes.verb = call.verb;
+  attributes.group = call.resource->info.group;
+  attributes.resource = call.resource->info.plural;
+  attributes.subresource = call.subresource;
+  attributes.name = call.name;
+  attributes.ns =
+      call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
+  return attributes;
+}
+
 /// An answer that nobody has to wait for.
 Task<Result<Reply>> ready(Result<Reply> answer) { co_return answer; }
 
@@ -168,15 +180,23 @@ Result<void> Router::route(Call& call) const {
   return {};
 }
 
+Result<Sight> Router::authorize_sight(const Call& call, audit::Record& record) const {
+  if (has_summary(call)) {
+    Attributes attributes = attributes_of(call);
+    const bool whole = core_.authorizer->allowed(call.user, attributes);
+    attributes.subresource = "summary";
+    if (!whole && core_.authorizer->allowed(call.user, attributes, record.reason())) {
+      record.set_decision(true);
+      return Sight::kSummary;
+    }
+  }
+  const auto allowed = authorize(call, record);
+  if (!allowed) return fail(allowed.error());
+  return Sight::kWhole;
+}
+
 Result<void> Router::authorize(const Call& call, audit::Record& record) const {
-  Attributes attributes;
-  attributes.verb = call.verb;
-  attributes.group = call.resource->info.group;
-  attributes.resource = call.resource->info.plural;
-  attributes.subresource = call.subresource;
-  attributes.name = call.name;
-  attributes.ns =
-      call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
+  Attributes attributes = attributes_of(call);
   const auto allowed = core_.authorizer->check(call.user, attributes, record.reason());
   record.set_decision(allowed.has_value());
   if (!allowed) return allowed;
@@ -258,15 +278,15 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
                             : text_response(404, "404 page not found\n"));
     co_return;
   }
-  const auto allowed = authorize(call, writer.record());
-  if (!allowed) {
-    (void)co_await send(call, writer, error_response(allowed.error()));
+  const auto sight = authorize_sight(call, writer.record());
+  if (!sight) {
+    (void)co_await send(call, writer, error_response(sight.error()));
     co_return;
   }
-  co_await serve(call, writer);
+  co_await serve(call, *sight, writer);
 }
 
-Task<void> Router::serve(Call& call, audit::Trail& writer) {
+Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {
   if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
     co_await stream_pod(core_, call, writer);
     co_return;
@@ -283,6 +303,8 @@ Task<void> Router::serve(Call& call, audit::Trail& writer) {
     co_return;
   }
   auto response = co_await perform(call, *accepted);
+  if (response && sight == Sight::kSummary)
+    response = co_await summarized(core_, net::Response(std::move(*response)));
   // A refusal comes with the warnings of what was read before it.
   const bool refused = !response;
   if (refused && accepted->yaml)
@@ -341,12 +363,16 @@ Task<net::Response> Router::read_one(const Call& outer, const std::string& id, s
   const auto routed = route(call);
   record.begin();
   Result<Reply> response = fail(Error{});
-  if (const auto allowed = routed ? authorize(call, record) : routed; !allowed) {
-    response = fail(allowed.error());
+  const Result<Sight> sight =
+      routed ? authorize_sight(call, record) : Result<Sight>(fail(routed.error()));
+  if (!sight) {
+    response = fail(sight.error());
   } else if (call.verb == "watch" || is_stream(call.subresource)) {
     response = fail(bad_request("a stream cannot be one of several reads"));
   } else {
     response = co_await dispatch(call, Accepted{});
+    if (response && *sight == Sight::kSummary)
+      response = co_await summarized(core_, net::Response(std::move(*response)));
   }
   net::Response answer =
       response ? net::Response(std::move(*response)) : error_response(response.error());

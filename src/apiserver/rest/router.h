@@ -4,6 +4,7 @@
 
 #include "apiserver/audit/record.h"
 #include "apiserver/rest/rest.h"
+#include "apiserver/rest/summary.h"
 
 namespace muster::apiserver {
 
@@ -23,7 +24,9 @@ class Router {
   /// Reads what is asked for and who asks.
   Result<void> identify(Call& call, audit::Record& record) const;
   /// Answers a request that is known by who asks and what they ask for.
-  Task<void> serve(Call& call, audit::Trail& writer);
+  Task<void> serve(Call& call, Sight sight, audit::Trail& writer);
+  /// As authorize(); who may not see the whole object may be allowed its summary.
+  Result<Sight> authorize_sight(const Call& call, audit::Record& record) const;
   /// No coroutine of its own: every request passes here, and frames cost.
   Task<Result<Reply>> dispatch(Call& call, Accepted accepted);
   /// POST /muster/v1/reads: several gets and lists in one round trip, each answered as if it had

@@ -1,0 +1,72 @@
+#include "apiserver/rest/summary.h"
+
+#include "apiserver/registry/guard_pods.h"
+#include "apiserver/rest/read_ahead.h"
+#include "kube/framework.h"
+#include "kube/names.h"
+
+namespace muster::apiserver {
+namespace {
+
+constexpr int kDepthMax = 64;
+
+void clear_environment(json::Value& containers) {
+  if (!containers.is_array()) return;
+  for (json::Value& container : containers.get_array()) {
+    if (!json::at(container, "env").is_array()) continue;
+    for (json::Value& variable : json::make(container, {"env"}).get_array())
+      json::remove(variable, {"value"});
+  }
+}
+
+/// False if the value lies too deep to be looked at.
+bool clear(json::Value& value, int depth) {
+  if (depth > kDepthMax) return false;
+  bool good = true;
+  if (json::Array* array = value.if_array()) {
+    for (json::Value& item : *array) good = clear(item, depth + 1) && good;
+    return good;
+  }
+  if (!value.is_object()) return true;
+  for (auto& member : value.get_object()) {
+    const std::string_view key = member.key();
+    if (key == "containers" || key == "initContainers" || key == "ephemeralContainers")
+      clear_environment(member.value());
+    else
+      good = clear(member.value(), depth + 1) && good;
+  }
+  json::remove(value, {"metadata", "annotations", kube::names::kubernetes::kLastApplied});
+  return good;
+}
+
+Result<std::string> summary_of(const std::string& body) {
+  auto value = json::parse(body);
+  if (!value) return fail(Code::kNotAcceptable, "a summary is given as JSON alone");
+  if (!clear(*value, 0)) return fail(Code::kForbidden, "it lies too deep for a summary");
+  return json::dump(*value) + "\n";
+}
+
+}  // namespace
+
+bool has_summary(const Call& call) {
+  if (!call.subresource.empty() || (call.verb != "get" && call.verb != "list")) return false;
+  // A Framework says in its annotations what its environment is.
+  return makes_pods(*call.resource) &&
+         call.resource->info.group != kube::resources::kFrameworks.group;
+}
+
+Task<Result<Reply>> summarized(Core& core, net::Response response) {
+  if (response.body.empty()) co_return Reply(std::move(response));
+  Result<std::string> made = std::string();
+  if (response.body.size() < kReadAheadFrom) {
+    made = summary_of(response.body);
+  } else {
+    std::function<void()> work = [&] { made = summary_of(response.body); };
+    co_await core.env.run_on_worker(std::move(work));
+  }
+  if (!made) co_return fail(made.error());
+  response.body = std::move(*made);
+  co_return Reply(std::move(response));
+}
+
+}  // namespace muster::apiserver
