@@ -46,6 +46,7 @@ Task<Result<void>> Service::start() {
   attempts_.follow(index_);
   follow_services();
   cells_.on_change([this] { vcs_changed(); });
+  people_.directory().on_group_change([this] { vcs_changed(); });
   informers_.start_all();
   co_await informers_.wait_synced();
   const auto known = co_await people_.start();

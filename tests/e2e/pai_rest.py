@@ -288,6 +288,29 @@ def virtual_clusters(muster, guest, admin):
     check("and she has it", sorted(admin("GET", "/users/alice")[1]["virtualCluster"]) == ["default", "vc1"])
 
 
+def same_rights(muster, guest):
+    """Where queues are closed, kubectl lets alice use what REST lets her use."""
+    config = json.loads(muster.kubectl("config", "view", "--raw", "-o", "json").stdout)
+    server = config["clusters"][0]["cluster"]["server"]
+    token = guest.login("alice", "alice-pw").authorization.split()[1]
+
+    def may(vc):
+        plain = ["--kubeconfig", "/dev/null", "--server", server, "--insecure-skip-tls-verify", "--token", token]
+        wanted = {"verb": "use", "group": "muster.dev", "resource": "virtualclusters", "name": vc}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": wanted},
+        }
+        where = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        asked = muster.kubectl(*plain, "create", "--raw", where, "-f", "-", input=json.dumps(review))
+        return json.loads(asked.stdout)["status"]["allowed"]
+
+    check("she may use vc1 for Kubernetes, too", until(lambda: may("vc1"), 10, 0.3))
+    check("and default", may("default"))
+    check("and no other", not may("vc2"))
+
+
 def one_vc_again(muster, admin):
     """The cells of lab 6's configuration B: vc1 vanishes, and with it its group and every grant."""
     text = (LAB6 / "hived-config-b.yaml").read_text()
@@ -642,6 +665,7 @@ def main():
                 guest = Api(port)
                 admin = guest.login("admin", "admin-password")
                 virtual_clusters(muster, guest, admin)
+                same_rights(muster, guest)
                 one_vc_again(muster, admin)
                 hived_apply(muster, admin)
                 paictl(muster, admin, pathlib.Path(folder))

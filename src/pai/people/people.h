@@ -85,7 +85,8 @@ class People {
   Task<Answer<void>> remove_group(std::string name);
 
   /// Makes the groups of new virtual clusters and takes away those of vanished ones, with whoever's
-  /// membership. Called when the virtual clusters may have changed.
+  /// membership, and writes down what groups give (rights.h). Called when virtual clusters or groups
+  /// may have changed.
   Task<Result<void>> match_groups_to_vcs();
 
  private:

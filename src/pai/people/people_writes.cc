@@ -9,6 +9,7 @@
 #include "pai/people/hex.h"
 #include "pai/people/password.h"
 #include "pai/people/people.h"
+#include "pai/people/rights.h"
 
 namespace muster::pai {
 namespace {
@@ -193,6 +194,8 @@ Task<Result<void>> People::match_groups_to_vcs() {
       if (is_group_of_vc(*group) && !contains(vcs, group->name)) vanished.push_back(group->name);
     const auto taken = co_await take_away_vcs(vanished);
     if (!taken) outcome = taken;
+    const auto written = co_await write_rights(client_, directory_, vcs);
+    if (!written) outcome = written;
   }
   matching_ = false;
   co_return outcome;
