@@ -1,4 +1,4 @@
-/// grpc.health.v1.Health/Check over plain HTTP/2: the few frames that a gRPC probe needs.
+/// grpc.health.v1.Health/Check, as a gRPC probe asks it.
 #pragma once
 
 #include <string>
