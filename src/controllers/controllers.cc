@@ -6,23 +6,19 @@
 #include "base/strings.h"
 #include "controllers/batchjob/plan.h"
 #include "controllers/common/native_kinds.h"
+#include "controllers/common/training_kinds.h"
 #include "controllers/cronjob/plan.h"
 #include "controllers/daemonset/plan.h"
 #include "controllers/deployment/plan.h"
 #include "controllers/framework/plan.h"
-#include "controllers/jaxjob/plan.h"
 #include "controllers/mpijob/v1.h"
 #include "controllers/mpijob/v1alpha1.h"
 #include "controllers/mpijob/v2beta1.h"
 #include "controllers/mpijob/version.h"
-#include "controllers/paddlejob/plan.h"
-#include "controllers/pytorchjob/plan.h"
 #include "controllers/replicaset/plan.h"
 #include "controllers/statefulset/plan.h"
 #include "controllers/t9k/plan.h"
-#include "controllers/tfjob/plan.h"
 #include "controllers/vcjob/plan.h"
-#include "controllers/xgboostjob/plan.h"
 #include "kube/framework.h"
 #include "kube/names.h"
 #include "kube/resources.h"
@@ -43,11 +39,14 @@ void add_kubeflow(std::vector<Kind>& kinds) {
                        kinds::kHorizontalPodAutoscaler,
                        kinds::kVolcanoPodGroup,
                        kinds::kPluginsPodGroup};
-  kinds.push_back({"pytorchjob-controller", r::kPyTorchJobs, training, pytorchjob::plan, {}});
-  kinds.push_back({"tfjob-controller", r::kTFJobs, training, tfjob::plan, {}});
-  kinds.push_back({"xgboostjob-controller", r::kXGBoostJobs, training, xgboostjob::plan, {}});
-  kinds.push_back({"paddlejob-controller", r::kPaddleJobs, training, paddlejob::plan, {}});
-  kinds.push_back({"jaxjob-controller", r::kJAXJobs, training, jaxjob::plan, {}});
+  kinds.push_back(
+      {"pytorchjob-controller", r::kPyTorchJobs, training, plan_with(pytorchjob::kind()), {}});
+  kinds.push_back({"tfjob-controller", r::kTFJobs, training, plan_with(tfjob::kind()), {}});
+  kinds.push_back(
+      {"xgboostjob-controller", r::kXGBoostJobs, training, plan_with(xgboostjob::kind()), {}});
+  kinds.push_back(
+      {"paddlejob-controller", r::kPaddleJobs, training, plan_with(paddlejob::kind()), {}});
+  kinds.push_back({"jaxjob-controller", r::kJAXJobs, training, plan_with(jaxjob::kind()), {}});
   kinds.push_back({"mpijob-controller",
                    r::kMPIJobsV1,
                    {kinds::kPod,

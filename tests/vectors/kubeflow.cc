@@ -14,14 +14,10 @@
 #include "base/strings.h"
 #include "controllers/common/admission.h"
 #include "controllers/common/objects.h"
-#include "controllers/jaxjob/plan.h"
+#include "controllers/common/training_kinds.h"
 #include "controllers/mpijob/v1.h"
 #include "controllers/mpijob/v1alpha1.h"
 #include "controllers/mpijob/v2beta1.h"
-#include "controllers/paddlejob/plan.h"
-#include "controllers/pytorchjob/plan.h"
-#include "controllers/tfjob/plan.h"
-#include "controllers/xgboostjob/plan.h"
 #include "kubeflow_fields.h"
 #include "kubeflow_match.h"
 #include "kubeflow_world.h"
@@ -37,11 +33,11 @@ using json::Value;
 World::PlanFunction plan_of(const Value& file) {
   const auto kind = json::string_at(file, "kind");
   const auto version = json::string_at(file, "apiVersion");
-  if (kind == "PyTorchJob") return controllers::pytorchjob::plan;
-  if (kind == "TFJob") return controllers::tfjob::plan;
-  if (kind == "XGBoostJob") return controllers::xgboostjob::plan;
-  if (kind == "PaddleJob") return controllers::paddlejob::plan;
-  if (kind == "JAXJob") return controllers::jaxjob::plan;
+  if (kind == "PyTorchJob") return plan_with(controllers::pytorchjob::kind());
+  if (kind == "TFJob") return plan_with(controllers::tfjob::kind());
+  if (kind == "XGBoostJob") return plan_with(controllers::xgboostjob::kind());
+  if (kind == "PaddleJob") return plan_with(controllers::paddlejob::kind());
+  if (kind == "JAXJob") return plan_with(controllers::jaxjob::kind());
   if (kind == "MPIJob" && version == "kubeflow.org/v1") return controllers::mpijob::v1::plan;
   if (kind == "MPIJob" && version == "kubeflow.org/v2beta1")
     return controllers::mpijob::v2beta1::plan;
@@ -239,7 +235,7 @@ class Scenario {
       for (const auto& name : names(action)) {
         const auto* pod = world_.find("Pod", name);
         vanished_ = vanished_ || (pod != nullptr && controllers::phase_of(*pod) == "Running" &&
-                                  !controllers::is_terminating(*pod));
+                                  !controllers::is_deleting(*pod));
         world_.remove("Pod", name, true);
       }
     } else if (op == "createLauncherPod") {
@@ -379,7 +375,7 @@ class Scenario {
       const auto& want = by_kind[kind];
       std::set<std::string> got;
       for (const auto* object : world_.all(kind)) {
-        if (!controllers::is_terminating(*object)) got.insert(name_of(*object));
+        if (!controllers::is_deleting(*object)) got.insert(name_of(*object));
       }
       if (want != got)
         add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")),
@@ -387,7 +383,7 @@ class Scenario {
     }
     for (const auto& entry : json::array_at(expect, "terminating")) {
       const auto* object = find(json::text(entry));
-      if (object == nullptr || !controllers::is_terminating(*object))
+      if (object == nullptr || !controllers::is_deleting(*object))
         add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
     }
   }
@@ -459,7 +455,7 @@ class Scenario {
     for (const auto& kind : kinds_) {
       for (const auto* object : world_.all(kind)) {
         const auto path = kind + "/" + name_of(*object);
-        if (listed.contains(path) || controllers::is_terminating(*object)) continue;
+        if (listed.contains(path) || controllers::is_deleting(*object)) continue;
         const auto* was = find_before(path);
         if (was == nullptr || uid_of(*was) != uid_of(*object)) {
           add(path + " not listed as changed", "it is new");

@@ -7,13 +7,9 @@
 
 #include "base/strings.h"
 #include "controllers/common/admission.h"
-#include "controllers/jaxjob/plan.h"
+#include "controllers/common/training_kinds.h"
 #include "controllers/mpijob/v1.h"
 #include "controllers/mpijob/v2beta1.h"
-#include "controllers/paddlejob/plan.h"
-#include "controllers/pytorchjob/plan.h"
-#include "controllers/tfjob/plan.h"
-#include "controllers/xgboostjob/plan.h"
 #include "runner.h"
 
 namespace muster::vectors {

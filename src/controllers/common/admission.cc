@@ -1,13 +1,9 @@
 #include "controllers/common/admission.h"
 
-#include "controllers/jaxjob/plan.h"
-#include "controllers/paddlejob/plan.h"
-#include "controllers/pytorchjob/plan.h"
+#include "controllers/common/training_kinds.h"
 #include "controllers/pytorchjob/validate.h"
 #include "controllers/t9k/validate.h"
-#include "controllers/tfjob/plan.h"
 #include "controllers/vcjob/validate.h"
-#include "controllers/xgboostjob/plan.h"
 #include "kube/framework.h"
 #include "kube/resources.h"
 

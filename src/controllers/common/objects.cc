@@ -6,22 +6,17 @@
 
 namespace muster::controllers {
 
-std::string name_of(const json::Value& object) { return json::text_at(object, "metadata", "name"); }
+std::string name_of(const json::Value& object) { return std::string(kube::name_of(object)); }
 std::string namespace_of(const json::Value& object) {
-  return json::text_at(object, "metadata", "namespace");
+  return std::string(kube::namespace_of(object));
 }
-std::string uid_of(const json::Value& object) { return json::text_at(object, "metadata", "uid"); }
+std::string uid_of(const json::Value& object) { return std::string(kube::uid_of(object)); }
 std::string phase_of(const json::Value& pod) { return json::text_at(pod, "status", "phase"); }
-
-bool is_terminating(const json::Value& object) {
-  return !json::string_at(object, "metadata", "deletionTimestamp").empty();
-}
 
 bool is_controlled_by(const json::Value& object, const json::Value& owner) {
   for (const auto& reference : json::array_at(object, "metadata", "ownerReferences")) {
-    if (json::bool_at(reference, "controller")) {
-      return json::string_at(reference, "uid") == json::string_at(owner, "metadata", "uid");
-    }
+    if (json::bool_at(reference, "controller"))
+      return json::string_at(reference, "uid") == kube::uid_of(owner);
   }
   return false;
 }
@@ -31,19 +26,13 @@ bool is_active(const json::Value& pod) {
   return phase != "Succeeded" && phase != "Failed" && !is_terminating(pod);
 }
 
-bool is_ready(const json::Value& pod) {
-  for (const auto& condition : json::array_at(pod, "status", "conditions")) {
-    if (json::string_at(condition, "type") == "Ready")
-      return json::string_at(condition, "status") == "True";
-  }
-  return false;
-}
+bool is_ready(const json::Value& pod) { return kube::condition_true(pod, "Ready"); }
 
 std::string label_of(const json::Value& object, std::string_view key) {
-  return json::text_at(object, "metadata", "labels", key);
+  return std::string(kube::label(object, key));
 }
 std::string annotation_of(const json::Value& object, std::string_view key) {
-  return json::text_at(object, "metadata", "annotations", key);
+  return std::string(kube::annotation(object, key));
 }
 
 int index_label(const json::Value& object, std::string_view key) {

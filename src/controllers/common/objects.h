@@ -8,16 +8,19 @@
 #include <vector>
 
 #include "controllers/common/plan.h"
+#include "kube/meta.h"
 
 namespace muster::controllers {
 
 using Objects = std::vector<const json::Value*>;
 
+/// As kube::name_of and its kin, in texts of their own: plans outlive the objects that they are made
+/// of.
 std::string name_of(const json::Value& object);
 std::string namespace_of(const json::Value& object);
 std::string uid_of(const json::Value& object);
 std::string phase_of(const json::Value& pod);
-bool is_terminating(const json::Value& object);
+inline bool is_terminating(const json::Value& object) { return kube::is_deleting(object); }
 bool is_controlled_by(const json::Value& object, const json::Value& owner);
 /// Not finished and not being deleted.
 bool is_active(const json::Value& pod);

@@ -1,6 +1,7 @@
-#include "controllers/jaxjob/plan.h"
-
+/// JAXJob, kubeflow.org/v1.
 #include <fmt/core.h>
+
+#include "controllers/common/training_kinds.h"
 
 namespace muster::controllers::jaxjob {
 namespace {

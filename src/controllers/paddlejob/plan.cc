@@ -1,8 +1,8 @@
-#include "controllers/paddlejob/plan.h"
-
+/// PaddleJob, kubeflow.org/v1.
 #include <fmt/core.h>
 
 #include "controllers/common/hpa.h"
+#include "controllers/common/training_kinds.h"
 
 namespace muster::controllers::paddlejob {
 namespace {

@@ -1,9 +1,9 @@
-#include "controllers/pytorchjob/plan.h"
-
+/// PyTorchJob, kubeflow.org/v1.
 #include <fmt/core.h>
 
 #include "base/strings.h"
 #include "controllers/common/hpa.h"
+#include "controllers/common/training_kinds.h"
 
 namespace muster::controllers::pytorchjob {
 namespace {

@@ -1,12 +1,14 @@
-#include "controllers/pytorchjob/plan.h"
 
 #include <gtest/gtest.h>
 
 #include "controllers/common/test_world.h"
+#include "controllers/common/training_kinds.h"
 #include "controllers/pytorchjob/validate.h"
 
 namespace muster::controllers::pytorchjob {
 namespace {
+
+const auto plan = plan_with(kind());
 
 using testing::env_of;
 using testing::TestWorld;

@@ -1,10 +1,10 @@
-#include "controllers/tfjob/plan.h"
-
+/// TFJob, kubeflow.org/v1.
 #include <fmt/core.h>
 
 #include <map>
 
 #include "base/strings.h"
+#include "controllers/common/training_kinds.h"
 #include "kube/names.h"
 
 namespace muster::controllers::tfjob {

@@ -1,8 +1,8 @@
-#include "controllers/xgboostjob/plan.h"
-
+/// XGBoostJob, kubeflow.org/v1.
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "controllers/common/training_kinds.h"
 
 namespace muster::controllers::xgboostjob {
 namespace {
