@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "base/strings.h"
 #include "client/events.h"
 #include "kube/meta.h"
 #include "scheduler/cell_notes.h"
+#include "scheduler/followed.h"
 #include "scheduler/groups.h"
 #include "scheduler/hands.h"
-#include "scheduler/hypernodes.h"
 #include "scheduler/lane.h"
+#include "scheduler/surroundings.h"
 #include "scheduler/translate.h"
 #include "scheduler/volumes.h"
 #include "scheduler/waits.h"
@@ -26,7 +26,6 @@ namespace resources = client::resources;
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk
 /// brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
-constexpr Duration kComplaint = std::chrono::seconds(30);
 
 /// Most pod updates are status details of running pods; the engine need not hear of them.
 bool same_for_engine(const json::Value& a, const json::Value& b) {
@@ -63,61 +62,35 @@ class SchedulerImpl final : public Scheduler {
                 .counters = &counters_,
                 .answers = answers()}),
         waits_(context_,
-               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}) {
+               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
+        followed_(env),
+        surroundings_(informers,
+                      followed_,
+                      options_.engine,
+                      translate_,
+                      {.apply = [this](const engine::Event& event) { apply(event); },
+                       .rules_changed = [this] { reapply_groups(); },
+                       .synced = [this] { wake(); }}) {
     slow_.yield_to(quick_);
     events_->hold_while([this] { return !quick_.idle(); });
     translate_.device_resource = options_.engine.device_resource;
     translate_.scheduler_names = options_.scheduler_names;
     translate_.backfill = options_.backfill;
-    translate_.topology_of = [this](const json::Value& wanted) {
-      return hypernodes_.levels(wanted);
-    };
-    translate_.priority_of = [this](std::string_view name) { return priority_of(name); };
   }
 
   void start() override {
     watch_pods();
-    watch(
-        resources::kNodes,
-        [this](const json::Value& node) {
-          engine::Node translated = translate_node(node, translate_);
-          in_hypernodes(translated);
-          return engine::Event(engine::NodeUpsert{std::move(translated)});
-        },
-        [](const json::Value& node) {
-          return engine::Event(engine::NodeRemove{std::string(kube::name_of(node))});
-        });
-    watch(
-        resources::kNamespaces,
-        [](const json::Value& ns) {
-          return engine::Event(engine::NamespaceUpsert{translate_namespace(ns)});
-        },
-        [](const json::Value& ns) {
-          return engine::Event(engine::NamespaceRemove{std::string(kube::name_of(ns))});
-        });
-    watch(
-        resources::kPodDisruptionBudgets,
-        [](const json::Value& budget) {
-          return engine::Event(engine::BudgetUpsert{translate_budget(budget)});
-        },
-        [](const json::Value& budget) {
-          return engine::Event(engine::BudgetRemove{client::key_of(budget)});
-        });
-    watch_hypernodes();
-    watch_queues();
+    surroundings_.start();
     watch_groups(resources::kPodGroups, GroupKind::kVolcano);
     watch_groups(resources::kNativePodGroups, GroupKind::kNative);
     watch_groups(resources::kNativeCompositePodGroups, GroupKind::kComposite);
     watch_groups(resources::kSchedulerPluginsPodGroups, GroupKind::kPlugins);
     watch_groups(resources::kT9kPodGroups, GroupKind::kT9k);
-    client::Informer& classes = informers_.get(resources::kPriorityClasses);
-    track(classes, resources::kPriorityClasses);
-    classes.add_handlers(
-        {[this](const ObjectPtr&, const ObjectPtr&) { reapply_groups(); }, [this] { wake(); }});
     if (volumes_) {
-      for (const client::Resource& kind : Volumes::kinds()) track(informers_.get(kind), kind);
+      for (const client::Resource& kind : Volumes::kinds())
+        followed_.add(informers_.get(kind), kind);
     }
-    complain_later();
+    followed_.complain_later();
     informers_.start_all();
   }
 
@@ -143,20 +116,9 @@ class SchedulerImpl final : public Scheduler {
   [[nodiscard]] const engine::Engine& engine() const override { return engine_; }
   [[nodiscard]] const Counters& counters() const override { return counters_; }
   [[nodiscard]] bool ready() const override { return started_; }
-  [[nodiscard]] std::vector<std::string> unknown() const override {
-    std::vector<std::string> names;
-    for (const auto& [informer, kind] : followed_) {
-      if (!informer->synced())
-        names.push_back(kind.group.empty() ? kind.plural : kind.plural + "." + kind.group);
-    }
-    return names;
-  }
+  [[nodiscard]] std::vector<std::string> unknown() const override { return followed_.unknown(); }
   [[nodiscard]] std::vector<engine::QueueView> queues() const override {
-    std::set<std::string> names{options_.engine.default_queue};
-    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects())
-      names.insert(name);
-    for (const auto& [key, queue] : informers_.get(resources::kT9kQueues).objects())
-      names.insert(translate_t9k_queue(*queue, translate_).name);
+    const std::set<std::string> names = surroundings_.queue_names();
     std::vector<engine::QueueView> all = engine_.queues();
     std::erase_if(all, [&](const engine::QueueView& view) { return !names.contains(view.name); });
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -188,7 +150,7 @@ class SchedulerImpl final : public Scheduler {
     engine_.apply(engine::ConfigChange{options_.engine});
     if (translate_.backfill != backfill) {
       translate_.backfill = backfill;
-      apply_queues();
+      surroundings_.apply_queues();
     }
     wake();
     return {};
@@ -205,130 +167,12 @@ class SchedulerImpl final : public Scheduler {
     stopped_ = true;
     gather_.reset();
     wake_timer_.reset();
-    complaint_timer_.reset();
+    followed_.stop();
   }
-
-  /// Its kind is to be known before the first decision.
-  void track(client::Informer& informer, const client::Resource& kind) {
-    followed_.emplace_back(&informer, kind);
-  }
-
-  /// A kind that we may not see keeps everything waiting; whoever looks for the reason finds it at
-  /// the end of the log.
-  void complain_later() {
-    complaint_timer_ = env_.after(kComplaint, [this] {
-      if (started_) return;
-      log::warn("scheduler",
-                "nothing is decided before these kinds are known: {}",
-                join(unknown(), ", "));
-      complain_later();
-    });
-  }
-
-  template <typename Upsert, typename Remove>
-  void watch(const client::Resource& resource, Upsert upsert, Remove remove) {
-    client::Informer& informer = informers_.get(resource);
-    track(informer, resource);
-    informer.add_handlers(
-        {[this, upsert, remove](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-           apply(new_object ? upsert(*new_object) : remove(*old_object));
-         },
-         [this] { wake(); }});
-  }
-
-  /// HyperNodes become labels of the nodes below them.
-  void watch_hypernodes() {
-    client::Informer& hypernodes = informers_.get(resources::kHyperNodes);
-    track(hypernodes, resources::kHyperNodes);
-    hypernodes.add_handlers(
-        {[this](const ObjectPtr&, const ObjectPtr&) { hypernodes_changed(); }, [this] { wake(); }});
-  }
-
-  void rebuild_hypernodes() {
-    std::vector<ObjectPtr> all;
-    for (const auto& [name, object] : informers_.get(resources::kHyperNodes).objects())
-      all.push_back(object);
-    node_labels_.clear();
-    for (const auto& [name, node] : informers_.get(resources::kNodes).objects())
-      node_labels_[name] = translate_node(*node, translate_).labels;
-    hypernodes_.rebuild(all, node_labels_);
-  }
-
-  void hypernodes_changed() {
-    rebuild_hypernodes();
-    for (const auto& [name, node] : informers_.get(resources::kNodes).objects()) {
-      engine::Node translated = translate_node(*node, translate_);
-      in_hypernodes(translated);
-      apply(engine::NodeUpsert{std::move(translated)});
-    }
-    reapply_groups();
-  }
-
-  /// A node that is new or has new labels is looked up anew: members may be named by pattern or
-  /// label.
-  void in_hypernodes(engine::Node& node) {
-    if (hypernodes_.empty()) return;
-    const auto known = node_labels_.find(node.name);
-    if (known == node_labels_.end() || known->second != node.labels) rebuild_hypernodes();
-    const engine::Labels& more = hypernodes_.labels_of(node.name);
-    node.labels.insert(node.labels.end(), more.begin(), more.end());
-  }
-
-  void watch_queues() {
-    engine_.apply(engine::QueueUpsert{fallback_queue()});
-    client::Informer& queues = informers_.get(resources::kQueues);
-    track(queues, resources::kQueues);
-    queues.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                           if (new_object && is_idle_root(*new_object)) return;
-                           if (new_object) {
-                             apply_queue(translate_queue(*new_object, translate_));
-                           } else if (kube::name_of(*old_object) == options_.engine.default_queue) {
-                             apply(engine::QueueUpsert{fallback_queue()});
-                           } else {
-                             remove_queue(std::string(kube::name_of(*old_object)));
-                           }
-                         },
-                         [this] { wake(); }});
-    client::Informer& t9k = informers_.get(resources::kT9kQueues);
-    track(t9k, resources::kT9kQueues);
-    t9k.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
-                        if (new_object)
-                          apply_queue(translate_t9k_queue(*new_object, translate_));
-                        else
-                          remove_queue(translate_t9k_queue(*old_object, translate_).name);
-                      },
-                      [this] { wake(); }});
-  }
-
-  /// The default queue is always there, whether or not the cluster knows the kind.
-  [[nodiscard]] engine::Queue fallback_queue() const {
-    engine::Queue queue;
-    queue.name = options_.engine.default_queue;
-    queue.backfill = translate_.backfill;
-    return queue;
-  }
-
-  /// Muster's own rules need no root; Volcano's tree hangs from it.
-  [[nodiscard]] bool is_idle_root(const json::Value& queue) const {
-    return kube::name_of(queue) == "root" && options_.engine.policy != engine::PolicyKind::kVolcano;
-  }
-
-  void apply_queues() {
-    apply(engine::QueueUpsert{fallback_queue()});
-    for (const auto& [name, queue] : informers_.get(resources::kQueues).objects()) {
-      if (!is_idle_root(*queue)) apply_queue(translate_queue(*queue, translate_));
-    }
-    for (const auto& [key, queue] : informers_.get(resources::kT9kQueues).objects())
-      apply_queue(translate_t9k_queue(*queue, translate_));
-  }
-
-  void apply_queue(const engine::Queue& queue) { apply(engine::QueueUpsert{queue}); }
-
-  void remove_queue(const std::string& name) { apply(engine::QueueRemove{name}); }
 
   void watch_groups(const client::Resource& resource, GroupKind kind) {
     client::Informer& informer = informers_.get(resource);
-    track(informer, resource);
+    followed_.add(informer, resource);
     informer.add_handlers(
         {[this, kind, resource](const ObjectPtr& old_object, const ObjectPtr& new_object) {
            const json::Value& object = new_object ? *new_object : *old_object;
@@ -350,7 +194,7 @@ class SchedulerImpl final : public Scheduler {
   }
 
   void watch_pods() {
-    track(pods_, resources::kPods);
+    followed_.add(pods_, resources::kPods);
     pods_.add_handlers({[this](const ObjectPtr& old_object, const ObjectPtr& new_object) {
                           if (!new_object)
                             pod_gone(*old_object);
@@ -439,20 +283,6 @@ class SchedulerImpl final : public Scheduler {
     }
   }
 
-  std::pair<std::int32_t, bool> priority_of(std::string_view name) {
-    const auto& classes = informers_.get(resources::kPriorityClasses);
-    if (!name.empty()) {
-      const ObjectPtr found = classes.find(std::string(name));
-      if (!found) return {0, false};
-      return {static_cast<std::int32_t>(json::int_at(*found, "value")), true};
-    }
-    for (const auto& [key, value] : classes.objects()) {
-      if (json::bool_at(*value, "globalDefault"))
-        return {static_cast<std::int32_t>(json::int_at(*value, "value")), true};
-    }
-    return {0, true};
-  }
-
   // -------------------------------------------------------------------------------------- deciding
 
   void apply(const engine::Event& event) {
@@ -465,10 +295,7 @@ class SchedulerImpl final : public Scheduler {
     gather_ = env_.after(kGather, [this] {
       gather_.reset();
       if (!started_) {
-        if (!std::all_of(followed_.begin(), followed_.end(), [](const auto& followed) {
-              return followed.first->synced();
-            }))
-          return;
+        if (!followed_.all_known()) return;
         started_ = true;
         log::info(
             "scheduler", "started pods={} nodes={}", pods_.objects().size(), engine_.stats().nodes);
@@ -544,16 +371,15 @@ class SchedulerImpl final : public Scheduler {
   client::Informer& pods_;
   Context context_;
   Groups groups_;
-  HyperNodes hypernodes_;
   CellNotes cell_notes_;
-  std::map<std::string, engine::Labels> node_labels_;  // as the HyperNodes were last resolved
-  std::unique_ptr<Volumes> volumes_;                   // null: they are not looked at
+  std::unique_ptr<Volumes> volumes_;  // null: they are not looked at
   Counters counters_;
   Hands hands_;
   Waits waits_;
-  std::vector<std::pair<client::Informer*, client::Resource>> followed_;
+  Followed followed_;
+  Surroundings surroundings_;
 
-  std::unique_ptr<Timer> gather_, wake_timer_, complaint_timer_;
+  std::unique_ptr<Timer> gather_, wake_timer_;
   bool started_ = false, stopped_ = false;
 };
 

@@ -6,6 +6,11 @@
 /// the runtime, counts from the status. Its code is in four files by subject: pod_worker.cc (the
 /// life as a whole), pod_sandbox.cc (what containers share), pod_images.cc (what they are started
 /// from), pod_containers.cc (one container).
+///
+/// It is one class of many small steps, because there is one thing to keep right: which step may
+/// follow which. Every step asks where the pod is in its life (the flags below) and moves it on;
+/// parts with a state of their own would have to ask each other the same. What has a state of its
+/// own stands apart: PodState, PodTokens, HostPorts, PreparedVolumes, Prober.
 #pragma once
 
 #include <functional>

@@ -5,6 +5,10 @@
 /// Every change to what a node can take is appended to a log of node ids; indexes read the log from
 /// where they stopped, so a change costs each index a constant, and only when the index is used
 /// again.
+///
+/// State is one class because its tables hold each other's ids and sums: a bind changes the pod, its
+/// node, its gang, its class and every tenant above it in one step, and no step may be seen half
+/// done. Most of its methods read one row; what only asks is a free function elsewhere.
 #pragma once
 
 #include <algorithm>
