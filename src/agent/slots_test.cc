@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "base/test_turns.h"
+
 namespace muster::agent {
 namespace {
 
@@ -37,12 +39,12 @@ TEST_F(SlotsTest, ThoseWhoWaitAreServedInOrder) {
     auto first = co_await slots.take();
     auto second = co_await slots.take();
     for (int i = 0; i < 3; ++i) loop.spawn(visit(i));
-    co_await loop.sleep(Duration(1000));
+    co_await turns(loop, 10);
     EXPECT_TRUE(came.empty()) << "more at a time than there are slots";
     first.release();
     first.release();  // given back once
     co_await until(1);
-    co_await loop.sleep(Duration(1000));
+    co_await turns(loop, 10);
     EXPECT_EQ(came, std::vector<int>{0});
     second.release();
     leave = true;
@@ -59,7 +61,7 @@ TEST_F(SlotsTest, AtTheEndNobodyWaits) {
     const auto second = co_await slots.take();
     leave = true;
     loop.spawn(visit(0));
-    co_await loop.sleep(Duration(1000));
+    co_await turns(loop, 10);
     EXPECT_TRUE(came.empty());
     slots.close();
     co_await until(1);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/test_turns.h"
 #include "net/loop/loop.h"
 
 namespace muster {
@@ -27,7 +28,7 @@ TEST(Gate, ClosingWakesWhatSleepsAndWaitsForItsEnd) {
     const auto second = l.make_signal();
     l.spawn(work_until_closed(gate, *first, e));
     l.spawn(work_until_closed(gate, *second, e));
-    co_await l.sleep(Duration(1));  // both have begun: they were posted before this timer
+    co_await turns(l, 1);  // both have begun: they were posted before
     EXPECT_EQ(gate.inside(), 2U);
     gate.close();
     is_empty = co_await gate.wait_empty(Duration::zero());

@@ -1,5 +1,6 @@
 #include "client/informer.h"
 
+#include "base/test_turns.h"
 #include "client/test_client.h"
 
 namespace muster::client {
@@ -71,7 +72,7 @@ TEST_P(InformerTest, InformerFollows) {
     EXPECT_EQ(informer->find("ns/b"), nullptr);
     co_await informer->stop();
     server_.put_pod("d", 5);
-    co_await loop_.sleep(20ms);
+    co_await turns(loop_, 100);
     EXPECT_EQ(informer->find("ns/d"), nullptr);
   });
 }

@@ -1,5 +1,6 @@
 #include "client/work_queue.h"
 
+#include "base/test_turns.h"
 #include "client/test_client.h"
 
 namespace muster::client {
@@ -16,7 +17,7 @@ TEST_F(ClientTest, WorkQueueWorksOnEachKeyOnceAndAgainWhenAddedMeanwhile) {
       [&](std::string key) -> Task<Result<void>> {
         most = std::max(most, ++at_once);
         if (done[key]++ == 0 && key == "again") self->add(key);
-        co_await loop_.sleep(2ms);
+        co_await turns(loop_, 10);
         --at_once;
         co_return Result<void>{};
       },

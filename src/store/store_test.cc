@@ -35,15 +35,17 @@ class StoreTest : public testing::Test {
     std::optional<Result<void>> result;
     store_->write(key, std::make_shared<const std::string>(value), deleted, [&](Result<void> r) {
       result = std::move(r);
+      changed_->notify();
     });
     wait([&] { return result.has_value(); });
     return *result;
   }
   void wait(std::function<bool()> done) {
-    loop_.run_until_done([](net::Loop& l, std::function<bool()> d) -> Task<void> {
-      for (int i = 0; i < 20'000 && !d(); ++i) co_await l.sleep(std::chrono::microseconds(500));
+    loop_.run_until_done([](Signal& changed, std::function<bool()> d) -> Task<void> {
+      bool heard = true;
+      while (heard && !d()) heard = co_await changed.wait(std::chrono::seconds(10));
       EXPECT_TRUE(d());
-    }(loop_, std::move(done)));
+    }(*changed_, std::move(done)));
   }
   std::string dump() {
     std::string text;
@@ -63,6 +65,7 @@ class StoreTest : public testing::Test {
   }
 
   net::Loop loop_;
+  std::unique_ptr<Signal> changed_ = loop_.make_signal();
   std::string folder_, path_;
   std::unique_ptr<Store> store_;
 };
@@ -146,9 +149,10 @@ TEST_F(StoreTest, AnswersInRevisionOrderAndSharesCommits) {
   for (int i = 0; i < kCount; ++i) {
     const auto want = store_->next_revision();
     const auto got = store_->write(
-        "/k/" + std::to_string(i % 1000), value, false, [&answered, want](Result<void> r) {
+        "/k/" + std::to_string(i % 1000), value, false, [this, &answered, want](Result<void> r) {
           EXPECT_TRUE(r);
           answered.push_back(want);
+          changed_->notify();
         });
     EXPECT_EQ(got, want);
   }

@@ -1,14 +1,10 @@
-/// The world as the engine knows it: tables of nodes, classes, pods, gangs and tenants, kept
-/// consistent by one writer (State::apply and the bind/evict operations below). Policies read it
-/// and decide.
+/// The world as the engine knows it: tables of nodes, classes, pods, gangs and tenants. Policies
+/// read it and decide. One class, with one writer (State::apply and the bind/evict operations
+/// below): a bind changes a pod, its node, gang and class and every tenant above in one step, and
+/// no step may be seen half done. What only asks about it is a free function elsewhere.
 ///
-/// Every change to what a node can take is appended to a log of node ids; indexes read the log from
-/// where they stopped, so a change costs each index a constant, and only when the index is used
-/// again.
-///
-/// State is one class because its tables hold each other's ids and sums: a bind changes the pod, its
-/// node, its gang, its class and every tenant above it in one step, and no step may be seen half
-/// done. Most of its methods read one row; what only asks is a free function elsewhere.
+/// Changes to what a node can take go to a log of node ids; indexes read it from where they stopped,
+/// so a change costs each index a constant, and only when the index is used again.
 #pragma once
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/test_turns.h"
 #include "net/http/client.h"
 #include "net/http/front.h"
 #include "net/http/http.h"
@@ -405,9 +406,10 @@ TEST_P(StreamTest, ArrivesWholeAndTheConnectionIsKept) {
 }
 
 struct Gone {
+  explicit Gone(Loop& loop) : done(loop.make_signal()) {}
   bool called = false;
   bool write_failed = false;
-  bool done = false;
+  std::unique_ptr<Signal> done;
 };
 
 /// Streams one line, then waits for the client to go.
@@ -424,29 +426,29 @@ Handler waits_for_close(Loop& loop, Gone& gone) {
     while (!writer.closed()) co_await wake->wait(5s);
     ok = co_await writer.write(std::make_shared<const std::string>("second\n"));
     gone.write_failed = !ok;
-    gone.done = true;
+    gone.done->notify();
   };
 }
 
 TEST_P(StreamTest, HandlerIsToldWhenTheClientGoes) {
   Loop loop;
-  Gone gone;
+  Gone gone(loop);
   auto server = listen_here(loop, ServerOptions{}, waits_for_close(loop, gone));
   ASSERT_TRUE(server);
   ClientOptions options;
   options.url = "http://127.0.0.1:" + std::to_string((*server)->port());
   auto client = make_client(loop, options);
   ASSERT_TRUE(client);
-  loop.run_until_done([](Loop& l, Client& c, Server& s, Gone& g) -> Task<void> {
+  loop.run_until_done([](Client& c, Server& s, Gone& g) -> Task<void> {
     auto stream = co_await c.stream(get("/"));
     EXPECT_TRUE(stream);
     const auto first = co_await (*stream)->read();
     EXPECT_TRUE(first);
     if (first) EXPECT_EQ(*first, "first\n");
     stream->reset();
-    for (int i = 0; i < 500 && !g.done; ++i) co_await l.sleep(10ms);
+    (void)co_await g.done->wait(10s);
     co_await s.stop();
-  }(loop, **client, **server, gone));
+  }(**client, **server, gone));
   EXPECT_TRUE(gone.called);
   EXPECT_TRUE(gone.write_failed);
 }
@@ -456,21 +458,23 @@ TEST_P(StreamTest, SlowConsumerIsCut) {
   options.write_timeout = 200ms;
   bool failed = false;
   Loop loop;
+  const auto over = loop.make_signal();
   auto server =
-      listen_here(loop, options, [&failed](Request, ResponseWriter& writer) -> Task<void> {
+      listen_here(loop, options, [&failed, &over](Request, ResponseWriter& writer) -> Task<void> {
         Response head;
         auto ok = co_await writer.start(std::move(head));
         const auto chunk = std::make_shared<const std::string>(1 << 20, 'x');
         for (int i = 0; ok && i < 1000; ++i) ok = co_await writer.write(chunk);
         failed = !ok;
+        over->notify();
       });
   ASSERT_TRUE(server);
-  loop.run_until_done([](Loop& l, Server& s, bool& f) -> Task<void> {
+  loop.run_until_done([](Server& s, Signal& end) -> Task<void> {
     RawSocket socket(s.port());
     socket.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");  // and never reads
-    for (int i = 0; i < 1000 && !f; ++i) co_await l.sleep(10ms);
+    (void)co_await end.wait(10s);
     co_await s.stop();
-  }(loop, **server, failed));
+  }(**server, *over));
   EXPECT_TRUE(failed);
 }
 
@@ -491,7 +495,7 @@ TEST_P(StreamTest, UnfinishedStreamIsSeenAsCut) {
 
 TEST_P(ServerTest, StopEndsStreams) {
   Loop loop;
-  Gone gone;
+  Gone gone(loop);
   auto server = listen_here(loop, ServerOptions{}, waits_for_close(loop, gone));
   ASSERT_TRUE(server);
   ClientOptions options;
@@ -750,16 +754,16 @@ TEST(LocalClient, RequestsStreamsAndNamesTheUser) {
 
 TEST(LocalClient, ClosingTellsTheHandler) {
   Loop loop;
-  Gone gone;
+  Gone gone(loop);
   const auto client = make_local_client(loop, waits_for_close(loop, gone), "me");
-  loop.run_until_done([](Loop& l, Client& c, Gone& g) -> Task<void> {
+  loop.run_until_done([](Client& c, Gone& g) -> Task<void> {
     auto stream = co_await c.stream(get("/"));
     EXPECT_TRUE(stream);
     const auto first = co_await (*stream)->read();
     if (first) EXPECT_EQ(*first, "first\n");
     stream->reset();
-    for (int i = 0; i < 500 && !g.done; ++i) co_await l.sleep(1ms);
-  }(loop, *client, gone));
+    (void)co_await g.done->wait(10s);
+  }(*client, gone));
   EXPECT_TRUE(gone.called);
   EXPECT_TRUE(gone.write_failed);
 }
@@ -782,7 +786,7 @@ TEST(LocalClient, AFastWriterWaitsForASlowReader) {
       "me");
   loop.run_until_done([](Loop& l, Client& c, std::size_t& bytes) -> Task<void> {
     auto stream = co_await c.stream(get("/"));
-    co_await l.sleep(20ms);
+    co_await turns(l, 1000);
     EXPECT_LE(bytes, 1024u * 1024u);
     const auto text = co_await read_all(**stream);
     EXPECT_EQ(text.size(), 10'000'000u);
@@ -807,9 +811,9 @@ TEST(Loop, SignalRemembersOneNotifyAndWakesAll) {
         if (ok) ++count;
       }(s, w));
     }
-    co_await l.sleep(1ms);
+    co_await turns(l, 10);
     s.notify();
-    co_await l.sleep(1ms);
+    co_await turns(l, 10);
     EXPECT_EQ(w, 3);
   }(loop, *signal, woken));
 }
@@ -824,7 +828,10 @@ TEST(Loop, TimersAndWorkers) {
     std::thread::id worker;
     co_await l.run_on_worker([&worker] { worker = std::this_thread::get_id(); });
     EXPECT_NE(worker, std::this_thread::get_id());
-    co_await l.sleep(10ms);
+    // Due after both.
+    const auto later = l.make_signal();
+    const auto last = l.after(2ms, [&later] { later->notify(); });
+    (void)co_await later->wait(10s);
     EXPECT_EQ(f, 1);
   }(loop, fired));
   std::thread stopper([&loop] { loop.stop(); });

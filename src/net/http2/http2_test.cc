@@ -6,6 +6,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "base/test_turns.h"
 #include "net/http2/hpack.h"
 #include "net/loop/loop.h"
 
@@ -182,7 +183,7 @@ TEST(Http2Stream, GivenUpIsBrokenOffAtTheServer) {
           flag = !read;
           signal->notify();
         }(*stream, failed, ended));
-    co_await loop.sleep(1ms);  // the read waits by now; a read that began later would fail as well
+    co_await turns(loop, 10);  // the read waits by now; one that began later would fail as well
     stream->close();
     co_await ended->wait(10s);
     EXPECT_TRUE(failed);

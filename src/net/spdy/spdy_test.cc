@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "base/test_turns.h"
 #include "net/http/client.h"
 #include "net/http/server.h"
 #include "net/loop/loop.h"
@@ -186,7 +187,7 @@ TEST(Spdy, AReaderThatStopsHoldsTheWriterBack) {
       const auto ok = co_await s->finish();
       (void)ok;
     }(*opened, written));
-    co_await t.loop.sleep(50ms);
+    co_await turns(t.loop, 1000);
     EXPECT_LT(written, 4'000'000u) << "what is not read must not pile up";
     const auto got = co_await drain(*accepted);
     EXPECT_EQ(got.size(), 10'000'000u);
@@ -196,6 +197,7 @@ TEST(Spdy, AReaderThatStopsHoldsTheWriterBack) {
 TEST(Spdy, GarbageEndsTheSession) {
   Loop loop;
   bool ended = false;
+  const auto over = loop.make_signal();
   const auto client = make_local_client(
       loop,
       [&](Request, ResponseWriter& writer) -> Task<void> {
@@ -204,9 +206,10 @@ TEST(Spdy, GarbageEndsTheSession) {
             loop, make_websocket_bytes(loop, std::move(*socket)), SpdyRole::kServer);
         const auto stream = co_await session->accept();
         ended = stream == nullptr;
+        over->notify();
       },
       "me");
-  loop.run_until_done([](Loop& l, Client& c, bool& e) -> Task<void> {
+  loop.run_until_done([](Client& c, Signal& end) -> Task<void> {
     Request request;
     request.method = "GET";
     request.target = "/";
@@ -215,8 +218,8 @@ TEST(Spdy, GarbageEndsTheSession) {
     message.data = std::string("\x80\x03\x00\x01\x00\x00\x00\x0cgarbagegarba", 20);
     const auto written = co_await (*socket)->write(std::move(message));
     EXPECT_TRUE(written);
-    for (int i = 0; i < 1000 && !e; ++i) co_await l.sleep(1ms);
-  }(loop, *client, ended));
+    (void)co_await end.wait(10s);
+  }(*client, *over));
   EXPECT_TRUE(ended);
 }
 
