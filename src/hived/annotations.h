@@ -14,8 +14,8 @@ inline constexpr std::string_view kSchedulingSpec =
 inline constexpr std::string_view kBindInfo = "hivedscheduler.microsoft.com/pod-bind-info";
 inline constexpr std::string_view kLeafCellIsolation =
     "hivedscheduler.microsoft.com/pod-leaf-cell-isolation";
-inline constexpr std::string_view kGpuIsolation =
-    "hivedscheduler.microsoft.com/pod-gpu-isolation";  // its old name
+/// Its old name.
+inline constexpr std::string_view kGpuIsolation = "hivedscheduler.microsoft.com/pod-gpu-isolation";
 inline constexpr std::string_view kSchedulingEnable =
     "hivedscheduler.microsoft.com/pod-scheduling-enable";
 

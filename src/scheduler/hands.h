@@ -96,8 +96,8 @@ class Hands {
     std::string why;
   };
   std::map<std::string, Held> held_;  // after a failed binding
-  std::map<std::string, std::unique_ptr<Timer>>
-      spared_;  // after a failed eviction: others are taken instead, if there are any
+  /// After a failed eviction: others are taken instead, if there are any.
+  std::map<std::string, std::unique_ptr<Timer>> spared_;
 };
 
 }  // namespace muster::scheduler

@@ -285,8 +285,8 @@ Task<Result<void>> Volumes::bound(std::string ns,
                                   std::function<bool()> wanted) {
   const auto moved = moved_;
   const Duration end = env_.monotonic() + kBindTimeout;
-  std::set<std::string>
-      told;  // whose node we have seen in the claim: only such a one can be given back
+  /// Whose node we have seen in the claim: only such a one can be given back.
+  std::set<std::string> told;
   while (wanted()) {
     for (auto at = claims.begin(); at != claims.end();) {
       const ObjectPtr claim = claims_->find(fmt::format("{}/{}", ns, *at));

@@ -28,8 +28,8 @@ class Course {
   static constexpr Time kStart{1'000'000'000'000};
 
   struct JobState {
-    std::int32_t run =
-        0;  ///< How often it started; a completion of an earlier, evicted run is stale.
+    /// How often it started; a completion of an earlier, evicted run is stale.
+    std::int32_t run = 0;
     bool running = false;
     Duration started{};
     Duration left{};  ///< Of its duration, for those that resume.

@@ -25,11 +25,11 @@ struct Policy {
   std::string name;
   engine::Config engine;
   engine::BackfillMode backfill = engine::BackfillMode::kReservation;
-  bool durations_known =
-      true;  ///< The engine sees each job's duration; otherwise it learns from those that ended.
+  /// The engine sees each job's duration; otherwise it learns from those that ended.
+  bool durations_known = true;
   bool resume = false;  ///< A preempted job keeps its progress (it checkpoints).
-  bool tenants =
-      false;  ///< Each queue of the trace is a queue of the engine; otherwise one queue for all.
+  /// Each queue of the trace is a queue of the engine; otherwise one queue for all.
+  bool tenants = false;
   Quota quota = Quota::kDeserved;
   std::vector<engine::Queue> queues;  ///< Settings of single queues, by name.
 };

@@ -196,8 +196,8 @@ struct Core {
   Env& env;
   FileLock lock;
   Database database;  // the writer thread's
-  std::optional<Database>
-      reader;  // the loop's; none for ":memory:", where both use `database` under `sql`
+  /// The loop's; none for ":memory:", where both use `database` under `sql`.
+  std::optional<Database> reader;
   Writer writer;
   std::mutex sql;
 

@@ -23,8 +23,8 @@ constexpr std::string_view kDomain = ".cluster.local";
 constexpr std::uint16_t kTypeA = 1, kTypePtr = 12, kTypeAny = 255;
 constexpr int kNoError = 0, kFormatError = 1, kNoSuchName = 3, kRefused = 5;
 constexpr Duration kUpstreamPatience = std::chrono::seconds(2);
-constexpr std::size_t kAnswersMax =
-    28;  // fits into 512 bytes with any name; enough to find a service
+/// Fits into 512 bytes with any name; enough to find a service.
+constexpr std::size_t kAnswersMax = 28;
 
 std::uint16_t number(std::string_view bytes, std::size_t offset) {
   return static_cast<std::uint16_t>(static_cast<unsigned char>(bytes[offset]) << 8 |

@@ -13,8 +13,8 @@ namespace {
 
 using json::at;
 using json::text;
-constexpr Duration kSettle =
-    std::chrono::milliseconds(50);  // what changes together is applied once
+/// What changes together is applied once.
+constexpr Duration kSettle = std::chrono::milliseconds(50);
 
 std::string env_name(std::string_view name) {
   std::string out = replace_all(std::string(name), "-", "_");

@@ -12,8 +12,8 @@
 namespace muster::agent {
 namespace {
 
-constexpr std::size_t kSendersMax =
-    1024;  // datagrams of further ones are dropped, as a full queue does
+/// Datagrams of further ones are dropped, as a full queue does.
+constexpr std::size_t kSendersMax = 1024;
 constexpr Duration kSilenceMax = std::chrono::seconds(60);
 constexpr std::size_t kDatagramMax = 65536;
 

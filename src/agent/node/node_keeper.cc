@@ -17,8 +17,8 @@ namespace {
 using json::at;
 using std::chrono::seconds;
 constexpr Duration kLeasePeriod = seconds(10);
-constexpr int kReportsEvery =
-    30;  // leases between two status reports: five minutes, as a kubelet does
+/// Leases between two status reports: five minutes, as a kubelet does.
+constexpr int kReportsEvery = 30;
 
 }  // namespace
 

@@ -54,8 +54,8 @@ class Namespaces {
   Core& core_;
   std::map<std::string, std::size_t> creating_;
   std::set<std::string> terminating_;
-  std::map<std::string, Signal*>
-      waiting_;  // terminate() of a namespace waits for its contents to go
+  /// terminate() of a namespace waits for its contents to go.
+  std::map<std::string, Signal*> waiting_;
 };
 
 }  // namespace muster::apiserver

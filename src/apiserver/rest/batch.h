@@ -8,9 +8,9 @@
 namespace muster::apiserver {
 
 struct BatchResult {
-  std::vector<StoredPtr>
-      objects;                // last state of each, in the order asked; null where it was not there
-  std::size_t remaining = 0;  // how many wait for a grace period or finalizers
+  /// Last state of each, in the order asked; null where it was not there.
+  std::vector<StoredPtr> objects;
+  std::size_t remaining = 0;     // how many wait for a grace period or finalizers
   std::optional<Error> failure;  // the last one that was not NotFound
 };
 

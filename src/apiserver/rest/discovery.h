@@ -33,8 +33,8 @@ class Discovery {
 
   Core& core_;
   std::uint64_t generation_ = 0;
-  std::map<std::string, Document>
-      documents_;  // made on first use, forgotten when discovery changes
+  /// Made on first use, forgotten when discovery changes.
+  std::map<std::string, Document> documents_;
 };
 
 }  // namespace muster::apiserver

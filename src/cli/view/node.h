@@ -38,8 +38,8 @@ struct NodeInfo {
 struct NodeSources {
   std::vector<const json::Value*> nodes;
   std::vector<const json::Value*> pods;  // of all namespaces, finished ones may be among them
-  std::vector<const json::Value*>
-      topology_maps;  // kube-system ConfigMaps labelled ack.node.gpu.schedule=topology
+  /// ConfigMaps of kube-system labelled ack.node.gpu.schedule=topology.
+  std::vector<const json::Value*> topology_maps;
 };
 std::vector<NodeInfo> make_nodes(const NodeSources& sources);
 

@@ -38,8 +38,8 @@ struct Sync {
   std::map<int, int> failures;    // of each index, where they are counted by index
   std::string fatal;              // why the policy ends the Job at once
   std::set<std::string> counted;  // uids of pods that were counted
-  std::set<std::string>
-      forgiven;           // among them those that were taken away by us, and those that succeeded
+  /// Among them those that were taken away by us, and those that succeeded.
+  std::set<std::string> forgiven;
   std::string pod_group;  // what its pods name; empty: none
 
   [[nodiscard]] bool by_index() const {

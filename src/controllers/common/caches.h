@@ -43,8 +43,8 @@ class Caches {
  private:
   struct Cache {
     client::Informer* informer = nullptr;
-    std::unordered_map<std::string, std::map<std::string, client::ObjectPtr>>
-        by_owner;  // owner uid -> name -> object
+    /// Owner uid -> name -> object.
+    std::unordered_map<std::string, std::map<std::string, client::ObjectPtr>> by_owner;
     std::vector<OnChange> callbacks;
   };
   void changed(Cache& cache,

@@ -17,10 +17,10 @@ struct Kind {
   std::vector<std::string_view> looks_at;  // a change of one that it controls wakes it
   std::function<Plan(const json::Value& job, const View& view, const Settings& settings, Time now)>
       plan;
-  std::function<bool(const json::Value& job)>
-      accepts;  // false: another controller's; empty: all are ours
-  bool follows_nodes =
-      false;  // a node that comes, goes or changes its labels, taints or room wakes every object
+  /// False: another controller's; empty: all are ours.
+  std::function<bool(const json::Value& job)> accepts;
+  /// A node that comes, goes or changes its labels, taints or room wakes every object.
+  bool follows_nodes = false;
 };
 
 }  // namespace muster::controllers

@@ -7,8 +7,8 @@ namespace muster::controllers::daemonset {
 
 struct Verdict {
   bool should_run = false;
-  bool may_stay =
-      false;  // a running pod: a NoSchedule taint that came later does not drive it away
+  /// A running pod: a NoSchedule taint that came later does not drive it away.
+  bool may_stay = false;
 };
 /// `pod_spec` with the tolerations that daemons have.
 Verdict judge(const json::Value& pod_spec, const json::Value& node);

@@ -138,8 +138,8 @@ bool fits_after(const State& state, const TaskClass& cls, NodeId node, const Evi
 
 struct VictimChoice {
   bool possible = false;
-  std::vector<PodId>
-      victims;      ///< On every node, when gangs go whole. Empty with `possible`: fits already.
+  /// On every node, when gangs go whole. Empty with `possible`: fits already.
+  std::vector<PodId> victims;
   VictimCost cost;  ///< Of these victims, on top of the plan.
   PodId first;      ///< Of the victims, the one that goes before all others; decides between equal
                     ///< choices.

@@ -3,8 +3,8 @@
 /// below): a bind changes a pod, its node, gang and class and every tenant above in one step, and
 /// no step may be seen half done. What only asks about it is a free function elsewhere.
 ///
-/// Changes to what a node can take go to a log of node ids; indexes read it from where they stopped,
-/// so a change costs each index a constant, and only when the index is used again.
+/// Changes to what a node can take go to a log of ids; indexes read it from where they stopped, so
+/// a change costs each index a constant, and only when the index is used again.
 #pragma once
 
 #include <algorithm>

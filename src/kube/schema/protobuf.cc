@@ -175,8 +175,8 @@ bool Decoder::list_item(
 bool Decoder::map_entry(const FieldType& element, Cursor& in, Value& map, int depth) {
   if (!map.is_object()) map.emplace_object();
   std::string_view raw,
-      key =
-          "";  // an entry may leave out its key; a view of nothing at all is no name for Boost.JSON
+      // An entry may leave out its key; a view of nothing at all is no name for Boost.JSON.
+      key = "";
   if (!in.bytes(raw)) return false;
   Cursor entry(raw);
   Value item;

@@ -26,8 +26,8 @@ struct Exchange {
   Response response;  // the loop's, then the front's: the answer, or the head of a stream
 
   // Both threads'.
-  std::atomic<std::size_t> unsent =
-      0;  // bytes of chunks that the handler has written and the kernel has not got
+  /// Bytes of chunks that the handler has written and the kernel has not got.
+  std::atomic<std::size_t> unsent = 0;
   std::atomic<bool> short_of_room = false;  // the handler waits until there are fewer
 
   enum class Answer { kNone, kSend, kStart, kUpgrade };
@@ -40,8 +40,8 @@ struct Exchange {
     std::size_t kept_bytes = 0;  // taken by the writer, which waits for the client
     bool waiting = false;        // the stream's coroutine waits: the fan-out may write
     bool finished = false;       // no more chunks will come
-    bool abandoned =
-        false;  // the handler has returned without an answer, or in the middle of a stream
+    /// The handler has returned without an answer, or in the middle of a stream.
+    bool abandoned = false;
   } front;
 
   struct {

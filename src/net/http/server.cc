@@ -211,8 +211,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool filling_ = false;
   ErrorCode fill_error_;
 
-  std::string
-      unsent_;  // taken by write_now(), but not yet by the socket; always what is written next
+  /// Taken by write_now(), but not yet by the socket; always what is written next.
+  std::string unsent_;
 
   // The exchange under way.
   Request upgrade_request_;  // head only, kept for a WebSocket handshake

@@ -25,8 +25,8 @@ struct TestStreams {
   Loop loop;
   std::set<ResponseWriter*> writers;
   std::unique_ptr<Signal> changed = loop.make_signal();  // a writer came or went
-  std::unique_ptr<Signal> done =
-      loop.make_signal();  // for a hold to wait on; here, since holds end with the server
+  /// For a hold to wait on; here, since holds end with the server.
+  std::unique_ptr<Signal> done = loop.make_signal();
   std::unique_ptr<Server> server;
   std::unique_ptr<Client> client;
 

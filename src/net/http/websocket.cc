@@ -100,8 +100,8 @@ struct Core {
     turn.expires_at(asio::steady_timer::time_point::max());
   }
   Socket socket;
-  asio::steady_timer
-      turn;              // cancelled whenever a write ends, to wake those that wait for their turn
+  /// Cancelled whenever a write ends, to wake those that wait for their turn.
+  asio::steady_timer turn;
   bool writing = false;  // Beast allows one write at a time; others queue up on `turn`
   std::string subprotocol;
   std::shared_ptr<void> keep;

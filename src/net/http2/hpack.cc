@@ -322,8 +322,8 @@ std::optional<std::vector<HeaderField>> HpackDecoder::decode(std::string_view bl
 }
 
 bool HpackDecoder::decode(std::string_view block, const Each& each) {
-  constexpr std::size_t kTableBytesMax =
-      4096;  // what we promised in our settings, by not naming another
+  // What we promised in our settings, by not naming another.
+  constexpr std::size_t kTableBytesMax = 4096;
   while (!block.empty()) {
     const auto kind = static_cast<unsigned char>(block.front());
     if ((kind & 0x80) != 0) {

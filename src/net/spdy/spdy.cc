@@ -20,13 +20,13 @@ constexpr std::uint32_t kSettingInitialWindow = 7;
 
 constexpr std::size_t kHeadBytes = 8;
 constexpr std::size_t kControlBytesMax = 64 * 1024;
-constexpr std::size_t kDataBytesMax =
-    32 * 1024;  // of one frame we send, so that streams take turns
-constexpr std::size_t kInboxBytesMax =
-    256 * 1024;  // of one stream; then the whole session waits for its reader
+/// Of one frame we send, so that streams take turns.
+constexpr std::size_t kDataBytesMax = 32 * 1024;
+/// Of one stream; then the whole session waits for its reader.
+constexpr std::size_t kInboxBytesMax = 256 * 1024;
 constexpr std::size_t kOutboxBytesMax = 256 * 1024;  // of the session; then writers wait
-constexpr std::size_t kOutboxHardMax =
-    4 * 1024 * 1024;  // replies to a peer that does not read: it is cut
+/// Replies to a peer that does not read: it is cut.
+constexpr std::size_t kOutboxHardMax = 4 * 1024 * 1024;
 constexpr std::size_t kStreamsMax = 512;
 constexpr std::int64_t kWindowInitial = 64 * 1024;
 constexpr std::int64_t kWindowGrant = 32 * 1024;
@@ -396,8 +396,8 @@ class FrameReader {
   bool on_reply(unsigned type, unsigned flags, std::string_view payload) {
     if (payload.size() < 4) return protocol_error("a reply is cut short");
     const auto id = get_32(payload, 0) & 0x7fffffff;
-    auto headers =
-        core_->inflater.unpack(payload.substr(4));  // always: the zlib state must stay in step
+    // Always: the zlib state must stay in step.
+    auto headers = core_->inflater.unpack(payload.substr(4));
     if (!headers) return protocol_error(headers.error().message);
     const auto stream = find(id);
     if (!stream) {

@@ -30,8 +30,8 @@ using Bio = std::unique_ptr<BIO, Deleter<BIO_free_all>>;
 using Digest = std::unique_ptr<EVP_MD_CTX, Deleter<EVP_MD_CTX_free>>;
 using Signature = std::unique_ptr<ECDSA_SIG, Deleter<ECDSA_SIG_free>>;
 
-constexpr std::size_t kCoordinateBytes =
-    32;  // of P-256: a JOSE signature is R and S, each this long
+/// Of P-256: a JOSE signature is R and S, each this long.
+constexpr std::size_t kCoordinateBytes = 32;
 constexpr auto kClockSkew = std::chrono::minutes(5);
 constexpr auto kCaLifetime = std::chrono::hours(24 * 3650);
 

@@ -23,8 +23,8 @@ std::string answer_text() {
   return text;
 }
 
-constexpr int kSmallBufferBytes =
-    32 * 1024;  // what the kernel keeps of either side of a slow connection
+/// What the kernel keeps of either side of a slow connection.
+constexpr int kSmallBufferBytes = 32 * 1024;
 
 void keep_little(int descriptor) {
   for (const int which : {SO_RCVBUF, SO_SNDBUF}) {

@@ -43,8 +43,8 @@ constexpr std::size_t kSealedBytes = TlsRecords::kHeadBytes + kRecordBytes + Tls
 
 struct BioSocket {
   int descriptor = -1;
-  bool mute =
-      false;  // OpenSSL's records are counted wrong and go nowhere: the stream makes its own
+  /// OpenSSL's records are counted wrong and go nowhere: the stream makes its own.
+  bool mute = false;
 };
 
 const BioSocket& socket_of(BIO* bio) { return *static_cast<const BioSocket*>(BIO_get_data(bio)); }
