@@ -71,7 +71,7 @@ nghttp2_nv field(std::string_view name, std::string_view value) {
   out.namelen = name.size();
   out.value = reinterpret_cast<std::uint8_t*>(const_cast<char*>(value.data()));
   out.valuelen = value.size();
-  out.flags = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+  out.flags = NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
   return out;
 }
 
@@ -137,18 +137,9 @@ class LibraryConnection : public std::enable_shared_from_this<LibraryConnection>
     call->source.text = std::move(body);
     call->done = std::move(done);
     call->deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    fields_.clear();
-    fields_.push_back(field(":method", head.method));
-    fields_.push_back(field(":scheme", "https"));
-    fields_.push_back(field(":authority", kAuthority));
-    fields_.push_back(field(":path", target));
-    names_.clear();
-    for (const auto& [name, value] : head.headers.fields()) names_.push_back(to_lower(name));
-    std::size_t at = 0;
-    for (const auto& [name, value] : head.headers.fields())
-      fields_.push_back(field(names_[at++], value));
-    // The library keeps the pointers until the frame is made; names of ours may not live so long.
-    for (auto& each : fields_) each.flags = NGHTTP2_NV_FLAG_NONE;
+    call->target = target;
+    if (fields_.empty()) set_head(head);
+    fields_[3] = field(":path", call->target);
     nghttp2_data_provider provider{{.ptr = &call->source}, read_source};
     const auto id = nghttp2_submit_request(session_,
                                            nullptr,
@@ -164,12 +155,25 @@ class LibraryConnection : public std::enable_shared_from_this<LibraryConnection>
  private:
   struct Call {
     Source source;
+    std::string target;
     int status = 0;
     Headers headers;
     std::string body;
     std::chrono::steady_clock::time_point deadline;
     Done done;
   };
+
+  /// What all requests have in common, once. Nothing of it is copied: it lives as long as they do.
+  void set_head(const CommonHead& head) {
+    for (const auto& [name, value] : head.headers.fields()) names_.push_back(to_lower(name));
+    fields_ = {field(":method", head.method),
+               field(":scheme", "https"),
+               field(":authority", kAuthority),
+               field(":path", "")};
+    std::size_t at = 0;
+    for (const auto& [name, value] : head.headers.fields())
+      fields_.push_back(field(names_[at++], value));
+  }
 
   static int on_header(nghttp2_session* session,
                        const nghttp2_frame* frame,

@@ -416,7 +416,8 @@ void set_number(json::Value& status, std::string_view field, std::int64_t value)
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
   const auto manager = json::string_at(job, "spec", "managedBy");
-  if (is_terminating(job) || (!manager.empty() && manager != kube::names::kubernetes::kJobController))
+  if (is_terminating(job) ||
+      (!manager.empty() && manager != kube::names::kubernetes::kJobController))
     return plan;
   Sync sync{job,
             now,

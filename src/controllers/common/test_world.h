@@ -106,8 +106,8 @@ class TestWorld : public View {
   [[nodiscard]] std::string names(const std::string& kind) const {
     std::string result;
     for (const auto* object : all(kind))
-      result +=
-          (result.empty() ? "" : " ") + name_of(*object) + (is_terminating(*object) ? "(going)" : "");
+      result += (result.empty() ? "" : " ") + name_of(*object) +
+                (is_terminating(*object) ? "(going)" : "");
     return result;
   }
   /// "Created=True Running=False"
