@@ -180,6 +180,33 @@ def failures(lab):
     check("stop reaches the commands at once", code(status) == -210 and time.monotonic() - begun < 10, status)
 
 
+def storages(lab):
+    for name, share in (("common", "true"), ("private", "false")):
+        size = {"storage": "1Gi"}
+        shape = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {**shape, "capacity": size, "hostPath": {"path": f"/srv/{name}"}},
+        }
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "labels": {"share": share}},
+            "spec": {**shape, "volumeName": name, "resources": {"requests": size}},
+        }
+        for one in (volume, claim):
+            lab.muster.kubectl("create", "-f", "-", input=json.dumps(one))
+    extras = {"storages": [{"name": "common"}, {"name": "private", "mountPath": "/mine"}]}
+    lab.submit(job("stores", ["echo a > /mnt/common/f", "echo b > /mine/f"], extras=extras), "--wait", "--timeout=60s")
+    # On the nodes of `muster up` a claim is a folder of the data.
+    claims = lab.muster.data / "agent" / "claims"
+    found = sorted(str(path.relative_to(claims)) for path in claims.rglob("f"))
+    wanted = ["default_common/f", f"default_private/{lab.user}/f"]
+    check("storages are mounted, private ones by user", found == wanted, found)
+
+
 def refusals(lab):
     good = job("refused", ["true"])
     cases = {
@@ -199,7 +226,7 @@ def refusals(lab):
 def main():
     with Muster(nodes=2, gpus=1) as muster:
         lab = Lab(muster)
-        for part in (variables, secrets, plugins, failures, refusals):
+        for part in (variables, secrets, plugins, storages, failures, refusals):
             part(lab)
     return check.close()
 

@@ -280,7 +280,13 @@ class Maker {
     return limits;
   }
 
-  static std::string volume_of(const Mount& mount) { return "storage-" + to_lower(mount.storage); }
+  /// Claims may have names that volumes may not; the first mount of a storage counts.
+  [[nodiscard]] std::string volume_of(const Mount& mount) const {
+    const auto first = std::find_if(job_.mounts.begin(), job_.mounts.end(), [&](const Mount& each) {
+      return each.storage == mount.storage;
+    });
+    return fmt::format("storage-{}", first - job_.mounts.begin());
+  }
 
   [[nodiscard]] json::Array volumes(const Role& role) const {
     json::Array volumes{

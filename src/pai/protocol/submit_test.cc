@@ -388,8 +388,8 @@ TEST(PaiSubmit, EveryFieldOfTheProtocolArrives) {
   for (const auto& each : json::array_at(container, "volumeMounts"))
     mounts[json::text_at(each, "mountPath")] =
         json::text_at(each, "name") + ":" + json::text_at(each, "subPath");
-  EXPECT_EQ(mounts["/mnt/nfs"], "storage-nfs:");
-  EXPECT_EQ(mounts["/own"], "storage-own:alice");
+  EXPECT_EQ(mounts["/mnt/nfs"], "storage-0:");
+  EXPECT_EQ(mounts["/own"], "storage-1:alice");
   const auto& notes = at(made.framework, "metadata", "annotations");
   EXPECT_EQ(json::text_at(notes, "totalGpuNumber"), "4");
   EXPECT_EQ(json::text_at(notes, "jobName"), "Whole_1");
