@@ -9,12 +9,15 @@
 #include "agent/node/devices.h"
 #include "agent/node/virtual_nodes.h"
 #include "apiserver/encryption/sealed_store.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
+#include "main/portal_flags.h"
 #include "main/scheduler_config.h"
 #include "net/http/front.h"
 #include "net/http/query.h"
+#include "pai/people/password.h"
 #include "scheduler/metrics.h"
 
 namespace muster {
@@ -89,10 +92,17 @@ Task<Result<void>> Cluster::start() {
     const auto started = co_await start_pai();
     if (!started) co_return fail(not_started("OpenPAI's API", started.error()));
   }
+  if (options_.portal) {
+    const auto kept = make_first_password();
+    if (!kept) co_return kept;
+    const auto started = start_portal(*identity);
+    if (!started) co_return started;
+  }
   co_return publish(*identity);
 }
 
 Task<void> Cluster::stop() {
+  if (portal_) co_await portal_->stop();
   if (pai_) co_await pai_->stop();
   if (agent_) {
     server_->set_node_agent(std::nullopt);
@@ -105,6 +115,7 @@ Task<void> Cluster::stop() {
   if (server_) co_await server_->stop();
   if (socket_) co_await socket_->stop();
   if (beside_) co_await beside_->stop();
+  portal_.reset();
   pai_.reset();
   agent_.reset();
   controllers_.reset();
@@ -322,6 +333,61 @@ std::optional<apiserver::TokenOwner> Cluster::token_owner(const std::string& tok
   const pai::UserRecord* user = pai_->people().directory().find_user(caller->user);
   if (user == nullptr) return std::nullopt;
   return apiserver::TokenOwner{user->name, pai_->people().kubernetes_groups(*user)};
+}
+
+/// People are made when somebody visits the portal; the first password is known before.
+Result<void> Cluster::make_first_password() {
+  const std::string path = options_.data + "/admin-password";
+  if (!options_.admin_password_file.empty() || std::filesystem::exists(path)) return {};
+  first_password_ = pai::readable_password(net::random_bytes(20));
+  return write_private(path, first_password_ + "\n");
+}
+
+Task<Result<pai::Service*>> Cluster::pai_for_portal() {
+  if (!pai_) {
+    const auto started = co_await start_pai();
+    if (!started) {
+      pai_.reset();
+      co_return fail(started.error());
+    }
+  }
+  co_return pai_.get();
+}
+
+Result<void> Cluster::start_portal(const apiserver::Identity& identity) {
+  portal::Options options;
+  options.listening = *options_.portal;
+  options.cluster = "muster";
+  options.samples_file = options_.data + "/portal-samples.jsonl";
+  if (options_.audit && options_.audit->file.path != "-")
+    options.audit_file = options_.audit->file.path;
+  const std::string& where = options.listening.address;
+  if (!where.starts_with("127.") && where != "::1" && !options.listening.plain_http) {
+    net::CertificateRequest request;
+    request.common_name = "muster-portal";
+    request.server = true;
+    request.dns_names = {"localhost"};
+    request.addresses = {"127.0.0.1", "::1"};
+    for (const std::string& name : options.listening.hosts) request.dns_names.push_back(name);
+    apiserver::add_names_of(request, where);
+    auto made = net::make_certificate(identity.ca, request, loop_.now());
+    if (!made) return fail(made.error());
+    options.certificate_pem = made->certificate_pem;
+    options.key_pem = made->key_pem;
+    options.certificate_names = request.dns_names;
+    for (const std::string& address : request.addresses)
+      options.certificate_names.push_back(address);
+  }
+  ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
+  portal_people_ = std::make_unique<PortalPeople>(loop_, [this] { return pai_for_portal(); });
+  portal_people_->fill(options);
+  portal_client_ = make_client("system:muster-portal");
+  portal_ =
+      std::make_unique<portal::Portal>(loop_, *portal_client_, *informers_, std::move(options));
+  portal_people_->tell(*portal_);
+  const auto started = portal_->start();
+  if (!started) portal_.reset();
+  return started;
 }
 
 Result<void> Cluster::publish(const apiserver::Identity& identity) {

@@ -22,9 +22,11 @@
 #include "controllers/controllers.h"
 #include "kube/security/pod_security.h"
 #include "main/data_dir.h"
+#include "main/portal_people.h"
 #include "net/http/server.h"
 #include "net/loop/loop.h"
 #include "pai/service.h"
+#include "portal/portal.h"
 #include "scheduler/service.h"
 #include "store/store.h"
 
@@ -52,7 +54,8 @@ struct ClusterOptions {
   Duration token_lifetime_max{};                   // of service accounts' tokens; zero: as asked
   std::string pai_rest;             // where OpenPAI's REST API has a port of its own; empty: none
   std::string admin_password_file;  // of the first administrator; empty: one is made up
-  std::set<std::string> without;    // scheduler, controllers, agent
+  std::optional<portal::Listening> portal;  // absent: none
+  std::set<std::string> without;            // scheduler, controllers, agent
 };
 
 class Cluster {
@@ -69,6 +72,10 @@ class Cluster {
   [[nodiscard]] std::size_t node_count() const { return node_count_; }
   /// Null without OpenPAI's API.
   [[nodiscard]] const pai::Service* pai() const { return pai_.get(); }
+  /// The first administrator's, when this start made it up.
+  [[nodiscard]] const std::string& first_password() const { return first_password_; }
+  /// Null without a portal.
+  [[nodiscard]] const portal::Portal* portal() const { return portal_.get(); }
 
  private:
   [[nodiscard]] bool has(const char* part) const { return !options_.without.contains(part); }
@@ -89,7 +96,10 @@ class Cluster {
   Task<void> start_controllers();
   Task<Result<void>> start_agent();
   Task<Result<void>> start_pai();
+  Task<Result<pai::Service*>> pai_for_portal();
+  Result<void> make_first_password();
   [[nodiscard]] std::optional<apiserver::TokenOwner> token_owner(const std::string& token) const;
+  Result<void> start_portal(const apiserver::Identity& identity);
   Result<void> publish(const apiserver::Identity& identity);
 
   net::Loop& loop_;
@@ -110,6 +120,10 @@ class Cluster {
   std::unique_ptr<agent::Agent> agent_;
   std::unique_ptr<client::Client> pai_client_;
   std::unique_ptr<pai::Service> pai_;
+  std::unique_ptr<client::Client> portal_client_;
+  std::unique_ptr<PortalPeople> portal_people_;
+  std::unique_ptr<portal::Portal> portal_;
+  std::string first_password_;
   std::size_t node_count_ = 0;
 };
 

@@ -6,17 +6,21 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/prometheus.h"
 #include "base/strings.h"
 #include "client/informer.h"
+#include "client/kubeconfig.h"
 #include "client/leader.h"
 #include "controllers/controllers.h"
 #include "controllers/webhook.h"
+#include "main/portal_flags.h"
 #include "main/scheduler_config.h"
 #include "main/serve.h"
 #include "net/http/listen_address.h"
 #include "net/http/server.h"
+#include "portal/portal.h"
 #include "scheduler/metrics.h"
 #include "scheduler/service.h"
 
@@ -26,6 +30,7 @@ namespace {
 struct RunOptions {
   std::string kubeconfig, context, scheduler_config, hived_config, ns, metrics, gang_scheduler;
   controllers::WebhookOptions webhook;
+  std::optional<portal::Listening> portal;
   bool leader_elect = false;
   std::int64_t gpus_per_node = 8;
   std::vector<std::string> scheduler_names, left_out;
@@ -73,6 +78,9 @@ Result<RunOptions> read_options(const command::Values& values) {
     return fail(
         Code::kBadRequest,
         "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
+  auto listening = portal_listening(values);
+  if (!listening) return fail(listening.error());
+  options.portal = std::move(*listening);
   options.left_out = words_of(values.text("without"));
   for (const std::string& part : options.left_out) {
     if (part != "scheduler" && part != "controllers")
@@ -94,6 +102,7 @@ class Operator {
     client::KubeconfigOptions where;
     where.path = options_.kubeconfig;
     where.context = options_.context;
+    if (const auto found = client::resolve_connection(where); found) connection_ = *found;
     auto connected = client::connect(loop_, std::move(where));
     if (!connected) return fail(connected.error());
     client_ = std::move(*connected);
@@ -134,12 +143,36 @@ class Operator {
           loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
     }
+    if (options_.portal) {
+      const auto started = start_portal();
+      if (!started) co_return started;
+    }
     log::info("main", "working");
     co_return Result<void>();
   }
 
+  Result<void> start_portal() {
+    portal::Options options;
+    options.listening = *options_.portal;
+    options.cluster = connection_.context;
+    // The credential of this process, as its client has it.
+    options.sign = [client = connection_.client](net::Request& request) {
+      std::string token = client.token;
+      if (!client.token_file.empty()) {
+        if (const auto text = read_file(client.token_file); text) token = std::string(trim(*text));
+      }
+      if (!token.empty()) request.headers.set("Authorization", "Bearer " + token);
+    };
+    ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
+    portal_ = std::make_unique<portal::Portal>(loop_, *client_, *informers_, std::move(options));
+    const auto started = portal_->start();
+    if (started) fmt::print("portal: {}\n", portal_->address());
+    return started;
+  }
+
   /// `in_order`: we still lead, and what was begun is finished.
   Task<void> end(bool in_order) {
+    if (portal_) co_await portal_->stop();
     if (controllers_) co_await controllers_->stop();
     if (scheduler_ && in_order) co_await scheduler_->finish(kFinishMax);
     if (scheduler_) co_await scheduler_->stop();
@@ -192,6 +225,8 @@ class Operator {
   std::unique_ptr<scheduler::Service> scheduler_;
   std::unique_ptr<controllers::Controllers> controllers_;
   const client::LeaderElector* elector_ = nullptr;
+  client::Connection connection_;
+  std::unique_ptr<portal::Portal> portal_;
 };
 
 /// A standby that cannot reach the API server for so long ends: started anew it reads kubeconfig,
@@ -405,6 +440,7 @@ command::Command run_command() {
       "  # Inside the cluster, one of two replicas, taking Volcano's pods over as well\n"
       "  muster run --leader-elect --scheduler-name muster,volcano\n";
   made.flags = run_flags();
+  for (command::Flag& flag : portal_flags("none")) made.flags.push_back(std::move(flag));
   made.run = run_run;
   return made;
 }

@@ -19,6 +19,7 @@
 #include "main/audit_flags.h"
 #include "main/cluster.h"
 #include "main/data_dir.h"
+#include "main/portal_flags.h"
 #include "main/serve.h"
 #include "net/http/listen_address.h"
 
@@ -79,6 +80,9 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.address = where->address;
   options.port = where->port;
   if (values.given("gpus")) options.gpus = values.number("gpus");
+  auto listening = portal_listening(values);
+  if (!listening) return fail(listening.error());
+  options.portal = std::move(*listening);
   for (const std::string& part : split_nonempty(values.text("without"), ',')) {
     if (part != "scheduler" && part != "controllers" && part != "agent")
       return fail(Code::kBadRequest,
@@ -99,6 +103,17 @@ std::string pai_text(const Cluster& cluster, const ClusterOptions& options) {
   if (!cluster.pai()->first_password().empty())
     text += fmt::format("  user admin, password {} (kept in {}/admin-password)\n",
                         cluster.pai()->first_password(),
+                        options.data);
+  return text + "\n";
+}
+
+/// Where people look at the cluster, and once, the first password.
+std::string portal_text(const Cluster& cluster, const ClusterOptions& options) {
+  if (cluster.portal() == nullptr) return "";
+  std::string text = fmt::format("  portal: {}\n", cluster.portal()->address());
+  if (!cluster.first_password().empty())
+    text += fmt::format("  user admin, password {} (kept in {}/admin-password)\n",
+                        cluster.first_password(),
                         options.data);
   return text + "\n";
 }
@@ -142,7 +157,7 @@ int serve_here(command::Call& call, const ClusterOptions& options) {
         cluster.node_count(),
         seconds,
         kubeconfig_of(options),
-        pai_text(cluster, options));
+        portal_text(cluster, options) + pai_text(cluster, options));
     std::fflush(stdout);
   });
 }
@@ -188,7 +203,7 @@ int serve_as_daemon(command::Call& call,
         seconds,
         ::getpid(),
         kubeconfig_of(options),
-        pai_text(cluster, options),
+        portal_text(cluster, options) + pai_text(cluster, options),
         log_path);
     std::size_t done = 0;
     while (done < text.size()) {
@@ -352,6 +367,7 @@ command::Command up_command() {
       "  # A cluster to try the scheduler on: no process is started for a pod\n"
       "  muster up --data /tmp/hollow --listen 127.0.0.1:0 --nodes nodes.yaml --hollow\n";
   made.flags = up_flags();
+  for (command::Flag& flag : portal_flags("127.0.0.1:8080")) made.flags.push_back(std::move(flag));
   for (command::Flag& flag : audit_flags()) made.flags.push_back(std::move(flag));
   made.run = run_up;
   return made;

@@ -77,6 +77,13 @@ void add_names_of_machine(net::CertificateRequest& server) {
 
 }  // namespace
 
+void add_names_of(net::CertificateRequest& request, const std::string& address) {
+  if (is_wildcard(address))
+    add_names_of_machine(request);
+  else
+    add(request.addresses, address);
+}
+
 Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now) {
   const std::string pki = directory + "/pki";
   std::error_code failure;
@@ -108,11 +115,7 @@ Result<Identity> load_identity(const std::string& directory, const std::string& 
                       "kubernetes.default.svc",
                       "kubernetes.default.svc.cluster.local"};
   server.addresses = {"127.0.0.1", "::1", "10.96.0.1"};
-  if (is_wildcard(address)) {
-    add_names_of_machine(server);
-  } else {
-    add(server.addresses, address);
-  }
+  add_names_of(server, address);
   auto made_server = net::make_certificate(identity.ca, server, now);
   if (!made_server) return fail(made_server.error());
   identity.server = std::move(*made_server);

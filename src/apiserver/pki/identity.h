@@ -21,6 +21,10 @@ struct Identity {
 /// serves.
 Result<Identity> load_identity(const std::string& directory, const std::string& address, Time now);
 
+/// Adds the names under which others reach a server that listens there: the address itself, or for
+/// every address this machine's name and those of its interfaces.
+void add_names_of(net::CertificateRequest& request, const std::string& address);
+
 struct KubeconfigRequest {
   std::string path, address;
   std::uint16_t port = 0;

@@ -1,0 +1,121 @@
+#include "main/portal_flags.h"
+
+#include "portal/portal.h"
+#include "scheduler/translate.h"
+
+namespace muster {
+namespace {
+
+portal::Amounts amounts_of(const engine::ResourceList& list) {
+  portal::Amounts amounts;
+  for (const engine::Amount& amount : list) {
+    if (amount.name == "cpu") amounts.cpu_milli = amount.value;
+    if (amount.name == "memory") amounts.memory = amount.value;
+    if (amount.name.ends_with("/gpu")) amounts.gpus = static_cast<double>(amount.value);
+  }
+  return amounts;
+}
+
+portal::QueueFacts facts_of(const engine::QueueView& view) {
+  portal::QueueFacts facts;
+  facts.name = view.name;
+  facts.parent = view.parent;
+  facts.vc = view.virtual_cluster;
+  facts.allocated = amounts_of(view.allocated);
+  facts.requested = amounts_of(view.requested);
+  facts.deserved = amounts_of(view.deserved);
+  if (!view.real_capability.empty()) facts.capability = amounts_of(view.real_capability);
+  facts.waiting = view.gangs_waiting;
+  facts.running = view.gangs_running;
+  return facts;
+}
+
+portal::WaitFacts facts_of(const engine::WaitView& view) {
+  const engine::Refusal& refusal = view.refusal;
+  portal::WaitFacts facts;
+  facts.reason = engine::reason_name(refusal.reason);
+  facts.text = engine::describe(refusal);
+  facts.queue = refusal.queue.empty() ? view.queue : refusal.queue;
+  facts.subject = refusal.subject;
+  facts.preemption = refusal.preemption;
+  facts.place = view.rank + 1;
+  facts.nodes_total = refusal.nodes_total;
+  for (const engine::NodeCount& cause : refusal.by_cause)
+    facts.causes.push_back({cause.cause, cause.nodes});
+  for (const engine::Shortage& shortage : refusal.shortages)
+    facts.shortages.push_back(
+        {shortage.resource, shortage.wanted, shortage.available, shortage.limit});
+  // "volcano:ns/name" is ns/name to everybody else.
+  for (const std::string& key : refusal.ahead)
+    facts.ahead.push_back(key.substr(key.find(':') == std::string::npos ? 0 : key.find(':') + 1));
+  facts.ahead_count = refusal.ahead_count;
+  if (refusal.expected_start) facts.start_ms = refusal.expected_start->us / 1000;
+  if (refusal.until) facts.until_ms = refusal.until->us / 1000;
+  return facts;
+}
+
+}  // namespace
+
+std::vector<command::Flag> portal_flags(const char* by_default) {
+  using command::Completes;
+  using command::FlagType;
+  return {
+      {.name = "portal",
+       .value = by_default,
+       .help =
+           "serve the web portal at this address, with TLS beyond this machine; the next free port if it is taken; none for no portal",
+       .value_name = "ADDRESS:PORT"},
+      {.name = "portal-plain-http",
+       .type = FlagType::kBool,
+       .value = "false",
+       .help =
+           "serve the portal without TLS to other machines, too; whoever listens in on the network can read passwords"},
+      {.name = "portal-host",
+       .help =
+           "names under which browsers reach the portal, besides this machine's (separated by commas)",
+       .value_name = "LIST"},
+      {.name = "portal-prefix",
+       .help = "serve the portal below this path, e.g. /muster",
+       .value_name = "PATH"},
+      {.name = "portal-dir",
+       .help =
+           "serve the portal's files from this folder instead of those in the program, to work on them",
+       .completes = Completes::kFiles,
+       .value_name = "FOLDER"},
+  };
+}
+
+Result<std::optional<portal::Listening>> portal_listening(const command::Values& values) {
+  return portal::read_listening(values.text("portal"),
+                                values.yes("portal-plain-http"),
+                                values.text("portal-host"),
+                                values.text("portal-prefix"),
+                                values.text("portal-dir"));
+}
+
+void ask_scheduler(portal::Options& options, std::function<const scheduler::Scheduler*()> find) {
+  options.why = [find](const std::string& key) -> std::optional<portal::WaitFacts> {
+    const scheduler::Scheduler* running = find();
+    if (running == nullptr) return std::nullopt;
+    using scheduler::GroupKind;
+    const auto slash = key.find('/');
+    const std::string ns = key.substr(0, slash), name = key.substr(slash + 1);
+    for (const GroupKind kind :
+         {GroupKind::kVolcano, GroupKind::kNative, GroupKind::kPlugins, GroupKind::kT9k}) {
+      if (const auto view = running->engine().why(scheduler::group_key(kind, ns, name)); view)
+        return facts_of(*view);
+    }
+    const auto view = running->engine().why(key);
+    if (!view) return std::nullopt;
+    return facts_of(*view);
+  };
+  options.queues = [find] {
+    std::vector<portal::QueueFacts> queues;
+    const scheduler::Scheduler* scheduler = find();
+    if (scheduler == nullptr) return queues;
+    for (const engine::QueueView& view : scheduler->queues()) queues.push_back(facts_of(view));
+    return queues;
+  };
+}
+
+}  // namespace muster

@@ -1,0 +1,46 @@
+/// What objects say of jobs, read off their JSON. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "json/json.h"
+#include "portal/jobs/row.h"
+
+namespace muster::portal {
+
+/// The object of a job, without its pods.
+struct JobFacts {
+  JobKind kind = JobKind::kPod;
+  std::string id, name, ns, uid;
+  std::string user, vc, queue, prio_class;
+  std::vector<std::string> tags;
+  Millis submitted = 0, started = 0, ended = 0;
+  std::int32_t gpus = 0, tasks = 0;  // what the templates ask for
+  std::int32_t retries_user = 0, retries_platform = 0;
+  std::int32_t exit_code = 0;
+  bool has_exit = false;
+  std::string exit_phrase, failure;
+  bool deleting = false, suspended = false;
+  /// What the object says by itself; absent: its pods tell.
+  std::optional<State> final_state;
+};
+
+/// `kind` of the informer that saw it. A Volcano job that an OpenPAI job became is kOpenPai.
+JobFacts job_facts(JobKind kind, const json::Value& object);
+TaskFacts task_facts(const json::Value& pod);
+
+/// "ns/kind/name".
+std::string job_id(std::string_view ns, JobKind kind, std::string_view name);
+/// The kind of job behind an owner's apiVersion and kind; absent: none of ours.
+std::optional<JobKind> kind_of_owner(std::string_view api_version, std::string_view kind);
+
+/// "2026-11-16T14:49:26Z" in milliseconds; 0 when absent or wrong.
+Millis millis_at(const json::Value& value);
+/// The PodGroup that a pod names, of whatever kind; empty: none.
+std::string_view group_of_pod(const json::Value& pod);
+/// Devices that a pod asks for.
+std::int32_t gpus_of_pod_spec(const json::Value& spec);
+
+}  // namespace muster::portal

@@ -1,0 +1,372 @@
+#include "portal/jobs/index.h"
+
+#include <algorithm>
+
+#include "kube/framework.h"
+#include "kube/meta.h"
+#include "kube/names.h"
+#include "portal/jobs/rows.h"
+
+namespace muster::portal {
+namespace {
+
+namespace r = client::resources;
+
+/// How long one step may hold the loop, and how soon the next one follows.
+constexpr Duration kStep = std::chrono::milliseconds(4);
+constexpr Duration kPause = std::chrono::milliseconds(1);
+/// Changes are gathered for so long before rows are made anew.
+constexpr Duration kGather = std::chrono::milliseconds(40);
+
+}  // namespace
+
+JobIndex::JobIndex(Env& env, client::Informers& informers)
+    : env_(env), informers_(informers), became_ready_(env.make_signal()) {
+  table_.now = [this] { return env_.now().us / 1000; };
+  table_.runs_on = [this](Slot slot, const std::string& node) {
+    const Entry* found = at(slot);
+    return found != nullptr &&
+           std::any_of(found->tasks.begin(), found->tasks.end(), [&](const auto& task) {
+             return task.second.node == node;
+           });
+  };
+}
+
+JobIndex::~JobIndex() = default;
+
+void JobIndex::begin() {
+  if (begun_) return;
+  begun_ = true;
+  // Jobs before their pods, so that most pods find theirs.
+  follow(r::kPyTorchJobs, JobKind::kPyTorchJob);
+  follow(r::kTFJobs, JobKind::kTFJob);
+  follow(r::kXGBoostJobs, JobKind::kXGBoostJob);
+  follow(r::kPaddleJobs, JobKind::kPaddleJob);
+  follow(r::kJAXJobs, JobKind::kJAXJob);
+  follow(r::kMPIJobsV1, JobKind::kMpiJob);
+  follow(r::kMPIJobsV2Beta1, JobKind::kMpiJob);
+  follow(r::kMPIJobsV1Alpha1, JobKind::kMpiJob);
+  follow(r::kT9kMPIJobs, JobKind::kT9kMpiJob);
+  follow(r::kVolcanoJobs, JobKind::kVcJob);
+  follow(r::kFrameworks, JobKind::kOpenPai);
+  follow(r::kJobs, JobKind::kJob);
+  follow(r::kPodGroups, JobKind::kPodGroup);
+  follow(r::kT9kPodGroups, JobKind::kPodGroup);
+  follow(r::kPods, JobKind::kPod);
+  for (client::Informer* one : awaited_) one->start();
+  push(JobKind::kPod, nullptr, nullptr);
+}
+
+void JobIndex::stop() {
+  stopped_ = true;
+  timer_.reset();
+  became_ready_->notify();
+}
+
+Task<void> JobIndex::wait_ready() {
+  begin();
+  while (!ready_ && !stopped_) co_await became_ready_->wait(std::chrono::milliseconds(100));
+}
+
+void JobIndex::follow(const client::Resource& resource, JobKind kind) {
+  client::Informer& informer = informers_.get(resource);
+  awaited_.push_back(&informer);
+  informer.add_handlers(
+      {[this, kind](const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+         push(kind, old_object, new_object);
+       },
+       [this] { push(JobKind::kPod, nullptr, nullptr); }});
+}
+
+/// Both objects null: only a wake-up.
+void JobIndex::push(JobKind kind,
+                    const client::ObjectPtr& old_object,
+                    const client::ObjectPtr& new_object) {
+  if (stopped_) return;
+  if (old_object || new_object) changes_.push_back({kind, old_object, new_object});
+  if (!timer_) timer_ = env_.after(ready_ ? kGather : kPause, [this] { pump(); });
+}
+
+void JobIndex::pump() {
+  timer_.reset();
+  const Duration begun = env_.monotonic();
+  const auto time_left = [&] { return env_.monotonic() - begun < kStep; };
+  int count = 0;
+  while (!changes_.empty()) {
+    apply(changes_.front());
+    changes_.pop_front();
+    if (++count % 16 == 0 && !time_left()) break;
+  }
+  if (changes_.empty()) {
+    while (!dirty_.empty()) {
+      const std::string key = *dirty_.begin();
+      dirty_.erase(dirty_.begin());
+      settle(key);
+      if (++count % 16 == 0 && !time_left()) break;
+    }
+  }
+  if (!changes_.empty() || !dirty_.empty()) {
+    timer_ = env_.after(kPause, [this] { pump(); });
+    return;
+  }
+  if (!ready_ && std::all_of(awaited_.begin(), awaited_.end(), [](const client::Informer* one) {
+        return one->synced();
+      })) {
+    ready_ = true;
+    became_ready_->notify();
+  }
+  if (told_ != version_ && on_change) on_change();
+  told_ = version_;
+}
+
+void JobIndex::apply(const Change& change) {
+  if (change.kind == JobKind::kPod)
+    apply_pod(change.old_object, change.new_object);
+  else if (change.kind == JobKind::kPodGroup)
+    apply_group(change.old_object, change.new_object);
+  else
+    apply_job(change.kind, change.old_object, change.new_object);
+}
+
+JobIndex::Entry& JobIndex::entry(const std::string& key) {
+  std::unique_ptr<Entry>& slot = entries_[key];
+  if (!slot) slot = std::make_unique<Entry>();
+  return *slot;
+}
+
+void JobIndex::mark(const std::string& key) { dirty_.insert(key); }
+
+void JobIndex::apply_job(JobKind kind,
+                         const client::ObjectPtr& old_object,
+                         const client::ObjectPtr& new_object) {
+  const json::Value& object = new_object ? *new_object : *old_object;
+  const std::string key = job_id(kube::namespace_of(object), kind, kube::name_of(object));
+  const std::string uid(kube::uid_of(object));
+  if (!new_object) {
+    by_uid_.erase(uid);
+    if (const auto found = entries_.find(key); found != entries_.end()) {
+      found->second->object = nullptr;
+      mark(key);
+    }
+    return;
+  }
+  Entry& job = entry(key);
+  job.object = new_object;
+  job.facts = job_facts(kind, object);
+  by_uid_[uid] = key;
+  mark(key);
+  if (kind == JobKind::kJob && !job.tasks.empty()) {
+    if (const std::string above = key_of_owner(object); !above.empty()) hand_up(job, above);
+  }
+}
+
+/// Pods that were seen before the Job that says whose they are.
+void JobIndex::hand_up(Entry& from, const std::string& key) {
+  Entry& to = entry(key);
+  const std::string ns = from.facts.ns + "/";
+  to.tasks.merge(from.tasks);
+  for (auto& [name, task] : to.tasks) {
+    job_of_pod_[ns + name] = key;
+    by_uid_[task.uid] = key;
+    if (const auto node = nodes_.find(task.node); node != nodes_.end()) {
+      if (const auto at = node->second.find(ns + name); at != node->second.end())
+        at->second = {&to, &task};
+    }
+  }
+  mark(key);
+}
+
+/// A Job that an MPIJob made is part of that one.
+std::string JobIndex::key_of_owner(const json::Value& object) const {
+  const kube::OwnerReference owner = kube::controller_of(object);
+  if (owner.uid.empty()) return "";
+  const auto kind = kind_of_owner(owner.api_version, owner.kind);
+  if (!kind || *kind == JobKind::kPodGroup) return "";
+  return job_id(kube::namespace_of(object), *kind, owner.name);
+}
+
+std::string JobIndex::owner_key(const json::Value& pod) const {
+  const std::string_view ns = kube::namespace_of(pod);
+  // Between a Framework and its pods there is an object for each attempt.
+  if (const std::string_view name = kube::label(pod, kube::names::framework::kFrameworkName);
+      !name.empty())
+    return job_id(ns, JobKind::kOpenPai, name);
+  const std::string key = key_of_owner(pod);
+  if (!key.empty()) {
+    const auto found = entries_.find(key);
+    if (found != entries_.end() && found->second->object) {
+      if (std::string above = key_of_owner(*found->second->object); !above.empty()) return above;
+    }
+    return key;
+  }
+  const kube::OwnerReference owner = kube::controller_of(pod);
+  if (owner.kind == "StatefulSet") {
+    // MPIJob v1alpha1's workers.
+    const std::string_view job = kube::label(pod, kube::names::kubeflow::kMpiJobName);
+    if (!job.empty()) return job_id(ns, JobKind::kMpiJob, job);
+  }
+  if (owner.uid.empty()) {
+    if (const std::string_view group = group_of_pod(pod); !group.empty())
+      return job_id(ns, JobKind::kPodGroup, group);
+    return job_id(ns, JobKind::kPod, kube::name_of(pod));
+  }
+  // Pods of services are no jobs; those that hold GPUs are shown all the same, or the map would have
+  // holders that nobody can look at.
+  return gpus_of_pod_spec(json::at(pod, "spec")) > 0 ? job_id(ns, JobKind::kPod, kube::name_of(pod))
+                                                     : "";
+}
+
+void JobIndex::apply_group(const client::ObjectPtr& old_object,
+                           const client::ObjectPtr& new_object) {
+  const json::Value& object = new_object ? *new_object : *old_object;
+  std::string key = key_of_owner(object);
+  const bool bare = key.empty();
+  if (bare) {
+    const kube::OwnerReference owner = kube::controller_of(object);
+    // Groups that the scheduler makes for single pods belong to those.
+    if (owner.kind == "Pod")
+      key = job_id(kube::namespace_of(object), JobKind::kPod, owner.name);
+    else
+      key = job_id(kube::namespace_of(object), JobKind::kPodGroup, kube::name_of(object));
+    if (owner.kind != "Pod") {
+      Entry& gang = entry(key);
+      gang.object = new_object;
+      if (new_object) gang.facts = job_facts(JobKind::kPodGroup, object);
+    }
+  }
+  entry(key).group = new_object;
+  if (new_object) {
+    by_uid_[std::string(kube::uid_of(object))] = key;
+    job_of_group_[client::key_of(object)] = key;
+  } else {
+    by_uid_.erase(std::string(kube::uid_of(object)));
+    job_of_group_.erase(client::key_of(object));
+  }
+  mark(key);
+}
+
+void JobIndex::drop_task(const std::string& pod_key) {
+  const auto found = job_of_pod_.find(pod_key);
+  if (found == job_of_pod_.end()) return;
+  const std::string key = found->second;
+  job_of_pod_.erase(found);
+  const auto job = entries_.find(key);
+  if (job == entries_.end()) return;
+  const std::string name = pod_key.substr(pod_key.find('/') + 1);
+  const auto task = job->second->tasks.find(name);
+  if (task == job->second->tasks.end()) return;
+  if (const auto node = nodes_.find(task->second.node); node != nodes_.end())
+    node->second.erase(pod_key);
+  by_uid_.erase(task->second.uid);
+  job->second->tasks.erase(task);
+  mark(key);
+}
+
+void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object) {
+  const std::string pod_key = client::key_of(new_object ? *new_object : *old_object);
+  if (!new_object) {
+    drop_task(pod_key);
+    ++version_;
+    return;
+  }
+  const std::string key = owner_key(*new_object);
+  const auto known = job_of_pod_.find(pod_key);
+  if (known != job_of_pod_.end() && known->second != key) drop_task(pod_key);
+  if (key.empty()) return;
+  Entry& job = entry(key);
+  TaskFacts facts = task_facts(*new_object);
+  facts.version = ++version_;
+  if (key.ends_with("/" + facts.pod) && kube::controller_of(*new_object).uid.empty() &&
+      group_of_pod(*new_object).empty()) {
+    job.object = new_object;
+    job.facts = job_facts(JobKind::kPod, *new_object);
+  } else if (!job.object && job.facts.name.empty()) {
+    // Its job has not been seen, or is gone already.
+    job.facts.kind =
+        kube::controller_of(*new_object).uid.empty() ? JobKind::kPodGroup : JobKind::kPod;
+    job.facts.name = key.substr(key.rfind('/') + 1);
+    job.facts.ns = kube::namespace_of(*new_object);
+    job.facts.id = key;
+    job.facts.submitted = facts.created;
+  }
+  TaskFacts& task = job.tasks[facts.pod];
+  if (task.node != facts.node) {
+    if (const auto node = nodes_.find(task.node); node != nodes_.end()) node->second.erase(pod_key);
+  }
+  by_uid_[facts.uid] = key;
+  task = std::move(facts);
+  const bool holds = task.state != TaskState::kSucceeded && task.state != TaskState::kFailed;
+  if (!task.node.empty() && holds) nodes_[task.node][pod_key] = {&job, &task};
+  if (!task.node.empty() && !holds) nodes_[task.node].erase(pod_key);
+  job_of_pod_[pod_key] = key;
+  mark(key);
+}
+
+/// A Job whose owner is a job of its own has no row; nor has what nothing is left of.
+bool JobIndex::belongs_elsewhere(const Entry& entry) const {
+  return entry.object && entry.facts.kind == JobKind::kJob && !key_of_owner(*entry.object).empty();
+}
+
+void JobIndex::settle(const std::string& key) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  Entry& job = *found->second;
+  job.version = ++version_;
+  const bool gone = !job.object && job.tasks.empty();
+  // A bare group without pods of its own is told of by its job, or by nobody yet.
+  const bool shown = !gone && !belongs_elsewhere(job) && !job.facts.name.empty();
+  if (!shown) {
+    if (job.shown) {
+      table_.remove(job.slot);
+      by_slot_[job.slot] = nullptr;
+      by_id_.erase(job.facts.id);
+      job.shown = false;
+    }
+    if (gone) entries_.erase(found);
+    return;
+  }
+  RowParts parts =
+      make_row(job.facts, job.object.get(), job.group.get(), job.tasks, table_.words());
+  if (!job.shown) {
+    job.slot = table_.add(parts.keys, std::move(parts.texts));
+    job.shown = true;
+    by_id_[job.facts.id] = key;
+    if (by_slot_.size() <= job.slot) by_slot_.resize(job.slot + 1);
+    by_slot_[job.slot] = &job;
+  } else {
+    if (table_.texts(job.slot).id != job.facts.id) {
+      by_id_.erase(table_.texts(job.slot).id);
+      by_id_[job.facts.id] = key;
+    }
+    table_.set(job.slot, parts.keys, std::move(parts.texts));
+  }
+}
+
+const JobIndex::Entry* JobIndex::at(Slot slot) const {
+  return slot < by_slot_.size() ? by_slot_[slot] : nullptr;
+}
+
+const JobIndex::Entry* JobIndex::by(const std::unordered_map<std::string, std::string>& keys,
+                                    const std::string& word) const {
+  const auto key = keys.find(word);
+  if (key == keys.end()) return nullptr;
+  const auto found = entries_.find(key->second);
+  return found == entries_.end() ? nullptr : found->second.get();
+}
+
+const JobIndex::Entry* JobIndex::find(const std::string& id) const { return by(by_id_, id); }
+const JobIndex::Entry* JobIndex::of_pod(const std::string& pod_key) const {
+  return by(job_of_pod_, pod_key);
+}
+const JobIndex::Entry* JobIndex::of_group(const std::string& group_key) const {
+  return by(job_of_group_, group_key);
+}
+const JobIndex::Entry* JobIndex::of_uid(const std::string& uid) const { return by(by_uid_, uid); }
+
+const std::map<std::string, JobIndex::OnNode>& JobIndex::on_node(const std::string& node) const {
+  static const std::map<std::string, OnNode> kNone;
+  const auto found = nodes_.find(node);
+  return found == nodes_.end() ? kNone : found->second;
+}
+
+}  // namespace muster::portal

@@ -1,0 +1,114 @@
+/// Every job of the cluster as a row, of whatever kind, and its tasks: from informers, in small
+/// steps, so that a hundred thousand objects at once do not hold the loop.
+///
+/// Nothing is read before begin(), which the first visitor of the portal calls: a cluster that
+/// nobody looks at pays nothing.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/env.h"
+#include "client/informer.h"
+#include "portal/jobs/facts.h"
+#include "portal/jobs/table.h"
+
+namespace muster::portal {
+
+class JobIndex {
+ public:
+  JobIndex(Env& env, client::Informers& informers);
+  ~JobIndex();
+
+  /// Starts to follow the cluster, once.
+  void begin();
+  /// Everything that was there at begin() is in the table.
+  [[nodiscard]] bool ready() const { return ready_; }
+  Task<void> wait_ready();
+  void stop();
+
+  [[nodiscard]] Table& table() { return table_; }
+  [[nodiscard]] const Table& table() const { return table_; }
+  /// Grows whenever a row, a task or who holds a device changes.
+  [[nodiscard]] std::uint64_t version() const { return version_; }
+
+  struct Entry {
+    JobFacts facts;
+    client::ObjectPtr object;                // null: pods alone tell
+    client::ObjectPtr group;                 // its PodGroup, if there is one
+    std::map<std::string, TaskFacts> tasks;  // by name of the pod
+    Slot slot = 0;
+    bool shown = false;  // has a row
+    std::uint64_t version = 0;
+  };
+  /// Null when there is no such job.
+  [[nodiscard]] const Entry* find(const std::string& id) const;
+  [[nodiscard]] const Entry* at(Slot slot) const;
+  /// The job of a pod "ns/name", or of another object that belongs to one; null: none.
+  [[nodiscard]] const Entry* of_pod(const std::string& pod_key) const;
+  /// The job of a PodGroup "ns/name"; null: none.
+  [[nodiscard]] const Entry* of_group(const std::string& group_key) const;
+  [[nodiscard]] const Entry* of_uid(const std::string& uid) const;
+
+  /// What runs on a node: "ns/name" of the pod, its facts and its job.
+  struct OnNode {
+    const Entry* entry = nullptr;
+    const TaskFacts* task = nullptr;
+  };
+  [[nodiscard]] const std::map<std::string, OnNode>& on_node(const std::string& node) const;
+
+  /// Called on the loop, at most a few times a second, after changes.
+  std::function<void()> on_change;
+
+ private:
+  struct Change {
+    JobKind kind;  // kPod and kPodGroup: those objects
+    client::ObjectPtr old_object, new_object;
+  };
+  void follow(const client::Resource& resource, JobKind kind);
+  void push(JobKind kind, const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
+  void pump();
+  void apply(const Change& change);
+  void apply_job(JobKind kind,
+                 const client::ObjectPtr& old_object,
+                 const client::ObjectPtr& new_object);
+  void apply_group(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
+  void apply_pod(const client::ObjectPtr& old_object, const client::ObjectPtr& new_object);
+  void drop_task(const std::string& pod_key);
+  /// The key of the job a pod belongs to; empty: it is not shown.
+  [[nodiscard]] std::string owner_key(const json::Value& pod) const;
+  [[nodiscard]] std::string key_of_owner(const json::Value& object) const;
+  Entry& entry(const std::string& key);
+  [[nodiscard]] const Entry* by(const std::unordered_map<std::string, std::string>& keys,
+                                const std::string& word) const;
+  void hand_up(Entry& from, const std::string& key);
+  void mark(const std::string& key);
+  void settle(const std::string& key);
+  [[nodiscard]] bool belongs_elsewhere(const Entry& entry) const;
+
+  Env& env_;
+  client::Informers& informers_;
+  Table table_;
+  bool begun_ = false, ready_ = false, stopped_ = false;
+  std::vector<client::Informer*> awaited_;
+  std::unique_ptr<Signal> became_ready_;
+  std::deque<Change> changes_;
+  std::unique_ptr<Timer> timer_;
+  /// "ns/kind/name" of the object, or of the pod; ids of OpenPAI jobs differ from it.
+  std::unordered_map<std::string, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<std::string, std::string> by_id_, by_uid_;  // -> key
+  std::vector<Entry*> by_slot_;
+  std::unordered_map<std::string, std::string> job_of_pod_;    // "ns/name" -> key
+  std::unordered_map<std::string, std::string> job_of_group_;  // "ns/name" -> key
+  std::unordered_map<std::string, std::map<std::string, OnNode>> nodes_;
+  std::unordered_set<std::string> dirty_;
+  std::uint64_t version_ = 1, told_ = 0;
+};
+
+}  // namespace muster::portal

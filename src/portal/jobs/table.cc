@@ -1,0 +1,422 @@
+#include "portal/jobs/table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+
+namespace muster::portal {
+namespace {
+
+/// The first eight bytes as a number that sorts as the text does.
+std::uint64_t prefix_of(std::string_view text) {
+  unsigned char bytes[8] = {};
+  std::memcpy(bytes, text.data(), std::min<std::size_t>(text.size(), 8));
+  std::uint64_t number = 0;
+  for (const unsigned char byte : bytes) number = number << 8 | byte;
+  return number;
+}
+
+std::uint64_t unsigned_of(std::int64_t number) {
+  return static_cast<std::uint64_t>(number) ^ (1ULL << 63);
+}
+
+bool holds(const std::vector<Word>& words, Word word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::string search_text(const Texts& texts) {
+  std::string out = to_lower(texts.id);
+  if (texts.id.find(texts.name) == std::string::npos) out += '\n' + to_lower(texts.name);
+  for (const std::string& tag : texts.tags) out += '\n' + to_lower(tag);
+  return out;
+}
+
+}  // namespace
+
+View::View(const Table& table, JobQuery query, Visible visible)
+    : table_(table), query_(std::move(query)), visible_(std::move(visible)) {
+  // Words that no row has yet get a number all the same: rows may come.
+  Words& words = const_cast<Table&>(table).words_;
+  for (const std::string& one : query_.users) users_.push_back(words.number(one));
+  for (const std::string& one : query_.vcs) vcs_.push_back(words.number(one));
+  for (const std::string& one : query_.queues) queues_.push_back(words.number(one));
+  for (const std::string& one : query_.prios) {
+    prio_classes_.push_back(words.number(one));
+    if (const auto number = parse_int(one); number)
+      prio_numbers_.push_back(static_cast<std::int32_t>(*number));
+  }
+  for (const std::string& one : query_.kinds) {
+    for (std::size_t i = 0; i < kJobKinds; ++i) {
+      if (one == kind_name(static_cast<JobKind>(i))) kinds_ |= 1U << i;
+    }
+  }
+  for (const std::string& one : visible_.namespaces) namespaces_.push_back(words.number(one));
+}
+
+bool View::matches(Slot slot) const {
+  const Keys& keys = table_.keys_[slot];
+  if (!keys.used) return false;
+  if (!visible_.all && !(visible_.openpai && keys.kind == JobKind::kOpenPai) &&
+      !holds(namespaces_, keys.ns))
+    return false;
+  if (!users_.empty() && !holds(users_, keys.user)) return false;
+  if (!vcs_.empty() && !holds(vcs_, keys.vc)) return false;
+  if (!queues_.empty() && !holds(queues_, keys.queue)) return false;
+  if (!query_.kinds.empty() && (kinds_ >> static_cast<int>(keys.kind) & 1U) == 0) return false;
+  if (!prio_classes_.empty() && !holds(prio_classes_, keys.prio_class) &&
+      std::find(prio_numbers_.begin(), prio_numbers_.end(), keys.prio) == prio_numbers_.end())
+    return false;
+  if (query_.from != 0 && keys.submitted < query_.from) return false;
+  if (query_.to != 0 && keys.submitted >= query_.to) return false;
+  if (!query_.text.empty() && table_.search_[slot].find(query_.text) == std::string::npos)
+    return false;
+  if (!query_.tags.empty()) {
+    const std::vector<std::string>& tags = table_.texts_[slot].tags;
+    if (std::none_of(tags.begin(), tags.end(), [&](const std::string& tag) {
+          return std::binary_search(query_.tags.begin(), query_.tags.end(), tag);
+        }))
+      return false;
+  }
+  if (!query_.nodes.empty() &&
+      std::none_of(query_.nodes.begin(), query_.nodes.end(), [&](const std::string& node) {
+        return table_.runs_on && table_.runs_on(slot, node);
+      }))
+    return false;
+  return true;
+}
+
+namespace {
+
+/// What a sort field compares, as a number; texts beyond their beginning are compared after it.
+std::uint64_t sort_number(
+    const Keys& keys, const Texts& texts, const Words& words, SortField field, Millis now) {
+  switch (field) {
+    case SortField::kSubmitted:
+      return unsigned_of(keys.submitted);
+    case SortField::kName:
+      return prefix_of(texts.name);
+    case SortField::kUser:
+      return prefix_of(words.text(keys.user));
+    case SortField::kVc:
+      return prefix_of(words.text(keys.vc));
+    case SortField::kQueue:
+      return prefix_of(words.text(keys.queue));
+    case SortField::kKind:
+      return prefix_of(kind_name(keys.kind));
+    case SortField::kRetries:
+      return unsigned_of(keys.retries_user + keys.retries_platform);
+    case SortField::kTasks:
+      return unsigned_of(keys.tasks_total);
+    case SortField::kGpus:
+      return unsigned_of(keys.gpus);
+    case SortField::kPrio:
+      return unsigned_of(keys.prio);
+    case SortField::kState:
+      return static_cast<std::uint64_t>(keys.state);
+    case SortField::kStart:
+      return unsigned_of(keys.started);
+    case SortField::kEnded:
+      return unsigned_of(keys.ended);
+    case SortField::kDuration:
+      return keys.started == 0 ? 0
+                               : unsigned_of((keys.ended != 0 ? keys.ended : now) - keys.started);
+  }
+  return 0;
+}
+
+/// The whole text, where its beginning does not decide.
+std::string_view sort_text(const Keys& keys,
+                           const Texts& texts,
+                           const Words& words,
+                           SortField field) {
+  switch (field) {
+    case SortField::kName:
+      return texts.name;
+    case SortField::kUser:
+      return words.text(keys.user);
+    case SortField::kVc:
+      return words.text(keys.vc);
+    case SortField::kQueue:
+      return words.text(keys.queue);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+bool View::less(Slot a, Slot b) const {
+  const Millis now = query_.sort == SortField::kDuration && table_.now ? table_.now() : 0;
+  const auto number = [&](Slot slot) {
+    return sort_number(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort, now);
+  };
+  const std::uint64_t left = number(a), right = number(b);
+  if (left != right) return left < right;
+  const auto text = [&](Slot slot) {
+    return sort_text(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort);
+  };
+  if (const int order = text(a).compare(text(b)); order != 0) return order < 0;
+  return table_.texts_[a].id < table_.texts_[b].id;
+}
+
+void View::build(const View* base) {
+  order_.clear();
+  counts_ = {};
+  if (base != nullptr) {
+    for (const Slot slot : base->order_) {
+      if (matches(slot)) order_.push_back(slot);
+    }
+  } else {
+    struct Item {
+      std::uint64_t number;
+      Slot slot;
+    };
+    std::vector<Item> items;
+    items.reserve(table_.keys_.size());
+    const Millis now = table_.now ? table_.now() : 0;
+    for (Slot slot = 0; slot < table_.keys_.size(); ++slot) {
+      if (matches(slot))
+        items.push_back(
+            {sort_number(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort, now),
+             slot});
+    }
+    std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
+      return a.number != b.number ? a.number < b.number : less(a.slot, b.slot);
+    });
+    order_.reserve(items.size());
+    for (const Item& item : items) order_.push_back(item.slot);
+  }
+  for (const Slot slot : order_) ++counts_[static_cast<std::size_t>(table_.keys_[slot].state)];
+  ++version_;
+}
+
+void View::add(Slot slot) {
+  const auto at = std::lower_bound(
+      order_.begin(), order_.end(), slot, [&](Slot a, Slot b) { return less(a, b); });
+  order_.insert(at, slot);
+  ++counts_[static_cast<std::size_t>(table_.keys_[slot].state)];
+  ++version_;
+}
+
+void View::remove(Slot slot, State state) {
+  auto at = std::lower_bound(
+      order_.begin(), order_.end(), slot, [&](Slot a, Slot b) { return less(a, b); });
+  // Durations of what runs grow against those of what has ended, so that order is only nearly so.
+  if (at == order_.end() || *at != slot) at = std::find(order_.begin(), order_.end(), slot);
+  if (at == order_.end()) return;
+  order_.erase(at);
+  --counts_[static_cast<std::size_t>(state)];
+  ++version_;
+}
+
+void View::touch(State before, State after) {
+  --counts_[static_cast<std::size_t>(before)];
+  ++counts_[static_cast<std::size_t>(after)];
+  ++version_;
+}
+
+template <typename Each>
+void Table::each_view(Each each) {
+  for (auto at = views_.begin(); at != views_.end();) {
+    if (const ViewPtr view = at->second.lock(); view) {
+      each(*view);
+      ++at;
+    } else {
+      at = views_.erase(at);
+    }
+  }
+}
+
+Slot Table::add(Keys keys, Texts texts) {
+  Slot slot = 0;
+  if (free_.empty()) {
+    slot = static_cast<Slot>(keys_.size());
+    keys_.emplace_back();
+    texts_.emplace_back();
+    search_.emplace_back();
+    versions_.emplace_back();
+  } else {
+    slot = free_.back();
+    free_.pop_back();
+  }
+  ++used_;
+  search_[slot] = search_text(texts);
+  keys.used = true;
+  keys_[slot] = keys;
+  texts_[slot] = std::move(texts);
+  versions_[slot] = ++version_;
+  each_view([&](View& view) {
+    if (view.matches(slot)) view.add(slot);
+  });
+  return slot;
+}
+
+bool Table::set(Slot slot, const Keys& keys, Texts texts) {
+  Keys next = keys;
+  next.used = true;
+  if (next == keys_[slot] && texts == texts_[slot]) return false;
+  change(slot, next, std::move(texts));
+  return true;
+}
+
+void Table::change(Slot slot, const Keys& keys, Texts texts) {
+  struct Was {
+    View& view;
+    bool in, moves;
+  };
+  const State before = keys_[slot].state;
+  const auto moves = [&](SortField field) {
+    return field == SortField::kDuration || texts_[slot].id != texts.id ||
+           sort_number(keys_[slot], texts_[slot], words_, field, 0) !=
+               sort_number(keys, texts, words_, field, 0) ||
+           sort_text(keys_[slot], texts_[slot], words_, field) !=
+               sort_text(keys, texts, words_, field);
+  };
+  std::vector<Was> was;
+  each_view([&](View& view) {
+    was.push_back({view, view.matches(slot), moves(view.query_.sort)});
+    // Its place is found by what it was.
+    if (was.back().in && was.back().moves) view.remove(slot, before);
+  });
+  if (texts.id != texts_[slot].id || texts.name != texts_[slot].name ||
+      texts.tags != texts_[slot].tags)
+    search_[slot] = search_text(texts);
+  keys_[slot] = keys;
+  texts_[slot] = std::move(texts);
+  versions_[slot] = ++version_;
+  for (const Was& one : was) {
+    const bool in = one.view.matches(slot);
+    const bool stays = one.in && !one.moves;
+    if (stays && in) one.view.touch(before, keys.state);
+    if (stays && !in) one.view.remove(slot, before);
+    if (!stays && in) one.view.add(slot);
+  }
+}
+
+void Table::remove(Slot slot) {
+  each_view([&](View& view) {
+    if (view.matches(slot)) view.remove(slot, keys_[slot].state);
+  });
+  keys_[slot] = {};
+  texts_[slot] = {};
+  search_[slot].clear();
+  versions_[slot] = ++version_;
+  free_.push_back(slot);
+  --used_;
+}
+
+ViewPtr Table::view(const JobQuery& query, const Visible& visible) {
+  const std::string key = query.key(visible);
+  ViewPtr found;
+  if (const auto at = views_.find(key); at != views_.end()) found = at->second.lock();
+  if (!found) {
+    JobQuery everything;
+    everything.sort = query.sort;
+    const Visible all{.all = true};
+    const std::string base_key = everything.key(all);
+    ViewPtr base;
+    // What all see in this order is the ground for everything narrower; durations move by
+    // themselves and are put in order anew.
+    if (key != base_key && query.sort != SortField::kDuration) base = view(everything, all);
+    found = std::make_shared<View>(*this, query, visible);
+    found->build(base.get());
+    views_[key] = found;
+  } else if (query.sort == SortField::kDuration) {
+    found->build(nullptr);
+  }
+  std::erase(kept_, found);
+  kept_.push_front(found);
+  if (kept_.size() > kKept) kept_.pop_back();
+  return found;
+}
+
+Page Table::page(const View& view, const JobQuery& query, Window window) const {
+  Page page;
+  const std::vector<Slot>& order = view.order();
+  const auto in = [&](Slot slot) {
+    return query.states == 0 || (query.states >> static_cast<int>(keys_[slot].state) & 1U) != 0;
+  };
+  if (query.states == 0) {
+    page.total = order.size();
+  } else {
+    for (std::size_t i = 0; i < kStates; ++i) {
+      if ((query.states >> i & 1U) != 0) page.total += static_cast<std::size_t>(view.counts()[i]);
+    }
+  }
+  page.window.end = std::min(window.end, page.total);
+  page.window.first = std::min(window.first, page.window.end);
+  std::size_t seen = 0;
+  const auto take = [&](Slot slot) {
+    if (!in(slot)) return true;
+    if (seen >= page.window.first && seen < page.window.end) page.rows.push_back(slot);
+    return ++seen < page.window.end;
+  };
+  page.rows.reserve(page.window.end - page.window.first);
+  if (query.states == 0) {
+    for (std::size_t i = page.window.first; i < page.window.end; ++i)
+      page.rows.push_back(query.descending ? order[order.size() - 1 - i] : order[i]);
+    return page;
+  }
+  if (page.window.end == page.window.first) return page;
+  if (query.descending) {
+    for (auto at = order.rbegin(); at != order.rend() && take(*at); ++at) {
+    }
+  } else {
+    for (auto at = order.begin(); at != order.end() && take(*at); ++at) {
+    }
+  }
+  return page;
+}
+
+std::vector<GroupRow> Table::groups(const View& view, const JobQuery& query) const {
+  std::map<std::string, GroupRow> found;
+  const auto count = [&](const std::string& value, Slot slot) {
+    GroupRow& row = found[value];
+    ++row.jobs;
+    row.gpus += keys_[slot].gpus;
+    ++row.states[static_cast<std::size_t>(keys_[slot].state)];
+  };
+  for (const Slot slot : view.order()) {
+    const Keys& keys = keys_[slot];
+    if (query.states != 0 && (query.states >> static_cast<int>(keys.state) & 1U) == 0) continue;
+    switch (query.group) {
+      case GroupField::kNone:
+        break;
+      case GroupField::kUser:
+        count(words_.text(keys.user), slot);
+        break;
+      case GroupField::kVc:
+        count(words_.text(keys.vc), slot);
+        break;
+      case GroupField::kQueue:
+        count(words_.text(keys.queue), slot);
+        break;
+      case GroupField::kState:
+        count(std::string(state_name(keys.state)), slot);
+        break;
+      case GroupField::kPrio:
+        count(keys.prio_class != 0 ? words_.text(keys.prio_class) : std::to_string(keys.prio),
+              slot);
+        break;
+      case GroupField::kKind:
+        count(std::string(kind_name(keys.kind)), slot);
+        break;
+      case GroupField::kTag:
+        for (const std::string& tag : texts_[slot].tags) count(tag, slot);
+        break;
+    }
+  }
+  std::vector<GroupRow> rows;
+  for (auto& [value, row] : found) {
+    row.value = value;
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const GroupRow& a, const GroupRow& b) {
+    return a.jobs > b.jobs;
+  });
+  if (rows.size() > 1000) rows.resize(1000);
+  return rows;
+}
+
+}  // namespace muster::portal

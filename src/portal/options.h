@@ -1,0 +1,98 @@
+/// What main/ tells the portal: where to listen, and how to ask parts of the process that the portal
+/// does not know itself. Each function may be empty: then its part of the portal says that it is not
+/// there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/task.h"
+#include "json/json.h"
+#include "net/http/http.h"
+#include "portal/session/user.h"
+
+namespace muster::portal {
+
+/// Where and how, as the flags say.
+struct Listening {
+  std::string address = "127.0.0.1";
+  std::uint16_t port = 8080;
+  bool any_port = true;  // the next free one, when it is taken
+  bool plain_http = false;
+  std::vector<std::string> hosts;
+  std::string prefix;
+  std::string folder;  // of files, instead of those in the program
+};
+
+/// A queue as the scheduler counts it. GPUs in devices, cpu in milli, memory in bytes.
+struct Amounts {
+  double gpus = 0;
+  std::int64_t cpu_milli = 0, memory = 0;
+};
+struct QueueFacts {
+  std::string name, parent, vc;
+  Amounts allocated, requested, deserved;
+  std::optional<Amounts> capability;
+  int waiting = 0, running = 0;
+};
+
+/// The scheduler's own answer to "why does it wait", for a group or pod "ns/name".
+struct WaitFacts {
+  std::string reason, text, queue, subject, preemption;
+  int place = 0;  // from 1
+  int nodes_total = 0;
+  struct Cause {
+    std::string cause;
+    int nodes = 0;
+  };
+  std::vector<Cause> causes;
+  struct Shortage {
+    std::string resource;
+    std::int64_t wanted = 0, available = 0, limit = 0;
+  };
+  std::vector<Shortage> shortages;
+  std::vector<std::string> ahead;
+  int ahead_count = 0;
+  std::int64_t start_ms = 0, until_ms = 0;
+};
+
+/// Of this build.
+std::string program_version();
+
+struct Options {
+  Listening listening;
+  std::string certificate_pem, key_pem;        // for addresses beyond this machine
+  std::vector<std::string> certificate_names;  // that the certificate holds for
+  std::string version = program_version(), cluster;
+  /// Adds the portal's credential to a request for the API; empty: the transport has it.
+  std::function<void(net::Request&)> sign;
+  std::function<std::optional<WaitFacts>(const std::string& key)> why;
+  std::function<std::vector<QueueFacts>()> queues;
+  /// The cluster's audit log, one line of JSON for each request; empty: not to be read here.
+  std::string audit_file;
+  /// Where samples of use are kept; empty: in memory alone.
+  std::string samples_file;
+  /// The first visitor has come.
+  std::function<void()> visited;
+  /// Somebody with a password; Unauthorized, or TooManyRequests with a time.
+  std::function<Task<Result<User>>(std::string user, std::string password, std::string from)>
+      sign_in;
+  /// Who one of OpenPAI's users is now; NotFound: removed.
+  std::function<Task<Result<User>>(std::string user)> look_up;
+  /// OpenPAI's REST API, below /rest-server.
+  net::Handler rest;
+  /// The same in the name of who is signed in, for /api/portal/v1/pai/….
+  std::function<Task<void>(User user, net::Request request, net::ResponseWriter& writer)> rest_as;
+  std::function<Task<Result<net::Response>>(User user,
+                                            std::string method,
+                                            std::string target,
+                                            std::string body,
+                                            std::string content_type)>
+      rest_call;
+};
+
+}  // namespace muster::portal

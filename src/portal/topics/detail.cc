@@ -1,0 +1,271 @@
+/// Topic `job/ID`: everything about one job, with why it waits in the scheduler's own numbers.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "json/text.h"
+#include "kube/kinds/pod.h"
+#include "kube/meta.h"
+#include "portal/jobs/rows.h"
+#include "portal/topics/advice.h"
+#include "portal/topics/topics.h"
+
+namespace muster::portal {
+namespace {
+
+std::string row_text(const World& world, Slot slot) {
+  std::string out;
+  append_row(out, world.jobs.table(), slot);
+  return out;
+}
+
+json::Value millis_value(Millis time) {
+  return time == 0 ? json::Value(nullptr) : json::Value(time);
+}
+
+/// The scheduler's word for whom a gang or pod waits; its group's name first.
+std::optional<WaitFacts> ask_why(const World& world, const JobIndex::Entry& entry) {
+  if (!world.options.why) return std::nullopt;
+  const std::string ns = entry.facts.ns + "/";
+  std::vector<std::string> keys;
+  if (entry.group) keys.push_back(ns + std::string(kube::name_of(*entry.group)));
+  for (const auto& [name, task] : entry.tasks) {
+    if (task.state != TaskState::kWaiting) continue;
+    if (!task.group.empty()) keys.push_back(ns + task.group);
+    keys.push_back(ns + name);
+    break;
+  }
+  for (const std::string& key : keys) {
+    if (auto found = world.options.why(key); found) return found;
+  }
+  return std::nullopt;
+}
+
+std::string_view cause_kind(std::string_view cause) {
+  if (cause.starts_with("Insufficient")) return "in-use";
+  if (cause.find("unschedulable") != std::string_view::npos ||
+      cause.find("taint") != std::string_view::npos ||
+      cause.find("not ready") != std::string_view::npos)
+    return "unusable";
+  return "other";
+}
+
+json::Value ahead_of(const World& world, const Visible& visible, const std::string& key) {
+  const JobIndex::Entry* entry = nullptr;
+  const auto slash = key.find('/');
+  if (slash != std::string::npos) {
+    entry =
+        world.jobs.find(job_id(key.substr(0, slash), JobKind::kPodGroup, key.substr(slash + 1)));
+    if (entry == nullptr) entry = world.jobs.of_group(key);
+    if (entry == nullptr) entry = world.jobs.of_pod(key);
+  }
+  if (entry == nullptr || !sees(visible, *entry) || !entry->shown)
+    return {{"id", nullptr},
+            {"name", ""},
+            {"user", ""},
+            {"prio", {{"class", ""}, {"number", 0}}},
+            {"gpus", 0},
+            {"start", nullptr}};
+  const Keys& keys = world.jobs.table().keys(entry->slot);
+  const Words& words = world.jobs.table().words();
+  return {{"id", entry->facts.id},
+          {"name", entry->facts.name},
+          {"user", entry->facts.user},
+          {"prio", {{"class", words.text(keys.prio_class)}, {"number", keys.prio}}},
+          {"gpus", keys.gpus},
+          {"start", nullptr}};
+}
+
+json::Value wait_value(const World& world, const Visible& visible, const JobIndex::Entry& entry) {
+  const Keys& keys = world.jobs.table().keys(entry.slot);
+  if (keys.state != State::kWaiting) return nullptr;
+  const WaitText& told = world.jobs.table().texts(entry.slot).wait;
+  const auto why = ask_why(world, entry);
+  if (!why && told.text.empty()) return nullptr;
+  json::Array causes, shortages, ahead;
+  json::Object wait{{"at", world.now()},
+                    {"reason", told.reason},
+                    {"text", told.text},
+                    {"place", nullptr},
+                    {"ahead", 0},
+                    {"start", nullptr},
+                    {"startLow", nullptr},
+                    {"startHigh", nullptr},
+                    {"basis", "none"},
+                    {"basisText", ""},
+                    {"nodesTotal", 0},
+                    {"queue", world.jobs.table().words().text(keys.queue)},
+                    {"of", nullptr},
+                    {"subject", ""},
+                    {"subjectId", nullptr},
+                    {"until", nullptr},
+                    {"preemption", ""},
+                    {"alternatives", nullptr}};
+  if (why) {
+    wait["reason"] = why->reason;
+    if (!why->text.empty()) wait["text"] = why->text;
+    wait["place"] = why->place;
+    wait["ahead"] = std::max(why->ahead_count, why->place - 1);
+    wait["nodesTotal"] = why->nodes_total;
+    if (!why->queue.empty()) wait["queue"] = why->queue;
+    wait["subject"] = why->subject;
+    wait["until"] = millis_value(why->until_ms);
+    wait["preemption"] = why->preemption;
+    if (why->start_ms != 0) {
+      // The engine names a start only where it knows when what runs will end.
+      wait["start"] = wait["startLow"] = wait["startHigh"] = why->start_ms;
+      wait["basis"] = "known";
+      wait["basisText"] = "from the durations that running jobs state";
+    }
+    for (const auto& cause : why->causes)
+      causes.push_back(
+          {{"cause", cause.cause}, {"nodes", cause.nodes}, {"kind", cause_kind(cause.cause)}});
+    for (const auto& shortage : why->shortages)
+      shortages.push_back({{"resource", shortage.resource},
+                           {"wanted", shortage.wanted},
+                           {"available", shortage.available},
+                           {"limit", shortage.limit}});
+    for (std::size_t i = 0; i < why->ahead.size() && i < 3; ++i)
+      ahead.push_back(ahead_of(world, visible, why->ahead[i]));
+  }
+  wait["byCause"] = std::move(causes);
+  wait["shortages"] = std::move(shortages);
+  wait["aheadFirst"] = std::move(ahead);
+  return wait;
+}
+
+json::Value failure_value(const World& world, const JobIndex::Entry& entry) {
+  if (world.jobs.table().keys(entry.slot).state != State::kFailed) return nullptr;
+  const TaskFacts* first = nullptr;
+  for (const auto& [name, task] : entry.tasks) {
+    if (task.state == TaskState::kFailed && (first == nullptr || task.ended < first->ended))
+      first = &task;
+  }
+  const Texts& texts = world.jobs.table().texts(entry.slot);
+  const Advice advice =
+      advice_for(texts.has_exit ? std::optional(texts.exit_code) : std::nullopt, texts.exit_phrase);
+  std::string text = entry.facts.failure;
+  if (first != nullptr && text.empty())
+    text = fmt::format("{} on {}{}{}",
+                       task_id(*first),
+                       first->node.empty() ? "no node" : first->node,
+                       first->reason.empty() ? "" : ": ",
+                       first->reason);
+  return {{"code", texts.has_exit ? json::Value(texts.exit_code) : json::Value(nullptr)},
+          {"reason", advice.reason},
+          {"text", text},
+          {"advice", advice.advice},
+          {"task", first == nullptr ? json::Value(nullptr) : json::Value(task_id(*first))}};
+}
+
+struct Role {
+  int tasks = 0, gpus = 0;
+  std::int64_t cpu_milli = 0, memory = 0;
+};
+
+json::Value roles_value(const JobIndex::Entry& entry) {
+  std::map<std::string, Role> roles;
+  for (const auto& [name, task] : entry.tasks) {
+    Role& role = roles[task.role];
+    ++role.tasks;
+    role.gpus = task.gpus;
+    role.cpu_milli = task.cpu_milli;
+    role.memory = task.memory;
+  }
+  json::Array list;
+  for (const auto& [name, role] : roles)
+    list.push_back({{"name", name.empty() ? "task" : name},
+                    {"tasks", role.tasks},
+                    {"min", role.tasks},
+                    {"gpus", role.gpus},
+                    {"cpuMilli", role.cpu_milli},
+                    {"memoryBytes", role.memory}});
+  return list;
+}
+
+std::string image_of(const json::Value& value, int depth) {
+  if (depth > 8) return "";
+  if (value.is_object()) {
+    if (const json::Value& image = json::at(value, "image"); image.is_string())
+      return json::text(image);
+    for (const auto& [key, child] : value.get_object()) {
+      if (std::string found = image_of(child, depth + 1); !found.empty()) return found;
+    }
+  }
+  for (const json::Value& child : json::as_array(value)) {
+    if (std::string found = image_of(child, depth + 1); !found.empty()) return found;
+  }
+  return "";
+}
+
+class JobSource final : public Source {
+ public:
+  JobSource(World& world, User user, VisiblePtr visible, std::string id)
+      : world_(world), user_(std::move(user)), visible_(std::move(visible)), id_(std::move(id)) {}
+  std::uint64_t version() override {
+    const JobIndex::Entry* entry = world_.jobs.find(id_);
+    if (entry == nullptr) return 0;
+    // Why it waits depends on others, too.
+    const bool waits = world_.jobs.table().keys(entry->slot).state == State::kWaiting;
+    return waits ? world_.jobs.version() : entry->version;
+  }
+  bool gone() override { return world_.jobs.find(id_) == nullptr; }
+  [[nodiscard]] bool windowed() const override { return false; }
+  std::string value() override {
+    const JobIndex::Entry* entry = world_.jobs.find(id_);
+    return entry == nullptr ? "null" : job_detail(world_, user_, *visible_, *entry);
+  }
+
+ private:
+  World& world_;
+  User user_;
+  VisiblePtr visible_;
+  std::string id_;
+};
+
+}  // namespace
+
+std::string job_detail(World& world,
+                       const User& user,
+                       const Visible& visible,
+                       const JobIndex::Entry& entry) {
+  const Keys& keys = world.jobs.table().keys(entry.slot);
+  const bool ended = keys.ended != 0 || keys.state == State::kSucceeded ||
+                     keys.state == State::kFailed || keys.state == State::kStopped;
+  std::int64_t events = 0;
+  for (const auto& [at, event] : world.events.all()) {
+    if (world.jobs.of_uid(event.uid) == &entry) ++events;
+  }
+  const bool own =
+      user.admin || entry.facts.user == user.name || entry.facts.kind != JobKind::kOpenPai;
+  const bool can_suspend =
+      entry.facts.kind != JobKind::kPod && entry.facts.kind != JobKind::kPodGroup;
+  json::Object detail{
+      {"namespace", entry.facts.ns},
+      {"debugId", entry.facts.uid},
+      {"description",
+       entry.object ? json::text_at(*entry.object, "metadata", "annotations", "description") : ""},
+      {"image", entry.object ? image_of(json::at(*entry.object, "spec"), 0) : ""},
+      {"roles", roles_value(entry)},
+      {"gang", entry.group != nullptr},
+      {"attempts", 1 + keys.retries_platform},
+      {"wait", wait_value(world, visible, entry)},
+      {"failure", failure_value(world, entry)},
+      {"events", events},
+      {"may",
+       {{"stop", own && !ended},
+        {"suspend", own && !ended && can_suspend && keys.state != State::kSuspended},
+        {"resume", own && keys.state == State::kSuspended},
+        {"tag", own},
+        {"priority", false},
+        {"exec", own && keys.tasks_running > 0}}}};
+  const std::string rest = json::dump(detail);
+  return R"({"row":)" + row_text(world, entry.slot) + "," + rest.substr(1);
+}
+
+SourcePtr job_topic(World& world, const User& user, VisiblePtr visible, const std::string& id) {
+  return std::make_shared<JobSource>(world, user, std::move(visible), id);
+}
+
+}  // namespace muster::portal

@@ -1,0 +1,149 @@
+/// Topic `gantt`: who was where when, and until when they stay where that is known.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "portal/topics/topics.h"
+
+namespace muster::portal {
+namespace {
+
+struct GanttQuery {
+  std::string by = "node";
+  Millis from = 0, to = 0;
+  std::vector<std::string> jobs;
+  std::size_t limit = 200;
+};
+
+struct Lane {
+  std::int64_t gpus = 0;
+  std::map<std::string, json::Object> bars;  // by job and start
+};
+
+class GanttSource final : public Source {
+ public:
+  GanttSource(World& world, VisiblePtr visible, GanttQuery query)
+      : world_(world), visible_(std::move(visible)), query_(std::move(query)) {}
+  std::uint64_t version() override { return world_.jobs.version(); }
+  [[nodiscard]] bool windowed() const override { return false; }
+
+  std::string value() override {
+    const Millis now = world_.now() / 1000 * 1000;
+    const Millis to = query_.to != 0 ? query_.to : now + 6 * 3600 * 1000LL;
+    const Millis from = query_.from != 0 ? query_.from : now - 24 * 3600 * 1000LL;
+    std::map<std::string, Lane> lanes;
+    if (query_.by == "node") {
+      for (const auto& [name, node] : world_.nodes.all()) lanes[name].gpus = node.gpus;
+    }
+    const Table& table = world_.jobs.table();
+    for (Slot slot = 0; slot < table.slots(); ++slot) {
+      const JobIndex::Entry* entry = world_.jobs.at(slot);
+      if (entry == nullptr || !entry->shown || !sees(*visible_, *entry)) continue;
+      if (!query_.jobs.empty() &&
+          std::find(query_.jobs.begin(), query_.jobs.end(), entry->facts.id) == query_.jobs.end())
+        continue;
+      add_job(lanes, *entry, from, to, now);
+    }
+    json::Array list;
+    std::size_t more = 0;
+    for (auto& [name, lane] : lanes) {
+      if (!query_.jobs.empty() && lane.bars.empty()) continue;
+      if (list.size() >= query_.limit) {
+        ++more;
+        continue;
+      }
+      json::Array bars;
+      for (auto& [key, bar] : lane.bars) bars.push_back(std::move(bar));
+      list.push_back({{"name", name}, {"gpus", lane.gpus}, {"bars", std::move(bars)}});
+    }
+    return json::dump(json::Value{
+        {"now", now}, {"from", from}, {"to", to}, {"lanes", std::move(list)}, {"more", more}});
+  }
+
+ private:
+  void add_job(std::map<std::string, Lane>& lanes,
+               const JobIndex::Entry& entry,
+               Millis from,
+               Millis to,
+               Millis now) {
+    const Keys& keys = world_.jobs.table().keys(entry.slot);
+    const auto bar = [&](const std::string& lane,
+                         Millis begin,
+                         Millis end,
+                         const char* kind,
+                         std::int64_t gpus,
+                         Millis expected) {
+      if (begin == 0 || begin > to || (end != 0 && end < from)) return;
+      json::Object& made = lanes[lane].bars[fmt::format("{:020}{}{}", begin, entry.facts.id, kind)];
+      const std::int64_t before = made.empty() ? 0 : json::int_at(json::Value(made), "gpus");
+      const Millis until = end != 0 ? end : expected;
+      made = {
+          {"job", entry.facts.id},
+          {"name", entry.facts.name},
+          {"user", entry.facts.user},
+          {"vc", entry.facts.vc},
+          {"kind", kind},
+          {"from", begin},
+          {"to",
+           until == 0 ? json::Value(nullptr) : json::Value(std::max(until, end != 0 ? end : now))},
+          {"forecast", end == 0 && expected != 0},
+          {"gpus", before + gpus},
+          {"attempt", keys.retries_platform},
+          {"text", ""}};
+    };
+    if (query_.by == "job" || query_.by == "vc") {
+      const std::string lane = query_.by == "job" ? entry.facts.id
+                               : !entry.facts.vc.empty()
+                                   ? entry.facts.vc
+                                   : world_.jobs.table().words().text(keys.queue);
+      const bool waits = keys.state == State::kWaiting;
+      if (query_.by == "job") bar(lane, keys.submitted, waits ? 0 : keys.started, "queued", 0, 0);
+      Millis expected = 0;
+      for (const auto& [name, task] : entry.tasks) expected = std::max(expected, task.expected_end);
+      if (keys.started != 0) bar(lane, keys.started, keys.ended, "running", keys.gpus, expected);
+      return;
+    }
+    for (const auto& [name, task] : entry.tasks) {
+      if (task.node.empty() || task.started == 0) continue;
+      bar(task.node, task.started, task.ended, "running", task.gpus, task.expected_end);
+    }
+  }
+
+  World& world_;
+  VisiblePtr visible_;
+  GanttQuery query_;
+};
+
+}  // namespace
+
+Result<SourcePtr> gantt_topic(World& world, VisiblePtr visible, const json::Value& query) {
+  GanttQuery parsed;
+  const auto number = [](const json::Value& value) {
+    return value.is_int64() ? value.get_int64() : parse_int(json::as_string(value)).value_or(0);
+  };
+  for (const auto& [key, value] : json::as_object(query)) {
+    if (key == "by")
+      parsed.by = json::text(value);
+    else if (key == "from")
+      parsed.from = number(value);
+    else if (key == "to")
+      parsed.to = number(value);
+    else if (key == "limit")
+      parsed.limit = static_cast<std::size_t>(std::clamp<std::int64_t>(number(value), 1, 500));
+    else if (key == "jobs") {
+      if (value.is_string()) parsed.jobs = split_nonempty(json::as_string(value), ',');
+      for (const json::Value& one : json::as_array(value)) parsed.jobs.push_back(json::text(one));
+    } else
+      return fail(
+          Code::kBadRequest,
+          fmt::format(
+              "\"{}\" is no part of a Gantt's query; there are by, from, to, jobs and limit",
+              std::string_view(key)));
+  }
+  if (parsed.by != "node" && parsed.by != "vc" && parsed.by != "job")
+    return fail(Code::kBadRequest, "by: wanted node, vc or job");
+  return SourcePtr(std::make_shared<GanttSource>(world, std::move(visible), std::move(parsed)));
+}
+
+}  // namespace muster::portal

@@ -1,0 +1,60 @@
+/// What strangers send to the portal: messages of a tab, queries of lists, cookies and names of
+/// encodings. Each is read to something sane, or refused in words.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "json/json.h"
+#include "json/yaml.h"
+#include "portal/api/mask.h"
+#include "portal/files/files.h"
+#include "portal/http/site.h"
+#include "portal/jobs/facts.h"
+#include "portal/jobs/query.h"
+#include "portal/live/protocol.h"
+
+namespace p = muster::portal;
+
+static void try_query(const muster::json::Value& value) {
+  const auto query = p::parse_job_query(value, "alice");
+  if (!query && query.error().message.empty()) std::abort();
+  if (query && query->key({.all = true}).empty()) std::abort();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  std::int64_t sub = 0;
+  const auto said = p::parse_said(text, &sub);
+  if (said) {
+    if (said->window.end < said->window.first ||
+        said->window.end - said->window.first > p::Window::kMax)
+      std::abort();
+    try_query(said->query);
+  } else if (said.error().message.empty()) {
+    std::abort();
+  }
+  if (const auto value = muster::json::parse(text); value) {
+    try_query(*value);
+    p::masked(*value);
+    p::task_facts(*value);
+    for (std::size_t i = 0; i < p::kJobKinds; ++i) p::job_facts(static_cast<p::JobKind>(i), *value);
+  }
+  const auto yaml = muster::json::parse_yaml_one(text, 10'000);
+  if (yaml) p::masked(*yaml);
+  muster::net::Request request;
+  request.headers.set("Cookie", std::string(text));
+  request.headers.set("Host", std::string(text));
+  p::cookie_of(request, "muster");
+  p::host_accepted({}, request);
+  p::choose_encoding(text, true, true);
+  if (const std::string next = p::safe_next(text);
+      next.empty() || next[0] != '/' || next.starts_with("//"))
+    std::abort();
+  if (const auto target = muster::net::parse_target(text); target) {
+    try_query(p::query_of_target(*target));
+    const auto window = p::window_of_target(*target);
+    if (window && window->end - window->first > p::Window::kMax) std::abort();
+    if (const auto page = p::openpai_page(*target); page && !page->starts_with('/')) std::abort();
+  }
+  return 0;
+}
