@@ -9,6 +9,10 @@ export const gpus = (n: number): string => (n === 0 ? t('CPU only') : n === 1 ? 
 
 export const tasks = (n: number): string => (n === 1 ? t('1 task') : t('{n} tasks', { n: num(n) }));
 
+/** `prod (100)`. Numbers that only order, as hashes of names do, say nothing to people. */
+export const prio = (p: { class: string; number: number }): string =>
+  p.class ? (Math.abs(p.number) < 1_000_000 ? `${p.class} (${p.number})` : p.class) : p.number ? String(p.number) : '';
+
 export function bytes(n: number | null | undefined): string {
   if (n === null || n === undefined) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import { get, jobPath } from '../api';
-import { bytes, clock, gpus, num, span } from '../format';
+import { bytes, clock, gpus, num, prio, span } from '../format';
 import { serverNow } from '../live/socket';
 import type { Wait, WaitNodes } from '../shapes/job';
 import { A, go } from '../state/route';
@@ -33,7 +33,7 @@ export function plainReason(wait: Wait): string | null {
 
 export function Sentence({ wait }: { wait: Wait }): JSX.Element {
   const plain = plainReason(wait);
-  return <><p class="say">{plain ?? `${wait.text}${wait.text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
+  return <><p class="say">{plain ?? `${wait.text.charAt(0).toUpperCase()}${wait.text.slice(1)}${wait.text.endsWith('.') ? '' : '.'}`}</p>{plain ? <p class="faint engine-words">{wait.text}</p> : null}</>;
 }
 
 export function Shortages({ wait }: { wait: Wait }): JSX.Element | null {
@@ -100,7 +100,7 @@ export function Causes({ id, wait }: { id: string; wait: Wait }): JSX.Element | 
 }
 
 export function AheadList({ wait }: { wait: Wait }): JSX.Element | null {
-  if (wait.place === null && !wait.aheadFirst.length) return null;
+  if (!wait.aheadFirst.length && (wait.place === null || wait.of === null)) return null;
   // Several pods of one job are one job that is ahead.
   const ahead = wait.aheadFirst.filter((a, i, all) => !a.id || all.findIndex((b) => b.id === a.id) === i);
   return (
@@ -114,7 +114,7 @@ export function AheadList({ wait }: { wait: Wait }): JSX.Element | null {
                 <td class="faint" style={{ width: '18px' }}>{i + 1}</td>
                 <td class="strong">{a.id ? <A href={jobHref(a.id)}>{a.name}</A> : a.name || t('another job')}</td>
                 <td class="soft">{a.user}</td>
-                <td class="soft prio">{a.prio.class ? `${a.prio.class} (${a.prio.number})` : a.prio.number || ''}</td>
+                <td class="soft prio">{prio(a.prio)}</td>
                 <td class="num">{gpus(a.gpus)}</td>
                 <td class="num soft">{a.start ? `~${clock(a.start, serverNow())}` : ''}</td>
               </tr>

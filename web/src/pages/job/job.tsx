@@ -2,7 +2,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { get, getText, jobPath } from '../../api';
-import { clock, gpus, num, save, tasks } from '../../format';
+import { clock, gpus, num, prio, save, tasks } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { said, toast } from '../../parts/dialog';
@@ -93,7 +93,7 @@ function Facts({ d }: { d: JobDetail }): JSX.Element {
     <div class="facts">
       {r.user ? <span>{r.user}</span> : null}
       {r.vc || r.queue ? <span><A class="link" href={`/queues/${r.vc || r.queue}`}>{r.vc || r.queue}</A>{r.oppo ? ` (${t('opportunistic')})` : ''}</span> : null}
-      {r.prio.class || r.prio.number ? <span>{r.prio.class ? `${r.prio.class} (${r.prio.number})` : r.prio.number}</span> : null}
+      {prio(r.prio) ? <span>{prio(r.prio)}</span> : null}
       <span><span class="strong">{gpus(r.gpus)}</span>, {tasks(r.tasks.total)}{d.gang ? `, ${t('all or none')}` : ''}</span>
       <span>{t('submitted')} <Clock at={r.submitted} />, <Ago at={r.submitted} suffix /></span>
       {r.started ? <span>{t('started')} <Clock at={r.started} /></span> : null}

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import { bytes, clock, gpus, num, tasks } from '../../format';
+import { bytes, clock, gpus, num, prio, tasks } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { StatePill } from '../../parts/glyph';
@@ -51,7 +51,7 @@ export function Request({ d }: { d: JobDetail }): JSX.Element {
       {d.roles.map((r) => <><dt key={r.name}>{r.name}</dt><dd>{tasks(r.tasks)}{r.gpus ? ` × ${gpus(r.gpus)}` : ''}{r.cpuMilli ? `, ${num(r.cpuMilli / 1000)} CPU` : ''}{r.memoryBytes ? `, ${bytes(r.memoryBytes)}` : ''}{r.min < r.tasks ? `, ${t('at least {n}', { n: num(r.min) })}` : ''}</dd></>)}
       <dt>{t('Gang')}</dt><dd>{d.gang ? t('all or none') : t('tasks start one by one')}</dd>
       <dt>{t('VC / queue')}</dt><dd>{[d.row.vc, d.row.queue].filter(Boolean).join(', ') || '–'}</dd>
-      <dt>{t('Priority')}</dt><dd>{d.row.prio.class ? `${d.row.prio.class} (${d.row.prio.number})` : d.row.prio.number}</dd>
+      <dt>{t('Priority')}</dt><dd>{prio(d.row.prio) || '–'}</dd>
       <dt>{t('Image')}</dt><dd class="mono">{d.image || '–'}</dd>
       <dt>{t('Submitted')}</dt><dd><Ago at={d.row.submitted} suffix /></dd>
       <dt>{t('Tags')}</dt><dd>{d.row.tags.join(', ') || '–'}</dd>

@@ -84,7 +84,7 @@ export function layout(t: Topology, by: Grouping, cell: number, width: number): 
 
 /** The largest cell with which everything is on screen; a small cluster is shown near at once. */
 export function fit(t: Topology, by: Grouping, width: number, height: number): number {
-  for (const near of [64, 48, 26, 21]) {
+  for (const near of [120, 90, 64, 48, 26, 21]) {
     const l = layout(t, by, near, width);
     if (l.height <= height && l.blocks.every((b) => b.x + b.w <= width)) return near;
   }

@@ -2,7 +2,7 @@ import '../../style/map.css';
 /** The GPU map: nodes × GPUs on a canvas, with a table twin, legend, hover card and the cell tree. */
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { num, save, span } from '../../format';
+import { num, prio, save, span } from '../../format';
 import { serverNow } from '../../live/socket';
 import { useValue } from '../../live/use';
 import { Icon } from '../../parts/icon';
@@ -133,7 +133,7 @@ function MapCanvas({ map, turn, look, group, z, setZ, choose, canvas, offerZoom 
     const el = box.current!;
     const p = at ?? { x: size.w / 2, y: size.h / 2 };
     const under = hit(map, l, el.scrollLeft - 20 + p.x, el.scrollTop - 20 + p.y);
-    const to = next === 0 ? 0 : Math.min(80, Math.max(1.5, next));
+    const to = next === 0 ? 0 : Math.min(140, Math.max(1.5, next));
     setZ(Math.round(to * 4) / 4);
     if (under) requestAnimationFrame(() => requestAnimationFrame(() => {
       const there = placeOf(layout(map.source, group, to || best, Math.max(200, size.w - 40)), under.node);
@@ -199,7 +199,7 @@ function Card({ map, over, size, scroll }: { map: Plain; over: { hit: Hit; x: nu
   const left = over.x + 236 > size.w ? over.x - 226 : over.x + 14;
   return (
     <div class="hover-card" style={{ left: `${left + scroll.x}px`, top: `${Math.min(over.y + 14, size.h - 120) + scroll.y}px` }}>
-      {j ? <><div class="strong">{o < 0 ? t('held for {name}', { name: j.name }) : j.name}</div><div class="faint">{[j.user, j.vc || j.queue, j.prioClass ? `${j.prioClass} (${j.prio})` : j.prio || ''].filter(Boolean).join(', ')}</div>{o > 0 ? <div><StateMark state={j.state} /> {j.started ? span(serverNow() - j.started) : ''}{j.oppo ? `, ${t('opportunistic')}` : ''}</div> : null}{gpus ? <div>{t('{n} GPUs', { n: num(gpus) })}</div> : null}</> : null}
+      {j ? <><div class="strong">{o < 0 ? t('held for {name}', { name: j.name }) : j.name}</div><div class="faint">{[j.user, j.vc || j.queue, prio({ class: j.prioClass, number: j.prio })].filter(Boolean).join(', ')}</div>{o > 0 ? <div><StateMark state={j.state} /> {j.started ? span(serverNow() - j.started) : ''}{j.oppo ? `, ${t('opportunistic')}` : ''}</div> : null}{gpus ? <div>{t('{n} GPUs', { n: num(gpus) })}</div> : null}</> : null}
       <div class="mono faint">{map.source.nodes[h.node]}{h.gpu >= 0 ? ` · GPU ${h.gpu - map.first[h.node]!}` : ''}{map.source.states[h.node] ? ` · ${NODE_STATES[map.source.states[h.node]!]}` : !j ? ` · ${t('free')}` : ''}</div>
     </div>
   );
