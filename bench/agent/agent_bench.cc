@@ -6,6 +6,7 @@
 ///                                  with a network for each pod has to pay
 ///   agent_bench runtime N [WIDTH]  sandbox + /bin/true container through the process runtime,
 ///                                  WIDTH at once
+///   agent_bench image N [WIDTH]    the same on an overlay of three layers, as an image has
 ///   agent_bench api N [WIDTH]      N /bin/true pods through the API of $KUBECONFIG, submit to
 ///                                  running; at most WIDTH not yet running (default: all at once)
 ///   agent_bench hollow N           N pods on hollow nodes through the API, until all run
@@ -132,6 +133,23 @@ struct RuntimeBench {
   std::vector<double> times;
   int next = 0, count = 0, done = 0;
   std::unique_ptr<Signal> changed;
+  std::vector<std::string> layers;  // of an image; none: the machine's own files
+
+  /// Three folders, the lowest with a program that needs no library.
+  bool make_layers() {
+    for (const auto* name : {"3", "2", "1"}) {
+      layers.push_back(fmt::format("{}/image/{}/fs", directory, name));
+      fs::create_directories(layers.back() + "/bin");
+      fs::create_directories(layers.back() + "/etc");
+    }
+    for (const auto* path : {"/bin/busybox", "/usr/bin/busybox"}) {
+      std::error_code failed;
+      fs::copy_file(path, layers.back() + "/bin/true", failed);
+      if (!failed) return true;
+    }
+    fmt::print(stderr, "busybox-static is not installed\n");
+    return false;
+  }
 
   Task<void> one_after_another() {
     while (next < count) {
@@ -152,6 +170,8 @@ struct RuntimeBench {
       container.id = id;
       container.name = "main";
       container.args = {"/bin/true"};
+      container.layers = layers;
+      if (!layers.empty()) container.image_user = "";
       container.log_path = sandbox.directory + "/log";
       const auto started = co_await runtime->start_container(id, container);
       if (!started) fmt::print(stderr, "{}\n", started.error().message);
@@ -172,7 +192,8 @@ struct RuntimeBench {
     const auto begun = loop.monotonic();
     for (int i = 0; i < width; ++i) loop.spawn(one_after_another());
     while (done < width) co_await changed->wait(Duration::zero());
-    print_row(fmt::format("runtime, {} at once (incl. removal)", width).c_str(),
+    const auto what = layers.empty() ? "runtime" : "image";
+    print_row(fmt::format("{}, {} at once (incl. removal)", what, width).c_str(),
               times,
               static_cast<double>((loop.monotonic() - begun).count()) / 1e6);
     co_await runtime->stop(/*clean=*/true);
@@ -271,12 +292,14 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (mode == "bare-veth") return bare_with_veth(loop, count);
-  if (mode == "runtime") {
+  if (mode == "runtime" || mode == "image") {
     char name[] = "/tmp/muster-bench-XXXXXX";
-    RuntimeBench bench{loop, mkdtemp(name), nullptr, {}, 0, count, 0, nullptr};
+    RuntimeBench bench{loop, mkdtemp(name), nullptr, {}, 0, count, 0, nullptr, {}};
+    if (mode == "image" && !bench.make_layers()) return 1;
     agent::process::ProcessRuntimeOptions options;
     options.directory = bench.directory;
     options.shim_binary = "/proc/self/exe";
+    options.images = mode == "image";
     (void)agent::prepare_run_directory(bench.directory + "/run");
     bench.runtime = agent::process::make_process_runtime(loop, options);
     loop.run_until_done(bench.run(argc > 3 ? std::atoi(argv[3]) : 1));
@@ -294,7 +317,7 @@ int run(int argc, char** argv) {
     loop.run_until_done(bench.run(count, argc > 3 ? std::atoi(argv[3]) : 0));
     return 0;
   }
-  fmt::print(stderr, "usage: agent_bench bare|bare-veth|runtime|api|hollow N [WIDTH]\n");
+  fmt::print(stderr, "usage: agent_bench bare|bare-veth|runtime|image|api|hollow N [WIDTH]\n");
   return 2;
 }
 

@@ -172,15 +172,23 @@ class AgentImpl final : public Agent {
     out.hidden = options_.hidden;
     if (images_) out.show = images_->host.show;
     if (images_) out.hide = images_->host.hide;
+    out.images = image_source() != "none";
     return out;
+  }
+
+  /// As the flag says, or the image file.
+  std::string image_source() const {
+    auto source = options_.image_source;
+    if (source.empty() && images_) source = images_->source;
+    return source.empty() ? "none" : source;
   }
 
   Task<Result<void>> start_images() {
     image::SourceOptions wanted;
-    wanted.source = options_.image_source.empty() ? context_.images.source : options_.image_source;
+    wanted.source = image_source();
     const auto known = image::check_source(wanted.source);
     if (!known) co_return known;
-    if (wanted.source.empty() || wanted.source == "none") co_return Result<void>();
+    if (wanted.source == "none") co_return Result<void>();
     if (!runtime_->hides_devices())
       co_return fail(Code::kForbidden,
                      "images need root: an image is mounted as a container's own files; run muster "

@@ -28,18 +28,6 @@ struct Piece {
   Fd fd;
 };
 
-/// Directories of a container's own on disk: what is large, such as temporary files and caches,
-/// must not count as memory.
-struct OwnDirectory {
-  const char* name;
-  const char* target;
-  mode_t mode;
-};
-constexpr OwnDirectory kOwn[] = {{"tmp", "/tmp", 01777},
-                                 {"var-tmp", "/var/tmp", 01777},
-                                 {"root", "/root", 0700},
-                                 {"home", "/home", 0755}};
-
 /// For an overlay's options, which are divided by colons and commas.
 std::string escaped(const std::string& path) {
   std::string out;
@@ -127,7 +115,7 @@ class ContainerRoot {
 
   Result<void> collect_pieces() {
     Result<void> done;
-    if (of_host()) done = collect_own();
+    if (of_host() || of_image()) done = take_folder();
     const auto& sandbox = shim_.sandbox;
     for (const auto& [source, target] :
          {std::pair(sandbox.hosts_file, "/etc/hosts"),
@@ -154,52 +142,50 @@ class ContainerRoot {
     return done;
   }
 
-  /// A restart begins with nothing of the attempt before.
-  Result<void> collect_own() {
+  /// Takes the folder that was made ahead, or makes one. A restart begins with nothing of the
+  /// attempt before.
+  Result<void> take_folder() {
     std::error_code ignored;
     std::filesystem::remove_all(base(), ignored);
-    auto done = make_directories(base());
-    for (const auto& own : kOwn) {
-      if (!done) return done;
-      const auto path = base() + "/" + own.name;
-      if (mkdir(path.c_str(), 0700) != 0 || chmod(path.c_str(), own.mode) != 0)
-        return fail(system_error(fmt::format("make \"{}\"", path), errno));
-      done = collect(path, own.target, true);
+    if (of_host() && !wish_.ready.tree) {
+      auto made = make_host_root(shim_.roots);
+      if (!made) return fail(made.error());
+      wish_.ready = std::move(*made);
     }
-    for (const auto& shown : shim_.roots.show) {
-      const bool writable = shown.ends_with(":rw");
-      const auto path = shown.substr(0, shown.size() - (writable ? 3 : 0));
-      if (done) done = collect(path, path, std::filesystem::is_directory(path, ignored), !writable);
+    if (wish_.ready.folder.empty()) {
+      auto made = make_folder(shim_.roots);
+      if (!made) return fail(made.error());
+      wish_.ready.folder = std::move(*made);
     }
-    return done;
+    const auto made = make_directories(shim_.sandbox.directory);
+    if (!made) return made;
+    if (rename(wish_.ready.folder.c_str(), base().c_str()) != 0)
+      return fail(system_error(fmt::format("make \"{}\"", base()), errno));
+    return {};
   }
 
   Result<void> change_root() {
     if (of_image()) return enter_image();
     if (!of_host()) return {};  // it cannot be done here; said once at start
-    if (!wish_.ready) {
-      auto made = make_host_root(shim_.roots);
-      if (!made) return fail(made.error());
-      wish_.ready = std::move(*made);
-    }
     const auto merged = shim_.roots.place + "/merged";
-    if (move_mount(wish_.ready.get(), "", AT_FDCWD, merged.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+    if (move_mount(wish_.ready.tree.get(), "", AT_FDCWD, merged.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
+        0)
       return fail(system_error("attach the root", errno));
     return pivot(merged);
   }
 
   /// An overlay over the image's directories: they themselves are never changed.
   Result<void> enter_image() {
-    std::error_code ignored;
-    std::filesystem::remove_all(base(), ignored);
-    for (const auto* name : {"/upper", "/work", "/merged"}) {
-      const auto made = make_directories(base() + name);
-      if (!made) return made;
+    for (const auto* name : kImageDirectories) {  // there already where images are expected
+      if (mkdir((base() + "/" + name).c_str(), 0755) != 0 && errno != EEXIST)
+        return fail(system_error(fmt::format("make \"{}/{}\"", base(), name), errno));
     }
     const auto merged = base() + "/merged";
     const auto lower = short_layers(config_.layers);
-    const auto options = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,volatile",
+    const auto& floor = shim_.roots.floor;
+    const auto options = fmt::format("lowerdir={}{},upperdir={}/upper,workdir={}/work,volatile",
                                      lower.names,
+                                     floor.empty() ? "" : ":" + escaped(floor),
                                      escaped(base()),
                                      escaped(base()));
     if (chdir(lower.parent.c_str()) != 0 ||
@@ -211,9 +197,25 @@ class ContainerRoot {
     const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (const auto* name : {"dev", "sys", "proc", "etc"}) mkdirat(root.get(), name, 0755);
     if (mkdirat(root.get(), "tmp", 01777) == 0) fchmodat(root.get(), "tmp", 01777, 0);
-    const auto furnished = furnish_root(root.get());
+    const auto furnished =
+        wish_.ready.tree ? furnish_from_host(root.get()) : furnish_root(root.get());
     if (!furnished) return furnished;
     return pivot(merged);
+  }
+
+  /// The /dev and /sys of the root that was made ahead are as good for an image.
+  Result<void> furnish_from_host(int root) const {
+    const auto place = shim_.roots.place + "/merged";
+    if (move_mount(wish_.ready.tree.get(), "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
+        0)
+      return fail(system_error("attach the root made ahead", errno));
+    for (const std::string name : {"dev", "sys"}) {
+      const auto copy = copy_mount(place + "/" + name);
+      if (!copy) return fail(copy.error());
+      const auto done = attach_at(root, name, copy->get());
+      if (!done) return done;
+    }
+    return {};
   }
 
   static Result<void> pivot(const std::string& root) {
@@ -329,7 +331,7 @@ class ContainerRoot {
   Result<void> make_read_only() const {
     auto done = restrict_mount("/", MOUNT_ATTR_RDONLY, false);
     if (!of_host()) return done;
-    for (const auto& own : kOwn) {
+    for (const auto& own : kOwnDirectories) {
       if (done) done = restrict_mount(own.target, MOUNT_ATTR_RDONLY, false);
     }
     return done ? restrict_mount("/run", MOUNT_ATTR_RDONLY, false) : done;

@@ -43,6 +43,47 @@ Result<void> put(int root, const char* path, Result<Fd> mount) {
   return attach_at(root, path, mount->get());
 }
 
+Result<Fd> read_only_copy(const std::string& path) {
+  auto copy = copy_mount(path);
+  if (!copy) return copy;
+  mount_attr wanted{};
+  wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
+  if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
+    return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
+  return copy;
+}
+
+/// The container's own directories, and in them, or beside them, what of the machine it is shown.
+Result<void> bind_own(int root,
+                      const std::string& merged,
+                      const RootPlan& plan,
+                      const std::string& folder) {
+  for (const auto& own : kOwnDirectories) {
+    const auto done = put(root, own.target, copy_mount(folder + "/" + own.name));
+    if (!done && done.error().code != Code::kNotFound) return done;
+    if (done) continue;
+    const auto made = make_directories(merged + own.target);
+    if (!made) return made;
+    const auto again = put(root, own.target, copy_mount(folder + "/" + own.name));
+    if (!again) return again;
+  }
+  for (const auto& shown : plan.show) {
+    const bool writable = shown.ends_with(":rw");
+    const auto path = shown.substr(0, shown.size() - (writable ? 3 : 0));
+    struct stat info{};
+    if (stat(path.c_str(), &info) != 0) continue;  // gone since muster was started
+    const auto place = merged + path;
+    const auto made =
+        make_directories(S_ISDIR(info.st_mode) ? place : place.substr(0, place.rfind('/')));
+    if (!made) return made;
+    if (!S_ISDIR(info.st_mode))
+      const Fd file(open(place.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    const auto done = put(root, path.c_str(), writable ? copy_mount(path) : read_only_copy(path));
+    if (!done) return done;
+  }
+  return {};
+}
+
 Result<void> make_run(int root) {
   auto made = new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64m"}}, kQuiet);
   if (!made) return fail(made.error());
@@ -74,7 +115,25 @@ Result<void> furnish_root(int root) {
   return done ? make_devices(root) : done;
 }
 
-Result<Fd> make_host_root(const RootPlan& plan) {
+Result<std::string> make_folder(const RootPlan& plan) {
+  if (plan.ahead.empty()) return fail(Code::kInternal, "there is no place for containers' folders");
+  static int counter = 0;
+  const auto folder = fmt::format("{}/{}-{}", plan.ahead, getpid(), ++counter);
+  std::vector<std::pair<std::string, mode_t>> wanted{{folder, 0755}};
+  for (const auto& own : kOwnDirectories) wanted.emplace_back(folder + "/" + own.name, own.mode);
+  if (plan.for_images) {
+    for (const auto* name : kImageDirectories) wanted.emplace_back(folder + "/" + name, 0755);
+  }
+  for (const auto& [path, mode] : wanted) {
+    // The umask is 022; a sticky bit must be asked for.
+    if (mkdir(path.c_str(), mode & 0777) != 0 ||
+        ((mode & 07022) != 0 && chmod(path.c_str(), mode) != 0))
+      return fail(system_error(fmt::format("make \"{}\"", path), errno));
+  }
+  return folder;
+}
+
+Result<HostRoot> make_host_root(const RootPlan& plan) {
   const auto programs = program_mounts();
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
   if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
@@ -87,30 +146,31 @@ Result<Fd> make_host_root(const RootPlan& plan) {
     return fail(system_error("overlay of \"/\"", errno));
   const Fd root(open(merged.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const auto& path : programs) {
-    auto copy = copy_mount(path);
+    const auto copy = read_only_copy(path);
     if (!copy) return fail(copy.error());
-    mount_attr wanted{};
-    wanted.attr_set = kQuiet | MOUNT_ATTR_RDONLY;
-    if (mount_setattr(copy->get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) != 0)
-      return fail(system_error(fmt::format("make \"{}\" read-only", path), errno));
     const auto attached = attach_at(root.get(), path, copy->get());
     if (!attached && attached.error().code != Code::kNotFound) return fail(attached.error());
   }
   auto furnished = make_run(root.get());
   if (furnished) furnished = furnish_root(root.get());
   if (!furnished) return fail(furnished.error());
+  auto folder = make_folder(plan);
+  if (!folder) return fail(folder.error());
+  const auto bound = bind_own(root.get(), merged, plan, *folder);
+  if (!bound) return fail(bound.error());
   auto tree = copy_mount(merged);
   umount2(merged.c_str(), MNT_DETACH);
   umount2(scratch.c_str(), MNT_DETACH);
-  return tree;
+  if (!tree) return fail(tree.error());
+  return HostRoot{std::move(*tree), std::move(*folder)};
 }
 
-Result<Fd> make_host_root_apart(const RootPlan& plan) {
+Result<HostRoot> make_host_root_apart(const RootPlan& plan) {
   const Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   const Fd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mounts || !top || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
-  Result<Fd> made = fail(Code::kInternal, "mounts cannot be made private");
+  Result<HostRoot> made = fail(Code::kInternal, "mounts cannot be made private");
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) made = make_host_root(plan);
   if (setns(mounts.get(), CLONE_NEWNS) != 0 || fchdir(top.get()) != 0 || chroot(".") != 0)
     return fail(system_error("leave a mount namespace", errno));

@@ -4,9 +4,15 @@
 ///     the mask (mask.h)                what it shall not see
 ///     "/" of the machine               never changed
 ///
-/// with a /dev, /sys and /run of its own. Roots are all alike until a container moves in, so that
-/// they can be made ahead: a root is a tree of mounts that is attached nowhere yet.
+/// with a /dev, /sys and /run of its own, and a folder on disk that holds its /tmp, /var/tmp, /root
+/// and /home: what is large, such as temporary files and caches, must not count as memory. Roots are
+/// all alike until a container moves in, so that they can be made ahead: a root is a tree of mounts
+/// that is attached nowhere yet, and its folder is moved to the container's place.
 #pragma once
+
+#include <sys/types.h>
+
+#include <string>
 
 #include "agent/fd.h"
 #include "agent/process/mask.h"
@@ -14,11 +20,32 @@
 
 namespace muster::agent::process {
 
+struct HostRoot {
+  Fd tree;
+  std::string folder;  // in the plan's `ahead`; the taker moves it
+};
+
 /// In a mount namespace of the caller's own whose mounts reach nobody else. Sees /dev/pts, /dev/shm
 /// and the network of the caller.
-Result<Fd> make_host_root(const RootPlan& plan);
+Result<HostRoot> make_host_root(const RootPlan& plan);
 /// The same from any process with one thread, in a namespace that is left again.
-Result<Fd> make_host_root_apart(const RootPlan& plan);
+Result<HostRoot> make_host_root_apart(const RootPlan& plan);
+/// A folder on disk for a container that nobody has taken yet: what host roots bind, and what an
+/// overlay over an image needs.
+Result<std::string> make_folder(const RootPlan& plan);
+
+/// Those of the folder's directories that a container of the host sees, where they are in its root.
+struct OwnDirectory {
+  const char* name;
+  const char* target;
+  mode_t mode;
+};
+inline constexpr OwnDirectory kOwnDirectories[] = {{"tmp", "/tmp", 01777},
+                                                   {"var-tmp", "/var/tmp", 01777},
+                                                   {"root", "/root", 0700},
+                                                   {"home", "/home", 0755}};
+/// And those that an overlay over an image needs.
+inline constexpr const char* kImageDirectories[] = {"upper", "work", "merged"};
 
 /// /sys and /dev of a container's own, in any root.
 Result<void> furnish_root(int root);

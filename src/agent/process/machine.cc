@@ -65,6 +65,8 @@ void prepare_files(const std::string& directory, const Seen& seen, Machine& mach
     machine.roots = std::move(*planned);
     auto pipe = read_from_child([&machine] {
       const auto made = make_host_root_apart(machine.roots);
+      std::error_code ignored;
+      if (made) fs::remove_all(made->folder, ignored);
       return made ? std::string() : made.error().message;
     });
     problem = std::move(pipe);

@@ -173,7 +173,26 @@ Result<void> make_mask(const std::string& mask,
   return done;
 }
 
+/// What every image is given mounts at. It lies below the image's layers, so that what the image
+/// has itself stays as it is, and nothing need be made in a container's own layer, on disk, when it
+/// starts.
+Result<void> make_floor(const std::string& floor) {
+  for (const auto* name : {"", "/dev", "/proc", "/sys", "/etc", "/tmp"}) {
+    const auto path = floor + name;
+    if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+      return fail(system_error(fmt::format("make \"{}\"", path), errno));
+    chmod(path.c_str(), path.ends_with("/tmp") ? 01777 : 0755);
+  }
+  for (const auto* name : {"/etc/hosts", "/etc/resolv.conf"}) {
+    const auto made = write_file(floor + name, "");
+    if (!made) return made;
+  }
+  // Seen by containers that share the machine's network, and so its name.
+  return write_file(floor + "/etc/hostname", read_file("/proc/sys/kernel/hostname", 256));
+}
+
 std::string place_of(const std::string& directory) { return directory + "/root"; }
+std::string ahead_of(const std::string& directory) { return directory + "/ahead"; }
 
 }  // namespace
 
@@ -202,6 +221,12 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   plan.hidden = seen.hidden.empty() ? seen.hidden : fs::canonical(seen.hidden, error).string();
   plan.place = place_of(directory);
   plan.mask = plan.place + "/mask";
+  plan.for_images = seen.images;
+  // Those of supervisors that waited for a pod when their agent ended are nobody's.
+  plan.ahead = ahead_of(directory);
+  fs::remove_all(plan.ahead, error);
+  const auto ahead = make_directory(plan.ahead);
+  if (!ahead) return fail(ahead.error());
   const auto placed = prepare_run_directory(plan.place);
   if (!placed) return fail(placed.error());
   for (const auto* name : {"/scratch", "/merged"}) mkdir((plan.place + name).c_str(), 0700);
@@ -210,6 +235,11 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
     const auto made = make_mask(plan.mask, plan.hidden, seen.hide);
     if (!made) return fail(made.error());
     (void)write_file(plan.mask + ".done", "");
+  }
+  if (seen.images) {
+    plan.floor = plan.place + "/floor";
+    const auto made = make_floor(plan.floor);
+    if (!made) return fail(made.error());
   }
   std::vector<std::string> values;
   for (const auto* name : {"VIRTUAL_ENV", "CONDA_PREFIX", "PATH"}) {
@@ -233,6 +263,10 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   return plan;
 }
 
-void remove_roots(const std::string& directory) { remove_run_directory(place_of(directory)); }
+void remove_roots(const std::string& directory) {
+  remove_run_directory(place_of(directory));
+  std::error_code ignored;
+  fs::remove_all(ahead_of(directory), ignored);
+}
 
 }  // namespace muster::agent::process

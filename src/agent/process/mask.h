@@ -19,7 +19,10 @@ namespace muster::agent::process {
 struct RootPlan {
   std::string place;  // holds `mask` and places for mounts; empty: containers have "/" itself
   std::string mask;
-  std::string hidden;  // the data folder
+  std::string floor;        // below all layers of an image: places for mounts; empty: none
+  std::string ahead;        // on disk: folders of containers to come
+  bool for_images = false;  // containers of images are among them
+  std::string hidden;       // the data folder
   /// Of what is hidden, bound at the same place: read-only, or "/path:rw".
   std::vector<std::string> show;
 };
@@ -28,6 +31,7 @@ struct RootPlan {
 struct Seen {
   std::string hidden;  // the data folder; empty: none
   std::vector<std::string> show, hide;
+  bool images = false;  // some containers are of images
 };
 
 /// Below `directory`, the agent's. Blocking.

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <filesystem>
 
-#include "agent/process/host_root.h"
 #include "agent/process/netlink.h"
 
 namespace muster::agent::process {
@@ -62,6 +62,11 @@ Namespaces::Namespaces()
       root_(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) {
   char name[HOST_NAME_MAX + 1] = {};
   if (gethostname(name, sizeof name - 1) == 0) machine_name_ = name;
+}
+
+Namespaces::~Namespaces() {
+  std::error_code ignored;
+  if (!ready_root_.folder.empty()) std::filesystem::remove_all(ready_root_.folder, ignored);
 }
 
 Result<void> Namespaces::enter(const ShimConfig& config) {

@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
+#include "agent/process/host_root.h"
 #include "agent/process/messages.h"
 #include "agent/process/wire.h"
 
@@ -21,6 +23,9 @@ class Namespaces {
  public:
   /// Takes the calling process's present mounts for the machine's.
   Namespaces();
+  ~Namespaces();
+  Namespaces(const Namespaces&) = delete;
+  Namespaces& operator=(const Namespaces&) = delete;
 
   /// Makes and enters them, the first time; with the network of `config`.
   Result<void> enter(const ShimConfig& config);
@@ -34,13 +39,13 @@ class Namespaces {
   /// Makes a container's root ahead, for when it is needed. Once entered, with the machine's mounts.
   void make_root(const RootPlan& plan);
   /// The one made ahead; none: it is yet to be made.
-  Fd take_root() { return std::move(ready_root_); }
+  HostRoot take_root() { return std::exchange(ready_root_, {}); }
 
  private:
   Fd mounts_, root_;
   std::string machine_name_;
   bool entered_ = false;
-  Fd ready_root_;
+  HostRoot ready_root_;
 };
 
 }  // namespace muster::agent::process

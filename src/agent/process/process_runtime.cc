@@ -64,8 +64,10 @@ class ProcessRuntime final : public Runtime {
     signal(SIGPIPE, SIG_IGN);
     const auto place = make_directory(options_.directory + "/run");
     if (!place) co_return fail(place.error());
-    auto prepared = prepare_machine(
-        options_.directory, options_.isolate, {options_.hidden, options_.show, options_.hide});
+    auto prepared =
+        prepare_machine(options_.directory,
+                        options_.isolate,
+                        {options_.hidden, options_.show, options_.hide, options_.images});
     if (!prepared) co_return fail(prepared.error());
     machine_ = std::move(*prepared);
     pool_ = AddressPool(machine_.subnet.base + 2, machine_.subnet.base + 65534);

@@ -18,6 +18,7 @@ struct ProcessRuntimeOptions {
   std::string shim_binary;              // started as `<binary> agent-shim <directory>`
   std::string hidden;                   // the folder that no pod may see; empty: none
   std::vector<std::string> show, hide;  // of the machine's files, see HostFiles
+  bool images = false;                  // some containers are of images
   bool isolate = true;                  // false: as if not root
   std::size_t warm_sandboxes = 16;      // made ahead
   std::size_t warm_sandboxes_max = 64;  // with those that served a pod

@@ -127,8 +127,7 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
   // Opened on this side: in the container's own mounts they would be all that keeps /sys writable.
   Result<std::vector<Fd>> doors;
   if (!group) doors = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
-  const bool of_host = config_.isolate && wanted.layers.empty();
-  Fd root = of_host ? namespaces_.take_root() : Fd();
+  auto root = config_.isolate ? namespaces_.take_root() : HostRoot();
   const auto pid = clone_process(flags, group.get());
   if (pid == 0) {
     Placement placement;

@@ -49,6 +49,9 @@ json::Value to_json(const ShimConfig& config) {
       {"roots",
        json::Object{{"place", config.roots.place},
                     {"mask", config.roots.mask},
+                    {"floor", config.roots.floor},
+                    {"ahead", config.roots.ahead},
+                    {"images", config.roots.for_images},
                     {"hidden", config.roots.hidden},
                     {"show", strings(config.roots.show)}}},
       {"cgroups",
@@ -86,6 +89,9 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   const auto& roots = at(value, "roots");
   config.roots.place = text(at(roots, "place"));
   config.roots.mask = text(at(roots, "mask"));
+  config.roots.floor = text(at(roots, "floor"));
+  config.roots.ahead = text(at(roots, "ahead"));
+  config.roots.for_images = json::bool_at(roots, "images");
   config.roots.hidden = text(at(roots, "hidden"));
   config.roots.show = strings_from(at(roots, "show"));
   const auto& tree = at(value, "cgroups");
