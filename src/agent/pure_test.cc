@@ -267,6 +267,15 @@ TEST(Mask, ShowsTheEnvironmentThatMusterWasStartedIn) {
   EXPECT_EQ(process::shown_by_environment({"/root/bin:/usr/bin:/rooted/x"}), Paths());
 }
 
+TEST(HostImage, ShowsThisProgramWhereverItWasBuilt) {
+  EXPECT_EQ(process::shown_for_program("/root/muster/build/muster"), "/root/muster/build");
+  EXPECT_EQ(process::shown_for_program("/home/a/b/muster"), "/home/a/b");
+  EXPECT_EQ(process::shown_for_program("/tmp/clone/build/muster"), "/tmp/clone/build");
+  EXPECT_EQ(process::shown_for_program("/var/tmp/x/muster"), "/var/tmp/x");
+  EXPECT_EQ(process::shown_for_program("/usr/bin/muster"), "");
+  EXPECT_EQ(process::shown_for_program("/srv/tmp/muster"), "");
+}
+
 TEST(ExitStatus, CarriesTheCode) {
   EXPECT_EQ(exit_status(Result<int>(0)), R"J({"metadata":{},"status":"Success"})J");
   const auto failed = json::parse(exit_status(Result<int>(3)));

@@ -12,12 +12,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from agent_checks import Cluster, check, equal, pod, run, terminated, until  # noqa: E402
-from checks import Skipped, skip_all  # noqa: E402
+from agent_checks import Cluster, check, equal, host_folder, pod, run, terminated, until  # noqa: E402
+from checks import skip_all  # noqa: E402
 from images import Pusher, Registry, busybox, missing, write_archive  # noqa: E402
 from muster import Muster  # noqa: E402
 
@@ -456,6 +455,65 @@ def check_39_archives_without_a_network(c):
     equal(output(c, "found", "in-folder:1"), "from the image\nhello\n")
 
 
+@check
+def check_36_unused_images_are_removed(c):
+    """A disk that is always too full, and a second for which images are kept."""
+    file = c.muster.data / "collect.yaml"
+    file.write_text(json.dumps({"collection": {"above": 0, "until": 0, "age": "1s"}}))
+    with Muster("--image-source", "containerd", "--images", str(file), nodes=1, gpus=0) as muster:
+        d = Cluster(muster)
+
+        def listed(name):
+            node = json.loads(muster.kubectl("get", "nodes", "-o", "json").stdout)["items"][0]
+            return any(name in i["names"] for i in node["status"].get("images", []))
+
+        used, unused = f"{c.open.name}/small/one:1", f"{c.open.name}/small/many:1"
+        d.create(image_pod("uses", used, "sleep 1000"))
+        d.running("uses")
+        equal(output(d, "used-once", unused, "echo done"), "done\n")
+        muster.kubectl("delete", "pod", "used-once", "--now")
+        until("the unused image listed", lambda: listed(unused))
+        time.sleep(1.2)  # as long as it is kept
+        c.pusher.push(f"{c.open.name}/small/third:1", [small(**{"etc/greeting": "third\n"})], CONFIG)
+        equal(output(d, "third", f"{c.open.name}/small/third:1"), "from the image\nthird\n")
+        until("the unused image gone", lambda: not listed(unused), timeout=60)
+        assert listed(used)
+        muster.kubectl("exec", "uses", "--", "true")
+        equal(output(d, "used-again", unused, "echo again"), "again\n")
+
+
+@check
+def check_38_an_existing_containerd(c):
+    """Somebody else's images are used, and neither touched nor collected; nor does the daemon end with muster."""
+    with Pusher(cri=True) as other:
+        archive = c.muster.data / "other.tar"
+        write_archive(archive, "docker.io/library/theirs:1", [small(**{"etc/greeting": "theirs\n"})], CONFIG)
+        other.ctr("images", "import", str(archive), namespace="k8s.io")
+        write_archive(archive, "docker.io/library/spare:1", [small(**{"etc/greeting": "spare\n"})], CONFIG)
+        other.ctr("images", "import", str(archive), namespace="k8s.io")
+        file = c.muster.data / "collect.yaml"
+        file.write_text(json.dumps({"collection": {"above": 0, "until": 0, "age": "0s"}}))
+        source = f"unix://{other.folder}/c.sock"
+        with Muster("--image-source", source, "--images", str(file), nodes=1, gpus=0) as muster:
+            equal(output(Cluster(muster), "theirs", "theirs:1"), "from the image\ntheirs\n")
+        left = other.ctr("images", "ls", "-q", namespace="k8s.io").stdout
+        assert "library/theirs:1" in left and "library/spare:1" in left, left
+        assert other.process.poll() is None
+
+
+@check
+def check_9_what_host_images_are_shown(c):
+    text = output(
+        c,
+        "shown",
+        "muster/host",
+        f"cat {c.shown}/ro/f; touch {c.shown}/ro/g 2>/dev/null || echo refused; echo w > {c.shown}/rw/g && echo written; "
+        f"ls -A {c.hidden}; ls {c.shown}",
+    )
+    equal(text, "seen\nrefused\nwritten\nro\nrw\n")
+    equal((c.shown / "rw" / "g").read_text(), "w\n")
+
+
 def main():
     why = missing("containerd", "ctr", "docker-registry", "busybox", "htpasswd")
     if why:
@@ -466,12 +524,22 @@ def main():
         muster.data.mkdir(exist_ok=True)
         (muster.data / "images").mkdir()
         write_archive(muster.data / "images" / "one.tar", "docker.io/library/in-folder:1", [small()], CONFIG)
+        Cluster.shown = pathlib.Path(host_folder("muster-shown-"))
+        Cluster.hidden = pathlib.Path(host_folder("muster-hidden-", "/var/lib"))
+        (Cluster.shown / "ro").mkdir()
+        (Cluster.shown / "rw").mkdir()
+        (Cluster.shown / "ro" / "f").write_text("seen\n")
+        (Cluster.hidden / "key").write_text("secret\n")
         file = muster.data / "images.yaml"
         file.write_text(
             json.dumps(
                 {
                     "images": [{"name": "muster/host", "host": True}],
-                    "host": {"env": {"WITH": "host env"}},
+                    "host": {
+                        "env": {"WITH": "host env"},
+                        "show": [f"{Cluster.shown}/ro", f"{Cluster.shown}/rw:rw"],
+                        "hide": [str(Cluster.hidden)],
+                    },
                     "registries": [
                         {"name": "registry.example", "endpoint": f"http://{open_registry.name}"},
                         {

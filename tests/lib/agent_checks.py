@@ -106,9 +106,9 @@ class Cluster:
             time.sleep(0.1)
 
 
-def host_folder(prefix):
+def host_folder(prefix, place="/var/tmp"):
     """A folder of the machine for a hostPath, gone with this test. Not in the data folder, which no pod sees."""
-    folder = tempfile.mkdtemp(prefix=prefix, dir="/var/tmp")
+    folder = tempfile.mkdtemp(prefix=prefix, dir=place)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 

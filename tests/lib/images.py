@@ -192,16 +192,18 @@ class Registry:
 
 
 class Pusher:
-    """A containerd that only fills registries."""
+    """A containerd that only fills registries. `cri`: one as others run it, with its images for Kubernetes."""
 
-    def __init__(self):
+    def __init__(self, cri=False):
+        self.cri = cri
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-push-"))
 
     def __enter__(self):
         at = self.folder
+        disabled = '"io.containerd.internal.v1.opt"' + ("" if self.cri else ', "io.containerd.grpc.v1.cri"')
         (at / "c.toml").write_text(
             f'version = 2\nroot = "{at}/root"\nstate = "{at}/state"\n'
-            'disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.internal.v1.opt"]\n'
+            f"disabled_plugins = [{disabled}]\n"
             f'[grpc]\naddress = "{at}/c.sock"\n'
         )
         self.process = subprocess.Popen(
@@ -220,9 +222,9 @@ class Pusher:
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def ctr(self, *args, check=True):
+    def ctr(self, *args, check=True, namespace="push"):
         return subprocess.run(
-            ["ctr", "-a", f"{self.folder}/c.sock", "-n", "push", *args],
+            ["ctr", "-a", f"{self.folder}/c.sock", "-n", namespace, *args],
             check=check,
             capture_output=True,
             text=True,

@@ -133,7 +133,10 @@ ImageSource::ImageSource(net::Loop& loop, SourceOptions options)
       store_(loop, socket()),
       pulls_(loop, store_, pull_options(options_)),
       wake_(loop.make_signal()) {
-  pulls_.on_change = [this] { loop_.spawn(list(alive_)); };
+  pulls_.on_change = [this] {
+    loop_.spawn(list(alive_));
+    wake_->notify();  // the disk may be full now
+  };
 }
 
 std::string ImageSource::socket() const {

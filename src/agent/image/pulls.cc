@@ -77,8 +77,7 @@ Pulls::Pulls(net::Loop& loop, ImageStore& store, PullOptions options)
     : loop_(loop),
       store_(store),
       options_(std::move(options)),
-      free_(std::max(1, options_.parallel_max)),
-      begun_(loop.now()) {
+      free_(std::max(1, options_.parallel_max)) {
   for (const auto& registry : options_.registries)
     of_machine_.add(registry.name, {registry.username, registry.password, ""});
   const auto saved = json::parse(read_file(options_.directory + "/pulled.json"));
@@ -258,6 +257,7 @@ Task<void> Pulls::work(std::shared_ptr<Pull> pull, std::shared_ptr<bool> alive) 
     pull->error = fmt::format("the image \"{}\" was pulled and is not there", pull->name);
   if (!pull->error.empty()) co_return;
   pull->image = std::move(**found);
+  used_[pull->image->id] = loop_.now();  // or it might be collected before it is
   if (on_change) on_change();
 }
 
@@ -380,9 +380,8 @@ Image Pulls::make_image(const Reference& ref, const LoadedImage& loaded) {
   return out;
 }
 
-Time Pulls::last_used(const std::string& id) const {
-  const auto found = used_.find(id);
-  return found == used_.end() ? begun_ : found->second;
+Time Pulls::last_used(const std::string& id) {
+  return used_.try_emplace(id, loop_.now()).first->second;
 }
 
 }  // namespace muster::agent::image

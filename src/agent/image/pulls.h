@@ -55,8 +55,8 @@ class Pulls {
   Task<std::optional<Image>> find(const ImageWish& wish);
   /// May take as long as a pull.
   Task<Fetched> ensure(ImageWish wish, Tell tell);
-  /// When the image was last wanted by a container; the beginning of this muster if never.
-  [[nodiscard]] Time last_used(const std::string& id) const;
+  /// When the image came, was first seen here, or was last wanted by a container.
+  [[nodiscard]] Time last_used(const std::string& id);
   void forget(const std::string& id);
   /// Called when an image has come.
   std::function<void()> on_change;
@@ -95,7 +95,6 @@ class Pulls {
   /// are not listed were there before, or imported: everybody's.
   std::map<std::string, std::set<std::string>> pulled_with_;
   std::map<std::string, Time> used_;
-  Time begun_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -215,6 +215,13 @@ std::vector<std::string> shown_by_environment(const std::vector<std::string>& va
   return out;
 }
 
+std::string shown_for_program(const std::string& program) {
+  for (const auto* covered : {"/root/", "/home/", "/tmp/", "/var/tmp/"}) {
+    if (program.starts_with(covered)) return program.substr(0, program.rfind('/'));
+  }
+  return "";
+}
+
 Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   RootPlan plan;
   std::error_code error;
@@ -256,10 +263,8 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
       log::warn("agent", "\"{}\" of host.show in the image file is not there", plain);
   }
   // The kubectl of an MPI launcher is a link to this program, wherever it was built.
-  const auto program = fs::read_symlink("/proc/self/exe", error).parent_path().string();
-  const bool covered = program.starts_with("/root/") || program.starts_with("/home/") ||
-                       program.starts_with("/tmp/");
-  if (!error && covered) plan.show.push_back(program);
+  const auto program = shown_for_program(fs::read_symlink("/proc/self/exe", error).string());
+  if (!program.empty()) plan.show.push_back(program);
   return plan;
 }
 
