@@ -14,7 +14,7 @@ export default function Profile(): JSX.Element {
   useEffect(() => { document.title = `${t('Profile')} · Muster`; pai.get<PaiUser>(`/users/${encodeURIComponent(s.user!)}`).then(setMe, () => {}); }, []);
   return (
     <>
-      <div class="head"><h1 tabIndex={-1}>{s.user}</h1><span class="sub">{s.admin ? t('administrator') : ''}</span><span class="acts"><a class="button" href={api('/kubeconfig')} download="kubeconfig">{t('Download kubeconfig')}</a></span></div>
+      <div class="head"><h1 tabIndex={-1}>{s.user}</h1><span class="sub">{s.admin ? t('administrator') : ''}</span>{has('kubeconfig') ? <span class="acts"><a class="button" href={api('/kubeconfig')} download="kubeconfig">{t('Download kubeconfig')}</a></span> : null}</div>
       <div class="body">
         <div class="two">
           <section class="card"><header><h2>{t('About you')}</h2></header><div class="in"><dl class="pairs"><dt>{t('E-mail')}</dt><dd>{me?.email || '–'}</dd><dt>{t('Groups')}</dt><dd>{s.groups.join(', ') || '–'}</dd><dt>{t('Virtual clusters')}</dt><dd>{s.vcs.join(', ') || '–'}</dd><dt>{t('Storages')}</dt><dd>{me?.storageConfig?.join(', ') || '–'}</dd></dl></div></section>

@@ -136,7 +136,8 @@ function cell(c: CanvasRenderingContext2D, p: Plain, l: Layout, k: Palette, look
     const oppo = p.source.jobs[q.o - 1]?.oppo && l.cell >= 6;
     c.fillStyle = fill(q.o);
     if (oppo) {
-      c.beginPath(); c.moveTo(q.x, q.y); c.lineTo(q.x + q.w, q.y); c.lineTo(q.x, q.y + q.h); c.fill();
+      const half = l.level === 'node' ? Math.min(q.w, q.h) : q.w;
+      c.beginPath(); c.moveTo(q.x, q.y); c.lineTo(q.x + half, q.y); c.lineTo(q.x, q.y + q.h); c.fill();
       c.strokeStyle = fill(q.o); c.lineWidth = 1; c.strokeRect(q.x + 0.5, q.y + 0.5, q.w - 1, q.h - 1);
     } else if (l.level === 'cluster') c.fillRect(q.x, q.y, q.w, q.h);
     else { c.beginPath(); c.roundRect(q.x, q.y, q.w, q.h, 2); c.fill(); }
@@ -165,9 +166,10 @@ function band(c: CanvasRenderingContext2D, p: Plain, k: Palette, q: One, oppo: b
   c.beginPath(); c.rect(q.x, q.y, q.w, q.h); c.clip();
   c.fillStyle = oppo ? k.text : k.surface;
   c.font = `600 11px ${font()}`;
-  c.fillText(j.name, q.x + 6, q.y + 13);
+  const left = q.x + (oppo ? q.h + 2 : 6);
+  c.fillText(j.name, left, q.y + 13);
   c.font = `400 10.5px ${font()}`;
-  c.fillText(j.user, q.x + 6, q.y + 25);
+  c.fillText(j.user, left, q.y + 25);
   c.restore();
 }
 
