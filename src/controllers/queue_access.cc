@@ -33,7 +33,7 @@ Task<Result<std::vector<kube::TenantName>>> QueueAccess::wanted_by(json::Value o
       co_await client_.get(t9k ? kube::resources::kT9kPodGroups : kube::resources::kPodGroups,
                            key.substr(0, slash),
                            key.substr(slash + 1));
-  if (group) co_return kube::tenants_of(*group);
+  if (group) co_return kube::tenants_of_member(object, *group);
   if (group.error().code != Code::kNotFound) co_return fail(group.error());
   // Whoever makes the group later is asked then.
   co_return kube::tenants_of(object);

@@ -1,9 +1,13 @@
 /// What is written down: every request with who asked and how it was decided, also those that were
 /// refused, and never a secret, whatever the policy says.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "apiserver/audit/log.h"
 #include "security/cluster.h"
@@ -304,6 +308,36 @@ TEST_F(Audit, AFloodDoesNotHideWhatCameWithIt) {
     if (json::string_at(each, "requestURI").starts_with("/api/v1/nodes/n")) ++found;
   }
   EXPECT_EQ(found, kRequests);
+}
+
+/// The log is a pipe that nobody reads: a disk that stands still.
+TEST_F(Audit, WhatCannotBeWrittenDownIsNotDone) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const int reader = ::open(path().c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  std::thread drain;
+  by_default([&](Cluster& cluster) -> Task<void> {
+    const std::string map = "/api/v1/namespaces/default/configmaps";
+    Answer answer;
+    int sent = 0;
+    while (answer.status != 429 && ++sent < 30'000)
+      answer = co_await cluster.admin("GET", map + "/absent");
+    EXPECT_EQ(answer.status, 429) << sent;
+    EXPECT_GT(sent, 5'000);
+    EXPECT_NE(answer.message().find("none is answered unrecorded"), std::string::npos);
+    drain = std::thread([reader] {
+      std::string bytes(1 << 16, ' ');
+      ::fcntl(reader, F_SETFL, 0);
+      while (::read(reader, bytes.data(), bytes.size()) > 0) {
+      }
+    });
+    while (answer.status != 201)
+      answer = co_await cluster.admin("POST", map, R"({"metadata":{"name":"a"}})");
+    EXPECT_EQ(answer.status, 201);
+  });
+  release();
+  drain.join();
+  ::close(reader);
 }
 
 TEST(AuditPolicy, MistakesAreNamed) {

@@ -121,6 +121,9 @@ class Cluster : public ::testing::Test {
     co_return json::text_at(token.body, "status", "token");
   }
 
+  /// The server and all that it has open go.
+  void release() { server_.reset(); }
+
   net::Loop& loop() { return loop_; }
   [[nodiscard]] const std::string& signing_key() const { return signing_key_; }
 

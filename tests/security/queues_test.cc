@@ -176,6 +176,21 @@ TEST_F(Queues, WhatIsChangedLaterIsAskedAsWell) {
         kContainers + "}}";
     const Answer joined = co_await cluster.ask({"POST", kPods, joins, "application/json", token});
     EXPECT_EQ(joined.status, 403) << joined.text;
+    // A group that everybody may join does not cover what the pod names itself.
+    for (const std::string_view own :
+         {R"("scheduling.volcano.sh/queue-name":"gold")",
+          R"("hivedscheduler.microsoft.com/pod-scheduling-spec":"{virtualCluster: gold}")"}) {
+      const Answer hidden = co_await cluster.ask(
+          {"POST",
+           kPods,
+           fmt::format(
+               R"({{"metadata":{{"name":"h","annotations":{{"scheduling.k8s.io/group-name":"g",{}}}}},"spec":{{{}}}}})",
+               own,
+               kContainers),
+           "application/json",
+           token});
+      EXPECT_EQ(hidden.status, 403) << own << hidden.text;
+    }
   });
 }
 

@@ -54,7 +54,7 @@ std::vector<kube::TenantName> wanted_by(Core& core,
     bool t9k = false;
     if (const std::string key = kube::group_of_pod(object, &t9k); !key.empty()) {
       const StoredPtr group = core.image.collection(groups_storage(t9k)).find(key);
-      if (group) return kube::tenants_of(group->object);
+      if (group) return kube::tenants_of_member(object, group->object);
     }
   }
   return kube::tenants_of(object);

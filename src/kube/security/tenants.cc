@@ -38,13 +38,12 @@ class Search {
     }
   }
 
-  std::vector<TenantName> take() {
-    const bool queue = std::any_of(found_.begin(), found_.end(), [](const TenantName& each) {
-      return each.kind != TenantKind::kVirtualCluster;
-    });
-    if (found_.empty() || (!queue && !cells_)) add(queue_, json::Value("default"));
-    return {found_.begin(), found_.end()};
+  /// Who names neither a queue nor cells wants the queue "default".
+  std::set<TenantName> take() {
+    if (found_.empty()) add(queue_, json::Value("default"));
+    return std::move(found_);
   }
+  std::set<TenantName> named() { return std::move(found_); }
 
  private:
   /// What containers and volumes hold is their own business.
@@ -63,7 +62,6 @@ class Search {
     add(TenantKind::kT9kQueue, json::at(owner, "metadata", "labels", names::t9k::kQueue));
     const std::string_view cells = annotation(owner, names::hived::kSchedulingSpec);
     if (cells.empty()) return;
-    cells_ = true;
     // A key that is there twice is an error, so that nobody reads another one than HiveD's reader.
     const auto spec = json::parse_yaml_one(cells);
     found_.insert({TenantKind::kVirtualCluster,
@@ -72,7 +70,6 @@ class Search {
 
   const TenantKind queue_;
   std::set<TenantName> found_;
-  bool cells_ = false;
 };
 
 bool is_t9k(const json::Value& object) {
@@ -113,7 +110,17 @@ std::string_view TenantName::resource() const {
 std::vector<TenantName> tenants_of(const json::Value& object) {
   Search search(is_t9k(object));
   search.object(object, 0);
-  return search.take();
+  const auto found = search.take();
+  return {found.begin(), found.end()};
+}
+
+std::vector<TenantName> tenants_of_member(const json::Value& pod, const json::Value& group) {
+  Search search(false);
+  search.object(pod, 0);
+  std::set<TenantName> all = search.named();
+  const auto wanted = tenants_of(group);
+  all.insert(wanted.begin(), wanted.end());
+  return {all.begin(), all.end()};
 }
 
 std::string group_of_pod(const json::Value& pod, bool* t9k) {

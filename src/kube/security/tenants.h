@@ -29,6 +29,8 @@ struct TenantName {
 /// A HiveD annotation that cannot be read wants the virtual cluster "", which nobody may use.
 /// Sorted, each once.
 std::vector<TenantName> tenants_of(const json::Value& object);
+/// The same for a pod of a group: what it names itself, and what the group wants.
+std::vector<TenantName> tenants_of_member(const json::Value& pod, const json::Value& group);
 
 /// Key of the PodGroup that a pod belongs to: "ns/name", of Volcano's kind or, if `*t9k`, of T9k's.
 /// Empty: none.
