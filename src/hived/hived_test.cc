@@ -2,6 +2,7 @@
 
 #include "hived/annotations.h"
 #include "hived/config.h"
+#include "hived/explain.h"
 #include "hived/extender.h"
 #include "hived/tree.h"
 #include "lib/data.h"
@@ -313,6 +314,29 @@ TEST(HivedPodGroups, WhatIsWrongWithATreeIsSaid) {
   for (int i = 0; i < 20; ++i) deep += "{childGroups: [";
   for (int i = 0; i < 20; ++i) deep += "]}";
   EXPECT_EQ(problem(deep + "]}"), "PodRootGroup is a tree of more than 1000 groups or 16 levels");
+}
+
+TEST(HivedExplain, AVirtualClusterSaysWhatItOwnsAndWhoSitsThere) {
+  CellAllocator cells = load(with_vcs(
+      "  a: {virtualCells: [{cellType: POOL.NODE, cellNumber: 1}]}\n  b: {virtualCells: [{cellType: POOL.NODE, cellNumber: 1}]}\n"));
+  EXPECT_EQ(
+      explain_virtual_cluster(cells, "a"),
+      "Virtual cluster a owns:\n  1 NODE of 4 devices in POOL: 0 full, 0 partly in use, 1 free\n\nNobody uses it.\n");
+  EXPECT_EQ(explain_virtual_cluster(cells, "c"), "");
+  const auto start = [&](const std::string& name, std::int32_t priority, std::int32_t leaves) {
+    const PodRef pod{name, "ns/" + name};
+    const PodSpec spec = spec_of("a", priority, leaves, name, 1);
+    const Decision decision = cells.schedule({pod, spec, Phase::kFiltering, nullptr, Time{}});
+    ASSERT_EQ(decision.kind, Decision::Kind::kBind) << decision.reason;
+    ASSERT_TRUE(cells.add_allocated(pod, spec, decision.bind, Time{}));
+  };
+  start("train", 10, 4);
+  start("borrow", -1, 2);
+  EXPECT_EQ(
+      explain_virtual_cluster(cells, "a"),
+      "Virtual cluster a owns:\n  1 NODE of 4 devices in POOL: 1 full, 0 partly in use, 0 free\n\n"
+      "Gangs:\n  borrow: 2 devices on n1, opportunistic\n  train: 4 devices on n0, priority 10\n\n"
+      "2 of the devices it uses are not its own: their owners may take them back at any time.\n");
 }
 
 /// The experiments of the course's sixth lab, as pods: one GPU on each of two nodes.

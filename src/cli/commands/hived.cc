@@ -6,11 +6,14 @@
 #include <optional>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "cli/cli.h"
+#include "cli/shell/commands.h"
 #include "cli/shell/session.h"
 #include "hived/annotations.h"
 #include "hived/config.h"
 #include "hived/config_map.h"
+#include "hived/explain.h"
 #include "hived/tree.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
@@ -201,6 +204,22 @@ Task<int> run_apply(Invocation& call) {
 }
 
 }  // namespace
+
+Task<int> explain_virtual_cluster(Session& session, std::string name) {
+  const auto seen = co_await look(session.cluster(), "");
+  if (!seen) co_return session.failed(seen.error());
+  const auto occupied = hived::occupy(seen->config, seen->nodes, seen->pods, session.now());
+  if (!occupied) co_return session.failed(occupied.error());
+  const std::string text = hived::explain_virtual_cluster(occupied->cells, name);
+  if (text.empty()) {
+    std::vector<std::string> known;
+    for (const auto& vc : occupied->cells.cells().vcs) known.push_back(vc.name);
+    co_return session.failed(
+        fmt::format("there is no virtual cluster {}: there are {}", name, join(known, ", ")));
+  }
+  session.console.out(text);
+  co_return 0;
+}
 
 Command hived_command() {
   const std::vector<Flag> shared{

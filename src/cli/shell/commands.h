@@ -29,6 +29,8 @@ Task<int> run_priority_list(Invocation& invocation);
 Task<int> run_priority_create(Invocation& invocation);
 Task<int> run_priority_delete(Invocation& invocation);
 Task<int> run_explain(Invocation& invocation);
+/// The part of `explain` that HiveD's cells answer.
+Task<int> explain_virtual_cluster(Session& session, std::string name);
 Task<int> run_data_list(Invocation& invocation);
 Task<int> run_whoami(Invocation& invocation);
 Task<int> run_version(Invocation& invocation);

@@ -248,7 +248,7 @@ Command explain() {
                          &run_explain);
   made.aliases = {"why"};
   made.details =
-      "KIND is pod, job, deployment, statefulset, daemonset, queue or node. A name without a kind is a training job's, else that of any of these with "
+      "KIND is pod, job, deployment, statefulset, daemonset, queue, node or vc (a virtual cluster of cells). A name without a kind is a training job's, else that of any of these with "
       "pods.";
   made.examples =
       "  muster explain medium\n  muster explain pod/medium-worker-0\n  muster explain queue/research\n  muster explain node/gpu-1\n";

@@ -310,8 +310,12 @@ std::string event_part(const std::vector<const json::Value*>& events, const Told
   return table.empty() ? "" : "\nWhat happened (time ago):\n" + tabulate(table);
 }
 
-/// `queue/Q` and `node/N`; nothing when another thing is meant.
+/// `queue/Q`, `node/N` and `vc/V`; nothing when another thing is meant.
 Task<std::optional<int>> explain_thing(Session& session, std::string asked) {
+  if (asked.starts_with("vc/")) {
+    const int code = co_await explain_virtual_cluster(session, asked.substr(3));
+    co_return code;
+  }
   const bool queue = asked.starts_with("queue/"), node = asked.starts_with("node/");
   if (!queue && !node) co_return std::nullopt;
   const std::string name = asked.substr(asked.find('/') + 1);
