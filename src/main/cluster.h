@@ -53,6 +53,7 @@ struct ClusterOptions {
   Duration node_grace = std::chrono::seconds(40);  // how long a node may be silent
   Duration token_lifetime_max{};                   // of service accounts' tokens; zero: as asked
   std::string pai_rest;             // where OpenPAI's REST API has a port of its own; empty: none
+  bool pai_layout = false;          // it was made of OpenPAI's installation files
   std::string admin_password_file;  // of the first administrator; empty: one is made up
   std::optional<portal::Listening> portal;  // absent: none
   std::set<std::string> without;            // scheduler, controllers, agent

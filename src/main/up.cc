@@ -19,6 +19,7 @@
 #include "main/audit_flags.h"
 #include "main/cluster.h"
 #include "main/data_dir.h"
+#include "main/pai_layout.h"
 #include "main/portal_flags.h"
 #include "main/serve.h"
 #include "net/http/listen_address.h"
@@ -89,6 +90,11 @@ Result<ClusterOptions> read_options(const command::Values& values) {
                   fmt::format("--without {}: wanted scheduler, controllers or agent", part));
     options.without.insert(part);
   }
+  if (const std::string layout = values.text("pai-layout"); !layout.empty()) {
+    options.pai_layout = true;
+    const auto used = use_layout(layout, options);
+    if (!used) return fail(used.error());
+  }
   return options;
 }
 
@@ -104,6 +110,7 @@ std::string pai_text(const Cluster& cluster, const ClusterOptions& options) {
     text += fmt::format("  user admin, password {} (kept in {}/admin-password)\n",
                         cluster.pai()->first_password(),
                         options.data);
+  if (options.pai_layout) return text + "\n" + layout_banner(options, kubeconfig_of(options));
   return text + "\n";
 }
 
@@ -290,8 +297,13 @@ std::vector<command::Flag> up_flags() {
        .value_name = "FILE"},
       {.name = "pai-rest",
        .help =
-           "serve OpenPAI's REST API at this address over plain HTTP, as its own port 9186 does (docs/openpai.md)",
+           "serve OpenPAI's REST API at this address over plain HTTP, as its own port 9186 does (docs/openpai-rest.md)",
        .value_name = "ADDRESS:PORT"},
+      {.name = "pai-layout",
+       .help =
+           "make the cluster that OpenPAI's installer makes of the files in this folder: layout.yaml, or master.csv and worker.csv (docs/openpai-rest.md)",
+       .completes = Completes::kFiles,
+       .value_name = "FOLDER"},
       {.name = "admin-password-file",
        .help =
            "the password of the first administrator of OpenPAI's API (default: one is made up, printed once and kept in FOLDER/admin-password)",

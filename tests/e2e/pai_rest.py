@@ -612,6 +612,35 @@ def hived_apply(muster, admin):
     check("a wrong file changes nothing", done.returncode == 1 and both(), done)
 
 
+def installed(folder):
+    """The course's installation files as they are."""
+    files = folder / "deploy"
+    files.mkdir()
+    (files / "master.csv").write_text("hostname-bob,10.0.1.2\n")
+    (files / "worker.csv").write_text("hostname-carol,10.0.1.3\nhostname-dan,10.0.1.4\n")
+    (files / "config.yaml").write_text("user: openpai\npassword: paiopen\nbranch_name: v1.2.0\n")
+    port = free_port()
+    muster = Muster("--hollow", "--pai-layout", str(files), "--pai-rest", f"127.0.0.1:{port}")
+    for flag in ("--nodes", "--gpus"):  # the files say it
+        del muster.args[muster.args.index(flag) : muster.args.index(flag) + 2]
+    with muster:
+        log = muster.log()
+        for line in ("OpenPAI cluster ID        :     pai", "Default password          :     admin-password"):
+            check(f"the installer's words: {line.split(':')[0].strip()}", line in log, log)
+        names = muster.kubectl("get", "nodes", "-o", "name").stdout.split()
+        check("three nodes", sorted(names) == ["node/hostname-bob", "node/hostname-carol", "node/hostname-dan"], names)
+        admin = Api(port).login("admin", "admin-password")
+        vcs = admin("GET", "/virtual-clusters")[1]
+        check(
+            "one virtual cluster with both workers",
+            set(vcs) == {"default"} and vcs["default"]["resourcesTotal"]["gpu"] == 2,
+            vcs,
+        )
+        check("of sku DT", set(admin("GET", "/cluster/sku-types")[1]) == {"DT"})
+        nodes = admin("GET", "/virtual-clusters?nodes")[1]
+        check("the master takes no jobs", "hostname-bob" not in nodes, nodes)
+
+
 LAB_NODES = """
 apiVersion: v1
 kind: Node
@@ -669,6 +698,8 @@ def main():
                 one_vc_again(muster, admin)
                 hived_apply(muster, admin)
                 paictl(muster, admin, pathlib.Path(folder))
+        if wanted("layout"):
+            installed(pathlib.Path(folder))
         if wanted("jobs"):
             port = free_port()
             args = ["--pai-rest", f"127.0.0.1:{port}", "--hived-config", str(LAB6 / "hived-config-a.yaml")]

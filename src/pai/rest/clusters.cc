@@ -173,6 +173,21 @@ Task<Answer<Reply>> show_storage(People& people, client::Client& client, Call& c
   co_return answered(std::move(out));
 }
 
+/// In the shape of Prometheus' alert manager, which OpenPAI passes on: nodes that are not ready, for
+/// administrators.
+Task<Answer<Reply>> list_alerts(Cells& cells, Call& call) {
+  json::Array alerts;
+  for (const auto& [name, node] : cells.nodes()) {
+    if (!call.caller.admin || kube::condition_true(*node, "Ready")) continue;
+    alerts.push_back(json::Object{
+        {"labels", {{"alertname", "NodeNotReady"}, {"node_name", name}, {"severity", "error"}}},
+        {"annotations", {{"summary", fmt::format("Node {} is not ready.", name)}}},
+        {"startsAt", json::at(kube::condition(*node, "Ready"), "lastTransitionTime")},
+        {"status", {{"state", "active"}}}});
+  }
+  co_return answered(std::move(alerts));
+}
+
 // Kubernetes' own lists.
 
 Task<Answer<Reply>> raw_list(client::Client& client, std::string path) {
@@ -228,6 +243,7 @@ std::vector<Route> cluster_routes(People& people, Cells& cells, client::Client& 
        "storages/:storage",
        Who::kUser,
        [&](Call& call) { return show_storage(people, client, call); }},
+      {"GET", "alerts", Who::kUser, [&](Call& call) { return list_alerts(cells, call); }},
       {"GET",
        "kubernetes/nodes",
        Who::kAdmin,
