@@ -33,9 +33,10 @@ def normal(text):
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>", text)
     text = re.sub(r'(resourceVersion"?: ?"?)\d+', r"\1<rv>", text)
-    text = re.sub(r"\b(\d+[ydhm])?\d+[smhd]\b", "<age>", text)
+    # Before the ages: five random letters may look like one.
     text = re.sub(r"\bgen-\w{5}\b", "gen-<id>", text)
     text = re.sub(r"kube-api-access-\w{5}", "kube-api-access-<id>", text)
+    text = re.sub(r"\b(\d+[ydhm])?\d+[smhd]\b", "<age>", text)
     text = re.sub(r"\b10\.96\.\d+\.\d+\b", "<ip>", text)
     text = re.sub(r"(/tmp/)[\w./-]+", r"\1<path>", text)
     text = re.sub(r"[ \t]+", " ", text)
