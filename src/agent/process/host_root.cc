@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "agent/files.h"
 #include "agent/process/devices.h"
@@ -117,9 +118,11 @@ Result<void> furnish_root(int root) {
 
 Result<std::string> make_folder(const RootPlan& plan) {
   if (plan.ahead.empty()) return fail(Code::kInternal, "there is no place for containers' folders");
-  static int counter = 0;
-  const auto folder = fmt::format("{}/{}-{}", plan.ahead, getpid(), ++counter);
-  std::vector<std::pair<std::string, mode_t>> wanted{{folder, 0755}};
+  // Not after the process: first processes of containers, which make one too, are all number 1.
+  std::string folder = plan.ahead + "/XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr || chmod(folder.c_str(), 0755) != 0)
+    return fail(system_error(fmt::format("make a folder in \"{}\"", plan.ahead), errno));
+  std::vector<std::pair<std::string, mode_t>> wanted;
   for (const auto& own : kOwnDirectories) wanted.emplace_back(folder + "/" + own.name, own.mode);
   if (plan.for_images) {
     for (const auto* name : kImageDirectories) wanted.emplace_back(folder + "/" + name, 0755);
