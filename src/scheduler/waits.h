@@ -33,7 +33,10 @@ class Waits {
   void tell_otherwise(const json::Value& pod, const std::string& why);
   /// The same, by somebody who tells it in time.
   void told_by_others(const std::string& pod) { told_otherwise_.insert(pod); }
-  void told_by_engine(const std::string& pod) { told_otherwise_.erase(pod); }
+  void told_by_engine(const std::string& pod) {
+    // What the engine said meanwhile was about the gate that it saw.
+    if (told_otherwise_.erase(pod) > 0) noted_.erase(pod);
+  }
   void tell(const std::string& pod, const engine::Refusal& refusal, const std::string& message);
 
   /// The pod waits no more: what has not been written yet is not written.
