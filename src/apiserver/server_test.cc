@@ -25,10 +25,24 @@ class ServerTest : public ::testing::Test {
   ServerTest() {
     auto opened = store::open(loop_, ":memory:");
     store_ = std::move(*opened);
+    server_ = std::make_unique<Server>(loop_, *store_, options());
+  }
+
+  static ServerOptions options() {
     ServerOptions options;
     options.token_key_pem = *net::make_signing_key();
     options.admin_token = "secret";
-    server_ = std::make_unique<Server>(loop_, *store_, std::move(options));
+    return options;
+  }
+
+  /// Another server on the same store.
+  Task<void> restart() {
+    client_.reset();
+    co_await server_->stop();
+    server_ = std::make_unique<Server>(loop_, *store_, options());
+    const auto started = co_await server_->start();
+    EXPECT_TRUE(started.has_value());
+    client_ = net::make_local_client(loop_, server_->handler(), "tester");
   }
 
   /// Starts the server, runs the test's coroutine, stops it.
@@ -315,6 +329,38 @@ TEST(GoJson, NamesTheErrorAsGoDoes) {
   EXPECT_EQ(go_json_error("{\"a\":1 2}"), "invalid character '2' after object key:value pair");
   EXPECT_EQ(go_json_error("nope"), "invalid character 'o' in literal null (expecting 'u')");
   EXPECT_EQ(go_json_error("{} x"), "invalid character 'x' after top-level value");
+}
+
+// A data folder that an older release made gets what is new in this one; what was removed on purpose
+// stays away.
+TEST_F(ServerTest, DefinitionsThatAreNewComeToOldFolders) {
+  run([](ServerTest& test) -> Task<void> {
+    const std::string crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/";
+    const std::string fresh = "frameworks.frameworkcontroller.microsoft.com";
+    const std::string removed = "xgboostjobs.kubeflow.org";
+    const std::string given = "/api/v1/namespaces/kube-system/configmaps/muster-definitions";
+    for (const std::string& name : {fresh, removed}) {
+      EXPECT_EQ((co_await test.call("DELETE", crds + name)).status, 200);
+      EXPECT_TRUE(co_await test.eventually(crds + name, 404)) << name;
+    }
+    const Answer map = co_await test.call("GET", given);
+    EXPECT_EQ(map.status, 200);
+    std::string names(json::string_at(map.body, "data", "given"));
+    EXPECT_NE(names.find(removed), std::string::npos);
+    const std::size_t at = names.find(fresh + "\n");
+    EXPECT_NE(at, std::string::npos);
+    names.erase(at, fresh.size() + 1);
+    const json::Value older = {{"data", {{"given", names}}}};
+    const Answer patched =
+        co_await test.call("PATCH", given, json::dump(older), "application/merge-patch+json");
+    EXPECT_EQ(patched.status, 200);
+
+    co_await test.restart();
+    EXPECT_EQ((co_await test.call("GET", crds + fresh)).status, 200);
+    EXPECT_EQ((co_await test.call("GET", crds + removed)).status, 404);
+    const Answer after = co_await test.call("GET", given);
+    EXPECT_NE(json::string_at(after.body, "data", "given").find(fresh), std::string::npos);
+  });
 }
 
 }  // namespace

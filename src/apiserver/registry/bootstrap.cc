@@ -1,9 +1,14 @@
 #include "apiserver/registry/bootstrap.h"
 
+#include <fmt/ranges.h>
+
+#include <set>
+
 #include "apiserver/auth/rbac.h"
 #include "apiserver/registry/strategy.h"
 #include "apiserver/registry/writer.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "kube/crd/crd.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -82,6 +87,54 @@ json::Value kubernetes_service() {
              {"name", "https"}, {"protocol", "TCP"}, {"port", 443}, {"targetPort", 6443}}}}}}};
 }
 
+// Which bundled definitions this data folder was given, a name a line. One that an administrator has
+// removed stays away; one that is new in a release comes to folders that older releases made.
+constexpr std::string_view kGivenNamespace = "kube-system";
+constexpr std::string_view kGivenName = "muster-definitions";
+constexpr std::string_view kGivenKey = "given";
+
+json::Value given_map(std::string_view names) {
+  return json::Value{{"kind", "ConfigMap"},
+                     {"apiVersion", "v1"},
+                     {"metadata", {{"name", kGivenName}}},
+                     {"data", {{kGivenKey, names}}}};
+}
+
+std::set<std::string, std::less<>> definitions_given(Core& core) {
+  const ResourcePtr maps = core.resources.find_kind({"", "v1", "ConfigMap"});
+  const StoredPtr stored = core.find(*maps, kGivenNamespace, kGivenName);
+  if (!stored) return {};
+  const auto names = split_nonempty(json::string_at(stored->object, "data", kGivenKey), '\n');
+  return {names.begin(), names.end()};
+}
+
+/// Writes down that every bundled definition was given.
+Task<Result<void>> note_definitions(Core& core, const std::set<std::string, std::less<>>& before) {
+  std::set<std::string, std::less<>> all = before;
+  for (const json::Value& crd : kube::bundled_crds()) all.emplace(kube::name_of(crd));
+  if (all == before) co_return Result<void>();
+  const std::string names = fmt::format("{}\n", fmt::join(all, "\n"));
+  if (before.empty()) {
+    std::vector<std::pair<std::string, json::Value>> one;
+    one.emplace_back(kGivenNamespace, given_map(names));
+    co_return co_await ensure(core, std::move(one));
+  }
+  WriteOptions options;
+  options.manager = "kube-apiserver";
+  const auto updated = co_await core.writer->update(
+      core.resources.find_kind({"", "v1", "ConfigMap"}),
+      std::string(kGivenNamespace),
+      std::string(kGivenName),
+      [&](const json::Value& live) -> Result<json::Value> {
+        json::Value next = live;
+        next.get_object()["data"] = {{kGivenKey, names}};
+        return next;
+      },
+      options);
+  if (!updated) co_return fail(updated.error());
+  co_return Result<void>();
+}
+
 }  // namespace
 
 Task<Result<void>> bootstrap(Core& core) {
@@ -104,12 +157,14 @@ Task<Result<void>> bootstrap(Core& core) {
           "system-cluster-critical",
           2000000000,
           "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."));
-  if (core.store.revision() == 0 ||
-      core.image.collection(kube::collections::kCustomResourceDefinitions).objects().empty()) {
-    for (json::Value& crd : kube::bundled_crds()) objects.emplace_back("", std::move(crd));
+  const std::set<std::string, std::less<>> given = definitions_given(core);
+  for (json::Value& crd : kube::bundled_crds()) {
+    if (!given.contains(kube::name_of(crd))) objects.emplace_back("", std::move(crd));
   }
   const auto made = co_await ensure(core, std::move(objects));
   if (!made) co_return made;
+  const auto noted = co_await note_definitions(core, given);
+  if (!noted) co_return noted;
   std::vector<std::pair<std::string, json::Value>> second;
   second.emplace_back("default", kubernetes_service());
   co_return co_await ensure(core, std::move(second));
