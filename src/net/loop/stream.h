@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "base/time.h"
+#include "net/http/gzip.h"
 #include "net/http/http.h"
 
 namespace muster::net {
@@ -153,10 +154,5 @@ class Deadline {
 
 /// An I/O error as ours: Unavailable, or Timeout.
 Error io_error(std::string_view what, const ErrorCode& error);
-
-/// gzip of the whole text; empty when zlib fails.
-std::string gzip(std::string_view text);
-/// True when an Accept-Encoding header admits gzip.
-bool accepts_gzip(const Headers& headers);
 
 }  // namespace muster::net

@@ -153,6 +153,11 @@ bool View::less(Slot a, Slot b) const {
   };
   const std::uint64_t left = number(a), right = number(b);
   if (left != right) return left < right;
+  return text_less(a, b);
+}
+
+/// For those whose numbers are equal.
+bool View::text_less(Slot a, Slot b) const {
   const auto text = [&](Slot slot) {
     return sort_text(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort);
   };
@@ -162,6 +167,7 @@ bool View::less(Slot a, Slot b) const {
 
 void View::build(const View* base) {
   order_.clear();
+  built_ = table_.now ? table_.now() : 0;
   counts_ = {};
   if (base != nullptr) {
     for (const Slot slot : base->order_) {
@@ -182,7 +188,7 @@ void View::build(const View* base) {
              slot});
     }
     std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
-      return a.number != b.number ? a.number < b.number : less(a.slot, b.slot);
+      return a.number != b.number ? a.number < b.number : text_less(a.slot, b.slot);
     });
     order_.reserve(items.size());
     for (const Item& item : items) order_.push_back(item.slot);
@@ -322,7 +328,7 @@ ViewPtr Table::view(const JobQuery& query, const Visible& visible) {
     found = std::make_shared<View>(*this, query, visible);
     found->build(base.get());
     views_[key] = found;
-  } else if (query.sort == SortField::kDuration) {
+  } else if (query.sort == SortField::kDuration && now && now() - found->built_ > kDurationsFor) {
     found->build(nullptr);
   }
   std::erase(kept_, found);

@@ -40,6 +40,7 @@ class View {
   void remove(Slot slot, State state);
   void touch(State before, State after);
   [[nodiscard]] bool less(Slot a, Slot b) const;
+  [[nodiscard]] bool text_less(Slot a, Slot b) const;
 
   const Table& table_;
   JobQuery query_;
@@ -52,6 +53,7 @@ class View {
   std::vector<Slot> order_;
   std::array<std::int32_t, kStates> counts_{};
   std::uint64_t version_ = 0;
+  Millis built_ = 0;
 };
 using ViewPtr = std::shared_ptr<View>;
 
@@ -103,6 +105,8 @@ class Table {
   void each_view(Each each);
 
   static constexpr std::size_t kKept = 6;
+  /// What runs grows longer against what has ended: after so long that order is made anew.
+  static constexpr Millis kDurationsFor = 5000;
 
   std::vector<Keys> keys_;
   std::vector<Texts> texts_;

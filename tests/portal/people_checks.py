@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""People with passwords: the first administrator, wrong passwords, changed passwords, users who are removed."""
+import pathlib
+import re
+import sys
+import time
+
+from visitor import API, PortalCluster, Visitor
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from checks import Checks  # noqa: E402
+
+check = Checks()
+
+
+def printed_password(muster):
+    return re.search(r"user admin, password (\S+)", muster.log()).group(1)
+
+
+def first_administrator(muster):
+    admin = Visitor(muster.portal)
+    password = printed_password(muster)
+    kept = muster.data / "admin-password"
+    check(
+        "the password is kept for its owner alone",
+        kept.read_text().strip() == password and kept.stat().st_mode & 0o77 == 0,
+    )
+    status, _, who = admin.sign_in(user="admin", password=password)
+    check(
+        "[14] admin signs in with the printed password", status == 200 and who["user"] == "admin" and who["admin"], who
+    )
+    check("administrators see the cluster", admin.topic("nodes")[0] == 200 and admin.topic("nodes")[1]["total"] == 2)
+    return admin
+
+
+def make_user(admin, name, password):
+    user = {
+        "username": name,
+        "password": password,
+        "email": f"{name}@example.com",
+        "admin": False,
+        "virtualCluster": [],
+    }
+    return admin.json("POST", f"{API}/pai/users", user)
+
+
+def users(muster, admin):
+    status, answer = make_user(admin, "alice", "alice-password")
+    check("[15] a user is added with the session", status == 201, (status, answer))
+    status, answer = make_user(admin, "alice", "alice-password")
+    check(
+        "a name twice has REST's own words", status == 409 and answer["code"] == "ConflictUserError", (status, answer)
+    )
+    alice = Visitor(muster.portal)
+    status, _, who = alice.sign_in(user="alice", password="alice-password")
+    check("she signs in", status == 200 and not who["admin"], (status, who))
+    status, answer = make_user(alice, "eve", "eve-password")
+    check("[16] she may not add users", status == 403, (status, answer))
+    direct = Visitor(muster.portal)
+    direct.cookie = alice.cookie
+    status = direct.get("/rest-server/api/v2/users")[0]
+    check("[6] REST with only a cookie: 401", status == 401, status)
+    return alice
+
+
+def wrong_passwords(muster):
+    def seconds(user):
+        begun = time.monotonic()
+        status, _, body = Visitor(muster.portal).sign_in(user=user, password="wrong-password")
+        return time.monotonic() - begun, status, body
+
+    answers = [seconds("alice")[1:] for _ in range(5)]
+    check("five wrong passwords: 401", all(status == 401 for status, _ in answers), answers)
+    _, headers, _ = Visitor(muster.portal).sign_in(user="alice", password="wrong-password")
+    status, headers, _ = Visitor(muster.portal).sign_in(user="alice", password="alice-password")
+    check(
+        "[10] the sixth, and the right one too: 429 with Retry-After",
+        status == 429 and int(headers["retry-after"]) > 0,
+        (status, headers),
+    )
+    unknown = seconds("nobody")
+    check("[10] unknown user and wrong password read alike", unknown[2] == answers[0][1], (unknown[2], answers[0][1]))
+
+
+def password_change(muster, admin):
+    make_user(admin, "bob", "bob-password")
+    here, there = Visitor(muster.portal), Visitor(muster.portal)
+    here.sign_in(user="bob", password="bob-password")
+    there.sign_in(user="bob", password="bob-password")
+    with there.live() as tab:
+        tab.next()
+        body = {
+            "data": {"username": "bob", "oldPassword": "bob-password", "newPassword": "new-password"},
+            "patch": True,
+        }
+        status, answer = here.json("PUT", f"{API}/pai/users/me", body)
+        check("she changes her password", status in (200, 201), (status, answer))
+        begun = time.monotonic()
+        while tab.next() is not None:
+            pass
+        check(
+            "[9] the other tab closes with 4401 within 2 s",
+            tab.closed == 4401 and time.monotonic() - begun < 2,
+            tab.closed,
+        )
+    check("[19] the other session is over", there.get(f"{API}/counts")[0] == 401)
+    check("[19] this one is not", here.get(f"{API}/counts")[0] == 200)
+    with here.live() as tab:
+        tab.next()
+        status, answer = admin.json("DELETE", f"{API}/pai/users/bob")
+        check("the user is removed", status in (200, 201, 204), (status, answer))
+        begun = time.monotonic()
+        while tab.next() is not None:
+            pass
+        check(
+            "[9] removed: closed with 4401 within 2 s", tab.closed == 4401 and time.monotonic() - begun < 2, tab.closed
+        )
+
+
+with PortalCluster("--hollow", nodes=2) as muster:
+    admin = first_administrator(muster)
+    users(muster, admin)
+    password_change(muster, admin)
+    wrong_passwords(muster)
+    muster.kill()
+    muster.start()
+    again = Visitor(muster.portal)
+    again.cookie = admin.cookie
+    check("people's sessions survive kill -9", again.get(f"{API}/counts")[0] == 200)
+    check("the password is printed once", muster.log().count("user admin, password") == 1)
+sys.exit(check.close())
