@@ -77,15 +77,12 @@ std::string format_time(Time time) {
 }
 
 std::string format_micro_time(Time time) {
-  const Civil c = civil_of(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z",
-                     c.year,
-                     c.month,
-                     c.day,
-                     c.hour,
-                     c.minute,
-                     c.second,
-                     c.micro);
+  std::string text = format_time(time);
+  text.back() = '.';
+  char digits[] = "000000Z";
+  int rest = static_cast<int>(civil_of(time).micro);
+  for (int at = 5; at >= 0; --at, rest /= 10) digits[at] = static_cast<char>('0' + rest % 10);
+  return text.append(digits);
 }
 
 std::string format_nano_time(Time time) {

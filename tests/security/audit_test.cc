@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -258,6 +259,71 @@ TEST_F(Audit, TheLastLinesAreForThoseWhoMayReadThem) {
   });
 }
 
+TEST(AuditLines, EachIsAnEventAsKubernetesWritesIt) {
+  const User jane{.name = "jane",
+                  .uid = "u1",
+                  .groups = {"a \"quoted\" group", "system:authenticated"},
+                  .extra = {{"scopes", {"x", "y"}}, {"seat", {}}}};
+  const User robot{.name = "robot"};
+  const audit::Annotations none,
+      decision = {{"authorization.k8s.io/decision", "allow"}, {"authorization.k8s.io/reason", ""}};
+  audit::Event full{.user = jane, .acting = &robot, .annotations = decision};
+  full.id = "id-1";
+  full.uri = "/apis/apps/v1/namespaces/vision/deployments/d/scale?x=\n";
+  full.verb = "update";
+  full.source = "[::1]:4711";
+  full.forwarded = "10.0.0.1, 10.0.0.2";
+  full.agent = "kubectl";
+  full.group = "apps";
+  full.version = "v1";
+  full.resource = "deployments";
+  full.subresource = "scale";
+  full.ns = "vision";
+  full.name = "d";
+  full.received = *parse_time("2026-11-16T15:04:05.000123Z");
+  full.at = *parse_time("2026-11-16T15:04:06.5Z");
+  audit::Bodies bodies{.code = 409};
+  bodies.failure.text =
+      R"({"status":"Failure","message":"say \"when\"","reason":"Conflict","x":1})";
+  bodies.request.text = R"({"spec":{"replicas":2}})";
+  audit::Event bare{.stage = audit::Stage::kRequestReceived, .user = robot, .annotations = none};
+  bare.id = "id-2";
+  bare.uri = "/version";
+  bare.verb = "get";
+  audit::Lines lines;
+  lines.add(bare, {});
+  lines.add(full, std::move(bodies));
+  lines.add(bare, {.code = 200});
+  EXPECT_EQ(lines.count(), 3U);
+  const std::string bare_head =
+      R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-2",)"
+      R"("stage":"RequestReceived","requestURI":"/version","verb":"get",)"
+      R"("user":{"username":"robot"},)";
+  const std::string bare_end = R"("requestReceivedTimestamp":"1970-01-01T00:00:00.000000Z",)"
+                               R"("stageTimestamp":"1970-01-01T00:00:00.000000Z"})"
+                               "\n";
+  EXPECT_EQ(
+      lines.take(),
+      bare_head + bare_end +
+          R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"id-1",)"
+          R"("stage":"ResponseComplete",)"
+          R"("requestURI":"/apis/apps/v1/namespaces/vision/deployments/d/scale?x=\n",)"
+          R"("verb":"update","user":{"username":"jane","uid":"u1",)"
+          R"("groups":["a \"quoted\" group","system:authenticated"],)"
+          R"("extra":{"scopes":["x","y"],"seat":[]}},"impersonatedUser":{"username":"robot"},)"
+          R"("sourceIPs":["10.0.0.1","10.0.0.2","::1"],"userAgent":"kubectl",)"
+          R"("objectRef":{"resource":"deployments","namespace":"vision","name":"d",)"
+          R"("apiGroup":"apps","apiVersion":"v1","subresource":"scale"},)"
+          R"("responseStatus":{"metadata":{},"status":"Failure","message":"say \"when\"",)"
+          R"("reason":"Conflict","code":409},"requestObject":{"spec":{"replicas":2}},)"
+          R"("requestReceivedTimestamp":"2026-11-16T15:04:05.000123Z",)"
+          R"("stageTimestamp":"2026-11-16T15:04:06.500000Z",)"
+          R"("annotations":{"authorization.k8s.io/decision":"allow",)"
+          R"("authorization.k8s.io/reason":""}})"
+          "\n" +
+          bare_head + R"("responseStatus":{"metadata":{},"code":200},)" + bare_end);
+}
+
 TEST(AuditFile, WhatIsFullIsPutAsideAndTheOldestGo) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/audit.log";
@@ -302,6 +368,18 @@ TEST_F(Audit, AFloodDoesNotHideWhatCameWithIt) {
   by_default([](Cluster& cluster) -> Task<void> {
     for (int i = 0; i < kRequests; ++i)
       (void)co_await cluster.admin("GET", fmt::format("/api/v1/nodes/n{}", i));
+    // The newest thousand, in their order.
+    const std::string newest = fmt::format("\"/api/v1/nodes/n{}\"", kRequests - 1);
+    Answer lines;
+    while (lines.text.find(newest) == std::string::npos) {
+      co_await cluster.loop().sleep(std::chrono::milliseconds(10));
+      lines = co_await cluster.admin("GET", "/muster/v1/audit?limit=5000");
+    }
+    const json::Array& items = json::array_at(lines.body, "items");
+    EXPECT_EQ(items.size(), audit::Log::kTailMax);
+    std::vector<std::string> times;
+    for (const json::Value& each : items) times.push_back(json::text_at(each, "stageTimestamp"));
+    EXPECT_TRUE(std::is_sorted(times.begin(), times.end()));
   });
   int found = 0;
   for (const json::Value& each : events()) {

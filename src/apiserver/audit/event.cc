@@ -2,6 +2,7 @@
 
 #include "apiserver/rest/read_ahead.h"
 #include "base/strings.h"
+#include "json/text.h"
 #include "json/yaml.h"
 #include "kube/apply/managed.h"
 #include "kube/names.h"
@@ -13,18 +14,44 @@ namespace {
 /// An error that is longer is no Status of ours.
 constexpr std::size_t kFailureBytesMax = 64 * 1024;
 
-json::Value user_value(const User& user) {
-  json::Object out;
-  out["username"] = user.name;
-  if (!user.uid.empty()) out["uid"] = user.uid;
-  if (!user.groups.empty()) out["groups"] = json::Array(user.groups.begin(), user.groups.end());
-  if (!user.extra.empty()) {
-    json::Object extra;
-    for (const auto& [key, values] : user.extra)
-      extra[key] = json::Array(values.begin(), values.end());
-    out["extra"] = std::move(extra);
+/// A member whose value is a text; `before` is what stands before that.
+void add(std::string& out, std::string_view before, std::string_view value) {
+  out += before;
+  json::append_string(out, value);
+}
+
+void add_unless_empty(std::string& out, std::string_view before, std::string_view value) {
+  if (!value.empty()) add(out, before, value);
+}
+
+void add_list(std::string& out, const std::vector<std::string>& values) {
+  char before = '[';
+  for (const std::string& each : values) {
+    out += std::exchange(before, ',');
+    json::append_string(out, each);
   }
-  return out;
+  out += values.empty() ? "[]" : "]";
+}
+
+void add_user(std::string& out, std::string_view before, const User& user) {
+  out += before;
+  add(out, R"({"username":)", user.name);
+  add_unless_empty(out, R"(,"uid":)", user.uid);
+  if (!user.groups.empty()) {
+    out += R"(,"groups":)";
+    add_list(out, user.groups);
+  }
+  if (!user.extra.empty()) {
+    out += R"(,"extra":)";
+    char next = '{';
+    for (const auto& [key, values] : user.extra) {
+      out += std::exchange(next, ',');
+      json::append_key(out, "", key);
+      add_list(out, values);
+    }
+    out += '}';
+  }
+  out += '}';
 }
 
 /// Null if it is no object that can be read: the body of a request may be anything.
@@ -60,48 +87,112 @@ json::Value body_value(const Content& content, bool omit_managed_fields) {
 }
 
 /// A Status without what its metadata and details say.
-json::Value status_value(const Event& event) {
-  json::Object out = {{"metadata", json::Object()}};
-  if (event.code >= 400 && event.failure.text.size() <= kFailureBytesMax) {
-    const json::Value status = value_of(event.failure);
-    const bool quotes = event.secret && (event.code == 400 || event.code == 422);
+void add_status(std::string& out, const Bodies& bodies) {
+  if (bodies.code == 0) return;
+  out += R"(,"responseStatus":{"metadata":{})";
+  if (bodies.code >= 400 && bodies.failure.text.size() <= kFailureBytesMax) {
+    const json::Value status = value_of(bodies.failure);
+    const bool quotes = bodies.secret && (bodies.code == 400 || bodies.code == 422);
     for (const std::string_view key : {"status", "message", "reason"}) {
       // What is wrong with a body may quote it.
       if (quotes && key == "message") continue;
       const json::Value& value = json::at(status, key);
-      if (value.is_string()) out[key] = value;
+      if (!value.is_string()) continue;
+      out += ',';
+      json::append_key(out, "", key);
+      json::append(out, value);
     }
   }
-  out["code"] = event.code;
-  return out;
+  out.append(R"(,"code":)").append(std::to_string(bodies.code)).append(1, '}');
 }
 
-json::Value reference_of(const Event& event) {
-  json::Object out;
-  const auto add = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) out[key] = value;
-  };
-  add("resource", event.resource);
-  add("namespace", event.ns);
-  add("name", event.name);
-  add("apiGroup", event.group);
-  add("apiVersion", event.version);
-  add("subresource", event.subresource);
-  return out;
+void add_bodies(std::string& out, const Bodies& bodies) {
+  add_status(out, bodies);
+  if (bodies.secret) return;
+  for (const auto& [before, content] : {std::pair(R"(,"requestObject":)", &bodies.request),
+                                        std::pair(R"(,"responseObject":)", &bodies.response)}) {
+    const json::Value body = body_value(*content, bodies.omit_managed_fields);
+    if (body.is_null()) continue;
+    out += before;
+    json::append(out, body);
+  }
 }
 
-std::string host_of(const std::string& address) {
-  const auto colon = address.rfind(':');
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  return host;
+void add_reference(std::string& out, const Event& event) {
+  add(out, R"(,"objectRef":{"resource":)", event.resource);
+  add_unless_empty(out, R"(,"namespace":)", event.ns);
+  add_unless_empty(out, R"(,"name":)", event.name);
+  add_unless_empty(out, R"(,"apiGroup":)", event.group);
+  add_unless_empty(out, R"(,"apiVersion":)", event.version);
+  add_unless_empty(out, R"(,"subresource":)", event.subresource);
+  out += '}';
+}
+
+std::string_view host_of(std::string_view address) {
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host.size() > 2 && host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+}
+
+void add_sources(std::string& out, const Event& event) {
+  std::string_view before = R"(,"sourceIPs":[)";
+  for (const std::string& each : split_nonempty(event.forwarded, ','))
+    add(out, std::exchange(before, ","), trim(each));
+  if (!event.source.empty()) add(out, std::exchange(before, ","), host_of(event.source));
+  if (before == ",") out += ']';
+}
+
+void add_head(std::string& out, const Event& event) {
+  add(out, R"({"kind":"Event","apiVersion":"audit.k8s.io/v1","level":)", name_of(event.level));
+  add(out, R"(,"auditID":)", event.id);
+  add(out, R"(,"stage":)", name_of(event.stage));
+  add(out, R"(,"requestURI":)", event.uri);
+  add(out, R"(,"verb":)", event.verb);
+  add_user(out, R"(,"user":)", event.user);
+  if (event.acting != nullptr) add_user(out, R"(,"impersonatedUser":)", *event.acting);
+  add_sources(out, event);
+  add_unless_empty(out, R"(,"userAgent":)", event.agent);
+  if (!event.resource.empty()) add_reference(out, event);
+}
+
+void add_end(std::string& out, const Event& event) {
+  add(out, R"(,"requestReceivedTimestamp":)", format_micro_time(event.received));
+  add(out, R"(,"stageTimestamp":)", format_micro_time(event.at));
+  std::string_view before = R"(,"annotations":{)";
+  for (const auto& [key, value] : event.annotations) {
+    out += std::exchange(before, ",");
+    json::append_key(out, "", key);
+    json::append_string(out, value);
+  }
+  out += event.annotations.empty() ? "}\n" : "}}\n";
 }
 
 }  // namespace
 
-std::size_t Event::bytes() const {
-  return 1024 + uri.size() + agent.size() + failure.text.size() + request.text.size() +
-         response.text.size();
+void Lines::add(const Event& event, Bodies&& bodies) {
+  ++count_;
+  add_head(text_, event);
+  if (bodies.empty()) {
+    add_status(text_, bodies);
+  } else {
+    gap_bytes_ += sizeof(gaps_.front()) + bodies.failure.text.size() + bodies.request.text.size() +
+                  bodies.response.text.size();
+    gaps_.emplace_back(text_.size(), std::move(bodies));
+  }
+  add_end(text_, event);
+}
+
+std::string Lines::take() {
+  if (gaps_.empty()) return std::move(text_);
+  std::string out;
+  out.reserve(bytes());
+  std::size_t done = 0;
+  for (const auto& [at, bodies] : gaps_) {
+    out.append(text_, done, at - done);
+    add_bodies(out, bodies);
+    done = at;
+  }
+  out.append(text_, done);
+  return out;
 }
 
 bool holds_secrets(std::string_view group,
@@ -110,41 +201,6 @@ bool holds_secrets(std::string_view group,
   if (group.empty())
     return resource == "secrets" || (resource == "serviceaccounts" && subresource == "token");
   return group == kube::groups::kAuthentication && resource == "tokenreviews";
-}
-
-std::string line_of(const Event& event) {
-  json::Object out;
-  out["kind"] = "Event";
-  out["apiVersion"] = "audit.k8s.io/v1";
-  out["level"] = name_of(event.level);
-  out["auditID"] = event.id;
-  out["stage"] = name_of(event.stage);
-  out["requestURI"] = event.uri;
-  out["verb"] = event.verb;
-  out["user"] = user_value(event.user);
-  if (event.acting) out["impersonatedUser"] = user_value(*event.acting);
-  json::Array sources;
-  for (const std::string& each : split_nonempty(event.forwarded, ','))
-    sources.push_back(json::Value(trim(each)));
-  if (!event.source.empty()) sources.push_back(json::Value(host_of(event.source)));
-  if (!sources.empty()) out["sourceIPs"] = std::move(sources);
-  if (!event.agent.empty()) out["userAgent"] = event.agent;
-  if (!event.resource.empty()) out["objectRef"] = reference_of(event);
-  if (event.code != 0) out["responseStatus"] = status_value(event);
-  if (!event.secret) {
-    if (auto body = body_value(event.request, event.omit_managed_fields); !body.is_null())
-      out["requestObject"] = std::move(body);
-    if (auto body = body_value(event.response, event.omit_managed_fields); !body.is_null())
-      out["responseObject"] = std::move(body);
-  }
-  out["requestReceivedTimestamp"] = format_micro_time(event.received);
-  out["stageTimestamp"] = format_micro_time(event.at);
-  if (!event.annotations.empty()) {
-    json::Object annotations;
-    for (const auto& [key, value] : event.annotations) annotations[key] = value;
-    out["annotations"] = std::move(annotations);
-  }
-  return json::dump(out);
 }
 
 }  // namespace muster::apiserver::audit

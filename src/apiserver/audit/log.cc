@@ -1,6 +1,9 @@
 #include "apiserver/audit/log.h"
 
+#include <algorithm>
+
 #include "base/log.h"
+#include "base/strings.h"
 
 namespace muster::apiserver::audit {
 namespace {
@@ -25,12 +28,13 @@ Result<std::unique_ptr<Log>> Log::open(Env& env, Options options) {
   std::unique_ptr<Log> log(new Log(env, std::move(options)));
   const auto opened = log->file_->open();
   if (!opened) return fail(opened.error());
-  for (std::string& line : log->file_->tail(kTailMax)) log->tail_.push_back(std::move(line));
+  const std::vector<std::string> before = log->file_->tail(kTailMax);
+  if (!before.empty()) log->keep({join(before, "\n") + "\n", before.size()});
   return log;
 }
 
 bool Log::full() const {
-  return pending_.size() >= kPendingMax || pending_bytes_ + writing_bytes_ >= kPendingBytesMax;
+  return pending_.count() >= kPendingMax || pending_.bytes() + writing_bytes_ >= kPendingBytesMax;
 }
 
 Task<bool> Log::wait_for_room() {
@@ -43,11 +47,10 @@ Task<bool> Log::wait_for_room() {
   co_return true;
 }
 
-void Log::add(Event event) {
-  pending_bytes_ += event.bytes();
-  pending_.push_back(std::move(event));
+void Log::add(const Event& event, Bodies&& bodies) {
+  pending_.add(event, std::move(bodies));
   if (writing_) return;
-  if (pending_.size() >= kBatch)
+  if (pending_.count() >= kBatch)
     flush();
   else if (!soon_)
     soon_ = env_.after(kDelay, [this] { flush(); });
@@ -55,62 +58,82 @@ void Log::add(Event event) {
 
 void Log::flush() {
   soon_.reset();
-  if (writing_ || pending_.empty()) return;
+  if (writing_ || pending_.count() == 0) return;
   writing_ = true;
-  writing_bytes_ = std::exchange(pending_bytes_, 0);
+  writing_bytes_ = pending_.bytes();
   struct Work {
-    std::vector<Event> events;
-    std::vector<std::string> lines;
+    Lines lines;
+    Written written;
     Result<void> result;
   };
   const auto work = std::make_shared<Work>();
-  work->events = std::exchange(pending_, {});
+  work->lines = std::exchange(pending_, Lines(std::exchange(spare_, {})));
   env_.offload(
       [work, file = file_, now = env_.now()] {
-        std::string text;
-        for (const Event& event : work->events) {
-          work->lines.push_back(line_of(event));
-          text += work->lines.back();
-          text += '\n';
-        }
-        work->events.clear();
-        work->result = file->append(text, now);
+        work->written = {work->lines.take(), work->lines.count()};
+        work->result = file->append(work->written.text, now);
+        cut(work->written);
       },
-      [this, work] { wrote(work->result, std::move(work->lines)); });
+      [this, work] { wrote(work->result, work->lines.count(), std::move(work->written)); });
 }
 
-void Log::wrote(const Result<void>& result, std::vector<std::string> lines) {
+void Log::cut(Written& lines) {
+  if (lines.count > kTailMax) {
+    std::size_t begin = lines.text.size();
+    for (std::size_t i = 0; i <= kTailMax; ++i) begin = lines.text.rfind('\n', begin - 1);
+    lines = {lines.text.substr(begin + 1), kTailMax};
+  }
+  if (lines.text.capacity() / 2 > lines.text.size()) lines.text.shrink_to_fit();
+}
+
+void Log::keep(Written newest) {
+  tail_count_ += newest.count;
+  tail_.push_back(std::move(newest));
+  while (tail_count_ - tail_.front().count >= kTailMax) {
+    tail_count_ -= tail_.front().count;
+    spare_ = std::move(tail_.front().text);
+    tail_.pop_front();
+  }
+}
+
+void Log::wrote(const Result<void>& result, std::size_t count, Written newest) {
   writing_ = false;
   writing_bytes_ = 0;
   if (result) {
-    written_ += lines.size();
-    for (std::string& line : lines) tail_.push_back(std::move(line));
-    while (tail_.size() > kTailMax) tail_.pop_front();
+    written_ += count;
+    keep(std::move(newest));
   } else {
-    lost_ += lines.size();
-    if (env_.monotonic() - said_ > kSaidEvery || lost_ == lines.size()) {
+    lost_ += count;
+    if (env_.monotonic() - said_ > kSaidEvery || lost_ == count) {
       said_ = env_.monotonic();
       log::error("audit", "{}; {} events are lost so far", result.error().message, lost_);
     }
   }
   room_->notify();
-  if (pending_.size() >= kBatch)
+  if (pending_.count() >= kBatch)
     flush();
-  else if (!pending_.empty() && !soon_)
+  else if (pending_.count() > 0 && !soon_)
     soon_ = env_.after(kDelay, [this] { flush(); });
 }
 
 Task<void> Log::stop() {
   flush();
-  while (writing_ || !pending_.empty()) {
+  while (writing_ || pending_.count() > 0) {
     co_await room_->wait(kPatience);
     flush();
   }
 }
 
 std::vector<std::string> Log::last(std::size_t count) const {
-  const std::size_t given = std::min(count, tail_.size());
-  return {tail_.end() - static_cast<long>(given), tail_.end()};
+  count = std::min(count, kTailMax);
+  std::vector<std::string> out;  // the newest first
+  for (auto each = tail_.rbegin(); each != tail_.rend() && out.size() < count; ++each) {
+    const std::vector<std::string> lines = split_nonempty(each->text, '\n');
+    out.insert(out.end(), lines.rbegin(), lines.rend());
+  }
+  if (out.size() > count) out.resize(count);
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 }  // namespace muster::apiserver::audit

@@ -26,7 +26,7 @@ class Log {
   [[nodiscard]] bool full() const;
   /// False if there is still no room after a while.
   Task<bool> wait_for_room();
-  void add(Event event);
+  void add(const Event& event, Bodies&& bodies);
   /// Writes what is left.
   Task<void> stop();
 
@@ -40,17 +40,26 @@ class Log {
  private:
   Log(Env& env, Options options);
   void flush();
-  void wrote(const Result<void>& result, std::vector<std::string> lines);
+  struct Written {
+    std::string text;
+    std::size_t count = 0;  // of lines
+  };
+  void wrote(const Result<void>& result, std::size_t count, Written newest);
+  void keep(Written newest);
+  /// Leaves the last kTailMax lines, without room for more. Runs on a worker.
+  static void cut(Written& lines);
 
   Env& env_;
   const Policy policy_;
   std::shared_ptr<File> file_;  // the worker's while writing_
-  std::vector<Event> pending_;
-  std::size_t pending_bytes_ = 0, writing_bytes_ = 0;
+  Lines pending_;
+  std::size_t writing_bytes_ = 0;
   bool writing_ = false;
   std::unique_ptr<Timer> soon_;
   std::unique_ptr<Signal> room_;
-  std::deque<std::string> tail_;
+  std::deque<Written> tail_;  // taken apart when somebody asks
+  std::size_t tail_count_ = 0;
+  std::string spare_;  // the text that left the tail last: its memory is warm
   std::uint64_t written_ = 0, lost_ = 0;
   Duration said_{};  // when a loss was last told of
 };

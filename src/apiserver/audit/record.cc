@@ -14,9 +14,7 @@ constexpr std::size_t kBodyMax = 1 << 20;
 /// What a client may call its request, and what it calls itself; longer is cut.
 constexpr std::size_t kIdMax = 64, kTextMax = 4096;
 
-std::string cut(std::string_view text, std::size_t most) {
-  return std::string(text.substr(0, most));
-}
+std::string_view cut(std::string_view text) { return text.substr(0, kTextMax); }
 
 /// Ids that clients send end up in lines of others' tools.
 bool plain(std::string_view id) {
@@ -40,7 +38,7 @@ Record::Record(Core& core, const Call& call) : core_(core), log_(core.audit.get(
 Record::~Record() {
   if (log_ == nullptr) return;
   begin();
-  if (verdict_.writes(Stage::kResponseComplete)) log_->add(event(Stage::kResponseComplete));
+  if (verdict_.writes(Stage::kResponseComplete)) add(Stage::kResponseComplete, std::move(bodies_));
 }
 
 void Record::set_asker(const User& user) {
@@ -64,21 +62,19 @@ void Record::begin() {
     request.subresource = call_.subresource;
     request.name = call_.name;
     request.ns = call_.ns;
-    secret_ = holds_secrets(request.group, request.resource, request.subresource);
+    bodies_.secret = holds_secrets(request.group, request.resource, request.subresource);
   }
   verdict_ = log_->policy().judge(request);
   if (!wanted()) return;
   if (id_.empty()) id_ = net::random_uuid();
-  if (secret_) verdict_.level = Level::kMetadata;
+  if (bodies_.secret) verdict_.level = Level::kMetadata;
   if (resource && verdict_.level >= Level::kRequest) keep_request();
-  if (verdict_.writes(Stage::kRequestReceived)) log_->add(event(Stage::kRequestReceived));
+  bodies_.omit_managed_fields = verdict_.omit_managed_fields;
+  if (verdict_.writes(Stage::kRequestReceived)) add(Stage::kRequestReceived, Bodies(bodies_));
 }
 
 void Record::keep_request() {
-  request_.type = media_type(call_.request);
-  request_.object = call_.object;
-  request_.text = call_.request.body;
-  request_ = bounded(std::move(request_));
+  bodies_.request = bounded({media_type(call_.request), call_.request.body, call_.object});
 }
 
 Content Record::bounded(Content content) {
@@ -106,27 +102,26 @@ void Record::set_decision(bool allowed) {
 void Record::set_started(int code) {
   if (log_ == nullptr) return;
   begin();
-  code_ = code;
-  if (verdict_.writes(Stage::kResponseStarted)) log_->add(event(Stage::kResponseStarted));
+  bodies_.code = code;
+  if (verdict_.writes(Stage::kResponseStarted)) add(Stage::kResponseStarted, Bodies(bodies_));
 }
 
 void Record::set_answer(const net::Response& response, kube::ObjectPtr object) {
   if (log_ == nullptr) return;
   begin();
-  code_ = response.status;
+  bodies_.code = response.status;
   if (!wanted()) return;
   const bool failed = response.status >= 400;
   const bool whole = verdict_.level == Level::kRequestResponse && call_.resource != nullptr;
   if (!failed && !whole) return;
   Content content{
       std::string(response.headers.get("Content-Type")), response.body, std::move(object)};
-  if (failed) failure_ = bounded(content);
-  if (whole) response_ = bounded(std::move(content));
+  if (failed) bodies_.failure = bounded(content);
+  if (whole) bodies_.response = bounded(std::move(content));
 }
 
 /// What a client of this process asks for has no path until somebody wants to read it.
-std::string Record::uri() const {
-  if (!call_.in_process || !call_.resource) return call_.request.target;
+std::string Record::path() const {
   const auto& info = call_.resource->info;
   const kube::Resource resource{info.group, info.version, info.plural, info.kind, info.namespaced};
   std::string path = resource.path(call_.ns);
@@ -136,41 +131,35 @@ std::string Record::uri() const {
   return path;
 }
 
-Event Record::event(Stage stage) const {
-  Event out;
-  out.level = verdict_.level;
-  out.stage = stage;
-  out.id = id_;
-  out.uri = cut(uri(), kTextMax);
-  out.verb = verb_;
-  out.source = call_.request.peer.address;
-  out.forwarded = cut(call_.request.headers.get("X-Forwarded-For"), kTextMax);
-  out.agent =
-      cut(call_.in_process ? call_.manager : call_.request.headers.get("User-Agent"), kTextMax);
-  out.user = asker_ ? *asker_ : call_.user;
-  if (asker_ && !call_.user.name.empty()) out.acting = call_.user;
+void Record::add(Stage stage, Bodies&& bodies) {
+  const bool first = stage == Stage::kRequestReceived;
+  if (!first && !call_.violations.empty())
+    annotate(kube::names::access::kAuditViolations, join(call_.violations, "; "));
+  static const Annotations kNone;
+  Event event{.level = verdict_.level,
+              .stage = stage,
+              .user = asker_ ? *asker_ : call_.user,
+              .annotations = first ? kNone : annotations_};
+  const net::Request& request = call_.request;
+  const std::string made = call_.in_process && call_.resource ? path() : "";
+  event.id = id_;
+  event.uri = cut(made.empty() ? request.target : made);
+  event.verb = verb_;
+  event.source = request.peer.address;
+  event.forwarded = cut(request.headers.get("X-Forwarded-For"));
+  event.agent = cut(call_.in_process ? call_.manager : request.headers.get("User-Agent"));
+  if (asker_ && !call_.user.name.empty()) event.acting = &call_.user;
   if (call_.resource) {
-    out.group = call_.resource->info.group;
-    out.version = call_.resource->info.version;
-    out.resource = call_.resource->info.plural;
-    out.subresource = call_.subresource;
-    out.ns = call_.ns;
-    out.name = call_.name;
+    event.group = call_.resource->info.group;
+    event.version = call_.resource->info.version;
+    event.resource = call_.resource->info.plural;
+    event.subresource = call_.subresource;
+    event.ns = call_.ns;
+    event.name = call_.name;
   }
-  out.secret = secret_;
-  out.omit_managed_fields = verdict_.omit_managed_fields;
-  out.received = received_;
-  out.at = core_.env.now();
-  out.request = request_;
-  if (stage == Stage::kRequestReceived) return out;
-  out.code = code_;
-  out.annotations = annotations_;
-  if (!call_.violations.empty())
-    out.annotations.emplace_back(kube::names::access::kAuditViolations,
-                                 join(call_.violations, "; "));
-  out.failure = failure_;
-  out.response = response_;
-  return out;
+  event.received = received_;
+  event.at = core_.env.now();
+  log_->add(event, std::move(bodies));
 }
 
 Task<Result<void>> Trail::send(net::Response response) {

@@ -38,9 +38,9 @@ class Record {
 
  private:
   [[nodiscard]] bool wanted() const { return verdict_.level != Level::kNone; }
-  [[nodiscard]] Event event(Stage stage) const;
+  void add(Stage stage, Bodies&& bodies);
   void keep_request();
-  [[nodiscard]] std::string uri() const;
+  [[nodiscard]] std::string path() const;
   [[nodiscard]] Content bounded(Content content);
 
   Core& core_;
@@ -51,11 +51,9 @@ class Record {
   std::optional<User> asker_;
   bool begun_ = false;
   Verdict verdict_;
-  bool secret_ = false;
   std::string verb_, reason_;
-  std::vector<std::pair<std::string_view, std::string>> annotations_;
-  Content request_, response_, failure_;
-  int code_ = 0;
+  Annotations annotations_;
+  Bodies bodies_;
 };
 
 /// The same around the writer of an answer. Answers carry the id of their lines (Audit-Id).
