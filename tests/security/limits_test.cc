@@ -165,6 +165,44 @@ TEST_F(Limits, APatternTakesNoLongerThanItsText) {
   });
 }
 
+/// Two thousand million replicas kept the controllers, and so the whole server, for ever; also after
+/// a restart.
+TEST_F(Limits, OneObjectAsksForABoundedNumberOfPods) {
+  run([](Cluster& cluster) -> Task<void> {
+    const auto make = [&](std::string path, std::string spec) -> Task<Answer> {
+      auto answer = co_await cluster.admin(
+          "POST", path, fmt::format(R"({{"metadata":{{"name":"many"}},"spec":{}}})", spec));
+      co_return answer;
+    };
+    const std::string sets = "/apis/apps/v1/namespaces/default/statefulsets";
+    const auto set = [&](std::int64_t replicas) {
+      return fmt::format(
+          R"({{"replicas":{},"serviceName":"s","selector":{{"matchLabels":{{"a":"b"}}}},"template":{{"metadata":{{"labels":{{"a":"b"}}}},"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}}}})",
+          replicas);
+    };
+    for (const std::int64_t replicas : {std::int64_t{100'001}, std::int64_t{2'000'000'000}}) {
+      const Answer refused = co_await make(sets, set(replicas));
+      EXPECT_EQ(refused.status, 403) << refused.text;
+      EXPECT_NE(refused.message().find("more than 100000 pods"), std::string::npos);
+    }
+    const Answer fits = co_await make(sets, set(100'000));
+    EXPECT_EQ(fits.status, 201) << fits.text;
+    const Answer scaled = co_await cluster.admin("PATCH",
+                                                 sets + "/many/scale",
+                                                 R"({"spec":{"replicas":2000000000}})",
+                                                 "application/merge-patch+json");
+    EXPECT_EQ(scaled.status, 403) << scaled.text;
+    const Answer job = co_await make(
+        "/apis/batch/v1/namespaces/default/jobs",
+        R"({"parallelism":2000000000,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}})");
+    EXPECT_EQ(job.status, 403) << job.text;
+    const Answer cron = co_await make(
+        "/apis/batch/v1/namespaces/default/cronjobs",
+        R"({"schedule":"* * * * *","jobTemplate":{"spec":{"parallelism":2000000000,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}}})");
+    EXPECT_EQ(cron.status, 403) << cron.text;
+  });
+}
+
 TEST_F(Limits, NamesThatAreNoNamesAreRefused) {
   run([](Cluster& cluster) -> Task<void> {
     const std::string token = co_await cluster.account("vision", "editor", "edit");

@@ -7,6 +7,7 @@
 #include "apiserver/auth/escalation.h"
 #include "apiserver/registry/guard_pods.h"
 #include "apiserver/registry/limit_ranges.h"
+#include "apiserver/registry/pod_counts.h"
 #include "apiserver/registry/queue_access.h"
 #include "apiserver/registry/webhooks.h"
 #include "base/log.h"
@@ -83,6 +84,13 @@ Result<void> guard(Core& core, const GuardedWrite& write) {
     if (!ranked) return ranked;
   }
   if (makes_pods(resource)) {
+    const bool spec = write.subresource.empty() || write.subresource == "scale";
+    if (spec && pods_wanted(write.next) > kPodsOfOneMax)
+      return fail(forbidden(resource,
+                            kube::name_of(write.next),
+                            fmt::format("it asks for more than {} pods; one object may have no "
+                                        "more than that",
+                                        kPodsOfOneMax)));
     const auto good = guard_pods(core, write);
     if (!good) return good;
   }
