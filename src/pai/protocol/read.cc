@@ -12,6 +12,12 @@ namespace muster::pai {
 namespace {
 
 constexpr std::int64_t kSharedMemory_mb = 512;
+/// Every task is told of every role, so what a job becomes grows with the square of its roles.
+constexpr std::size_t kRolesMax = 64;
+constexpr std::int64_t kTasksMax = 10'000;
+constexpr std::size_t kPrerequisitesMax = 1'000;
+/// More could not be stored on the Framework.
+constexpr std::size_t kRenderedMax = 256 * 1024;
 constexpr std::string_view kCommandPlugin = "com.microsoft.pai.runtimeplugin.cmd";
 
 std::string name_in_pods(std::string_view role) {
@@ -48,13 +54,31 @@ class Reader {
   }
 
  private:
+  [[nodiscard]] std::string too_large() const {
+    const json::Object& roles = json::object_at(from_, "taskRoles");
+    if (roles.size() > kRolesMax)
+      return fmt::format(
+          "The job has {} taskroles, at most {} are allowed.", roles.size(), kRolesMax);
+    const std::size_t wanted = json::array_at(from_, "prerequisites").size();
+    if (wanted > kPrerequisitesMax)
+      return fmt::format(
+          "The job has {} prerequisites, at most {} are allowed.", wanted, kPrerequisitesMax);
+    std::int64_t tasks = 0;
+    for (const auto& role : roles) tasks += json::as_int(json::at(role.value(), "instances"), 1);
+    if (tasks > kTasksMax)
+      return fmt::format("The job has {} instances, at most {} are allowed.", tasks, kTasksMax);
+    return {};
+  }
+
   /// The message of the first reference that leads nowhere; empty if all are right.
   std::string first_wrong() {
+    if (std::string wrong = too_large(); !wrong.empty()) return wrong;
     for (const json::Value& each : json::array_at(from_, "prerequisites")) {
       const std::string type = json::text_at(each, "type"), name = json::text_at(each, "name");
       if (!prerequisites_.emplace(std::pair(type, name), &each).second)
         return fmt::format("Duplicate {} prerequisites {}.", type, name);
     }
+    for (const auto& [key, value] : prerequisites_) by_name_.emplace(key.second, value);
     std::map<std::string, const json::Value*> deployments;
     for (const json::Value& each : json::array_at(from_, "deployments")) {
       if (!deployments.emplace(json::text_at(each, "name"), &each).second)
@@ -69,6 +93,11 @@ class Reader {
     if (!deployment.empty()) deployment_ = deployments.at(deployment);
     for (const auto& member : json::object_at(from_, "taskRoles")) {
       Role role = read_role(std::string(member.key()), member.value());
+      if (rendered_ > kRenderedMax)
+        return fmt::format(
+            "The job's commands take more than {} bytes with their parameters: move long ones into a "
+            "script.",
+            kRenderedMax);
       if (std::string wrong = clash(role); !wrong.empty()) return wrong;
       job_.roles.push_back(std::move(role));
     }
@@ -82,10 +111,8 @@ class Reader {
 
   /// A prerequisite by name alone, of any type.
   [[nodiscard]] const json::Value* find_any(std::string_view name) const {
-    for (const auto& [key, value] : prerequisites_) {
-      if (key.second == name) return value;
-    }
-    return nullptr;
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? nullptr : found->second;
   }
 
   [[nodiscard]] std::string check_references(const json::Value& role) const {
@@ -116,7 +143,7 @@ class Reader {
     return {};
   }
 
-  Role read_role(std::string name, const json::Value& spec) const {
+  Role read_role(std::string name, const json::Value& spec) {
     Role role;
     role.name = std::move(name);
     role.in_pods = name_in_pods(role.name);
@@ -156,16 +183,23 @@ class Reader {
     return role;
   }
 
-  void read_image(Role& role, const json::Value& spec) const {
+  /// Nothing more once there is too much of it; the job is refused then.
+  std::string rendered(const json::Value& text, const Roots& roots) {
+    if (rendered_ > kRenderedMax) return {};
+    std::string out = render(json::as_string(text), roots, kRenderedMax - rendered_);
+    rendered_ += out.size();
+    return out;
+  }
+
+  void read_image(Role& role, const json::Value& spec) {
     const json::Value& image = *find("dockerimage", json::string_at(spec, "dockerImage"));
     role.image = json::text_at(image, "uri");
     const json::Object& auth = json::object_at(image, "auth");
     if (auth.empty()) return;
     const Roots secrets{{"secrets", &json::at(from_, "secrets")}};
-    json::Object rendered;
-    for (const auto& member : auth)
-      rendered[member.key()] = render(json::as_string(member.value()), secrets);
-    role.auth = std::move(rendered);
+    json::Object known;
+    for (const auto& member : auth) known[member.key()] = rendered(member.value(), secrets);
+    role.auth = std::move(known);
   }
 
   [[nodiscard]] Roots roots_of(const json::Value& spec) const {
@@ -177,14 +211,14 @@ class Reader {
     return roots;
   }
 
-  static void add_rendered(std::vector<std::string>& lines,
-                           const json::Value& commands,
-                           const Roots& roots) {
+  void add_rendered(std::vector<std::string>& lines,
+                    const json::Value& commands,
+                    const Roots& roots) {
     for (const json::Value& line : json::as_array(commands))
-      lines.emplace_back(trim(render(json::as_string(line), roots)));
+      lines.emplace_back(trim(rendered(line, roots)));
   }
 
-  void read_commands(Role& role, const json::Value& spec) const {
+  void read_commands(Role& role, const json::Value& spec) {
     const Roots roots = roots_of(spec);
     const json::Value& around = deployment_ == nullptr
                                     ? json::null_value()
@@ -196,7 +230,7 @@ class Reader {
 
   /// Prerequisites that are plugins: in order when a task starts, in reverse order when it has
   /// succeeded. What one requires comes before it.
-  void read_hooks(Role& role, const json::Value& spec) const {
+  void read_hooks(Role& role, const json::Value& spec) {
     std::vector<const json::Value*> order;
     std::set<std::string> seen;
     for (const json::Value& name : json::array_at(spec, "prerequisites"))
@@ -229,7 +263,9 @@ class Reader {
   const json::Value& from_;
   Job job_;
   std::map<std::pair<std::string, std::string>, const json::Value*> prerequisites_;
+  std::map<std::string, const json::Value*, std::less<>> by_name_;  // of any type
   const json::Value* deployment_ = nullptr;
+  std::size_t rendered_ = 0;
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace muster::pai {
 namespace {
 
 constexpr std::size_t kBytesMax = 1024 * 1024;
-constexpr std::size_t kValuesMax = 200'000;
+/// As many as the API takes; it is read on the loop.
+constexpr std::size_t kValuesMax = 20'000;
 /// Kubernetes' limit for all annotations of an object.
 constexpr std::size_t kAnnotationsMax = 256 * 1024;
 

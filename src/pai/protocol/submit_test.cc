@@ -428,6 +428,33 @@ TEST(PaiSubmit, RolesWhosePodsWouldHaveOneNameAreRefused) {
       "400 InvalidProtocolError Taskroles Train_ and train have the same name but for case and signs.");
 }
 
+/// A few kilobytes must not become gigabytes, or keep the server.
+TEST(PaiSubmit, WhatAJobBecomesIsBounded) {
+  const std::string role =
+      ": {dockerImage: image, resourcePerInstance: {cpu: 1, memoryMB: 10, gpu: 0}, commands: [a]";
+  std::string roles = "taskRoles:\n";
+  for (int i = 0; i < 64; ++i) roles += fmt::format("  r{}{}}}\n", i, role);
+  EXPECT_EQ(refusal(replace_all(job(), "taskRoles:\n", roles)),
+            "400 InvalidProtocolError The job has 65 taskroles, at most 64 are allowed.");
+  const std::string two =
+      fmt::format("taskRoles:\n  many{0}, instances: 10000}}\n  one{0}}}\n", role);
+  EXPECT_EQ(refusal(replace_all(job(), "taskRoles:\n", two)),
+            "400 InvalidProtocolError The job has 10002 instances, at most 10000 are allowed.");
+  // 100 KB, named ten thousand times: a gigabyte.
+  std::string often;
+  for (int i = 0; i < 10'000; ++i) often += "<% $parameters.p %>";
+  EXPECT_EQ(refusal(replace_all(job("parameters: {p: " + std::string(100'000, 'x') + "}\n"),
+                                "['true']",
+                                "['" + often + "']")),
+            "400 InvalidProtocolError The job's commands take more than 262144 bytes with their "
+            "parameters: move long ones into a script.");
+  std::string needs;
+  for (int i = 0; i < 1000; ++i)
+    needs += fmt::format("- {{type: script, uri: x, name: p{}, require: [p{}]}}\n", i, i + 1);
+  EXPECT_EQ(refusal(replace_all(job(), "prerequisites:\n", "prerequisites:\n" + needs)),
+            "400 InvalidProtocolError The job has 1001 prerequisites, at most 1000 are allowed.");
+}
+
 TEST(PaiSubmit, NamesThatNoLabelHoldsAreDigestsThere) {
   const std::string name = std::string(100, 'j') + "_";
   const auto made = submit(replace_all(job(), "name: job", "name: " + name), "_eve", queues());

@@ -43,9 +43,10 @@ std::string look_up(std::string_view tag, const Roots& roots) {
 
 }  // namespace
 
-std::string render(std::string_view text, const Roots& roots) {
+std::string render(std::string_view text, const Roots& roots, std::size_t most) {
   std::string out;
   for (;;) {
+    if (out.size() > most) return out;
     const std::size_t open = text.find("<%");
     const std::size_t close = open == std::string_view::npos ? open : text.find("%>", open + 2);
     if (close == std::string_view::npos) return out.append(text);

@@ -13,6 +13,9 @@ namespace muster::pai {
 /// The values that `$name` stands for.
 using Roots = std::map<std::string, const json::Value*, std::less<>>;
 
-std::string render(std::string_view text, const Roots& roots);
+/// Ends early once it has written more than `most` bytes: a short text can name a long value often.
+std::string render(std::string_view text,
+                   const Roots& roots,
+                   std::size_t most = std::string_view::npos);
 
 }  // namespace muster::pai

@@ -295,7 +295,7 @@ Task<void> submit_job(ApiWorld api, ApiCall call) {
                     error_answer(413, "RequestEntityTooLarge", "a manifest has at most 1 MiB"));
     co_return;
   }
-  auto manifest = json::parse_yaml_one(call.request.body, 100'000);
+  auto manifest = json::parse_yaml_one(call.request.body, 20'000);
   if (!manifest || !manifest->is_object()) {
     co_await answer(
         call.writer,
