@@ -106,17 +106,24 @@ Task<Answer<void>> change(People& people, std::string name, Wish wish) {
   co_return changed;
 }
 
-Task<Answer<Reply>> list(People& people) {
+/// People keep tokens of other services in their extension: it is theirs and the administrators'.
+json::Object shown_to(const People& people, const Caller& caller, const UserRecord& user) {
+  json::Object info = user_info(people, user);
+  if (!caller.admin && caller.user != user.name) info["extension"] = json::Object{};
+  return info;
+}
+
+Task<Answer<Reply>> list(People& people, Call& call) {
   json::Array users;
   for (const UserRecord* user : people.directory().users())
-    users.push_back(user_info(people, *user));
+    users.push_back(shown_to(people, call.caller, *user));
   co_return answered(std::move(users));
 }
 
 Task<Answer<Reply>> show(People& people, Call& call) {
   const UserRecord* user = people.directory().find_user(call.values[0]);
   if (user == nullptr) co_return refuse(no_user(call.values[0], 400));
-  co_return answered(user_info(people, *user));
+  co_return answered(shown_to(people, call.caller, *user));
 }
 
 Task<Answer<Reply>> create(People& people, Call& call) {
@@ -353,7 +360,7 @@ std::vector<Route> user_routes(People& people) {
   std::vector<Route> routes;
   // "user" is how version 1 spells it.
   for (const std::string base : {"users", "user"}) {
-    routes.push_back({"GET", base, Who::kUser, [&people](Call&) { return list(people); }});
+    routes.push_back({"GET", base, Who::kUser, with(list)});
     routes.push_back({"POST", base, Who::kAdmin, with(create)});
     routes.push_back({"PUT", base, Who::kAdmin, with(update)});
     routes.push_back({"PUT", base + "/me", Who::kUser, with(update_me)});
