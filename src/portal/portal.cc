@@ -22,7 +22,8 @@ namespace {
 constexpr std::string_view kApi = "/api/portal/v1";
 /// How many ports after the wanted one are tried.
 constexpr int kPortsTried = 100;
-/// How long a bearer token that was good is taken without asking again.
+/// How long a bearer token that was good is taken without asking again, and how long the rights of
+/// somebody who signed in with one.
 constexpr Duration kTokenKept = std::chrono::seconds(30);
 
 std::string address_of(const net::Request& request) {
@@ -109,6 +110,7 @@ struct Portal::Impl {
   Task<void> route(net::Request request, net::Target target, net::ResponseWriter& writer);
   Task<Result<Visitor>> visitor_of(const net::Request& request);
   Task<Result<User>> user_of_bearer(std::string token);
+  Task<Result<User>> user_now(std::string session, User user);
   Task<std::optional<User>> recheck(std::string session, User user);
   Task<void> serve_session(net::Request request, net::ResponseWriter& writer);
   Task<void> sign_in(net::Request request, net::ResponseWriter& writer);
@@ -351,7 +353,14 @@ Task<Result<Visitor>> Portal::Impl::visitor_of(const net::Request& request) {
   const Session* session = sessions.find(cookie_of(request, site.cookie()));
   if (session == nullptr)
     co_return fail(Code::kUnauthorized, "nobody is signed in, or the session has ended");
-  co_return Visitor{session->user, session->id};
+  const std::string id = session->id;
+  auto user = co_await user_now(id, session->user);
+  if (!user && user.error().code == Code::kNotFound) {
+    co_await sessions.end(id);
+    co_return fail(Code::kUnauthorized, "the account that signed in is gone");
+  }
+  if (!user) co_return fail(user.error());
+  co_return Visitor{std::move(*user), id};
 }
 
 Task<Result<User>> Portal::Impl::user_of_bearer(std::string token) {
@@ -366,13 +375,26 @@ Task<Result<User>> Portal::Impl::user_of_bearer(std::string token) {
   co_return user;
 }
 
-/// Whose sessions outlive a change of groups get the new ones.
+/// What was taken from somebody counts at once, not when their session ends.
+Task<Result<User>> Portal::Impl::user_now(std::string session, User user) {
+  if (user.openpai && !options.look_up) co_return user;
+  const Session* known = sessions.by_id(session);
+  if (!user.openpai && known != nullptr && known->checked &&
+      loop.now() - known->checked < kTokenKept)
+    co_return user;
+  Result<User> now = user;
+  if (user.openpai)
+    now = co_await options.look_up(user.name);
+  else
+    now = co_await kube.user_now(user);
+  if (now && !session.empty()) sessions.set_user(session, *now);
+  co_return now;
+}
+
 Task<std::optional<User>> Portal::Impl::recheck(std::string session, User user) {
   if (!session.empty() && sessions.by_id(session) == nullptr) co_return std::nullopt;
-  if (!user.openpai || !options.look_up) co_return user;
-  auto now = co_await options.look_up(user.name);
+  auto now = co_await user_now(std::move(session), std::move(user));
   if (!now) co_return std::nullopt;
-  if (!session.empty()) sessions.set_user(session, *now);
   co_return *now;
 }
 

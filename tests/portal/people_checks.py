@@ -117,9 +117,40 @@ def password_change(muster, admin):
         )
 
 
+def rights_taken(muster, admin):
+    make_user(admin, "carol", "carol-password")
+    admin.json("PUT", f"{API}/pai/users/carol/admin", {"admin": True})
+    admin.json("PUT", f"{API}/pai/users/carol/extension", {"extension": {"githubPAT": "ghp_carols"}})
+    carol = Visitor(muster.portal)
+    carol.sign_in(user="carol", password="carol-password")
+    secrets = "/kube/api/v1/namespaces/kube-system/secrets"
+    check("an administrator reads Secrets", carol.get(secrets)[0] == 200)
+    status, answer = admin.json("PUT", f"{API}/pai/users/carol/admin", {"admin": False})
+    check("the right is taken from her", status == 201, (status, answer))
+    check("her session has lost it at once", carol.get(secrets)[0] == 403, carol.get(secrets)[0])
+    check("and the audit log", carol.get(f"{API}/audit")[0] == 403)
+    alice = Visitor(muster.portal)
+    alice.sign_in(user="alice", password="alice-password")
+    seen = [alice.get(f"{API}/pai/users{path}")[2] for path in ("", "/carol")]
+    check("others do not see her tokens", not any(b"ghp_carols" in body for body in seen), seen)
+    check("she does", b"ghp_carols" in carol.get(f"{API}/pai/users/carol")[2])
+
+
+def account_gone(muster):
+    """A session of a service account's token; the account is deleted."""
+    muster.kubectl("create", "serviceaccount", "robot")
+    robot = Visitor(muster.portal)
+    robot.sign_in(token=muster.token_of("default", "robot"))
+    check("a token opens a session", robot.get(f"{API}/counts")[0] == 200)
+    muster.kubectl("delete", "serviceaccount", "robot")
+    return robot
+
+
 with PortalCluster("--hollow", nodes=2) as muster:
     admin = first_administrator(muster)
     users(muster, admin)
+    rights_taken(muster, admin)
+    robot = account_gone(muster)
     password_change(muster, admin)
     wrong_passwords(muster)
     muster.kill()
@@ -127,5 +158,6 @@ with PortalCluster("--hollow", nodes=2) as muster:
     again = Visitor(muster.portal)
     again.cookie = admin.cookie
     check("people's sessions survive kill -9", again.get(f"{API}/counts")[0] == 200)
+    check("the session of a deleted account does not", robot.get(f"{API}/counts")[0] == 401)
     check("the password is printed once", muster.log().count("user admin, password") == 1)
 sys.exit(check.close())

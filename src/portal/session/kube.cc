@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/portal_names.h"
 
@@ -90,6 +91,20 @@ Task<Result<User>> Kube::user_of_token(std::string token) {
   user.name = json::text_at(*answer, "status", "user", "username");
   for (const json::Value& group : json::array_at(*answer, "status", "user", "groups"))
     user.groups.push_back(json::text(group));
+  user.uid = json::text_at(*answer, "status", "user", "uid");
+  user.admin = co_await may(user, {.verb = "*", .group = "*", .resource = "*"});
+  co_return user;
+}
+
+Task<Result<User>> Kube::user_now(User user) {
+  const std::vector<std::string> parts = split(user.name, ':');
+  if (parts.size() == 4 && parts[0] == "system" && parts[1] == "serviceaccount") {
+    const auto account =
+        co_await client_.get(client::resources::kServiceAccounts, parts[2], parts[3]);
+    if (!account) co_return fail(account.error());
+    if (!user.uid.empty() && user.uid != kube::uid_of(*account))
+      co_return fail(Code::kNotFound, "the account was deleted and made again");
+  }
   user.admin = co_await may(user, {.verb = "*", .group = "*", .resource = "*"});
   co_return user;
 }

@@ -31,6 +31,9 @@ class Kube {
 
   /// Whose token this is.
   Task<Result<User>> user_of_token(std::string token);
+  /// Somebody who signed in with a token, as they are now; NotFound when the account is gone, or is
+  /// another of the same name.
+  Task<Result<User>> user_now(User user);
   struct Act {
     std::string verb, group, resource, subresource, ns, name;
   };

@@ -32,6 +32,7 @@ json::Value secret_of(const Session& session) {
   json::Object about{{"user", session.user.name},
                      {"admin", session.user.admin},
                      {"openpai", session.user.openpai},
+                     {"uid", session.user.uid},
                      {"from", session.from},
                      {"agent", session.agent},
                      {"began", session.began.seconds()},
@@ -68,6 +69,7 @@ std::unique_ptr<Session> session_of(const json::Value& secret) {
   session->user.name = json::text_at(*about, "user");
   session->user.admin = json::bool_at(*about, "admin");
   session->user.openpai = json::bool_at(*about, "openpai");
+  session->user.uid = json::text_at(*about, "uid");
   for (const json::Value& group : json::array_at(*about, "groups"))
     session->user.groups.push_back(json::text(group));
   for (const json::Value& vc : json::array_at(*about, "vcs"))
@@ -126,7 +128,7 @@ Task<Result<Sessions::Opened>> Sessions::open(User user,
   session->user = std::move(user);
   session->from = std::move(from);
   session->agent = agent.substr(0, 200);
-  session->began = session->seen = session->saved = env_.now();
+  session->began = session->seen = session->saved = session->checked = env_.now();
   session->ends = session->began + kWholeMax;
   if (ends) session->ends = std::min(session->ends, ends);
   // It is known here only once it is kept: whoever is signed in stays so after a restart.
@@ -171,6 +173,8 @@ Session* Sessions::by_id(const std::string& id) {
 void Sessions::set_user(const std::string& id, User user) {
   Session* session = by_id(id);
   if (session == nullptr) return;
+  session->checked = env_.now();
+  if (session->user == user) return;
   session->user = std::move(user);
   save_soon(*session);
 }

@@ -21,7 +21,8 @@ struct Session {
   User user;
   std::string from, agent;
   Time began, seen, saved;
-  Time ends;  // the latest
+  Time ends;     // the latest
+  Time checked;  // when the rights were looked up; not kept, so that a restart looks again
   int sockets = 0;
 };
 
@@ -44,7 +45,7 @@ class Sessions {
   /// All of a user's but one.
   Task<void> end_user(std::string user, std::string but_id);
   [[nodiscard]] std::vector<const Session*> of_user(const std::string& user) const;
-  /// Rights that were looked up anew.
+  /// Rights that were looked up anew just now.
   void set_user(const std::string& id, User user);
 
   /// Told when a session ends, so that its sockets do.

@@ -12,6 +12,9 @@ struct User {
   std::vector<std::string> vcs;     // virtual clusters that may be used, for those who have a list
   bool admin = false;
   bool openpai = false;  // one of OpenPAI's users: sees every OpenPAI job
+  std::string uid;       // of the account behind a token; empty: none is known
+
+  bool operator==(const User&) const = default;
 };
 
 }  // namespace muster::portal
