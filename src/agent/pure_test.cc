@@ -264,14 +264,17 @@ TEST(Mask, ShowsTheEnvironmentThatMusterWasStartedIn) {
   EXPECT_EQ(process::shown_by_environment(
                 {"/root/venv", "/root/venv/bin:/usr/bin:/root/.pyenv/shims:/home/a/conda/bin"}),
             (Paths{"/root/venv", "/root/.pyenv", "/home/a/conda"}));
-  EXPECT_EQ(process::shown_by_environment({"/root/bin:/usr/bin:/rooted/x"}), Paths());
+  EXPECT_EQ(process::shown_by_environment({"/usr/bin:/rooted/x:/root/:/home/a"}), Paths());
+  // Nobody's home becomes everybody's because programs of theirs are in it.
+  EXPECT_EQ(process::shown_by_environment({"/root/bin:/home/a/bin:/home/a/.local/bin"}),
+            (Paths{"/root/bin", "/home/a/bin", "/home/a/.local"}));
 }
 
 TEST(HostImage, ShowsThisProgramWhereverItWasBuilt) {
-  EXPECT_EQ(process::shown_for_program("/root/muster/build/muster"), "/root/muster/build");
-  EXPECT_EQ(process::shown_for_program("/home/a/b/muster"), "/home/a/b");
-  EXPECT_EQ(process::shown_for_program("/tmp/clone/build/muster"), "/tmp/clone/build");
-  EXPECT_EQ(process::shown_for_program("/var/tmp/x/muster"), "/var/tmp/x");
+  EXPECT_EQ(process::shown_for_program("/root/muster/build/muster"), "/root/muster/build/muster");
+  EXPECT_EQ(process::shown_for_program("/home/a/b/muster"), "/home/a/b/muster");
+  EXPECT_EQ(process::shown_for_program("/tmp/clone/build/muster"), "/tmp/clone/build/muster");
+  EXPECT_EQ(process::shown_for_program("/var/tmp/x/muster"), "/var/tmp/x/muster");
   EXPECT_EQ(process::shown_for_program("/usr/bin/muster"), "");
   EXPECT_EQ(process::shown_for_program("/srv/tmp/muster"), "");
 }

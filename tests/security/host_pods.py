@@ -13,7 +13,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from agent_checks import check, equal, host_folder, output, pod, run, terminated, until  # noqa: E402
-from muster import Muster  # noqa: E402
+from muster import Muster, binary  # noqa: E402
 
 
 def canary(folder):
@@ -299,6 +299,39 @@ def a_pod_has_folders_of_its_own_for_work(c):
         "echo $HOME; touch ~/x /tmp/x /var/tmp/x /run/x && echo written; test -d /run/sshd && stat -c %a /run/lock; python3 -m venv --without-pip ~/venv && ~/venv/bin/python -c 'print(1)'; env | grep -c OMPI_ALLOW",
     )
     equal(text, "/root\nwritten\n1777\n1\n2\n")
+
+
+@check
+def what_is_shown_does_not_hold_the_data_folder(c):
+    home = pathlib.Path(tempfile.mkdtemp(prefix=".muster-home-", dir="/root"))
+    try:
+        program = home / "tools" / "muster"
+        program.parent.mkdir()
+        shutil.copy(binary(), program)
+        (program.parent / "secret").write_text("beside the program")
+        venv = home / "venv"
+        (venv / "bin").mkdir(parents=True)
+        (venv / "marker").write_text("shown\n")
+        before, os.environ["MUSTER"] = os.environ.get("MUSTER"), str(program)
+        shown, os.environ["VIRTUAL_ENV"] = os.environ["VIRTUAL_ENV"], str(venv)
+        try:
+            with Muster("--portal", "none", nodes=1, data=venv / "data") as other:
+                script = f"cat {venv}/marker; ls {venv}/data; cat {venv}/data/pki/admin.token {program.parent}/secret; test -x {program} && echo program"
+                other.kubectl(
+                    "run", "p", "--image=b", "--restart=Never", "--command", "--", "sh", "-c", script + " 2>&1"
+                )
+                other.kubectl("wait", "pod/p", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=40s")
+                seen = other.kubectl("logs", "p").stdout
+        finally:
+            os.environ["VIRTUAL_ENV"] = shown
+            os.environ.pop("MUSTER")
+            if before is not None:
+                os.environ["MUSTER"] = before
+        lines = [line for line in seen.splitlines() if "No such file" not in line]
+        equal(lines, ["shown", "program"])
+    finally:
+        subprocess.run(f"umount {home}/venv/data/agent/* 2>/dev/null; true", shell=True, check=False)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def make_muster():

@@ -54,6 +54,10 @@ Result<Fd> read_only_copy(const std::string& path) {
   return copy;
 }
 
+bool lies_in(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
+
 /// The container's own directories, and in them, or beside them, what of the machine it is shown.
 Result<void> bind_own(int root,
                       const std::string& merged,
@@ -71,6 +75,8 @@ Result<void> bind_own(int root,
   for (const auto& shown : plan.show) {
     const bool writable = shown.ends_with(":rw");
     const auto path = shown.substr(0, shown.size() - (writable ? 3 : 0));
+    // Whatever is shown, the data folder with the cluster's keys is not.
+    if (!plan.hidden.empty() && lies_in(path, plan.hidden)) continue;
     struct stat info{};
     if (stat(path.c_str(), &info) != 0) continue;  // gone since muster was started
     const auto place = merged + path;
@@ -81,6 +87,13 @@ Result<void> bind_own(int root,
       const Fd file(open(place.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
     const auto done = put(root, path.c_str(), writable ? copy_mount(path) : read_only_copy(path));
     if (!done) return done;
+    if (plan.hidden.empty() || !lies_in(plan.hidden, path)) continue;
+    const auto covered = put(root,
+                             plan.hidden.c_str(),
+                             new_filesystem("tmpfs",
+                                            {{"mode", "0555"}, {"size", "4k"}},
+                                            kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY));
+    if (!covered) return covered;
   }
   return {};
 }

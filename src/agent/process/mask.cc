@@ -191,6 +191,13 @@ Result<void> make_floor(const std::string& floor) {
   return write_file(floor + "/etc/hostname", read_file("/proc/sys/kernel/hostname", 256));
 }
 
+/// /root, /home or /home/SOMEBODY.
+bool is_home(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const auto slashes = std::count(path.begin(), path.end(), '/');
+  return slashes <= 1 || (slashes == 2 && path.starts_with("/home/"));
+}
+
 std::string place_of(const std::string& directory) { return directory + "/root"; }
 std::string ahead_of(const std::string& directory) { return directory + "/ahead"; }
 
@@ -202,14 +209,15 @@ std::vector<std::string> shown_by_environment(const std::vector<std::string>& va
     for (auto path : split_nonempty(value, ':')) {
       const bool hidden = path.starts_with("/root/") || path.starts_with("/home/");
       if (!hidden) continue;
-      // The environment is what holds bin and lib.
+      // The environment is what holds bin and lib; but ~/bin is none, and nobody's home is shown.
       for (const std::string_view end : {"/bin", "/shims"}) {
-        if (path.ends_with(end)) path.resize(path.size() - end.size());
+        if (path.ends_with(end) && !is_home(path.substr(0, path.size() - end.size())))
+          path.resize(path.size() - end.size());
       }
       const bool known = std::any_of(out.begin(), out.end(), [&path](const std::string& one) {
         return path == one || path.starts_with(one + "/");
       });
-      if (!known && std::count(path.begin(), path.end(), '/') > 1) out.push_back(path);
+      if (!known && !is_home(path)) out.push_back(path);
     }
   }
   return out;
@@ -217,7 +225,7 @@ std::vector<std::string> shown_by_environment(const std::vector<std::string>& va
 
 std::string shown_for_program(const std::string& program) {
   for (const auto* covered : {"/root/", "/home/", "/tmp/", "/var/tmp/"}) {
-    if (program.starts_with(covered)) return program.substr(0, program.rfind('/'));
+    if (program.starts_with(covered)) return program;
   }
   return "";
 }

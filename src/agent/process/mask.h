@@ -42,8 +42,8 @@ void remove_roots(const std::string& directory);
 /// Entries of PATH, VIRTUAL_ENV and CONDA_PREFIX that lie below hidden folders: whoever starts
 /// muster in an environment wants it in pods. Pure.
 std::vector<std::string> shown_by_environment(const std::vector<std::string>& values);
-/// The folder of a program that lies where pods have directories of their own; empty: they see it
-/// anyway. Pure.
+/// A program that lies where pods have directories of their own, without what lies beside it; empty:
+/// they see it anyway. Pure.
 std::string shown_for_program(const std::string& program);
 
 }  // namespace muster::agent::process
