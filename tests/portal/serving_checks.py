@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Pages, headers, names, origins, sessions: what the portal says to strangers and to those who signed in."""
 import gzip
+import http.client
 import json
 import re
 import subprocess
@@ -149,6 +150,19 @@ def sockets(muster, admin):
     check("the session is over", other.get(f"{API}/counts")[0] == 401)
 
 
+def endless_answers(muster, admin):
+    """A watch by its path never ends: it is passed on as it comes, and not gathered in the portal."""
+    for path in ("/api/v1/watch/namespaces/default/pods", "/apis/apps/v1/watch/namespaces/default/deployments"):
+        connection = http.client.HTTPConnection(admin.host, admin.port, timeout=10)
+        try:
+            connection.request("GET", "/kube" + path, headers={"Cookie": admin.cookie})
+            status = connection.getresponse().status
+        except TimeoutError:
+            status = "no answer"
+        connection.close()
+        check(f"{path} is passed on at once", status == 200, status)
+
+
 def old_links(muster):
     guest = Visitor(muster.portal)
     for old, new in {
@@ -210,6 +224,7 @@ with PortalCluster("--hollow", nodes=2) as muster:
     headers_everywhere(muster, admin)
     origins(muster, admin)
     sockets(muster, admin)
+    endless_answers(muster, admin)
     old_links(muster)
     ended = Visitor(muster.portal)
     ended.sign_in(muster.admin_token())

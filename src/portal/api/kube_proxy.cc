@@ -33,6 +33,15 @@ net::Headers passed_on(const net::Headers& from) {
   return headers;
 }
 
+/// Watches by path, which never end, and logs, which may be long: passed on piece by piece, not
+/// gathered here.
+bool has_no_bound(const net::Target& target) {
+  const auto& parts = target.segments;
+  const std::size_t first = !parts.empty() && parts[0] == "apis" ? 3 : 2;
+  return (parts.size() > first && parts[first] == "watch") ||
+         (!parts.empty() && parts.back() == "log");
+}
+
 Task<void> pass_socket(World& world,
                        const User& user,
                        net::Request request,
@@ -128,7 +137,8 @@ Task<void> serve_kube(World& world,
     co_await pass_socket(world, visitor.user, std::move(request), writer);
     co_return;
   }
-  const bool streams = net::on(*target, "watch") || net::on(*target, "follow");
+  const bool streams =
+      net::on(*target, "watch") || net::on(*target, "follow") || has_no_bound(*target);
   if (streams) {
     co_await pass_stream(world, visitor.user, std::move(request), writer);
     co_return;
