@@ -3,7 +3,8 @@
 #include <fmt/core.h>
 
 #include <deque>
-#include <set>
+#include <optional>
+#include <unordered_set>
 
 #include "base/log.h"
 #include "client/watch_text.h"
@@ -21,6 +22,22 @@ constexpr auto kWatchWorthwhile = std::chrono::seconds(1);
 constexpr auto kStopWait = std::chrono::seconds(5);
 /// A server that says nothing for so long while it owes initial events does not know of them.
 constexpr auto kInitialSilence = std::chrono::seconds(20);
+/// How much of a look at everything is taken over before others get the loop.
+constexpr std::size_t kPieceRows = 256;
+constexpr auto kPieceTime = std::chrono::milliseconds(5);
+/// More changes than these do not wait behind it: then it is taken over at once.
+constexpr std::size_t kBehindMax = 10'000;
+
+/// A look at everything, on its way into State::objects.
+struct Look {
+  std::vector<ObjectPtr> items;
+  std::string version;
+  std::unordered_set<std::string> keys;  // of the items; only when there were objects before
+  std::size_t noted = 0, taken = 0;      // items whose key is noted, items taken over
+  std::string swept;                     // objects up to this key are still there, or removed
+  bool swept_all = false, told = false;
+  std::deque<WatchEvent> behind;  // what changed since
+};
 
 /// Lives as long as its coroutine, so that an Informer may be destroyed at any time.
 struct State {
@@ -30,6 +47,7 @@ struct State {
         resource(std::move(r)),
         options(std::move(o)),
         wake(env.make_signal()),
+        looked(env.make_signal()),
         stop(std::make_shared<StopSource>()) {}
 
   Env& env;
@@ -39,11 +57,13 @@ struct State {
   std::map<std::string, ObjectPtr> objects;
   std::deque<InformerHandlers> handlers;  // a deque: adding one while others run moves nothing
   std::string version;                    // what the next watch goes on from; empty: list first
+  std::optional<Look> look;               // not taken over as a whole yet
   bool synced = false;
   bool running = false;
-  bool told = false;             // the failure under way was logged
-  bool by_list = false;          // the server does not begin a watch with what there is
-  std::unique_ptr<Signal> wake;  // stops a sleep, and tells stop() that the coroutine has ended
+  bool told = false;               // the failure under way was logged
+  bool by_list = false;            // the server does not begin a watch with what there is
+  std::unique_ptr<Signal> wake;    // stops a sleep, and tells stop() that the coroutine has ended
+  std::unique_ptr<Signal> looked;  // `look` is taken over
   std::shared_ptr<StopSource> stop;
 
   [[nodiscard]] std::string name() const {
@@ -80,17 +100,69 @@ struct State {
     tell(last, nullptr);
   }
 
-  void replace(std::vector<ObjectPtr> items) {
-    if (!objects.empty()) {
-      std::set<std::string> present;
-      for (const auto& item : items) present.insert(key_of(*item));
-      std::vector<std::string> gone;
-      for (const auto& [key, object] : objects) {
-        if (!present.contains(key)) gone.push_back(key);
-      }
-      for (const auto& key : gone) remove(key, nullptr);
+  void apply(WatchEvent event) {
+    auto event_version = std::string(kube::resource_version_of(*event.object));
+    if (event.type == "ADDED" || event.type == "MODIFIED") {
+      set(std::move(event.object));
+    } else if (event.type == "DELETED") {
+      const auto key = key_of(*event.object);
+      remove(key, std::move(event.object));
     }
-    for (auto& item : items) set(std::move(item));
+    if (!event_version.empty()) version = std::move(event_version);
+  }
+
+  void begin_look(std::vector<ObjectPtr> items, std::string its_version) {
+    look.emplace();
+    look->items = std::move(items);
+    look->version = std::move(its_version);
+    look->swept_all = objects.empty();
+    if (look->swept_all) look->noted = look->items.size();
+  }
+
+  /// Goes on with what is gone, then with what is there, then with what changed since. False:
+  /// nothing is left.
+  bool take_row() {
+    if (!look) return false;
+    if (look->noted < look->items.size()) {
+      look->keys.insert(key_of(*look->items[look->noted++]));
+    } else if (const auto next = objects.upper_bound(look->swept);
+               !look->swept_all && next != objects.end()) {
+      look->swept = next->first;
+      if (!look->keys.contains(look->swept)) remove(std::string(look->swept), nullptr);
+    } else if (look->taken < look->items.size()) {
+      look->swept_all = true;
+      set(std::move(look->items[look->taken++]));
+    } else if (!look->told) {
+      look->told = true;
+      version = look->version;
+      mark_synced();
+    } else if (!look->behind.empty()) {
+      auto event = std::move(look->behind.front());
+      look->behind.pop_front();
+      apply(std::move(event));
+    } else {
+      look.reset();
+    }
+    return look.has_value();
+  }
+
+  /// False: there is more.
+  bool take_piece() {
+    const Duration begun = env.monotonic();
+    for (std::size_t rows = 1; !stop->stopped() && take_row(); ++rows) {
+      if (rows == kPieceRows || (rows % 16 == 0 && env.monotonic() - begun >= kPieceTime))
+        return false;
+    }
+    return true;
+  }
+
+  /// A change that came while a look is taken over has to wait for it.
+  void take_change(WatchEvent event) {
+    if (!look) return apply(std::move(event));
+    look->behind.push_back(std::move(event));
+    if (look->behind.size() <= kBehindMax) return;
+    while (!stop->stopped() && take_row()) {
+    }
   }
 
   /// Notes on who wrote what are of no use here, but for kinds of several versions, where they tell
@@ -112,8 +184,14 @@ struct State {
 /// What to do after a step failed.
 enum class Next { kGoOn, kBackOff, kUnknownKind };
 
-/// What a list, or a watch that should begin with one, failed of.
-Next look_failed(State& state, std::string_view what, const Error& error, bool& from_cache);
+/// Takes over what is left of a look, with a turn for others before each piece.
+Task<void> finish_look(std::shared_ptr<State> state) {
+  while (state->look && !state->stop->stopped()) {
+    co_await state->env.sleep(Duration::zero());
+    (void)state->take_piece();
+  }
+  state->looked->notify();
+}
 
 void log_once(State& state, std::string_view what, const Error& error) {
   if (std::exchange(state.told, true)) return;
@@ -121,52 +199,46 @@ void log_once(State& state, std::string_view what, const Error& error) {
       "client", "informer {} failed resource={} error=\"{}\"", what, state.name(), error.message);
 }
 
-Next look_failed(State& state, std::string_view what, const Error& error, bool& from_cache) {
+/// What a list, or a watch that should begin with one, failed of.
+Task<Next> look_failed(std::shared_ptr<State> state,
+                       std::string_view what,
+                       Error error,
+                       bool& from_cache) {
   if (error.code == Code::kNotFound) {
-    state.version.clear();
-    state.replace({});
-    state.mark_synced();
-    return Next::kUnknownKind;
+    state->begin_look({}, "");
+    if (!state->take_piece()) co_await finish_look(state);
+    co_return Next::kUnknownKind;
   }
   const bool version_refused =
       error.code == Code::kExpired || error.code == Code::kGone || error.code == Code::kTimeout;
   if (from_cache && version_refused) {
     from_cache = false;
-    return Next::kGoOn;
+    co_return Next::kGoOn;
   }
-  log_once(state, what, error);
-  return Next::kBackOff;
+  log_once(*state, what, error);
+  co_return Next::kBackOff;
 }
 
-Task<Next> list_once(State& state, bool& from_cache) {
-  auto options = state.options;
+Task<Next> list_once(std::shared_ptr<State> state, bool& from_cache) {
+  auto options = state->options;
   // The first time any state the server has at hand will do; a relist must not go back behind what
   // was seen, unless the server says that it cannot tell any more.
-  options.resource_version = !from_cache ? "" : state.version.empty() ? "0" : state.version;
-  auto list = co_await state.client.list(state.resource, std::move(options));
-  if (state.stop->stopped()) co_return Next::kGoOn;
-  if (!list) co_return look_failed(state, "list", list.error(), from_cache);
+  options.resource_version = !from_cache ? "" : state->version.empty() ? "0" : state->version;
+  auto list = co_await state->client.list(state->resource, std::move(options));
+  if (state->stop->stopped()) co_return Next::kGoOn;
+  if (!list) {
+    const Next next = co_await look_failed(state, "list", list.error(), from_cache);
+    co_return next;
+  }
   from_cache = true;
-  state.told = false;
+  state->told = false;
   std::vector<ObjectPtr> items;
   items.reserve(list->items.size());
   for (auto& item : list->items)
     items.push_back(std::make_shared<const json::Value>(std::move(item)));
-  state.replace(std::move(items));
-  state.version = list->resource_version;
-  state.mark_synced();
+  state->begin_look(std::move(items), list->resource_version);
+  if (!state->take_piece()) co_await finish_look(state);
   co_return Next::kGoOn;
-}
-
-void on_event(State& state, WatchEvent event) {
-  auto version = std::string(kube::resource_version_of(*event.object));
-  if (event.type == "ADDED" || event.type == "MODIFIED") {
-    state.set(std::move(event.object));
-  } else if (event.type == "DELETED") {
-    const auto key = key_of(*event.object);
-    state.remove(key, std::move(event.object));
-  }
-  if (!version.empty()) state.version = std::move(version);
 }
 
 /// Everything there is and then what changes, until the stream ends. `listed`: the next watch may
@@ -201,21 +273,22 @@ Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cach
         heard = state->env.monotonic();
         if (state->stop->stopped()) return false;
         if (whole) {
-          on_event(*state, std::move(event));
+          state->take_change(std::move(event));
         } else if (is_initial_end(event)) {
           whole = true;
           look.reset();
           from_cache = true;
           state->told = false;
-          state->replace(std::exchange(items, {}));
-          state->version = std::string(kube::resource_version_of(*event.object));
-          state->mark_synced();
+          state->begin_look(std::exchange(items, {}),
+                            std::string(kube::resource_version_of(*event.object)));
+          if (!state->take_piece()) state->env.spawn(finish_look(state));
         } else if (event.type == "ADDED") {
           items.push_back(std::move(event.object));
         }
         return true;
       });
   state->stop->on_stop = nullptr;
+  while (state->look && !state->stop->stopped()) co_await state->looked->wait(Duration::zero());
   if (state->stop->stopped()) co_return Next::kGoOn;
   if (whole) {
     if (!ended)
@@ -233,8 +306,9 @@ Task<Next> watch_from_start(const std::shared_ptr<State>& state, bool& from_cach
     state->by_list = true;
     co_return Next::kGoOn;
   }
-  if (!ended) co_return look_failed(*state, "watch", ended.error(), from_cache);
-  co_return Next::kBackOff;
+  Next next = Next::kBackOff;
+  if (!ended) next = co_await look_failed(state, "watch", ended.error(), from_cache);
+  co_return next;
 }
 
 /// Follows until the stream ends. False: list again before the next watch.
@@ -249,7 +323,7 @@ Task<bool> watch_once(const std::shared_ptr<State>& state, bool& fruitful) {
   const auto ended =
       co_await state->client.watch(state->resource, std::move(options), [&](WatchEvent event) {
         any = true;
-        if (!state->stop->stopped()) on_event(*state, std::move(event));
+        if (!state->stop->stopped()) state->apply(std::move(event));
         return !state->stop->stopped();
       });
   fruitful = any || state->env.monotonic() - begun >= kWatchWorthwhile;
@@ -279,7 +353,7 @@ Task<void> run(std::shared_ptr<State> state) {
       else if (next == Next::kGoOn && !state->by_list && from_cache)
         next = Next::kBackOff;
     } else if (!listed) {
-      next = co_await list_once(*state, from_cache);
+      next = co_await list_once(state, from_cache);
       listed = next == Next::kGoOn && from_cache && !state->version.empty();
       // An empty version would watch from "now" and could miss what happened since the list.
       if (next == Next::kGoOn && from_cache && !listed) next = Next::kBackOff;
@@ -339,8 +413,10 @@ class WatchingInformer final : public Informer {
     const auto state = state_;
     state->handlers.push_back(handlers);
     if (handlers.on_change) {
-      const auto objects = state->objects;  // pointers only; a handler may change things
-      for (const auto& [key, object] : objects) handlers.on_change(nullptr, object);
+      std::vector<ObjectPtr> objects;  // a handler may change things
+      objects.reserve(state->objects.size());
+      for (const auto& [key, object] : state->objects) objects.push_back(object);
+      for (const ObjectPtr& object : objects) handlers.on_change(nullptr, object);
     }
     if (state->synced && handlers.on_synced) handlers.on_synced();
   }

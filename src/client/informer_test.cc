@@ -117,6 +117,59 @@ TEST_P(InformerTest, InformerSurvivesCutsGapsAndRefusals) {
   });
 }
 
+/// The most rows that come before others get the loop.
+struct Rows {
+  explicit Rows(Env& env) : env_(env) {}
+  void add() {
+    if (++since_ == 1) env_.post([this] { most = std::max(most, std::exchange(since_, 0)); });
+  }
+  int most = 0;
+
+ private:
+  Env& env_;
+  int since_ = 0;
+};
+
+TEST_P(InformerTest, ALongLookIsTakenOverInPiecesAndNothingIsLostMeanwhile) {
+  constexpr int kPods = 5000, kMost = 256;
+  for (int i = 0; i < kPods; ++i) server_.put_pod(fmt::format("p{:05}", i), 1);
+  const auto informer = make_informer(loop_, *client_, resources::kPods, {});
+  Mirror mirror;
+  Rows rows(loop_);
+  int told = 0;
+  InformerHandlers counted = mirror.handlers();
+  counted.on_change = [&, inner = counted.on_change](const ObjectPtr& a, const ObjectPtr& b) {
+    inner(a, b);
+    rows.add();
+    if (++told != kPods / 2) return;
+    EXPECT_FALSE(mirror.synced);
+    server_.put_pod("p00001", 2);
+    server_.erase_pod("p00002");
+    server_.put_pod("q", 3);
+    if (GetParam()) server_.cut_watches();
+  };
+  const auto same = [&] {
+    return mirror.objects.size() == server_.objects().size() && mirror.pods() == server_.pods();
+  };
+  informer->add_handlers(std::move(counted));
+  informer->start();
+  run([&]() -> Task<void> {
+    auto ok = co_await until(same);
+    EXPECT_TRUE(ok);
+    EXPECT_TRUE(mirror.synced);
+    // Another look finds most of them gone.
+    server_.cut_watches();
+    for (int i = 0; i < kPods; i += 2) server_.erase_pod(fmt::format("p{:05}", i));
+    server_.compacted = server_.revision();
+    ok = co_await until(same);
+    EXPECT_TRUE(ok);
+    EXPECT_EQ(informer->objects().size(), server_.pods().size());
+    co_await informer->stop();
+  });
+  EXPECT_GT(rows.most, 0);
+  EXPECT_LE(rows.most, kMost);
+}
+
 TEST_P(InformerTest, CleanEndOfAWatchCostsNoList) {
   server_.put_pod("a", 1);
   const auto informer = make_informer(loop_, *client_, resources::kPods, {});

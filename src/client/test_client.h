@@ -231,15 +231,16 @@ class FakeServer {
     auto ok = co_await writer.start(std::move(head));
     if (initial) {
       ++initials;
-      for (const auto& [path, object] : std::map(objects_))
-        ok = co_await write_line(writer,
-                                 json::dump(json::Object{{"type", "ADDED"}, {"object", object}}));
+      std::string lines;
+      for (const auto& [path, object] : objects_)
+        lines += json::dump(json::Object{{"type", "ADDED"}, {"object", object}}) + "\n";
       at = revision_;
       ok = co_await write_line(
           writer,
-          fmt::format(
-              R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}})",
-              at));
+          lines +
+              fmt::format(
+                  R"({{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{}","annotations":{{"k8s.io/initial-events-end":"true"}}}}}}}})",
+                  at));
     } else if (at < compacted) {
       ok = co_await write_line(
           writer,

@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "client/test_client.h"
 
 namespace muster::pai {
 namespace {
@@ -129,6 +130,30 @@ TEST(JobIndex, AnOldStateDoesNotReplaceANewerOneAndAJobThatIsGoneIsGone) {
   EXPECT_EQ(index.find(fmt::format("{:032x}", 0)), nullptr);
   EXPECT_EQ(index.size(), 2U);
   EXPECT_EQ(index.find(fmt::format("{:032x}", 1))->user, "alice");
+}
+
+class LongFirstList : public client::ClientTest {};
+
+TEST_F(LongFirstList, OthersGetTheLoopEveryFewHundredJobs) {
+  constexpr int kJobs = 20'000, kMost = 256;
+  server_.serves_initial = true;
+  for (int i = 0; i < kJobs; ++i)
+    server_.put(fmt::format("/frameworks/{:032x}", i), *job(i, "alice", "default", i % 4 != 0));
+  JobIndex index;
+  client::Informers informers(loop_, *client_);
+  index.follow(informers, "default");
+  int since = 0, most = 0;
+  index.on_change([&](const client::ObjectPtr&, const client::ObjectPtr&) {
+    if (++since == 1) loop_.post([&] { most = std::max(most, std::exchange(since, 0)); });
+  });
+  informers.start_all();
+  run([&]() -> Task<void> {
+    co_await informers.wait_synced();
+    EXPECT_EQ(index.size(), static_cast<std::size_t>(kJobs));
+    co_await informers.stop_all();
+  });
+  EXPECT_GT(most, 0);
+  EXPECT_LE(most, kMost);
 }
 
 TEST(JobIndex, AHundredThousandJobsAreListedInTenMilliseconds) {
