@@ -15,8 +15,32 @@ namespace r = client::resources;
 /// How long one step may hold the loop, and how soon the next one follows.
 constexpr Duration kStep = std::chrono::milliseconds(4);
 constexpr Duration kPause = std::chrono::milliseconds(1);
+constexpr int kStepRows = 512;
 /// Changes are gathered for so long before rows are made anew.
 constexpr Duration kGather = std::chrono::milliseconds(40);
+
+struct Followed {
+  const client::Resource& resource;
+  JobKind kind;
+};
+/// Jobs before their pods, so that most pods find theirs.
+const Followed kFollowed[] = {
+    {r::kPyTorchJobs, JobKind::kPyTorchJob},
+    {r::kTFJobs, JobKind::kTFJob},
+    {r::kXGBoostJobs, JobKind::kXGBoostJob},
+    {r::kPaddleJobs, JobKind::kPaddleJob},
+    {r::kJAXJobs, JobKind::kJAXJob},
+    {r::kMPIJobsV1, JobKind::kMpiJob},
+    {r::kMPIJobsV2Beta1, JobKind::kMpiJob},
+    {r::kMPIJobsV1Alpha1, JobKind::kMpiJob},
+    {r::kT9kMPIJobs, JobKind::kT9kMpiJob},
+    {r::kVolcanoJobs, JobKind::kVcJob},
+    {r::kFrameworks, JobKind::kOpenPai},
+    {r::kJobs, JobKind::kJob},
+    {r::kPodGroups, JobKind::kPodGroup},
+    {r::kT9kPodGroups, JobKind::kPodGroup},
+    {r::kPods, JobKind::kPod},
+};
 
 }  // namespace
 
@@ -37,23 +61,6 @@ JobIndex::~JobIndex() = default;
 void JobIndex::begin() {
   if (begun_) return;
   begun_ = true;
-  // Jobs before their pods, so that most pods find theirs.
-  follow(r::kPyTorchJobs, JobKind::kPyTorchJob);
-  follow(r::kTFJobs, JobKind::kTFJob);
-  follow(r::kXGBoostJobs, JobKind::kXGBoostJob);
-  follow(r::kPaddleJobs, JobKind::kPaddleJob);
-  follow(r::kJAXJobs, JobKind::kJAXJob);
-  follow(r::kMPIJobsV1, JobKind::kMpiJob);
-  follow(r::kMPIJobsV2Beta1, JobKind::kMpiJob);
-  follow(r::kMPIJobsV1Alpha1, JobKind::kMpiJob);
-  follow(r::kT9kMPIJobs, JobKind::kT9kMpiJob);
-  follow(r::kVolcanoJobs, JobKind::kVcJob);
-  follow(r::kFrameworks, JobKind::kOpenPai);
-  follow(r::kJobs, JobKind::kJob);
-  follow(r::kPodGroups, JobKind::kPodGroup);
-  follow(r::kT9kPodGroups, JobKind::kPodGroup);
-  follow(r::kPods, JobKind::kPod);
-  for (client::Informer* one : awaited_) one->start();
   push(JobKind::kPod, nullptr, nullptr);
 }
 
@@ -76,6 +83,7 @@ void JobIndex::follow(const client::Resource& resource, JobKind kind) {
          push(kind, old_object, new_object);
        },
        [this] { push(JobKind::kPod, nullptr, nullptr); }});
+  informer.start();
 }
 
 /// Both objects null: only a wake-up.
@@ -89,21 +97,30 @@ void JobIndex::push(JobKind kind,
 
 void JobIndex::pump() {
   timer_.reset();
+  // One at a time: all there is of a kind that others follow already is told at once.
+  if (awaited_.size() < std::size(kFollowed)) {
+    const Followed& next = kFollowed[awaited_.size()];
+    follow(next.resource, next.kind);
+    timer_ = env_.after(kPause, [this] { pump(); });
+    return;
+  }
   const Duration begun = env_.monotonic();
-  const auto time_left = [&] { return env_.monotonic() - begun < kStep; };
   int count = 0;
-  while (!changes_.empty()) {
+  const auto enough = [&] {
+    ++count;
+    return count == kStepRows || (count % 16 == 0 && env_.monotonic() - begun >= kStep);
+  };
+  bool over = false;
+  while (!changes_.empty() && !over) {
     apply(changes_.front());
     changes_.pop_front();
-    if (++count % 16 == 0 && !time_left()) break;
+    over = enough();
   }
-  if (changes_.empty()) {
-    while (!dirty_.empty()) {
-      const std::string key = *dirty_.begin();
-      dirty_.erase(dirty_.begin());
-      settle(key);
-      if (++count % 16 == 0 && !time_left()) break;
-    }
+  while (changes_.empty() && !dirty_.empty() && !over) {
+    const std::string key = *dirty_.begin();
+    dirty_.erase(dirty_.begin());
+    settle(key);
+    over = enough();
   }
   if (!changes_.empty() || !dirty_.empty()) {
     timer_ = env_.after(kPause, [this] { pump(); });
