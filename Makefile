@@ -24,6 +24,7 @@ test: packages-test ## Install, build and run every test
 	@echo "==> building Muster and its tests"
 	@tools/build all
 	@tools/kubernetes
+	@tools/openpai_sdk || echo "OpenPAI's client could not be fetched: it is not run"
 	@echo "==> running the tests"
 	@tools/test
 
