@@ -10,6 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from checks import Checks  # noqa: E402
+from course import NODES  # noqa: E402
 from muster import Muster  # noqa: E402
 
 CONFIG_A = """
@@ -47,18 +48,6 @@ virtualClusters:
   default:
     virtualCells: [{cellType: GPU-NODE-POOL.GPU-NODE, cellNumber: 2}]
 """
-NODES = "".join(
-    f"""
-apiVersion: v1
-kind: Node
-metadata: {{name: {name}}}
-status:
-  capacity: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
-  allocatable: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
----
-"""
-    for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1))
-)
 PRIORITY = {"oppo": -1, "test": 10, "prod": 100}
 check = Checks()
 

@@ -13,23 +13,12 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from checks import Checks  # noqa: E402
+from course import NODES  # noqa: E402
 from muster import ROOT, Muster, binary  # noqa: E402
 
 DATA = ROOT / "tests" / "data" / "lab6"
 TRAINING_S, SLEEP_S = 1, 5
 PEOPLE = ("alice", "bob", "carol", "dan")
-NODES = "".join(
-    f"""
-apiVersion: v1
-kind: Node
-metadata: {{name: {name}}}
-status:
-  capacity: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
-  allocatable: {{cpu: "4", memory: 8Gi, pods: "110", nvidia.com/gpu: "{gpus}"}}
----
-"""
-    for name, gpus in (("hostname-bob", 0), ("hostname-carol", 1), ("hostname-dan", 1))
-)
 check = Checks()
 
 

@@ -9,6 +9,7 @@
 #include "hived/config_map.h"
 #include "kube/framework.h"
 #include "kube/meta.h"
+#include "pai/create.h"
 #include "pai/protocol/submit.h"
 
 namespace muster::cli {
@@ -63,49 +64,6 @@ Task<pai::Facts> read_facts(Session& session, std::string protocol) {
   co_return facts;
 }
 
-/// A class of the job's own orders the queue of a kube-scheduler, and is the job's priority where there
-/// are no cells. Who may not make one loses nothing where there are: there the pods say it themselves.
-void drop_priority_class(json::Value& framework) {
-  for (json::Value& role : json::make(framework, {"spec", "taskRoles"}).as_array())
-    json::remove(role, {"task", "pod", "spec", "priorityClassName"});
-}
-
-Task<Result<json::Value>> create_all(Session& session, pai::Submission made, bool hived) {
-  client::Client& cluster = session.cluster();
-  const auto priority = co_await cluster.create(r::kPriorityClasses, "", made.priority_class);
-  if (!priority && priority.error().code == Code::kForbidden) {
-    drop_priority_class(made.framework);
-    if (!hived)
-      session.console.warn(
-          fmt::format("the job has no priority, since you may not make its PriorityClass: {}",
-                      priority.error().message));
-  } else if (!priority && priority.error().code != Code::kAlreadyExists) {
-    co_return fail(priority.error());
-  }
-  auto framework =
-      co_await cluster.create(kube::resources::kFrameworks, session.ns, made.framework);
-  if (!framework) {
-    if (framework.error().code == Code::kAlreadyExists)
-      co_return fail(Code::kAlreadyExists,
-                     fmt::format("Job {} already exists.", pai::job_id(made.user, made.job)));
-    const auto removed = co_await cluster.remove(
-        r::kPriorityClasses, "", std::string(kube::name_of(made.priority_class)), {});
-    (void)removed;
-    co_return fail(framework.error());
-  }
-  for (json::Value& object : made.owned) {
-    const auto secret = co_await cluster.create(
-        r::kSecrets, session.ns, pai::owned_by(std::move(object), *framework));
-    if (secret || secret.error().code == Code::kAlreadyExists) continue;
-    // Its pods would wait for it for ever.
-    const auto removed =
-        co_await cluster.remove(kube::resources::kFrameworks, session.ns, made.framework_name, {});
-    (void)removed;
-    co_return fail(secret.error());
-  }
-  co_return framework;
-}
-
 std::string dry_run(const pai::Submission& made) {
   std::string text = json::to_yaml(made.priority_class) + "---\n" + json::to_yaml(made.framework);
   for (const json::Value& object : made.owned) text += "---\n" + json::to_yaml(object);
@@ -131,8 +89,12 @@ Task<int> run_submit_pai(Invocation& call) {
     co_return 0;
   }
   const std::string name = made->job;
-  const auto created = co_await create_all(session, std::move(*made), facts.hived);
+  const auto created = co_await pai::create(session.cluster(), session.ns, std::move(*made));
   if (!created) co_return session.failed(created.error());
+  if (created->no_priority && !facts.hived)
+    session.console.warn(
+        fmt::format("the job has no priority, since you may not make its PriorityClass: {}",
+                    created->no_priority->message));
   session.console.info(fmt::format("The Job {} has been submitted successfully", name));
   session.console.info(
       fmt::format("You can run `{} get {} --type paijob{}` to check the job status",

@@ -8,14 +8,13 @@
 #include "kube/framework.h"
 #include "kube/meta.h"
 #include "kube/names.h"
+#include "pai/create.h"
 #include "pai/people/records.h"
 #include "pai/rest/jobs.h"
 #include "pai/rest/routes.h"
 
 namespace muster::pai::rest {
 namespace {
-
-namespace r = client::resources;
 
 /// The keys in the user's profile.
 std::vector<std::string> ssh_keys(const UserRecord& user) {
@@ -56,36 +55,12 @@ Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
   co_return facts;
 }
 
-/// All of it or nothing: what was made before something failed is taken away again.
-Task<Answer<void>> create(Jobs& jobs, Submission made) {
-  client::Client& client = jobs.client;
-  const std::string class_name(kube::name_of(made.priority_class));
-  const auto priority =
-      co_await client.create(r::kPriorityClasses, "", made.priority_class, client::Answer::kNone);
-  if (!priority && priority.error().code != Code::kAlreadyExists)
-    co_return refuse(priority.error());
-  const auto framework =
-      co_await client.create(kube::resources::kFrameworks, kJobsNamespace, made.framework);
-  if (!framework) {
-    if (framework.error().code == Code::kAlreadyExists)
-      co_return refuse(409,
-                       "ConflictJobError",
-                       fmt::format("Job {} already exists.", job_id(made.user, made.job)));
-    const auto removed = co_await client.remove(r::kPriorityClasses, "", class_name, {});
-    (void)removed;
-    co_return refuse(framework.error());
-  }
-  for (json::Value& object : made.owned) {
-    const auto secret = co_await client.create(
-        r::kSecrets, kJobsNamespace, owned_by(std::move(object), *framework));
-    if (secret || secret.error().code == Code::kAlreadyExists) continue;
-    // Its pods would wait for it for ever.
-    const auto removed = co_await client.remove(
-        kube::resources::kFrameworks, kJobsNamespace, made.framework_name, {});
-    (void)removed;
-    co_return refuse(secret.error());
-  }
-  jobs.index.wrote(*framework);
+Task<Answer<void>> create_objects(Jobs& jobs, Submission made) {
+  const auto created = co_await create(jobs.client, kJobsNamespace, std::move(made));
+  if (!created && created.error().code == Code::kAlreadyExists)
+    co_return refuse(409, "ConflictJobError", created.error().message);
+  if (!created) co_return refuse(created.error());
+  jobs.index.wrote(created->framework);
   co_return Answer<void>();
 }
 
@@ -98,7 +73,7 @@ Task<Answer<Reply>> submit_job(Jobs& jobs, Call& call) {
   auto made = submit(call.request.body, user, *facts);
   if (!made) co_return refuse(made.error());
   const std::string job = made->job;
-  const auto created = co_await create(jobs, std::move(*made));
+  const auto created = co_await create_objects(jobs, std::move(*made));
   if (!created) co_return refuse(created.error());
   co_return Reply{
       .status = 202,

@@ -150,16 +150,30 @@ Task<Answer<Reply>> create(People& people, Call& call) {
   co_return said(201, "User is created successfully");
 }
 
-/// PUT /users: {data, patch}. Without patch everything has to be said.
-Task<Answer<Reply>> update(People& people, Call& call) {
-  Members outer(call.body);
-  const bool patch = outer.maybe_bool("patch").value_or(false);
+/// The body of a change: {data, patch}.
+struct Change {
+  json::Value data;
+  bool patch = false;
+};
+
+Answer<Change> read_change(const json::Value& body) {
+  Members outer(body);
+  Change change;
+  change.patch = outer.maybe_bool("patch").value_or(false);
   const auto data = outer.maybe_object("data");
   if (!data) outer.complain("\"data\" is required");
   const auto shaped = outer.done();
-  if (!shaped) co_return refuse(shaped.error());
-  const json::Value value(*data);
-  Members members(value);
+  if (!shaped) return refuse(shaped.error());
+  change.data = *data;
+  return change;
+}
+
+/// PUT /users. Without patch everything has to be said.
+Task<Answer<Reply>> update(People& people, Call& call) {
+  const auto asked = read_change(call.body);
+  if (!asked) co_return refuse(asked.error());
+  const bool patch = asked->patch;
+  Members members(asked->data);
   const std::string name = members.text("username");
   Wish wish;
   wish.email = members.maybe_text("email");
@@ -196,14 +210,10 @@ Task<Answer<void>> change_own_password(People& people,
 }
 
 Task<Answer<Reply>> update_me(People& people, Call& call) {
-  Members outer(call.body);
-  const bool patch = outer.maybe_bool("patch").value_or(false);
-  const auto data = outer.maybe_object("data");
-  if (!data) outer.complain("\"data\" is required");
-  const auto shaped = outer.done();
-  if (!shaped) co_return refuse(shaped.error());
-  const json::Value value(*data);
-  Members members(value);
+  const auto asked = read_change(call.body);
+  if (!asked) co_return refuse(asked.error());
+  const bool patch = asked->patch;
+  Members members(asked->data);
   const std::string name = members.text("username");
   Wish wish;
   wish.email = members.maybe_text("email");
