@@ -9,7 +9,6 @@
 #include "agent/pod/pod_recall.h"
 #include "agent/pod/probes.h"
 #include "base/log.h"
-#include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
 
@@ -41,45 +40,46 @@ PodWorker::PodWorker(Context& context,
                      client::ObjectPtr pod,
                      std::optional<SandboxStatus> adopted,
                      std::function<void(const std::string&)> on_finished)
-    : context_(context),
-      pod_(std::move(pod)),
-      uid_(kube::uid_of(*pod_)),
-      places_(pod_directories(context.directory, uid_)),
+    : life_(context, std::move(pod)),
       on_finished_(std::move(on_finished)),
-      host_ports_(context.loop),
-      published_(at(*pod_, "status")),
-      wake_(context.loop.make_signal()),
-      patched_(context.loop.make_signal()) {
-  const auto& status = at(*pod_, "status");
-  const auto node =
-      context_.informers.get(client::resources::kNodes).find(text(at(*pod_, "spec", "nodeName")));
-  state_.host_ip = node ? node_address(*node, context_.host_ip) : context_.host_ip;
+      status_(life_),
+      sandbox_(life_),
+      images_(life_, status_),
+      containers_(life_, sandbox_, status_) {
+  recall_containers(adopted);
+}
+
+void PodWorker::recall_containers(const std::optional<SandboxStatus>& adopted) {
+  const auto& status = at(*life_.pod, "status");
+  const auto node = life_.context.informers.get(client::resources::kNodes)
+                        .find(text(at(*life_.pod, "spec", "nodeName")));
+  life_.state.host_ip = node ? node_address(*node, life_.context.host_ip) : life_.context.host_ip;
   if (const auto time = parse_time(json::string_at(status, "startTime")); time)
-    state_.start_time = *time;
+    life_.state.start_time = *time;
   for (const bool init : {true, false}) {
-    auto& records = init ? state_.inits : state_.containers;
+    auto& records = init ? life_.state.inits : life_.state.containers;
     for (const auto& container :
-         json::array_at(*pod_, "spec", init ? "initContainers" : "containers")) {
+         json::array_at(*life_.pod, "spec", init ? "initContainers" : "containers")) {
       ContainerRecord record;
       record.name = text(at(container, "name"));
       record.init = init;
       record.sidecar = init && json::string_at(container, "restartPolicy") == "Always";
       for (const auto& item :
            json::array_at(status, init ? "initContainerStatuses" : "containerStatuses")) {
-        if (json::string_at(item, "name") == record.name) recall(record, item, context_.loop.now());
+        if (json::string_at(item, "name") == record.name)
+          recall(record, item, life_.context.loop.now());
       }
       records.push_back(std::move(record));
     }
   }
-  state_.ephemerals.reserve(kEphemeralsMax);  // records are referred to while more are added
+  life_.state.ephemerals.reserve(kEphemeralsMax);  // records are referred to while more are added
   add_ephemerals();
-  was_terminal_ = terminal_ = kube::pod_finished(*pod_);
   if (!adopted) return;
-  sandbox_known_ = true;
-  state_.sandbox_ready = adopted->alive;
-  state_.pod_ip = adopted->address.empty() ? context_.host_ip : adopted->address;
+  sandbox_.adopt();
+  life_.state.sandbox_ready = adopted->alive;
+  life_.state.pod_ip = adopted->address.empty() ? life_.context.host_ip : adopted->address;
   for (const auto& container : adopted->containers) {
-    auto* record = find_record(container.name);
+    auto* record = life_.find(container.name);
     if (record == nullptr) continue;
     if (record->current && record->current->id != container.id) record->previous = record->current;
     record->current = container;
@@ -89,183 +89,119 @@ PodWorker::PodWorker(Context& context,
 }
 
 void PodWorker::add_ephemerals() {
-  for (const auto& container : json::array_at(*pod_, "spec", "ephemeralContainers")) {
+  for (const auto& container : json::array_at(*life_.pod, "spec", "ephemeralContainers")) {
     const auto name = text(at(container, "name"));
-    if (find_record(name) != nullptr || state_.ephemerals.size() == kEphemeralsMax) continue;
+    if (life_.find(name) != nullptr || life_.state.ephemerals.size() == kEphemeralsMax) continue;
     ContainerRecord record;
     record.name = name;
     record.ephemeral = true;
-    for (const auto& item : json::array_at(*pod_, "status", "ephemeralContainerStatuses")) {
-      if (json::string_at(item, "name") == name) recall(record, item, context_.loop.now());
+    for (const auto& item : json::array_at(*life_.pod, "status", "ephemeralContainerStatuses")) {
+      if (json::string_at(item, "name") == name) recall(record, item, life_.context.loop.now());
     }
-    state_.ephemerals.push_back(std::move(record));
+    life_.state.ephemerals.push_back(std::move(record));
   }
 }
 
 void PodWorker::start() {
-  const auto self = shared_from_this();
-  if (state_.sandbox_ready) open_host_ports();
-  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
+  life_.owner = weak_from_this();
+  if (life_.state.sandbox_ready) sandbox_.open_ports();
+  for (auto* records : {&life_.state.inits, &life_.state.containers, &life_.state.ephemerals}) {
     for (auto& record : *records) {
-      if (record.running()) start_probes(self, record.name);
+      if (record.running()) start_probes(containers_, record.name);
     }
   }
-  starting_ = published_.is_null() || text(at(published_, "phase")) == "Pending";
-  if (starting_) ++context_.starting;
-  context_.loop.spawn(run());
-}
-
-void PodWorker::no_longer_starting() {
-  if (std::exchange(starting_, false)) --context_.starting;
+  status_.begin();
+  life_.context.loop.spawn(run());
 }
 
 void PodWorker::update(client::ObjectPtr pod) {
   const bool labels_changed =
-      !json::equal(at(*pod_, "metadata", "labels"), at(*pod, "metadata", "labels")) ||
-      !json::equal(at(*pod_, "metadata", "annotations"), at(*pod, "metadata", "annotations"));
-  if (json::int_at(*pod_, "metadata", "generation") != json::int_at(*pod, "metadata", "generation"))
+      !json::equal(at(*life_.pod, "metadata", "labels"), at(*pod, "metadata", "labels")) ||
+      !json::equal(at(*life_.pod, "metadata", "annotations"), at(*pod, "metadata", "annotations"));
+  if (json::int_at(*life_.pod, "metadata", "generation") !=
+      json::int_at(*pod, "metadata", "generation"))
     limits_stale_ = true;
-  pod_ = std::move(pod);
-  if (kube::is_deleting(*pod_)) context_.gpus.leave(uid_);
+  life_.pod = std::move(pod);
+  if (kube::is_deleting(*life_.pod)) life_.context.gpus.leave(life_.uid);
   add_ephemerals_wanted_ = true;
   if (labels_changed) volumes_stale_ = true;
-  wake();
+  life_.wake();
 }
 
 void PodWorker::removed() {
-  gone_ = true;
-  context_.gpus.leave(uid_);
-  wake();
-}
-
-void PodWorker::end(std::string reason, std::string message) {
-  state_.reason = std::move(reason);
-  state_.message = std::move(message);
-  terminal_ = true;
-  context_.gpus.leave(uid_);
+  life_.gone = true;
+  life_.context.gpus.leave(life_.uid);
+  life_.wake();
 }
 
 void PodWorker::evict(const std::string& message) {
-  if (ended() || kube::is_deleting(*pod_)) return;
-  record_event(nullptr, "Warning", "Evicted", message);
-  end("Evicted", message);
+  if (ended() || kube::is_deleting(*life_.pod)) return;
+  life_.event(nullptr, "Warning", "Evicted", message);
+  life_.end("Evicted", message);
   killed_at_once_ = true;
-  wake();
+  life_.wake();
 }
 
 void PodWorker::detach() {
-  detached_ = true;
-  host_ports_.close();
-  wake();
+  life_.detached = true;
+  sandbox_.close_ports();
+  life_.wake();
 }
 
 void PodWorker::object_changed(const ObjectRef& ref) {
-  if (!objects_.contains(ref)) return;
+  if (!sandbox_.objects().contains(ref)) return;
   volumes_stale_ = true;
-  wake();
+  life_.wake();
 }
 
 void PodWorker::on_event(const RuntimeEvent& event) {
   if (event.container_id.empty()) {  // the whole sandbox is lost
-    state_.sandbox_ready = false;
-    for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
+    life_.state.sandbox_ready = false;
+    for (auto* records : {&life_.state.inits, &life_.state.containers, &life_.state.ephemerals}) {
       for (auto& record : *records) {
         if (!record.running()) continue;
         record.current->state = ContainerState::kExited;
         record.current->exit_code = 137;
         record.current->reason = "Error";
-        record.current->finished = context_.loop.now();
-        container_ended(record);
+        record.current->finished = life_.context.loop.now();
+        containers_.ended(record);
       }
     }
-  } else if (auto* record = find_record_by_id(event.container_id);
+  } else if (auto* record = life_.find_by_id(event.container_id);
              record != nullptr && record->running()) {
     record->current = event.status;
-    container_ended(*record);
+    containers_.ended(*record);
   }
-  wake();
-}
-
-ContainerRecord* PodWorker::find_record(std::string_view name) {
-  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
-    for (auto& record : *records) {
-      if (record.name == name) return &record;
-    }
-  }
-  return nullptr;
-}
-
-const ContainerRecord* PodWorker::find_container(std::string_view name) const {
-  return const_cast<PodWorker*>(this)->find_record(name);
-}
-
-ContainerRecord* PodWorker::find_record_by_id(const std::string& container_id) {
-  for (auto* records : {&state_.inits, &state_.containers, &state_.ephemerals}) {
-    for (auto& record : *records) {
-      if (record.current && record.current->id == container_id) return &record;
-    }
-  }
-  return nullptr;
-}
-
-const json::Value& PodWorker::spec_of(const ContainerRecord& record) const {
-  for (const auto& container : json::array_at(*pod_, "spec", record.list())) {
-    if (json::string_at(container, "name") == record.name) return container;
-  }
-  return json::null_value();
-}
-
-bool PodWorker::any_running() const {
-  const auto running = [](const ContainerRecord& record) { return record.running(); };
-  return std::any_of(state_.inits.begin(), state_.inits.end(), running) ||
-         std::any_of(state_.containers.begin(), state_.containers.end(), running) ||
-         std::any_of(state_.ephemerals.begin(), state_.ephemerals.end(), running);
-}
-
-PodFacts PodWorker::facts() const {
-  return {state_.pod_ip, state_.host_ip, context_.node_cpu_milli, context_.node_memory_bytes};
-}
-
-void PodWorker::record_event(const ContainerRecord* record,
-                             const char* type,
-                             const char* reason,
-                             const std::string& message) {
-  auto& events = context_.events_of(text(at(*pod_, "spec", "nodeName")));
-  if (record == nullptr) {
-    events.record(*pod_, type, reason, message);
-  } else {
-    events.record_field(
-        *pod_, fmt::format("spec.{}{{{}}}", record->list(), record->name), type, reason, message);
-  }
+  life_.wake();
 }
 
 // ---------------------------------------------------------------------------------------- the life
 
 Task<void> PodWorker::run() {
   const auto self = shared_from_this();
-  while (!finished_ && !detached_) {
+  while (!finished_ && !life_.detached) {
     const auto pause = co_await sync();
-    start_slot_.release();
-    if (finished_ || detached_) break;
-    publish();
-    if (!patching_) no_longer_starting();  // it waits for something
-    co_await wake_->wait(pause);
+    life_.start_slot.release();
+    if (finished_ || life_.detached) break;
+    status_.publish();
+    status_.rest();
+    co_await life_.changed->wait(pause);
   }
-  no_longer_starting();
-  if (finished_) on_finished_(uid_);
+  status_.no_longer_starting();
+  if (finished_) on_finished_(life_.uid);
 }
 
 Task<Duration> PodWorker::sync() {
-  if (gone_) {
-    co_await tear_down();
+  if (life_.gone) {
+    co_await sandbox_.tear_down();
     finished_ = true;
     co_return Duration::zero();
   }
-  if (kube::is_deleting(*pod_)) {
+  if (kube::is_deleting(*life_.pod)) {
     const auto pause = co_await sync_deleting();
     co_return pause;
   }
-  if (terminal_) {
+  if (life_.terminal) {
     const auto pause = co_await sync_terminal();
     co_return pause;
   }
@@ -273,31 +209,20 @@ Task<Duration> PodWorker::sync() {
   co_return pause;
 }
 
-Duration PodWorker::grace_left() const {
-  const auto grace = json::as_int(at(*pod_, "metadata", "deletionGracePeriodSeconds"), 30);
-  const auto asked = kube::deletion_time(*pod_) - seconds(grace);
-  const auto left = seconds(grace) - (context_.loop.now() - asked);
-  // deletionTimestamp has whole seconds, so up to one is lost by rounding.
-  return std::clamp<Duration>(left + seconds(1), Duration::zero(), seconds(grace));
-}
-
 Task<Duration> PodWorker::sync_deleting() {
-  if (!stop_all(grace_left())) co_return Duration::zero();
-  terminal_ = true;
-  state_.terminated = true;
-  host_ports_.close();
-  if (sandbox_known_) {
-    (void)co_await context_.runtime.remove_sandbox(uid_);
-    sandbox_known_ = state_.sandbox_ready = false;
-  }
-  co_await flush_status();
-  if (gone_) co_return std::chrono::milliseconds(1);
+  if (!containers_.stop_all(life_.grace_left())) co_return Duration::zero();
+  life_.terminal = true;
+  life_.state.terminated = true;
+  co_await sandbox_.remove();
+  co_await status_.flush();
+  if (life_.gone) co_return std::chrono::milliseconds(1);
   client::DeleteOptions options;
   options.grace_s = 0;
-  options.uid = uid_;
-  const auto ns = std::string(kube::namespace_of(*pod_));
-  const auto name = std::string(kube::name_of(*pod_));
-  const auto removed = co_await context_.client.remove(client::resources::kPods, ns, name, options);
+  options.uid = life_.uid;
+  const auto ns = std::string(kube::namespace_of(*life_.pod));
+  const auto name = std::string(kube::name_of(*life_.pod));
+  const auto removed =
+      co_await life_.context.client.remove(client::resources::kPods, ns, name, options);
   if (!removed && removed.error().code != Code::kNotFound &&
       removed.error().code != Code::kConflict) {
     log::warn("agent", "delete pod {}/{}: {}", ns, name, removed.error().message);
@@ -308,21 +233,17 @@ Task<Duration> PodWorker::sync_deleting() {
 }
 
 Task<Duration> PodWorker::sync_terminal() {
-  const auto grace = json::as_int(at(*pod_, "spec", "terminationGracePeriodSeconds"), 30);
-  if (!stop_all(killed_at_once_ ? Duration::zero() : Duration(seconds(grace))))
+  const auto grace = json::as_int(at(*life_.pod, "spec", "terminationGracePeriodSeconds"), 30);
+  if (!containers_.stop_all(killed_at_once_ ? Duration::zero() : Duration(seconds(grace))))
     co_return Duration::zero();
-  state_.terminated = true;
-  host_ports_.close();
-  if (sandbox_known_) {
-    (void)co_await context_.runtime.remove_sandbox(uid_);
-    sandbox_known_ = state_.sandbox_ready = false;
-  }
-  context_.gpus.release(uid_);
+  life_.state.terminated = true;
+  co_await sandbox_.remove();
+  life_.context.gpus.release(life_.uid);
   if (run_removed_) co_return Duration::zero();
   // Once the API knows how the pod ended, only its logs are of use.
   run_removed_ = true;
-  co_await flush_status();
-  const auto places = places_;
+  co_await status_.flush();
+  const auto places = life_.places;
   const auto work = [places] {
     std::error_code ignored;
     fs::remove_all(places.run, ignored);
@@ -332,49 +253,45 @@ Task<Duration> PodWorker::sync_terminal() {
       if (item->is_directory(one)) fs::remove_all(item->path(), one);
     }
   };
-  if (!detached_) co_await context_.loop.run_on_worker(work);
+  if (!life_.detached) co_await life_.context.loop.run_on_worker(work);
   co_return Duration::zero();
 }
 
 Task<Duration> PodWorker::sync_running() {
-  const auto now = context_.loop.now();
-  if (!state_.start_time) state_.start_time = now;
+  const auto now = life_.context.loop.now();
+  if (!life_.state.start_time) life_.state.start_time = now;
   Duration pause{0};
-  if (const auto limit = json::int_at(*pod_, "spec", "activeDeadlineSeconds"); limit > 0) {
-    const auto deadline = state_.start_time + seconds(limit);
+  if (const auto limit = json::int_at(*life_.pod, "spec", "activeDeadlineSeconds"); limit > 0) {
+    const auto deadline = life_.state.start_time + seconds(limit);
     if (now >= deadline) {
-      end("DeadlineExceeded", "Pod was active on the node longer than the specified deadline");
-      record_event(nullptr, "Normal", "DeadlineExceeded", state_.message);
+      life_.end("DeadlineExceeded",
+                "Pod was active on the node longer than the specified deadline");
+      life_.event(nullptr, "Normal", "DeadlineExceeded", life_.state.message);
       co_return std::chrono::milliseconds(1);
     }
     pause = until(deadline, now);
   }
-  if (!state_.sandbox_ready) {
-    if (now < retry_sandbox_at_) co_return sooner(pause, until(retry_sandbox_at_, now));
-    if (!admit())
-      co_return terminal_ ? Duration(std::chrono::milliseconds(1))
-                          : sooner(pause, until(retry_sandbox_at_, now));
-    start_slot_ = co_await context_.start_slots.take();
-    if (detached_ || gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
-    const auto made = co_await make_sandbox();
-    if (!made) {
-      retry_sandbox_at_ =
-          context_.loop.now() +
-          std::min<Duration>(seconds(1 << std::min(sandbox_failures_++, 6)), seconds(60));
-      co_return sooner(pause, until(retry_sandbox_at_, context_.loop.now()));
-    }
-  } else if (volumes_stale_ || (tokens_.renew_at() && tokens_.renew_at() <= now)) {
+  if (!life_.state.sandbox_ready) {
+    if (now < sandbox_.retry_at()) co_return sooner(pause, until(sandbox_.retry_at(), now));
+    if (!sandbox_.admit())
+      co_return life_.terminal ? Duration(std::chrono::milliseconds(1))
+                               : sooner(pause, until(sandbox_.retry_at(), now));
+    life_.start_slot = co_await life_.context.start_slots.take();
+    if (life_.over()) co_return std::chrono::milliseconds(1);
+    const auto made = co_await sandbox_.make();
+    if (!made) co_return sooner(pause, until(sandbox_.retry_at(), life_.context.loop.now()));
+  } else if (volumes_stale_ || (sandbox_.renew_at() && sandbox_.renew_at() <= now)) {
     volumes_stale_ = false;
-    const auto refreshed = co_await refresh_volumes();
-    if (!refreshed) log::warn("agent", "pod {}: {}", uid_, refreshed.error().message);
+    const auto refreshed = co_await sandbox_.refresh_volumes();
+    if (!refreshed) log::warn("agent", "pod {}: {}", life_.uid, refreshed.error().message);
   }
-  if (const auto renew = tokens_.renew_at(); renew)
-    pause = sooner(pause, until(renew, context_.loop.now()));
-  if (gone_ || kube::is_deleting(*pod_)) co_return std::chrono::milliseconds(1);
-  if (limits_stale_) co_await apply_limits();
+  if (const auto renew = sandbox_.renew_at(); renew)
+    pause = sooner(pause, until(renew, life_.context.loop.now()));
+  if (life_.gone || kube::is_deleting(*life_.pod)) co_return std::chrono::milliseconds(1);
+  if (std::exchange(limits_stale_, false)) co_await sandbox_.apply_limits();
   // Not in update(): that may come while a reference to a record is held across an await.
   if (std::exchange(add_ephemerals_wanted_, false)) add_ephemerals();
-  for (auto& record : state_.ephemerals) {
+  for (auto& record : life_.state.ephemerals) {
     const auto container_pause = co_await sync_container(record);
     pause = sooner(pause, container_pause);
   }
@@ -382,14 +299,14 @@ Task<Duration> PodWorker::sync_running() {
   const auto init_pause = co_await sync_inits(blocked);
   pause = sooner(pause, init_pause);
   if (!blocked) {
-    for (auto& record : state_.containers) {
+    for (auto& record : life_.state.containers) {
       const auto container_pause = co_await sync_container(record);
       pause = sooner(pause, container_pause);
     }
   }
-  const auto phase = phase_of(*pod_, state_);
+  const auto phase = phase_of(*life_.pod, life_.state);
   if (phase == "Succeeded" || phase == "Failed") {
-    end(state_.reason, state_.message);
+    life_.end(life_.state.reason, life_.state.message);
     co_return std::chrono::milliseconds(1);
   }
   co_return pause;
@@ -398,7 +315,7 @@ Task<Duration> PodWorker::sync_running() {
 /// Init containers one after the other; a sidecar only has to be started before the next.
 Task<Duration> PodWorker::sync_inits(bool& blocked) {
   Duration pause{0};
-  for (auto& record : state_.inits) {
+  for (auto& record : life_.state.inits) {
     if (!record.sidecar && record.succeeded()) continue;
     const auto one = co_await sync_container(record);
     pause = sooner(pause, one);
@@ -413,64 +330,16 @@ Task<Duration> PodWorker::sync_inits(bool& blocked) {
 
 Task<Duration> PodWorker::sync_container(ContainerRecord& record) {
   if (record.running()) co_return Duration::zero();
-  const auto now = context_.loop.now();
-  const auto policy = json::as_string(at(*pod_, "spec", "restartPolicy"), "Always");
+  const auto now = life_.context.loop.now();
+  const auto policy = json::as_string(at(*life_.pod, "spec", "restartPolicy"), "Always");
   if (record.exited() && !restarts_after_exit(policy, record)) co_return Duration::zero();
   if (now < record.retry_at) co_return until(record.retry_at, now);
-  const bool has_image = co_await find_image(record);
+  const bool has_image = co_await images_.find(record);
   if (!has_image) co_return Duration::zero();
-  co_await start_container(record);
-  co_return record.retry_at > context_.loop.now() ? until(record.retry_at, context_.loop.now())
-                                                  : Duration::zero();
-}
-
-// ------------------------------------------------------------------------------------------ status
-
-void PodWorker::publish() {
-  if (was_terminal_ || gone_) return;
-  changed_ = true;
-  if (std::exchange(patching_, true)) return;
-  context_.loop.spawn(patch_status(shared_from_this()));
-}
-
-Task<void> PodWorker::patch_status(std::shared_ptr<PodWorker> self) {
-  int failures = 0;
-  while (changed_ && !gone_ && !detached_) {
-    auto slot = co_await context_.status_slots.take();
-    if (gone_ || detached_) break;
-    changed_ = false;
-    auto status = pod_status(*pod_, state_, published_, "process", context_.loop.now());
-    auto patch = status_patch(*pod_, published_, status);
-    if (patch.is_null()) break;
-    const auto ns = std::string(kube::namespace_of(*pod_));
-    const auto name = std::string(kube::name_of(*pod_));
-    const auto written = co_await context_.client.patch(client::resources::kPods,
-                                                        ns,
-                                                        name,
-                                                        "status",
-                                                        client::PatchType::kStrategic,
-                                                        std::move(patch));
-    slot.release();
-    if (written) {
-      published_ = std::move(status);
-      failures = 0;
-      continue;
-    }
-    if (written.error().code == Code::kNotFound || written.error().code == Code::kConflict)
-      break;  // deleted, or another pod of the same name
-    log::warn("agent", "status of pod {}/{}: {}", ns, name, written.error().message);
-    if (++failures > 10) break;
-    changed_ = true;
-    co_await context_.loop.sleep(std::chrono::milliseconds(100 << std::min(failures, 5)));
-  }
-  patching_ = false;
-  no_longer_starting();
-  patched_->notify();
-}
-
-Task<void> PodWorker::flush_status() {
-  publish();
-  while (patching_) co_await patched_->wait(Duration::zero());
+  co_await containers_.start(record);
+  co_return record.retry_at > life_.context.loop.now()
+      ? until(record.retry_at, life_.context.loop.now())
+      : Duration::zero();
 }
 
 }  // namespace muster::agent

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "agent/pod/grpc_check.h"
-#include "agent/pod/pod_worker.h"
+#include "agent/pod/pod_containers.h"
 #include "base/strings.h"
 #include "net/http/client.h"
 #include "net/loop/descriptor.h"
@@ -133,21 +133,23 @@ class Prober {
  public:
   enum class Kind { kStartup, kLiveness, kReadiness };
 
-  static Task<void> run(std::shared_ptr<PodWorker> worker,
+  static Task<void> run(std::shared_ptr<void> keep,
+                        PodContainers& containers,
                         std::string name,
                         std::string container_id,
                         Kind kind) {
-    auto& context = worker->context_;
+    auto& life = containers.life();
+    auto& context = life.context;
     const auto current = [&]() -> ContainerRecord* {
-      auto* record = worker->detached_ || worker->finished_ ? nullptr : worker->find_record(name);
+      auto* record = life.detached || life.gone ? nullptr : life.find(name);
       return record != nullptr && record->running() && record->current->id == container_id
                  ? record
                  : nullptr;
     };
     const auto* first = current();
     if (first == nullptr) co_return;
-    const json::Value probe = at(worker->spec_of(*first), field(kind));
-    const json::Value spec = worker->spec_of(*first);
+    const json::Value probe = at(life.spec_of(*first), field(kind));
+    const json::Value spec = life.spec_of(*first);
     const auto period =
         seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "periodSeconds"), 10)));
     const auto failures_max =
@@ -165,9 +167,9 @@ class Prober {
         continue;
       }
       ProbeTarget target;
-      target.sandbox_id = worker->uid_;
+      target.sandbox_id = life.uid;
       target.container_id = container_id;
-      target.address = worker->state_.pod_ip;
+      target.address = life.state.pod_ip;
       target.timeout =
           seconds(std::max<std::int64_t>(1, json::as_int(at(probe, "timeoutSeconds"), 1)));
       const auto result = co_await run_check(context, probe, spec, std::move(target));
@@ -176,23 +178,24 @@ class Prober {
       successes = result.ok ? successes + 1 : 0;
       failures = result.ok ? 0 : failures + 1;
       if (!result.ok)
-        worker->record_event(record,
-                             "Warning",
-                             "Unhealthy",
-                             fmt::format("{} probe failed: {}", label(kind), result.output));
-      if (successes >= successes_min && passed(*worker, *record, kind)) co_return;
-      if (failures >= failures_max && failed(worker, *record, kind)) co_return;
+        life.event(record,
+                   "Warning",
+                   "Unhealthy",
+                   fmt::format("{} probe failed: {}", label(kind), result.output));
+      if (successes >= successes_min && passed(life, *record, kind)) co_return;
+      if (failures >= failures_max && failed(containers, *record, kind)) co_return;
       co_await context.loop.sleep(period);
     }
   }
 
-  static void start(const std::shared_ptr<PodWorker>& worker, const std::string& name) {
-    const auto* record = worker->find_record(name);
+  static void start(PodContainers& containers, const std::string& name) {
+    auto& life = containers.life();
+    const auto* record = life.find(name);
     if (record == nullptr || !record->running()) return;
-    const auto& spec = worker->spec_of(*record);
+    const auto& spec = life.spec_of(*record);
     for (const auto kind : {Kind::kStartup, Kind::kLiveness, Kind::kReadiness}) {
       if (!at(spec, field(kind)).is_null())
-        worker->context_.loop.spawn(run(worker, name, record->current->id, kind));
+        life.context.loop.spawn(run(life.keep(), containers, name, record->current->id, kind));
     }
   }
 
@@ -207,45 +210,44 @@ class Prober {
   }
 
   /// True when the probe has nothing more to do.
-  static bool passed(PodWorker& worker, ContainerRecord& record, Kind kind) {
+  static bool passed(PodLife& life, ContainerRecord& record, Kind kind) {
     if (kind == Kind::kStartup) {
       record.started = true;
-      if (at(worker.spec_of(record), "readinessProbe").is_null()) record.ready = true;
-      worker.wake();
+      if (at(life.spec_of(record), "readinessProbe").is_null()) record.ready = true;
+      life.wake();
       return true;
     }
     if (kind == Kind::kReadiness && !record.ready) {
       record.ready = true;
-      worker.wake();
+      life.wake();
     }
     return false;
   }
 
-  static bool failed(const std::shared_ptr<PodWorker>& worker, ContainerRecord& record, Kind kind) {
+  static bool failed(PodContainers& containers, ContainerRecord& record, Kind kind) {
+    auto& life = containers.life();
     if (kind == Kind::kReadiness) {
       if (record.ready) {
         record.ready = false;
-        worker->wake();
+        life.wake();
       }
       return false;
     }
-    if (worker->stopping_.contains(record.name)) return true;
-    const auto& spec = worker->spec_of(record);
-    const auto pod_grace =
-        json::as_int(at(*worker->pod_, "spec", "terminationGracePeriodSeconds"), 30);
+    if (containers.stopping(record.name)) return true;
+    const auto& spec = life.spec_of(record);
+    const auto pod_grace = json::as_int(at(*life.pod, "spec", "terminationGracePeriodSeconds"), 30);
     const auto grace =
         seconds(json::as_int(at(spec, field(kind), "terminationGracePeriodSeconds"), pod_grace));
-    worker->stopping_[record.name] = grace;
     const auto message = fmt::format("Container {} failed {} probe, will be restarted",
                                      record.name,
                                      kind == Kind::kStartup ? "startup" : "liveness");
-    worker->context_.loop.spawn(worker->stop_container(worker, record.name, grace, message));
+    containers.stop_soon(record.name, grace, message);
     return true;
   }
 };
 
-void start_probes(std::shared_ptr<PodWorker> worker, const std::string& container) {
-  Prober::start(worker, container);
+void start_probes(PodContainers& containers, const std::string& container) {
+  Prober::start(containers, container);
 }
 
 }  // namespace muster::agent

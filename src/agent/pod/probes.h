@@ -1,14 +1,13 @@
 /// Startup, liveness and readiness probes, and the checks that hooks share with them.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "agent/context.h"
 
 namespace muster::agent {
 
-class PodWorker;
+class PodContainers;
 
 struct ProbeTarget {
   std::string sandbox_id;
@@ -29,6 +28,6 @@ Task<CheckResult> run_check(Context& context,
                             ProbeTarget target);
 
 /// Starts the probes of the container's current attempt; they end with it.
-void start_probes(std::shared_ptr<PodWorker> worker, const std::string& container);
+void start_probes(PodContainers& containers, const std::string& container);
 
 }  // namespace muster::agent

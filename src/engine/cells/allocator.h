@@ -26,12 +26,11 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "engine/cells/attempt.h"
 #include "engine/cells/bookkeeping.h"
 #include "engine/cells/cells.h"
 #include "engine/cells/groups.h"
-#include "engine/cells/mapping.h"
 #include "engine/cells/request.h"
-#include "engine/cells/search.h"
 #include "engine/model/cell_config.h"
 #include "engine/model/cell_request.h"
 
@@ -87,14 +86,6 @@ class CellAllocator {
   void digest(Digest& digest) const;
 
  private:
-  /// Where a gang is looked for a place, and what came of it.
-  struct Attempt {
-    Index vc = kNone;
-    Placement placement;
-    bool found = false;
-    std::string reason;
-  };
-
   explicit CellAllocator(Cells cells) : cells_(std::move(cells)) {}
 
   [[nodiscard]] Bookkeeping books() { return {cells_, groups_}; }
@@ -102,18 +93,6 @@ class CellAllocator {
   Decision schedule_existing(const ScheduleRequest& request, Index group);
   Decision continue_preempting(const ScheduleRequest& request, Index group);
   Decision plan_new(const ScheduleRequest& request, bool last);
-  Result<void> attempt_any(const ScheduleRequest& request, Attempt& attempt);
-  Result<void> attempt_pinned(const ScheduleRequest& request, Attempt& attempt);
-  bool attempt_leaf_type(const ScheduleRequest& request, Index leaf_type, Attempt& attempt);
-  void attempt_chain(const ScheduleRequest& request,
-                     Index chain,
-                     const PinnedHolding* pinned,
-                     Attempt& attempt);
-  void attempt_pod_groups(const ScheduleRequest& request,
-                          Index chain,
-                          const PinnedHolding* pinned,
-                          Attempt& attempt);
-  bool map_placement(const ScheduleRequest& request, Index chain, Attempt& attempt);
   Decision answer(const ScheduleRequest& request, const Placement& placement, bool last);
   [[nodiscard]] bool still_possible(const Placement& placement) const;
   [[nodiscard]] bool has_bad_or_unsuggested(const Group& group) const;
@@ -126,8 +105,7 @@ class CellAllocator {
   Cells cells_;
   Groups groups_;
   Suggested suggested_;
-  Search::Scratch search_;
-  Mapping::Scratch mapping_;
+  Attempt::Scratch scratch_;
 };
 
 }  // namespace muster::engine::cells

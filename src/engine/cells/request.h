@@ -40,6 +40,9 @@ struct ScheduleRequest {
   Time now;
 };
 
+/// The reason of a gang for which its virtual cluster has no room.
+std::string insufficient_capacity(const std::string& vc);
+
 /// The nodes that the caller of one question suggests.
 class Suggested {
  public:

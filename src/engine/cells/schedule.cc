@@ -1,4 +1,4 @@
-// One scheduling call: which gang, which chain, whose cells, and what the caller is told.
+// One scheduling call: which gang, whose cells, and what the caller is told.
 
 #include <fmt/core.h>
 
@@ -38,10 +38,6 @@ Decision too_many_pods(const ScheduleRequest& request, std::size_t configured) {
           request.spec.group));
 }
 
-std::string insufficient(const std::string& vc) {
-  return fmt::format("insufficient capacity when scheduling in VC {}", vc);
-}
-
 void add_unique(std::vector<Index>& list, Index value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
@@ -62,39 +58,6 @@ struct Others {
     }
   }
 };
-
-/// Whether a pod group finds the type of cell that the pod asks for in a chain.
-bool chain_has_type(const Cells& cells, const Chain& chain, const PodSpec& spec) {
-  if (spec.root.empty() || spec.members[at(spec.member)].cell_type.empty()) return true;
-  return std::any_of(chain.types.begin() + 1, chain.types.end(), [&](Index type) {
-    return cells.type(type).name == spec.members[at(spec.member)].cell_type;
-  });
-}
-
-/// The kind of device that the pod asks for; empty: any.
-std::string leaf_type_of(const Cells& cells, const PodSpec& spec) {
-  if (spec.root.empty()) return spec.leaf_type;
-  const auto found = cells.type_index.find(spec.members[at(spec.member)].cell_type);
-  return found == cells.type_index.end() ? ""
-                                         : cells.type(cells.type(found->second).leaf_type).name;
-}
-
-std::string virtual_placement_json(const Cells& cells, const Placement& placement) {
-  std::map<std::string, std::vector<std::string>> by_root;
-  for (const Placement::Member& member : placement.members) {
-    for (const Index leaf : member.virt)
-      by_root[cells.vaddress(cells.v(leaf).root)].push_back(cells.vaddress(leaf));
-  }
-  std::string out = "{";
-  for (const auto& [root, leaves] : by_root) {
-    if (out.size() > 1) out += ',';
-    out += '"' + root + "\":[";
-    for (std::size_t i = 0; i < leaves.size(); ++i)
-      out += (i == 0 ? "\"" : ",\"") + leaves[i] + "\"";
-    out += ']';
-  }
-  return out + "}";
-}
 
 }  // namespace
 
@@ -172,156 +135,15 @@ Decision CellAllocator::schedule_existing(const ScheduleRequest& request, Index 
 
 // ------------------------------------------------------------------ a new gang
 
-void CellAllocator::attempt_chain(const ScheduleRequest& request,
-                                  Index chain,
-                                  const PinnedHolding* pinned,
-                                  Attempt& attempt) {
-  const PodSpec& spec = request.spec;
-  attempt.placement = empty_placement(spec);
-  if (!spec.root.empty()) return attempt_pod_groups(request, chain, pinned, attempt);
-  Search search(cells_, suggested_, search_);
-  if (spec.priority < 0) {
-    attempt.found = search.run({cells_.view(cells_.chain(chain).view), true, "physical cluster"},
-                               spec.priority,
-                               attempt.placement,
-                               attempt.reason);
-    return;
-  }
-  const Index view =
-      pinned != nullptr ? pinned->view : cells_.find_holding(attempt.vc, chain)->view;
-  attempt.placement.has_virtual = true;
-  attempt.found = search.run({cells_.view(view), false, "VC " + spec.vc},
-                             spec.priority,
-                             attempt.placement,
-                             attempt.reason) &&
-                  map_placement(request, chain, attempt);
-}
-
-void CellAllocator::attempt_pod_groups(const ScheduleRequest& request,
-                                       Index chain,
-                                       const PinnedHolding* pinned,
-                                       Attempt& attempt) {
-  const PodSpec& spec = request.spec;
-  const auto search = [&](const PodGroupSearch::Where& where) {
-    return PodGroupSearch(cells_, where, spec).run(attempt.placement, attempt.reason);
-  };
-  if (spec.priority < 0) {
-    const Chain& k = cells_.chain(chain);
-    attempt.found = search({chain, cells_.view(k.view), k.full, true, "physical cluster"});
-    return;
-  }
-  attempt.placement.has_virtual = true;
-  const Holding* holding = pinned == nullptr ? cells_.find_holding(attempt.vc, chain) : nullptr;
-  const Index view = pinned != nullptr ? pinned->view : holding->view;
-  const auto& full = pinned != nullptr ? pinned->full : holding->full;
-  attempt.found = search({chain, cells_.view(view), full, false, "VC " + spec.vc}) &&
-                  map_placement(request, chain, attempt);
-}
-
-/// From the virtual leaves to physical ones. Gangs that sit there and may be preempted lazily lose
-/// their guarantee, and have it back when the mapping fails.
-bool CellAllocator::map_placement(const ScheduleRequest& request, Index chain, Attempt& attempt) {
-  struct Saved {
-    Index group;
-    std::vector<std::vector<Index>> virt;
-  };
-  std::vector<Saved> preempted;
-  for (const Placement::Member& member : attempt.placement.members) {
-    for (const Index leaf : member.virt) {
-      const Index physical = cells_.v(leaf).physical;
-      if (physical == kNone || cells_.p(physical).state != CellState::kUsed) continue;
-      const Index user = cells_.p(physical).using_group;
-      if (user == kNone || !groups_.at(user).lazy_preemption || !groups_.at(user).has_virtual)
-        continue;
-      Saved saved{user, {}};
-      for (const Group::Member& m : groups_.at(user).members) saved.virt.push_back(m.virt);
-      preempted.push_back(std::move(saved));
-      books().lazy_preempt(user, request.spec.group, request.now);
-    }
-  }
-  if (Mapping(cells_, suggested_, mapping_).run(chain, attempt.placement)) return true;
-  for (Saved& saved : preempted) books().revert_lazy(saved.group, std::move(saved.virt));
-  attempt.reason = fmt::format(
-      "Mapping the virtual placement would need to use at least one {} (virtual placement : {})",
-      request.spec.ignore_suggested ? "bad node" : "bad or non-suggested node",
-      virtual_placement_json(cells_, attempt.placement));
-  return false;
-}
-
-/// False: the virtual cluster has no cells of the type.
-bool CellAllocator::attempt_leaf_type(const ScheduleRequest& request,
-                                      Index leaf_type,
-                                      Attempt& attempt) {
-  bool has_type = false;
-  for (const Index chain : cells_.chains_of_leaf_type[at(leaf_type)]) {
-    if (!chain_has_type(cells_, cells_.chain(chain), request.spec)) continue;
-    if (request.spec.priority >= 0) {
-      const Holding* holding = cells_.find_holding(attempt.vc, chain);
-      if (holding == nullptr || !holding->has_cells) continue;
-    }
-    has_type = true;
-    attempt_chain(request, chain, nullptr, attempt);
-    if (attempt.found) break;
-  }
-  return has_type;
-}
-
-Result<void> CellAllocator::attempt_pinned(const ScheduleRequest& request, Attempt& attempt) {
-  const PodSpec& spec = request.spec;
-  const PinnedHolding* pinned = nullptr;
-  for (const PinnedHolding& p : cells_.vc(attempt.vc).pinned) {
-    if (p.id == spec.pinned_cell) pinned = &p;
-  }
-  if (pinned == nullptr)
-    return fail(Code::kInvalid,
-                fmt::format("VC {} does not have pinned cell {}", spec.vc, spec.pinned_cell));
-  if (spec.priority < 0)
-    return fail(
-        Code::kInvalid,
-        fmt::format("opportunistic pod not supported to use pinned cell {}", spec.pinned_cell));
-  attempt_chain(request, cells_.p(pinned->physical).chain, pinned, attempt);
-  return {};
-}
-
-/// In the pinned cell, in cells of the type, or in whatever there is. An error: the request asks for
-/// what cannot be.
-Result<void> CellAllocator::attempt_any(const ScheduleRequest& request, Attempt& attempt) {
-  const PodSpec& spec = request.spec;
-  if (!spec.pinned_cell.empty()) return attempt_pinned(request, attempt);
-  const auto& types = cells_.leaf_types;
-  const std::string wanted = leaf_type_of(cells_, spec);
-  if (wanted.empty()) {
-    for (std::size_t type = 0; type < types.size() && !attempt.found; ++type)
-      (void)attempt_leaf_type(request, static_cast<Index>(type), attempt);
-    if (!attempt.found && attempt.reason.empty()) attempt.reason = insufficient(spec.vc);
-    return {};
-  }
-  const auto type = std::find(types.begin(), types.end(), wanted);
-  if (type == types.end())
-    return fail(
-        Code::kInvalid,
-        fmt::format("Pod requesting leaf cell type {} which the whole cluster does not have",
-                    wanted));
-  const auto index = static_cast<Index>(type - types.begin());
-  if (!attempt_leaf_type(request, index, attempt) && spec.priority >= 0)
-    return fail(
-        Code::kInvalid,
-        fmt::format("Pod requesting {} which VC {} does not have",
-                    spec.root.empty() ? "leaf cell type " + wanted
-                                      : "cell type " + spec.members[at(spec.member)].cell_type,
-                    spec.vc));
-  return {};
-}
-
 Decision CellAllocator::plan_new(const ScheduleRequest& request, bool last) {
-  Attempt attempt;
-  attempt.vc = cells_.find_vc(request.spec.vc);
-  if (attempt.vc == kNone || !cells_.vc(attempt.vc).configured)
+  const Index vc = cells_.find_vc(request.spec.vc);
+  if (vc == kNone || !cells_.vc(vc).configured)
     return error(request.pod, fmt::format("VC {} does not exists!", request.spec.vc));
-  if (const auto possible = attempt_any(request, attempt); !possible)
+  Attempt attempt(cells_, groups_, suggested_, scratch_, request, vc);
+  if (const auto possible = attempt.anywhere(); !possible)
     return error(request.pod, possible.error().message);
-  if (!attempt.found) return wait(std::move(attempt.reason));
-  return answer(request, attempt.placement, last);
+  if (!attempt.outcome().found) return wait(attempt.outcome().reason);
+  return answer(request, attempt.outcome().placement, last);
 }
 
 bool CellAllocator::still_possible(const Placement& placement) const {
@@ -360,7 +182,7 @@ Decision CellAllocator::answer(const ScheduleRequest& request,
   }
   Decision decision = preempt(others.victims);
   if (request.phase == Phase::kPreempting && !books().reserve(request.pod, request.spec, placement))
-    return wait(insufficient(request.spec.vc));
+    return wait(insufficient_capacity(request.spec.vc));
   return decision;
 }
 
