@@ -2,11 +2,9 @@
 """OpenPAI's REST API on a real `muster up`, request by request as curl would send them: people, tokens, groups, virtual
 clusters, jobs. What is expected is what OpenPAI 1.2 to 1.8 answers (docs/openpai.md)."""
 import base64
-import http.client
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,49 +13,10 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks, until  # noqa: E402
 from muster import ROOT, Muster  # noqa: E402
+from pai import Api, free_port, is_error  # noqa: E402
 
 check = Checks()
 LAB6 = ROOT / "tests" / "data" / "lab6"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Api:
-    """One client of the API, with a token or without."""
-
-    def __init__(self, port, authorization=None, prefix="/api/v2"):
-        self.port, self.authorization, self.prefix = port, authorization, prefix
-
-    def __call__(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        if self.authorization:
-            headers["Authorization"] = self.authorization
-        if isinstance(body, (dict, list)):
-            body = json.dumps(body)
-            headers.setdefault("Content_Type", "application/json")
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, self.prefix + path, body, sent)
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        self.headers = answer.headers
-        connection.close()
-        try:
-            return answer.status, json.loads(text)
-        except ValueError:
-            return answer.status, text
-
-    def login(self, user, password):
-        status, answer = self("POST", "/authn/basic/login", {"username": user, "password": password})
-        assert status == 200, (status, answer)
-        return Api(self.port, "Bearer " + answer["token"], self.prefix)
-
-
-def is_error(answer, status, code):
-    return answer[0] == status and isinstance(answer[1], dict) and answer[1].get("code") == code
 
 
 def nobody(guest):

@@ -4,7 +4,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from checks import Checks, skip_all  # noqa: E402
 from muster import ROOT, Muster  # noqa: E402
+from pai import free_port  # noqa: E402
 
 SDK = ROOT / ".cache" / "openpai-sdk" / "node_modules"
 LAB6 = ROOT / "tests" / "data" / "lab6"
@@ -22,12 +22,6 @@ metadata: {{name: {name}}}
 status: {{capacity: {{cpu: "4", memory: 8Gi, nvidia.com/gpu: "1", pods: "110"}}}}"""
     for name in ("hostname-carol", "hostname-dan")
 )
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def main():

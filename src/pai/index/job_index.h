@@ -89,7 +89,7 @@ class JobIndex {
 
  private:
   struct Row {
-    std::int64_t submitted_ms = 0, completed_ms = 0;
+    std::int64_t submitted_us = 0, completed_ms = 0;
     std::int32_t retries = 0, tasks = 0, gpus = 0;
     std::uint32_t user = 0, vc = 0, state = 0, priority = 0;
   };

@@ -118,6 +118,20 @@ TEST(JobIndex, EachOrderIsAnOrder) {
   }
 }
 
+TEST(JobIndex, JobsOfOneSecondAreListedInTheirOrder) {
+  JobIndex index;
+  for (const int number : {2, 0, 1}) {
+    auto one = std::make_shared<json::Value>(*job(number, "alice", "vc1", true));
+    json::make(*one, {"metadata", "annotations", "muster.dev/submitted-at"}) =
+        format_micro_time(Time{1'700'000'000'000'000 + number});
+    index.put(fmt::format("{:032x}", number), one);
+  }
+  const JobPage page = index.list({});
+  ASSERT_EQ(page.jobs.size(), 3U);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(page.jobs[static_cast<std::size_t>(i)]->framework, fmt::format("{:032x}", 2 - i));
+}
+
 TEST(JobIndex, AnOldStateDoesNotReplaceANewerOneAndAJobThatIsGoneIsGone) {
   JobIndex index;
   fill(index, 3);

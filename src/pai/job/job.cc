@@ -213,7 +213,7 @@ std::string_view shown_state(std::string_view sub_state, const json::Value& code
 json::Value millis(const json::Value& time) {
   const auto parsed = parse_time(json::as_string(time));
   if (!time.is_string() || !parsed) return nullptr;
-  return parsed->us / 1000;
+  return parsed->seconds() * 1000;
 }
 
 json::Value job_summary(const json::Value& framework) {

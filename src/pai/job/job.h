@@ -16,7 +16,8 @@ namespace muster::pai {
 /// again.
 std::string_view shown_state(std::string_view sub_state, const json::Value& code, bool retries);
 
-/// Milliseconds since 1970 as OpenPAI writes times, or null.
+/// Milliseconds since 1970 as OpenPAI writes times, or null. Whole seconds, since Kubernetes has no
+/// more: a job must not seem to have begun before it was submitted.
 json::Value millis(const json::Value& time);
 
 /// An entry of the job list (JobSummary).

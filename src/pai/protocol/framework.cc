@@ -129,7 +129,7 @@ class Maker {
                              {names::pai::kTotalGpuNumber, std::to_string(gpus)},
                              {names::pai::kTotalTaskNumber, std::to_string(tasks)},
                              {names::pai::kTotalTaskRoleNumber, std::to_string(job_.roles.size())},
-                             {names::kSubmittedAt, format_time(facts_.now)},
+                             {names::kSubmittedAt, format_micro_time(facts_.now)},
                              {kRuntimeAnnotation, json::dump(runtime_spec(job_, facts_))}};
     if (const json::Value& given =
             json::at(*job_.protocol, "extras", "hivedScheduler", "jobPriorityClass");
@@ -177,7 +177,7 @@ class Maker {
     json::Object ports;
     for (const auto& [label, count] : role.ports) ports[label] = count;
     json::Object annotations{{names::pai::kPorts, json::dump(ports)},
-                             {names::kSubmittedAt, format_time(facts_.now)}};
+                             {names::kSubmittedAt, format_micro_time(facts_.now)}};
     if (facts_.hived) {
       annotations[names::hived::kSchedulingSpec] = scheduling_spec(job_, role);
     } else {

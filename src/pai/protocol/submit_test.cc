@@ -280,6 +280,15 @@ TEST(PaiSubmit, ThePriorityClassOrdersByClassThenByTime) {
   EXPECT_GT(value("test", 9), value("oppo", 5));
 }
 
+TEST(PaiSubmit, JobsOfOneSecondKeepTheirOrder) {
+  Facts facts = lab("hived-config-b.yaml");
+  facts.now = Time{1'700'000'000'000'001};
+  const auto made = accepted(job(""), facts);
+  for (const json::Value* object : {&made.framework, &pod_of(made)})
+    EXPECT_EQ(json::text_at(*object, "metadata", "annotations", "muster.dev/submitted-at"),
+              "2023-11-14T22:13:20.000001Z");
+}
+
 TEST(PaiSubmit, WithoutCellsAVirtualClusterIsAQueueAndAGangAPodGroup) {
   const auto made = accepted(job("extras: {hivedScheduler: {jobPriorityClass: prod}}\n"), queues());
   const auto& notes = at(pod_of(made), "metadata", "annotations");
