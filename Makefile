@@ -8,8 +8,8 @@ CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --prese
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-up: build ## Install, build and start a cluster of three 4-GPU nodes in the background; IMAGE_SOURCE=containerd pulls images
-	@$(MUSTER) up --nodes 3 --gpus 4 $(if $(IMAGE_SOURCE),--image-source $(IMAGE_SOURCE)) --detach
+up: build ## Install, build and start a cluster of three 4-GPU nodes in the background; IMAGE_SOURCE=containerd pulls images, IMAGES=FILE says which mean what
+	@$(MUSTER) up --nodes 3 --gpus 4 $(if $(IMAGE_SOURCE),--image-source $(IMAGE_SOURCE)) $(if $(IMAGES),--images $(IMAGES)) --detach
 
 down: ## End the cluster that `make up` started
 	@$(MUSTER) down

@@ -30,7 +30,7 @@ def missing(*programs):
 
 
 def busybox():
-    """The files of a small system: {path: bytes, text, ("link", target) or None for a folder}."""
+    """The files of a small system: {path: bytes, text, ("link", target), (mode, bytes) or None for a folder}."""
     files = {
         "bin/": None,
         "bin/busybox": pathlib.Path(shutil.which("busybox") or BUSYBOX).read_bytes(),
@@ -55,12 +55,14 @@ def layer(files):
             if content is None:
                 info.type, info.mode = tarfile.DIRTYPE, 0o1777 if path == "tmp/" else 0o755
                 tar.addfile(info)
-            elif isinstance(content, tuple):
+            elif isinstance(content, tuple) and content[0] == "link":
                 info.type, info.linkname = tarfile.SYMTYPE, content[1]
                 tar.addfile(info)
             else:
+                mode = 0o755 if path.startswith("bin/") else 0o644
+                mode, content = content if isinstance(content, tuple) else (mode, content)
                 data = content.encode() if isinstance(content, str) else content
-                info.size, info.mode = len(data), 0o755 if path.startswith("bin/") else 0o644
+                info.size, info.mode = len(data), mode
                 tar.addfile(info, io.BytesIO(data))
     return out.getvalue()
 
@@ -78,11 +80,11 @@ def compressed(data, how):
 
 
 def write_archive(path, name, layers, config=None, compress=""):
-    """An archive in OCI's layout; `layers` are dictionaries of files, lowest first."""
+    """An archive in OCI's layout; `layers` are dictionaries of files, or open tars, lowest first."""
     blobs, descriptors, diff_ids = {}, [], []
     media = "application/vnd.oci.image.layer.v1.tar" + (f"+{compress}" if compress else "")
     for files in layers:
-        plain = layer(files)
+        plain = layer(files) if isinstance(files, dict) else pathlib.Path(files.name).read_bytes()
         packed = compressed(plain, compress)
         diff_ids.append("sha256:" + sha256(plain))
         blobs[sha256(packed)] = packed

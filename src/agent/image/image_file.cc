@@ -25,12 +25,13 @@ std::vector<std::pair<std::string, std::string>> pairs(const json::Value& value)
   return out;
 }
 
-/// Images that are this program. One of its own name; and the one whose only work is to hand a
-/// kubectl to an MPI launcher: this program answers `kubectl exec` itself when it is called by that
-/// name, so a link to it does.
-std::optional<Image> built_in(const std::string& name) {
+/// Images that are this program. One of its own name; and, where pods run on this machine's files,
+/// the one whose only work is to hand a kubectl to an MPI launcher: this program answers `kubectl
+/// exec` itself when it is called by that name, so a link to it does. A launcher in an image of its
+/// own could not follow that link.
+std::optional<Image> built_in(const std::string& name, bool pulls) {
   const bool itself = name == "muster" || name.starts_with("muster:");
-  const bool delivery = name.find("kubectl-delivery") != std::string::npos;
+  const bool delivery = !pulls && name.find("kubectl-delivery") != std::string::npos;
   if (!itself && !delivery) return std::nullopt;
   Image image;
   std::error_code failure;
@@ -150,13 +151,13 @@ Result<ImageFile> ImageFile::parse(const std::string& text) {
   return out;
 }
 
-std::optional<Image> ImageFile::find(const std::string& name) const {
+std::optional<Image> ImageFile::find(const std::string& name, bool pulls) const {
   for (const auto& [pattern, image] : by_name_) {
     const bool prefix = pattern.ends_with('*');
     if (prefix ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern)
       return image;
   }
-  return built_in(name);
+  return built_in(name, pulls);
 }
 
 }  // namespace muster::agent

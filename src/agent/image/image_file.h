@@ -71,8 +71,9 @@ class ImageFile {
   static Result<ImageFile> load(const std::string& path);
   static Result<ImageFile> parse(const std::string& text);
 
-  /// What the file, or this program itself, says of the name; absent: nothing.
-  [[nodiscard]] std::optional<Image> find(const std::string& name) const;
+  /// What the file, or this program itself, says of the name; absent: nothing. `pulls`: other images
+  /// are pulled.
+  [[nodiscard]] std::optional<Image> find(const std::string& name, bool pulls) const;
 
   std::string source;
   HostFiles host;

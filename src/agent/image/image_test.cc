@@ -175,10 +175,10 @@ collection: {above: 50, until: 40, age: 1s}
 )");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(file->source, "containerd");
-  EXPECT_TRUE(file->find("muster/host")->of_host());
-  EXPECT_EQ(file->find("train:1")->layers, std::vector<std::string>{"/usr"});
-  EXPECT_TRUE(file->find("machine")->of_host());
-  EXPECT_FALSE(file->find("other"));
+  EXPECT_TRUE(file->find("muster/host", /*pulls=*/false)->of_host());
+  EXPECT_EQ(file->find("train:1", /*pulls=*/false)->layers, std::vector<std::string>{"/usr"});
+  EXPECT_TRUE(file->find("machine", /*pulls=*/false)->of_host());
+  EXPECT_FALSE(file->find("other", /*pulls=*/false));
   EXPECT_EQ(file->host.show, (std::vector<std::string>{"/data", "/srv:rw"}));
   EXPECT_EQ(file->host.env.size(), 1U);
   EXPECT_EQ(file->registries.at(0).endpoint, "http://127.0.0.1:1");

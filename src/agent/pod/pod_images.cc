@@ -40,8 +40,9 @@ Task<bool> PodImages::find(ContainerRecord& record) {
   const auto& spec = life_.spec_of(record);
   const auto name = text(at(spec, "image"));
   const bool on_host = json::string_at(*pod, "spec", "runtimeClassName") == kHostClass;
-  auto known = on_host ? Image{} : life_.context.images.find(name);
-  if (!known && life_.context.image_source == nullptr) known = Image{};
+  const bool pulls = life_.context.image_source != nullptr;
+  auto known = on_host ? Image{} : life_.context.images.find(name, pulls);
+  if (!known && !pulls) known = Image{};
   std::string present = "Container image \"{}\" already present on machine";
   if (!known) {
     present += " and can be accessed by the pod";
