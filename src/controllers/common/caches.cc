@@ -1,5 +1,8 @@
 #include "controllers/common/caches.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/result.h"
 #include "controllers/common/native_kinds.h"
 #include "controllers/common/objects.h"
@@ -151,6 +154,64 @@ std::optional<std::int64_t> Caches::priority_of(std::string_view name) const {
   const auto object = priority_classes_.find(std::string(name));
   if (!object) return std::nullopt;
   return json::int_at(*object, "value");
+}
+
+Snapshot::Snapshot(const Caches& caches, const std::string& ns, std::string last_error)
+    : last_error_(std::move(last_error)) {
+  for (const auto& [kind, cache] : caches.by_kind_) {
+    const auto& objects = cache.informer->objects();
+    const auto prefix = resource_of(kind).namespaced ? ns + "/" : std::string();
+    Objects& copy = by_kind_[kind].objects;
+    for (auto it = objects.lower_bound(prefix);
+         it != objects.end() && it->first.starts_with(prefix);
+         ++it)
+      copy.push_back(it->second);
+  }
+  for (const auto& [name, object] : caches.priority_classes_.objects())
+    priority_classes_.push_back(object);
+}
+
+std::vector<const json::Value*> Snapshot::controlled_by(std::string_view kind,
+                                                        std::string_view uid) const {
+  const auto of_kind = by_kind_.find(kind);
+  if (of_kind == by_kind_.end()) return {};
+  const OfKind& here = of_kind->second;
+  if (!std::exchange(here.indexed, true)) {
+    for (const auto& object : here.objects) {
+      const auto owner = json::text_at(controller_of(*object), "uid");
+      if (!owner.empty()) here.by_owner[owner].push_back(object.get());
+    }
+  }
+  const auto found = here.by_owner.find(std::string(uid));
+  return found == here.by_owner.end() ? std::vector<const json::Value*>() : found->second;
+}
+
+std::vector<const json::Value*> Snapshot::all(std::string_view kind) const {
+  std::vector<const json::Value*> result;
+  const auto of_kind = by_kind_.find(kind);
+  if (of_kind == by_kind_.end()) return result;
+  for (const auto& object : of_kind->second.objects) result.push_back(object.get());
+  return result;
+}
+
+const json::Value* Snapshot::find(std::string_view kind, std::string_view name) const {
+  const auto of_kind = by_kind_.find(kind);
+  if (of_kind == by_kind_.end()) return nullptr;
+  const Objects& objects = of_kind->second.objects;
+  const auto found = std::lower_bound(
+      objects.begin(), objects.end(), name, [](const client::ObjectPtr& each, auto wanted) {
+        return json::string_at(*each, "metadata", "name") < wanted;
+      });
+  if (found == objects.end() || json::string_at(**found, "metadata", "name") != name)
+    return nullptr;
+  return found->get();
+}
+
+std::optional<std::int64_t> Snapshot::priority_of(std::string_view name) const {
+  for (const auto& each : priority_classes_) {
+    if (json::string_at(*each, "metadata", "name") == name) return json::int_at(*each, "value");
+  }
+  return std::nullopt;
 }
 
 }  // namespace muster::controllers

@@ -41,6 +41,7 @@ class Caches {
   [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view priority_class) const;
 
  private:
+  friend class Snapshot;
   struct Cache {
     client::Informer* informer = nullptr;
     /// Owner uid -> name -> object.
@@ -83,6 +84,32 @@ class CacheView final : public View {
  private:
   const Caches& caches_;
   std::string ns_;
+  std::string last_error_;
+};
+
+/// The same as it is now, for a worker: a job of thousands of pods is planned beside the loop. Making
+/// it costs little more than the objects of the namespace are many.
+class Snapshot final : public View {
+ public:
+  Snapshot(const Caches& caches, const std::string& ns, std::string last_error);
+  [[nodiscard]] std::vector<const json::Value*> controlled_by(std::string_view kind,
+                                                              std::string_view uid) const override;
+  [[nodiscard]] std::vector<const json::Value*> all(std::string_view kind) const override;
+  [[nodiscard]] const json::Value* find(std::string_view kind,
+                                        std::string_view name) const override;
+  [[nodiscard]] std::optional<std::int64_t> priority_of(std::string_view name) const override;
+  [[nodiscard]] std::string last_error() const override { return last_error_; }
+
+ private:
+  using Objects = std::vector<client::ObjectPtr>;
+  struct OfKind {
+    Objects objects;  // by name
+    /// By the uid of their controllers; made when first asked for.
+    mutable std::unordered_map<std::string, std::vector<const json::Value*>> by_owner;
+    mutable bool indexed = false;
+  };
+  std::map<std::string, OfKind, std::less<>> by_kind_;
+  Objects priority_classes_;
   std::string last_error_;
 };
 

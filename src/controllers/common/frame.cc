@@ -25,6 +25,40 @@ bool same_for_placement(const json::Value& a, const json::Value& b) {
          json::equal(json::at(a, "spec"), json::at(b, "spec"));
 }
 
+/// Whether the job asks for so many pods that its first plan could be a long one.
+bool asks_for_many(const json::Value& value, int depth = 0) {
+  constexpr int kDepthMost = 4;
+  constexpr std::int64_t kMany = 200;
+  if (depth > kDepthMost) return false;
+  if (value.is_array()) {
+    const auto& items = value.get_array();
+    return std::any_of(items.begin(), items.end(), [&](const json::Value& each) {
+      return asks_for_many(each, depth + 1);
+    });
+  }
+  if (!value.is_object()) return false;
+  for (const auto& member : value.get_object()) {
+    const std::string_view key = member.key();
+    if (key == "replicas" || key == "parallelism" || key == "taskNumber") {
+      if (json::as_int(member.value()) > kMany) return true;
+    } else if (key != "template" && asks_for_many(member.value(), depth + 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The job with its kind, which objects of some servers' lists come without.
+client::ObjectPtr complete(client::ObjectPtr object, const client::Resource& resource) {
+  if (json::string_at(*object, "kind") == resource.kind &&
+      json::string_at(*object, "apiVersion") == resource.api_version())
+    return object;
+  json::Value job = *object;
+  job.as_object()["apiVersion"] = resource.api_version();
+  job.as_object()["kind"] = resource.kind;
+  return std::make_shared<const json::Value>(std::move(job));
+}
+
 /// How many of the actions from `first` on are of one kind and verb, at most `most`.
 std::size_t run_length(const std::vector<Action>& actions, std::size_t first, std::size_t most) {
   std::size_t n = 1;
@@ -82,9 +116,8 @@ Task<Result<void>> Frame::work(std::string key) {
     states_.erase(key);
     co_return Result<void>{};
   }
-  json::Value job = *object;
-  job.as_object()["apiVersion"] = kind_.resource.api_version();
-  job.as_object()["kind"] = kind_.resource.kind;
+  const client::ObjectPtr whole = complete(object, kind_.resource);
+  const json::Value& job = *whole;
   if (kind_.accepts && !kind_.accepts(job)) co_return Result<void>{};
   auto& state = states_[key];
   const auto now = deps_.env.now();
@@ -108,25 +141,37 @@ Task<Result<void>> Frame::work(std::string key) {
               kCacheLagMost.count());
     state.written.clear();
   }
-  const CacheView view(deps_.caches, namespace_of(job), state.last_error);
+  std::unique_ptr<View> view;
+  const bool beside = state.long_plan || asks_for_many(json::at(job, "spec"));
+  if (beside)
+    view = std::make_unique<Snapshot>(deps_.caches, namespace_of(job), state.last_error);
+  else
+    view = std::make_unique<CacheView>(deps_.caches, namespace_of(job), state.last_error);
   const auto begun = deps_.env.monotonic();
-  Plan plan = kind_.plan(job, view, deps_.settings, now);
-  // A job of thousands of pods changes thousands of times in a row: it may take a fifth of the
-  // loop, not all of it.
-  if (const auto took = deps_.env.monotonic() - begun; took > kQuickPlan)
-    state.not_before = now + kRestFactor * took;
-  if (const auto due = state.comebacks.hold_back(plan, view, now))
+  Plan plan;
+  if (beside) {
+    std::function<void()> work = [&] { plan = kind_.plan(job, *view, deps_.settings, now); };
+    co_await deps_.env.run_on_worker(std::move(work));
+  } else {
+    plan = kind_.plan(job, *view, deps_.settings, now);
+  }
+  // A job of thousands of pods changes thousands of times in a row: it may take a fifth of a
+  // worker, not all of it, and of the loop nothing.
+  const auto took = deps_.env.monotonic() - begun;
+  state.long_plan = took > kQuickPlan;
+  if (state.long_plan) state.not_before = now + kRestFactor * took;
+  if (const auto due = state.comebacks.hold_back(plan, *view, now))
     queue_->add_after(key, *due - now);
   if (plan.requeue_after)
     queue_->add_after(key, std::max<Duration>(*plan.requeue_after, std::chrono::milliseconds(10)));
 
-  auto applied = co_await apply(job, std::move(plan.actions), key);
+  auto applied = co_await apply(whole, std::move(plan.actions), key);
   for (const auto& event : plan.events) record(job, event);
   auto& after = states_[key];
   if (applied && !plan.error.empty()) applied = fail(Code::kConflict, plan.error);
   after.last_error = applied ? "" : applied.error().message;
   if (plan.status && (applied || plan.status_anyway)) {
-    const auto written = co_await write_status(job, std::move(*plan.status), key);
+    const auto written = co_await write_status(whole, std::move(*plan.status), key);
     if (!written && applied) applied = written;
   }
   if (!applied) co_return applied;
@@ -145,7 +190,9 @@ Task<Result<void>> Frame::work(std::string key) {
   co_return Result<void>{};
 }
 
-Task<Result<void>> Frame::apply(json::Value job, std::vector<Action> actions, std::string key) {
+Task<Result<void>> Frame::apply(client::ObjectPtr job,
+                                std::vector<Action> actions,
+                                std::string key) {
   std::size_t most = 1;
   for (std::size_t first = 0; first < actions.size();) {
     // Ever more side by side: when the server refuses the first, it is not asked a thousand times.
@@ -166,7 +213,8 @@ Task<Result<void>> Frame::apply(json::Value job, std::vector<Action> actions, st
   co_return Result<void>{};
 }
 
-Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batch> batch) {
+Task<void> Frame::apply_one(client::ObjectPtr whole, Action action, std::shared_ptr<Batch> batch) {
+  const json::Value& job = *whole;
   const auto& resource = resource_of(action.kind);
   const auto ns = namespace_of(job);
   Result<json::Value> answer = json::Value();
@@ -217,18 +265,26 @@ Task<void> Frame::apply_one(json::Value job, Action action, std::shared_ptr<Batc
   batch->done->notify();
 }
 
-Task<Result<void>> Frame::write_status(json::Value job, json::Value status, std::string key) {
+Task<Result<void>> Frame::write_status(client::ObjectPtr whole,
+                                       json::Value status,
+                                       std::string key) {
+  const json::Value& job = *whole;
   if (json::equal(json::at(job, "status"), status)) co_return Result<void>{};
   const auto version = json::text_at(job, "metadata", "resourceVersion");
   if (const auto& state = states_[key];
       state.sent_version == version && json::equal(state.sent_status, status))
     co_return Result<void>{};
-  job.as_object()["status"] = status;
-  auto answer = co_await deps_.client.update_status(kind_.resource, job);
+  // Without the former status, which may be long.
+  json::Value next = json::Object();
+  for (const auto& member : job.get_object()) {
+    if (member.key() != "status") next.get_object()[member.key()] = member.value();
+  }
+  next.get_object()["status"] = status;
+  auto answer = co_await deps_.client.update_status(kind_.resource, next);
   if (!answer &&
       (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
     // A version without the status subresource (v1alpha1), or the job has gone meanwhile.
-    answer = co_await deps_.client.update(kind_.resource, job);
+    answer = co_await deps_.client.update(kind_.resource, next);
     if (!answer && answer.error().code == Code::kNotFound) co_return Result<void>{};
   }
   if (!answer) co_return fail(answer.error());

@@ -1,7 +1,7 @@
 /// The one loop that turns plans into writes, the same for every kind.
 ///
 /// A job is worked on when it or something it controls changed, or when its plan asked for it. The
-/// plan is made from the caches; its actions go to the server in order (runs of the same verb and
+/// plan is made from the caches, beside the loop if it is long; its actions go to the server in order (runs of the same verb and
 /// kind side by side, ever more at a time), then the status if it differs. A pass never starts
 /// before the caches show what the last pass wrote, so a stale cache cannot create anything twice.
 /// Whatever the server refuses is recorded as an event and tried again with back-off.
@@ -53,6 +53,7 @@ class Frame {
     std::vector<Written> written;
     Time give_up;     // when to stop waiting for the caches
     Time not_before;  // the last plan was long: rest until then
+    bool long_plan = false;
     std::string last_error;
     Comebacks comebacks;       // pods that fail again and again
     json::Value sent_status;   // what the last status write sent, and the version it made: a server
@@ -67,9 +68,9 @@ class Frame {
   };
 
   Task<Result<void>> work(std::string key);
-  Task<Result<void>> apply(json::Value job, std::vector<Action> actions, std::string key);
-  Task<void> apply_one(json::Value job, Action action, std::shared_ptr<Batch> batch);
-  Task<Result<void>> write_status(json::Value job, json::Value status, std::string key);
+  Task<Result<void>> apply(client::ObjectPtr job, std::vector<Action> actions, std::string key);
+  Task<void> apply_one(client::ObjectPtr whole, Action action, std::shared_ptr<Batch> batch);
+  Task<Result<void>> write_status(client::ObjectPtr whole, json::Value status, std::string key);
   [[nodiscard]] bool seen(const Written& written) const;
   void record(const json::Value& job, const Event& event);
 
