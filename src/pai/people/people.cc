@@ -171,7 +171,8 @@ Task<Answer<std::string>> People::hashed(std::string password) {
 Task<Answer<void>> People::check_password(std::string user,
                                           std::string password,
                                           std::string address) {
-  const Duration wait = throttle_.ask(user, host_of(address), env_.monotonic());
+  const std::string host = host_of(address);
+  const Duration wait = throttle_.ask(user, host, env_.monotonic());
   if (wait > Duration::zero()) {
     const auto seconds =
         std::chrono::duration_cast<std::chrono::seconds>(wait + std::chrono::milliseconds(999));
@@ -189,10 +190,10 @@ Task<Answer<void>> People::check_password(std::string user,
   const auto done = co_await hashing_.run(
       [&] { right = password.size() <= kPasswordMax && verify_password(stored, user, password); });
   if (!done) co_return refuse(done.error());
-  if (!known || !right) throttle_.failed(user, env_.monotonic());
+  if (!known || !right) throttle_.failed(user, host, env_.monotonic());
   if (!known) co_return refuse(no_user(user, 400));
   if (!right) co_return refuse(400, "IncorrectPasswordError", "Password is incorrect.");
-  throttle_.succeeded(user);
+  throttle_.succeeded(user, host);
   if (is_openpai_hash(stored)) {
     // Taken over from OpenPAI: from now on kept as ours are. A failure costs nothing but that.
     auto fresh = co_await hashed(std::move(password));

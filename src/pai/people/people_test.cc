@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -85,18 +86,40 @@ TEST(Throttle, AnAccountWaitsAfterFiveFailuresTwiceAsLongEachTime) {
   Duration now = 1000s;
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(throttle.ask("alice", "", now), 0s);
-    throttle.failed("alice", now);
+    throttle.failed("alice", "", now);
   }
   EXPECT_EQ(throttle.ask("alice", "", now), 30s);
   EXPECT_EQ(throttle.ask("bob", "", now), 0s);
   now += 30s;
   EXPECT_EQ(throttle.ask("alice", "", now), 0s);
-  throttle.failed("alice", now);
+  throttle.failed("alice", "", now);
   EXPECT_EQ(throttle.ask("alice", "", now), 60s);
-  for (int i = 0; i < 10; ++i) throttle.failed("alice", now);
-  EXPECT_EQ(throttle.ask("alice", "", now), 15min);
-  throttle.succeeded("alice");
+  for (int i = 0; i < 10; ++i) throttle.failed("alice", "", now);
+  EXPECT_EQ(throttle.ask("alice", "", now), 5min);
+  throttle.succeeded("alice", "");
   EXPECT_EQ(throttle.ask("alice", "", now), 0s);
+}
+
+TEST(Throttle, AStrangerKeepsNobodyOut) {
+  Throttle throttle;
+  for (int i = 0; i < 10; ++i) throttle.failed("alice", "10.0.0.9", 1000s);
+  EXPECT_EQ(throttle.ask("alice", "10.0.0.9", 1000s), 5min);
+  EXPECT_EQ(throttle.ask("alice", "10.0.0.1", 1000s), 0s);
+  throttle.forget("alice");
+  EXPECT_EQ(throttle.ask("alice", "10.0.0.9", 1000s), 0s);
+}
+
+TEST(Throttle, ManyStrangersShareOneTryInTenSecondsAndTheOwnerHasTheirs) {
+  Throttle throttle;
+  throttle.succeeded("alice", "10.0.0.1");
+  for (int i = 0; i < 100; ++i) throttle.failed("alice", fmt::format("10.1.0.{}", i), 1000s);
+  EXPECT_EQ(throttle.ask("alice", "10.2.0.1", 1000s), 10s);
+  EXPECT_EQ(throttle.ask("alice", "10.2.0.1", 1010s), 0s);
+  throttle.failed("alice", "10.2.0.1", 1010s);
+  EXPECT_EQ(throttle.ask("alice", "10.2.0.2", 1010s), 10s);
+  EXPECT_EQ(throttle.ask("alice", "10.0.0.1", 1010s), 0s);
+  EXPECT_EQ(throttle.ask("bob", "10.2.0.2", 1010s), 0s);
+  EXPECT_EQ(throttle.ask("alice", "10.2.0.2", 1000s + 2h), 0s);
 }
 
 TEST(Throttle, AnAddressHasTwentyTriesAMinute) {

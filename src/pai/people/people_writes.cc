@@ -92,7 +92,7 @@ Task<Answer<void>> People::set_password(std::string name, std::string password) 
     return {};
   });
   if (!changed) co_return changed;
-  throttle_.succeeded(name);
+  throttle_.forget(name);
   auto revoked = co_await revoke_browser_tokens(std::move(name));
   co_return revoked;
 }

@@ -66,6 +66,30 @@ std::string scheduling_spec(const Job& job, const Role& role) {
   return json::to_yaml(spec);
 }
 
+constexpr std::string_view kMask = "******";
+
+/// "<% $secrets.NAME %>" and nothing beside it.
+bool names_a_secret(std::string_view text) {
+  constexpr std::string_view kBegin = "<%", kEnd = "%>", kRoot = "$secrets.";
+  text = trim(text);
+  if (!text.starts_with(kBegin) || text.find(kEnd) + kEnd.size() != text.size()) return false;
+  return trim(text.substr(kBegin.size())).starts_with(kRoot);
+}
+
+/// What everybody may read: without secrets, and without passwords of registries.
+json::Value masked(json::Value protocol) {
+  json::Object& members = protocol.as_object();
+  if (members.contains("secrets")) members["secrets"] = kMask;
+  json::Value* listed = members.if_contains("prerequisites");
+  if (listed == nullptr || !listed->is_array()) return protocol;
+  for (json::Value& each : listed->get_array()) {
+    const json::Value& password = json::at(each, "auth", "password");
+    if (password.is_null() || names_a_secret(json::as_string(password))) continue;
+    json::make(each, {"auth", "password"}) = kMask;
+  }
+  return protocol;
+}
+
 class Maker {
  public:
   Maker(const Job& job, const Facts& facts)
@@ -118,14 +142,11 @@ class Maker {
       tasks += role.instances;
       roles.push_back(task_role(role));
     }
-    json::Value masked = *job_.protocol;
-    if (json::Object& members = masked.as_object(); members.contains("secrets"))
-      members["secrets"] = "******";
     json::Object annotations{{names::pai::kJobName, job_.name},
                              {names::pai::kUserName, job_.user},
                              {names::pai::kVirtualCluster, job_.virtual_cluster},
                              {names::pai::kLogPathInfix, job_id(job_.user, job_.name)},
-                             {names::pai::kConfig, json::to_yaml(masked)},
+                             {names::pai::kConfig, json::to_yaml(masked(*job_.protocol))},
                              {names::pai::kTotalGpuNumber, std::to_string(gpus)},
                              {names::pai::kTotalTaskNumber, std::to_string(tasks)},
                              {names::pai::kTotalTaskRoleNumber, std::to_string(job_.roles.size())},

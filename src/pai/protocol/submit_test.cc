@@ -425,6 +425,24 @@ TEST(PaiSubmit, SecretsAreInSecretsAndNowhereElse) {
   EXPECT_EQ(json::text_at(json::array_at(owned, "metadata", "ownerReferences")[0], "uid"), "u-1");
 }
 
+/// Everybody may read the configuration of every job.
+TEST(PaiSubmit, APasswordOfARegistryIsMaskedUnlessItNamesASecret) {
+  const auto config = [](std::string_view password) {
+    const auto made =
+        accepted(replace_all(std::string(kWhole), "<% $secrets.registry.password %>", password),
+                 lab("hived-config-b.yaml"));
+    return json::text_at(made.framework, "metadata", "annotations", "config");
+  };
+  EXPECT_NE(config("<% $secrets.registry.password %>").find("$secrets.registry.password"),
+            std::string::npos);
+  for (const std::string_view password :
+       {"hunter2", "hunter2<% $secrets.registry.password %>", "<% $secrets.token %>hunter2%>"}) {
+    const std::string shown = config(password);
+    EXPECT_EQ(shown.find("hunter2"), std::string::npos) << shown;
+    EXPECT_NE(shown.find("r.example"), std::string::npos) << shown;
+  }
+}
+
 TEST(PaiSubmit, RolesWhosePodsWouldHaveOneNameAreRefused) {
   const std::string text = replace_all(job(), "taskRoles:\n  train:", R"(taskRoles:
   Train_:
