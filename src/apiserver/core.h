@@ -103,6 +103,7 @@ class Discovery;
 class Disruption;
 class GroupProtection;
 class Router;
+class Standing;
 class Webhooks;
 
 struct Core {
@@ -138,6 +139,7 @@ struct Core {
   std::unique_ptr<Disruption> disruption;
   std::unique_ptr<GroupProtection> protection;
   std::unique_ptr<Discovery> discovery;
+  std::unique_ptr<Standing> standing;
   std::unique_ptr<Router> router;
 
   [[nodiscard]] StoredPtr find(const Resource& resource,

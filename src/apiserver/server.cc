@@ -20,6 +20,7 @@
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/in_process.h"
 #include "apiserver/rest/router.h"
+#include "apiserver/rest/standing.h"
 #include "base/log.h"
 
 namespace muster::apiserver {
@@ -51,6 +52,7 @@ Core::Core(Env& env_in, store::Store& store_in, ServerOptions options_in)
   disruption = std::make_unique<Disruption>(*this);
   protection = std::make_unique<GroupProtection>(*this);
   discovery = std::make_unique<Discovery>(*this);
+  standing = std::make_unique<Standing>(*this);
   router = std::make_unique<Router>(*this);
 }
 
@@ -81,6 +83,7 @@ Task<Result<void>> Server::start() {
     core.namespaces->observe(collection, change);
     core.disruption->observe(collection, change);
     core.protection->observe(collection, change);
+    core.standing->observe(collection);
   });
   const auto made = co_await bootstrap(core);
   if (!made) co_return made;

@@ -6,6 +6,7 @@
 
 #include "apiserver/rest/go_json.h"
 #include "json/json.h"
+#include "kube/names.h"
 #include "net/http/client.h"
 #include "net/loop/loop.h"
 #include "net/tls/tls.h"
@@ -360,6 +361,33 @@ TEST_F(ServerTest, DefinitionsThatAreNewComeToOldFolders) {
     EXPECT_EQ((co_await test.call("GET", crds + removed)).status, 404);
     const Answer after = co_await test.call("GET", given);
     EXPECT_NE(json::string_at(after.body, "data", "given").find(fresh), std::string::npos);
+  });
+}
+
+// Releases before this one let OpenPAI's users read pods whole.
+TEST_F(ServerTest, BindingsOfAnOlderReleaseGrantWhatThisOneDoes) {
+  run([](ServerTest& test) -> Task<void> {
+    const std::string bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    const std::string ours = bindings + "/muster-pai-users";
+    const auto role_of = [](const Answer& binding) {
+      return json::text_at(binding.body, "roleRef", "name");
+    };
+    for (const bool kept : {false, true}) {
+      Answer binding = co_await test.call("GET", ours);
+      EXPECT_EQ(role_of(binding), "muster-cluster-overview");
+      json::Value older = binding.body;
+      json::remove(older, {"metadata", "resourceVersion"});
+      json::remove(older, {"metadata", "uid"});
+      json::make(older, {"roleRef", "name"}) = "muster-cluster-viewer";
+      if (kept)
+        json::make(older, {"metadata", "annotations", kube::names::kubernetes::kAutoUpdate}) =
+            "false";
+      EXPECT_EQ((co_await test.call("DELETE", ours)).status, 200);
+      EXPECT_EQ((co_await test.call("POST", bindings, json::dump(older))).status, 201);
+      co_await test.restart();
+      binding = co_await test.call("GET", ours);
+      EXPECT_EQ(role_of(binding), kept ? "muster-cluster-viewer" : "muster-cluster-overview");
+    }
   });
 }
 

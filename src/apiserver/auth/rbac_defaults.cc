@@ -180,7 +180,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "pai:admingr
 ---
 kind: ClusterRoleBinding
 metadata: {name: muster-pai-users}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: muster-cluster-viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: muster-cluster-overview}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: "pai:default"}]
 )yaml";
 

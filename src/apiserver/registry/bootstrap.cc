@@ -63,6 +63,31 @@ Task<Result<void>> ensure(Core& core, std::vector<std::pair<std::string, json::V
   co_return Result<void>();
 }
 
+/// Bindings of ours that grant another role than they do in this release, as Kubernetes does it: a
+/// binding's role cannot be changed, so they are removed and made anew. Whoever wants to keep theirs
+/// says so with the annotation rbac.authorization.kubernetes.io/autoupdate: "false".
+Task<Result<void>> remove_outdated(Core& core,
+                                   const std::vector<std::pair<std::string, json::Value>>& ours) {
+  for (const auto& [ns, wanted] : ours) {
+    if (json::at(wanted, "roleRef").is_null()) continue;
+    const ResourcePtr resource = core.resources.find_kind(kube::gvk_of(wanted));
+    const std::string name(kube::name_of(wanted));
+    const StoredPtr stored = core.find(*resource, ns, name);
+    if (!stored || json::string_at(stored->object, "roleRef", "name") ==
+                       json::string_at(wanted, "roleRef", "name"))
+      continue;
+    if (kube::annotation(stored->object, kube::names::kubernetes::kAutoUpdate) != "true") continue;
+    log::info("apiserver",
+              "ClusterRoleBinding {} grants {} from now on, no longer {}",
+              name,
+              json::string_at(wanted, "roleRef", "name"),
+              json::string_at(stored->object, "roleRef", "name"));
+    const auto removed = co_await core.writer->remove(resource, ns, name, {});
+    if (!removed) co_return fail(removed.error());
+  }
+  co_return Result<void>();
+}
+
 json::Value priority_class(std::string_view name,
                            std::int64_t value,
                            std::string_view description) {
@@ -161,6 +186,8 @@ Task<Result<void>> bootstrap(Core& core) {
   for (json::Value& crd : kube::bundled_crds()) {
     if (!given.contains(kube::name_of(crd))) objects.emplace_back("", std::move(crd));
   }
+  const auto cleared = co_await remove_outdated(core, objects);
+  if (!cleared) co_return cleared;
   const auto made = co_await ensure(core, std::move(objects));
   if (!made) co_return made;
   const auto noted = co_await note_definitions(core, given);

@@ -9,6 +9,7 @@
 #include "apiserver/rest/discovery.h"
 #include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
+#include "apiserver/rest/standing.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "kube/names.h"
@@ -81,6 +82,21 @@ Attributes attributes_of(const Call& call) {
   attributes.ns =
       call.resource->info.plural == "namespaces" && call.ns.empty() ? call.name : call.ns;
   return attributes;
+}
+
+/// A shell that is asked for by GET: that needs the verb of POST, too.
+bool needs_create(const Call& call) {
+  return call.verb == "get" && (call.subresource == "exec" || call.subresource == "attach" ||
+                                call.subresource == "portforward");
+}
+
+std::vector<Attributes> needed_by(const Call& call) {
+  std::vector<Attributes> needed = {attributes_of(call)};
+  if (needs_create(call)) {
+    needed.push_back(needed.front());
+    needed.back().verb = "create";
+  }
+  return needed;
 }
 
 /// An answer that nobody has to wait for.
@@ -199,15 +215,11 @@ Result<void> Router::authorize(const Call& call, audit::Record& record) const {
   Attributes attributes = attributes_of(call);
   const auto allowed = core_.authorizer->check(call.user, attributes, record.reason());
   record.set_decision(allowed.has_value());
-  if (!allowed) return allowed;
-  const bool upgrade = call.subresource == "exec" || call.subresource == "attach" ||
-                       call.subresource == "portforward";
-  if (upgrade && call.verb == "get") {
-    attributes.verb = "create";
-    const bool granted = core_.authorizer->allowed(call.user, attributes, record.reason());
-    record.set_decision(granted);
-    if (!granted) return fail(forbidden(*call.resource, call.name, ""));
-  }
+  if (!allowed || !needs_create(call)) return allowed;
+  attributes.verb = "create";
+  const bool granted = core_.authorizer->allowed(call.user, attributes, record.reason());
+  record.set_decision(granted);
+  if (!granted) return fail(forbidden(*call.resource, call.name, ""));
   return {};
 }
 
@@ -288,7 +300,9 @@ Task<void> Router::handle(net::Request request, net::ResponseWriter& socket) {
 
 Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {
   if (is_stream(call.subresource) && (call.verb == "get" || call.verb == "create")) {
-    co_await stream_pod(core_, call, writer);
+    net::EndingWriter ending(core_.env, writer);
+    const Standing::Open open(*core_.standing, call.request, needed_by(call), ending);
+    co_await stream_pod(core_, call, ending);
     co_return;
   }
   auto accepted = negotiate(call.request, false, call.name.empty());
@@ -299,7 +313,9 @@ Task<void> Router::serve(Call& call, Sight sight, audit::Trail& writer) {
   accepted->pretty = net::on(call.target, "pretty");
   if (call.verb == "watch" && call.resource->has_verb("watch")) {
     count("WATCH", 200);
-    co_await watch_objects(core_, call, *accepted, writer);
+    net::EndingWriter ending(core_.env, writer);
+    const Standing::Open open(*core_.standing, call.request, needed_by(call), ending);
+    co_await watch_objects(core_, call, *accepted, ending);
     co_return;
   }
   auto response = co_await perform(call, *accepted);
