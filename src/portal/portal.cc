@@ -15,6 +15,7 @@
 #include "portal/files/files.h"
 #include "portal/http/secure_writer.h"
 #include "portal/live/hub.h"
+#include "portal/session/streams.h"
 
 namespace muster::portal {
 namespace {
@@ -61,8 +62,15 @@ struct Portal::Impl {
               return recheck(std::move(session), std::move(user));
             },
             files.build()),
+        streams(l,
+                [this](std::string session, User user) {
+                  return recheck(std::move(session), std::move(user));
+                }),
         gate(l) {
-    sessions.on_end = [this](const std::string& id) { hub.end_session(id); };
+    sessions.on_end = [this](const std::string& id) {
+      hub.end_session(id);
+      streams.end_session(id);
+    };
     jobs.on_change = nodes.on_change = events.on_change = [this] { hub.poke(); };
   }
 
@@ -80,6 +88,7 @@ struct Portal::Impl {
   Samples samples;
   World world;
   Hub hub;
+  Streams streams;
   Gate gate;
   Site site;
   pai::Throttle throttle;  // of those who sign in with a token
@@ -159,6 +168,7 @@ std::string Portal::address() const {
 void Portal::user_changed(const std::string& user, bool ends) {
   impl_->rights.forget(user);
   if (!ends) return;
+  impl_->streams.end_user(user);
   // Whoever changes their own password stays where they did it.
   std::string here;
   if (const auto found = impl_->changing.find(user); found != impl_->changing.end())
@@ -319,8 +329,10 @@ Task<void> Portal::Impl::route(net::Request request,
     co_await answer_error(writer, visitor.error());
     co_return;
   }
+  net::EndingWriter ending(loop, writer);
+  const Streams::Open open(streams, visitor->user, visitor->session, ending);
   if (in_kube) {
-    co_await serve_kube(world, std::move(*visitor), std::move(request), writer);
+    co_await serve_kube(world, std::move(*visitor), std::move(request), ending);
     co_return;
   }
   if (socket && !visitor->session.empty() && hub.sockets_of(visitor->session) >= Hub::kSocketsMax) {
@@ -335,8 +347,13 @@ Task<void> Portal::Impl::route(net::Request request,
   const bool people = !parts.empty() && parts[0] == "pai" && request.method != "GET";
   const std::string user = visitor->user.name, session = visitor->session;
   if (people && !session.empty()) changing[user] = session;
-  ApiCall call{
-      std::move(request), std::move(target), std::move(parts), std::move(*visitor), writer};
+  // Tabs are the hub's to end: it says why.
+  const bool tab = !parts.empty() && parts[0] == "live";
+  ApiCall call{std::move(request),
+               std::move(target),
+               std::move(parts),
+               std::move(*visitor),
+               tab ? writer : ending};
   co_await serve_api({world, sessions, hub, site, samples}, std::move(call));
   if (people) changing.erase(user);
 }
@@ -457,17 +474,16 @@ Task<Result<User>> Portal::Impl::user_of_login(const json::Value& login,
                                                Time* ends) {
   const std::string token = json::text_at(login, "token");
   if (!token.empty()) {
-    if (const Duration wait = throttle.ask("\x1ftoken " + from, from, loop.monotonic());
-        wait > Duration::zero()) {
+    if (const Duration wait = throttle.ask(from, from, loop.monotonic()); wait > Duration::zero()) {
       Error error{.code = Code::kTooManyRequests, .message = "too many tries; wait a while"};
       error.retry_after_s = static_cast<int>(wait / std::chrono::seconds(1)) + 1;
       co_return fail(std::move(error));
     }
     auto user = co_await kube.user_of_token(token);
     if (!user)
-      throttle.failed("\x1ftoken " + from, loop.monotonic());
+      throttle.failed(from, from, loop.monotonic());
     else
-      throttle.succeeded("\x1ftoken " + from);
+      throttle.succeeded(from, from);
     // A session of a token ends no later than the token does.
     const std::vector<std::string> parts = split(token, '.');
     if (parts.size() == 3) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 """People with passwords: the first administrator, wrong passwords, changed passwords, users who are removed."""
+import http.client
+import json
 import pathlib
 import re
 import sys
@@ -78,6 +80,8 @@ def wrong_passwords(muster):
         status == 429 and int(headers["retry-after"]) > 0,
         (status, headers),
     )
+    status, _, who = Visitor(muster.portal, source="127.0.0.2").sign_in(user="alice", password="alice-password")
+    check("a stranger does not keep her out where she is", status == 200 and who["user"] == "alice", (status, who))
     unknown = seconds("nobody")
     check("[10] unknown user and wrong password read alike", unknown[2] == answers[0][1], (unknown[2], answers[0][1]))
 
@@ -136,6 +140,64 @@ def rights_taken(muster, admin):
     check("she does", b"ghp_carols" in carol.get(f"{API}/pai/users/carol")[2])
 
 
+def environments(muster, admin):
+    """OpenPAI's users see who holds which GPU, and no value of an environment, whichever way they ask."""
+    alice = Visitor(muster.portal)
+    alice.sign_in(user="alice", password="alice-password")
+    container = {"name": "c", "image": "i", "env": [{"name": "LEVEL", "value": "hunter2"}]}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "theirs"}, "spec": {"template": template}}
+    muster.kubectl("create", "-f", "-", input=json.dumps(job))
+    alice.wait(f"{API}/jobs?q=theirs", lambda answer: answer["total"] == 1)
+    check("she sees the job", True)
+    for path in (
+        "/kube/api/v1/pods",
+        "/kube/apis/batch/v1/jobs",
+        "/kube/apis/batch/v1/namespaces/default/jobs/theirs",
+        f"{API}/jobs/default%2Fjob%2Ftheirs",
+        f"{API}/jobs/default%2Fjob%2Ftheirs/config",
+    ):
+        status, _, body = alice.get(path)
+        check(f"and no value in {path}", status == 200 and b"hunter2" not in body, (status, body))
+    status = alice.get("/kube/api/v1/pods?watch=true&timeoutSeconds=1")[0]
+    check("there is no watch of summaries", status == 403, status)
+    status, _, body = admin.get(f"{API}/jobs/default%2Fjob%2Ftheirs/config")
+    check("an administrator sees it", b"hunter2" in body, (status, body))
+
+
+def followed(visitor, path):
+    """An answer that does not end, begun."""
+    connection = http.client.HTTPConnection(visitor.host, visitor.port, timeout=20)
+    connection.request("GET", path, headers={"Cookie": visitor.cookie, "Origin": visitor.origin})
+    answer = connection.getresponse()
+    check("a stream begins", answer.status == 200 and answer.read1(1000) != b"", answer.status)
+    return answer
+
+
+def ends(answer):
+    try:
+        while answer.read1(65536):
+            pass
+    except http.client.IncompleteRead:
+        pass
+    except TimeoutError:
+        return False
+    return True
+
+
+def streams_end(muster, admin):
+    make_user(admin, "dora", "dora-password")
+    for what, act in (
+        ("she signs out", lambda dora: dora.ask("DELETE", f"{API}/session")),
+        ("she is removed", lambda dora: admin.json("DELETE", f"{API}/pai/users/dora")),
+    ):
+        dora = Visitor(muster.portal)
+        dora.sign_in(user="dora", password="dora-password")
+        stream = followed(dora, "/kube/api/v1/nodes?watch=true")
+        act(dora)
+        check(f"it ends when {what}", ends(stream))
+
+
 def account_gone(muster):
     """A session of a service account's token; the account is deleted."""
     muster.kubectl("create", "serviceaccount", "robot")
@@ -150,6 +212,8 @@ with PortalCluster("--hollow", nodes=2) as muster:
     admin = first_administrator(muster)
     users(muster, admin)
     rights_taken(muster, admin)
+    environments(muster, admin)
+    streams_end(muster, admin)
     robot = account_gone(muster)
     password_change(muster, admin)
     wrong_passwords(muster)

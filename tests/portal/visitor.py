@@ -46,13 +46,15 @@ class PortalCluster(Muster):
 
 
 class Visitor:
-    def __init__(self, address, token=None):
+    def __init__(self, address, token=None, source=None):
+        """`source`: the address that it comes from."""
         parts = urllib.parse.urlsplit(address)
         self.tls = parts.scheme == "https"
         self.host, self.port = parts.hostname, parts.port
         self.authority = parts.netloc
         self.cookie = None
         self.token = token
+        self.source = (source, 0) if source else None
 
     @property
     def origin(self):
@@ -62,7 +64,8 @@ class Visitor:
         """(status, headers in lower case, body). `bare`: only the headers given, and no credential."""
         unverified = ssl._create_unverified_context() if self.tls else None
         kind = http.client.HTTPSConnection if self.tls else http.client.HTTPConnection
-        connection = kind(self.host, self.port, timeout=30, **({"context": unverified} if self.tls else {}))
+        more = {"context": unverified} if self.tls else {}
+        connection = kind(self.host, self.port, timeout=30, source_address=self.source, **more)
         sent = {"Host": self.authority}
         if not bare:
             if self.cookie:

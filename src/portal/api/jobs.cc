@@ -37,18 +37,24 @@ JobPath job_path(const std::vector<std::string>& path) {
   return found;
 }
 
-Task<void> give_config(ApiCall& call, const JobIndex::Entry& entry) {
-  if (!entry.object) {
+Task<void> give_config(ApiWorld& api, ApiCall& call, const JobIndex::Entry& entry) {
+  // The entry may be gone once that is answered.
+  const auto object = entry.object;
+  const bool openpai = entry.facts.kind == JobKind::kOpenPai;
+  if (!object) {
     co_await answer(call.writer, error_answer(404, "NotFound", "the job's object is gone"));
     co_return;
   }
+  const bool whole =
+      co_await api.world.rights.reads_environments(call.visitor.user, entry.facts.ns);
   net::Response response;
   response.headers.set("Content-Type", "text/yaml; charset=utf-8");
   // What an OpenPAI job was made of is kept on it, its secrets masked already.
-  const std::string_view submitted = kube::annotation(*entry.object, kube::names::pai::kConfig);
-  response.body = entry.facts.kind == JobKind::kOpenPai && !submitted.empty()
-                      ? std::string(submitted)
-                      : json::to_yaml(masked(*entry.object));
+  const std::string_view submitted = kube::annotation(*object, kube::names::pai::kConfig);
+  response.body =
+      openpai && !submitted.empty()
+          ? std::string(submitted)
+          : json::to_yaml(masked(*object, whole ? Environment::kShown : Environment::kHidden));
   co_await answer(call.writer, std::move(response));
 }
 
@@ -194,7 +200,7 @@ Task<void> serve_job(ApiWorld api, ApiCall call) {
         call.writer,
         json_answer(200, job_detail(api.world, call.visitor.user, *visible, *still) + "\n"));
   } else if (path.rest == "config") {
-    co_await give_config(call, entry);
+    co_await give_config(api, call, entry);
   } else if (path.rest == "timeline") {
     co_await answer_json(call.writer, timeline_of(api.world, entry));
   } else if (path.rest == "attempts" && path.more.size() == 1) {

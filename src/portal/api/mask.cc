@@ -30,36 +30,47 @@ bool is_reference(std::string_view key) {
          key.starts_with("automount");
 }
 
-void mask(json::Value& value, int depth) {
+void hide_values(json::Value& variables) {
+  if (!variables.is_array()) return;
+  for (json::Value& variable : variables.get_array()) {
+    if (!json::at(variable, "value").is_null()) json::make(variable, {"value"}) = kMask;
+  }
+}
+
+void mask(json::Value& value, Environment environment, int depth) {
   if (depth > 64) {
     value = nullptr;
     return;
   }
   if (value.is_array()) {
-    for (json::Value& one : value.get_array()) mask(one, depth + 1);
+    for (json::Value& one : value.get_array()) mask(one, environment, depth + 1);
     return;
   }
   if (!value.is_object()) return;
   json::Object& object = value.get_object();
   const bool variable = object.contains("name") && object.contains("value") &&
                         is_secret(json::string_at(value, "name"));
+  if (environment == Environment::kHidden) {
+    object.erase("annotations");
+    if (json::Value* variables = object.if_contains("env")) hide_values(*variables);
+  }
   for (auto& member : object) {
     if (variable && member.key() == "value")
       member.value() = kMask;
     else if (member.value().is_string() && is_secret(member.key()) && !is_reference(member.key()))
       member.value() = kMask;
     else
-      mask(member.value(), depth + 1);
+      mask(member.value(), environment, depth + 1);
   }
 }
 
 }  // namespace
 
-json::Value masked(const json::Value& object) {
+json::Value masked(const json::Value& object, Environment environment) {
   json::Value copy = object;
   json::remove(copy, {"metadata", "managedFields"});
   json::remove(copy, {"metadata", "annotations", kube::names::kubernetes::kLastApplied});
-  mask(copy, 0);
+  mask(copy, environment, 0);
   return copy;
 }
 

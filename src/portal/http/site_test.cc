@@ -60,12 +60,21 @@ TEST(Files, EncodingsAsTheBrowserSays) {
 TEST(Mask, SecretsInAJobAreNotShown) {
   const auto object = json::parse(
       R"({"kind":"Job","metadata":{"name":"a","managedFields":[1]},"spec":{"env":[{"name":"DB_PASSWORD","value":"x1"},{"name":"LEVEL","value":"x2"}],"secretName":"s","token":"x3"}})");
-  const std::string shown = json::dump(masked(*object));
+  const std::string shown = json::dump(masked(*object, Environment::kShown));
   EXPECT_EQ(shown.find("x1"), std::string::npos);
   EXPECT_NE(shown.find("x2"), std::string::npos);
   EXPECT_EQ(shown.find("x3"), std::string::npos);
   EXPECT_NE(shown.find("\"secretName\":\"s\""), std::string::npos);
   EXPECT_EQ(shown.find("managedFields"), std::string::npos);
+}
+
+TEST(Mask, NoValueOfAnEnvironmentIsShownToWhoSeesSummariesAlone) {
+  const auto object = json::parse(
+      R"({"metadata":{"name":"a","annotations":{"k":"x1"}},"spec":{"template":{"metadata":{"annotations":{"k":"x1"}},"containers":[{"name":"c","env":[{"name":"LEVEL","value":"x1"},{"name":"B","valueFrom":{"fieldRef":{}}}]}]}}})");
+  const std::string shown = json::dump(masked(*object, Environment::kHidden));
+  EXPECT_EQ(shown.find("x1"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("LEVEL"), std::string::npos) << shown;
+  EXPECT_NE(json::dump(masked(*object, Environment::kShown)).find("x1"), std::string::npos);
 }
 
 }  // namespace

@@ -4,6 +4,21 @@
 
 namespace muster::portal {
 
+/// Without a namespace: in all of them.
+Task<bool> Rights::lists_pods(User user, std::string ns) {
+  const bool whole = co_await reads_environments(user, ns);
+  if (whole) co_return true;
+  const bool summary = co_await kube_.may(
+      user, {.verb = "list", .resource = "pods", .subresource = "summary", .ns = ns});
+  co_return summary;
+}
+
+Task<bool> Rights::reads_environments(User user, std::string ns) {
+  if (user.admin) co_return true;
+  const bool may = co_await kube_.may(user, {.verb = "list", .resource = "pods", .ns = ns});
+  co_return may;
+}
+
 Task<VisiblePtr> Rights::visible(User user) {
   const std::string key = user.name + "\x1f" + join(user.groups, "\x1f");
   if (const auto found = known_.find(key);
@@ -11,16 +26,12 @@ Task<VisiblePtr> Rights::visible(User user) {
     co_return found->second.visible;
   auto visible = std::make_shared<Visible>();
   visible->openpai = user.openpai;
-  const Kube::Act look{.verb = "list", .resource = "pods"};
-  visible->all = user.admin;
-  if (!visible->all) visible->all = co_await kube_.may(user, look);
+  visible->all = co_await lists_pods(user, "");
   if (!visible->all) {
     std::vector<std::string> names;
     for (const auto& [name, object] : namespaces_.objects()) names.push_back(name);
     for (const std::string& name : names) {
-      Kube::Act here = look;
-      here.ns = name;
-      const bool may = co_await kube_.may(user, here);
+      const bool may = co_await lists_pods(user, name);
       if (may) visible->namespaces.insert(name);
     }
   }

@@ -20,8 +20,10 @@ class Rights {
   Rights(Env& env, Kube& kube, client::Informers& informers)
       : env_(env), kube_(kube), namespaces_(informers.get(client::resources::kNamespaces)) {}
 
-  /// Namespaces whose pods the user may list, and so whose jobs.
+  /// Namespaces whose pods the user may list, whole or as summaries, and so whose jobs.
   Task<VisiblePtr> visible(User user);
+  /// Whether they may see what is in the environments of the namespace's pods.
+  Task<bool> reads_environments(User user, std::string ns);
   void forget(const std::string& user);
 
   static constexpr Duration kFor = std::chrono::seconds(30);
@@ -31,6 +33,8 @@ class Rights {
     VisiblePtr visible;
     Duration at{};
   };
+  Task<bool> lists_pods(User user, std::string ns);
+
   static constexpr std::size_t kMax = 4096;
   Env& env_;
   Kube& kube_;
