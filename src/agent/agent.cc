@@ -169,6 +169,7 @@ class AgentImpl final : public Agent {
     out.shim_binary = options_.shim_binary.empty() ? fs::read_symlink("/proc/self/exe").string()
                                                    : options_.shim_binary;
     out.isolate = options_.isolate;
+    out.map_users = options_.map_users;
     out.hidden = options_.hidden;
     if (images_) out.show = images_->host.show;
     if (images_) out.hide = images_->host.hide;

@@ -34,7 +34,8 @@ struct AgentOptions {
   /// Processes and threads of a container; 0: half of what the machine can have, so that no pod
   /// takes the rest from all others.
   std::int64_t pids_max = 0;
-  bool isolate = true;  // false: no namespaces even as root
+  bool isolate = true;    // false: no namespaces even as root
+  bool map_users = true;  // root of a pod is nobody on this machine
 };
 
 class Agent {

@@ -81,6 +81,8 @@ struct SandboxConfig {
   bool host_pid = false;
   bool host_ipc = false;
   bool share_process_namespace = false;
+  bool host_users = false;  // root is the machine's
+  bool own_users = false;   // root must not be the machine's: no sandbox rather than such a one
   std::vector<MemoryVolume> memory_volumes;
   std::vector<HostPort> host_ports;
 };
@@ -132,6 +134,8 @@ struct ContainerStatus {
   int exit_code = 0;
   std::string reason;   // Completed, Error, OOMKilled, StartError
   std::string message;  // of a StartError
+  /// Paths that are mounted without the owners that their files have: the file system cannot.
+  std::vector<std::string> owners_hidden;
 };
 
 struct SandboxStatus {

@@ -292,6 +292,7 @@ Task<Result<void>> Cluster::start_agent() {
   options.archives = options_.data + "/images";
   options.parallel_pulls_max = options_.image_pulls_max;
   options.pids_max = options_.pod_pids_max;
+  options.map_users = options_.map_pod_users;
   agent_client_ = make_client("system:muster-agent");
   agent_ = agent::make_agent(loop_, *agent_client_, std::move(options));
   const auto started = co_await agent_->start();

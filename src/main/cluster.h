@@ -46,6 +46,7 @@ struct ClusterOptions {
   std::string image_source;       // see agent::AgentOptions
   int image_pulls_max = 3;        // at a time
   std::int64_t pod_pids_max = 0;  // processes of a container; 0: half of what the machine can have
+  bool map_pod_users = true;      // root of a pod is nobody on this machine
   kube::SecurityLevel pod_security = kube::SecurityLevel::kBaseline;  // where none is set
   std::optional<apiserver::audit::Options> audit;  // where requests are written down
   std::string encryption_key_file;                 // keys of Secrets at rest; empty: none

@@ -68,6 +68,10 @@ Result<ClusterOptions> read_options(const command::Values& values) {
                 fmt::format("--pod-security {}: wanted privileged, baseline or restricted",
                             values.text("pod-security")));
   options.pod_security = *level;
+  const std::string users = values.text("pod-users");
+  if (users != "map" && users != "host")
+    return fail(Code::kBadRequest, fmt::format("--pod-users {}: wanted map or host", users));
+  options.map_pod_users = users == "map";
   const std::string access = values.text("queue-access");
   if (access != "open" && access != "closed")
     return fail(Code::kBadRequest, fmt::format("--queue-access {}: wanted open or closed", access));
@@ -332,6 +336,13 @@ std::vector<command::Flag> up_flags() {
        .completes = Completes::kWords,
        .words = {"privileged", "baseline", "restricted"},
        .value_name = "LEVEL"},
+      {.name = "pod-users",
+       .value = "map",
+       .help =
+           "map: root of a pod is nobody on this machine, unless the pod asks for the machine's; host: it is root (docs/security.md)",
+       .completes = Completes::kWords,
+       .words = {"map", "host"},
+       .value_name = "MODE"},
       {.name = "queue-access",
        .value = "open",
        .help =

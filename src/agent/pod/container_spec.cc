@@ -122,6 +122,11 @@ SandboxConfig sandbox_config(const json::Value& pod, const PodDirectories& place
   config.host_pid = json::bool_at(spec, "hostPID");
   config.host_ipc = json::bool_at(spec, "hostIPC");
   config.share_process_namespace = json::bool_at(spec, "shareProcessNamespace");
+  // Whoever shares a namespace of the machine's is somebody in it.
+  const auto& host_users = at(spec, "hostUsers");
+  config.own_users = host_users.is_bool() && !host_users.get_bool();
+  config.host_users =
+      json::as_bool(host_users) || config.host_network || config.host_pid || config.host_ipc;
   return config;
 }
 

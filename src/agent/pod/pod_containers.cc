@@ -123,6 +123,14 @@ Task<void> PodContainers::start(ContainerRecord& record) {
     life_.wake();
     co_return;
   }
+  for (const auto& path : started->owners_hidden)
+    life_.event(
+        &record,
+        "Warning",
+        "VolumeNotIDMapped",
+        fmt::format("Files at \"{}\" show no owners in the pod: their file system cannot map "
+                    "them to users of its own",
+                    path));
   life_.event(&record, "Normal", "Started", fmt::format("Started container {}", record.name));
   if (started->state == ContainerState::kExited) {  // it has ended already
     ended(record);

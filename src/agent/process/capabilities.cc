@@ -57,6 +57,10 @@ bool beyond_usual(const std::vector<std::string>& add, const std::vector<std::st
   return (capability_set(add, drop) & ~kUsual) != 0;
 }
 
+bool needs_machine(const std::vector<std::string>& add) {
+  return (bits_of(add) & ~(kUsual | 1ULL << CAP_MKNOD)) != 0;
+}
+
 void limit_capabilities(std::uint64_t allowed) {
   // The kernel may know more than this file does.
   for (unsigned long number = 0; number < 64; ++number) {

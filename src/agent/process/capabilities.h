@@ -14,6 +14,9 @@ std::uint64_t capability_set(const std::vector<std::string>& add,
                              const std::vector<std::string>& drop);
 /// More than the usual set: such a container may change its network, mounts or the machine.
 bool beyond_usual(const std::vector<std::string>& add, const std::vector<std::string>& drop);
+/// Adds some that only the machine's root has a use for: over its network, clock, memory, devices.
+/// Those that the Pod Security Standards' baseline lets anybody add are none of them.
+bool needs_machine(const std::vector<std::string>& add);
 /// Takes all others from the calling process for good; they are gone after its next execve.
 void limit_capabilities(std::uint64_t allowed);
 

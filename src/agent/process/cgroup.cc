@@ -214,6 +214,7 @@ Tree prepare(const std::string& name) {
     tree.version = Version::kV1;
     if (!tree.cpu.empty()) {
       mkdir((tree.cpu + kBestEffort).c_str(), 0755);
+      chmod((tree.cpu + kBestEffort).c_str(), 0755);  // whatever the umask: containers look at it
       (void)write_file(tree.cpu + kBestEffort + "/cpu.shares", "2");
     }
     for (const auto& [directory, label] : {std::pair(&tree.cpu, "cpu"),

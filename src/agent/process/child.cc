@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -60,9 +61,22 @@ Result<Identity> identity_of(const ContainerConfig& config) {
   return out;
 }
 
+/// Why this user cannot be one of a pod's own; empty: it can.
+std::string outside_range(const Identity& identity) {
+  std::vector<std::int64_t> ids{identity.user.value_or(0), identity.group.value_or(0)};
+  ids.insert(ids.end(), identity.groups.begin(), identity.groups.end());
+  const auto largest = *std::max_element(ids.begin(), ids.end());
+  if (largest < kRangeSize) return "";
+  return fmt::format(
+      "user or group {} is none of the pod's own, which are 0 to {}; "
+      "hostUsers: true gives it those of the machine",
+      largest,
+      kRangeSize - 1);
+}
+
 }  // namespace
 
-Result<void> prepare_pod(const ShimConfig& config) {
+Result<void> prepare_pod(const ShimConfig& config, const Owner& owner) {
   const auto& sandbox = config.sandbox;
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0)
     return fail(system_error("make mounts private", errno));
@@ -74,11 +88,10 @@ Result<void> prepare_pod(const ShimConfig& config) {
     if (!written) return written;
   }
   // Terminals of the pod's own: nobody else's are listed, and none of them elsewhere.
-  if (::mount("devpts",
-              "/dev/pts",
-              "devpts",
-              MS_NOSUID | MS_NOEXEC,
-              "newinstance,ptmxmode=0666,mode=0620,gid=5") != 0 &&
+  constexpr unsigned kTerminals = 5;  // Debian's group of them, and most others'
+  const auto terminals = fmt::format(
+      "newinstance,ptmxmode=0666,mode=0620,uid={},gid={}", owner.first, owner.first + kTerminals);
+  if (::mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, terminals.c_str()) != 0 &&
       errno != ENOENT)
     return fail(system_error("mount /dev/pts", errno));
   if (!sandbox.host_ipc &&
@@ -98,9 +111,16 @@ Result<void> prepare_pod(const ShimConfig& config) {
   return {};
 }
 
+bool enter_users(const Owner& owner) {
+  if (!owner.mapped()) return true;
+  return setns(owner.users, CLONE_NEWUSER) == 0 && setgroups(0, nullptr) == 0 &&
+         setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0;
+}
+
 std::string become(const ContainerConfig& config,
                    const std::vector<std::string>& args,
-                   const ChildStreams& streams) {
+                   const Becoming& how) {
+  const auto& streams = how.streams;
   setsid();
   if (streams.tty) ioctl(streams.in, TIOCSCTTY, 0);
   int in = streams.in >= 0 ? streams.in : open("/dev/null", O_RDONLY);
@@ -115,8 +135,14 @@ std::string become(const ContainerConfig& config,
   }
   const auto identity = identity_of(config);
   if (!identity) return identity.error().message;
+  if (how.owner.mapped()) {
+    const auto outside = outside_range(*identity);
+    if (!outside.empty()) return outside;
+  }
   // Only the three streams go with it. The others stay open until then: one tells of a failure.
   close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  if (!enter_users(how.owner))
+    return fmt::format("enter the pod's user namespace: {}", std::strerror(errno));
   if (config.no_new_privileges) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   if (geteuid() == 0 && !config.privileged)
     limit_capabilities(capability_set(config.add_capabilities, config.drop_capabilities));
@@ -131,6 +157,8 @@ std::string become(const ContainerConfig& config,
     if (identity->user && setuid(static_cast<uid_t>(*identity->user)) != 0)
       return fmt::format("set user: {}", std::strerror(errno));
   }
+  // Late: another user would not have it any more.
+  if (how.dies_with_parent) prctl(PR_SET_PDEATHSIG, SIGKILL);
   std::vector<char*> env;
   if (!identity->home.empty()) env.push_back(const_cast<char*>(identity->home.c_str()));
   for (const auto& item : config.env) env.push_back(const_cast<char*>(item.c_str()));

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/process/user_range.h"
 #include "agent/process/wire.h"
 
 namespace muster::agent::process {
@@ -15,13 +16,24 @@ struct ChildStreams {
 
 /// Pod-wide mounts and names, in the shim itself after unshare: hostname, /dev/pts, /dev/shm,
 /// memory volumes.
-Result<void> prepare_pod(const ShimConfig& config);
+Result<void> prepare_pod(const ShimConfig& config, const Owner& owner);
+
+/// How a command's process is to be.
+struct Becoming {
+  ChildStreams streams;
+  Owner owner;
+  bool dies_with_parent = false;
+};
 
 /// User, rights, environment, directory, streams, execve. Returns only on failure, with what to tell the
 /// user.
 std::string become(const ContainerConfig& config,
                    const std::vector<std::string>& args,
-                   const ChildStreams& streams);
+                   const Becoming& how);
+
+/// Becomes root of the owner's user namespace, with every capability that counts there; nothing to
+/// do for the machine's own. False: errno says why.
+bool enter_users(const Owner& owner);
 
 /// The first process of a container: waits for `main_pid`, passes signals on, collects orphans; the
 /// exit code.

@@ -68,11 +68,20 @@ class ContainerRoot {
     if (done) done = mount_proc();
     if (done) done = show_groups();
     for (const auto& mount : detached_) {
-      if (done) done = attach(mount);
+      if (done) done = attach(mount, wish_.owner);
     }
-    if (done && !config_.working_dir.empty()) done = make_directories(config_.working_dir);
+    if (done && !config_.working_dir.empty())
+      done = make_directories(config_.working_dir, wish_.owner);
     if (done && config_.read_only_root) done = make_read_only();
     return done;
+  }
+
+  [[nodiscard]] std::vector<std::string> owners_hidden() const {
+    std::vector<std::string> out;
+    for (const auto& mount : detached_) {
+      if (mount.owners_hidden && mount.mount->of_host) out.push_back(mount.mount->target);
+    }
+    return out;
   }
 
  private:
@@ -96,8 +105,14 @@ class ContainerRoot {
       return a.target < b.target;
     });
     for (const auto& mount : mounts_) {
-      auto one = detach(mount, shim_.roots.hidden);
+      auto one = detach(mount, shim_.roots.hidden, wish_.owner);
       if (!one) return fail(one.error());
+      if (one->owners_hidden && mount.of_host && shim_.sandbox.own_users)
+        return fail(
+            Code::kInvalid,
+            fmt::format("hostPath \"{}\": its file system cannot show the owners of files to "
+                        "a pod with hostUsers: false",
+                        mount.source));
       detached_.push_back(std::move(*one));
     }
     return {};
@@ -109,6 +124,7 @@ class ContainerRoot {
                        bool read_only = false) {
     auto copy = copy_mount(source);
     if (!copy) return fail(copy.error());
+    if (!directory) (void)show_owners(copy->get(), wish_.owner);  // else it can only be read
     pieces_.push_back({target, directory, read_only, std::move(*copy)});
     return {};
   }
@@ -148,12 +164,12 @@ class ContainerRoot {
     std::error_code ignored;
     std::filesystem::remove_all(base(), ignored);
     if (of_host() && !wish_.ready.tree) {
-      auto made = make_host_root(shim_.roots);
+      auto made = make_host_root(shim_.roots, wish_.owner);
       if (!made) return fail(made.error());
       wish_.ready = std::move(*made);
     }
     if (wish_.ready.folder.empty()) {
-      auto made = make_folder(shim_.roots);
+      auto made = make_folder(shim_.roots, wish_.owner);
       if (!made) return fail(made.error());
       wish_.ready.folder = std::move(*made);
     }
@@ -177,12 +193,16 @@ class ContainerRoot {
   /// An overlay over the image's directories: they themselves are never changed.
   Result<void> enter_image() {
     for (const auto* name : kImageDirectories) {  // there already where images are expected
-      if (mkdir((base() + "/" + name).c_str(), 0755) != 0 && errno != EEXIST)
-        return fail(system_error(fmt::format("make \"{}/{}\"", base(), name), errno));
+      const auto made = make_directories(base() + "/" + name, wish_.owner);
+      if (!made) return made;
     }
     const auto merged = base() + "/merged";
-    const auto lower = short_layers(config_.layers);
-    const auto& floor = shim_.roots.floor;
+    auto lower = short_layers(config_.layers);
+    auto floor = shim_.roots.floor;
+    if (wish_.owner.mapped()) {
+      const auto shown = show_layers(lower, floor);
+      if (!shown) return shown;
+    }
     const auto options = fmt::format("lowerdir={}{},upperdir={}/upper,workdir={}/work,volatile",
                                      lower.names,
                                      floor.empty() ? "" : ":" + escaped(floor),
@@ -201,6 +221,29 @@ class ContainerRoot {
         wish_.ready.tree ? furnish_from_host(root.get()) : furnish_root(root.get());
     if (!furnished) return furnished;
     return pivot(merged);
+  }
+
+  /// The layers belong to the container's own users: seen through a mount that says so.
+  Result<void> show_layers(ShortLayers& lower, std::string& floor) const {
+    for (auto* path : {&lower.parent, &floor}) {
+      if (path->empty()) continue;
+      const Fd copy(open_tree(AT_FDCWD, path->c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+      if (!copy) return fail(system_error(fmt::format("copy mount \"{}\"", *path), errno));
+      const bool layers = path == &lower.parent;
+      if (!show_owners(copy.get(), wish_.owner)) {
+        if (!layers) continue;  // only a few folders for mounts
+        return fail(Code::kInvalid,
+                    fmt::format("the file system of \"{}\" cannot show image \"{}\" to users of a "
+                                "pod's own; run muster with --pod-users host",
+                                *path,
+                                config_.image));
+      }
+      const auto place = shim_.roots.place + (layers ? "/scratch" : "/below");
+      if (move_mount(copy.get(), "", AT_FDCWD, place.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
+        return fail(system_error("attach layers", errno));
+      *path = place + (layers ? "/" : "");
+    }
+    return {};
   }
 
   /// The /dev and /sys of the root that was made ahead are as good for an image.
@@ -261,9 +304,9 @@ class ContainerRoot {
     for (const std::string_view item : config_.env) {
       if (!item.starts_with("HOME=/home/")) continue;
       const std::string path(item.substr(5));
-      if (!make_directories(path)) return;
-      const auto user = static_cast<uid_t>(config_.user.value_or(0));
-      const auto group = static_cast<gid_t>(config_.group.value_or(0));
+      if (!make_directories(path, wish_.owner)) return;
+      const auto user = wish_.owner.first + static_cast<uid_t>(config_.user.value_or(0));
+      const auto group = wish_.owner.first + static_cast<gid_t>(config_.group.value_or(0));
       if (chown(path.c_str(), user, group) != 0) return;
     }
   }
@@ -348,10 +391,13 @@ class ContainerRoot {
 
 }  // namespace
 
-Result<void> prepare_container(const ShimConfig& shim,
-                               const ContainerConfig& config,
-                               RootWish wish) {
-  return ContainerRoot(shim, config, std::move(wish)).make();
+Result<std::vector<std::string>> prepare_container(const ShimConfig& shim,
+                                                   const ContainerConfig& config,
+                                                   RootWish wish) {
+  ContainerRoot root(shim, config, std::move(wish));
+  const auto made = root.make();
+  if (!made) return fail(made.error());
+  return root.owners_hidden();
 }
 
 }  // namespace muster::agent::process

@@ -8,12 +8,14 @@ namespace muster::agent::process {
 
 struct RootWish {
   bool any_processes = false;  // /proc shows a pid namespace of its own or of its pod
-  HostRoot ready;              // made ahead; empty: it is made now
+  HostRoot ready;              // made ahead for this owner; empty: it is made now
+  Owner owner;
 };
 
-/// Called as first process of the container's namespaces. The working directory is made.
-Result<void> prepare_container(const ShimConfig& shim,
-                               const ContainerConfig& config,
-                               RootWish wish);
+/// Called as first process of the container's namespaces. The working directory is made. The targets
+/// of mounts whose files show no owners.
+Result<std::vector<std::string>> prepare_container(const ShimConfig& shim,
+                                                   const ContainerConfig& config,
+                                                   RootWish wish);
 
 }  // namespace muster::agent::process

@@ -62,12 +62,13 @@ bool lies_in(const std::string& path, const std::string& folder) {
 Result<void> bind_own(int root,
                       const std::string& merged,
                       const RootPlan& plan,
-                      const std::string& folder) {
+                      const std::string& folder,
+                      const Owner& owner) {
   for (const auto& own : kOwnDirectories) {
     const auto done = put(root, own.target, copy_mount(folder + "/" + own.name));
     if (!done && done.error().code != Code::kNotFound) return done;
     if (done) continue;
-    const auto made = make_directories(merged + own.target);
+    const auto made = make_directories(merged + own.target, owner);
     if (!made) return made;
     const auto again = put(root, own.target, copy_mount(folder + "/" + own.name));
     if (!again) return again;
@@ -81,11 +82,14 @@ Result<void> bind_own(int root,
     if (stat(path.c_str(), &info) != 0) continue;  // gone since muster was started
     const auto place = merged + path;
     const auto made =
-        make_directories(S_ISDIR(info.st_mode) ? place : place.substr(0, place.rfind('/')));
+        make_directories(S_ISDIR(info.st_mode) ? place : place.substr(0, place.rfind('/')), owner);
     if (!made) return made;
     if (!S_ISDIR(info.st_mode))
       const Fd file(open(place.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    const auto done = put(root, path.c_str(), writable ? copy_mount(path) : read_only_copy(path));
+    const auto copy = writable ? copy_mount(path) : read_only_copy(path);
+    if (!copy) return fail(copy.error());
+    (void)show_owners(copy->get(), owner);  // else it shows what is readable for all
+    const auto done = attach_at(root, path, copy->get());
     if (!done) return done;
     if (plan.hidden.empty() || !lies_in(plan.hidden, path)) continue;
     const auto covered = put(root,
@@ -98,13 +102,47 @@ Result<void> bind_own(int root,
   return {};
 }
 
-Result<void> make_run(int root) {
-  auto made = new_filesystem("tmpfs", {{"mode", "0755"}, {"size", "64m"}}, kQuiet);
+Result<void> make_run(int root, const Owner& owner) {
+  const auto id = std::to_string(owner.first);
+  auto made = new_filesystem(
+      "tmpfs", {{"mode", "0755"}, {"size", "64m"}, {"uid", id}, {"gid", id}}, kQuiet);
   if (!made) return fail(made.error());
   // sshd wants the first, many programs the second; an image would bring them.
-  mkdirat(made->get(), "sshd", 0755);
+  if (mkdirat(made->get(), "sshd", 0755) == 0 && owner.mapped())
+    (void)!fchownat(made->get(), "sshd", owner.first, owner.first, 0);
   if (mkdirat(made->get(), "lock", 01777) == 0) fchmodat(made->get(), "lock", 01777, 0);
   return attach_at(root, "run", made->get());
+}
+
+/// Where a program that is root expects to be able to put something. These directories belong to
+/// the container's root, in its own layer; what is in them stays as it is.
+constexpr const char* kOwnPlaces[] = {"",
+                                      "/etc",
+                                      "/opt",
+                                      "/srv",
+                                      "/mnt",
+                                      "/media",
+                                      "/usr/local",
+                                      "/usr/local/bin",
+                                      "/usr/local/etc",
+                                      "/usr/local/lib",
+                                      "/usr/local/share",
+                                      "/var",
+                                      "/var/cache",
+                                      "/var/lib",
+                                      "/var/log",
+                                      "/var/opt"};
+
+void own_places(const std::string& upper, const Owner& owner) {
+  mkdir((upper + "/usr").c_str(), 0755);
+  for (const std::string place : kOwnPlaces) {
+    struct stat info{};
+    // A merged directory shows the mode and owner of its uppermost part.
+    if (lstat((place + "/").c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
+    const auto made = upper + place;
+    if (mkdir(made.c_str(), 0755) != 0 && errno != EEXIST) continue;
+    (void)!chown(made.c_str(), owner.first, owner.first);
+  }
 }
 
 /// Read-only, and without what tells of the machine more than a program needs.
@@ -129,7 +167,7 @@ Result<void> furnish_root(int root) {
   return done ? make_devices(root) : done;
 }
 
-Result<std::string> make_folder(const RootPlan& plan) {
+Result<std::string> make_folder(const RootPlan& plan, const Owner& owner) {
   if (plan.ahead.empty()) return fail(Code::kInternal, "there is no place for containers' folders");
   // Not after the process: first processes of containers, which make one too, are all number 1.
   std::string folder = plan.ahead + "/XXXXXX";
@@ -145,16 +183,19 @@ Result<std::string> make_folder(const RootPlan& plan) {
     if (mkdir(path.c_str(), mode & 0777) != 0 ||
         ((mode & 07022) != 0 && chmod(path.c_str(), mode) != 0))
       return fail(system_error(fmt::format("make \"{}\"", path), errno));
+    if (owner.mapped() && chown(path.c_str(), owner.first, owner.first) != 0)
+      return fail(system_error(fmt::format("give away \"{}\"", path), errno));
   }
   return folder;
 }
 
-Result<HostRoot> make_host_root(const RootPlan& plan) {
+Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner) {
   const auto programs = program_mounts();
   const auto scratch = plan.place + "/scratch", merged = plan.place + "/merged";
   if (::mount("tmpfs", scratch.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, kScratch) != 0)
     return fail(system_error("mount what a container may write", errno));
   mkdir((scratch + "/upper").c_str(), 0755);
+  if (owner.mapped()) own_places(scratch + "/upper", owner);
   mkdir((scratch + "/work").c_str(), 0755);
   const auto options = fmt::format(
       "lowerdir={}:/,upperdir={}/upper,workdir={}/work,volatile", plan.mask, scratch, scratch);
@@ -167,12 +208,12 @@ Result<HostRoot> make_host_root(const RootPlan& plan) {
     const auto attached = attach_at(root.get(), path, copy->get());
     if (!attached && attached.error().code != Code::kNotFound) return fail(attached.error());
   }
-  auto furnished = make_run(root.get());
+  auto furnished = make_run(root.get(), owner);
   if (furnished) furnished = furnish_root(root.get());
   if (!furnished) return fail(furnished.error());
-  auto folder = make_folder(plan);
+  auto folder = make_folder(plan, owner);
   if (!folder) return fail(folder.error());
-  const auto bound = bind_own(root.get(), merged, plan, *folder);
+  const auto bound = bind_own(root.get(), merged, plan, *folder, owner);
   if (!bound) return fail(bound.error());
   auto tree = copy_mount(merged);
   umount2(merged.c_str(), MNT_DETACH);
@@ -181,13 +222,14 @@ Result<HostRoot> make_host_root(const RootPlan& plan) {
   return HostRoot{std::move(*tree), std::move(*folder)};
 }
 
-Result<HostRoot> make_host_root_apart(const RootPlan& plan) {
+Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner) {
   const Fd mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
   const Fd top(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!mounts || !top || unshare(CLONE_NEWNS) != 0)
     return fail(system_error("make a mount namespace", errno));
   Result<HostRoot> made = fail(Code::kInternal, "mounts cannot be made private");
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0) made = make_host_root(plan);
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0)
+    made = make_host_root(plan, owner);
   if (setns(mounts.get(), CLONE_NEWNS) != 0 || fchdir(top.get()) != 0 || chroot(".") != 0)
     return fail(system_error("leave a mount namespace", errno));
   return made;

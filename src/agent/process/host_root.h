@@ -16,6 +16,7 @@
 
 #include "agent/fd.h"
 #include "agent/process/mask.h"
+#include "agent/process/user_range.h"
 #include "base/result.h"
 
 namespace muster::agent::process {
@@ -27,12 +28,12 @@ struct HostRoot {
 
 /// In a mount namespace of the caller's own whose mounts reach nobody else. Sees /dev/pts, /dev/shm
 /// and the network of the caller.
-Result<HostRoot> make_host_root(const RootPlan& plan);
+Result<HostRoot> make_host_root(const RootPlan& plan, const Owner& owner);
 /// The same from any process with one thread, in a namespace that is left again.
-Result<HostRoot> make_host_root_apart(const RootPlan& plan);
+Result<HostRoot> make_host_root_apart(const RootPlan& plan, const Owner& owner);
 /// A folder on disk for a container that nobody has taken yet: what host roots bind, and what an
 /// overlay over an image needs.
-Result<std::string> make_folder(const RootPlan& plan);
+Result<std::string> make_folder(const RootPlan& plan, const Owner& owner);
 
 /// Those of the folder's directories that a container of the host sees, where they are in its root.
 struct OwnDirectory {

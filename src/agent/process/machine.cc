@@ -13,6 +13,7 @@
 #include "agent/files.h"
 #include "agent/process/host_root.h"
 #include "agent/process/messages.h"
+#include "agent/process/mounts.h"
 #include "agent/process/nat.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -64,7 +65,7 @@ void prepare_files(const std::string& directory, const Seen& seen, Machine& mach
   if (planned) {
     machine.roots = std::move(*planned);
     auto pipe = read_from_child([&machine] {
-      const auto made = make_host_root_apart(machine.roots);
+      const auto made = make_host_root_apart(machine.roots, {});
       std::error_code ignored;
       if (made) fs::remove_all(made->folder, ignored);
       return made ? std::string() : made.error().message;
@@ -77,6 +78,22 @@ void prepare_files(const std::string& directory, const Seen& seen, Machine& mach
       "pods without an image run on this machine's own files, of which only the data folder and "
       "people's homes are hidden: " +
       problem);
+}
+
+/// Found out by making a user namespace, and a mount that shows files of the agent's folder by it.
+void prepare_users(const std::string& directory, Machine& machine) {
+  const auto problem = read_from_child([&directory]() -> std::string {
+    const auto users = make_user_namespace(kRangesFrom);
+    if (!users) return users.error().message;
+    const auto copy = copy_mount(directory);
+    if (!copy) return copy.error().message;
+    if (show_owners(copy->get(), {kRangesFrom, users->get()})) return "";
+    return fmt::format("the file system of \"{}\" cannot show files with other owners", directory);
+  });
+  machine.maps_users = problem.empty();
+  if (!machine.maps_users)
+    machine.shortcomings.push_back(
+        "root in a pod is root of this machine, kept from it by what is hidden alone: " + problem);
 }
 
 /// What agents left behind that crashed and whose data folder was deleted since: there are only so
@@ -136,11 +153,11 @@ Result<void> prepare_network(const std::string& directory, std::uint32_t hash, M
 
 }  // namespace
 
-Result<Machine> prepare_machine(const std::string& directory, bool isolate, const Seen& seen) {
+Result<Machine> prepare_machine(const std::string& directory, const MachineWish& wish) {
   Machine machine;
   std::uint32_t hash = 2166136261U;
   for (const char c : directory) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  machine.isolates = isolate && geteuid() == 0 && can_make_namespaces();
+  machine.isolates = wish.isolate && geteuid() == 0 && can_make_namespaces();
   if (!machine.isolates) {
     machine.shortcomings.push_back(
         fmt::format("pods share this machine's network, processes and files: no namespaces, "
@@ -152,7 +169,8 @@ Result<Machine> prepare_machine(const std::string& directory, bool isolate, cons
   machine.cgroups = cgroup::prepare(fmt::format("muster-{:08x}", hash));
   if (!machine.cgroups.missing.empty())
     machine.shortcomings.push_back("missing: " + machine.cgroups.missing);
-  prepare_files(directory, seen, machine);
+  if (wish.map_users) prepare_users(directory, machine);
+  prepare_files(directory, wish.seen, machine);
   const auto connected = prepare_network(directory, hash, machine);
   if (!connected) return fail(connected.error());
   return machine;

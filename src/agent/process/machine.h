@@ -13,7 +13,8 @@
 namespace muster::agent::process {
 
 struct Machine {
-  bool isolates = false;  // root, and namespaces can be made
+  bool isolates = false;    // root, and namespaces can be made
+  bool maps_users = false;  // pods can have users of their own
   std::vector<std::string> shortcomings;
   cgroup::Tree cgroups;
   Subnet subnet;
@@ -23,9 +24,14 @@ struct Machine {
   RootPlan roots;
 };
 
+struct MachineWish {
+  bool isolate = true;
+  bool map_users = true;
+  Seen seen;
+};
 /// `directory` is the agent's; its subnet is remembered there, so that pods of an earlier run keep
 /// their addresses. Removes what nobody owns any more.
-Result<Machine> prepare_machine(const std::string& directory, bool isolate, const Seen& seen);
+Result<Machine> prepare_machine(const std::string& directory, const MachineWish& wish);
 /// All but the rules.
 void clean_machine(const std::string& directory, const Machine& machine);
 

@@ -140,7 +140,11 @@ Result<void> replace_host_keys(const std::string& mask) {
   if (keys.empty()) return {};
   const auto made = make_parents(mask, own);
   if (!made) return made;
-  if (make_key(mask + own)) return {};
+  if (make_key(mask + own)) {
+    // Root of a pod is not who it belongs to. It is the key of pods alone.
+    chmod((mask + own).c_str(), 0644);
+    return {};
+  }
   log::warn("agent", "sshd in pods has no host key: ssh-keygen does not work here");
   return hide_file(mask, own);
 }
@@ -244,7 +248,8 @@ Result<RootPlan> prepare_roots(const std::string& directory, const Seen& seen) {
   if (!ahead) return fail(ahead.error());
   const auto placed = prepare_run_directory(plan.place);
   if (!placed) return fail(placed.error());
-  for (const auto* name : {"/scratch", "/merged"}) mkdir((plan.place + name).c_str(), 0700);
+  for (const auto* name : {"/scratch", "/below", "/merged"})
+    mkdir((plan.place + name).c_str(), 0700);
   if (!fs::exists(plan.mask + ".done", error)) {  // as containers of an earlier agent use it
     fs::remove_all(plan.mask, error);
     const auto made = make_mask(plan.mask, plan.hidden, seen.hide);

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <filesystem>
 
 #include "agent/beneath.h"
 #include "base/strings.h"
@@ -46,7 +47,29 @@ Result<Fd> open_source(const Mount& mount) {
   return make_directories_beneath(root.get(), mount.sub_path, info.st_mode & 07777);
 }
 
-Result<void> make_target(const std::string& target, bool directory) {
+/// A folder or file of a volume and all in it, shifted into the range of the pod's users.
+void give_away(int opened, const Owner& owner) {
+  std::error_code error;
+  const auto shift = [&owner](const std::string& path) {
+    struct stat info{};
+    if (lstat(path.c_str(), &info) != 0 || info.st_uid >= kRangeSize) return;
+    (void)!lchown(path.c_str(), owner.first + info.st_uid, owner.first + info.st_gid % kRangeSize);
+  };
+  const auto top = fmt::format("/proc/self/fd/{}/", opened);
+  struct stat info{};
+  if (fstat(opened, &info) != 0) return;
+  if (info.st_uid < kRangeSize)
+    (void)!fchownat(opened,
+                    "",
+                    owner.first + info.st_uid,
+                    owner.first + info.st_gid % kRangeSize,
+                    AT_EMPTY_PATH);
+  for (std::filesystem::recursive_directory_iterator item(top, error), end; !error && item != end;
+       item.increment(error))
+    shift(item->path().string());
+}
+
+Result<void> make_target(const std::string& target, bool directory, const Owner& owner) {
   struct stat info{};
   if (stat(target.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode) == directory) return {};
@@ -56,8 +79,8 @@ Result<void> make_target(const std::string& target, bool directory) {
                             directory ? "a directory" : "a file",
                             directory ? "a file" : "a directory"));
   }
-  if (directory) return make_directories(target);
-  const auto made = make_directories(target.substr(0, target.rfind('/')));
+  if (directory) return make_directories(target, owner);
+  const auto made = make_directories(target.substr(0, target.rfind('/')), owner);
   if (!made) return made;
   const Fd file(open(target.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!file) return fail(system_error(fmt::format("make mount point \"{}\"", target), errno));
@@ -121,17 +144,31 @@ Result<void> restrict_mount(const std::string& path, unsigned attributes, bool e
   return {};
 }
 
-Result<void> make_directories(const std::string& path) {
+bool show_owners(int mount, const Owner& owner) {
+  if (!owner.mapped()) return true;
+  mount_attr wanted{};
+  wanted.attr_set = MOUNT_ATTR_IDMAP;
+  wanted.userns_fd = static_cast<std::uint64_t>(owner.users);
+  if (mount_setattr(mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted, sizeof wanted) == 0)
+    return true;
+  return mount_setattr(mount, "", AT_EMPTY_PATH, &wanted, sizeof wanted) == 0;
+}
+
+Result<void> make_directories(const std::string& path, const Owner& owner) {
   std::string so_far;
   for (const auto& part : split_nonempty(path, '/')) {
     so_far += "/" + part;
-    if (mkdir(so_far.c_str(), 0755) != 0 && errno != EEXIST)
+    if (mkdir(so_far.c_str(), 0755) == 0) {
+      if (owner.mapped() && lchown(so_far.c_str(), owner.first, owner.first) != 0)
+        return fail(system_error(fmt::format("give away \"{}\"", so_far), errno));
+    } else if (errno != EEXIST) {
       return fail(system_error(fmt::format("make directory \"{}\"", so_far), errno));
+    }
   }
   return {};
 }
 
-Result<DetachedMount> detach(const Mount& mount, const std::string& hidden) {
+Result<DetachedMount> detach(const Mount& mount, const std::string& hidden, const Owner& owner) {
   const auto source = open_source(mount);
   if (!source) return fail(source.error());
   struct stat info{};
@@ -152,12 +189,15 @@ Result<DetachedMount> detach(const Mount& mount, const std::string& hidden) {
   auto copy = copy_mount(source->get());
   if (!copy) return fail(copy.error());
   out.fd = std::move(*copy);
+  out.owners_hidden = !show_owners(out.fd.get(), owner);
+  // Ours to change, unlike a path of the machine; kernels before 6.3 cannot do it for a tmpfs.
+  if (out.owners_hidden && !mount.of_host) give_away(source->get(), owner);
   return out;
 }
 
-Result<void> attach(const DetachedMount& mount) {
+Result<void> attach(const DetachedMount& mount, const Owner& owner) {
   const auto& target = mount.mount->target;
-  const auto made = make_target(target, mount.directory);
+  const auto made = make_target(target, mount.directory, owner);
   if (!made) return made;
   if (move_mount(mount.fd.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
     return fail(

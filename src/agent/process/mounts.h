@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/fd.h"
+#include "agent/process/user_range.h"
 #include "agent/runtime.h"
 #include "base/result.h"
 
@@ -26,8 +27,13 @@ Result<void> attach_at(int root, const std::string& path, int mount);
 /// there, or no mount, is fine.
 Result<void> restrict_mount(const std::string& path, unsigned attributes, bool everything);
 
-/// Makes missing directories down to `path`.
-Result<void> make_directories(const std::string& path);
+/// Shows the files of a mount that is attached nowhere with the owners that they have on disk, as
+/// `owner`'s namespace counts them. Nothing to do for the machine's own users. False: this file
+/// system cannot. What is mounted below is left as it is where that cannot.
+bool show_owners(int mount, const Owner& owner);
+
+/// Makes missing directories down to `path`; they belong to `owner`.
+Result<void> make_directories(const std::string& path, const Owner& owner = {});
 
 /// A copy of a container's mount, to be attached once the root has changed.
 struct DetachedMount {
@@ -36,10 +42,11 @@ struct DetachedMount {
   const Mount* mount = nullptr;
   /// Where `hidden` lies below what is mounted; empty: it does not.
   std::string covered;
+  bool owners_hidden = false;  // its file system cannot show them, and all are nobody's
 };
 /// `hidden`: the data folder. What lies in it cannot be mounted as a hostPath, and where it lies in
 /// a hostPath it will be covered.
-Result<DetachedMount> detach(const Mount& mount, const std::string& hidden);
-Result<void> attach(const DetachedMount& mount);
+Result<DetachedMount> detach(const Mount& mount, const std::string& hidden, const Owner& owner);
+Result<void> attach(const DetachedMount& mount, const Owner& owner);
 
 }  // namespace muster::agent::process

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "agent/files.h"
 #include "agent/process/netlink.h"
 
 namespace muster::agent::process {
@@ -55,6 +56,13 @@ bool network_becomes_unused() {
   return false;
 }
 
+/// The network belongs to the machine's users, not to the pod's, whose root therefore needs leave to
+/// listen at ports such as 22 and to ping. Nobody else is in it.
+void open_ports() {
+  (void)write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+  (void)write_file("/proc/sys/net/ipv4/ping_group_range", "0 2147483647");
+}
+
 }  // namespace
 
 Namespaces::Namespaces()
@@ -83,13 +91,24 @@ Result<void> Namespaces::enter(const ShimConfig& config) {
   if (unshare(flags) != 0) return fail(system_error("make namespaces", errno));
   entered_ = true;
   if (config.sandbox.host_network) return {};
-  if (config.bridge.empty()) return loopback_up();
-  return join_bridge(host_netlink.get(), link);
+  open_ports();
+  auto connected = config.bridge.empty() ? loopback_up() : join_bridge(host_netlink.get(), link);
+  if (connected) connected = make_users(config);
+  return connected;
+}
+
+Result<void> Namespaces::make_users(const ShimConfig& config) {
+  if (!config.maps_users) return {};
+  first_id_ = first_id_of(config);
+  auto made = make_user_namespace(first_id_);
+  if (!made) return fail(made.error());
+  users_ = std::move(*made);
+  return {};
 }
 
 void Namespaces::make_root(const RootPlan& plan) {
   if (plan.place.empty()) return;
-  auto made = make_host_root_apart(plan);
+  auto made = make_host_root_apart(plan, owner());
   if (made) ready_root_ = std::move(*made);  // else the container finds out why and says so
 }
 
@@ -109,7 +128,10 @@ bool Namespaces::renew(const ShimConfig& config, std::uint32_t address) {
   if (sethostname(machine_name_.data(), machine_name_.size()) != 0) return false;
   auto link = link_of(config);
   link.address = address;
-  return change_address(link, config.address).has_value();
+  if (!change_address(link, config.address)) return false;
+  auto next = config;
+  next.address = address;
+  return make_users(next).has_value();
 }
 
 }  // namespace muster::agent::process

@@ -40,11 +40,17 @@ class Namespaces {
   void make_root(const RootPlan& plan);
   /// The one made ahead; none: it is yet to be made.
   HostRoot take_root() { return std::exchange(ready_root_, {}); }
+  /// Whose files and processes those of the pod are: users of its own, if it has them.
+  [[nodiscard]] Owner owner() const { return {first_id_, users_.get()}; }
 
  private:
+  Result<void> make_users(const ShimConfig& config);
+
   Fd mounts_, root_;
   std::string machine_name_;
   bool entered_ = false;
+  Fd users_;
+  uid_t first_id_ = 0;
   HostRoot ready_root_;
 };
 

@@ -14,6 +14,7 @@
 #include "agent/process/nat.h"
 #include "agent/process/session.h"
 #include "agent/process/supervisor_link.h"
+#include "agent/process/user_range.h"
 #include "agent/process/warm_pool.h"
 #include "base/log.h"
 
@@ -66,11 +67,12 @@ class ProcessRuntime final : public Runtime {
     if (!place) co_return fail(place.error());
     auto prepared =
         prepare_machine(options_.directory,
-                        options_.isolate,
-                        {options_.hidden, options_.show, options_.hide, options_.images});
+                        {options_.isolate,
+                         options_.map_users,
+                         {options_.hidden, options_.show, options_.hide, options_.images}});
     if (!prepared) co_return fail(prepared.error());
     machine_ = std::move(*prepared);
-    pool_ = AddressPool(machine_.subnet.base + 2, machine_.subnet.base + 65534);
+    make_pool();
     std::error_code error;
     std::vector<SandboxStatus> found;
     for (fs::directory_iterator item(options_.directory + "/run", error), end;
@@ -108,6 +110,7 @@ class ProcessRuntime final : public Runtime {
     wanted.cgroups = machine_.cgroups;
     wanted.roots = machine_.roots;
     if (!machine_.isolates || machine_.bridge.empty()) wanted.sandbox.host_network = true;
+    wanted.maps_users = machine_.maps_users && !wanted.sandbox.host_network;
     auto socket = hand_to_warm(wanted);
     if (!socket) {
       auto handed = hand_to_keeper(wanted);
@@ -308,6 +311,20 @@ class ProcessRuntime final : public Runtime {
     remove_nat(machine_.bridge);
   }
 
+  /// An address stands for a range of users as well, which may be somebody else's.
+  void make_pool() {
+    const auto base = machine_.subnet.base + 2;
+    pool_ = AddressPool(base, base + kRanges - 1);
+    if (!machine_.maps_users) return;
+    auto taken = ranges_in(read_file("/etc/subuid"));
+    const auto groups = ranges_in(read_file("/etc/subgid"));
+    taken.insert(taken.end(), groups.begin(), groups.end());
+    if (taken.empty()) return;
+    for (std::uint32_t i = 0; i < kRanges; ++i) {
+      if (overlaps(first_id(i, machine_.subnet.base >> 16), taken)) pool_.reserve(base + i);
+    }
+  }
+
   void set_network(ShimConfig& config, std::uint32_t address) const {
     config.bridge = machine_.bridge;
     config.address = address;
@@ -359,6 +376,7 @@ class ProcessRuntime final : public Runtime {
   Result<WarmSandbox> begin_warm() {
     ShimConfig config;
     config.roots = machine_.roots;
+    config.maps_users = machine_.maps_users;
     const auto given = give_network(config);
     if (!given) return fail(given.error());
     auto socket = keeper_.fork_supervisor("warm", to_json(config));

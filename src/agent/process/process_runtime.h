@@ -20,6 +20,7 @@ struct ProcessRuntimeOptions {
   std::vector<std::string> show, hide;  // of the machine's files, see HostFiles
   bool images = false;                  // some containers are of images
   bool isolate = true;                  // false: as if not root
+  bool map_users = true;                // root of a pod is nobody on this machine
   std::size_t warm_sandboxes = 16;      // made ahead
   std::size_t warm_sandboxes_max = 64;  // with those that served a pod
 };

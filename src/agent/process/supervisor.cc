@@ -48,12 +48,23 @@ Result<void> Supervisor::prepare() {
   own_pid_namespace_.reset(open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
   if (!config_.isolate) return {};
 
+  if (config_.sandbox.own_users && (!config_.maps_users || config_.sandbox.host_network))
+    return fail(Code::kInvalid, "hostUsers: false, but pods cannot have users of their own here");
   const auto entered = namespaces_.enter(config_);
   if (!entered) return entered;
   if (unshare(CLONE_NEWNS) != 0) return fail(system_error("make a mount namespace", errno));
-  const auto prepared = prepare_pod(config_);
+  const auto prepared = prepare_pod(config_, pod_owner());
   if (!prepared) return prepared;
   return config_.sandbox.share_process_namespace ? start_shared_init() : Result<void>();
+}
+
+Owner Supervisor::pod_owner() const {
+  return config_.sandbox.host_users ? Owner() : namespaces_.owner();
+}
+
+Owner Supervisor::owner_of(const ContainerConfig& container) const {
+  const bool of_machine = container.privileged || needs_machine(container.add_capabilities);
+  return of_machine && !config_.sandbox.own_users ? Owner() : pod_owner();
 }
 
 void Supervisor::step() {

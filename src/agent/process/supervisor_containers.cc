@@ -26,6 +26,20 @@ std::int64_t now_us() {
   return now.tv_sec * 1'000'000 + now.tv_nsec / 1000;
 }
 
+/// What the first process of a container says before it becomes its command: lines with this at
+/// their beginning, then what went wrong, if anything did.
+constexpr std::string_view kOwnersHidden = "\x01owners ";
+
+std::vector<std::string> take_notes(std::string& said) {
+  std::vector<std::string> out;
+  while (said.starts_with(kOwnersHidden)) {
+    const auto end = said.find('\n');
+    out.push_back(said.substr(kOwnersHidden.size(), end - kOwnersHidden.size()));
+    said.erase(0, end + 1);
+  }
+  return out;
+}
+
 void open_namespaces(Container& container) {
   container.pid_namespace.reset(
       open(fmt::format("/proc/{}/ns/pid", container.pid).c_str(), O_RDONLY | O_CLOEXEC));
@@ -88,7 +102,8 @@ Result<json::Value> Supervisor::start(ContainerConfig config) {
   for (const auto& output : container.output) {
     if (output) set_nonblocking(output.get());
   }
-  const auto problem = read_all(failure.read.get());
+  auto problem = read_all(failure.read.get());
+  status.owners_hidden = take_notes(problem);
   status.started = Time{now_us()};
   status.state = ContainerState::kRunning;
   if (!problem.empty()) {
@@ -127,13 +142,15 @@ pid_t Supervisor::launch_container(const ContainerConfig& wanted,
   // Opened on this side: in the container's own mounts they would be all that keeps /sys writable.
   Result<std::vector<Fd>> doors;
   if (!group) doors = cgroup::open_doors(config_.cgroups, group_of(wanted.name), wanted.limits);
-  auto root = config_.isolate ? namespaces_.take_root() : HostRoot();
+  const auto owner = config_.isolate ? owner_of(wanted) : Owner();
+  auto root = owner.mapped() == namespaces_.owner().mapped() ? namespaces_.take_root() : HostRoot();
   const auto pid = clone_process(flags, group.get());
   if (pid == 0) {
     Placement placement;
     placement.own_processes = own_pids;
     placement.root.any_processes = own_pids || joins >= 0;
     placement.root.ready = std::move(root);
+    placement.root.owner = placement.owner = owner;
     become_container(wanted, streams, failure, std::move(placement), std::move(doors));
   }
   if (joins >= 0) setns(own_pid_namespace_.get(), CLONE_NEWPID);
@@ -145,6 +162,9 @@ void Supervisor::become_container(const ContainerConfig& wanted,
                                   const Pipe& failure,
                                   Placement placement,
                                   Result<std::vector<Fd>> doors) {
+  const auto note = [&](const std::string& line) {
+    return write(failure.write.get(), (line + "\n").data(), line.size() + 1) > 0;
+  };
   const auto report = [&](const std::string& problem) {
     if (write(failure.write.get(), problem.data(), problem.size()) < 0) _exit(127);
     _exit(128);
@@ -155,6 +175,7 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   if (config_.isolate) {
     const auto prepared = prepare_container(config_, wanted, std::move(placement.root));
     if (!prepared) report(prepared.error().message);
+    for (const auto& target : *prepared) note(std::string(kOwnersHidden) + target);
   }
   // Late: a container that asks for no processor time waits for all others from here on, and its
   // start should not.
@@ -163,7 +184,8 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   doors->clear();
   // From here on its own groups are the top of what it is told of.
   if (config_.isolate && !wanted.privileged) (void)unshare(CLONE_NEWCGROUP);
-  if (!config_.isolate) report(become(wanted, wanted.args, streams));
+  const Becoming how{streams, placement.owner, !placement.own_processes};
+  if (!config_.isolate) report(become(wanted, wanted.args, how));
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -171,9 +193,10 @@ void Supervisor::become_container(const ContainerConfig& wanted,
   // Shares our memory until it has become the command: nothing is copied only to be thrown away.
   const auto main_pid = vfork();
   if (main_pid == 0) {
-    if (!placement.own_processes) prctl(PR_SET_PDEATHSIG, SIGKILL);
-    report(become(wanted, wanted.args, streams));
+    report(become(wanted, wanted.args, how));
   }
+  // One of the pod's own from here on, as whoever counts processes by user sees it.
+  if (enter_users(placement.owner)) prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "muster-init");
   _exit(run_init(main_pid));
 }

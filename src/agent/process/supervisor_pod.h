@@ -79,6 +79,7 @@ struct Exec {
 /// Where a container's first process starts.
 struct Placement {
   bool own_processes = false;  // a pid namespace of its own
+  Owner owner;
   RootWish root;
 };
 
@@ -111,6 +112,11 @@ class Supervisor {
   Result<json::Value> shutdown(const json::Value& body, int connection);
   bool leave(int connection);
   Result<json::Value> change_limits(Container& container, Limits limits);
+
+  /// Users of the pod's own, unless it wants the machine's.
+  [[nodiscard]] Owner pod_owner() const;
+  /// The same for a container, which may ask for what only the machine's root has.
+  [[nodiscard]] Owner owner_of(const ContainerConfig& container) const;
 
   Result<void> start_shared_init();
   Result<json::Value> start(ContainerConfig config);

@@ -1,5 +1,7 @@
 #include "agent/process/wire.h"
 
+#include "agent/process/user_range.h"
+
 namespace muster::agent::process {
 namespace {
 
@@ -21,6 +23,10 @@ std::vector<std::string> strings_from(const json::Value& value) {
 
 }  // namespace
 
+uid_t first_id_of(const ShimConfig& config) {
+  return first_id(config.address - config.gateway - 1, config.gateway >> 16);
+}
+
 json::Value to_json(const ShimConfig& config) {
   json::Array volumes;
   for (const auto& volume : config.sandbox.memory_volumes)
@@ -40,8 +46,11 @@ json::Value to_json(const ShimConfig& config) {
       {"hostPid", config.sandbox.host_pid},
       {"hostIpc", config.sandbox.host_ipc},
       {"sharePid", config.sandbox.share_process_namespace},
+      {"hostUsers", config.sandbox.host_users},
+      {"ownUsers", config.sandbox.own_users},
       {"memoryVolumes", volumes},
       {"isolate", config.isolate},
+      {"mapsUsers", config.maps_users},
       {"bridge", config.bridge},
       {"address", config.address},
       {"gateway", config.gateway},
@@ -78,10 +87,13 @@ ShimConfig shim_config_from_json(const json::Value& value) {
   sandbox.host_pid = json::bool_at(value, "hostPid");
   sandbox.host_ipc = json::bool_at(value, "hostIpc");
   sandbox.share_process_namespace = json::bool_at(value, "sharePid");
+  sandbox.host_users = json::bool_at(value, "hostUsers");
+  sandbox.own_users = json::bool_at(value, "ownUsers");
   for (const auto& volume : json::array_at(value, "memoryVolumes"))
     sandbox.memory_volumes.push_back(
         {text(at(volume, "path")), json::int_at(volume, "size"), json::int_at(volume, "group")});
   config.isolate = json::bool_at(value, "isolate");
+  config.maps_users = json::bool_at(value, "mapsUsers");
   config.bridge = text(at(value, "bridge"));
   config.address = static_cast<std::uint32_t>(json::int_at(value, "address"));
   config.gateway = static_cast<std::uint32_t>(json::int_at(value, "gateway"));
@@ -214,7 +226,8 @@ json::Value to_json(const ContainerStatus& status) {
                       {"finished", status.finished.us},
                       {"exitCode", status.exit_code},
                       {"reason", status.reason},
-                      {"message", status.message}};
+                      {"message", status.message},
+                      {"ownersHidden", strings(status.owners_hidden)}};
 }
 
 ContainerStatus container_status_from_json(const json::Value& value) {
@@ -229,6 +242,7 @@ ContainerStatus container_status_from_json(const json::Value& value) {
   status.exit_code = static_cast<int>(json::int_at(value, "exitCode"));
   status.reason = text(at(value, "reason"));
   status.message = text(at(value, "message"));
+  status.owners_hidden = strings_from(at(value, "ownersHidden"));
   return status;
 }
 

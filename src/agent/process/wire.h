@@ -13,6 +13,7 @@ namespace muster::agent::process {
 struct ShimConfig {
   SandboxConfig sandbox;
   bool isolate = true;        // root: namespaces and mounts
+  bool maps_users = false;    // pods have users of their own
   std::string bridge;         // empty: the machine's network
   std::uint32_t address = 0;  // host order
   std::uint32_t gateway = 0;
@@ -20,6 +21,9 @@ struct ShimConfig {
   cgroup::Tree cgroups;
   RootPlan roots;
 };
+
+/// The range of users that belongs to a sandbox with a network of its own.
+uid_t first_id_of(const ShimConfig& config);
 
 json::Value to_json(const ShimConfig& config);
 ShimConfig shim_config_from_json(const json::Value& value);

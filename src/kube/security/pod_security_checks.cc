@@ -160,6 +160,13 @@ Found host_namespaces(const Pod& pod) {
   return Violation{"host namespaces", join(shared, ", ")};
 }
 
+/// Not of the standard, which knows no runtime that gives pods users of their own unless they ask
+/// for the machine's.
+Found host_users(const Pod& pod) {
+  if (!json::bool_at(pod.spec, "hostUsers")) return std::nullopt;
+  return Violation{"host users", "hostUsers=true"};
+}
+
 Found host_paths(const Pod& pod) {
   Names volumes;
   for (const Value& volume : json::array_at(pod.spec, "volumes")) {
@@ -514,6 +521,7 @@ std::vector<Violation> security_violations(const LevelVersion& level,
                                 {kBaseline, host_namespaces},
                                 {kBaseline, host_paths, 0, 0},
                                 {kBaseline, host_ports},
+                                {kBaseline, host_users},
                                 {kBaseline, handler_hosts, 34},
                                 {kBaseline, privileged},
                                 {kBaseline, proc_mount, 0, 35},
