@@ -3,7 +3,7 @@ MUSTER := build/muster
 export JOBS ?= $(shell nproc)
 CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes bench demo profile tidy format clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash bench demo profile tidy format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -44,6 +44,13 @@ test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kuber
 	@tools/build muster
 	@tools/kubernetes
 	@ROUNDS=$(or $(ROUNDS),20) tools/test -R '^kubernetes\.|^e2e.real_cluster$$'
+
+test-crash: packages-test ## Only the tests that kill Muster with SIGKILL, with more rounds (ROUNDS=200)
+	@$(CONFIGURE)
+	@tools/build muster
+	@tests/crash/apiserver_crash.py --rounds $(or $(ROUNDS),200)
+	@tests/crash/framework_crash.py --rounds $(or $(ROUNDS),200)
+	@tests/crash/pai_crash.py --rounds $(or $(ROUNDS),200)
 
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes

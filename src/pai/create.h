@@ -15,8 +15,15 @@ struct Created {
   std::optional<Error> no_priority;
 };
 
-/// All of it or nothing: what was made before something failed is taken away again. kAlreadyExists,
-/// in OpenPAI's words, if there is such a job.
+/// All of it or nothing: the Framework is the job and comes last, when all that its pods wait for is
+/// there, and what was made before something failed is taken away again. What a crash leaves is not a
+/// job, and is swept up (leftovers.h). kAlreadyExists, in OpenPAI's words, if there is such a job.
 Task<Result<Created>> create(client::Client& client, std::string ns, Submission made);
+
+/// Makes a Framework the owner of one of its Secrets, which goes when it goes.
+Task<Result<void>> adopt(client::Client& client,
+                         std::string ns,
+                         std::string secret,
+                         const json::Value& framework);
 
 }  // namespace muster::pai

@@ -32,6 +32,7 @@ Service::Service(net::Loop& loop,
       cells_(loop, informers),
       people_(loop, client, informers, {.virtual_clusters = [this] { return cells_.vcs(); }}),
       attempts_(loop, client),
+      leftovers_(loop, client, index_),
       rest_({loop, client, people_, cells_, index_, attempts_}, versioned(options_.rest)),
       gate_(loop) {}
 
@@ -44,6 +45,7 @@ Task<Result<void>> Service::start() {
   cells_.follow();
   index_.follow(informers_, rest::kJobsNamespace);
   attempts_.follow(index_);
+  leftovers_.follow(index_);
   follow_services();
   cells_.on_change([this] { vcs_changed(); });
   people_.directory().on_group_change([this] { vcs_changed(); });
@@ -55,6 +57,8 @@ Task<Result<void>> Service::start() {
   loop_.spawn(prepare());
   const auto admin = co_await make_admin();
   if (!admin) co_return admin;
+  const auto swept = co_await leftovers_.sweep();
+  if (!swept) log::warn("pai", "what jobs left behind stays: {}", swept.error().message);
   if (options_.listen.empty()) co_return Result<void>();
   auto where = net::parse_listen("--pai-rest", options_.listen);
   if (!where) co_return fail(where.error());
@@ -85,6 +89,7 @@ Task<void> Service::stop() {
   gate_.close();
   if (server_) co_await server_->stop();
   co_await attempts_.stop();
+  co_await leftovers_.stop();
   co_await gate_.wait_empty(std::chrono::seconds(5));
 }
 

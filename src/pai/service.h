@@ -12,6 +12,7 @@
 #include "net/http/server.h"
 #include "net/loop/loop.h"
 #include "pai/cells/cells.h"
+#include "pai/leftovers.h"
 #include "pai/people/people.h"
 #include "pai/rest/rest.h"
 
@@ -62,6 +63,7 @@ class Service {
   People people_;
   JobIndex index_;
   rest::Attempts attempts_;
+  Leftovers leftovers_;
   Rest rest_;
   std::unique_ptr<net::Server> server_;
   std::string first_password_;

@@ -113,7 +113,9 @@ class Maker {
     return json::Object{
         {"apiVersion", kube::resources::kPriorityClasses.api_version()},
         {"kind", "PriorityClass"},
-        {"metadata", json::Object{{"name", priority_class_name(name_)}}},
+        {"metadata",
+         json::Object{{"name", priority_class_name(name_)},
+                      {"labels", json::Object{{names::pai::kType, "kube-launcher"}}}}},
         // With cells the class and the time order the queue of a kube-scheduler. Where queues
         // decide, a number of its own for each job would let it preempt its equals.
         {"value", facts_.hived ? queue_value(priority, facts_.now) : priority},

@@ -16,8 +16,8 @@
 
 namespace muster::pai {
 
-/// What to create, in this order: the PriorityClass, the Framework, then each of `owned` with an
-/// ownerReference to the Framework that the server stored (owned_by). Pods wait for `owned`.
+/// What to create (create.h): the PriorityClass, each of `owned`, which pods wait for, then the
+/// Framework, which owns them.
 struct Submission {
   std::string user, job, virtual_cluster;
   std::string framework_name;  // 32 hexadecimal digits

@@ -1,6 +1,7 @@
 /// What the routes of jobs work with.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Jobs {
   JobIndex& index;
   Attempts& attempts;
   RateLimit lists, submits;
+  /// Frameworks that are being made: a second submission of the name meanwhile is one too many.
+  std::set<std::string> making;
 };
 
 /// "user~job" of the path; 404 NoJobError for one that is not there.

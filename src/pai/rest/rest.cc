@@ -87,7 +87,8 @@ Rest::Rest(RestParts parts, RestOptions options)
             parts.index,
             parts.attempts,
             rest::RateLimit(options.lists_per_minute, std::chrono::minutes(1)),
-            rest::RateLimit(options.submits_per_hour, std::chrono::hours(1))} {
+            rest::RateLimit(options.submits_per_hour, std::chrono::hours(1)),
+            {}} {
   add(rest::login_routes(people_, options.version));
   add(rest::user_routes(people_));
   add(rest::group_routes(people_));

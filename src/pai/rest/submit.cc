@@ -39,7 +39,7 @@ Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
   if (const UserRecord* record = jobs.people.directory().find_user(user))
     facts.ssh_keys = ssh_keys(*record);
   facts.job_exists = [&jobs](const std::string& framework) {
-    return jobs.index.find(framework) != nullptr;
+    return jobs.index.find(framework) != nullptr || jobs.making.contains(framework);
   };
   facts.may_use = [&jobs, user](const std::string& vc) { return jobs.people.may_use(user, vc); };
   const auto& nodes = jobs.cells.nodes();
@@ -56,7 +56,10 @@ Task<Answer<Facts>> facts_for(Jobs& jobs, std::string user) {
 }
 
 Task<Answer<void>> create_objects(Jobs& jobs, Submission made) {
+  const std::string name = made.framework_name;
+  jobs.making.insert(name);
   const auto created = co_await create(jobs.client, kJobsNamespace, std::move(made));
+  jobs.making.erase(name);
   if (!created && created.error().code == Code::kAlreadyExists)
     co_return refuse(409, "ConflictJobError", created.error().message);
   if (!created) co_return refuse(created.error());
