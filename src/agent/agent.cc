@@ -430,21 +430,26 @@ class AgentImpl final : public Agent {
       (void)co_await runtime_->remove_sandbox(uid);
       context_.gpus.release(uid);
     }
-    std::set<std::string> known;
-    for (const auto& [uid, worker] : workers_) known.insert(uid);
+    // Listed first and looked up then: what a pod makes that comes meanwhile is not in the list.
+    std::vector<fs::path> found;
     const auto base = options_.directory;
-    const auto work = [known, base] {
+    const auto list = [&found, base] {
       for (const auto* place : {"/pods", "/run"}) {
         std::error_code error;
         for (fs::directory_iterator item(base + place, error), end; !error && item != end;
-             item.increment(error)) {
-          std::error_code ignored;
-          if (!known.contains(item->path().filename().string()))
-            fs::remove_all(item->path(), ignored);
-        }
+             item.increment(error))
+          found.push_back(item->path());
       }
     };
-    co_await loop_.run_on_worker(work);
+    co_await loop_.run_on_worker(list);
+    std::erase_if(found, [this](const fs::path& path) {
+      return workers_.contains(path.filename().string());
+    });
+    const auto remove = [&found] {
+      std::error_code ignored;
+      for (const fs::path& path : found) fs::remove_all(path, ignored);
+    };
+    co_await loop_.run_on_worker(remove);
   }
 
   net::Loop& loop_;

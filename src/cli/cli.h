@@ -18,6 +18,9 @@ command::Section jobs_section();
 /// `hived tree`, `hived check` and `hived apply`.
 command::Command hived_command();
 
+/// `pai import`.
+command::Command pai_command();
+
 /// OpenPAI's paictl; `name`: as it was called.
 command::Program paictl_program(std::string name);
 

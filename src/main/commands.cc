@@ -40,6 +40,7 @@ command::Section clusters_section() {
                        image_command(),
                        run_command(),
                        hived_command(),
+                       cli::pai_command(),
                        pai::runtime_command(),
                        sim::sim_command()},
           .strict = true};

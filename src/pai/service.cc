@@ -80,7 +80,9 @@ void Service::follow_services() {
   one.field_selector = fmt::format("metadata.name={}", kServicesName);
   client::InformerHandlers handlers;
   handlers.on_change = [this](const client::ObjectPtr&, const client::ObjectPtr& map) {
-    rest_.set_stopped(map && read_services(*map).stopped.contains(kRestServer));
+    const Services services = map ? read_services(*map) : Services();
+    rest_.set_stopped(services.stopped.contains(kRestServer));
+    if (const auto limits = rate_limits_of(services.rest_server)) rest_.set_limits(*limits);
   };
   informers_.get(client::resources::kConfigMaps, one).add_handlers(std::move(handlers));
 }

@@ -28,6 +28,10 @@ std::shared_ptr<const engine::cells::PodNote> CellNotes::of(const json::Value& p
   return known.note;
 }
 
+bool CellNotes::wants_cells(const json::Value& pod) {
+  return !kube::annotation(pod, hived::kSchedulingSpec).empty();
+}
+
 json::Object cell_annotations(const engine::cells::Seat& seat) {
   json::Object annotations;
   annotations[hived::kBindInfo] = hived::format_bind_info(seat.bind);

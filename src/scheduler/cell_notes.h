@@ -16,6 +16,8 @@ class CellNotes {
  public:
   /// Null: the pod says nothing.
   std::shared_ptr<const engine::cells::PodNote> of(const json::Value& pod);
+  /// Whether HiveD is to place it.
+  static bool wants_cells(const json::Value& pod);
   void forget(const std::string& pod) { read_.erase(pod); }
 
  private:

@@ -22,16 +22,18 @@ client::ListOptions config_map_options() {
   return options;
 }
 
-/// The text in the ConfigMap; nothing when there is none.
-Task<Result<std::optional<std::string>>> read_text(client::Client& client) {
+bool is_stopped(const json::Value& map) {
+  return json::string_at(map, "data", hived::kConfigMapStopped) == "true";
+}
+
+/// The ConfigMap; null when there is none.
+Task<Result<json::Value>> read_map(client::Client& client) {
   // A list of one: the right to list is needed for the watch anyway, a right to get would be
   // another.
   const auto found = co_await client.list(kConfigMaps, config_map_options());
   if (!found) co_return fail(found.error());
-  if (found->items.empty()) co_return std::optional<std::string>();
-  const json::Value& text = json::at(found->items.front(), "data", hived::kConfigMapKey);
-  if (!text.is_string()) co_return std::optional<std::string>();
-  co_return std::optional<std::string>(json::text(text));
+  if (found->items.empty()) co_return json::Value();
+  co_return found->items.front();
 }
 
 }  // namespace
@@ -56,10 +58,12 @@ Task<Result<void>> write_cells(client::Client& client, std::string text) {
 }
 
 Task<Result<std::string>> read_cells(client::Client& client, Options& options) {
-  const auto found = co_await read_text(client);
+  const auto found = co_await read_map(client);
   if (!found) co_return fail(found.error());
-  if (!*found) co_return std::string();
-  auto config = hived::parse_config(**found);
+  options.cells_stopped = is_stopped(*found);
+  std::string text = json::text_at(*found, "data", hived::kConfigMapKey);
+  if (text.empty()) co_return text;
+  auto config = hived::parse_config(text);
   if (!config) {
     co_return fail(Code::kInvalid,
                    fmt::format("ConfigMap {}/{}: {}; start with --hived-config FILE to replace it",
@@ -69,7 +73,7 @@ Task<Result<std::string>> read_cells(client::Client& client, Options& options) {
   }
   for (const std::string& warning : config->warnings) log::warn("hived", "{}", warning);
   options.cells = std::move(config->cells);
-  co_return **found;
+  co_return text;
 }
 
 LiveCells::LiveCells(Env& env,
@@ -100,6 +104,7 @@ Task<void> LiveCells::stop() {
 }
 
 void LiveCells::changed(const json::Value& map) {
+  scheduler_.stop_cells(is_stopped(map));
   const json::Value found = json::at(map, "data", hived::kConfigMapKey);
   if (found.is_string() && json::text(found) == text_) return;
   json::Value about = map;

@@ -26,6 +26,8 @@ namespace resources = client::resources;
 /// Bursts of changes are decided together; a millisecond is enough to gather what one watch chunk
 /// brought.
 constexpr Duration kGather = std::chrono::milliseconds(1);
+constexpr const char* kStopped =
+    "hivedscheduler is stopped; start it with 'paictl service start -n hivedscheduler'";
 
 /// Most pod updates are status details of running pods; the engine need not hear of them.
 bool same_for_engine(const json::Value& a, const json::Value& b) {
@@ -135,6 +137,11 @@ class SchedulerImpl final : public Scheduler {
     }
     wake();
     return {};
+  }
+  void stop_cells(bool stopped) override {
+    if (std::exchange(options_.cells_stopped, stopped) == stopped) return;
+    reapply_waiting();
+    wake();
   }
   Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) override {
     if (policy.policy != options_.engine.policy) {
@@ -250,6 +257,7 @@ class SchedulerImpl final : public Scheduler {
     waits_.told_by_engine(pod.key);
     if (pod.ours && pod.node.empty()) {
       std::string why = unsupported(object);
+      if (why.empty() && options_.cells_stopped && cell_notes_.wants_cells(object)) why = kStopped;
       if (why.empty() && volumes_) why = volumes_->constrain(pod, object);
       if (!why.empty()) {
         pod.gated = true;

@@ -31,6 +31,8 @@ struct Options {
   std::string name = "muster";
   /// HiveD's cells: pods that name a virtual cluster are placed by them. Absent: no cells.
   std::optional<engine::cells::Config> cells;
+  /// Nothing is placed in cells until stop_cells(false).
+  bool cells_stopped = false;
   /// Pods' volumes are looked at, by the in-tree rules. The embedded cluster has no volumes that
   /// care where they are.
   bool volumes = false;
@@ -58,6 +60,8 @@ class Scheduler {
   [[nodiscard]] virtual std::vector<std::string> unknown() const = 0;
   /// Takes new cells over live; the old ones stay when the configuration is wrong.
   virtual Result<void> reconfigure_cells(const engine::cells::Config& config) = 0;
+  /// Pods of virtual clusters wait, or wait no more; those that run go on.
+  virtual void stop_cells(bool stopped) = 0;
   /// Decides by this policy from now on; `backfill` is for queues that do not say it themselves.
   /// Names and the device resource stay. Fails when it is of the other kind: Volcano's instead of
   /// Muster's own, or the other way round.

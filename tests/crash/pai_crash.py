@@ -172,7 +172,7 @@ class Rounds:
         for name, one in seen.items():
             how = (one["state"], one["appExitCode"], one["retryDetails"]["user"])
             if how not in KINDS[self.made[name]]["ends"]:
-                wrong[name] = how
+                wrong[name] = (how, self.admin("GET", f"/jobs/admin~{name}")[1]["jobStatus"]["appExitDiagnostics"])
         check(f"{len(seen)} jobs ended as their policies say", not wrong, wrong)
         retried = sum(one["retryDetails"]["platform"] for one in seen.values())
         check(f"of them {retried} were preempted and retried", retried > 0)

@@ -549,6 +549,7 @@ def paictl(muster, admin, folder):
     check("service start takes it over", done.returncode == 0, done)
     check("REST answers again", until(lambda: admin("GET", "/users")[0] == 200, 10))
     check("with one virtual cluster", until(lambda: set(admin("GET", "/virtual-clusters")[1]) == {"default"}, 20, 0.3))
+    paictl_stops_the_scheduler(muster, admin, run, pulled)
     (pulled / "services-configuration.yaml").rename(pulled / "service-configuration.yaml")
     (pulled / "service-configuration.yaml").write_text("hivedscheduler:\n  config: |\n    physicalCluster: [1\n")
     done = run(f"config push -p {pulled} -m service")
@@ -557,6 +558,40 @@ def paictl(muster, admin, folder):
     check("an unknown service, too", done.returncode == 1 and "nonsense" in done.stderr, done.stderr)
     done = run("service delete -n hivedscheduler", "maybe\nn\n")
     check("service delete asks until it is told", done.returncode == 0 and done.stdout.count("(Y/N)") == 2, done)
+
+
+def paictl_stops_the_scheduler(muster, admin, run, pulled):
+    """hivedscheduler alone is stopped: jobs are taken and wait; what runs goes on. Limits come with rest-server."""
+    submit(admin, job("before"))
+    check("a job runs", comes(admin, "admin~before", "RUNNING"))
+    done = run("service stop -n hivedscheduler")
+    check("hivedscheduler stops alone", done.returncode == 0 and admin("GET", "/users")[0] == 200, done)
+    submit(admin, job("meanwhile"))
+    muster.wait_idle()
+    check("a job that comes then waits", state_of(admin, "admin~meanwhile") == "WAITING")
+    framework = admin("GET", "/jobs/admin~meanwhile")[1]["debugId"]
+    why = lambda: muster.kubectl("get", "pod", f"{framework}-workera-0", "-o", "json").stdout  # noqa: E731
+    check("and is told why", until(lambda: "hivedscheduler is stopped" in why(), 20, 0.3), why)
+    check("what ran goes on", state_of(admin, "admin~before") == "RUNNING")
+    muster.kill()
+    muster.start()
+    muster.wait_idle()
+    check("it stays stopped over a crash", state_of(admin, "admin~meanwhile") == "WAITING")
+    limited = (pulled / "services-configuration.yaml").read_text() + "rest-server: {rate-limit-list-job-per-min: 3}\n"
+    (pulled / "services-configuration.yaml").write_text(limited)
+    check("limits are pushed", run(f"config push -p {pulled} -m service").returncode == 0)
+    run("service start -n hivedscheduler")
+    check("started, the job runs", comes(admin, "admin~meanwhile", "RUNNING"), why)
+    for name in ("before", "meanwhile"):
+        admin("PUT", f"/jobs/admin~{name}/executionType", {"value": "STOP"})
+    run("service start")
+    few = lambda: [admin("GET", "/jobs")[0] for _ in range(4)][-1] == 429  # noqa: E731
+    check("the fourth list within a minute is 429", until(few, 10))
+    check("with the time to wait", 0 < int(admin.headers["Retry-After"]) <= 60)
+    text = limited.replace("min: 3", "min: none")
+    (pulled / "services-configuration.yaml").write_text(text)
+    done = run(f"config push -p {pulled} -m service")
+    check("a limit that is no number is refused", done.returncode == 1 and "rate-limit-list" in done.stderr, done)
 
 
 def hived_apply(muster, admin):

@@ -123,6 +123,8 @@ Task<int> run_push(Invocation& call) {
     co_return session.failed(fmt::format("{} has no {}", folder.string(), pai::kServicesFile));
   const auto cells = pai::cells_of(*text);
   if (!cells) co_return session.failed(file.string() + ": " + cells.error().message);
+  const auto rest_server = pai::rest_server_of(*text);
+  if (!rest_server) co_return session.failed(file.string() + ": " + rest_server.error().message);
   auto services = confirmed(session, co_await pai::load_services(session.cluster()));
   if (!services) co_return session.failed(services.error());
   services->configuration = *text;
@@ -151,6 +153,12 @@ Result<std::vector<std::string>> names_of(const Values& values) {
   return names.empty() ? known : names;
 }
 
+/// The scheduler places pods of virtual clusters while hivedscheduler is started.
+Task<Result<void>> hold_cells(client::Client& client, const Services& services) {
+  auto held = co_await pai::stop_cells(client, services.stopped.contains(pai::kHivedScheduler));
+  co_return held;
+}
+
 Task<int> run_stop(Invocation& call) {
   Session& session = call.session;
   const auto names = names_of(call.values);
@@ -160,6 +168,8 @@ Task<int> run_stop(Invocation& call) {
   services->stopped.insert(names->begin(), names->end());
   const auto saved = co_await pai::save_services(session.cluster(), *services);
   if (!saved) co_return session.failed(saved.error());
+  const auto held = co_await hold_cells(session.cluster(), *services);
+  if (!held) co_return session.failed(held.error());
   for (const std::string& name : *names)
     session.console.info(fmt::format("{} is stopped; pods that run go on", name));
   co_return 0;
@@ -186,6 +196,13 @@ Task<int> run_start(Invocation& call) {
   }
   if (scheduler) services->stopped.erase(pai::kHivedScheduler);
   for (const std::string& name : *names) services->stopped.erase(name);
+  if (!services->configuration.empty() && !services->stopped.contains(pai::kRestServer)) {
+    const auto rest_server = pai::rest_server_of(services->configuration);
+    if (!rest_server) co_return session.failed(rest_server.error());
+    services->rest_server = *rest_server;
+  }
+  const auto held = co_await hold_cells(session.cluster(), *services);
+  if (!held) co_return session.failed(held.error());
   const auto saved = co_await pai::save_services(session.cluster(), *services);
   if (!saved) co_return session.failed(saved.error());
   for (const std::string& name : *names) session.console.info(fmt::format("{} is started", name));
@@ -209,6 +226,8 @@ Task<int> run_delete_services(Invocation& call) {
     services->configuration.clear();
     const auto saved = co_await pai::save_services(session.cluster(), *services);
     if (!saved) co_return session.failed(saved.error());
+    const auto held = co_await hold_cells(session.cluster(), *services);
+    if (!held) co_return session.failed(held.error());
     session.console.info("The services are deleted.");
     co_return 0;
   }

@@ -5,8 +5,8 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "cli/shell/commands.h"
+#include "cli/submit/pai_facts.h"
 #include "cli/submit/submit_run.h"
-#include "hived/config_map.h"
 #include "kube/framework.h"
 #include "kube/meta.h"
 #include "pai/create.h"
@@ -14,8 +14,6 @@
 
 namespace muster::cli {
 namespace {
-
-namespace r = client::resources;
 
 /// OpenPAI's users are letters, digits and `_.-`; those of a Kubernetes may be more.
 std::string pai_user(std::string name) {
@@ -25,43 +23,6 @@ std::string pai_user(std::string name) {
     if (!plain) c = '-';
   }
   return name;
-}
-
-/// Cells, if the cluster has any and lets the caller see them; else its queues. What is not known is
-/// not held against the job: the cluster decides when it comes to it.
-Task<pai::Facts> read_facts(Session& session, std::string protocol) {
-  pai::Facts facts;
-  if (session.connected()) {
-    const auto map = co_await session.cluster().get(
-        r::kConfigMaps, hived::kConfigMapNamespace, hived::kConfigMapName);
-    if (map) {
-      const auto config = hived::parse_config(json::string_at(*map, "data", hived::kConfigMapKey));
-      if (config) facts = pai::facts_of(*config);
-    }
-    const auto claims =
-        co_await session.cluster().list(r::kPersistentVolumeClaims, {.ns = session.ns});
-    if (claims) {
-      for (const json::Value& claim : claims->items) {
-        const std::string name(kube::name_of(claim));
-        facts.storages[name] = {name, kube::label(claim, "share") != "false"};
-      }
-    }
-    if (!facts.hived) {
-      const auto queues = co_await session.cluster().list(r::kQueues, {});
-      if (queues) {
-        for (const json::Value& queue : queues->items)
-          facts.virtual_clusters[std::string(kube::name_of(queue))] = {};
-      }
-    }
-  }
-  if (facts.virtual_clusters.empty()) {
-    const auto parsed = json::parse_yaml_one(protocol);
-    std::string named = parsed ? json::text_at(*parsed, "defaults", "virtualCluster") : "";
-    facts.virtual_clusters[named.empty() ? "default" : named] = {};
-  }
-  facts.ns = session.ns;
-  facts.now = session.now();
-  co_return facts;
 }
 
 std::string dry_run(const pai::Submission& made) {
@@ -80,7 +41,7 @@ Task<int> run_submit_pai(Invocation& call) {
     co_return session.failed(fmt::format("--wait={}: want finished or running", wait));
   const auto text = read_file(path);
   if (!text) co_return session.failed(fmt::format("{}: cannot be read", path));
-  const pai::Facts facts = co_await read_facts(session, *text);
+  const pai::Facts facts = co_await pai_facts(session, *text);
   const std::string user = co_await session.user();
   auto made = pai::submit(*text, pai_user(user), facts);
   if (!made) co_return session.failed(fmt::format("{}: {}", path, made.error().message));

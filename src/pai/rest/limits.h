@@ -12,6 +12,7 @@ namespace muster::pai::rest {
 class RateLimit {
  public:
   RateLimit(std::size_t most, Duration window) : most_(most), window_(window) {}
+  void set_most(std::size_t most) { most_ = most; }
   /// Zero: go ahead, counted. Else how long until the window ends.
   Duration ask(const std::string& who, Duration now);
 

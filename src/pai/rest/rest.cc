@@ -79,23 +79,30 @@ Answer<void> check_who(const Caller& caller, Who who) {
 Rest::Rest(RestParts parts, RestOptions options)
     : env_(parts.env),
       people_(parts.people),
-      calls_(options.calls_per_minute, std::chrono::minutes(1)),
+      options_(std::move(options)),
+      calls_(options_.calls_per_minute, std::chrono::minutes(1)),
       jobs_{parts.env,
             parts.client,
             parts.people,
             parts.cells,
             parts.index,
             parts.attempts,
-            rest::RateLimit(options.lists_per_minute, std::chrono::minutes(1)),
-            rest::RateLimit(options.submits_per_hour, std::chrono::hours(1)),
+            rest::RateLimit(options_.lists_per_minute, std::chrono::minutes(1)),
+            rest::RateLimit(options_.submits_per_hour, std::chrono::hours(1)),
             {}} {
-  add(rest::login_routes(people_, options.version));
+  add(rest::login_routes(people_, options_.version));
   add(rest::user_routes(people_));
   add(rest::group_routes(people_));
   add(rest::cluster_routes(people_, parts.cells, parts.client));
   add(rest::submit_routes(jobs_));
   add(rest::job_routes(jobs_));
   add(rest::task_routes(jobs_));
+}
+
+void Rest::set_limits(const RateLimits& limits) {
+  calls_.set_most(limits.calls_per_minute.value_or(options_.calls_per_minute));
+  jobs_.lists.set_most(limits.lists_per_minute.value_or(options_.lists_per_minute));
+  jobs_.submits.set_most(limits.submits_per_hour.value_or(options_.submits_per_hour));
 }
 
 void Rest::add(std::vector<Route> routes) {

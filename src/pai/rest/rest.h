@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "net/http/http.h"
 #include "pai/cells/cells.h"
+#include "pai/deploy/services.h"
 #include "pai/people/people.h"
 #include "pai/rest/api.h"
 #include "pai/rest/jobs.h"
@@ -41,6 +42,8 @@ class Rest {
   void add(std::vector<rest::Route> routes);
   /// While it is stopped (paictl service stop), every call is answered with 503.
   void set_stopped(bool stopped) { stopped_ = stopped; }
+  /// What the service configuration says; the options' where it says nothing.
+  void set_limits(const RateLimits& limits);
 
  private:
   struct Found {
@@ -53,6 +56,7 @@ class Rest {
 
   Env& env_;
   People& people_;
+  RestOptions options_;
   bool stopped_ = false;
   rest::RateLimit calls_;
   rest::Jobs jobs_;
