@@ -165,6 +165,33 @@ bool View::text_less(Slot a, Slot b) const {
   return table_.texts_[a].id < table_.texts_[b].id;
 }
 
+/// What matches, in the order of ids, each with the numbers that stand for its place.
+std::vector<SortItem> View::items() const {
+  const Millis now = table_.now ? table_.now() : 0;
+  std::vector<std::uint64_t> ranks;  // of words, by their texts
+  const bool by_word = query_.sort == SortField::kUser || query_.sort == SortField::kVc ||
+                       query_.sort == SortField::kQueue;
+  if (by_word) ranks = table_.words_.ranks();
+  std::vector<SortItem> items;
+  items.reserve(table_.used_);
+  for (const Slot slot : table_.by_id_.slots()) {
+    if (!matches(slot)) continue;
+    const Keys& keys = table_.keys_[slot];
+    const Texts& texts = table_.texts_[slot];
+    SortItem item{.slot = slot};
+    if (by_word)
+      item.high = ranks[query_.sort == SortField::kUser ? keys.user
+                        : query_.sort == SortField::kVc ? keys.vc
+                                                        : keys.queue];
+    else
+      item.high = sort_number(keys, texts, table_.words_, query_.sort, now);
+    if (query_.sort == SortField::kName && texts.name.size() > 8)
+      item.low = prefix_of(std::string_view(texts.name).substr(8));
+    items.push_back(item);
+  }
+  return items;
+}
+
 void View::build(const View* base) {
   order_.clear();
   built_ = table_.now ? table_.now() : 0;
@@ -174,24 +201,22 @@ void View::build(const View* base) {
       if (matches(slot)) order_.push_back(slot);
     }
   } else {
-    struct Item {
-      std::uint64_t number;
-      Slot slot;
-    };
-    std::vector<Item> items;
-    items.reserve(table_.keys_.size());
-    const Millis now = table_.now ? table_.now() : 0;
-    for (Slot slot = 0; slot < table_.keys_.size(); ++slot) {
-      if (matches(slot))
-        items.push_back(
-            {sort_number(table_.keys_[slot], table_.texts_[slot], table_.words_, query_.sort, now),
-             slot});
+    std::vector<SortItem> sorted = items();
+    sort_stably(sorted);
+    order_.reserve(sorted.size());
+    for (const SortItem& item : sorted) order_.push_back(item.slot);
+    // Names may go on beyond what the numbers hold.
+    for (std::size_t i = 0; i < sorted.size() && query_.sort == SortField::kName;) {
+      std::size_t end = i + 1;
+      while (end < sorted.size() && sorted[end].high == sorted[i].high &&
+             sorted[end].low == sorted[i].low)
+        ++end;
+      if (end - i > 1)
+        std::sort(order_.begin() + static_cast<std::ptrdiff_t>(i),
+                  order_.begin() + static_cast<std::ptrdiff_t>(end),
+                  [&](Slot a, Slot b) { return text_less(a, b); });
+      i = end;
     }
-    std::sort(items.begin(), items.end(), [&](const Item& a, const Item& b) {
-      return a.number != b.number ? a.number < b.number : text_less(a.slot, b.slot);
-    });
-    order_.reserve(items.size());
-    for (const Item& item : items) order_.push_back(item.slot);
   }
   for (const Slot slot : order_) ++counts_[static_cast<std::size_t>(table_.keys_[slot].state)];
   ++version_;
@@ -252,6 +277,7 @@ Slot Table::add(Keys keys, Texts texts) {
   keys_[slot] = keys;
   texts_[slot] = std::move(texts);
   versions_[slot] = ++version_;
+  by_id_.add(slot);
   each_view([&](View& view) {
     if (view.matches(slot)) view.add(slot);
   });
@@ -288,9 +314,12 @@ void Table::change(Slot slot, const Keys& keys, Texts texts) {
   if (texts.id != texts_[slot].id || texts.name != texts_[slot].name ||
       texts.tags != texts_[slot].tags)
     search_[slot] = search_text(texts);
+  const bool renamed = texts.id != texts_[slot].id;
+  if (renamed) by_id_.remove(slot);
   keys_[slot] = keys;
   texts_[slot] = std::move(texts);
   versions_[slot] = ++version_;
+  if (renamed) by_id_.add(slot);
   for (const Was& one : was) {
     const bool in = one.view.matches(slot);
     const bool stays = one.in && !one.moves;
@@ -304,6 +333,7 @@ void Table::remove(Slot slot) {
   each_view([&](View& view) {
     if (view.matches(slot)) view.remove(slot, keys_[slot].state);
   });
+  by_id_.remove(slot);
   keys_[slot] = {};
   texts_[slot] = {};
   search_[slot].clear();

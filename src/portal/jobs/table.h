@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "portal/jobs/order.h"
 #include "portal/jobs/query.h"
 #include "portal/jobs/row.h"
 #include "portal/jobs/words.h"
@@ -36,6 +37,7 @@ class View {
  private:
   friend class Table;
   void build(const View* base);
+  [[nodiscard]] std::vector<SortItem> items() const;
   void add(Slot slot);
   void remove(Slot slot, State state);
   void touch(State before, State after);
@@ -72,6 +74,10 @@ struct GroupRow {
 
 class Table {
  public:
+  Table() = default;
+  Table(const Table&) = delete;  // by_id_ looks into it
+  Table& operator=(const Table&) = delete;
+
   /// The slot of a job that is new.
   Slot add(Keys keys, Texts texts);
   /// False when nothing changed.
@@ -116,6 +122,7 @@ class Table {
   std::size_t used_ = 0;
   std::uint64_t version_ = 1;
   Words words_;
+  mutable IdOrder by_id_{[this](Slot slot) -> const std::string& { return texts_[slot].id; }};
   std::map<std::string, std::weak_ptr<View>> views_;
   std::list<ViewPtr> kept_;  // newest first
 };

@@ -2,10 +2,13 @@
 /// many as users, queues and namespaces.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "portal/jobs/row.h"
 
@@ -24,6 +27,15 @@ class Words {
     return fresh;
   }
   [[nodiscard]] const std::string& text(Word word) const { return texts_[word]; }
+  /// The place of each in the order of their texts.
+  [[nodiscard]] std::vector<std::uint64_t> ranks() const {
+    std::vector<Word> order(texts_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](Word a, Word b) { return texts_[a] < texts_[b]; });
+    std::vector<std::uint64_t> ranks(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) ranks[order[i]] = i;
+    return ranks;
+  }
 
  private:
   std::deque<std::string> texts_;  // never moves: numbers_ looks into it
