@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "controllers/common/admission.h"
+#include "main/pai_layout.h"
 #include "main/portal_flags.h"
 #include "main/scheduler_config.h"
 #include "net/http/front.h"
@@ -360,6 +361,7 @@ Result<void> Cluster::start_portal(const apiserver::Identity& identity) {
   options.listening = *options_.portal;
   options.cluster = "muster";
   options.samples_file = options_.data + "/portal-samples.jsonl";
+  options.trail_file = options_.data + "/portal-audit.jsonl";
   if (options_.audit && options_.audit->file.path != "-")
     options.audit_file = options_.audit->file.path;
   const std::string& where = options.listening.address;
@@ -381,6 +383,7 @@ Result<void> Cluster::start_portal(const apiserver::Identity& identity) {
   }
   ask_scheduler(options, [this] { return scheduler_ ? scheduler_->scheduler() : nullptr; });
   portal_people_ = std::make_unique<PortalPeople>(loop_, [this] { return pai_for_portal(); });
+  if (options_.pai_layout) portal_people_->warn_of(kKnownPassword);
   portal_people_->fill(options);
   portal_client_ = make_client("system:muster-portal");
   portal_ =

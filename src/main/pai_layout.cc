@@ -11,8 +11,6 @@
 namespace muster {
 namespace {
 
-/// The password that the course and OpenPAI's documents print. Everybody knows it.
-constexpr const char* kKnownPassword = "admin-password";
 constexpr const char* kRestAddress = "127.0.0.1:9186";
 
 std::string deploy_folder(const ClusterOptions& options) { return options.data + "/pai-deploy"; }

@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// The password that the course and OpenPAI's documents print. Everybody knows it.
+inline constexpr const char* kKnownPassword = "admin-password";
+
 /// Nodes, first cells, first password and OpenPAI's port, where the command line does not say
 /// otherwise. Writes what the installer writes, below the data folder.
 Result<void> use_layout(const std::string& folder, ClusterOptions& options);

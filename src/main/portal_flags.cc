@@ -20,7 +20,6 @@ portal::QueueFacts facts_of(const engine::QueueView& view) {
   portal::QueueFacts facts;
   facts.name = view.name;
   facts.parent = view.parent;
-  facts.vc = view.virtual_cluster;
   facts.allocated = amounts_of(view.allocated);
   facts.requested = amounts_of(view.requested);
   facts.deserved = amounts_of(view.deserved);

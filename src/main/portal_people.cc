@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "net/http/client.h"
+#include "pai/people/password.h"
 
 namespace muster {
 namespace {
@@ -50,6 +51,11 @@ void PortalPeople::fill(portal::Options& options) {
                      std::move(body),
                      std::move(content_type));
   };
+  if (!known_password_.empty())
+    options.known_password = [this](std::string user) {
+      return has_known_password(std::move(user));
+    };
+  options.cells = [this] { return service_ ? service_->recent_use() : nullptr; };
   options.visited = [this] {
     loop_.spawn([](PortalPeople& self) -> Task<void> {
       const auto started = co_await self.service();
@@ -88,6 +94,19 @@ void PortalPeople::changed(const std::string& user) {
     passwords_[user] = record->password;
   }
   portal_->user_changed(user, ends);
+}
+
+Task<bool> PortalPeople::has_known_password(std::string user) {
+  auto people = co_await service();
+  if (!people) co_return false;
+  const pai::UserRecord* record = (*people)->people().directory().find_user(user);
+  if (record == nullptr) co_return false;
+  const std::string stored = record->password;
+  if (const auto found = known_.find(stored); found != known_.end()) co_return found->second;
+  bool same = false;
+  co_await loop_.run_on_worker([&] { same = pai::verify_password(stored, user, known_password_); });
+  known_ = {{stored, same}};
+  co_return same;
 }
 
 Task<Result<portal::User>> PortalPeople::sign_in(std::string user,

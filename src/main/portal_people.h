@@ -21,6 +21,8 @@ class PortalPeople {
 
   /// Sets the portal's functions for signing in and for REST.
   void fill(portal::Options& options);
+  /// The password that administrators have on the first day and are asked to change.
+  void warn_of(std::string password) { known_password_ = std::move(password); }
   /// Sessions end when a password changes or somebody is removed.
   void tell(portal::Portal& portal) { portal_ = &portal; }
 
@@ -38,6 +40,7 @@ class PortalPeople {
   /// Of this user's, for calls in their name; it never leaves the process.
   Task<Result<std::string>> token_of(std::string user);
   void changed(const std::string& user);
+  Task<bool> has_known_password(std::string user);
 
   net::Loop& loop_;
   Start start_;
@@ -45,6 +48,8 @@ class PortalPeople {
   pai::Service* service_ = nullptr;
   std::unique_ptr<Signal> started_;
   bool starting_ = false;
+  std::string known_password_;
+  std::map<std::string, bool> known_;  // by what is stored of a password: whether it is that one
   std::map<std::string, std::string> tokens_, passwords_;  // by user
 };
 

@@ -74,6 +74,17 @@ Task<Result<void>> Service::start() {
   co_return Result<void>();
 }
 
+std::shared_ptr<const Use> Service::recent_use() {
+  if (started_ && cells_.behind() && !gate_.closed()) {
+    loop_.spawn([](Service& self) -> Task<void> {
+      const Gate::Pass pass(self.gate_);
+      const auto counted = co_await self.cells_.use();
+      (void)counted;
+    }(*this));
+  }
+  return cells_.last_use();
+}
+
 void Service::follow_services() {
   client::ListOptions one;
   one.ns = kServicesNamespace;

@@ -42,6 +42,8 @@ class Service {
   [[nodiscard]] People& people() { return people_; }
   [[nodiscard]] Cells& cells() { return cells_; }
   [[nodiscard]] JobIndex& jobs() { return index_; }
+  /// The virtual clusters as counted last, without waiting; what has changed since is counted soon.
+  std::shared_ptr<const Use> recent_use();
   /// For paths below /api/ and /rest-server/api/.
   [[nodiscard]] net::Handler handler() { return rest_.handler(); }
   /// Of the port of its own; 0: it has none.

@@ -13,6 +13,7 @@
 #include "base/task.h"
 #include "json/json.h"
 #include "net/http/http.h"
+#include "pai/cells/cells.h"
 #include "portal/session/user.h"
 
 namespace muster::portal {
@@ -34,7 +35,7 @@ struct Amounts {
   std::int64_t cpu_milli = 0, memory = 0;
 };
 struct QueueFacts {
-  std::string name, parent, vc;
+  std::string name, parent;
   Amounts allocated, requested, deserved;
   std::optional<Amounts> capability;
   int waiting = 0, running = 0;
@@ -72,8 +73,12 @@ struct Options {
   std::function<void(net::Request&)> sign;
   std::function<std::optional<WaitFacts>(const std::string& key)> why;
   std::function<std::vector<QueueFacts>()> queues;
+  /// Virtual clusters as they were counted last; null: there are no cells, or not yet.
+  std::function<std::shared_ptr<const pai::Use>()> cells;
   /// The cluster's audit log, one line of JSON for each request; empty: not to be read here.
   std::string audit_file;
+  /// Where is written down what people do through the portal; empty: in memory alone.
+  std::string trail_file;
   /// Where samples of use are kept; empty: in memory alone.
   std::string samples_file;
   /// The first visitor has come.
@@ -81,6 +86,8 @@ struct Options {
   /// Somebody with a password; Unauthorized, or TooManyRequests with a time.
   std::function<Task<Result<User>>(std::string user, std::string password, std::string from)>
       sign_in;
+  /// Whether somebody still has the password that is printed in documents.
+  std::function<Task<bool>(std::string user)> known_password;
   /// Who one of OpenPAI's users is now; NotFound: removed.
   std::function<Task<Result<User>>(std::string user)> look_up;
   /// OpenPAI's REST API, below /rest-server.

@@ -16,6 +16,7 @@
 #include "portal/http/secure_writer.h"
 #include "portal/live/hub.h"
 #include "portal/session/streams.h"
+#include "portal/topics/tenants.h"
 
 namespace muster::portal {
 namespace {
@@ -36,6 +37,29 @@ bool below(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
+/// What a request is about, if it changes something; else a deed without verb. Who it was is known
+/// later, but for OpenPAI's API: there its token tells, and is believed only if it was good.
+Deed deed_of(const net::Request& request, const net::Target& target) {
+  Deed deed;
+  std::string_view path = target.path;
+  const bool changes =
+      request.method != "GET" && request.method != "HEAD" && request.method != "OPTIONS";
+  // Questions that need a body are no deeds.
+  if (!changes || path.ends_with("check") || path.ends_with("/whatif")) return deed;
+  deed.verb = request.method;
+  deed.from = address_of(request);
+  if (below(path, kApi)) path.remove_prefix(std::min(path.size(), kApi.size() + 1));
+  deed.object = path;
+  if (!below(target.path, "/rest-server")) return deed;
+  const std::string_view header = request.headers.get("Authorization");
+  const std::vector<std::string> parts = split(std::string(header), '.');
+  if (parts.size() == 3) {
+    const auto claims = json::parse(base64url_decode(parts[1]).value_or(""));
+    if (claims) deed.user = json::text_at(*claims, "username");
+  }
+  return deed;
+}
+
 }  // namespace
 
 struct Portal::Impl {
@@ -51,8 +75,9 @@ struct Portal::Impl {
         sessions(l, client),
         files(options.listening.folder),
         informers(i),
-        samples(l, options.queues, options.samples_file),
-        world{l, kube, rights, jobs, nodes, events, tally, i, options},
+        trail(l, options.trail_file),
+        samples(l, sampled(), options.samples_file),
+        world{l, kube, rights, jobs, nodes, events, tally, i, trail, options},
         hub(
             l,
             [this](User user, std::string topic, json::Value query) {
@@ -85,6 +110,7 @@ struct Portal::Impl {
   Sessions sessions;
   Files files;
   client::Informers& informers;
+  Trail trail;
   Samples samples;
   World world;
   Hub hub;
@@ -101,6 +127,15 @@ struct Portal::Impl {
   std::map<std::string, KnownToken> tokens;     // by hash
   std::map<std::string, std::string> changing;  // user -> the session that changes them just now
 
+  std::function<std::vector<TenantFacts>()> sampled() {
+    if (!options.queues) return nullptr;
+    return [this] {
+      // What waits is summed up for those who look; here it is summed up for those who will.
+      (void)tally.version();
+      return tenants_of(world);
+    };
+  }
+
   /// The first visitor: from now on the cluster is followed.
   void begin() {
     if (begun) return;
@@ -116,7 +151,10 @@ struct Portal::Impl {
   Result<void> listen();
   void name_hosts();
   Task<void> serve(net::Request request, net::ResponseWriter& plain);
-  Task<void> route(net::Request request, net::Target target, net::ResponseWriter& writer);
+  Task<void> route(net::Request request,
+                   net::Target target,
+                   net::ResponseWriter& writer,
+                   Deed& deed);
   Task<Result<Visitor>> visitor_of(const net::Request& request);
   Task<Result<User>> user_of_bearer(std::string token);
   Task<Result<User>> user_now(std::string session, User user);
@@ -268,12 +306,19 @@ Task<void> Portal::Impl::serve(net::Request request, net::ResponseWriter& plain)
     co_await answer_error(writer, target.error());
     co_return;
   }
-  co_await route(std::move(request), std::move(*target), writer);
+  Deed deed = deed_of(request, *target);
+  co_await route(std::move(request), std::move(*target), writer, deed);
+  if (deed.verb.empty()) co_return;
+  deed.code = writer.status();
+  if (deed.code == 401) deed.user.clear();
+  deed.text = writer.said();
+  trail.note(deed);
 }
 
 Task<void> Portal::Impl::route(net::Request request,
                                net::Target target,
-                               net::ResponseWriter& writer) {
+                               net::ResponseWriter& writer,
+                               Deed& deed) {
   const std::string& path = target.path;
   if (below(path, "/rest-server")) {
     if (options.rest)
@@ -329,6 +374,7 @@ Task<void> Portal::Impl::route(net::Request request,
     co_await answer_error(writer, visitor.error());
     co_return;
   }
+  deed.user = visitor->user.name;
   net::EndingWriter ending(loop, writer);
   const Streams::Open open(streams, visitor->user, visitor->session, ending);
   if (in_kube) {
@@ -440,12 +486,16 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
                      {"build", files.build()},
                      {"plainHttp", site.plain_public},
                      {"defaultPassword", false}};
+  if (user && user->admin && user->openpai && options.known_password) {
+    const bool known = co_await options.known_password(user->name);
+    value["defaultPassword"] = known;
+  }
   for (const char* one : {"exec", "log", "views"}) features.push_back(json::Value(one));
   if (options.rest) features.push_back(json::Value("rest"));
   if (options.sign_in) features.push_back(json::Value("password"));
   if (options.rest_call && user && user->openpai) features.push_back(json::Value("tokens"));
   if (options.queues) features.push_back(json::Value("usage"));
-  if (!options.audit_file.empty() && user && user->admin) features.push_back(json::Value("audit"));
+  if (user && user->admin) features.push_back(json::Value("audit"));
   const auto cells = co_await kube.own().get(
       client::resources::kConfigMaps, hived::kConfigMapNamespace, hived::kConfigMapName);
   if (cells) features.push_back(json::Value("cells"));
@@ -457,9 +507,9 @@ Task<json::Value> Portal::Impl::session_value(std::optional<User> user) {
     for (const std::string& vc : user->vcs) vcs.push_back(json::Value(vc));
     const VisiblePtr visible = co_await rights.visible(*user);
     namespaces.push_back(json::Value("default"));
-    if (!visible->all) {
+    if (!visible->changes_all) {
       namespaces.clear();
-      for (const std::string& ns : visible->namespaces) namespaces.push_back(json::Value(ns));
+      for (const std::string& ns : visible->changes) namespaces.push_back(json::Value(ns));
     }
   }
   value["groups"] = std::move(groups);

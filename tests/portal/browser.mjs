@@ -1,49 +1,5 @@
-// Checks of the portal in Chromium: node browser.mjs ADDRESS ADMIN_PASSWORD ROOT [parts…]. browser.py starts it. Numbers are those of
-// the portal's list of checks (docs/portal.md). Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`.
-import { createInterface } from 'node:readline';
-import { createRequire } from 'node:module';
-
-const [address, password, root, ...only] = process.argv.slice(2);
-const require = createRequire(`${root}/web/package.json`);
-const { chromium } = require('playwright-core');
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const say = (line) => process.stdout.write(`${line}\n`);
-const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-const ask = async (request) => { say(request); await answers.next(); };
-
-function check(what, holds, seen = '') {
-  say(holds ? `ok ${what}` : `FAIL ${what}: ${String(typeof seen === 'function' ? seen() : seen).replaceAll('\n', ' ').slice(0, 600)}`);
-  return holds;
-}
-
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
-/** What pages did that they must not: other hosts, errors, breaches of the policy. */
-const seen = { foreign: [], errors: [], policy: [] };
-async function person(options = {}) {
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, locale: 'en-GB', ...options });
-  await context.addInitScript(() => addEventListener('securitypolicyviolation', (e) => console.error(`POLICY ${e.violatedDirective} ${e.blockedURI}`)));
-  const page = await context.newPage();
-  page.on('request', (r) => { if (!r.url().startsWith(address) && !/^(data|blob):/.test(r.url()) && !r.url().startsWith(address.replace('http', 'ws'))) seen.foreign.push(r.url()); });
-  page.on('console', (m) => { if (m.type() === 'error') (m.text().startsWith('POLICY') ? seen.policy : seen.errors).push(`${m.text()} at ${page.url()}`); });
-  page.on('pageerror', (e) => seen.errors.push(`${e} at ${page.url()}`));
-  page.setDefaultTimeout(10_000);
-  return page;
-}
-async function signIn(page, user, secret, at = '/login') {
-  await page.goto(address + at);
-  await page.getByLabel('User name').fill(user);
-  await page.getByLabel('Password').fill(secret);
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-}
-const api = (page, method, path, data) => page.evaluate(async ([method, path, data]) => {
-  const yaml = typeof data === 'string';
-  const r = await fetch(`/api/portal/v1${path}`, { method, ...(data === null ? {} : { body: yaml ? data : JSON.stringify(data), headers: { 'Content-Type': yaml ? 'text/yaml' : 'application/json' } }) });
-  const text = await r.text();
-  let body = text;
-  try { body = JSON.parse(text); } catch { /* text */ }
-  return { status: r.status, body };
-}, [method, path, data ?? null]);
-const eventually = async (what, ms = 10_000) => { const end = Date.now() + ms; for (;;) { try { const x = await what(); if (x) return x; } catch { /* not yet */ } if (Date.now() > end) return null; await new Promise((r) => setTimeout(r, 50)); } };
+// Checks of the portal in Chromium on a small cluster: signing in, every page, people, jobs, lists, forms, narrow screens, a crash.
+import { address, api, ask, axe, check, editorText, eventually, password, person, play, seen, signIn, submit, tabOf } from './page.mjs';
 
 const job = (name, gpus, command, extra = '') => `apiVersion: batch/v1
 kind: Job
@@ -63,7 +19,6 @@ spec:
           command: [sh, -c, ${JSON.stringify(command)}]
           resources: {limits: {nvidia.com/gpu: ${gpus}}}
 ${extra}`;
-const submit = async (page, text) => { const r = await api(page, 'POST', '/jobs', text); if (r.status >= 300) throw new Error(`submit answered ${r.status} ${JSON.stringify(r.body)}`); return r.body.id; };
 
 let admin;
 const PAGES = ['/', '/jobs', '/submit', '/topology', '/timeline', '/queues', '/nodes', '/events', '/whatif', '/sim', '/profile', '/admin/users', '/admin/groups', '/admin/scheduler', '/admin/services', '/admin/audit'];
@@ -158,8 +113,7 @@ const parts = {
     await admin.goto(`${address}/jobs/${first}/logs`);
     check('35 the log follows', !!(await eventually(async () => { const n = await admin.locator('.log .line').count(); return n > 2 && (await admin.locator('.log').innerText()).includes('<img src=x onerror=alert(1)>'); })), await admin.locator('main').innerText());
     check('11 markup in a log is text', (await admin.locator('.log img').count()) === 0);
-    const popup = await person();
-    await popup.context().addCookies(await admin.context().cookies());
+    const popup = await tabOf(admin);
     const tasks = (await api(admin, 'GET', `/tasks/${encodeURIComponent(first)}`)).body.rows;
     await popup.goto(`${address}/terminal?job=${encodeURIComponent(first)}&task=${encodeURIComponent(tasks[0].id)}&command=sh`);
     await eventually(async () => (await popup.locator('.xterm-rows').innerText()).trim() !== '');
@@ -167,7 +121,7 @@ const parts = {
     check('36 the terminal answers 42', !!(await eventually(async () => (await popup.locator('.xterm-rows').innerText()).includes('42'), 5000)), await popup.locator('body').innerText());
     await popup.context().close();
     await admin.goto(`${address}/submit?clone=${encodeURIComponent(first)}`);
-    const yaml = await eventually(() => admin.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText), 8000);
+    const yaml = await eventually(() => editorText(admin), 8000);
     check('37 a clone opens the YAML', /kind: Job/.test(yaml ?? ''), yaml);
     await admin.goto(`${address}/jobs/${first}`);
     await admin.getByRole('button', { name: 'Stop job' }).click();
@@ -205,7 +159,7 @@ const parts = {
   async form() {
     await admin.goto(`${address}/submit?template=distributed`);
     await admin.getByLabel('Tasks', { exact: true }).fill('5');
-    const text = await eventually(async () => { const s = await admin.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText); return s?.includes('instances: 5') ? s : null; });
+    const text = await eventually(async () => { const s = await editorText(admin); return s?.includes('instances: 5') ? s : null; });
     check('39 a form edit changes its line and comments stay', !!text && text.includes('# All of them start together'), text);
   },
   async map() {
@@ -213,8 +167,7 @@ const parts = {
     check('45 the map is there as a table', !!(await eventually(async () => { await admin.getByRole('button', { name: 'As table' }).click(); return (await admin.locator('tbody tr').count()) >= 3; })));
   },
   async narrow() {
-    const phone = await person({ viewport: { width: 320, height: 700 } });
-    await phone.context().addCookies(await admin.context().cookies());
+    const phone = await tabOf(admin, { viewport: { width: 320, height: 700 } });
     for (const at of PAGES) {
       await phone.goto(address + at);
       await phone.waitForTimeout(300);
@@ -224,15 +177,12 @@ const parts = {
     await phone.context().close();
   },
   async axe() {
-    const source = require.resolve('axe-core/axe.min.js');
     for (const theme of ['light', 'dark']) {
       await admin.evaluate((v) => localStorage.setItem('theme', v), theme);
       for (const at of PAGES) {
         await admin.goto(address + at);
         await admin.waitForTimeout(500);
-        // The page's policy forbids inline script, so the checker is evaluated by the browser's own protocol.
-        await admin.evaluate((await import('node:fs')).readFileSync(source, 'utf8'));
-        const found = await admin.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 120)}`));
+        const found = await axe(admin);
         check(`55 axe finds nothing serious on ${at}, ${theme}`, found.length === 0, found.join(' | '));
       }
     }
@@ -247,9 +197,4 @@ const parts = {
     check('59 and comes back by itself within 5 s', !!(await eventually(() => admin.getByText('Live', { exact: true }).isVisible(), 5500)), await admin.locator('header').innerText());
   },
 };
-for (const [name, run] of Object.entries(parts)) {
-  if (only.length && name !== 'sign_in' && !only.includes(name)) continue;
-  try { await run(); } catch (e) { check(`part ${name} ran to its end`, false, e.stack); }
-}
-await browser.close();
-process.exit(0);
+await play(parts, ['sign_in']);

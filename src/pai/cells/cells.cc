@@ -74,8 +74,37 @@ const Sku& sku_of(const Facts& facts, const json::Value& leaf) {
 
 }  // namespace
 
+namespace {
+
+/// Leaf cells of one type that nobody sits on: of the machines, and of each virtual cluster's promise.
+struct FreeLeaves {
+  std::int64_t physical = 0, promised = 0;
+  std::map<std::string, std::int64_t> by_vc;
+};
+
+/// What is promised, free, and not there without somebody leaving is lent. Which of several virtual
+/// clusters lends it is not said by cells that are bound to nothing: those with most left go first.
+void count_lent(Use& use, const std::map<std::string, FreeLeaves>& leaves, const Facts& facts) {
+  for (const auto& [type, free] : leaves) {
+    const auto sku = facts.sku_types.find(type);
+    std::int64_t lent = std::max<std::int64_t>(0, free.promised - free.physical);
+    std::vector<std::pair<std::int64_t, std::string>> order;
+    for (const auto& [vc, count] : free.by_vc) order.emplace_back(-count, vc);
+    std::sort(order.begin(), order.end());
+    for (const auto& [count, vc] : order) {
+      const std::int64_t here = std::min(lent, -count);
+      lent -= here;
+      for (std::int64_t i = 0; i < here; ++i)
+        add(use.vcs[vc].lent, sku == facts.sku_types.end() ? Sku{1, 0, 0} : sku->second);
+    }
+  }
+}
+
+}  // namespace
+
 Use count_cells(const json::Value& tree, const Facts& facts) {
   Use use;
+  std::map<std::string, FreeLeaves> leaves;
   for (const auto& each : json::object_at(tree, "virtualClusters")) {
     VcUse& vc = use.vcs[std::string(each.key())];
     for (const json::Value& top : json::as_array(each.value())) {
@@ -85,8 +114,16 @@ Use count_cells(const json::Value& tree, const Facts& facts) {
       each_leaf(top, [&](const json::Value& leaf) {
         const Sku& sku = sku_of(facts, leaf);
         add(vc.total, sku);
-        if (json::string_at(leaf, "cellHealthiness") != "Bad") add(vc.guaranteed, sku);
-        if (json::int_at(leaf, "cellPriority") >= 0) add(vc.used, sku);
+        const bool bad = json::string_at(leaf, "cellHealthiness") == "Bad";
+        if (bad) ++vc.bad_cells;
+        if (!bad) add(vc.guaranteed, sku);
+        if (json::int_at(leaf, "cellPriority") >= 0) {
+          add(vc.used, sku);
+        } else if (!bad) {
+          FreeLeaves& free = leaves[json::text_at(leaf, "cellType")];
+          ++free.promised;
+          ++free.by_vc[std::string(each.key())];
+        }
       });
     }
   }
@@ -106,10 +143,14 @@ Use count_cells(const json::Value& tree, const Facts& facts) {
         const bool bad = json::string_at(cell, "cellHealthiness") == "Bad";
         seen.healthy = seen.healthy && !bad;
         seen.gpu_total += sku.gpu;
-        if (json::int_at(cell, "cellPriority") >= -1) seen.gpu_used += sku.gpu;
+        if (json::int_at(cell, "cellPriority") >= -1)
+          seen.gpu_used += sku.gpu;
+        else if (!bad)
+          ++leaves[json::text_at(cell, "cellType")].physical;
         add(use.cluster, sku);
       };
   for (const json::Value& top : json::array_at(tree, "physicalCluster")) walk(top, "");
+  count_lent(use, leaves, facts);
   return use;
 }
 

@@ -29,6 +29,8 @@ struct VcUse {
   Amounts total;
   Amounts guaranteed;  // what is not bad
   Amounts used;        // by guaranteed jobs; opportunistic ones use nobody's share
+  Amounts lent;        // of what is free, on which others sit who would have to leave
+  std::int64_t bad_cells = 0;
 };
 
 struct NodeUse {
@@ -60,6 +62,10 @@ class Cells {
     return nodes_->objects();
   }
   Task<std::shared_ptr<const Use>> use();
+  /// The last count of cells; null where there are none, or not yet.
+  [[nodiscard]] std::shared_ptr<const Use> last_use() const { return config_ ? use_ : nullptr; }
+  /// Whether something has happened since the last count.
+  [[nodiscard]] bool behind() const { return !counting_ && (!use_ || counted_ != changes_); }
   /// Called after the virtual clusters may have changed.
   void on_change(std::function<void()> told) { told_.push_back(std::move(told)); }
 

@@ -141,7 +141,7 @@ Task<Result<void>> act_on_one(World& world, const User& user, std::string id, Ac
   const auto found = co_await find_job(world, user, id);
   if (!found) co_return fail(found.error());
   const JobIndex::Entry& entry = **found;
-  if (entry.facts.kind == JobKind::kOpenPai &&
+  if (entry.facts.kind == JobKind::kOpenPai && entry.object &&
       json::string_at(*entry.object, "kind") == "Framework") {
     auto done = co_await act_on_pai(world, user, entry, act);
     co_return done;
@@ -254,6 +254,13 @@ Task<void> act_on_jobs(ApiWorld api, ApiCall call) {
       line["message"] = acted.error().message;
     }
     ++(acted ? done : failed);
+    api.world.trail.note(
+        {.user = call.visitor.user.name,
+         .from = call.request.peer.address.substr(0, call.request.peer.address.rfind(':')),
+         .verb = action,
+         .object = id,
+         .code = acted ? 200 : http_status_of(acted.error().code),
+         .text = acted ? "" : acted.error().message});
     // What was begun is finished, whether they still listen or not.
     const auto sent =
         co_await call.writer.write(std::make_shared<const std::string>(json::dump(line) + "\n"));

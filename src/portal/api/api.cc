@@ -105,7 +105,7 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
     co_await serve_exec(api, std::move(call));
   } else if (word == "tokens" && api.world.options.rest_call) {
     co_await serve_tokens(api, std::move(call));
-  } else if (word == "audit" && method == "GET" && !api.world.options.audit_file.empty()) {
+  } else if (word == "audit" && method == "GET") {
     co_await serve_audit(api, std::move(call));
   } else if (word == "usage" && method == "GET" && api.world.options.queues) {
     co_await serve_usage(api, std::move(call));
@@ -114,8 +114,7 @@ Task<void> serve_api(ApiWorld api, ApiCall call) {
         "/api/v2" + call.request.target.substr(std::string_view("/api/portal/v1/pai").size());
     co_await api.world.options.rest_as(call.visitor.user, std::move(call.request), call.writer);
   } else if (word == "check" || word == "whatif" || word == "sims" || word == "policy" ||
-             word == "policy:check" || word == "usage" || word == "audit" || word == "tokens" ||
-             word == "pai") {
+             word == "policy:check" || word == "usage" || word == "tokens" || word == "pai") {
     co_await not_here(call.writer, fmt::format("this server has no {} yet", word));
   } else {
     co_await answer(

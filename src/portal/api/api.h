@@ -55,6 +55,10 @@ Task<void> serve_usage(ApiWorld api, ApiCall call);     // usage
 Task<void> serve_log(ApiWorld api, ApiCall call);       // log, WebSocket
 Task<void> serve_exec(ApiWorld api, ApiCall call);      // exec, WebSocket
 
+/// What the portal keeps for one person, "views" or "tokens"; null: nothing.
+Task<Result<json::Value>> read_kept(World& world, std::string user, std::string what);
+Task<Result<void>> write_kept(World& world, std::string user, std::string what, json::Value value);
+
 /// /kube/…: the cluster's API in the visitor's name.
 Task<void> serve_kube(World& world,
                       Visitor visitor,

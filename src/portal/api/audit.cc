@@ -1,4 +1,6 @@
-/// GET audit: the end of the cluster's audit log, filtered, newest first.
+/// GET audit: what people did, newest first: through the portal and OpenPAI's API, as the portal wrote
+/// it down, and directly, as the end of the cluster's audit log says. `all`: also what components did,
+/// and what was only looked at.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,6 +16,7 @@ namespace {
 constexpr std::streamoff kBytesMax = 16 * 1024 * 1024;
 
 struct AuditQuery {
+  bool all = false;
   std::string user, text;
   Millis from = 0, to = 0;
   Window window;
@@ -71,25 +74,48 @@ bool matches(const AuditQuery& query, const json::Value& row) {
   return all.find(query.text) != std::string::npos;
 }
 
-/// On a worker: values in, values out.
-AuditPage read_page(const std::string& path, const AuditQuery& query) {
-  AuditPage page;
-  const std::string text = last_part(path);
-  std::size_t end = text.size();
-  while (end > 0) {
-    const std::size_t newline = text.rfind('\n', end - 1);
-    const std::size_t begin = newline == std::string::npos ? 0 : newline + 1;
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
-    end = newline == std::string::npos ? 0 : newline;
-    if (line.empty()) continue;
-    const auto event = json::parse(line);
-    if (!event) continue;
-    json::Value row = row_of(*event);
-    if (!matches(query, row)) continue;
-    if (page.total >= query.window.first && page.total < query.window.end)
-      page.rows.push_back(std::move(row));
-    ++page.total;
+/// Changes that people made with kubectl and the like. What came through the portal is in its trail.
+bool is_deed(const json::Value& event) {
+  const std::string_view verb = json::string_at(event, "verb");
+  if (verb == "get" || verb == "list" || verb == "watch") return false;
+  return json::at(event, "impersonatedUser").is_null() &&
+         !json::string_at(event, "user", "username").starts_with("system:");
+}
+
+template <typename Each>
+void each_line(std::string_view text, Each each) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (const auto value = json::parse(text.substr(0, end)); value && value->is_object())
+      each(*value);
+    text.remove_prefix(std::min(end + 1, text.size()));
   }
+}
+
+struct Sources {
+  std::string cluster, trail;      // files
+  std::vector<std::string> lines;  // of a trail without a file
+};
+
+/// On a worker: values in, values out.
+AuditPage read_page(const Sources& sources, const AuditQuery& query) {
+  std::vector<json::Value> found;
+  const auto keep = [&](json::Value row) {
+    if (matches(query, row)) found.push_back(std::move(row));
+  };
+  if (!sources.cluster.empty())
+    each_line(last_part(sources.cluster), [&](const json::Value& event) {
+      if (query.all || is_deed(event)) keep(row_of(event));
+    });
+  if (!sources.trail.empty()) each_line(last_part(sources.trail), keep);
+  for (const std::string& line : sources.lines) each_line(line, keep);
+  std::stable_sort(found.begin(), found.end(), [](const json::Value& a, const json::Value& b) {
+    return json::int_at(a, "at") > json::int_at(b, "at");
+  });
+  AuditPage page;
+  page.total = found.size();
+  for (std::size_t i = query.window.first; i < std::min(query.window.end, found.size()); ++i)
+    page.rows.push_back(std::move(found[i]));
   return page;
 }
 
@@ -108,13 +134,16 @@ Task<void> serve_audit(ApiWorld api, ApiCall call) {
   }
   AuditQuery query;
   query.window = *window;
+  query.all = !call.target.get("all").empty();
   query.user = call.target.get("user");
   query.text = to_lower(call.target.get("q"));
   query.from = parse_int(call.target.get("from")).value_or(0);
   query.to = parse_int(call.target.get("to")).value_or(0);
   AuditPage page;
-  const std::string path = api.world.options.audit_file;
-  co_await api.world.env.run_on_worker([&page, &query, &path] { page = read_page(path, query); });
+  const Sources sources{
+      api.world.options.audit_file, api.world.trail.file(), api.world.trail.lines()};
+  co_await api.world.env.run_on_worker(
+      [&page, &query, &sources] { page = read_page(sources, query); });
   co_await answer_json(call.writer, {{"total", page.total}, {"rows", std::move(page.rows)}});
 }
 

@@ -29,15 +29,23 @@ std::string views_name(const std::string& user) {
 }
 
 Task<Result<json::Array>> read_views(World& world, const std::string& user) {
+  const auto kept = co_await read_kept(world, user, "views");
+  if (!kept) co_return fail(kept.error());
+  co_return json::as_array(*kept);
+}
+
+}  // namespace
+
+Task<Result<json::Value>> read_kept(World& world, std::string user, std::string what) {
   const auto map =
       co_await world.kube.own().get(client::resources::kConfigMaps, kNamespace, views_name(user));
   if (!map && map.error().code != Code::kNotFound) co_return fail(map.error());
-  if (!map) co_return json::Array{};
-  const auto list = json::parse(json::string_at(*map, "data", "views"));
-  co_return list ? json::as_array(*list) : json::Array{};
+  if (!map) co_return json::Value();
+  auto kept = json::parse(json::string_at(*map, "data", what));
+  co_return kept ? std::move(*kept) : json::Value();
 }
 
-Task<Result<void>> write_views(World& world, const std::string& user, const json::Array& views) {
+Task<Result<void>> write_kept(World& world, std::string user, std::string what, json::Value value) {
   json::Value map = json::Object{};
   json::make(map, {"apiVersion"}) = "v1";
   json::make(map, {"kind"}) = "ConfigMap";
@@ -45,7 +53,7 @@ Task<Result<void>> write_views(World& world, const std::string& user, const json
   json::make(map, {"metadata", "namespace"}) = kNamespace;
   json::make_object(map, {"metadata", "labels"})[kube::names::portal::kPart] = "views";
   json::make(map, {"data", "user"}) = user;
-  json::make(map, {"data", "views"}) = json::dump(views);
+  json::make(map, {"data", what}) = json::dump(value);
   auto done = co_await world.kube.own().patch(client::resources::kConfigMaps,
                                               kNamespace,
                                               views_name(user),
@@ -58,8 +66,6 @@ Task<Result<void>> write_views(World& world, const std::string& user, const json
   if (!done) co_return fail(done.error());
   co_return Result<void>();
 }
-
-}  // namespace
 
 Task<void> serve_views(ApiWorld api, ApiCall call) {
   const std::string user = call.visitor.user.name;
@@ -108,7 +114,7 @@ Task<void> serve_views(ApiWorld api, ApiCall call) {
     } else
       views->push_back(std::move(view));
   }
-  const auto written = co_await write_views(api.world, user, *views);
+  const auto written = co_await write_kept(api.world, user, "views", *views);
   if (!written)
     co_await answer_error(call.writer, written.error());
   else

@@ -2,6 +2,7 @@
 /// named by a part of its hash.
 #include <fmt/core.h>
 
+#include "base/log.h"
 #include "base/strings.h"
 #include "net/tls/tls.h"
 #include "portal/api/api.h"
@@ -36,14 +37,36 @@ Task<Result<std::vector<std::string>>> own_tokens(World& world, const User& user
   co_return tokens;
 }
 
-json::Value row_of(const std::string& token) {
+json::Value row_of(const std::string& token, const json::Value& notes) {
   const json::Value claims = claims_of(token);
   const std::int64_t expires = json::int_at(claims, "exp");
   return {{"id", name_of_token(token)},
           {"application", json::bool_at(claims, "application")},
-          {"note", ""},
+          {"note", json::text_at(notes, name_of_token(token))},
           {"created", json::int_at(claims, "iat") * 1000},
           {"expires", expires == 0 ? json::Value(nullptr) : json::Value(expires * 1000)}};
+}
+
+/// What the token is for, as its owner says.
+std::string note_of(const std::string& body) {
+  const auto value = json::parse(body);
+  return value ? json::text_at(*value, "note").substr(0, 60) : "";
+}
+
+/// Of those tokens that are still there.
+Task<void> keep_note(World& world, std::string user, std::string name, std::string note) {
+  const auto kept = co_await read_kept(world, user, "tokens");
+  const auto tokens = co_await own_tokens(world, {.name = user});
+  json::Object notes;
+  if (kept && tokens) {
+    for (const std::string& token : *tokens) {
+      const std::string here = name_of_token(token);
+      if (const std::string old = json::text_at(*kept, here); !old.empty()) notes[here] = old;
+    }
+  }
+  notes[name] = note;
+  const auto written = co_await write_kept(world, user, "tokens", std::move(notes));
+  if (!written) log::warn("portal", "a token's note is not kept: {}", written.error().message);
 }
 
 }  // namespace
@@ -55,10 +78,14 @@ Task<void> serve_tokens(ApiWorld api, ApiCall call) {
   if (method == "POST" && call.path.size() == 1) {
     const auto made =
         co_await world.options.rest_call(user, "POST", "/api/v2/tokens/application", "", "");
-    if (!made)
+    if (!made) {
       co_await answer_error(call.writer, made.error());
-    else
-      co_await answer(call.writer, json_answer(made->status, made->body));
+      co_return;
+    }
+    const auto token = json::parse(made->body);
+    if (const std::string note = note_of(call.request.body); token && !note.empty())
+      co_await keep_note(world, user.name, name_of_token(json::string_at(*token, "token")), note);
+    co_await answer(call.writer, json_answer(made->status, made->body));
     co_return;
   }
   const auto tokens = co_await own_tokens(world, user);
@@ -68,9 +95,14 @@ Task<void> serve_tokens(ApiWorld api, ApiCall call) {
   }
   if (method == "GET" && call.path.size() == 1) {
     json::Array rows;
+    const auto notes = co_await read_kept(world, user.name, "tokens");
+    if (!notes) {
+      co_await answer_error(call.writer, notes.error());
+      co_return;
+    }
     // The one by which the portal itself asks is no business of theirs.
     for (const std::string& token : *tokens) {
-      json::Value row = row_of(token);
+      json::Value row = row_of(token, *notes);
       if (json::bool_at(row, "application")) rows.push_back(std::move(row));
     }
     co_await answer_json(call.writer, std::move(rows));

@@ -91,11 +91,11 @@ std::string SampleShelf::text() const {
   return out;
 }
 
-Samples::Samples(Env& env, std::function<std::vector<QueueFacts>()> queues, std::string file)
-    : env_(env), queues_(std::move(queues)), file_(std::move(file)) {}
+Samples::Samples(Env& env, std::function<std::vector<TenantFacts>()> tenants, std::string file)
+    : env_(env), tenants_(std::move(tenants)), file_(std::move(file)) {}
 
 void Samples::start() {
-  if (!queues_) return;
+  if (!tenants_) return;
   if (!file_.empty()) {
     if (const auto text = read_file(file_); text) {
       for (const std::string& line : split_nonempty(*text, '\n')) shelf_.read(line);
@@ -111,12 +111,14 @@ void Samples::next() {
 void Samples::take() {
   SampleRow row;
   row.at = env_.now().us / 1000;
-  for (const QueueFacts& queue : queues_()) {
-    Sample& sample = row.tenants[queue.name];
-    sample.used = static_cast<float>(queue.allocated.gpus);
-    sample.deserved = static_cast<float>(queue.deserved.gpus);
-    sample.capability = queue.capability ? static_cast<float>(queue.capability->gpus) : -1.0F;
-    sample.waiting = static_cast<float>(std::max(0.0, queue.requested.gpus - queue.allocated.gpus));
+  for (const TenantFacts& tenant : tenants_()) {
+    Sample& sample = row.tenants[tenant.name];
+    sample.used = static_cast<float>(tenant.used.gpus);
+    sample.oppo = static_cast<float>(tenant.oppo.gpus);
+    sample.guarantee = static_cast<float>(tenant.guarantee.gpus);
+    sample.deserved = tenant.deserved ? static_cast<float>(tenant.deserved->gpus) : 0.0F;
+    sample.capability = tenant.capability ? static_cast<float>(tenant.capability->gpus) : -1.0F;
+    sample.waiting = static_cast<float>(tenant.waiting_gpus);
   }
   std::string line = line_of(row);
   shelf_.add(std::move(row));

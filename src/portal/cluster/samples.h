@@ -11,6 +11,7 @@
 
 #include "base/env.h"
 #include "portal/options.h"
+#include "portal/topics/tenants.h"
 
 namespace muster::portal {
 
@@ -45,7 +46,8 @@ std::string line_of(const SampleRow& row);
 
 class Samples {
  public:
-  Samples(Env& env, std::function<std::vector<QueueFacts>()> queues, std::string file);
+  /// `tenants` empty: nothing is sampled.
+  Samples(Env& env, std::function<std::vector<TenantFacts>()> tenants, std::string file);
   void start();
   void stop() { timer_.reset(); }
   [[nodiscard]] const SampleShelf& shelf() const { return shelf_; }
@@ -56,7 +58,7 @@ class Samples {
   void write(std::string text, bool whole);
 
   Env& env_;
-  std::function<std::vector<QueueFacts>()> queues_;
+  std::function<std::vector<TenantFacts>()> tenants_;
   std::string file_;
   SampleShelf shelf_;
   std::unique_ptr<Timer> timer_;

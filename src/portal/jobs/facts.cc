@@ -5,6 +5,7 @@
 #include "base/quantity.h"
 #include "base/strings.h"
 #include "base/time.h"
+#include "hived/annotations.h"
 #include "kube/framework.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
@@ -33,12 +34,24 @@ std::int32_t gpus_of_container(const json::Value& container) {
   return 0;
 }
 
+/// What a pod asks of HiveD's cells, if it does: then GPUs are cells, and no resource of containers.
+std::optional<engine::cells::PodSpec> cells_of(const json::Value& pod) {
+  const std::string_view text = kube::annotation(pod, hived::kSchedulingSpec);
+  if (text.empty()) return std::nullopt;
+  auto spec = hived::parse_scheduling_spec(
+      text, std::string(kube::namespace_of(pod)), std::string(kube::name_of(pod)));
+  return spec ? std::optional(std::move(*spec)) : std::nullopt;
+}
+
 /// Adds replicas of one pod template to what the job asks for.
 void add_template(JobFacts& facts, const json::Value& pod_template, std::int64_t replicas) {
   replicas = std::clamp<std::int64_t>(replicas, 0, 1'000'000);
   const json::Value& spec = at(pod_template, "spec");
   facts.tasks += static_cast<std::int32_t>(replicas);
-  facts.gpus += static_cast<std::int32_t>(replicas * gpus_of_pod_spec(spec));
+  const auto cells = cells_of(pod_template);
+  facts.gpus +=
+      static_cast<std::int32_t>(replicas * (cells ? cells->leaves : gpus_of_pod_spec(spec)));
+  if (cells) facts.cell_priority = cells->priority;
   if (facts.prio_class.empty()) facts.prio_class = json::text_at(spec, "priorityClassName");
 }
 
@@ -365,6 +378,20 @@ void read_task_state(TaskFacts& facts, const json::Value& pod) {
     facts.started = millis_at(at(pod, "status", "startTime"));
 }
 
+void read_cells(TaskFacts& facts, const json::Value& pod) {
+  const auto cells = cells_of(pod);
+  if (!cells) return;
+  facts.gpus = cells->leaves;
+  facts.prio = cells->priority;
+  facts.opportunistic = cells->priority < 0;
+  const auto bind = hived::parse_bind_info(kube::annotation(pod, hived::kBindInfo));
+  if (!bind) return;
+  facts.devices.clear();
+  for (const std::int32_t leaf : bind->leaves) {
+    if (leaf >= 0 && leaf < 4096) facts.devices.push_back(static_cast<std::int16_t>(leaf));
+  }
+}
+
 }  // namespace
 
 TaskFacts task_facts(const json::Value& pod) {
@@ -398,8 +425,7 @@ TaskFacts task_facts(const json::Value& pod) {
         lasts && facts.started != 0)
       facts.expected_end = facts.started + lasts->count() / 1000;
   }
-  facts.opportunistic = kube::annotation(pod, names::hived::kSchedulingSpec).find("priority: -1") !=
-                        std::string_view::npos;
+  read_cells(facts, pod);
   return facts;
 }
 

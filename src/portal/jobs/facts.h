@@ -18,6 +18,8 @@ struct JobFacts {
   std::vector<std::string> tags;
   Millis submitted = 0, started = 0, ended = 0;
   std::int32_t gpus = 0, tasks = 0;  // what the templates ask for
+  /// Of HiveD's cells, where the templates ask for those.
+  std::optional<std::int32_t> cell_priority;
   std::int32_t retries_user = 0, retries_platform = 0;
   std::int32_t exit_code = 0;
   bool has_exit = false;

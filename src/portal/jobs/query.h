@@ -39,7 +39,12 @@ struct Visible {
   bool all = false;
   bool openpai = false;  // every OpenPAI job, wherever it lives
   std::set<std::string, std::less<>> namespaces;
+  bool changes_all = false;
+  std::set<std::string, std::less<>> changes;  // where they may stop what runs
   [[nodiscard]] bool sees(std::string_view ns) const { return all || namespaces.contains(ns); }
+  [[nodiscard]] bool may_change(std::string_view ns) const {
+    return changes_all || changes.contains(ns);
+  }
   bool operator==(const Visible&) const = default;
 };
 

@@ -135,7 +135,7 @@ RowParts make_row(const JobFacts& facts,
   keys.kind = facts.kind;
   keys.state = state_of(facts, sums, object != nullptr);
   keys.phase = phase_of(facts, sums, keys.state);
-  keys.oppo = sums.opportunistic;
+  keys.oppo = sums.opportunistic || facts.cell_priority.value_or(0) < 0;
   keys.submitted = facts.submitted;
   keys.started =
       facts.started != 0 && facts.kind != JobKind::kJob ? facts.started : sums.first_start;
@@ -152,7 +152,9 @@ RowParts make_row(const JobFacts& facts,
   keys.vc = words.number(facts.vc);
   keys.queue = words.number(queue);
   keys.prio_class = words.number(prio_class);
-  keys.prio = tasks.empty() ? 0 : tasks.begin()->second.prio;
+  keys.prio = facts.cell_priority ? *facts.cell_priority
+              : tasks.empty()     ? 0
+                                  : tasks.begin()->second.prio;
   keys.gpus = facts.gpus > 0 ? facts.gpus : sums.gpus;
   keys.tasks_running = sums.running;
   keys.tasks_total = std::max(facts.tasks, static_cast<std::int32_t>(tasks.size()));

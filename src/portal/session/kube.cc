@@ -39,6 +39,9 @@ net::Request Kube::request_as(const User& user, net::Request request) const {
   }
   headers.set("Impersonate-User", user.name);
   for (const std::string& group : user.groups) headers.add("Impersonate-Group", group);
+  // So that the cluster's audit log knows from where it came.
+  if (const std::string& peer = request.peer.address; !peer.empty())
+    headers.set("X-Forwarded-For", peer.substr(0, peer.rfind(':')));
   request.headers = std::move(headers);
   request.peer = {};
   if (sign_) sign_(request);

@@ -26,13 +26,24 @@ Task<VisiblePtr> Rights::visible(User user) {
     co_return found->second.visible;
   auto visible = std::make_shared<Visible>();
   visible->openpai = user.openpai;
-  visible->all = co_await lists_pods(user, "");
-  if (!visible->all) {
+  const Kube::Act stop{.verb = "delete", .resource = "pods"};
+  visible->all = visible->changes_all = user.admin;
+  if (!user.admin) {
+    visible->all = co_await lists_pods(user, "");
+    visible->changes_all = co_await kube_.may(user, stop);
+  }
+  if (!visible->changes_all) {
     std::vector<std::string> names;
     for (const auto& [name, object] : namespaces_.objects()) names.push_back(name);
     for (const std::string& name : names) {
-      const bool may = co_await lists_pods(user, name);
-      if (may) visible->namespaces.insert(name);
+      bool may_look = visible->all;
+      if (!may_look) may_look = co_await lists_pods(user, name);
+      if (!may_look) continue;
+      if (!visible->all) visible->namespaces.insert(name);
+      Kube::Act here = stop;
+      here.ns = name;
+      const bool may_stop = co_await kube_.may(user, here);
+      if (may_stop) visible->changes.insert(name);
     }
   }
   if (known_.size() >= kMax) known_.clear();

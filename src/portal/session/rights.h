@@ -20,7 +20,8 @@ class Rights {
   Rights(Env& env, Kube& kube, client::Informers& informers)
       : env_(env), kube_(kube), namespaces_(informers.get(client::resources::kNamespaces)) {}
 
-  /// Namespaces whose pods the user may list, whole or as summaries, and so whose jobs.
+  /// Namespaces whose pods the user may list, whole or as summaries, and so whose jobs; and those
+  /// where they may stop them.
   Task<VisiblePtr> visible(User user);
   /// Whether they may see what is in the environments of the namespace's pods.
   Task<bool> reads_environments(User user, std::string ns);

@@ -109,6 +109,11 @@ json::Value wait_value(const World& world, const Visible& visible, const JobInde
     wait["ahead"] = std::max(why->ahead_count, why->place - 1);
     wait["nodesTotal"] = why->nodes_total;
     if (!why->queue.empty()) wait["queue"] = why->queue;
+    // With cells, those of one virtual cluster stand in one line.
+    const bool in_vc = !entry.facts.vc.empty() && entry.facts.cell_priority;
+    if (in_vc) wait["queue"] = entry.facts.vc;
+    const Share line = in_vc ? world.tally.vc(keys.vc) : world.tally.queue(keys.queue);
+    if (why->place > 0) wait["of"] = std::max<std::int64_t>(why->place, line.waiting);
     wait["subject"] = why->subject;
     wait["until"] = millis_value(why->until_ms);
     wait["preemption"] = why->preemption;
@@ -190,6 +195,8 @@ std::string image_of(const json::Value& value, int depth) {
     if (const json::Value& image = json::at(value, "image"); image.is_string())
       return json::text(image);
     for (const auto& [key, child] : value.get_object()) {
+      // What prepares a pod is not what it runs.
+      if (key == "initContainers") continue;
       if (std::string found = image_of(child, depth + 1); !found.empty()) return found;
     }
   }
@@ -237,10 +244,11 @@ std::string job_detail(World& world,
   for (const auto& [at, event] : world.events.all()) {
     if (world.jobs.of_uid(event.uid) == &entry) ++events;
   }
+  const bool pai = entry.facts.kind == JobKind::kOpenPai;
   const bool own =
-      user.admin || entry.facts.user == user.name || entry.facts.kind != JobKind::kOpenPai;
+      user.admin || (pai ? entry.facts.user == user.name : visible.may_change(entry.facts.ns));
   const bool can_suspend =
-      entry.facts.kind != JobKind::kPod && entry.facts.kind != JobKind::kPodGroup;
+      !pai && entry.facts.kind != JobKind::kPod && entry.facts.kind != JobKind::kPodGroup;
   json::Object detail{
       {"namespace", entry.facts.ns},
       {"debugId", entry.facts.uid},

@@ -20,29 +20,36 @@ std::uint64_t Tally::version() {
   return ++version_;
 }
 
-QueueTally Tally::queue(Word queue) const {
+Share Tally::queue(Word queue) const {
   const auto found = queues_.find(queue);
-  return found == queues_.end() ? QueueTally{} : found->second;
+  return found == queues_.end() ? Share{} : found->second;
+}
+
+Share Tally::vc(Word vc) const {
+  const auto found = vcs_.find(vc);
+  return found == vcs_.end() ? Share{} : found->second;
 }
 
 void Tally::make() {
+  count_shares();
   count_nodes();
-  count_queues();
   sums_["alerts"] = alerts();
 }
 
-void Tally::count_queues() {
+void Tally::count_shares() {
   queues_.clear();
+  vcs_.clear();
   const Table& table = jobs_.table();
   for (Slot slot = 0; slot < table.slots(); ++slot) {
     const Keys& keys = table.keys(slot);
     if (!keys.used || (keys.state != State::kWaiting && keys.state != State::kRunning)) continue;
-    QueueTally& tally = queues_[keys.queue];
-    if (keys.state == State::kRunning) {
-      ++tally.running;
-    } else {
-      ++tally.waiting;
-      tally.waiting_gpus += keys.gpus;
+    for (Share* share : {&queues_[keys.queue], &vcs_[keys.vc]}) {
+      if (keys.state == State::kRunning) {
+        ++share->running;
+      } else {
+        ++share->waiting;
+        share->waiting_gpus += keys.gpus;
+      }
     }
   }
 }
@@ -58,7 +65,15 @@ void Tally::count_nodes() {
     int here = 0;
     for (const auto& [pod, on] : jobs_.on_node(name)) {
       here += on.task->gpus;
-      if (on.task->opportunistic) oppo += on.task->gpus;
+      if (!on.task->opportunistic) continue;
+      oppo += on.task->gpus;
+      if (!on.entry->shown) continue;
+      const Keys& keys = jobs_.table().keys(on.entry->slot);
+      for (Share* share : {&queues_[keys.queue], &vcs_[keys.vc]}) {
+        share->oppo_gpus += on.task->gpus;
+        share->oppo_cpu_milli += on.task->cpu_milli;
+        share->oppo_memory += on.task->memory;
+      }
     }
     used += here;
     const int bad = static_cast<int>(node.bad.size());

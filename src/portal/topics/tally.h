@@ -12,8 +12,10 @@
 
 namespace muster::portal {
 
-struct QueueTally {
+/// What the jobs of a queue or virtual cluster wait for and hold.
+struct Share {
   std::int64_t waiting = 0, waiting_gpus = 0, running = 0;
+  std::int64_t oppo_gpus = 0, oppo_cpu_milli = 0, oppo_memory = 0;
 };
 
 class Tally {
@@ -25,12 +27,13 @@ class Tally {
   std::uint64_t version();
   /// `nodes`, `gpus`, `freeBySize` and `alerts` of Counts (web/src/shapes/cluster.ts).
   [[nodiscard]] const json::Object& sums() const { return sums_; }
-  [[nodiscard]] QueueTally queue(Word queue) const;
+  [[nodiscard]] Share queue(Word queue) const;
+  [[nodiscard]] Share vc(Word vc) const;
 
  private:
   void make();
   void count_nodes();
-  void count_queues();
+  void count_shares();
   [[nodiscard]] json::Array alerts() const;
 
   Env& env_;
@@ -39,7 +42,7 @@ class Tally {
   std::uint64_t seen_ = 0, version_ = 0;
   Duration made_{}, took_{};
   json::Object sums_;
-  std::map<Word, QueueTally> queues_;
+  std::map<Word, Share> queues_, vcs_;
 };
 
 }  // namespace muster::portal

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "portal/api/trail.h"
 #include "portal/cluster/events.h"
 #include "portal/cluster/nodes.h"
 #include "portal/jobs/index.h"
@@ -23,6 +24,7 @@ struct World {
   Events& events;
   Tally& tally;
   client::Informers& informers;
+  Trail& trail;
   const Options& options;
   [[nodiscard]] Millis now() const { return env.now().us / 1000; }
 };

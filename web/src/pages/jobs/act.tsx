@@ -12,7 +12,7 @@ import { session } from '../../state/session';
 import { t } from '../../text';
 
 const ACTIVE: State[] = ['WAITING', 'RUNNING', 'SUSPENDED', 'STOPPING'];
-export const mayStop = (r: JobRow): boolean => ACTIVE.includes(r.state) && r.state !== 'STOPPING' && (session.value?.admin || r.user === session.value?.user || !r.id.includes('~'));
+export const mayStop = (r: JobRow): boolean => ACTIVE.includes(r.state) && r.state !== 'STOPPING' && (session.value?.admin || (r.id.includes('~') ? r.user === session.value?.user : !!session.value?.namespaces.includes(r.id.split('/')[0]!)));
 
 /** Runs an act and says how it ended; errors of single jobs are listed, not hidden. */
 export async function act(body: Act): Promise<{ done: number; wrong: { id: string; message: string }[] }> {

@@ -1,0 +1,81 @@
+/** What every program of checks in Chromium shares: node PROGRAM.mjs ADDRESS ADMIN_PASSWORD ROOT [parts…], started by chromium.py.
+ *  Prints `ok WHAT`, `FAIL WHAT: why`, `SKIPPED WHAT: why`; lines that begin with `@` ask chromium.py to do something to the cluster.
+ *  Numbers are those of the portal's list of checks (docs/portal.md). */
+import { createInterface } from 'node:readline';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+
+export const [address, password, root, ...only] = process.argv.slice(2);
+const require = createRequire(`${root}/web/package.json`);
+const { chromium } = require('playwright-core');
+const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+export const say = (line) => process.stdout.write(`${line}\n`);
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+/** Asks chromium.py for something; its answer is one line. */
+export const ask = async (request) => { say(request); return (await answers.next()).value; };
+
+export function check(what, holds, seen = '') {
+  say(holds ? `ok ${what}` : `FAIL ${what}: ${String(typeof seen === 'function' ? seen() : seen).replaceAll('\n', ' ').slice(0, 900)}`);
+  return holds;
+}
+
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ARGS });
+/** What pages did that they must not: other hosts, errors, breaches of the policy. */
+export const seen = { foreign: [], errors: [], policy: [] };
+export async function person(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ignoreHTTPSErrors: true, locale: 'en-GB', acceptDownloads: true, ...options });
+  await context.addInitScript(() => addEventListener('securitypolicyviolation', (e) => console.error(`POLICY ${e.violatedDirective} ${e.blockedURI}`)));
+  const page = await context.newPage();
+  page.on('request', (r) => { if (!r.url().startsWith(address) && !/^(data|blob):/.test(r.url()) && !r.url().startsWith(address.replace('http', 'ws'))) seen.foreign.push(r.url()); });
+  page.on('console', (m) => { if (m.type() === 'error') (m.text().startsWith('POLICY') ? seen.policy : seen.errors).push(`${m.text()} at ${page.url()}`); });
+  page.on('pageerror', (e) => seen.errors.push(`${e} at ${page.url()}`));
+  page.setDefaultTimeout(10_000);
+  return page;
+}
+/** Another tab of the same browser. */
+export async function tabOf(page, options = {}) {
+  const other = await person(options);
+  await other.context().addCookies(await page.context().cookies());
+  return other;
+}
+export async function signIn(page, user, secret, at = '/login') {
+  await page.goto(address + at);
+  await page.getByLabel('User name').fill(user);
+  await page.getByLabel('Password').fill(secret);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}
+export const api = (page, method, path, data) => page.evaluate(async ([method, path, data]) => {
+  const yaml = typeof data === 'string';
+  const r = await fetch(`/api/portal/v1${path}`, { method, ...(data === null ? {} : { body: yaml ? data : JSON.stringify(data), headers: { 'Content-Type': yaml ? 'text/yaml' : 'application/json' } }) });
+  const text = await r.text();
+  let body = text;
+  try { body = JSON.parse(text); } catch { /* text */ }
+  return { status: r.status, body };
+}, [method, path, data ?? null]);
+export const eventually = async (what, ms = 10_000) => { const end = Date.now() + ms; for (;;) { try { const x = await what(); if (x) return x; } catch { /* not yet */ } if (Date.now() > end) return null; await new Promise((r) => setTimeout(r, 50)); } };
+export const submit = async (page, text) => { const r = await api(page, 'POST', '/jobs', text); if (r.status >= 300) throw new Error(`submit answered ${r.status} ${JSON.stringify(r.body)}`); return r.body.id; };
+export const detail = async (page, id) => (await api(page, 'GET', `/jobs/${encodeURIComponent(id)}`)).body;
+/** The text of the editor on the page. */
+export const editorText = (page) => page.evaluate(() => document.querySelector('.editor')?.shadowRoot?.querySelector('.cm-content')?.innerText);
+/** Replaces the editor's text as a person would: everything selected, then pasted over. */
+export async function writeEditor(page, text) {
+  const content = page.locator('.editor .cm-content');
+  await content.waitFor();
+  await content.focus();
+  await page.keyboard.press('Control+a');
+  await page.evaluate((text) => { const d = new DataTransfer(); d.setData('text/plain', text); document.querySelector('.editor').shadowRoot.querySelector('.cm-content').dispatchEvent(new ClipboardEvent('paste', { clipboardData: d, bubbles: true, cancelable: true })); }, text);
+}
+/** What axe finds serious on the page. The page's policy forbids inline script, so the checker is evaluated by the browser's own protocol. */
+export async function axe(page) {
+  await page.evaluate(readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  return page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations.filter((v) => ['serious', 'critical'].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 120)}`));
+}
+/** Runs the parts that were asked for, all without a name; `always` go before. */
+export async function play(parts, always = []) {
+  for (const [name, run] of Object.entries(parts)) {
+    if (only.length && !always.includes(name) && !only.includes(name)) continue;
+    try { await run(); } catch (e) { check(`part ${name} ran to its end`, false, e.stack); }
+  }
+  await browser.close();
+  process.exit(0);
+}
