@@ -3,6 +3,7 @@
 #include "engine/cells/policy.h"
 #include "engine/model/digest.h"
 #include "engine/policy.h"
+#include "engine/state/gang_view.h"
 #include "engine/state/state.h"
 
 namespace muster::engine {
@@ -103,6 +104,29 @@ Stats Engine::stats() const {
   s.evictions = impl_->state.evictions;
   impl_->policy->count(s);
   return s;
+}
+
+std::vector<GangView> Engine::gangs() const {
+  std::vector<GangView> out;
+  for (const GangId id : gangs_by_sight(impl_->state)) out.push_back(gang_view(impl_->state, id));
+  return out;
+}
+
+std::optional<GangView> Engine::gang(std::string_view key) const {
+  const GangId id = impl_->state.find_gang(key);
+  if (!id.valid() || !is_alive(impl_->state.gang(id))) return std::nullopt;
+  return gang_view(impl_->state, id);
+}
+
+std::optional<Pod> Engine::pod(std::string_view key) const {
+  const PodId id = impl_->state.find_pod(key);
+  return id.valid() ? std::optional<Pod>(pod_as_told(impl_->state, id)) : std::nullopt;
+}
+
+Engine Engine::rehearsal() const {
+  Engine copy = clone();
+  copy.impl_->state.rehearse();
+  return copy;
 }
 
 Engine Engine::clone() const {

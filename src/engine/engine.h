@@ -52,10 +52,19 @@ class Engine {
   [[nodiscard]] std::optional<NodeView> node(std::string_view name) const;
   [[nodiscard]] std::vector<NodeView> nodes() const;
   [[nodiscard]] Stats stats() const;
+  /// Every gang that waits or runs, in the order of first sight.
+  [[nodiscard]] std::vector<GangView> gangs() const;
+  /// One of them; absent when it does neither.
+  [[nodiscard]] std::optional<GangView> gang(std::string_view key) const;
+  /// What the engine was last told about a pod, and where it has put it since.
+  [[nodiscard]] std::optional<Pod> pod(std::string_view key) const;
 
   /// An engine of its own that knows the same: it plans the same from here on, and what becomes of
   /// it changes nothing here. For questions of the kind "what if".
   [[nodiscard]] Engine clone() const;
+  /// A clone that is only played forward: it binds and evicts as the original would, tells no reasons
+  /// and learns nothing from what is made to happen in it.
+  [[nodiscard]] Engine rehearsal() const;
   /// A checksum of all that decisions follow from. Equal engines have equal ones, and queries do not
   /// change it.
   [[nodiscard]] std::uint64_t digest() const;

@@ -1,80 +1,146 @@
-/// What every replay shares: jobs arrive, start and end on a virtual clock, and a book is kept
-/// about them. Who decides which job starts, and where, is the derived class's business.
+/// An engine played forward on a virtual clock: gangs start when the engine binds their minimum, last
+/// as long as the derived class says, and end; victims leave after their grace period and come back.
+/// It begins with a live engine, in which gangs run and wait, as well as with an empty one.
+///
+/// The engine should be a rehearsal() of the one that is asked about. The same engine, the same
+/// changes and the same durations give the same course.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "base/time.h"
-#include "sim/replay.h"
+#include "engine/engine.h"
 
 namespace muster::sim {
 
+/// The gangs that are there when a course begins; made once for many courses from the same state.
+struct Cast {
+  explicit Cast(const engine::Engine& engine);
+
+  std::vector<engine::GangView> gangs;
+  std::unordered_map<std::string, std::uint32_t> by_pod;  // looked up, never iterated
+  std::unordered_map<std::string, std::uint32_t> by_key;  // looked up, never iterated
+};
+
 class Course {
  public:
-  virtual ~Course() = default;
+  using Ix = std::uint32_t;
+  static constexpr Ix kNobody = ~Ix{0};
 
-  /// Until the last job has ended, or nothing more can happen.
-  Outcome run(const std::function<void(double)>& progress);
-
- protected:
-  /// The schedulers' clock starts here, so that zero keeps meaning "no time".
-  static constexpr Time kStart{1'000'000'000'000};
-
-  struct JobState {
-    /// How often it started; a completion of an earlier, evicted run is stale.
-    std::int32_t run = 0;
-    bool running = false;
-    Duration started{};
-    Duration left{};  ///< Of its duration, for those that resume.
-    std::size_t queue = 0;
+  struct Settings {
+    /// What falls into this, or into 1 % of the time played if that is more, is decided together;
+    /// zero: every moment is decided alone.
+    Duration quantum = std::chrono::seconds(1);
+    /// How long victims take to leave where nothing else is known.
+    Duration grace = std::chrono::seconds(30);
+    /// Gangs that were evicted wait again as if they had just been submitted.
+    bool come_back = true;
   };
 
-  Course(const std::vector<Job>& jobs, const Policy& policy);
+  Course(engine::Engine engine,
+         std::shared_ptr<const Cast> cast,
+         Time now,
+         const Settings& settings);
+  virtual ~Course() = default;
+  Course(const Course&) = delete;
+  Course& operator=(const Course&) = delete;
 
-  virtual void submit(std::size_t job) = 0;
-  /// The job's time is over: what it holds comes free.
-  virtual void release(std::size_t job, bool finished) = 0;
-  virtual void decide(Duration now) = 0;
-  /// Before arrivals are looked at: what else has changed by now.
-  virtual void advance(Duration now) { (void)now; }
-  /// To be asked again then, though nothing arrives or ends.
-  [[nodiscard]] virtual std::optional<Duration> wake() const { return std::nullopt; }
-  /// Fills in free and stranded GPUs.
-  virtual void measure(Sample& sample) const = 0;
+  /// Until over(), until nothing more can happen, or to this time.
+  void play(Time until);
 
-  void start(std::size_t job, Duration now);
-  /// Back to the queue; the caller puts it there.
-  void evict(std::size_t job, Duration now);
-  void use(std::size_t job, std::int64_t gpu_milli);  ///< Negative: given back.
-  void sample(Duration now);
+  [[nodiscard]] Time now() const { return now_; }
+  [[nodiscard]] const engine::Engine& engine() const { return engine_; }
 
-  const std::vector<Job>& jobs_;
-  const Policy& policy_;
-  std::vector<JobState> state_;
-  Outcome outcome_;
-  std::int64_t waiting_ = 0;
+ protected:
+  /// How long the gang lasts in all, given that it has run for `age` already.
+  virtual Duration lasts(Ix gang, Duration age) = 0;
+  virtual void started(Ix gang) { (void)gang; }
+  virtual void ended(Ix gang) { (void)gang; }
+  virtual void evicted(Ix gang) { (void)gang; }
+  /// A pod of the gang now runs there.
+  virtual void bound(Ix gang, const engine::Bind& bind) { (void)gang, (void)bind; }
+  /// When the world next changes by itself, and the change: calls apply().
+  [[nodiscard]] virtual std::optional<Time> next_change() const { return std::nullopt; }
+  virtual void change() {}
+  [[nodiscard]] virtual bool over() const { return false; }
+
+  /// From change(): the engine hears it, and the course takes note of gangs that come and go.
+  void apply(const engine::Event& event);
+  /// The gang's time is over now, whatever was said.
+  void end(Ix gang);
+
+  [[nodiscard]] Ix count() const { return static_cast<Ix>(players_.size()); }
+  [[nodiscard]] const engine::GangView& view(Ix gang) const { return *views_[gang]; }
+  [[nodiscard]] Ix find(std::string_view key) const;
+  [[nodiscard]] bool runs(Ix gang) const { return players_[gang].running; }
+  [[nodiscard]] bool gone(Ix gang) const { return players_[gang].gone; }
+  /// Of the run that goes on.
+  [[nodiscard]] Time started_at(Ix gang) const { return players_[gang].started; }
+  [[nodiscard]] Time ends_at(Ix gang) const { return players_[gang].ends; }
 
  private:
-  struct Completion {
-    Duration at{};
-    std::size_t job = 0;
+  struct Player {
+    std::int32_t run = 0;  ///< How often it started; the end of an earlier run is stale.
+    std::int32_t bound = 0;
+    bool running = false;
+    bool gone = false;
+    Time started, ends;
+  };
+  struct End {
+    Time at;
+    Ix gang = 0;
     std::int32_t run = 0;
-    bool operator>(const Completion& other) const {
-      return std::tie(at, job) > std::tie(other.at, other.job);
+    bool operator>(const End& other) const {
+      return std::tie(at, gang, run) > std::tie(other.at, other.gang, other.run);
+    }
+  };
+  struct Leaving {
+    Time at;
+    std::uint64_t seq = 0;
+    std::string pod;
+    bool comes_back = false;
+    bool operator>(const Leaving& other) const {
+      return std::tie(at, seq) > std::tie(other.at, other.seq);
     }
   };
 
-  std::priority_queue<Completion, std::vector<Completion>, std::greater<>> completions_;
-  std::vector<std::int64_t> used_by_queue_;
-  std::int64_t used_milli_ = 0;
-  Duration last_{};
+  void begin_with(Ix gang);
+  void step(Time until);
+  [[nodiscard]] std::optional<Time> next_time() const;
+  void let_end(Time until);
+  void let_leave(Time until);
+  void decide();
+  void take(const engine::Bind& bind);
+  void lose(const std::string& pod);
+  void send_away(const engine::Evict& evict);
+  void start(Ix gang);
+  void meet(const std::string& key);
+  void meet_all();
+  [[nodiscard]] Ix of_pod(const std::string& pod) const;
+
+  engine::Engine engine_;
+  std::shared_ptr<const Cast> cast_;
+  Settings settings_;
+  Time began_, now_;
+  std::optional<Time> wake_;
+  std::vector<Player> players_;
+  std::vector<const engine::GangView*> views_;  ///< By player: in the cast, or in late_.
+  std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
+  std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> leavings_;
+  std::uint64_t next_seq_ = 0;
+  // Those who came, or changed, after the beginning.
+  std::vector<std::unique_ptr<engine::GangView>> late_;
+  std::vector<std::string> to_meet_;  ///< Keys of gangs that apply() has heard of.
+  std::unordered_map<std::string, Ix> late_by_pod_, late_by_key_;  // looked up, never iterated
 };
 
 }  // namespace muster::sim

@@ -10,21 +10,21 @@
 #include "base/strings.h"
 #include "engine/cells/layout.h"
 #include "engine/engine.h"
-#include "sim/course.h"
+#include "sim/book.h"
 
 namespace muster::sim {
 namespace {
 
 constexpr std::int64_t kBigJobGpus = 8;
 
-class Replay : public Course {
+class Replay : public Book {
  public:
   Replay(const std::vector<Job>& jobs,
          const std::vector<engine::Node>& nodes,
          const Policy& policy,
          const std::vector<QuotaChange>& quotas,
          const engine::cells::Config* cells = nullptr)
-      : Course(jobs, policy),
+      : Book(jobs, policy),
         quotas_(quotas),
         tenants_(policy.tenants || cells != nullptr),
         cells_(cells != nullptr),

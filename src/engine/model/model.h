@@ -133,6 +133,15 @@ struct Node {
 
 // -------------------------------------------------------------------------------------------- pods
 
+/// Whose work a pod is and what it is called: runs that have this in common last alike.
+struct Origin {
+  std::string user;
+  std::string stem;  ///< Its workload's name without numbers and the like.
+  std::string team;  ///< Empty: its queue.
+
+  bool operator==(const Origin&) const = default;
+};
+
 enum class PreemptionPolicy : std::uint8_t { kPreemptLowerPriority, kNever };
 
 struct Pod {
@@ -184,8 +193,10 @@ struct Pod {
   bool succeeded = false;    ///< With `finished`.
 
   Time created;
-  Time started;                  ///< When it began to run (or was bound).
-  Duration expected_duration{};  ///< Zero = unknown. From an annotation or activeDeadlineSeconds.
+  Time started;                          ///< When it began to run (or was bound).
+  Duration expected_duration{};          ///< As its owner declared it; zero = unknown.
+  Duration limit{};                      ///< It is ended when it has run for so long; zero = never.
+  std::shared_ptr<const Origin> origin;  ///< Null: not known.
 };
 
 // ------------------------------------------------------------------------------------------- gangs

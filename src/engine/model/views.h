@@ -46,6 +46,34 @@ struct WaitView {
   Refusal refusal;
 };
 
+/// A gang that waits or runs, with what its end is foretold from.
+struct GangView {
+  std::string key;  ///< group key, or pod key without one
+  bool is_group = false;
+  std::string queue;
+  std::string user;
+  std::string stem;
+  std::string team;
+  std::string model;  ///< Models it asks for, joined by commas; empty: any.
+  std::vector<std::string> pods;
+  std::vector<std::string> nodes;  ///< Where its bound pods are; each once.
+  std::int64_t device_milli = 0;   ///< Of all pods that are not finished.
+  std::int32_t priority = 0;
+  std::int32_t min_member = 1;
+  std::int32_t bound = 0;      ///< Pods that run.
+  std::int32_t releasing = 0;  ///< Pods on their way out.
+  bool waiting = false;   ///< A member waits for us to place it, and less than the minimum runs.
+  bool running = false;   ///< Its minimum runs.
+  bool evicted = false;   ///< One of those on their way out makes way for others.
+  bool by_cells = false;  ///< Cells place it.
+  Time created;
+  Time started;         ///< When its first member began to run; zero while none does.
+  Duration declared{};  ///< How long its owner says it lasts; zero: not said.
+  Duration limit{};     ///< It is ended when it has run for so long; zero: never.
+  Time latest_end;      ///< Its queue ends it then at the latest; zero: never.
+  Time leaves;          ///< When the last of those on their way out is gone; zero: not known.
+};
+
 struct Stats {
   std::int64_t nodes = 0;
   std::int64_t pods = 0;

@@ -60,8 +60,10 @@ static void digest(Digest& d, const PodState& p) {
   d.add(p.key, p.uid, p.ns, p.labels, p.role, p.cls, p.gang, p.phase, p.node, p.devices);
   d.add(p.priority, p.preemption_policy, p.preemptable, p.critical, p.gated, p.held_back);
   d.add(p.by_cells, p.ours, p.succeeded, p.evicting, p.nominated, p.nominated_hint, p.created);
-  d.add(p.started, p.ends, p.leaves, p.expected_duration, p.cells, p.seq, p.bound_epoch);
+  d.add(p.started, p.ends, p.leaves, p.expected_duration, p.limit, p.cells, p.seq, p.bound_epoch);
 }
+
+static void digest(Digest& d, const Origin& o) { d.add(o.user, o.stem, o.team); }
 
 static void digest(Digest& d, const GangState& g) {
   d.add(g.live, g.dirty);
@@ -69,7 +71,7 @@ static void digest(Digest& d, const GangState& g) {
   const Group& s = g.spec;
   d.add(g.key, g.has_group, g.tenant, g.pods, g.pending, g.bound, g.releasing, g.succeeded);
   d.add(g.failed, g.gated, g.wanted, g.standing, g.allocated, g.phase, g.created, g.started);
-  d.add(g.seq, s.min_member, s.min_task_member, s.min_resources, s.priority);
+  d.add(g.seq, g.origin, s.min_member, s.min_task_member, s.min_resources, s.priority);
   d.add(s.preemption_policy, s.topology, s.disruption, s.preemptable, s.parent, s.min_groups);
   d.add(s.is_parent, s.sla_waiting_time, s.expected_duration, s.admitted, s.hold);
 }

@@ -171,6 +171,7 @@ struct PodState {
   bool counted = false;
   Time leaves;  ///< terminating_until
   Duration expected_duration{};
+  Duration limit{};
   std::shared_ptr<const cells::PodNote> cells;  ///< As in Pod.
   std::uint64_t seq = 0;                        ///< Order of first sight; the last tie-break.
   std::uint64_t bound_epoch = 0;
@@ -198,9 +199,10 @@ struct GangState {
   std::int32_t succeeded = 0;
   std::int32_t failed = 0;
   std::int32_t gated = 0;
-  std::int32_t wanted = 0;              ///< Pending ones that are ours to place, not held back.
-  Standing standing = Standing::kNone;  ///< As counted in its tenant.
-  ResourceVector allocated;             ///< Of bound pods.
+  std::int32_t wanted = 0;               ///< Pending ones that are ours to place, not held back.
+  Standing standing = Standing::kNone;   ///< As counted in its tenant.
+  ResourceVector allocated;              ///< Of bound pods.
+  std::shared_ptr<const Origin> origin;  ///< As one of its pods says; null: not known.
   GroupPhase phase = GroupPhase::kPending;
   Time created;
   Time started;           ///< When the first of its bound members started.
@@ -352,6 +354,13 @@ class State {
   [[nodiscard]] bool config_changed() const { return config_changed_; }
   void clear_config_changed() { config_changed_ = false; }
 
+  /// Nobody will read reasons, and what happens from here on teaches nothing.
+  void rehearse() {
+    rehearsal_ = true;
+    config_.reason_limit = 0;
+    config_.check_tables = false;
+  }
+
   std::int64_t attempts = 0;  ///< Gangs that a policy tried to place.
   std::int64_t binds = 0;
   std::int64_t evictions = 0;
@@ -432,7 +441,8 @@ class State {
 
   Config config_;
   bool config_changed_ = true;
-  bool cells_ = false;  ///< The cluster has cells.
+  bool cells_ = false;      ///< The cluster has cells.
+  bool rehearsal_ = false;  ///< A copy that is only played forward.
   ResourceNames names_;
   ResourceVector total_;
 

@@ -381,6 +381,8 @@ void State::note_facts(PodId id, const Pod& spec) {
   if (spec.started) pod.started = spec.started;
   pod.leaves = spec.terminating_until;
   pod.expected_duration = spec.expected_duration;
+  pod.limit = spec.limit;
+  if (spec.origin != nullptr) gangs_[pod.gang.index()].origin = spec.origin;
   pod.nominated_hint = spec.nominated_node;
 }
 

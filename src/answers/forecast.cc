@@ -1,0 +1,311 @@
+#include "answers/forecast.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "answers/rehearsal.h"
+
+namespace muster::answers {
+namespace {
+
+using Ix = sim::Course::Ix;
+
+constexpr std::int32_t kDrawsForARange = 8;
+constexpr std::size_t kWaitsForMax = 5;
+
+/// Position of a quantile among so many sorted draws, such that a new draw is below it with that
+/// probability.
+std::optional<Time> quantile(const std::vector<Time>& sorted, std::size_t draws, double p) {
+  const double at =
+      std::clamp(p * static_cast<double>(draws + 1) - 1, 0.0, static_cast<double>(draws) - 1);
+  const auto low = static_cast<std::size_t>(at);
+  const std::size_t high = std::min(low + 1, draws - 1);
+  const double part = at - static_cast<double>(low);
+  if (low >= sorted.size()) return std::nullopt;
+  if (part == 0) return sorted[low];
+  if (high >= sorted.size()) return std::nullopt;
+  return sorted[low] + Duration(static_cast<std::int64_t>(
+                           part * static_cast<double>((sorted[high] - sorted[low]).count())));
+}
+
+Quantiles quantiles(std::vector<Time> values, std::size_t draws) {
+  std::sort(values.begin(), values.end());
+  Quantiles out;
+  if (draws == 0) return out;
+  out.p50 = quantile(values, draws, 0.5);
+  if (draws < static_cast<std::size_t>(kDrawsForARange)) return out;
+  out.p10 = quantile(values, draws, 0.1);
+  out.p90 = quantile(values, draws, 0.9);
+  return out;
+}
+
+/// Reasons that no end of other work removes.
+bool waits_for_no_end(engine::Reason reason) {
+  switch (reason) {
+    case engine::Reason::kNotEnoughMembers:
+    case engine::Reason::kGated:
+    case engine::Reason::kGroupMissing:
+    case engine::Reason::kParentMissing:
+    case engine::Reason::kQueueMissing:
+    case engine::Reason::kQueueNotOpen:
+    case engine::Reason::kNeverFits:
+    case engine::Reason::kInvalidGroup:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class Forecaster {
+ public:
+  Forecaster(const engine::Engine& engine, Time now, const Lasting& lasting, const Ask& ask)
+      : engine_(engine),
+        now_(now),
+        lasting_(lasting),
+        ask_(ask),
+        cast_(std::make_shared<const sim::Cast>(engine)) {
+    settings_.quantum = ask.quantum;
+    settings_.grace = ask.grace;
+  }
+
+  Forecasts run() {
+    out_.revision = engine_.digest();
+    choose();
+    play();
+    for (std::size_t i = 0; i < asked_.size(); ++i) conclude(i);
+    if (ask_.gantt && out_.draws > 0) draw_gantt();
+    return std::move(out_);
+  }
+
+ private:
+  struct Noted {
+    std::vector<Time> starts, ends;
+    std::array<double, 3> ended_before{};
+    std::map<Ix, std::int32_t> after;  ///< In how many courses.
+  };
+
+  /// Who is asked about, and what is known without a course.
+  void choose() {
+    std::vector<std::string> keys = ask_.jobs;
+    if (keys.empty()) {
+      for (const engine::GangView& g : cast_->gangs) {
+        if (g.waiting) keys.push_back(g.key);
+      }
+    }
+    for (const std::string& key : keys) {
+      Forecast f;
+      f.job = key;
+      f.asked = now_;
+      f.revision = out_.revision;
+      f.start.horizon = now_ + ask_.horizon;
+      const auto found = cast_->by_key.find(key);
+      if (found == cast_->by_key.end()) {
+        f.start.because = "nothing of it waits or runs";
+        out_.jobs.push_back(std::move(f));
+        continue;
+      }
+      const engine::GangView& g = cast_->gangs[found->second];
+      f.queue = g.queue;
+      f.state = g.waiting ? State::kWaits : State::kRuns;
+      if (g.waiting) {
+        describe_wait(g, f);
+        if (f.start.because.empty()) {
+          asked_.push_back(found->second);
+          job_of_.push_back(out_.jobs.size());
+        }
+      } else {
+        f.start.because = "it runs";
+      }
+      out_.jobs.push_back(std::move(f));
+    }
+    noted_.resize(asked_.size());
+  }
+
+  /// Its place, and whether any end of other work would help it.
+  void describe_wait(const engine::GangView& g, Forecast& f) {
+    auto [line, fresh] = lines_.try_emplace(g.queue);
+    if (fresh) {
+      for (engine::WaitView& w : engine_.waiting(g.queue, cast_->gangs.size())) {
+        std::string key = w.key;
+        line->second.emplace(std::move(key), std::move(w));
+      }
+    }
+    f.of = static_cast<std::int32_t>(line->second.size());
+    if (const auto wait = line->second.find(g.key); wait != line->second.end()) {
+      f.place = wait->second.rank + 1;
+      f.refusal = wait->second.refusal;
+    } else if (const auto why = engine_.why(g.key)) {
+      f.refusal = why->refusal;
+    }
+    if (f.refusal.until) f.start.not_before = f.refusal.until;
+    if (waits_for_no_end(f.refusal.reason)) f.start.because = engine::describe(f.refusal);
+  }
+
+  void play() {
+    if (asked_.empty()) return;
+    for (std::int32_t draw = 0; draw < ask_.draws; ++draw) {
+      if (ask_.go_on && !ask_.go_on()) {
+        out_.cut = true;
+        break;
+      }
+      Rehearsal course(engine_, cast_, now_, settings_, lasting_, draw, asked_);
+      course.play(now_ + ask_.horizon);
+      note(course);
+      ++out_.draws;
+    }
+  }
+
+  void note(const Rehearsal& course) {
+    std::vector<Time> starts;
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      const Seen& seen = course.seen(asked_[i]);
+      starts.push_back(seen.start.value_or(now_ + ask_.horizon));
+      Noted& noted = noted_[i];
+      if (!seen.start) continue;
+      noted.starts.push_back(*seen.start);
+      noted.ends.push_back(*seen.end);
+      for (std::size_t s = 0; s < 3; ++s) noted.ended_before[s] += seen.ended_before[s];
+      for (const Ix gang : seen.after) {
+        if (gang < cast_->gangs.size()) ++noted.after[gang];
+      }
+    }
+    starts_.push_back(std::move(starts));
+    std::vector<std::pair<Time, Drawn>> ends;
+    for (Ix g = 0; g < cast_->gangs.size(); ++g)
+      ends.emplace_back(course.end_of(g), course.drawn(g));
+    ends_.push_back(std::move(ends));
+  }
+
+  void conclude(std::size_t i) {
+    Forecast& f = out_.jobs[job_of_[i]];
+    const Noted& noted = noted_[i];
+    const auto draws = static_cast<std::size_t>(out_.draws);
+    f.start.draws = out_.draws;
+    if (draws == 0) {
+      f.start.because = "there was no time to work it out";
+      return;
+    }
+    f.start.beyond = 1 - static_cast<double>(noted.starts.size()) / static_cast<double>(draws);
+    f.start.assumes = {"nothing is submitted later", "jobs that are evicted come back"};
+    double all = 0;
+    for (const double share : noted.ended_before) all += share;
+    if (all > 0) {
+      f.start.support = {
+          noted.ended_before[2] / all, noted.ended_before[1] / all, noted.ended_before[0] / all};
+    } else if (!noted.starts.empty()) {
+      f.start.support.declared = 1;  // It waits for nobody.
+    }
+    const Support& support = f.start.support;
+    if (support.declared >= 0.95) {
+      f.start.basis = Basis::kKnown;
+    } else if (support.declared + support.learned >= 0.8) {
+      f.start.basis = Basis::kLearned;
+    }
+    if (f.start.basis == Basis::kNone) {
+      f.start.beyond = 0;
+      f.start.because =
+          "durations are unknown: those that must end before it declare none, and too few like them "
+          "have ended";
+      return;
+    }
+    f.start.range = quantiles(noted.starts, draws);
+    f.end = quantiles(noted.ends, draws);
+    add_waits_for(noted, f);
+  }
+
+  void add_waits_for(const Noted& noted, Forecast& f) {
+    std::vector<std::pair<std::int32_t, Ix>> order;
+    for (const auto& [gang, courses] : noted.after) order.emplace_back(-courses, gang);
+    std::sort(order.begin(), order.end());
+    if (order.size() > kWaitsForMax) order.resize(kWaitsForMax);
+    for (const auto& [negative, gang] : order) {
+      WaitsFor w;
+      w.job = cast_->gangs[gang].key;
+      w.gpu_milli = cast_->gangs[gang].device_milli;
+      w.share = static_cast<double>(-negative) / static_cast<double>(out_.draws);
+      std::vector<Time> ends;
+      std::int32_t guessed = 0, declared = 0;
+      for (const auto& course : ends_) {
+        const auto& [end, drawn] = course[gang];
+        if (end) ends.push_back(end);
+        guessed += drawn.source == Source::kGuessed ? 1 : 0;
+        declared += drawn.source == Source::kDeclared ? 1 : 0;
+        w.runs = std::max(w.runs, drawn.runs);
+      }
+      w.basis = declared == out_.draws      ? Basis::kKnown
+                : guessed * 5 <= out_.draws ? Basis::kLearned
+                                            : Basis::kNone;
+      if (w.basis != Basis::kNone) w.end = quantiles(std::move(ends), starts_.size());
+      f.waits_for.push_back(std::move(w));
+    }
+  }
+
+  /// The course whose starts are nearest to the middle, played once more.
+  void draw_gantt() {
+    std::vector<Time> middle;
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      std::vector<Time> all;
+      for (const auto& starts : starts_) all.push_back(starts[i]);
+      std::nth_element(
+          all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
+      middle.push_back(all[all.size() / 2]);
+    }
+    std::size_t best = 0;
+    double least = -1;
+    for (std::size_t d = 0; d < starts_.size(); ++d) {
+      double off = 0;
+      for (std::size_t i = 0; i < middle.size(); ++i)
+        off += std::abs(static_cast<double>((starts_[d][i] - middle[i]).count()));
+      if (least >= 0 && off >= least) continue;
+      least = off;
+      best = d;
+    }
+    Rehearsal course(
+        engine_, cast_, now_, settings_, lasting_, static_cast<std::int32_t>(best), asked_);
+    course.play(now_ + ask_.horizon);
+    for (Ix g = 0; g < cast_->gangs.size(); ++g) {
+      if (!course.start_of(g)) continue;
+      const engine::GangView& view = cast_->gangs[g];
+      out_.gantt.push_back({view.key,
+                            view.queue,
+                            view.device_milli,
+                            course.start_of(g),
+                            course.end_of(g),
+                            view.running});
+    }
+  }
+
+  const engine::Engine& engine_;
+  Time now_;
+  const Lasting& lasting_;
+  const Ask& ask_;
+  std::shared_ptr<const sim::Cast> cast_;
+  sim::Course::Settings settings_;
+  Forecasts out_;
+  std::vector<Ix> asked_;
+  std::vector<std::size_t> job_of_;  ///< By asked: in out_.jobs.
+  std::vector<Noted> noted_;
+  std::vector<std::vector<Time>> starts_;                                 ///< By course and asked.
+  std::vector<std::vector<std::pair<Time, Drawn>>> ends_;                 ///< By course and gang.
+  std::map<std::string, std::map<std::string, engine::WaitView>> lines_;  ///< By queue and gang.
+};
+
+}  // namespace
+
+Forecasts forecast_all(const engine::Engine& engine,
+                       Time now,
+                       const Lasting& lasting,
+                       const Ask& ask) {
+  return Forecaster(engine, now, lasting, ask).run();
+}
+
+Forecast forecast(const engine::Engine& engine, Time now, const Lasting& lasting, const Ask& ask) {
+  Forecasts all = forecast_all(engine, now, lasting, ask);
+  return all.jobs.empty() ? Forecast{} : std::move(all.jobs.front());
+}
+
+}  // namespace muster::answers
