@@ -140,6 +140,10 @@ void gang() {
   fmt::print("peers: kube-scheduler 1.37 none bound in 180 s; Volcano first bind after 37 s\n\n");
 }
 
+namespace {
+void busy_backlog();
+}
+
 void deep_backlog() {
   fmt::print(
       "deep-backlog: 10,000 nodes full, N pending in 1,000 queues; one release to the decision it enables\n");
@@ -197,7 +201,85 @@ void deep_backlog() {
   }
   fmt::print(
       "peers: Kueue 9.6 admissions a minute from one deep queue (p50 wait 64 min at depth 536)\n\n");
+  busy_backlog();
 }
+
+namespace {
+
+/// As clusters are: reservations, priorities that may evict, pods of every size and gangs, and nobody
+/// says how long anything takes. One release, decided alone.
+void busy_backlog() {
+  fmt::print(
+      "busy-backlog: 10,000 nodes, 100 queues, 30,000 pods run and 70,000 wait, durations unknown, 8 reservations\n");
+  Engine e(Config{});
+  const int nodes = 10'000;
+  const int queues = 100;
+  for (int i = 0; i < nodes; ++i) e.apply(NodeUpsert{gpu_node(fmt::format("node-{}", i), 8)});
+  for (int q = 0; q < queues; ++q) {
+    Queue queue;
+    queue.name = fmt::format("q{}", q);
+    e.apply(QueueUpsert{queue});
+  }
+  Random r(3);
+  int made = 0;
+  const auto submit = [&](Time at) {
+    const int id = made++;
+    const int members = id % 10 == 0 ? 4 : 1;
+    const std::string key = fmt::format("bench/g-{}", id);
+    if (members > 1) {
+      Group g;
+      g.key = key;
+      g.min_member = members;
+      g.queue = fmt::format("q{}", id % queues);
+      g.created = at;
+      e.apply(GroupUpsert{g});
+    }
+    const std::int64_t gpus = members > 1 ? 8 : 1LL << r.below(4);
+    for (int m = 0; m < members; ++m) {
+      Pod p = gpu_pod(fmt::format("{}-{}", key, m), gpus, 1000 * gpus, 8 * gpus);
+      if (members > 1) p.group = key;
+      p.queue = fmt::format("q{}", id % queues);
+      p.created = at;
+      e.apply(PodUpsert{p});
+    }
+    return members;
+  };
+  std::vector<std::string> running;
+  Time now = Time::from_seconds(1000);
+  int pods = 0;
+  while (pods < 100'000) pods += submit(Time{now.us + made});
+  for (const auto& b : e.decide(now).binds) running.push_back(b.pod);
+  // Reservations whose time nobody knows hold room back from now on.
+  now = now + std::chrono::minutes(20);
+  (void)e.decide(now);
+  std::vector<double> times;
+  std::size_t bound = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::size_t at = r.below(running.size());
+    const std::string gone = std::exchange(running[at], running.back());
+    running.pop_back();
+    now = now + std::chrono::seconds(1);
+    const double start = thread_seconds();
+    e.apply(PodRemove{gone});
+    const Plan plan = e.decide(now);
+    times.push_back(seconds_since(start) * 1e6);
+    bound += plan.binds.size();
+    for (const auto& b : plan.binds) running.push_back(b.pod);
+    if (i % 3 == 0) {
+      submit(now);
+      (void)e.decide(now);
+    }
+  }
+  std::sort(times.begin(), times.end());
+  fmt::print("  one release: p50 {:.0f} us, p99 {:.0f} us; {} run, {} pods wait, {} started\n\n",
+             times[times.size() / 2],
+             times[times.size() * 99 / 100],
+             running.size(),
+             e.stats().pods - static_cast<std::int64_t>(running.size()),
+             bound);
+}
+
+}  // namespace
 
 void preempt_min() {
   fmt::print(

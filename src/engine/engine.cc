@@ -1,5 +1,8 @@
 #include "engine/engine.h"
 
+#include <set>
+#include <string>
+
 #include "engine/cells/policy.h"
 #include "engine/model/digest.h"
 #include "engine/policy.h"
@@ -42,6 +45,7 @@ Result<void> Engine::configure_cells(const cells::Config& config, Time now) {
 
 Plan Engine::decide(Time now) {
   ++impl_->state.epoch;
+  impl_->state.learn(now);
   return impl_->policy->decide(now);
 }
 
@@ -106,6 +110,8 @@ Stats Engine::stats() const {
   return s;
 }
 
+const History& Engine::history() const { return impl_->state.history(); }
+
 std::vector<GangView> Engine::gangs() const {
   std::vector<GangView> out;
   for (const GangId id : gangs_by_sight(impl_->state)) out.push_back(gang_view(impl_->state, id));
@@ -121,6 +127,54 @@ std::optional<GangView> Engine::gang(std::string_view key) const {
 std::optional<Pod> Engine::pod(std::string_view key) const {
   const PodId id = impl_->state.find_pod(key);
   return id.valid() ? std::optional<Pod>(pod_as_told(impl_->state, id)) : std::nullopt;
+}
+
+std::optional<Group> Engine::group(std::string_view key) const {
+  const GangId id = impl_->state.find_gang(key);
+  if (!id.valid() || !impl_->state.gang(id).has_group) return std::nullopt;
+  return impl_->state.gang(id).spec;
+}
+
+std::vector<Node> Engine::nodes_as_told() const {
+  std::vector<Node> out;
+  for (std::uint32_t n = 0; n < impl_->state.node_count(); ++n) {
+    if (impl_->state.node(NodeId(n)).live) out.push_back(impl_->state.node(NodeId(n)).spec);
+  }
+  return out;
+}
+
+std::optional<Queue> Engine::queue_as_told(std::string_view name) const {
+  const TenantId id = impl_->state.find_tenant(name);
+  if (!id.valid() || !impl_->state.tenant(id).live) return std::nullopt;
+  return impl_->state.tenant(id).spec;
+}
+
+TrialResult Engine::try_gang(const Trial& trial) const {
+  Engine copy = clone();
+  for (const Event& event : trial.events) copy.apply(event);
+  Plan plan = copy.decide(trial.now);
+  TrialResult out;
+  const auto view = copy.gang(trial.gang);
+  if (!view) {
+    out.verdict = Verdict::kNever;
+    return out;
+  }
+  const std::set<std::string> members(view->pods.begin(), view->pods.end());
+  for (Bind& bind : plan.binds) {
+    if (members.contains(bind.pod)) out.binds.push_back(std::move(bind));
+  }
+  for (Evict& evict : plan.evicts) {
+    if (evict.for_whom == trial.gang) out.evicts.push_back(std::move(evict));
+  }
+  if (view->running) {
+    out.verdict = Verdict::kStarts;
+  } else if (!out.evicts.empty()) {
+    out.verdict = Verdict::kEvicts;
+  } else {
+    if (auto why = copy.why(trial.gang)) out.refusal = std::move(why->refusal);
+    out.verdict = is_never(out.refusal.reason) ? Verdict::kNever : Verdict::kWaits;
+  }
+  return out;
 }
 
 Engine Engine::rehearsal() const {

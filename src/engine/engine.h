@@ -20,7 +20,9 @@
 #include "engine/model/cell_config.h"
 #include "engine/model/config.h"
 #include "engine/model/event.h"
+#include "engine/model/history.h"
 #include "engine/model/plan.h"
+#include "engine/model/trial.h"
 #include "engine/model/views.h"
 
 namespace muster::engine {
@@ -52,12 +54,23 @@ class Engine {
   [[nodiscard]] std::optional<NodeView> node(std::string_view name) const;
   [[nodiscard]] std::vector<NodeView> nodes() const;
   [[nodiscard]] Stats stats() const;
+  /// How long work took that ended: good until the next event or decision.
+  [[nodiscard]] const History& history() const;
   /// Every gang that waits or runs, in the order of first sight.
   [[nodiscard]] std::vector<GangView> gangs() const;
   /// One of them; absent when it does neither.
   [[nodiscard]] std::optional<GangView> gang(std::string_view key) const;
   /// What the engine was last told about a pod, and where it has put it since.
   [[nodiscard]] std::optional<Pod> pod(std::string_view key) const;
+  /// What the engine was last told about a group.
+  [[nodiscard]] std::optional<Group> group(std::string_view key) const;
+  /// What it was last told about nodes and queues.
+  [[nodiscard]] std::vector<Node> nodes_as_told() const;
+  [[nodiscard]] std::optional<Queue> queue_as_told(std::string_view name) const;
+
+  /// Would the gang start now if things were different? Decided on a copy, under all the rules that
+  /// hold; nothing changes here.
+  [[nodiscard]] TrialResult try_gang(const Trial& trial) const;
 
   /// An engine of its own that knows the same: it plans the same from here on, and what becomes of
   /// it changes nothing here. For questions of the kind "what if".

@@ -6,10 +6,12 @@
 #include "base/strings.h"
 #include "engine/model/names.h"
 #include "hived/annotations.h"
+#include "kube/framework.h"
 #include "kube/kinds/pod.h"
 #include "kube/kinds/t9k.h"
 #include "kube/meta.h"
 #include "kube/names.h"
+#include "kube/portal_names.h"
 
 namespace muster::scheduler {
 namespace {
@@ -201,11 +203,29 @@ void host_ports_of(const json::Value& pod, engine::Pod& out) {
 
 Duration expected_duration(const json::Value& object) {
   const std::string_view annotated = kube::annotation(object, kube::names::kExpectedDuration);
-  if (!annotated.empty()) {
-    const auto parsed = parse_duration(annotated);
-    if (parsed && parsed->count() > 0) return *parsed;
+  if (annotated.empty()) return Duration{};
+  const auto parsed = parse_duration(annotated);
+  return parsed && parsed->count() > 0 ? *parsed : Duration{};
+}
+
+/// Whose pod it is: as labels and annotations of its kind say, else its namespace's. Its name is that
+/// of its workload, as far as the pod knows it.
+std::shared_ptr<const engine::Origin> origin_of(const json::Value& pod) {
+  auto origin = std::make_shared<engine::Origin>();
+  for (const json::Value* where :
+       {&at(pod, "metadata", "annotations"), &at(pod, "metadata", "labels")}) {
+    for (const std::string_view key : {kube::names::pai::kUserName,
+                                       kube::names::portal::kSubmittedBy,
+                                       kube::names::kubeflow::kArenaUsername,
+                                       std::string_view("user")}) {
+      if (origin->user.empty()) origin->user = json::string_at(*where, key);
+    }
   }
-  return std::chrono::seconds(json::int_at(object, "spec", "activeDeadlineSeconds"));
+  if (origin->user.empty()) origin->user = kube::namespace_of(pod);
+  const auto& owners = json::array_at(pod, "metadata", "ownerReferences");
+  origin->stem =
+      engine::stem_of(owners.empty() ? kube::name_of(pod) : json::string_at(owners[0], "name"));
+  return origin;
 }
 
 /// A requeued job keeps the place of its first submission.
@@ -375,6 +395,8 @@ engine::Pod translate_pod(const json::Value& pod, const TranslateOptions& option
   out.created = submitted(pod);
   out.started = started(pod);
   out.expected_duration = expected_duration(pod);
+  out.limit = std::chrono::seconds(json::int_at(pod, "spec", "activeDeadlineSeconds"));
+  out.origin = origin_of(pod);
   return out;
 }
 

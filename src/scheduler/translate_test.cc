@@ -44,6 +44,9 @@ status: {phase: Running}
   EXPECT_EQ(pod.node, "n1");
   EXPECT_EQ(pod.device_indexes, (std::vector<std::int32_t>{1, 3}));
   EXPECT_EQ(pod.expected_duration, std::chrono::hours(2));
+  ASSERT_NE(pod.origin, nullptr);
+  EXPECT_EQ(pod.origin->user, "team");
+  EXPECT_EQ(pod.origin->stem, "w");
   EXPECT_EQ(pod.requests, (engine::ResourceList{{"cpu", 500}, {"nvidia.com/gpu", 2}}));
   ASSERT_EQ(pod.host_ports.size(), 1U);
   EXPECT_EQ(pod.host_ports[0].port, 8080);
@@ -51,6 +54,21 @@ status: {phase: Running}
   ASSERT_EQ(pod.pod_anti_affinity.size(), 1U);
   EXPECT_EQ(pod.pod_anti_affinity[0].namespaces, std::vector<std::string>{"team"});
   EXPECT_TRUE(pod.ours);
+}
+
+TEST(TranslatePod, ADeadlineIsALimitAndNoEstimate) {
+  const engine::Pod pod = translate_pod(yaml(R"(
+metadata:
+  name: resnet50-20261116-worker-0
+  namespace: d
+  labels: {arena.kubeflow.org/username: ann}
+  ownerReferences: [{kind: PyTorchJob, name: resnet50-20261116}]
+spec: {activeDeadlineSeconds: 86400, containers: [{name: a}]}
+)"),
+                                        {});
+  EXPECT_EQ(pod.expected_duration, Duration{});
+  EXPECT_EQ(pod.limit, std::chrono::hours(24));
+  EXPECT_EQ(*pod.origin, (engine::Origin{"ann", "resnet", ""}));
 }
 
 TEST(TranslatePod, AShareOfAGpuIsNotAWholeOne) {

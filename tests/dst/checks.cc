@@ -49,7 +49,10 @@ std::optional<std::string> Checks::plan(const Plan& plan) {
   held_before_ = model_.held;
   bound_before_ = model_.bound;
   reserved_before_ = model_.reservations;
-  if (plan.reservations_changed) model_.reservations = plan.reservations;
+  if (plan.reservations_changed) {
+    model_.reservations = plan.reservations;
+    note_promises();
+  }
   hold(plan);
   evict(plan);
   if (!failure_) reservations(plan);
@@ -128,6 +131,27 @@ void Checks::evict(const Plan& plan) {
             fmt::format("{} was evicted for {}, which has room held already", e.pod, e.for_whom));
     }
   }
+}
+
+/// The first start that each holder was told, for as long as it holds a reservation.
+void Checks::note_promises() {
+  std::map<std::string, Time> now;
+  for (const Reservation& r : model_.reservations) {
+    if (!r.start) continue;
+    const auto before = promised_.find(r.holder);
+    now[r.holder] = before == promised_.end() ? r.start : before->second;
+  }
+  promised_ = std::move(now);
+}
+
+/// Do all members of its gang say how long they take?
+bool Checks::declared(const SimPod& pod) const {
+  if (pod.spec.expected_duration.count() == 0) return false;
+  return pod.spec.group.empty() ||
+         std::all_of(model_.pods.begin(), model_.pods.end(), [&](const auto& other) {
+           return other.second.spec.group != pod.spec.group ||
+                  other.second.spec.expected_duration.count() > 0;
+         });
 }
 
 /// Nobody of lower rank, started now or given room by evictions, may be the reason that a
@@ -225,6 +249,11 @@ void Checks::reservation(const Plan& plan, const Reservation& r, bool lasting) {
         }
         continue;
       }
+      // What others like it took counts until the holder is late against its first promise.
+      const auto promise = promised_.find(r.holder);
+      if (promise != promised_.end() && model_.now <= promise->second + config_.patience &&
+          !declared(*c.pod))
+        continue;
       // When those that still wait for their room will end, nobody can say.
       const bool still_waits =
           held_before_.contains(c.pod->spec.key) && !started.contains(c.pod->spec.key);

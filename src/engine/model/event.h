@@ -62,6 +62,16 @@ struct ConfigChange {
   Config config;
 };
 
+/// A run of before this engine's time, from a record of it.
+struct PastRun {
+  Origin origin;  ///< With its team, or its queue.
+  std::int64_t device_milli = 0;
+  std::vector<std::string> models;
+  Duration ran{};
+  bool ended = true;  ///< False: it was cut off, and would have taken longer.
+  Duration declared{};
+};
+
 using Event = std::variant<NodeUpsert,
                            NodeRemove,
                            PodUpsert,
@@ -76,6 +86,7 @@ using Event = std::variant<NodeUpsert,
                            NamespaceRemove,
                            BindResult,
                            EvictResult,
-                           ConfigChange>;
+                           ConfigChange,
+                           PastRun>;
 
 }  // namespace muster::engine

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "engine/model/history.h"
 #include "engine/model/reason.h"
 #include "engine/model/resources.h"
 
@@ -57,6 +58,7 @@ struct GangView {
   std::string model;  ///< Models it asks for, joined by commas; empty: any.
   std::vector<std::string> pods;
   std::vector<std::string> nodes;  ///< Where its bound pods are; each once.
+  RunKind kind;                    ///< What it has in common with others that ended.
   std::int64_t device_milli = 0;   ///< Of all pods that are not finished.
   std::int32_t priority = 0;
   std::int32_t min_member = 1;

@@ -6,10 +6,11 @@
 /// remembers and nobody else changes that.
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
-#include "engine/model/durations.h"
 #include "engine/model/ids.h"
 #include "engine/model/plan.h"
 #include "engine/state/node_index.h"
@@ -43,8 +44,11 @@ struct Desk {
   Time now;
   Plan plan;
   Tenants tenants;
-  Durations durations;
   NodeIndex index;
+  /// By gang: when it is expected to end by what others took, and the decision that was found in.
+  std::vector<std::pair<std::uint64_t, Time>> foretold;
+  /// An end that was asked for is one of those.
+  bool estimated = false;
 
   /// The caller is to ask again at this time, or earlier.
   void wake_at(Time at) { plan.wake = plan.wake ? std::min(*plan.wake, at) : at; }

@@ -17,15 +17,28 @@ static void digest(Digest& d, const Bucket& b) {
   d.add(b.by_rank, b.by_duration, b.over_limit, b.limit_seen, b.filling, b.held);
 }
 static void digest(Digest& d, const WaitRecord& r) {
-  d.add(r.listed, r.tenant, r.shape, r.rank, r.duration_us, describe(r.refusal), r.told);
+  d.add(r.listed,
+        r.tenant,
+        r.shape,
+        r.rank,
+        r.duration_us,
+        r.at_most_us,
+        r.sure,
+        describe(r.refusal),
+        r.told);
   d.add(r.told_group, r.told_pod, r.since, r.nominated, r.preempt_epoch, r.seq);
 }
 static void digest(Digest& d, const Reservations::Hold& h) {
-  d.add(h.gang, h.rank, h.since, h.start, h.member, h.nodes, h.live);
-}
-
-void Durations::digest(Digest& d) const {
-  for (const auto& [kind, past] : past_) d.add(kind, past.last, past.seen);
+  d.add(h.gang,
+        h.rank,
+        h.since,
+        h.start,
+        h.promised,
+        h.found,
+        h.estimated,
+        h.member,
+        h.nodes,
+        h.live);
 }
 
 void Waiting::digest(Digest& d) const {
@@ -46,7 +59,6 @@ void Nominations::digest(Digest& d) const { d.add(bereft_, dropped_); }
 void Intake::digest(Digest& d) const { d.add(parked_, unadmitted_, tenants_seen_); }
 
 void Planner::digest(Digest& d) const {
-  desk_.durations.digest(d);
   waiting_.digest(d);
   reservations_.digest(d);
   nominations_.digest(d);

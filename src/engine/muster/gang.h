@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/time.h"
-#include "engine/model/durations.h"
 #include "engine/model/ids.h"
 #include "engine/model/model.h"
 #include "engine/model/reason.h"
+#include "engine/muster/desk.h"
 #include "engine/state/state.h"
 
 namespace muster::engine {
@@ -45,17 +45,18 @@ struct Members {
 /// Neither the gang nor its waiting pods may have others evicted for them.
 [[nodiscard]] bool never_preempts(const State& state, GangId id);
 
-/// Microseconds; Durations::kUnknown when neither the gang, its queue nor the past says.
-[[nodiscard]] std::int64_t expected_duration(const State& state,
-                                             const Durations& durations,
-                                             Time now,
-                                             GangId id);
+/// How long a gang that waits will take.
+struct Expected {
+  std::int64_t us = History::kUnknown;
+  /// As long as most of those like it took; as long when it is sure.
+  std::int64_t at_most_us = History::kUnknown;
+  /// Its owner declared it, or a limit ends it by then; otherwise it is what others like it took.
+  bool sure = false;
+};
+[[nodiscard]] Expected expected_duration(const State& state, Time now, GangId id);
 
 /// When the pod will have left; kNever when that is not known.
-[[nodiscard]] Time expected_end(const State& state,
-                                const Durations& durations,
-                                Time now,
-                                const PodState& pod);
+[[nodiscard]] Time expected_end(Desk& desk, const PodState& pod);
 
 // ------------------------------------------------------------------ families and domains
 

@@ -109,8 +109,8 @@ Place Placer::pick_node(PodId pod, GangId gang, Domain domain) {
   ClassIndex& index = desk_->index.of(state_->pod(pod).cls);
   index.catch_up(state_, desk_->index.checks);
   if (cls.devices > 0 && state_->config().placement == PlacementRule::kPack) {
-    const std::int64_t us = expected_duration(state_, desk_->durations, desk_->now, gang);
-    if (us != Durations::kUnknown) return pick_by_end(index, cls, gang, desk_->now + Duration(us));
+    const std::int64_t us = expected_duration(state_, desk_->now, gang).us;
+    if (us != History::kUnknown) return pick_by_end(index, cls, gang, desk_->now + Duration(us));
   }
   Place place;
   ClassIndex::Cursor cursor;

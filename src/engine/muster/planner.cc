@@ -43,16 +43,13 @@ Plan Planner::decide(Time now) {
   return std::move(desk_.plan);
 }
 
-/// A new clock value, an empty plan, and what the work that ended has taught.
+/// A new clock value and an empty plan.
 void Planner::begin(Time now) {
   desk_.now = now;
   desk_.plan = Plan{};
   desk_.tenants.refresh(desk_.state);
   waiting_.begin_decision();
   reservations_.begin_decision();
-  for (const Completion& c : desk_.state->take_completions()) {
-    if (c.started < now) desk_.durations.learn(c.tenant, c.cls, (now - c.started).count());
-  }
 }
 
 /// A lone pod that arrives while nobody waits competes with nobody: it needs no place in any queue.
@@ -156,9 +153,33 @@ void Planner::try_to_start(const Candidate& candidate) {
   if (held) {
     waiting_.let_pass(candidate, reservations_.version());
     waiting_.refuse(id, explainer_.reservation(id));
+    if (candidate.filling) hold_alike(id);
     return;
   }
   block(id);
+}
+
+/// What may not pass the reservations in one queue may not in any other, if it is of the same shape, no
+/// shorter, and stands behind all of them as well: a release would otherwise cost a try in every queue.
+void Planner::hold_alike(GangId refused) {
+  const WaitRecord& record = waiting_.record(refused);
+  const ShapeId shape = record.shape;
+  const auto last = reservations_.last_rank();
+  if (!last || !(*last < record.rank) || waiting_.shape(shape).alone) return;
+  const State& state = desk_.state;
+  for (const TenantId tenant : waiting_.shape(shape).tenants) {
+    const Bucket& bucket = waiting_.buckets(tenant).at(shape);
+    if (tenant == record.tenant || bucket.held || bucket.over_limit) continue;
+    if (state.tenant(tenant).spec.backfill != BackfillMode::kReservation) continue;
+    const GangId next = std::get<GangId>(*bucket.by_duration.begin());
+    const WaitRecord& like = waiting_.record(next);
+    const bool behind = *last < bucket.by_rank.begin()->first && *last < like.rank;
+    const bool longer = like.at_most_us >= record.at_most_us && (record.sure || !like.sure);
+    if (!behind || !longer || like.rank.surplus != record.rank.surplus) continue;
+    if (desk_.tenants.excess(state, tenant, request_of(state, members_of(state, next)))) continue;
+    waiting_.let_pass({next, true}, reservations_.version());
+    waiting_.refuse(next, explainer_.reservation(next));
+  }
 }
 
 /// Its own queue is full: lower ranks of the same queue may have to go.

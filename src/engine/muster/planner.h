@@ -56,6 +56,7 @@ class Planner {
   void wake();
   [[nodiscard]] std::optional<Candidate> next(bool& again);
   void try_to_start(const Candidate& candidate);
+  void hold_alike(GangId refused);
   void try_over_limit(const Candidate& candidate, const Tenants::Excess& excess);
   [[nodiscard]] Preemption::Result make_room(GangId id, bool over_limit);
   void started(const std::vector<PodId>& pods);

@@ -250,7 +250,7 @@ TEST(Durations, CompletedWorkTeachesTheEstimate) {
   Engine e(c);
   e.apply(NodeUpsert{node("a", 8)});
   e.apply(NodeUpsert{node("b", 8)});
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 5; ++i) {
     Pod p = running(pod(fmt::format("d/past-{}", i), 8), "a", kNow);
     e.apply(PodUpsert{p});
     (void)e.decide(kNow);

@@ -11,6 +11,11 @@
 
 namespace muster::engine {
 
+namespace {
+/// A place that was found by what others took is looked for again after this.
+constexpr Duration kLooksAgain = std::chrono::seconds(60);
+}  // namespace
+
 void Reservations::begin_decision() {
   changed_ = false;
   if (slots_.size() < state_->node_count()) slots_.resize(state_->node_count());
@@ -39,6 +44,14 @@ std::optional<Rank> Reservations::first_rank() const {
   return first;
 }
 
+std::optional<Rank> Reservations::last_rank() const {
+  std::optional<Rank> last;
+  for (const Hold& hold : holds_) {
+    if (hold.live && (!last || *last < hold.rank)) last = hold.rank;
+  }
+  return last;
+}
+
 const Reservations::Hold* Reservations::first_of_others(GangId id) const {
   const Hold* first = nullptr;
   for (const Hold& hold : holds_) {
@@ -55,9 +68,7 @@ std::optional<Time> Reservations::expected_start(GangId id) const {
   return std::nullopt;
 }
 
-Time Reservations::end_of(PodId pod) const {
-  return expected_end(state_, desk_->durations, desk_->now, state_->pod(pod));
-}
+Time Reservations::end_of(PodId pod) const { return expected_end(desk_, state_->pod(pod)); }
 
 // ------------------------------------------------------------------ passing a reservation
 
@@ -65,7 +76,7 @@ bool Reservations::allow_beside(const Use& use) const {
   const WaitRecord& record = waiting_->record(use.gang);
   const Time now = desk_->now;
   const Time end =
-      record.duration_us == Durations::kUnknown ? kNever : now + Duration(record.duration_us);
+      record.at_most_us == History::kUnknown ? kNever : now + Duration(record.at_most_us);
   const NodeState& node = state_->node(use.node);
   for (const Slot& slot : slots_[use.node.index()]) {
     const Hold& hold = holds_[slot.reservation];
@@ -75,16 +86,22 @@ bool Reservations::allow_beside(const Use& use) const {
     if (own_family) continue;
     if (!hold.start) {
       // Nobody knows when; only work that is surely short passes.
-      if (end > now + state_->config().patience) return false;
+      if (!record.sure || end > now + state_->config().patience) return false;
       continue;
     }
-    if (end <= hold.start) continue;
+    if (end <= hold.start && (record.sure || trusts_estimates(hold))) continue;
     if (!use.cls.request.fits_in(left_at(use, slot, hold.start))) return false;
     const bool shares =
         use.cls.share_milli > 0 || node.shared || state_->cls(slot.cls).share_milli > 0;
     if (shares && !leaves_devices(use, slot, hold.start)) return false;
   }
   return true;
+}
+
+/// A holder that is late against what it was first promised is passed on somebody's word alone: what
+/// others took was not true often enough.
+bool Reservations::trusts_estimates(const Hold& hold) const {
+  return desk_->now <= hold.promised + state_->config().patience;
 }
 
 /// What the node has then beside the slot and those that stay.
@@ -232,6 +249,8 @@ std::int32_t Reservations::members_like_largest(const std::vector<PodId>& tasks)
 /// have no slots.
 void Reservations::find_place(std::uint32_t reservation) {
   Hold& hold = holds_[reservation];
+  hold.found = desk_->now;
+  desk_->estimated = false;
   hold.nodes.clear();
   hold.start = Time{};
   const std::vector<PodId> tasks = starting_with(hold.gang);
@@ -262,6 +281,8 @@ void Reservations::find_place(std::uint32_t reservation) {
   }
   keep_slots(reservation, best, state_->pod(largest).cls, wanted);
   if (best.known) hold.start = best.at;
+  hold.estimated = desk_->estimated;
+  if (!hold.promised) hold.promised = hold.start;
 }
 
 /// On the nodes that take most members first; unknown times: those with most room when empty.
@@ -380,13 +401,18 @@ void Reservations::fill_places() {
 }
 
 void Reservations::refresh() {
+  // Others leave earlier or later than was thought; one look a decision keeps that cheap.
+  bool again = false;
   for (std::uint32_t i = 0; i < holds_.size(); ++i) {
     const Hold& hold = holds_[i];
     if (!hold.live) continue;
     const Time patience_ends = hold.since + state_->config().patience;
     const bool unplaced = !hold.start && hold.nodes.empty();
     const bool late = hold.start && hold.start <= desk_->now;
-    if (late || (unplaced && desk_->now >= patience_ends)) {
+    const bool stale =
+        !again && hold.start && hold.estimated && hold.found + kLooksAgain <= desk_->now;
+    again = again || stale;
+    if (late || stale || (unplaced && desk_->now >= patience_ends)) {
       clear_slots(i);
       find_place(i);
       note_change();

@@ -33,6 +33,11 @@ class Reservations {
     Time since;
     /// Zero: cannot be told.
     Time start;
+    /// When its place was found, and whether by ends that nobody declared.
+    Time found;
+    bool estimated = false;
+    /// The first start that could be told.
+    Time promised;
     /// Key of the member that slots count.
     std::string member;
     std::vector<NodeId> nodes;
@@ -62,6 +67,8 @@ class Reservations {
   void bump_version() { ++version_; }
   /// The best rank that holds one.
   [[nodiscard]] std::optional<Rank> first_rank() const;
+  /// The worst.
+  [[nodiscard]] std::optional<Rank> last_rank() const;
   /// The first of those that other gangs hold; null when there is none.
   [[nodiscard]] const Hold* first_of_others(GangId id) const;
   /// When the gang is expected to start, if it has a reservation that can tell.
@@ -102,6 +109,7 @@ class Reservations {
   [[nodiscard]] bool holds(GangId id) const;
   [[nodiscard]] bool worth_another(GangId id, const Rank& rank) const;
   [[nodiscard]] bool allow_beside(const Use& use) const;
+  [[nodiscard]] bool trusts_estimates(const Hold& hold) const;
   [[nodiscard]] ResourceVector left_at(const Use& use, const Slot& slot, Time then) const;
   [[nodiscard]] bool leaves_devices(const Use& use, const Slot& slot, Time then) const;
   void find_place(std::uint32_t reservation);

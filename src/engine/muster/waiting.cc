@@ -86,7 +86,10 @@ void Waiting::enter(GangId id) {
   record.tenant = gang.tenant;
   record.shape = shape_of(id);
   record.rank = rank_of(gang);
-  record.duration_us = expected_duration(state_, desk_->durations, desk_->now, id);
+  const Expected expected = expected_duration(state_, desk_->now, id);
+  record.duration_us = expected.us;
+  record.at_most_us = expected.at_most_us;
+  record.sure = expected.sure;
   record.listed = true;
   ++count_;
   Bucket& bucket = line(record.tenant).buckets[record.shape];

@@ -83,6 +83,10 @@ struct WaitRecord {
   ShapeId shape;
   Rank rank;
   std::int64_t duration_us = 0;
+  /// When it passes a reservation it counts as taking so long.
+  std::int64_t at_most_us = 0;
+  /// Declared, or bounded by a limit: not what others took.
+  bool sure = false;
   Refusal refusal;
   /// The caller knows the refusal, under this name.
   bool told = false;

@@ -71,7 +71,14 @@ static void digest(Digest& d, const GangState& g) {
   const Group& s = g.spec;
   d.add(g.key, g.has_group, g.tenant, g.pods, g.pending, g.bound, g.releasing, g.succeeded);
   d.add(g.failed, g.gated, g.wanted, g.standing, g.allocated, g.phase, g.created, g.started);
-  d.add(g.seq, g.origin, s.min_member, s.min_task_member, s.min_resources, s.priority);
+  d.add(g.seq,
+        g.origin,
+        g.run_milli,
+        g.cut_off,
+        s.min_member,
+        s.min_task_member,
+        s.min_resources,
+        s.priority);
   d.add(s.preemption_policy, s.topology, s.disruption, s.preemptable, s.parent, s.min_groups);
   d.add(s.is_parent, s.sla_waiting_time, s.expected_duration, s.admitted, s.hold);
 }
@@ -85,13 +92,16 @@ static void digest(Digest& d, const TenantState& t) {
   d.add(s.virtual_cluster);
 }
 
-static void digest(Digest& d, const Completion& c) { d.add(c.tenant, c.cls, c.started); }
+static void digest(Digest& d, const Completion& c) {
+  d.add(c.kind.user, c.kind.stem, c.kind.team, c.kind.shape, c.started, c.ended, c.declared);
+}
 
 void State::digest(Digest& d) const {
   d.add(config_, config_changed_, cells_, total_, models_);
   for (std::size_t i = 0; i < names_.size(); ++i) d.add(names_.name(i));
   d.add(nodes_, pods_, free_pods_, gangs_, free_gangs_, tenants_, classes_);
   d.add(budgets_, namespaces_, anti_pods_, evictable_, families_, dirty_gangs_, completions_);
+  history_.get().digest(d);
   d.add(tenants_version_, victims_version_, next_seq_, epoch, attempts, binds, evictions);
 }
 

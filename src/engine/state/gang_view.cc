@@ -71,6 +71,7 @@ GangView gang_view(const State& state, GangId id) {
   view.running = gang.standing == Standing::kRunning;
   view.created = gang.created;
   if (gang.bound > 0) view.started = gang.started;
+  view.kind = state.kind_of(gang);
   add_pods(state, gang, view);
   return view;
 }

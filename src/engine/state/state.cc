@@ -70,6 +70,7 @@ TenantId State::intern_tenant(const std::string& name) {
   if (fresh) {
     tenants_.emplace_back();
     tenants_.back().name = name;
+    tenants_.back().name_hash = hash_name(name);
     tenants_.back().spec.name = name;
     tenants_.back().created = static_cast<std::int64_t>(next_seq_++);
   }

@@ -22,6 +22,7 @@
 #include "base/time.h"
 #include "engine/model/config.h"
 #include "engine/model/event.h"
+#include "engine/model/history.h"
 #include "engine/model/ids.h"
 #include "engine/model/model.h"
 #include "engine/model/plan.h"
@@ -70,6 +71,7 @@ struct TaskClass {
   bool unknown_resource = false;         ///< Names a resource beyond the table's bound; never fits.
   std::optional<Selector> tenant_nodes;  ///< The queue's own node selector.
   std::vector<std::uint16_t> models;     ///< Allowed device models; empty = any.
+  std::uint64_t models_hash = 0;         ///< For RunKind.
   /// Only cpu, memory, a slot and whole devices of any model: a NodeRow says all about its room.
   bool plain = false;
 
@@ -205,13 +207,19 @@ struct GangState {
   std::shared_ptr<const Origin> origin;  ///< As one of its pods says; null: not known.
   GroupPhase phase = GroupPhase::kPending;
   Time created;
-  Time started;           ///< When the first of its bound members started.
-  std::uint64_t seq = 0;  ///< Order of first sight; the last tie-break.
+  Time started;  ///< When the first of its bound members started.
+  /// Of the run that goes on: devices it held at most, as seen when members leave, and whether one of
+  /// them was sent away.
+  std::int64_t run_milli = 0;
+  bool cut_off = false;
+  std::uint64_t user = 0, stem = 0, team = 0;  ///< Names of its origin, hashed; 0: not said.
+  std::uint64_t seq = 0;                       ///< Order of first sight; the last tie-break.
   bool dirty = false;
 };
 
 struct TenantState {
   std::string name;
+  std::uint64_t name_hash = 0;
   bool live = false;  ///< A QueueUpsert was seen.
   Queue spec;
   TenantId parent;
@@ -229,11 +237,12 @@ struct TenantState {
   std::int32_t gangs_running = 0;
 };
 
-/// Work of this kind, started then, has just ended well.
+/// A run that is over; how long it took is known with the clock value of the next decision.
 struct Completion {
-  TenantId tenant;
-  ClassId cls;
+  RunKind kind;
   Time started;
+  bool ended = true;  ///< False: it was cut off.
+  Duration declared{};
 };
 
 class State {
@@ -347,7 +356,12 @@ class State {
   /// Grows when who may be evicted for whom changed at large: budgets, queues, configuration.
   [[nodiscard]] std::uint64_t victims_version() const { return victims_version_; }
   std::vector<GangId> take_dirty_gangs();
-  std::vector<Completion> take_completions();
+  /// What the runs that ended have taught.
+  [[nodiscard]] const History& history() const { return history_.get(); }
+  /// Takes the runs that ended since the last decision into the history.
+  void learn(Time now);
+  /// What the gang has in common with others: as it runs, or as it asks to run.
+  [[nodiscard]] RunKind kind_of(const GangState& gang) const;
   [[nodiscard]] std::uint64_t tenants_version() const {
     return tenants_version_;
   }  ///< Specs or totals changed.
@@ -390,6 +404,7 @@ class State {
   void on(const BindResult& e);
   void on(const EvictResult& e);
   void on(const ConfigChange& e);
+  void on(const PastRun& e);
 
   NodeId intern_node(const std::string& name);
   GangId intern_gang(const std::string& key);
@@ -419,7 +434,7 @@ class State {
   void join_gang(PodId id, GangId gang);
   void leave_gang(PodId id);
   void drop_pod(PodId id);
-  void note_completion(const PodState& last);
+  void note_leaving(const PodState& pod, PodPhase next);
   void bind_on(PodId id, NodeId node, Time now, Positions devices);
   void place(PodId id, NodeId node, Positions devices);
   void lift(PodId id);  ///< Takes it off its node.
@@ -474,6 +489,7 @@ class State {
       families_;  ///< Parent key -> child groups, in order of their ids.
   std::vector<GangId> dirty_gangs_;
   std::vector<Completion> completions_;
+  SharedHistory history_;
   std::uint64_t tenants_version_ = 1;
   std::int64_t live_nodes_ = 0;
   std::int64_t live_pods_ = 0;

@@ -103,6 +103,7 @@ ClassId State::class_of(const Pod& pod, TenantId tenant) {
   if (c.share_milli > 0) c.request.add(ResourceNames::kDevice, c.share_milli);
   c.request.set(ResourceNames::kPods, 0);
   for (const auto& model : pod.device_models) c.models.push_back(intern_model(model));
+  c.models_hash = hash_models(pod.device_models);
   c.plain = c.request.size() <= 4 && c.models.empty() && c.share_milli == 0 &&
             pod.host_ports.empty() && !c.unknown_resource;
   c.best_effort = c.request.is_zero();

@@ -7,6 +7,24 @@
 
 namespace muster::engine {
 
+namespace {
+Duration declared_by(const GangState& gang, const PodState& pod) {
+  return gang.spec.expected_duration.count() > 0 ? gang.spec.expected_duration
+                                                 : pod.expected_duration;
+}
+
+void note_origin(GangState& gang, const Pod& spec) {
+  if (spec.origin == nullptr || spec.origin == gang.origin) return;
+  const bool same = gang.origin != nullptr && *gang.origin == *spec.origin;
+  gang.origin = spec.origin;
+  if (same) return;
+  const auto hashed = [](const std::string& name) { return name.empty() ? 0 : hash_name(name); };
+  gang.user = hashed(spec.origin->user);
+  gang.stem = hashed(spec.origin->stem);
+  gang.team = hashed(spec.origin->team);
+}
+}  // namespace
+
 void State::count(const PodState& pod, std::int32_t sign) {
   GangState& gang = gangs_[pod.gang.index()];
   switch (pod.phase) {
@@ -172,6 +190,7 @@ void State::set_phase(PodId id, PodPhase phase) {
   }
   GangState& gang = gangs_[pod.gang.index()];
   const ResourceVector request = classes_[pod.cls.index()].request;
+  if (pod.phase == PodPhase::kBound) note_leaving(pod, phase);
   count(pod, -1);
   if (pod.phase == PodPhase::kBound) {
     gang.allocated -= request;
@@ -382,7 +401,7 @@ void State::note_facts(PodId id, const Pod& spec) {
   pod.leaves = spec.terminating_until;
   pod.expected_duration = spec.expected_duration;
   pod.limit = spec.limit;
-  if (spec.origin != nullptr) gangs_[pod.gang.index()].origin = spec.origin;
+  note_origin(gangs_[pod.gang.index()], spec);
   pod.nominated_hint = spec.nominated_node;
 }
 
@@ -391,10 +410,8 @@ void State::finish(PodId id, bool succeeded) {
   if (pod.phase == PodPhase::kFinished) return;
   pod.succeeded = succeeded;
   give_up_nomination(id);
-  const bool ran = pod.phase == PodPhase::kBound;
   set_phase(id, PodPhase::kFinished);
   lift(id);
-  if (ran && pod.succeeded) note_completion(pod);
 }
 
 /// Brings place and phase to where the spec says the pod is.
@@ -451,20 +468,56 @@ void State::use_cells() {
   }
 }
 
-/// The last member of a gang to succeed tells how long work of its kinds takes.
-void State::note_completion(const PodState& last) {
-  const GangState& gang = gangs_[last.gang.index()];
-  if (gang.pending + gang.bound + gang.releasing > 0 || !gang.started) return;
-  std::vector<ClassId> seen;
+RunKind State::kind_of(const GangState& gang) const {
+  RunKind kind;
+  kind.stem = gang.stem;
+  kind.team = gang.team != 0 ? gang.team : tenants_[gang.tenant.index()].name_hash;
+  kind.user = gang.user != 0 ? gang.user : kind.team;
+  std::int64_t milli = gang.run_milli;
+  const TaskClass* first = nullptr;
   for (const PodId p : gang.pods) {
-    const ClassId cls = pods_[p.index()].cls;
-    if (std::find(seen.begin(), seen.end(), cls) != seen.end()) continue;
-    seen.push_back(cls);
-    completions_.push_back({gang.tenant, cls, gang.started});
+    const PodState& pod = pods_[p.index()];
+    const TaskClass& cls = classes_[pod.cls.index()];
+    if (first == nullptr || cls.devices > first->devices) first = &cls;
+    if (gang.run_milli == 0 && pod.phase != PodPhase::kFinished)
+      milli += cls.request[ResourceNames::kDevice];
   }
+  kind.shape = mix_shape(milli, first == nullptr ? 0 : first->models_hash);
+  return kind;
 }
 
-std::vector<Completion> State::take_completions() { return std::exchange(completions_, {}); }
+/// A member stops to run. With the last of them the run of its gang is over: it has ended, or it was
+/// cut off because it had to make way or lost its node. One that is taken back never ran.
+void State::note_leaving(const PodState& pod, PodPhase next) {
+  if (rehearsal_ || next == PodPhase::kPending) return;
+  GangState& gang = gangs_[pod.gang.index()];
+  const NodeState& node = nodes_[pod.node.index()];
+  gang.run_milli = std::max(gang.run_milli, gang.allocated[ResourceNames::kDevice]);
+  gang.cut_off = gang.cut_off || pod.evicting || !node.live || !node.spec.ready;
+  if (gang.bound > 1 || !gang.started) return;
+  completions_.push_back({kind_of(gang), gang.started, !gang.cut_off, declared_by(gang, pod)});
+  gang.run_milli = 0;
+  gang.cut_off = false;
+}
+
+void State::learn(Time now) {
+  if (completions_.empty()) return;
+  History& history = history_.own();
+  for (const Completion& c : completions_) {
+    if (c.started >= now) continue;
+    history.learn(c.kind, {(now - c.started).count(), c.ended, c.declared.count()});
+  }
+  completions_.clear();
+}
+
+void State::on(const PastRun& e) {
+  RunKind kind;
+  kind.team = hash_name(e.origin.team);
+  kind.user = e.origin.user.empty() ? kind.team : hash_name(e.origin.user);
+  kind.stem = e.origin.stem.empty() ? 0 : hash_name(e.origin.stem);
+  kind.shape = mix_shape(e.device_milli, hash_models(e.models));
+  history_.own().learn(kind, {e.ran.count(), e.ended, e.declared.count()});
+}
 
 void State::bind(PodId id, NodeId node_id, Time now, std::int32_t device) {
   give_up_nomination(id);

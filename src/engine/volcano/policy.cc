@@ -11,7 +11,6 @@ Plan VolcanoPolicy::decide(Time now) {
   // A session looks at everything, so what changed since the last one is of no
   // interest.
   (void)state_.take_dirty_gangs();
-  (void)state_.take_completions();
   return Session(state_, memory_, now).run();
 }
 

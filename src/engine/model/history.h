@@ -1,0 +1,148 @@
+/// How long work took before: one history for the engine's own estimates and for forecasts.
+///
+/// Every end teaches, whether the work succeeded, failed or was stopped: all of them free what was
+/// held. A run that was cut off, by an eviction or with its node, teaches that such work lasts longer
+/// than that. Runs are kept by level, from those that have most in common to all of the cluster; the
+/// first level that knows enough answers.
+///
+/// Levels are found by a hash of their names, so that a run costs a lookup and five short writes.
+/// Their number is bounded: those that nothing was learned about for longest are dropped.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/time.h"
+
+namespace muster::engine {
+
+class Digest;
+
+/// What a run has in common with others.
+struct RunKind {
+  std::uint64_t user = 0;
+  std::uint64_t stem = 0;
+  std::uint64_t team = 0;
+  std::uint64_t shape = 0;  ///< GPUs in all, and their model.
+};
+
+/// A workload's name without numbers, dates, hexadecimal runs and trailing marks: what repeated
+/// submissions have in common. "resnet50-lr0.1-20261116-3f9c2" is "resnet-lr".
+std::string stem_of(std::string_view name);
+
+/// For RunKind.
+std::uint64_t hash_name(std::string_view name);
+std::uint64_t hash_models(const std::vector<std::string>& models);  ///< 0: any.
+std::uint64_t mix_shape(std::int64_t device_milli, std::uint64_t models);
+
+class History {
+ public:
+  static constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::size_t kLevels = 5;  ///< See level_name().
+  static constexpr std::size_t kRunsKept = 200;
+  static constexpr std::size_t kRatiosKept = 50;
+  static constexpr std::size_t kEnough = 5;
+  static constexpr std::size_t kEnoughOfAll = 20;
+  static constexpr std::size_t kLevelsMax = 20'000;
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  struct Run {
+    std::int64_t us = 0;
+    bool ended = true;             ///< False: it was cut off, and would have taken longer.
+    std::int64_t declared_us = 0;  ///< Zero: nothing was said.
+  };
+
+  void learn(const RunKind& kind, const Run& run);
+
+  /// The levels of a kind, narrowest first; kNone: nothing was learned there.
+  [[nodiscard]] std::array<std::uint32_t, kLevels> levels(const RunKind& kind) const;
+  /// The first that has enough ended runs longer than the age; kNone: there is none.
+  [[nodiscard]] std::uint32_t level_for(const RunKind& kind, std::int64_t age_us) const;
+  /// Of a level: how long ended runs took, shortest first.
+  [[nodiscard]] std::span<const std::int64_t> ended(std::uint32_t level) const;
+  /// Of a level: the last so many of them at most, in no order.
+  [[nodiscard]] std::vector<std::int64_t> last_ended(std::uint32_t level, std::size_t most) const;
+  /// Of a level: after how long runs were cut off, in no order.
+  [[nodiscard]] std::vector<std::int64_t> cut_off(std::uint32_t level) const;
+  /// Its name: runs of the same level have the same.
+  [[nodiscard]] std::uint64_t name_of(std::uint32_t level) const { return levels_[level].name; }
+
+  /// How long runs took in thousandths of what was declared, in no order: the user's, or else
+  /// everybody's; empty: too few have ended.
+  [[nodiscard]] std::span<const std::int32_t> ratios(std::uint64_t user) const;
+
+  /// The engine's estimate for work that has run for `age_us`, in all: the quantile (permille) of
+  /// those runs of its level that lasted longer. kUnknown: nothing like it has ended.
+  [[nodiscard]] std::int64_t estimate(const RunKind& kind,
+                                      std::int64_t age_us,
+                                      std::int32_t permille) const;
+
+  /// Runs that taught something since the start.
+  [[nodiscard]] std::uint64_t taught() const { return taught_; }
+
+  /// Adds all that decisions follow from.
+  void digest(Digest& digest) const;
+
+  /// Until the next run is learned from, several threads may read it.
+  void freshen() const;
+
+ private:
+  struct Level {
+    std::uint64_t name = 0;
+    std::uint64_t taught = 0;                  ///< When it last learned, in runs.
+    std::vector<std::int64_t> last;            ///< A ring; below zero: cut off after that.
+    std::uint32_t next = 0;                    ///< In the ring.
+    mutable std::vector<std::int64_t> sorted;  ///< Ended ones, when `fresh`.
+    mutable bool fresh = false;
+  };
+  struct Ratios {
+    std::vector<std::int32_t> last;
+    std::uint32_t next = 0;
+  };
+
+  static std::array<std::uint64_t, kLevels> names_of(const RunKind& kind);
+  std::uint32_t level_named(std::uint64_t name);
+  void learn_ratio(std::uint64_t user, const Run& run);
+  void forget_oldest();
+
+  std::vector<Level> levels_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_name_;  // looked up, never iterated
+  std::vector<Ratios> ratios_;
+  std::unordered_map<std::uint64_t, std::uint32_t> ratios_of_;  // looked up, never iterated
+  std::uint64_t taught_ = 0;
+};
+
+/// A history that a copy shares, on whatever thread it lives, until one of the two learns.
+class SharedHistory {
+ public:
+  SharedHistory() : own_(std::make_shared<History>()), shown_(own_) {}
+  SharedHistory(const SharedHistory& other) : shown_(other.shown_) {
+    if (other.own_ != nullptr) shown_->freshen();
+    other.own_ = nullptr;
+  }
+  SharedHistory& operator=(const SharedHistory&) = delete;
+  ~SharedHistory() = default;
+
+  [[nodiscard]] const History& get() const { return *shown_; }
+  /// To learn with.
+  [[nodiscard]] History& own() {
+    if (own_ == nullptr) {
+      own_ = std::make_shared<History>(*shown_);
+      shown_ = own_;
+    }
+    return *own_;
+  }
+
+ private:
+  mutable std::shared_ptr<History> own_;  ///< Null while a copy may read it.
+  std::shared_ptr<const History> shown_;
+};
+
+}  // namespace muster::engine
