@@ -29,6 +29,24 @@ Course::Course(engine::Engine engine,
   for (const engine::GangView& gang : cast_->gangs) views_.push_back(&gang);
 }
 
+Course::Course(const Course& other)
+    : engine_(other.engine_.clone()),
+      cast_(other.cast_),
+      settings_(other.settings_),
+      began_(other.began_),
+      now_(other.now_),
+      wake_(other.wake_),
+      begun_(other.begun_),
+      players_(other.players_),
+      views_(other.views_),
+      ends_(other.ends_),
+      leavings_(other.leavings_),
+      next_seq_(other.next_seq_),
+      late_(other.late_),
+      to_meet_(other.to_meet_),
+      late_by_pod_(other.late_by_pod_),
+      late_by_key_(other.late_by_key_) {}
+
 Course::Ix Course::find(std::string_view key) const {
   const std::string name(key);
   if (const auto late = late_by_key_.find(name); late != late_by_key_.end()) return late->second;
@@ -64,7 +82,7 @@ void Course::begin_with(Ix gang) {
 }
 
 void Course::play(Time until) {
-  if (now_ == began_) {
+  if (!std::exchange(begun_, true)) {
     for (Ix g = 0; g < players_.size(); ++g) begin_with(g);
     if (const auto due = next_change(); due && *due <= now_) change();
     meet_all();
@@ -123,7 +141,10 @@ void Course::end(Ix gang) {
   player.bound = 0;
   ended(gang);
   const engine::GangView& g = view(gang);
-  for (const std::string& pod : g.pods) engine_.apply(engine::PodRemove{pod});
+  for (const std::string& pod : g.pods) {
+    engine_.apply(engine::PodRemove{pod});
+    late_by_pod_.erase(pod);
+  }
   if (g.is_group) engine_.apply(engine::GroupRemove{g.key});
 }
 
@@ -155,9 +176,10 @@ void Course::decide() {
     if (wake_ && *wake_ <= now_) wake_ = now_ + std::chrono::seconds(1);
     for (const engine::Evict& evict : plan.evicts) send_away(evict);
     for (const engine::Bind& bind : plan.binds) take(bind);
-    if (plan.evicts.empty() || settings_.grace.count() > 0) return;
+    if (plan.evicts.empty() || settings_.grace.count() > 0) break;
     let_leave(now_);
   }
+  decided();
 }
 
 void Course::take(const engine::Bind& bind) {
@@ -189,6 +211,24 @@ void Course::lose(const std::string& pod) {
   evicted(gang);
 }
 
+void Course::drive_out(const std::string& key) {
+  auto pod = engine_.pod(key);
+  if (!pod || pod->node.empty() || pod->terminating) return;
+  pod->terminating = true;
+  pod->terminating_until = now_ + settings_.grace;
+  leavings_.push({pod->terminating_until, next_seq_++, key, true});
+  engine_.apply(engine::PodUpsert{std::move(*pod)});
+  lose(key);
+}
+
+void Course::let_last(Ix gang, Duration lasts) {
+  Player& player = players_[gang];
+  if (!player.running) return;
+  player.ends = std::max(now_, player.started + lasts);
+  ++player.run;
+  ends_.push({player.ends, gang, player.run});
+}
+
 void Course::send_away(const engine::Evict& evict) {
   leavings_.push({now_ + settings_.grace, next_seq_++, evict.pod, true});
   lose(evict.pod);
@@ -207,7 +247,7 @@ void Course::meet(const std::string& key) {
   }
   players_[gang].gone = false;
   for (const std::string& pod : seen->pods) late_by_pod_[pod] = gang;
-  late_.push_back(std::make_unique<engine::GangView>(std::move(*seen)));
+  late_.push_back(std::make_shared<const engine::GangView>(std::move(*seen)));
   views_[gang] = late_.back().get();
 }
 

@@ -51,7 +51,8 @@ class Course {
          Time now,
          const Settings& settings);
   virtual ~Course() = default;
-  Course(const Course&) = delete;
+  /// As far as the other one is; each goes on for itself.
+  Course(const Course& other);
   Course& operator=(const Course&) = delete;
 
   /// Until over(), until nothing more can happen, or to this time.
@@ -72,11 +73,19 @@ class Course {
   [[nodiscard]] virtual std::optional<Time> next_change() const { return std::nullopt; }
   virtual void change() {}
   [[nodiscard]] virtual bool over() const { return false; }
+  /// After every decision.
+  virtual void decided() {}
 
   /// From change(): the engine hears it, and the course takes note of gangs that come and go.
   void apply(const engine::Event& event);
   /// The gang's time is over now, whatever was said.
   void end(Ix gang);
+  /// From change(): the pod has to go, with its grace period, and comes back as victims do.
+  void drive_out(const std::string& pod);
+  /// The gang will end at another time than was said; from now on, if that has passed.
+  void let_last(Ix gang, Duration lasts);
+  /// For what no event says.
+  [[nodiscard]] engine::Engine& playing() { return engine_; }
 
   [[nodiscard]] Ix count() const { return static_cast<Ix>(players_.size()); }
   [[nodiscard]] const engine::GangView& view(Ix gang) const { return *views_[gang]; }
@@ -132,13 +141,14 @@ class Course {
   Settings settings_;
   Time began_, now_;
   std::optional<Time> wake_;
+  bool begun_ = false;
   std::vector<Player> players_;
   std::vector<const engine::GangView*> views_;  ///< By player: in the cast, or in late_.
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::priority_queue<Leaving, std::vector<Leaving>, std::greater<>> leavings_;
   std::uint64_t next_seq_ = 0;
   // Those who came, or changed, after the beginning.
-  std::vector<std::unique_ptr<engine::GangView>> late_;
+  std::vector<std::shared_ptr<const engine::GangView>> late_;
   std::vector<std::string> to_meet_;  ///< Keys of gangs that apply() has heard of.
   std::unordered_map<std::string, Ix> late_by_pod_, late_by_key_;  // looked up, never iterated
 };

@@ -45,6 +45,8 @@ class Replay : public Book {
     add_queue(policy.engine.default_queue);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       index_[jobs[i].name] = i;
+      origins_.push_back(
+          std::make_shared<const engine::Origin>(jobs[i].user, jobs[i].stem, jobs[i].queue));
       if (tenants_) add_queue(jobs[i].queue);
     }
   }
@@ -119,6 +121,7 @@ class Replay : public Book {
     pod.priority = job.priority;
     request(pod, job);
     pod.device_models = job.models;
+    pod.origin = origins_[i];
     pod.created = kStart + job.submit;
     if (policy_.durations_known) pod.expected_duration = state_[i].left;
     return pod;
@@ -210,6 +213,7 @@ class Replay : public Book {
   bool tenants_, cells_;
   engine::Engine engine_;
   std::vector<Place> places_;
+  std::vector<std::shared_ptr<const engine::Origin>> origins_;
   std::map<std::string, std::size_t> index_;  ///< By name of the job.
   std::map<std::string, engine::Queue> queues_;
   std::map<std::string, std::int64_t> free_milli_, gpus_of_;

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "engine/model/history.h"
 
 namespace muster::sim {
 namespace {
@@ -104,6 +105,7 @@ class Row {
   [[nodiscard]] std::string text(const std::string& column) const {
     return table_.text(row_, column);
   }
+  [[nodiscard]] bool has(const std::string& column) const { return table_.has(column); }
   [[nodiscard]] const Error& error() const { return error_; }
 
  private:
@@ -115,7 +117,8 @@ class Row {
 Job philly_job(Row& row, const TraceOptions& options) {
   Job job;
   job.name = "job-" + row.text("job_id");
-  job.queue = row.text("vc");
+  job.queue = row.has("vc") ? row.text("vc") : "default";
+  job.user = row.text("user");
   job.submit = std::chrono::seconds(row.number("submit_s"));
   job.duration = std::chrono::seconds(std::max<std::int64_t>(1, row.number("duration_s")));
   const std::int64_t gpus = row.number("gpus");
@@ -146,6 +149,8 @@ Job own_job(Row& row) {
   Job job;
   job.name = row.text("name");
   job.queue = row.text("queue");
+  job.user = row.text("user");
+  job.stem = engine::stem_of(job.name);
   job.priority = static_cast<std::int32_t>(row.number("priority"));
   job.submit = std::chrono::seconds(row.number("submit_s"));
   job.duration = std::chrono::seconds(std::max<std::int64_t>(1, row.number("duration_s")));

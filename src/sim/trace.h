@@ -1,6 +1,6 @@
 /// Job traces and clusters for the simulator, read from text.
 ///
-/// Job tables (CSV with a header line) are recognised by their columns:
+/// Job tables (CSV with a header line) are recognised by their columns; `user` may stand among them:
 ///   job_id,submit_s,vc,gpus,duration_s                        Philly: a job of more GPUs than a
 ///   node has becomes a gang of whole nodes name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,…
 ///   openb: single tasks, shares of one GPU included
@@ -24,6 +24,8 @@ namespace muster::sim {
 struct Job {
   std::string name;
   std::string queue;
+  std::string user;  // empty: not known
+  std::string stem;  // what it has in common with its owner's like jobs; empty: not known
   std::int32_t priority = 0;
   Duration submit{};  // from the start of the trace
   Duration duration{};
