@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "answers/quantiles.h"
 #include "answers/rehearsal.h"
 
 namespace muster::answers {
@@ -14,51 +15,7 @@ namespace {
 
 using Ix = sim::Course::Ix;
 
-constexpr std::int32_t kDrawsForARange = 8;
 constexpr std::size_t kWaitsForMax = 5;
-
-/// Position of a quantile among so many sorted draws, such that a new draw is below it with that
-/// probability.
-std::optional<Time> quantile(const std::vector<Time>& sorted, std::size_t draws, double p) {
-  const double at =
-      std::clamp(p * static_cast<double>(draws + 1) - 1, 0.0, static_cast<double>(draws) - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, draws - 1);
-  const double part = at - static_cast<double>(low);
-  if (low >= sorted.size()) return std::nullopt;
-  if (part == 0) return sorted[low];
-  if (high >= sorted.size()) return std::nullopt;
-  return sorted[low] + Duration(static_cast<std::int64_t>(
-                           part * static_cast<double>((sorted[high] - sorted[low]).count())));
-}
-
-Quantiles quantiles(std::vector<Time> values, std::size_t draws) {
-  std::sort(values.begin(), values.end());
-  Quantiles out;
-  if (draws == 0) return out;
-  out.p50 = quantile(values, draws, 0.5);
-  if (draws < static_cast<std::size_t>(kDrawsForARange)) return out;
-  out.p10 = quantile(values, draws, 0.1);
-  out.p90 = quantile(values, draws, 0.9);
-  return out;
-}
-
-/// Reasons that no end of other work removes.
-bool waits_for_no_end(engine::Reason reason) {
-  switch (reason) {
-    case engine::Reason::kNotEnoughMembers:
-    case engine::Reason::kGated:
-    case engine::Reason::kGroupMissing:
-    case engine::Reason::kParentMissing:
-    case engine::Reason::kQueueMissing:
-    case engine::Reason::kQueueNotOpen:
-    case engine::Reason::kNeverFits:
-    case engine::Reason::kInvalidGroup:
-      return true;
-    default:
-      return false;
-  }
-}
 
 class Forecaster {
  public:
@@ -142,11 +99,19 @@ class Forecaster {
       f.refusal = why->refusal;
     }
     if (f.refusal.until) f.start.not_before = f.refusal.until;
-    if (waits_for_no_end(f.refusal.reason)) f.start.because = engine::describe(f.refusal);
+    if (engine::is_never(f.refusal.reason)) f.start.because = engine::describe(f.refusal);
   }
 
   void play() {
     if (asked_.empty()) return;
+    // Where every end is settled all courses are one, and it may be played to the second.
+    bool certain = true;
+    for (const engine::GangView& g : cast_->gangs) {
+      const Duration age = g.started ? std::max(Duration{}, now_ - g.started) : Duration{};
+      certain = certain && lasting_.draw(g, age, 0).certain;
+      if (!certain) break;
+    }
+    if (certain) settings_.quantum = Duration{};
     for (std::int32_t draw = 0; draw < ask_.draws; ++draw) {
       if (ask_.go_on && !ask_.go_on()) {
         out_.cut = true;
@@ -156,6 +121,10 @@ class Forecaster {
       course.play(now_ + ask_.horizon);
       note(course);
       ++out_.draws;
+      while (certain && out_.draws < ask_.draws) {
+        note(course);
+        ++out_.draws;
+      }
     }
   }
 

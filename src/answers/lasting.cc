@@ -13,7 +13,7 @@ Duration within_limits(const engine::GangView& gang, Duration lasts, Duration ag
 Drawn Declared::draw(const engine::GangView& gang, Duration age, std::int32_t) const {
   Drawn out;
   if (gang.declared > age) {
-    out = {gang.declared, Source::kDeclared, 0};
+    out = {gang.declared, Source::kDeclared, 0, true};
   } else {
     out = {std::max<Duration>(age * 2, std::chrono::hours(1)), Source::kGuessed, 0};
   }

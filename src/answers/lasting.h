@@ -16,6 +16,7 @@ struct Drawn {
   Duration lasts{};  ///< In all, from its start.
   Source source = Source::kGuessed;
   std::int32_t runs = 0;  ///< Ended runs that it was learned from.
+  bool certain = false;   ///< The same in every course.
 };
 
 class Lasting {

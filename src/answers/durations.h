@@ -1,0 +1,56 @@
+/// How long gangs last, drawn from what the engine has learned: what is learned, and what is
+/// guessed, is told apart.
+///
+/// Runs of one level are long or short together in one course: a part of each draw is the level's,
+/// the rest is the gang's own. Drawn one by one they would cancel each other out, and ranges would be
+/// far too narrow.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "answers/lasting.h"
+#include "answers/survival.h"
+#include "engine/engine.h"
+
+namespace muster::answers {
+
+/// The same for the same gangs, whatever the order they became known in.
+std::uint64_t seed_of(const std::vector<engine::GangView>& gangs);
+
+class SharedDraws : public Lasting {
+ public:
+  struct Settings {
+    std::uint64_t seed = 0;  ///< Zero: that of the gangs there are.
+    std::int32_t shared =
+        600;  ///< How much of the spread is the level's, in thousandths: 0 or 600.
+  };
+
+  /// Keeps what it needs of the engine, which may go on.
+  SharedDraws(const engine::Engine& engine, Time now, Settings settings);
+  SharedDraws(const engine::Engine& engine, Time now) : SharedDraws(engine, now, Settings{}) {}
+
+  [[nodiscard]] Drawn draw(const engine::GangView& gang,
+                           Duration age,
+                           std::int32_t draw) const override;
+
+ private:
+  [[nodiscard]] const Survival& survival(std::uint32_t level) const;
+  [[nodiscard]] double share(std::uint64_t level, const std::string& gang, std::int32_t draw) const;
+  [[nodiscard]] Drawn declared(const engine::GangView& gang, Duration age, double u) const;
+  [[nodiscard]] Drawn learned(const engine::GangView& gang,
+                              std::uint32_t level,
+                              Duration age,
+                              double u) const;
+
+  engine::History history_;
+  std::uint64_t seed_;
+  std::int32_t shared_;
+  std::unordered_map<std::uint32_t, std::vector<std::int64_t>> running_;  // ages, by level
+  mutable std::unordered_map<std::uint32_t, std::unique_ptr<Survival>> survivals_;  // by level
+};
+
+}  // namespace muster::answers

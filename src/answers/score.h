@@ -1,0 +1,81 @@
+/// How good forecasts are: a trace is replayed, and now and then what waits is foretold from what is
+/// known at that moment alone; when the replay is over, what was said is held against what came.
+///
+/// Moments: S, the decision at its submission left a job waiting (every so many-th job); L, every two
+/// hours three of those that wait. Figures: see Figures; what others would have said at the same
+/// moments stands beside it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "answers/shapes.h"
+#include "engine/model/model.h"
+#include "sim/policy.h"
+#include "sim/trace.h"
+
+namespace muster::answers {
+
+enum class Told : std::uint8_t {
+  kAll,   ///< The engine and the forecast are told how long each job takes.
+  kNone,  ///< Neither is: both learn.
+  kHalf,  ///< Of half of the jobs.
+};
+
+struct ScoreSettings {
+  Told told = Told::kNone;
+  Duration from{}, to{};   ///< Only moments of jobs submitted in [from, to) count; zero: all.
+  std::int32_t every = 1;  ///< Only every so many-th moment.
+  std::int32_t draws = 40;
+  Duration horizon = std::chrono::hours(24 * 7);
+  bool baselines = true;
+  bool check_harness = true;  ///< Also with true durations and arrivals, which must be exact.
+};
+
+/// Over the moments of jobs that waited for at least a minute more.
+struct Figures {
+  std::string name;
+  std::int64_t moments = 0;
+  double err = 0, err75 = 0;  ///< |p50 - y| / max(y, 60 s), median and 75th percentile.
+  double x2 = 0;              ///< Share with p50 within a factor of 2.
+  double holds = 0;           ///< Share within p10 … p90; below zero: it gives no range.
+  double width = 0;           ///< Median (p90 + 60) / (p10 + 60).
+  double loss = 0;            ///< Pinball loss over 0.1, 0.5, 0.9 in ln(60 s + wait).
+  double answered = 0;
+  double cpu_s = 0;  ///< A moment.
+};
+
+struct Scored {
+  std::string moments;  ///< "S", "L", "S > 8 GPUs" …
+  std::vector<Figures> rows;
+};
+
+struct Score {
+  std::vector<Scored> sets;
+  double soon = 0;  ///< Of those that waited for less than a minute more: share that was told so.
+  std::int64_t soon_moments = 0;
+  double worst_harness = 0;  ///< Largest error with true durations and arrivals; must be 0.
+};
+
+/// `seconds` gives CPU time, for the figures; null: they stay zero.
+Score score(const std::vector<sim::Job>& jobs,
+            const std::vector<engine::Node>& nodes,
+            const sim::Policy& policy,
+            const ScoreSettings& settings,
+            const std::function<double()>& seconds);
+
+/// As a table for people.
+std::string score_table(const Score& score);
+
+/// Names of the rows.
+inline constexpr std::string_view kShared = "shared draws";
+inline constexpr std::string_view kIndependent = "independent draws";
+inline constexpr std::string_view kLastWait = "last wait of its size";
+inline constexpr std::string_view kPastWaits = "quantiles of past waits";
+inline constexpr std::string_view kOneEstimate = "one course, engine's estimate";
+inline constexpr std::string_view kOneMedian = "one course, median of 50";
+inline constexpr std::string_view kTrue = "true durations";
+
+}  // namespace muster::answers
