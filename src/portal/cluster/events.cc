@@ -1,7 +1,7 @@
 #include "portal/cluster/events.h"
 
+#include "answers/jobs/facts.h"
 #include "kube/meta.h"
-#include "portal/jobs/facts.h"
 
 namespace muster::portal {
 

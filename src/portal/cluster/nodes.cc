@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "answers/jobs/facts.h"
 #include "base/strings.h"
 #include "kube/kinds/pod.h"
 #include "kube/meta.h"
 #include "kube/names.h"
 #include "kube/portal_names.h"
-#include "portal/jobs/facts.h"
 
 namespace muster::portal {
 

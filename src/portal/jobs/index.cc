@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "answers/jobs/followed.h"
 #include "kube/framework.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -10,37 +11,12 @@
 namespace muster::portal {
 namespace {
 
-namespace r = client::resources;
-
 /// How long one step may hold the loop, and how soon the next one follows.
 constexpr Duration kStep = std::chrono::milliseconds(4);
 constexpr Duration kPause = std::chrono::milliseconds(1);
 constexpr int kStepRows = 512;
 /// Changes are gathered for so long before rows are made anew.
 constexpr Duration kGather = std::chrono::milliseconds(40);
-
-struct Followed {
-  const client::Resource& resource;
-  JobKind kind;
-};
-/// Jobs before their pods, so that most pods find theirs.
-const Followed kFollowed[] = {
-    {r::kPyTorchJobs, JobKind::kPyTorchJob},
-    {r::kTFJobs, JobKind::kTFJob},
-    {r::kXGBoostJobs, JobKind::kXGBoostJob},
-    {r::kPaddleJobs, JobKind::kPaddleJob},
-    {r::kJAXJobs, JobKind::kJAXJob},
-    {r::kMPIJobsV1, JobKind::kMpiJob},
-    {r::kMPIJobsV2Beta1, JobKind::kMpiJob},
-    {r::kMPIJobsV1Alpha1, JobKind::kMpiJob},
-    {r::kT9kMPIJobs, JobKind::kT9kMpiJob},
-    {r::kVolcanoJobs, JobKind::kVcJob},
-    {r::kFrameworks, JobKind::kOpenPai},
-    {r::kJobs, JobKind::kJob},
-    {r::kPodGroups, JobKind::kPodGroup},
-    {r::kT9kPodGroups, JobKind::kPodGroup},
-    {r::kPods, JobKind::kPod},
-};
 
 }  // namespace
 
@@ -98,8 +74,8 @@ void JobIndex::push(JobKind kind,
 void JobIndex::pump() {
   timer_.reset();
   // One at a time: all there is of a kind that others follow already is told at once.
-  if (awaited_.size() < std::size(kFollowed)) {
-    const Followed& next = kFollowed[awaited_.size()];
+  if (awaited_.size() < answers::followed_kinds().size()) {
+    const answers::Followed& next = answers::followed_kinds()[awaited_.size()];
     follow(next.resource, next.kind);
     timer_ = env_.after(kPause, [this] { pump(); });
     return;
@@ -173,7 +149,8 @@ void JobIndex::apply_job(JobKind kind,
   by_uid_[uid] = key;
   mark(key);
   if (kind == JobKind::kJob && !job.tasks.empty()) {
-    if (const std::string above = key_of_owner(object); !above.empty()) hand_up(job, above);
+    if (const std::string above = answers::key_of_owner(object); !above.empty())
+      hand_up(job, above);
   }
 }
 
@@ -193,26 +170,18 @@ void JobIndex::hand_up(Entry& from, const std::string& key) {
   mark(key);
 }
 
-/// A Job that an MPIJob made is part of that one.
-std::string JobIndex::key_of_owner(const json::Value& object) const {
-  const kube::OwnerReference owner = kube::controller_of(object);
-  if (owner.uid.empty()) return "";
-  const auto kind = kind_of_owner(owner.api_version, owner.kind);
-  if (!kind || *kind == JobKind::kPodGroup) return "";
-  return job_id(kube::namespace_of(object), *kind, owner.name);
-}
-
 std::string JobIndex::owner_key(const json::Value& pod) const {
   const std::string_view ns = kube::namespace_of(pod);
   // Between a Framework and its pods there is an object for each attempt.
   if (const std::string_view name = kube::label(pod, kube::names::framework::kFrameworkName);
       !name.empty())
     return job_id(ns, JobKind::kOpenPai, name);
-  const std::string key = key_of_owner(pod);
+  const std::string key = answers::key_of_owner(pod);
   if (!key.empty()) {
     const auto found = entries_.find(key);
     if (found != entries_.end() && found->second->object) {
-      if (std::string above = key_of_owner(*found->second->object); !above.empty()) return above;
+      if (std::string above = answers::key_of_owner(*found->second->object); !above.empty())
+        return above;
     }
     return key;
   }
@@ -236,7 +205,7 @@ std::string JobIndex::owner_key(const json::Value& pod) const {
 void JobIndex::apply_group(const client::ObjectPtr& old_object,
                            const client::ObjectPtr& new_object) {
   const json::Value& object = new_object ? *new_object : *old_object;
-  std::string key = key_of_owner(object);
+  std::string key = answers::key_of_owner(object);
   const bool bare = key.empty();
   if (bare) {
     const kube::OwnerReference owner = kube::controller_of(object);
@@ -321,7 +290,8 @@ void JobIndex::apply_pod(const client::ObjectPtr& old_object, const client::Obje
 
 /// A Job whose owner is a job of its own has no row; nor has what nothing is left of.
 bool JobIndex::belongs_elsewhere(const Entry& entry) const {
-  return entry.object && entry.facts.kind == JobKind::kJob && !key_of_owner(*entry.object).empty();
+  return entry.object && entry.facts.kind == JobKind::kJob &&
+         !answers::key_of_owner(*entry.object).empty();
 }
 
 void JobIndex::settle(const std::string& key) {

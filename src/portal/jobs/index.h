@@ -14,9 +14,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "answers/jobs/facts.h"
 #include "base/env.h"
 #include "client/informer.h"
-#include "portal/jobs/facts.h"
 #include "portal/jobs/table.h"
 
 namespace muster::portal {
@@ -83,7 +83,6 @@ class JobIndex {
   void drop_task(const std::string& pod_key);
   /// The key of the job a pod belongs to; empty: it is not shown.
   [[nodiscard]] std::string owner_key(const json::Value& pod) const;
-  [[nodiscard]] std::string key_of_owner(const json::Value& object) const;
   Entry& entry(const std::string& key);
   [[nodiscard]] const Entry* by(const std::unordered_map<std::string, std::string>& keys,
                                 const std::string& word) const;

@@ -7,19 +7,29 @@
 #include <string_view>
 #include <vector>
 
+#include "answers/jobs/facts.h"
+
 namespace muster::portal {
 
-enum class State : std::uint8_t {
-  kWaiting,
-  kRunning,
-  kStopping,
-  kSucceeded,
-  kFailed,
-  kStopped,
-  kSuspended,
-};
-inline constexpr std::size_t kStates = 7;
-std::string_view state_name(State state);  // "WAITING" …
+using answers::gpus_of_pod_spec;
+using answers::group_of_pod;
+using answers::job_facts;
+using answers::job_id;
+using answers::JobFacts;
+using answers::JobKind;
+using answers::kind_name;
+using answers::kind_of_owner;
+using answers::kJobKinds;
+using answers::kStates;
+using answers::kTaskStates;
+using answers::Millis;
+using answers::millis_at;
+using State = answers::JobState;
+using answers::state_name;
+using answers::task_facts;
+using answers::task_state_name;
+using answers::TaskFacts;
+using answers::TaskState;
 
 enum class Phase : std::uint8_t {
   kNone,
@@ -32,30 +42,10 @@ enum class Phase : std::uint8_t {
 };
 std::string_view phase_name(Phase phase);
 
-enum class JobKind : std::uint8_t {
-  kOpenPai,
-  kPyTorchJob,
-  kTFJob,
-  kXGBoostJob,
-  kPaddleJob,
-  kJAXJob,
-  kMpiJob,
-  kT9kMpiJob,
-  kVcJob,
-  kJob,
-  kPodGroup,
-  kPod,
-};
-inline constexpr std::size_t kJobKinds = 12;
-std::string_view kind_name(JobKind kind);  // as in ids: "pytorchjob" …
-
 /// The place of a job in the index. Reused once the job is gone.
 using Slot = std::uint32_t;
 /// A text that many jobs share: users, queues, namespaces.
 using Word = std::uint32_t;
-
-/// Milliseconds since 1970; 0: none.
-using Millis = std::int64_t;
 
 struct Keys {
   Millis submitted = 0, started = 0, ended = 0;
@@ -88,33 +78,6 @@ struct Texts {
   bool has_exit = false;
   std::string exit_phrase;
   bool operator==(const Texts&) const = default;
-};
-
-enum class TaskState : std::uint8_t {
-  kWaiting,
-  kStarting,
-  kRunning,
-  kStopping,
-  kSucceeded,
-  kFailed,
-};
-inline constexpr std::size_t kTaskStates = 6;
-std::string_view task_state_name(TaskState state);
-
-/// One pod of a job.
-struct TaskFacts {
-  std::string pod;  // its name
-  std::string uid, role, node, ip, group, reason, exit_phrase;
-  std::string prio_class;
-  std::vector<std::int16_t> devices;
-  std::vector<std::string> containers;
-  std::int32_t index = 0, gpus = 0, restarts = 0, exit_code = 0, prio = 0;
-  std::int64_t cpu_milli = 0, memory = 0;
-  Millis created = 0, scheduled = 0, started = 0, ended = 0;
-  Millis expected_end = 0;  // from what the job says of its duration
-  TaskState state = TaskState::kWaiting;
-  bool has_exit = false, nominated = false, opportunistic = false;
-  std::uint64_t version = 0;
 };
 
 }  // namespace muster::portal

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "answers/jobs/facts.h"
 #include "json/json.h"
-#include "portal/jobs/facts.h"
 #include "portal/jobs/table.h"
 
 namespace muster::portal {

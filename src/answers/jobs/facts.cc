@@ -1,6 +1,7 @@
-#include "portal/jobs/facts.h"
+#include "answers/jobs/facts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/quantity.h"
 #include "base/strings.h"
@@ -12,7 +13,7 @@
 #include "kube/names.h"
 #include "kube/portal_names.h"
 
-namespace muster::portal {
+namespace muster::answers {
 namespace {
 
 namespace names = kube::names;
@@ -94,12 +95,12 @@ bool says_suspended(const json::Value& job) {
          kube::condition_true(job, "Suspended") || kube::annotation(job, names::kSuspend) == "true";
 }
 
-std::optional<State> state_of_phase(std::string_view phase) {
-  if (phase == "Completed" || phase == "Succeeded") return State::kSucceeded;
-  if (phase == "Failed") return State::kFailed;
-  if (phase == "Aborted" || phase == "Aborting" || phase == "Paused") return State::kSuspended;
-  if (phase == "Terminating") return State::kStopping;
-  if (phase == "Terminated") return State::kStopped;
+std::optional<JobState> state_of_phase(std::string_view phase) {
+  if (phase == "Completed" || phase == "Succeeded") return JobState::kSucceeded;
+  if (phase == "Failed") return JobState::kFailed;
+  if (phase == "Aborted" || phase == "Aborting" || phase == "Paused") return JobState::kSuspended;
+  if (phase == "Terminating") return JobState::kStopping;
+  if (phase == "Terminated") return JobState::kStopped;
   return std::nullopt;
 }
 
@@ -109,7 +110,7 @@ void read_conditions(JobFacts& facts, const json::Value& job) {
     if (json::string_at(condition, "status") != "True") continue;
     const bool failed = type == "Failed";
     if (!failed && type != "Succeeded" && type != "Complete") continue;
-    facts.final_state = failed ? State::kFailed : State::kSucceeded;
+    facts.final_state = failed ? JobState::kFailed : JobState::kSucceeded;
     if (failed) facts.failure = json::text_at(condition, "message");
     if (facts.ended == 0) facts.ended = millis_at(at(condition, "lastTransitionTime"));
   }
@@ -138,9 +139,9 @@ void read_framework(JobFacts& facts, const json::Value& job) {
   const bool stop = json::string_at(job, "spec", "executionType") == "Stop";
   if (state == "Completed") {
     const bool well = json::string_at(completion, "type", "name") == "Succeeded";
-    facts.final_state = well ? State::kSucceeded : stop ? State::kStopped : State::kFailed;
+    facts.final_state = well ? JobState::kSucceeded : stop ? JobState::kStopped : JobState::kFailed;
   } else if (stop || state.starts_with("AttemptDeleti")) {
-    if (stop) facts.final_state = State::kStopping;
+    if (stop) facts.final_state = JobState::kStopping;
   }
 }
 
@@ -195,6 +196,34 @@ void read_owner(JobFacts& facts, const json::Value& job) {
 }
 
 }  // namespace
+
+std::string_view state_name(JobState state) {
+  static constexpr std::array<std::string_view, kStates> kNames{
+      "WAITING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED", "STOPPED", "SUSPENDED"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+std::string_view kind_name(JobKind kind) {
+  static constexpr std::array<std::string_view, kJobKinds> kNames{"openpai",
+                                                                  "pytorchjob",
+                                                                  "tfjob",
+                                                                  "xgboostjob",
+                                                                  "paddlejob",
+                                                                  "jaxjob",
+                                                                  "mpijob",
+                                                                  "t9kmpijob",
+                                                                  "vcjob",
+                                                                  "job",
+                                                                  "gang",
+                                                                  "pod"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view task_state_name(TaskState state) {
+  static constexpr std::array<std::string_view, kTaskStates> kNames{
+      "WAITING", "STARTING", "RUNNING", "STOPPING", "SUCCEEDED", "FAILED"};
+  return kNames[static_cast<std::size_t>(state)];
+}
 
 std::int32_t gpus_of_pod_spec(const json::Value& spec) {
   std::int32_t sum = 0;
@@ -281,8 +310,8 @@ JobFacts job_facts(JobKind kind, const json::Value& object) {
     facts.final_state = state_of_phase(json::string_at(object, "status", "phase"));
   } else if (kind == JobKind::kMpiJob && at(object, "status", "launcherStatus").is_string()) {
     const std::string_view launcher = json::string_at(object, "status", "launcherStatus");
-    if (launcher == "Succeeded") facts.final_state = State::kSucceeded;
-    if (launcher == "Failed") facts.final_state = State::kFailed;
+    if (launcher == "Succeeded") facts.final_state = JobState::kSucceeded;
+    if (launcher == "Failed") facts.final_state = JobState::kFailed;
   } else if (kind != JobKind::kPodGroup) {
     read_conditions(facts, object);
   }
@@ -429,4 +458,4 @@ TaskFacts task_facts(const json::Value& pod) {
   return facts;
 }
 
-}  // namespace muster::portal
+}  // namespace muster::answers
