@@ -28,6 +28,17 @@ struct TokenOwner {
   std::vector<std::string> groups;
 };
 
+/// A request for the group of answers, and who asks. Their right to what is asked is looked at with
+/// `may`, by whoever answers.
+struct AnswersCall {
+  std::string user;
+  std::vector<std::string> groups;
+  std::string method;
+  net::Target target;
+  std::string body;
+  std::function<bool(std::string_view verb, std::string_view resource, std::string_view ns)> may;
+};
+
 struct ServerOptions {
   std::string ca_pem;         // published as kube-root-ca.crt
   std::string token_key_pem;  // signs service-account tokens
@@ -54,6 +65,8 @@ struct ServerOptions {
   std::function<Result<std::unique_ptr<net::Client>>(net::ClientOptions)> dial;
   /// Whose token this is, of those that the server did not make itself; nobody's: none.
   std::function<std::optional<TokenOwner>(const std::string& token)> find_token_owner;
+  /// Answers for the group of answers; null: there is no such group.
+  std::function<Task<net::Response>(AnswersCall)> answers;
   /// Adds to /metrics what the other parts of the process count.
   std::function<void(prometheus::Page&)> add_metrics;
 };

@@ -30,6 +30,7 @@ MUSTER_EMBED(crd_volcano, "crds/volcano.yaml")
 MUSTER_EMBED(crd_t9k, "crds/t9k.yaml")
 MUSTER_EMBED(crd_coscheduling, "crds/coscheduling.yaml")
 MUSTER_EMBED(crd_framework, "crds/framework.yaml")
+MUSTER_EMBED(crd_records, "crds/records.yaml")
 
 namespace muster::kube {
 
@@ -45,7 +46,8 @@ std::vector<std::string_view> embedded_crds() {
           MUSTER_EMBEDDED(crd_volcano),
           MUSTER_EMBEDDED(crd_t9k),
           MUSTER_EMBEDDED(crd_coscheduling),
-          MUSTER_EMBEDDED(crd_framework)};
+          MUSTER_EMBEDDED(crd_framework),
+          MUSTER_EMBEDDED(crd_records)};
 }
 
 }  // namespace muster::kube

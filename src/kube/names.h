@@ -272,6 +272,9 @@ inline constexpr std::string_view kStorage = "storage.k8s.io";
 inline constexpr std::string_view kKubeflow = "kubeflow.org";
 inline constexpr std::string_view kVolcanoBatch = "batch.volcano.sh";
 inline constexpr std::string_view kVolcanoScheduling = "scheduling.volcano.sh";
+/// Muster's own objects, and the answers that no object holds.
+inline constexpr std::string_view kMuster = "muster.dev";
+inline constexpr std::string_view kAnswers = "answers.muster.dev";
 inline constexpr std::string_view kT9kBatch = "batch.tensorstack.dev";
 inline constexpr std::string_view kT9kScheduling = "scheduler.tensorstack.dev";
 }  // namespace groups

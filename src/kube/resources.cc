@@ -72,6 +72,9 @@ const Resource kMPIJobsV2Beta1{"kubeflow.org", "v2beta1", "mpijobs", "MPIJob", t
 const Resource kT9kMPIJobs{"batch.tensorstack.dev", "v1beta1", "mpijobs", "MPIJob", true};
 const Resource kT9kPodGroups{"scheduler.tensorstack.dev", "v1beta1", "podgroups", "PodGroup", true};
 const Resource kT9kQueues{"scheduler.tensorstack.dev", "v1beta1", "queues", "Queue", true};
+const Resource kJobRecords{"muster.dev", "v1", "jobrecords", "JobRecord", true};
+const Resource kHistoryPages{"muster.dev", "v1", "historypages", "HistoryPage", false};
+const Resource kUsageDays{"muster.dev", "v1", "usagedays", "UsageDay", false};
 
 }  // namespace resources
 }  // namespace muster::kube

@@ -38,6 +38,8 @@ extern const Resource kPodGroups, kQueues, kHyperNodes, kCommands, kVolcanoJobs;
 extern const Resource kPyTorchJobs, kTFJobs, kXGBoostJobs, kPaddleJobs, kJAXJobs, kMPIJobsV1Alpha1,
     kMPIJobsV1, kMPIJobsV2Beta1;
 extern const Resource kT9kMPIJobs, kT9kPodGroups, kT9kQueues;
+/// What is kept of jobs, and what was used.
+extern const Resource kJobRecords, kHistoryPages, kUsageDays;
 }  // namespace resources
 
 /// Kinds whose name alone says too little, with their group, as kubectl writes them.

@@ -78,6 +78,11 @@ Task<Result<void>> Cluster::start() {
   if (!made) co_return made;
   watching_ = make_client("system:muster");
   informers_ = std::make_unique<client::Informers>(loop_, *watching_);
+  answers_client_ = make_client("system:muster-answers");
+  answers_ =
+      std::make_unique<Answers>(loop_, *answers_client_, *informers_, options_.answers, [this] {
+        return scheduler_ ? scheduler_->scheduler() : nullptr;
+      });
   if (has("scheduler")) {
     const auto started = co_await start_scheduler();
     if (!started) scheduler_.reset();
@@ -89,6 +94,7 @@ Task<Result<void>> Cluster::start() {
     if (!started) agent_.reset();
     if (!started) co_return fail(not_started("agent", started.error()));
   }
+  answers_->start();
   if (!options_.pai_rest.empty()) {
     const auto started = co_await start_pai();
     if (!started) co_return fail(not_started("OpenPAI's API", started.error()));
@@ -111,6 +117,7 @@ Task<void> Cluster::stop() {
   }
   if (controllers_) co_await controllers_->stop();
   if (scheduler_) co_await scheduler_->stop();
+  if (answers_) co_await answers_->stop();
   if (informers_) co_await informers_->stop_all();
   // Watches end first, so that connections have nothing to wait for.
   if (server_) co_await server_->stop();
@@ -121,6 +128,7 @@ Task<void> Cluster::stop() {
   agent_.reset();
   controllers_.reset();
   scheduler_.reset();
+  answers_.reset();
   if (store_) co_await store_->close();
 }
 
@@ -167,6 +175,7 @@ Task<Result<void>> Cluster::start_server(const apiserver::Identity& identity) {
   };
   options.queues_closed = options_.queues_closed;
   options.find_token_owner = [this](const std::string& token) { return token_owner(token); };
+  options.answers = [this](apiserver::AnswersCall call) { return answer(std::move(call)); };
   options.add_metrics = [this](prometheus::Page& page) {
     page.one("muster_leader", "gauge", "1 while this replica does the work.", 1);
     if (scheduler_ && scheduler_->scheduler() != nullptr)
@@ -227,10 +236,22 @@ net::Handler Cluster::handler() {
   };
 }
 
+Task<net::Response> Cluster::answer(apiserver::AnswersCall call) {
+  net::Response response;
+  if (answers_) {
+    response = co_await answers_->answer(std::move(call));
+  } else {
+    response.status = 503;
+    response.body = "the cluster is still starting\n";
+  }
+  co_return response;
+}
+
 Task<void> Cluster::tell_idle(net::ResponseWriter& writer) {
   std::vector<std::string> busy;
   if (scheduler_ && !scheduler_->idle()) busy.emplace_back("scheduler");
   if (controllers_ && !controllers_->idle()) busy.emplace_back("controllers");
+  if (answers_ && !answers_->idle()) busy.emplace_back("records");
   net::Response response;
   response.status = busy.empty() ? 200 : 503;
   response.headers.set("Content-Type", "text/plain");
@@ -257,6 +278,7 @@ Task<Result<void>> Cluster::start_scheduler() {
   options.parse_config = parse_scheduler_config;
   options.cells_file = options_.hived_config;
   options.keep_cells = true;
+  answers_->listen_to(options.scheduling);
   const auto read = scheduler::read_files(options);
   if (!read) co_return read;
   scheduler_client_ = make_client("system:muster-scheduler");

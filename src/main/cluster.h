@@ -21,6 +21,7 @@
 #include "client/informer.h"
 #include "controllers/controllers.h"
 #include "kube/security/pod_security.h"
+#include "main/answers.h"
 #include "main/data_dir.h"
 #include "main/portal_people.h"
 #include "net/http/server.h"
@@ -57,6 +58,7 @@ struct ClusterOptions {
   bool pai_layout = false;          // it was made of OpenPAI's installation files
   std::string admin_password_file;  // of the first administrator; empty: one is made up
   std::optional<portal::Listening> portal;  // absent: none
+  AnswersOptions answers;                   // records of jobs
   std::set<std::string> without;            // scheduler, controllers, agent
 };
 
@@ -92,6 +94,7 @@ class Cluster {
   Result<void> listen(const apiserver::Identity& identity);
   void listen_beside();
   net::Handler handler();
+  Task<net::Response> answer(apiserver::AnswersCall call);
   Task<void> tell_idle(net::ResponseWriter& writer);
   Task<Result<void>> make_nodes(std::optional<std::vector<json::Value>> nodes);
   Task<Result<void>> start_scheduler();
@@ -114,6 +117,8 @@ class Cluster {
   // Started in this order, stopped in reverse; each has its client before it.
   std::unique_ptr<client::Client> watching_;
   std::unique_ptr<client::Informers> informers_;
+  std::unique_ptr<client::Client> answers_client_;
+  std::unique_ptr<Answers> answers_;
   std::unique_ptr<client::Client> scheduler_client_;
   std::unique_ptr<scheduler::Service> scheduler_;
   std::unique_ptr<client::Client> controllers_client_;

@@ -15,6 +15,7 @@
 #include "client/leader.h"
 #include "controllers/controllers.h"
 #include "controllers/webhook.h"
+#include "main/answers.h"
 #include "main/portal_flags.h"
 #include "main/scheduler_config.h"
 #include "main/serve.h"
@@ -31,6 +32,7 @@ struct RunOptions {
   std::string kubeconfig, context, scheduler_config, hived_config, ns, metrics, gang_scheduler;
   controllers::WebhookOptions webhook;
   std::optional<portal::Listening> portal;
+  AnswersOptions answers;
   bool leader_elect = false;
   std::int64_t gpus_per_node = 8;
   std::vector<std::string> scheduler_names, left_out;
@@ -78,6 +80,9 @@ Result<RunOptions> read_options(const command::Values& values) {
     return fail(
         Code::kBadRequest,
         "--scheduler-name needs at least one name: without one every pod of the cluster would be ours");
+  auto answering = answers_options(values);
+  if (!answering) return fail(answering.error());
+  options.answers = std::move(*answering);
   auto listening = portal_listening(values);
   if (!listening) return fail(listening.error());
   options.portal = std::move(*listening);
@@ -124,6 +129,10 @@ class Operator {
 
   Task<Result<void>> begin() {
     informers_ = std::make_unique<client::Informers>(loop_, *client_);
+    answers_ = std::make_unique<Answers>(loop_, *client_, *informers_, options_.answers, [this] {
+      return scheduler_ ? scheduler_->scheduler() : nullptr;
+    });
+    answers_->listen_to(service_.scheduling);
     if (!without("scheduler")) {
       scheduler_ = std::make_unique<scheduler::Service>(loop_, *client_, *informers_, service_);
       const auto started = co_await scheduler_->start();
@@ -143,6 +152,7 @@ class Operator {
           loop_, *client_, *informers_, std::move(options));
       loop_.spawn(controllers_->start());
     }
+    answers_->start();
     if (options_.portal) {
       const auto started = start_portal();
       if (!started) co_return started;
@@ -176,6 +186,7 @@ class Operator {
     if (controllers_) co_await controllers_->stop();
     if (scheduler_ && in_order) co_await scheduler_->finish(kFinishMax);
     if (scheduler_) co_await scheduler_->stop();
+    if (answers_) co_await answers_->stop();
     if (informers_) co_await informers_->stop_all();
   }
 
@@ -183,7 +194,8 @@ class Operator {
   [[nodiscard]] bool working() const { return informers_ != nullptr; }
 
   [[nodiscard]] bool idle() const {
-    return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle());
+    return (!scheduler_ || scheduler_->idle()) && (!controllers_ || controllers_->idle()) &&
+           (!answers_ || answers_->idle());
   }
   /// Leading with the whole picture, or standing by within reach of the API server: either way this
   /// replica is as it should be.
@@ -222,6 +234,7 @@ class Operator {
   scheduler::ServiceOptions service_;
   std::unique_ptr<client::Client> client_;
   std::unique_ptr<client::Informers> informers_;
+  std::unique_ptr<Answers> answers_;
   std::unique_ptr<scheduler::Service> scheduler_;
   std::unique_ptr<controllers::Controllers> controllers_;
   const client::LeaderElector* elector_ = nullptr;
@@ -440,6 +453,7 @@ command::Command run_command() {
       "  # Inside the cluster, one of two replicas, taking Volcano's pods over as well\n"
       "  muster run --leader-elect --scheduler-name muster,volcano\n";
   made.flags = run_flags();
+  for (command::Flag& flag : answers_flags("none")) made.flags.push_back(std::move(flag));
   for (command::Flag& flag : portal_flags("none")) made.flags.push_back(std::move(flag));
   made.run = run_run;
   return made;

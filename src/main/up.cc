@@ -85,6 +85,9 @@ Result<ClusterOptions> read_options(const command::Values& values) {
   options.address = where->address;
   options.port = where->port;
   if (values.given("gpus")) options.gpus = values.number("gpus");
+  auto answering = answers_options(values);
+  if (!answering) return fail(answering.error());
+  options.answers = std::move(*answering);
   auto listening = portal_listening(values);
   if (!listening) return fail(listening.error());
   options.portal = std::move(*listening);
@@ -391,6 +394,7 @@ command::Command up_command() {
       "  muster up --data /tmp/hollow --listen 127.0.0.1:0 --nodes nodes.yaml --hollow\n";
   made.flags = up_flags();
   for (command::Flag& flag : portal_flags("127.0.0.1:8080")) made.flags.push_back(std::move(flag));
+  for (command::Flag& flag : answers_flags("90d,200000")) made.flags.push_back(std::move(flag));
   for (command::Flag& flag : audit_flags()) made.flags.push_back(std::move(flag));
   made.run = run_up;
   return made;

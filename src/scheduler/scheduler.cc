@@ -64,7 +64,10 @@ class SchedulerImpl final : public Scheduler {
                 .counters = &counters_,
                 .answers = answers()}),
         waits_(context_,
-               {.groups = groups_, .hands = hands_, .report_after = options_.report_after}),
+               {.groups = groups_,
+                .hands = hands_,
+                .report_after = options_.report_after,
+                .on_wait = options_.on_wait}),
         followed_(env),
         surroundings_(informers,
                       followed_,
@@ -162,6 +165,7 @@ class SchedulerImpl final : public Scheduler {
     wake();
     return {};
   }
+  [[nodiscard]] bool binding() const override { return !quick_.idle(); }
   [[nodiscard]] bool idle() const override {
     return started_ && !gather_ && quick_.idle() && hands_.awaiting_volumes().inside() == 0 &&
            slow_.idle() && waits_.idle() && groups_.idle();
@@ -317,7 +321,10 @@ class SchedulerImpl final : public Scheduler {
     const Duration begun = env_.monotonic();
     const engine::Plan plan = engine_.decide(env_.now());
     counters_.decide.add(env_.monotonic() - begun);
-    for (const engine::Evict& evict : plan.evicts) hands_.evict(evict);
+    for (const engine::Evict& evict : plan.evicts) {
+      if (options_.on_evict) options_.on_evict(evict);
+      hands_.evict(evict);
+    }
     for (const engine::Bind& bind : plan.binds) this->bind(bind);
     for (const engine::PhaseChange& change : plan.phases) groups_.phase_changed(change);
     for (const engine::Nominate& nominate : plan.nominations) hands_.nominate(nominate);

@@ -6,6 +6,7 @@
 /// follow behind in a queue of their own and never delay a binding.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -39,6 +40,11 @@ struct Options {
   int in_flight_max = 256;
   /// How long a wait must last before it is written on objects; short waits are not worth a write.
   Duration report_after = std::chrono::milliseconds(300);
+  /// Told to whoever keeps records, null or not: what people are told of a wait, with one of the pods
+  /// that wait (empty: there is none yet), and which pods have to leave.
+  std::function<void(const engine::Wait& wait, const std::string& pod, const std::string& message)>
+      on_wait;
+  std::function<void(const engine::Evict& evict)> on_evict;
 };
 
 class Scheduler {
@@ -66,6 +72,8 @@ class Scheduler {
   /// Names and the device resource stay. Fails when it is of the other kind: Volcano's instead of
   /// Muster's own, or the other way round.
   virtual Result<void> reconfigure(const engine::Config& policy, engine::BackfillMode backfill) = 0;
+  /// Bindings or evictions are under way: what can wait, should.
+  [[nodiscard]] virtual bool binding() const = 0;
   /// Nothing to decide, bind, evict or report.
   [[nodiscard]] virtual bool idle() const = 0;
 };

@@ -48,8 +48,11 @@ void Waits::report() {
       continue;
     }
     if (wait.group.empty()) {
-      if (!told_otherwise_.contains(wait.pod))
-        tell(wait.pod, wait.refusal, wait_message(wait.refusal, false));
+      if (!told_otherwise_.contains(wait.pod)) {
+        const std::string message = wait_message(wait.refusal, false);
+        if (on_wait_) on_wait_(wait, wait.pod, message);
+        tell(wait.pod, wait.refusal, message);
+      }
       continue;
     }
     std::vector<std::string> waiting = groups_.unbound_members(wait.group);
@@ -63,6 +66,7 @@ void Waits::report() {
     } else {
       wait.refusal.reason = engine::Reason::kInvalidGroup;
     }
+    if (on_wait_) on_wait_(wait, waiting.empty() ? "" : waiting.front(), message);
     groups_.waits(wait.group, wait.refusal, message);
     for (const std::string& pod : waiting) {
       if (!told_otherwise_.contains(pod)) tell(pod, wait.refusal, message);

@@ -2,6 +2,7 @@
 /// events, a little after the engine has said so. Short waits are not worth a write.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -20,12 +21,15 @@ class Waits {
     Groups& groups;
     const Hands& hands;
     Duration report_after;
+    std::function<void(const engine::Wait&, const std::string& pod, const std::string& message)>
+        on_wait;
   };
   Waits(const Context& context, Options options)
       : context_(context),
         groups_(options.groups),
         hands_(options.hands),
-        report_after_(options.report_after) {}
+        report_after_(options.report_after),
+        on_wait_(std::move(options.on_wait)) {}
 
   /// What the engine says.
   void note(const engine::Wait& wait);
@@ -54,6 +58,8 @@ class Waits {
   Groups& groups_;
   const Hands& hands_;
   Duration report_after_;
+  std::function<void(const engine::Wait&, const std::string& pod, const std::string& message)>
+      on_wait_;
 
   struct Noted {
     engine::Wait wait;

@@ -458,4 +458,13 @@ TaskFacts task_facts(const json::Value& pod) {
   return facts;
 }
 
+std::int64_t gpu_milli_of_pod(const json::Value& pod) {
+  if (!kube::annotation(pod, names::hived::kSchedulingSpec).empty())
+    return std::int64_t{1000} * task_facts(pod).gpus;
+  if (const auto share = parse_int(kube::annotation(pod, names::kGpuMilli));
+      share && *share > 0 && *share < 1000)
+    return *share;
+  return std::int64_t{1000} * gpus_of_pod_spec(at(pod, "spec"));
+}
+
 }  // namespace muster::answers

@@ -104,5 +104,7 @@ Millis millis_at(const json::Value& value);
 std::string_view group_of_pod(const json::Value& pod);
 /// Devices that a pod asks for.
 std::int32_t gpus_of_pod_spec(const json::Value& spec);
+/// The same in thousandths: a pod may hold a share of one.
+std::int64_t gpu_milli_of_pod(const json::Value& pod);
 
 }  // namespace muster::answers

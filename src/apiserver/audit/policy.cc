@@ -230,6 +230,7 @@ Result<Policy> parse_policy(std::string_view text) {
 Policy default_policy() {
   const std::vector<std::string> own = {"system:muster",
                                         "system:muster-agent",
+                                        "system:muster-answers",
                                         "system:muster-controllers",
                                         "system:muster-scheduler"};
   Policy policy;

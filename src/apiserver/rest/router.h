@@ -37,6 +37,7 @@ class Router {
   Result<void> route(Call& call) const;
   /// The same for a path that is no resource's.
   Result<void> authorize_path(const Call& call, audit::Record& record) const;
+  [[nodiscard]] AnswersCall answers_call(Call& call) const;
   /// GET /muster/v1/audit: the newest lines of the audit log.
   [[nodiscard]] net::Response read_audit(const Call& call) const;
   Task<Result<void>> send(const Call& call, net::ResponseWriter& writer, net::Response response);

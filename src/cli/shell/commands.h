@@ -31,6 +31,10 @@ Task<int> run_priority_delete(Invocation& invocation);
 Task<int> run_explain(Invocation& invocation);
 /// The part of `explain` that HiveD's cells answer.
 Task<int> explain_virtual_cluster(Session& session, std::string name);
+Task<int> run_history(Invocation& invocation);
+Task<int> run_report_usage(Invocation& invocation);
+Task<int> run_report_waits(Invocation& invocation);
+Task<int> run_report_accuracy(Invocation& invocation);
 Task<int> run_data_list(Invocation& invocation);
 Task<int> run_whoami(Invocation& invocation);
 Task<int> run_version(Invocation& invocation);

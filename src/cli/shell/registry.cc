@@ -257,6 +257,68 @@ Command explain() {
   return made;
 }
 
+Command history() {
+  Command made = command("history",
+                         "[JOB]",
+                         "List the jobs on record, also deleted ones, or what happened to one",
+                         &run_history);
+  made.details =
+      "Times of --since and --until are a date, a time (RFC 3339) or an age, such as 7d or 36h.";
+  made.examples =
+      "  muster history --since 7d --state FAILED\n  muster history medium\n  muster history -A --export trace > trace.csv && muster sim --trace trace.csv --nodes 64x8\n";
+  made.completes = Completes::kJobs;
+  made.flags = {
+      all_namespaces(),
+      {.name = "user", .help = "only jobs of this user"},
+      {.name = "queue", .help = "only jobs of this queue", .completes = Completes::kQueues},
+      {.name = "state",
+       .help = "only jobs in this state",
+       .completes = Completes::kWords,
+       .words = {"WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"}},
+      {.name = "since", .help = "only jobs that ended since then"},
+      {.name = "until", .help = "only jobs that ended before"},
+      {.name = "limit",
+       .type = FlagType::kInt,
+       .value = "100",
+       .help = "at most so many, newest first"},
+      {.name = "export",
+       .help = "print a trace that muster sim reads: trace",
+       .completes = Completes::kWords,
+       .words = {"trace"}},
+      output({"json", "csv"})};
+  return made;
+}
+
+Command report() {
+  Command made = command("report", "", "Say who used how much, and how long jobs waited", nullptr);
+  const Flag from{.name = "from", .help = "from this day on: 2026-11-01, or an age (default 30d)"};
+  const Flag to{.name = "to", .help = "until before this day"};
+  const Flag by{
+      .name = "by",
+      .value = "user",
+      .help =
+          "one line for each: user, queue, namespace, kind, model, priority (separated by commas)",
+      .completes = Completes::kWords,
+      .words = {"user", "queue", "namespace", "kind", "model", "priority"}};
+  Command usage = command("usage", "", "GPU hours that were held, and how", &run_report_usage);
+  usage.flags = {by,
+                 from,
+                 to,
+                 {.name = "step",
+                  .help = "one line for each day: day",
+                  .completes = Completes::kWords,
+                  .words = {"day"}},
+                 output({"json", "csv"})};
+  usage.examples = "  muster report usage --by queue,user --from 2026-11-01 -o csv\n";
+  Command waits = command("waits", "", "How long jobs waited", &run_report_waits);
+  waits.flags = {by, from, to, output({"json", "csv"})};
+  Command accuracy =
+      command("accuracy", "", "How good the foretold starts were", &run_report_accuracy);
+  accuracy.flags = {from, to, output({"json", "csv"})};
+  made.children = {usage, waits, accuracy};
+  return made;
+}
+
 Command data() {
   Command made = command("data", "", "Show the data volumes", nullptr);
   Command list = command("list", "", "List the bound volume claims", &run_data_list);
@@ -322,6 +384,8 @@ command::Section jobs_section() {
                            suspend(false),
                            suspend(true),
                            explain(),
+                           history(),
+                           report(),
                            queue(),
                            priority(),
                            data(),

@@ -1,0 +1,132 @@
+/// Keeps what became of jobs, as objects: a JobRecord for each job until a day after its end, pages
+/// of a thousand ended records, a UsageDay for each day. The same in `muster up` and `muster run`;
+/// whoever takes over lists them once and goes on.
+///
+/// A record is counted into its days with the page it is sealed into, and a day says through which
+/// page it has counted: so nothing is counted twice, whenever the process ends. What is not sealed
+/// yet is counted from memory. On the loop; writes wait while bindings do.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "answers/jobs/followed.h"
+#include "answers/records/archive.h"
+#include "answers/records/tracker.h"
+#include "answers/records/usage.h"
+#include "base/env.h"
+#include "base/gate.h"
+#include "client/client.h"
+#include "client/informer.h"
+
+namespace muster::answers {
+
+struct HistoryLimits {
+  Duration age = std::chrono::hours(24 * 90);
+  std::size_t jobs = 200'000;
+  std::size_t fresh_jobs = 10'000;  // ended ones with an object of their own
+  Duration fresh_age = std::chrono::hours(24);
+  std::size_t page = 1000;
+  Duration days_age = std::chrono::hours(24 * 400);
+};
+
+/// "90d", "200000" or "90d,200000"; what is not named stays.
+Result<HistoryLimits> parse_history(std::string_view text);
+
+struct RecorderOptions {
+  HistoryLimits limits;
+  std::string directory;            // records as lines of JSON, a file a day; empty: none
+  std::function<bool()> must_wait;  // bindings are under way; null: never
+};
+
+class Recorder {
+ public:
+  Recorder(Env& env, client::Client& client, client::Informers& informers, RecorderOptions options);
+  ~Recorder();
+
+  void start();
+  Task<void> stop();
+  /// Everything that there is has been read.
+  [[nodiscard]] bool ready() const { return ready_; }
+  /// Nothing waits to be written.
+  [[nodiscard]] bool idle() const { return pending_.empty() && in_flight_ == 0; }
+
+  // What the scheduler tells.
+  void waits(const std::string& pod_key, const std::string& group, Waited wait);
+  void evicting(const std::string& pod_key, const std::string& for_whom);
+
+  // Questions.
+  /// Newest first: what lives, then what has ended.
+  [[nodiscard]] std::vector<Summary> list(
+      const RecordQuery& query, const std::function<bool(const std::string& ns)>& visible);
+  [[nodiscard]] std::optional<Record> find(const std::string& uid);
+  /// The days that overlap [from, to).
+  [[nodiscard]] UsageDays usage(Time from, Time to);
+  [[nodiscard]] Tracker& tracker() { return tracker_; }
+  [[nodiscard]] const Archive& archive() const { return archive_; }
+  /// Every record that has ended since, of pages too; heavy for long times.
+  [[nodiscard]] std::vector<Record> ended_since(Time since) const;
+  [[nodiscard]] std::int64_t writes() const { return writes_; }
+
+ private:
+  struct Change {
+    JobKind kind;
+    client::ObjectPtr before, after;
+  };
+  struct Pending {
+    std::string key;
+    std::optional<Record> record;  // of one that has ended; absent: as it is when written
+    int tries = 0;
+  };
+
+  Task<void> begin();
+  Task<Result<void>> load();
+  Task<void> follow_all();
+  void follow(const Followed& kind);
+  void apply(const Change& change);
+  Task<void> drain();
+
+  void due(Tracked& job);
+  void pump_after(Duration delay);
+  void pump();
+  Task<void> write(std::string uid, Pending pending);
+  Task<Result<void>> store(Record record);
+  void append_line(const Record& record);
+
+  Task<void> keep_house();
+  Task<Result<void>> seal(std::vector<Record> records);
+  Task<Result<void>> count_page(std::int64_t number, std::vector<Record> records);
+  Task<void> expire();
+  Task<Result<void>> remove_fresh(std::string ns, std::string uid);
+
+  Env& env_;
+  client::Client& client_;
+  client::Informers& informers_;
+  RecorderOptions options_;
+  Tracker tracker_;
+  Archive archive_;
+  struct Day {
+    std::int64_t through = 0;
+    UsageRows rows;
+  };
+  std::map<std::string, Day> days_;
+  std::unordered_map<std::string, Record> fresh_;  // ended, in no page yet; by uid
+  std::vector<client::Informer*> awaited_;
+  std::deque<Change> changes_;
+  std::unordered_map<std::string, Pending> pending_;  // by uid
+  std::deque<std::string> order_;
+  Gate gate_;
+  std::unique_ptr<Signal> stopping_;
+  std::unique_ptr<Timer> pump_timer_;
+  Duration held_since_{};
+  bool ready_ = false, stopped_ = false, followed_ = false;
+  int in_flight_ = 0;
+  std::int64_t writes_ = 0;
+};
+
+}  // namespace muster::answers

@@ -1,0 +1,377 @@
+#include "answers/service.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "base/strings.h"
+
+namespace muster::answers {
+namespace {
+
+constexpr std::size_t kLimit = 100, kLimitMax = 10'000;
+
+struct Period {
+  Time from, to;
+};
+
+Result<Period> period_of(const net::Target& query, Time now, Duration by_default) {
+  Period period{now - by_default, Time{}};
+  if (const std::string_view text = query.get("from"); !text.empty()) {
+    const auto from = parse_moment(text, now);
+    if (!from) return fail(from.error().code, "from " + from.error().message);
+    period.from = *from;
+  }
+  if (const std::string_view text = query.get("to"); !text.empty()) {
+    const auto to = parse_moment(text, now);
+    if (!to) return fail(to.error().code, "to " + to.error().message);
+    period.to = *to;
+  }
+  if (period.to && period.to <= period.from)
+    return fail(Code::kBadRequest, "the period is empty: \"to\" is not after \"from\"");
+  return period;
+}
+
+/// Which of kUsageFields are asked for.
+Result<std::vector<std::size_t>> fields_of(const net::Target& query) {
+  std::vector<std::size_t> fields;
+  const std::string_view text = query.get("by");
+  for (const std::string& word : split_nonempty(text.empty() ? "user" : text, ',')) {
+    const auto found = std::find(kUsageFields.begin(), kUsageFields.end(), trim(word));
+    if (found == kUsageFields.end())
+      return fail(Code::kBadRequest,
+                  fmt::format("by {}: want some of user, namespace, queue, kind, model, priority",
+                              quoted(word)));
+    fields.push_back(static_cast<std::size_t>(found - kUsageFields.begin()));
+  }
+  return fields;
+}
+
+/// Rows of namespaces that somebody may not look into are theirs no longer: only their numbers are.
+UsageKey shown_key(const Asker& asker, std::map<std::string, bool>& seen, const UsageKey& key) {
+  const auto [known, fresh] = seen.try_emplace(key[1]);
+  if (fresh) known->second = asker.may("get", "usage", key[1]);
+  if (known->second) return key;
+  UsageKey hidden;
+  hidden.fill(std::string(kOthers));
+  hidden[2] = key[2];
+  hidden[4] = key[4];
+  return hidden;
+}
+
+double hours(std::int64_t milli_seconds) { return static_cast<double>(milli_seconds) / 3'600'000; }
+
+json::Object usage_row(const UsageKey& key,
+                       const std::vector<std::size_t>& fields,
+                       const Usage& usage) {
+  json::Object row;
+  for (const std::size_t field : fields) row[kUsageFields[field]] = key[field];
+  row["gpuSeconds"] = static_cast<double>(usage.held) / 1000;
+  row["gpuHours"] = hours(usage.held);
+  row["guaranteedHours"] = hours(usage.guaranteed);
+  row["opportunisticHours"] = hours(usage.opportunistic);
+  row["discardedHours"] = hours(usage.discarded);
+  row["waitedHours"] = hours(usage.waited);
+  row["started"] = usage.started;
+  row["preempted"] = usage.preempted;
+  row["succeeded"] = usage.succeeded;
+  row["failed"] = usage.failed;
+  row["stopped"] = usage.stopped;
+  return row;
+}
+
+/// The value below which a share `q` of the sorted numbers lies.
+double quantile(const std::vector<double>& sorted, double q) {
+  if (sorted.empty()) return 0;
+  const auto at = static_cast<std::size_t>(
+      std::min<double>(static_cast<double>(sorted.size()) - 1,
+                       std::ceil(q * static_cast<double>(sorted.size())) - 1));
+  return sorted[at];
+}
+
+std::string_view namespace_of_name(std::string_view name) {
+  const auto slash = name.find('/');
+  if (slash == std::string_view::npos) return "";
+  const std::string_view before = name.substr(0, slash);
+  const auto colon = before.rfind(':');
+  return colon == std::string_view::npos ? before : before.substr(colon + 1);
+}
+
+}  // namespace
+
+Result<Recorder*> Service::recorder() const {
+  if (recorder_ == nullptr)
+    return fail(Code::kNotFound, "no records are kept here (--history none)");
+  if (!recorder_->ready()) {
+    Error error;
+    error.code = Code::kUnavailable;
+    error.message = "the records are still being read; try again in a moment";
+    error.retry_after_s = 1;
+    return fail(std::move(error));
+  }
+  return recorder_;
+}
+
+Result<json::Value> Service::records(const Asker& asker, const net::Target& query) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  RecordQuery wanted;
+  wanted.user = query.get("user");
+  wanted.queue = query.get("queue");
+  wanted.ns = query.get("namespace");
+  wanted.kind = query.get("kind");
+  wanted.name = query.get("name");
+  for (const char c : query.get("state"))
+    wanted.state += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  wanted.limit = kLimit;
+  if (const std::string_view text = query.get("limit"); !text.empty()) {
+    const auto limit = parse_int(text);
+    if (!limit || *limit < 1 || *limit > static_cast<std::int64_t>(kLimitMax))
+      return fail(Code::kBadRequest,
+                  fmt::format("limit {}: want a number from 1 to {}", quoted(text), kLimitMax));
+    wanted.limit = static_cast<std::size_t>(*limit);
+  }
+  for (const auto& [name, time] : {std::pair{"since", &wanted.since}, {"until", &wanted.until}}) {
+    const std::string_view text = query.get(name);
+    if (text.empty()) continue;
+    const auto moment = parse_moment(text, env_.now());
+    if (!moment) return fail(Code::kBadRequest, fmt::format("{} {}", name, moment.error().message));
+    *time = *moment;
+  }
+  std::map<std::string, bool> seen;
+  std::int64_t others = 0, others_milli = 0;
+  const auto visible = [&](const std::string& ns) {
+    const auto [known, fresh] = seen.try_emplace(ns);
+    if (fresh) known->second = asker.sees(ns);
+    return known->second;
+  };
+  json::Array items;
+  for (const Summary& row : (*recorder)->list(wanted, visible)) items.push_back(summary_json(row));
+  // Only of what has yet to end: that is what one waits for.
+  (*recorder)->tracker().each([&](Tracked& job) {
+    const std::string ns = job.key.substr(0, job.key.find('/'));
+    if (job.record.over() || visible(ns)) return;
+    ++others;
+    others_milli += job.milli;
+  });
+  return json::Value(json::Object{
+      {"items", std::move(items)},
+      {"others",
+       json::Object{{"jobs", others}, {"gpus", static_cast<double>(others_milli) / 1000}}}});
+}
+
+Result<json::Value> Service::record(const Asker& asker, const std::string& uid) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  const auto found = (*recorder)->find(uid);
+  if (!found || !asker.sees(found->ns))
+    return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
+  return record_json(*found);
+}
+
+Result<json::Value> Service::timeline(const Asker& asker, const std::string& uid) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  const auto found = (*recorder)->find(uid);
+  if (!found || !asker.sees(found->ns))
+    return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
+  return timeline_json(*found, [&](std::string_view ns) { return asker.sees(ns); });
+}
+
+Result<json::Value> Service::usage(const Asker& asker, const net::Target& query) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
+  if (!period) return fail(period.error());
+  const auto fields = fields_of(query);
+  if (!fields) return fail(fields.error());
+  const std::string_view step = query.get("step");
+  if (!step.empty() && step != "day")
+    return fail(Code::kBadRequest, fmt::format("step {}: want day, or nothing", quoted(step)));
+  std::map<std::string, bool> seen;
+  std::map<std::string, UsageRows> by_step;
+  Usage total;
+  for (const auto& [day, rows] : (*recorder)->usage(period->from, period->to)) {
+    UsageRows& out = by_step[step.empty() ? std::string() : day];
+    for (const auto& [key, usage] : rows) {
+      const UsageKey shown = shown_key(asker, seen, key);
+      UsageKey grouped;
+      for (const std::size_t field : *fields) grouped[field] = shown[field];
+      out[grouped] += usage;
+      total += usage;
+    }
+  }
+  json::Array items;
+  for (const auto& [day, rows] : by_step) {
+    for (const auto& [key, usage] : rows) {
+      json::Object row;
+      if (!day.empty()) row["day"] = day;
+      for (auto& member : usage_row(key, *fields, usage)) row[member.key()] = member.value();
+      items.push_back(std::move(row));
+    }
+  }
+  return json::Value(json::Object{{"from", day_of(period->from)},
+                                  {"items", std::move(items)},
+                                  {"total", usage_row({}, {}, total)}});
+}
+
+Result<json::Value> Service::waits(const Asker& asker, const net::Target& query) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
+  if (!period) return fail(period.error());
+  const auto fields = fields_of(query);
+  if (!fields) return fail(fields.error());
+  std::map<std::string, bool> seen;
+  std::map<UsageKey, std::vector<double>> groups;
+  RecordQuery wanted;
+  wanted.limit = SIZE_MAX;
+  wanted.since = period->from;
+  wanted.until = period->to;
+  for (const Summary& row : (*recorder)->list(wanted, [](const std::string&) { return true; })) {
+    if (!row.started) continue;
+    const UsageKey shown = shown_key(
+        asker, seen, {*row.user, *row.ns, *row.queue, *row.kind, *row.model, *row.priority});
+    UsageKey grouped;
+    for (const std::size_t field : *fields) grouped[field] = shown[field];
+    groups[grouped].push_back(
+        static_cast<double>(std::max<std::int64_t>(0, (row.started - row.submitted).count())) /
+        1e6);
+  }
+  json::Array items;
+  for (auto& [key, waits] : groups) {
+    std::sort(waits.begin(), waits.end());
+    json::Object row;
+    for (const std::size_t field : *fields) row[kUsageFields[field]] = key[field];
+    row["jobs"] = waits.size();
+    for (const auto& [name, q] : {std::pair{"p50Seconds", .5},
+                                  {"p90Seconds", .9},
+                                  {"p99Seconds", .99},
+                                  {"mostSeconds", 1.}})
+      row[name] = quantile(waits, q);
+    items.push_back(std::move(row));
+  }
+  return json::Value(json::Object{{"from", day_of(period->from)}, {"items", std::move(items)}});
+}
+
+Result<json::Value> Service::accuracy(const Asker& asker, const net::Target& query) {
+  auto recorder = this->recorder();
+  if (!recorder) return fail(recorder.error());
+  const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
+  if (!period) return fail(period.error());
+  struct Scores {
+    std::vector<double> errors;
+    std::int64_t within_two = 0, held = 0, judged = 0, unanswered = 0;
+  };
+  std::map<std::string, Scores> by_basis;
+  for (const Record& record : (*recorder)->ended_since(period->from)) {
+    if (period->to && record.ended >= period->to) continue;
+    if (!asker.may("get", "usage", record.ns)) continue;
+    for (const Said& said : record.said) {
+      // The run that began after it was said.
+      const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
+        return one.start >= whole_seconds(said.at);
+      });
+      if (run == record.runs.end()) continue;
+      const double y = static_cast<double>((run->start - said.at).count()) / 1e6;
+      if (y < 60) continue;  // as the benchmark scores
+      Scores& scores = by_basis[said.basis];
+      if (!said.p50) {
+        ++scores.unanswered;
+        continue;
+      }
+      const double p50 = static_cast<double>((said.p50 - said.at).count()) / 1e6;
+      ++scores.judged;
+      scores.errors.push_back(std::abs(p50 - y) / std::max(y, 60.0));
+      const double ratio = (p50 + 60) / (y + 60);
+      if (ratio >= .5 && ratio <= 2) ++scores.within_two;
+      if (run->start >= said.p10 && (!said.p90 || run->start <= said.p90)) ++scores.held;
+    }
+  }
+  json::Array items;
+  for (auto& [basis, scores] : by_basis) {
+    std::sort(scores.errors.begin(), scores.errors.end());
+    json::Object row{
+        {"basis", basis}, {"judged", scores.judged}, {"unanswered", scores.unanswered}};
+    if (scores.judged > 0) {
+      row["err"] = quantile(scores.errors, .5);
+      row["errP75"] = quantile(scores.errors, .75);
+      row["x2"] = static_cast<double>(scores.within_two) / static_cast<double>(scores.judged);
+      row["holds"] = static_cast<double>(scores.held) / static_cast<double>(scores.judged);
+    }
+    items.push_back(std::move(row));
+  }
+  return json::Value(json::Object{{"from", day_of(period->from)}, {"items", std::move(items)}});
+}
+
+json::Value timeline_json(const Record& record,
+                          const std::function<bool(std::string_view ns)>& sees) {
+  struct Entry {
+    Time at;
+    json::Object value;
+  };
+  std::vector<Entry> entries;
+  const auto add = [&](Time at, std::string_view what, json::Object more) {
+    json::Object value{{"at", format_time(at)}, {"what", what}};
+    for (auto& member : more) value[member.key()] = std::move(member.value());
+    entries.push_back({at, std::move(value)});
+  };
+  const auto named = [&](const std::string& name) {
+    const std::string_view ns = namespace_of_name(name);
+    return ns.empty() || sees(ns) ? name : std::string(kAnothersJob);
+  };
+  add(record.submitted, "submitted", {{"user", record.user}});
+  for (const Waited& wait : record.waits) {
+    json::Object more{{"reason", wait.reason}};
+    const std::string subject = named(wait.subject);
+    if (!subject.empty()) more["subject"] = subject;
+    // The text names the subject, too.
+    if (subject == wait.subject) more["text"] = wait.text;
+    if (wait.to) more["until"] = format_time(wait.to);
+    add(wait.from, "waits", std::move(more));
+  }
+  for (const Said& said : record.said) {
+    json::Object more{{"basis", said.basis}};
+    if (said.p10) more["p10"] = format_time(said.p10);
+    if (said.p50) more["p50"] = format_time(said.p50);
+    if (said.p90) more["p90"] = format_time(said.p90);
+    if (!said.because.empty()) more["because"] = said.because;
+    add(said.at, "foretold", std::move(more));
+  }
+  std::int64_t attempt = 0;
+  for (const Run& run : record.runs) {
+    ++attempt;
+    json::Array nodes;
+    for (const std::string& node : run.nodes) nodes.emplace_back(node);
+    add(run.start,
+        "started",
+        {{"attempt", attempt},
+         {"gpus", static_cast<double>(run.milli) / 1000},
+         {"nodes", std::move(nodes)}});
+    if (!run.end) continue;
+    json::Object more{{"attempt", attempt}, {"how", run.how}};
+    if (!run.by.empty()) more["by"] = named(run.by);
+    add(run.end, "left", std::move(more));
+  }
+  if (record.over()) {
+    json::Object more{{"state", record.state}};
+    if (record.has_exit) more["exit"] = record.exit;
+    if (!record.exit_phrase.empty()) more["phrase"] = record.exit_phrase;
+    add(record.ended, "ended", std::move(more));
+  }
+  std::stable_sort(
+      entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.at < b.at; });
+  json::Array list;
+  for (Entry& entry : entries) list.push_back(std::move(entry.value));
+  return json::Object{{"job", record.job},
+                      {"uid", record.uid},
+                      {"namespace", record.ns},
+                      {"kind", record.kind},
+                      {"user", record.user},
+                      {"state", record.state},
+                      {"entries", std::move(list)}};
+}
+
+}  // namespace muster::answers

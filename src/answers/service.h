@@ -1,0 +1,61 @@
+/// The answers, to whoever asks: the HTTP group of the API server and the portal call the same
+/// functions. Each takes who asks and gives a JSON value or an error; whoever may not look into a
+/// namespace sees its jobs as numbers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "answers/records/recorder.h"
+#include "base/env.h"
+#include "base/result.h"
+#include "json/json.h"
+#include "net/http/http.h"
+
+namespace muster::answers {
+
+struct Asker {
+  std::string user;
+  std::vector<std::string> groups;
+  /// Whether they may do this to a resource of the group; `ns` empty: in the whole cluster.
+  std::function<bool(std::string_view verb, std::string_view resource, std::string_view ns)> may;
+
+  [[nodiscard]] bool sees(std::string_view ns) const { return may("get", "records", ns); }
+};
+
+/// What other teams' jobs, users and namespaces are called.
+inline constexpr std::string_view kOthers = "(others)";
+inline constexpr std::string_view kAnothersJob = "another team's job";
+
+class Service {
+ public:
+  Service(Env& env, Recorder* recorder) : env_(env), recorder_(recorder) {}
+
+  /// {items, others{jobs, gpus}}; the query as in the path's parameters: user, queue, state,
+  /// namespace, kind, name, since, until, limit.
+  [[nodiscard]] Result<json::Value> records(const Asker& asker, const net::Target& query);
+  [[nodiscard]] Result<json::Value> record(const Asker& asker, const std::string& uid);
+  [[nodiscard]] Result<json::Value> timeline(const Asker& asker, const std::string& uid);
+  /// by, from, to, step=day.
+  [[nodiscard]] Result<json::Value> usage(const Asker& asker, const net::Target& query);
+  /// Quantiles of how long jobs waited, by the same fields.
+  [[nodiscard]] Result<json::Value> waits(const Asker& asker, const net::Target& query);
+  /// How good what was foretold turned out to be.
+  [[nodiscard]] Result<json::Value> accuracy(const Asker& asker, const net::Target& query);
+
+ private:
+  [[nodiscard]] Result<Recorder*> recorder() const;
+
+  Env& env_;
+  Recorder* recorder_;  // null: nothing is kept
+};
+
+/// The timeline of one record: each wait with its reason, what was foretold, runs and their ends, in
+/// order. Pure.
+json::Value timeline_json(const Record& record,
+                          const std::function<bool(std::string_view ns)>& sees);
+
+}  // namespace muster::answers
