@@ -65,6 +65,7 @@ std::string Quantity::text() const {
   return decimal_text(value) + std::string(kSuffix[thousands]);
 }
 
+/// One piece: a number is read from left to right, and every part decides what may follow.
 Result<Quantity> parse_quantity(std::string_view text) {
   const auto bad = [] {
     return fail(

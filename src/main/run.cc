@@ -278,6 +278,7 @@ Result<std::unique_ptr<net::Server>> serve_metrics(net::Loop& loop,
                      });
 }
 
+/// One piece: the life of `muster run` from start to end, and what is begun here is ended here.
 Task<int> operate(net::Loop& loop, const RunOptions& options, Signal& stop) {
   Operator worker(loop, options);
   const auto prepared = worker.prepare();

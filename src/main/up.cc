@@ -260,6 +260,7 @@ int run_up(command::Call& call) {
   return call.values.yes("detach") ? detach(call, *options) : serve_here(call, *options);
 }
 
+/// A table: one entry for each flag, in the order of the help.
 std::vector<command::Flag> up_flags() {
   using command::Completes;
   using command::FlagType;

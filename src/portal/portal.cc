@@ -315,6 +315,7 @@ Task<void> Portal::Impl::serve(net::Request request, net::ResponseWriter& plain)
   trail.note(deed);
 }
 
+/// A table of paths: who answers each, and what the visitor must have shown.
 Task<void> Portal::Impl::route(net::Request request,
                                net::Target target,
                                net::ResponseWriter& writer,

@@ -3,6 +3,8 @@
 ///
 /// A phase is written at once (job controllers wait for it before they make pods); counts follow a
 /// little later, so that a burst of pod changes costs one write.
+///
+/// One piece: members, phases and counts of a gang are written as one status.
 #pragma once
 
 #include <map>

@@ -235,7 +235,7 @@ class Scenario {
       for (const auto& name : names(action)) {
         const auto* pod = world_.find("Pod", name);
         vanished_ = vanished_ || (pod != nullptr && controllers::phase_of(*pod) == "Running" &&
-                                  !controllers::is_terminating(*pod));
+                                  !controllers::is_deleting(*pod));
         world_.remove("Pod", name, true);
       }
     } else if (op == "createLauncherPod") {
@@ -375,7 +375,7 @@ class Scenario {
       const auto& want = by_kind[kind];
       std::set<std::string> got;
       for (const auto* object : world_.all(kind)) {
-        if (!controllers::is_terminating(*object)) got.insert(name_of(*object));
+        if (!controllers::is_deleting(*object)) got.insert(name_of(*object));
       }
       if (want != got)
         add(fmt::format("{} {{{}}}", kind, fmt::join(want, " ")),
@@ -383,7 +383,7 @@ class Scenario {
     }
     for (const auto& entry : json::array_at(expect, "terminating")) {
       const auto* object = find(json::text(entry));
-      if (object == nullptr || !controllers::is_terminating(*object))
+      if (object == nullptr || !controllers::is_deleting(*object))
         add(json::text(entry) + " terminating", object == nullptr ? "gone" : "not terminating");
     }
   }
@@ -455,7 +455,7 @@ class Scenario {
     for (const auto& kind : kinds_) {
       for (const auto* object : world_.all(kind)) {
         const auto path = kind + "/" + name_of(*object);
-        if (listed.contains(path) || controllers::is_terminating(*object)) continue;
+        if (listed.contains(path) || controllers::is_deleting(*object)) continue;
         const auto* was = find_before(path);
         if (was == nullptr || uid_of(*was) != uid_of(*object)) {
           add(path + " not listed as changed", "it is new");

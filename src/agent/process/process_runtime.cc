@@ -26,6 +26,8 @@ constexpr Duration kShutdownPatience = std::chrono::seconds(10);
 
 using LinkPtr = std::shared_ptr<SupervisorLink>;
 
+/// One piece: it is the runtime's interface; what has a state of its own (the keeper, the pool of pods
+/// made ahead, addresses, one pod's supervisor) stands apart.
 class ProcessRuntime final : public Runtime {
  public:
   ProcessRuntime(net::Loop& loop, ProcessRuntimeOptions options)

@@ -3,6 +3,7 @@
 /// The code is in three files by subject: supervisor.cc (the pod as a whole, and what the agent
 /// asks), supervisor_containers.cc (starting, ending and reporting a container),
 /// supervisor_streams.cc (exec, attach, output, ports).
+/// One piece: it is a process of its own with one loop, and the pod is all it has.
 #pragma once
 
 #include <sys/types.h>

@@ -135,9 +135,8 @@ Task<std::size_t> Namespaces::delete_contents(const std::string& ns) {
   co_return remaining;
 }
 
-Task<void> Namespaces::report(const std::string& ns, std::size_t remaining) {
-  const ResourcePtr resource = core_.resources.get("", "v1", "namespaces");
-  const Time now = core_.env.now();
+/// What is still in the namespace, in the words of its conditions; empty: nothing.
+Namespaces::Remains Namespaces::remains_of(const std::string& ns) {
   std::map<std::string, std::pair<std::size_t, std::set<std::string>>> held;
   for (const ResourcePtr& each : core_.resources.stored()) {
     if (!each->info.namespaced) continue;
@@ -148,74 +147,56 @@ Task<void> Namespaces::report(const std::string& ns, std::size_t remaining) {
         entry.second.insert(json::text(finalizer));
     });
   }
-  std::string content, finalizers;
+  Remains out;
   std::map<std::string, std::size_t> by_finalizer;
   for (const auto& [what, entry] : held) {
-    content += fmt::format(
-        "{}{} has {} resource instances", content.empty() ? "" : ", ", what, entry.first);
+    out.content += fmt::format(
+        "{}{} has {} resource instances", out.content.empty() ? "" : ", ", what, entry.first);
     for (const std::string& finalizer : entry.second) by_finalizer[finalizer] += entry.first;
   }
   for (const auto& [finalizer, count] : by_finalizer)
-    finalizers += fmt::format(
-        "{}{} in {} resource instances", finalizers.empty() ? "" : ", ", finalizer, count);
+    out.finalizers += fmt::format(
+        "{}{} in {} resource instances", out.finalizers.empty() ? "" : ", ", finalizer, count);
+  return out;
+}
+
+Task<void> Namespaces::report(const std::string& ns, std::size_t remaining) {
+  const Remains remains = remains_of(ns);
+  const bool content = remaining > 0, finalizers = !remains.finalizers.empty();
+  const std::vector<kube::Condition> conditions = {
+      {"NamespaceDeletionDiscoveryFailure",
+       "False",
+       "ResourcesDiscovered",
+       "All resources successfully discovered"},
+      {"NamespaceDeletionGroupVersionParsingFailure",
+       "False",
+       "ParsedGroupVersions",
+       "All legacy kube types successfully parsed"},
+      {"NamespaceDeletionContentFailure",
+       "False",
+       "ContentDeleted",
+       "All content successfully deleted, may be waiting on finalization"},
+      {"NamespaceContentRemaining",
+       content ? "True" : "False",
+       content ? "SomeResourcesRemain" : "ContentRemoved",
+       content ? "Some resources are remaining: " + remains.content
+               : "All content successfully removed"},
+      {"NamespaceFinalizersRemaining",
+       finalizers ? "True" : "False",
+       finalizers ? "SomeFinalizersRemain" : "ContentHasNoFinalizers",
+       finalizers ? "Some content in the namespace has finalizers remaining: " + remains.finalizers
+                  : "All content-preserving finalizers finished"}};
+  const Time now = core_.env.now();
   WriteOptions options;
   options.manager = std::string(kOwnManager);
   options.subresource = "internal";
   const auto written = co_await core_.writer->update(
-      resource,
+      core_.resources.get("", "v1", "namespaces"),
       "",
       ns,
       [&](const json::Value& live) -> Result<json::Value> {
         json::Value next = live;
-        kube::set_condition(next,
-                            {"NamespaceDeletionDiscoveryFailure",
-                             "False",
-                             "ResourcesDiscovered",
-                             "All resources successfully discovered"},
-                            now);
-        kube::set_condition(next,
-                            {"NamespaceDeletionGroupVersionParsingFailure",
-                             "False",
-                             "ParsedGroupVersions",
-                             "All legacy kube types successfully parsed"},
-                            now);
-        kube::set_condition(next,
-                            {"NamespaceDeletionContentFailure",
-                             "False",
-                             "ContentDeleted",
-                             "All content successfully deleted, may be waiting on finalization"},
-                            now);
-        if (remaining > 0) {
-          kube::set_condition(next,
-                              {"NamespaceContentRemaining",
-                               "True",
-                               "SomeResourcesRemain",
-                               "Some resources are remaining: " + content},
-                              now);
-        } else {
-          kube::set_condition(next,
-                              {"NamespaceContentRemaining",
-                               "False",
-                               "ContentRemoved",
-                               "All content successfully removed"},
-                              now);
-        }
-        if (!finalizers.empty()) {
-          kube::set_condition(
-              next,
-              {"NamespaceFinalizersRemaining",
-               "True",
-               "SomeFinalizersRemain",
-               "Some content in the namespace has finalizers remaining: " + finalizers},
-              now);
-        } else {
-          kube::set_condition(next,
-                              {"NamespaceFinalizersRemaining",
-                               "False",
-                               "ContentHasNoFinalizers",
-                               "All content-preserving finalizers finished"},
-                              now);
-        }
+        for (const auto& condition : conditions) kube::set_condition(next, condition, now);
         return next;
       },
       options);

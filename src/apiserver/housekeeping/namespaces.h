@@ -49,6 +49,10 @@ class Namespaces {
   Task<void> provision(std::string ns);
   Task<void> terminate(std::string ns);
   Task<std::size_t> delete_contents(const std::string& ns);
+  struct Remains {
+    std::string content, finalizers;
+  };
+  Remains remains_of(const std::string& ns);
   Task<void> report(const std::string& ns, std::size_t remaining);
 
   Core& core_;

@@ -67,6 +67,8 @@ void bump_generation(json::Value& object) {
 
 }  // namespace
 
+/// One piece: finalizers, grace and what a second request may still change depend on each other, and
+/// all of it happens under one lock.
 Task<Result<Deleted>> Writer::remove(ResourcePtr resource,
                                      std::string ns,
                                      std::string name,

@@ -161,6 +161,9 @@ StoredPtr Writer::unstored(const Resource& resource,
   return stored;
 }
 
+/// One piece, because the order is the rule: what the server sets, what admission and webhooks make
+/// of it, what is checked, and only then names, addresses and quota under the lock. Each step is a
+/// call.
 Task<Result<StoredPtr>> Writer::create(ResourcePtr resource,
                                        std::string ns,
                                        json::Value object,

@@ -348,6 +348,7 @@ net::Response Discovery::metrics() const {
   return text_response(200, page.take());
 }
 
+/// A table of paths: what each answers.
 std::optional<net::Response> Discovery::answer(const net::Request& request,
                                                const net::Target& target) {
   const auto& parts = target.segments;

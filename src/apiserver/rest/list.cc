@@ -1,5 +1,5 @@
 /// get and list: objects, Tables, metadata only; selectors; pages that stay at the first page's
-/// revision.
+/// revision. One piece: every form of the answer walks the same page in the same turns.
 #include <fmt/core.h>
 
 #include <algorithm>

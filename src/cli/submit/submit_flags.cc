@@ -73,6 +73,7 @@ std::vector<Flag> run_flags() {
   return {dry, wait, timeout};
 }
 
+/// A table: one entry for each flag that all kinds of job have, in the order of arena's help.
 std::vector<Flag> shared_flags() {
   std::vector<Flag> flags{
       {.name = "name", .help = "override name", .required = true},

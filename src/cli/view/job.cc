@@ -1,3 +1,4 @@
+// A table of kinds: where each keeps its roles, times and states, and what people call them.
 #include "cli/view/job.h"
 
 #include <fmt/core.h>

@@ -119,7 +119,7 @@ void count(Sync& sync) {
       if (sync.counted.contains(uid)) continue;
       if (sync.indexed && index >= 0 && !sync.beyond(index)) sync.done.insert(index);
       if (!sync.indexed) ++sync.succeeded;
-    } else if (phase == "Failed" || is_terminating(*pod)) {
+    } else if (phase == "Failed" || is_deleting(*pod)) {
       // While the job sleeps or is over, pods go because they were told to.
       const bool told = json::as_bool(sync.spec("suspend")) || sync.has("SuccessCriteriaMet") ||
                         sync.has("Complete") || sync.has("Failed") || sync.has("Suspended");
@@ -413,11 +413,11 @@ void set_number(json::Value& status, std::string_view field, std::int64_t value)
 
 }  // namespace
 
+/// One piece: the states of a Job, in the order in which they are asked for.
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
   const auto manager = json::string_at(job, "spec", "managedBy");
-  if (is_terminating(job) ||
-      (!manager.empty() && manager != kube::names::kubernetes::kJobController))
+  if (is_deleting(job) || (!manager.empty() && manager != kube::names::kubernetes::kJobController))
     return plan;
   Sync sync{job,
             now,

@@ -198,7 +198,7 @@ TEST(BatchJob, FewerAtATimeIsNoFailure) {
   json::make(world.objects["Pod"].at(least), {"spec", "nodeName"}) = "";
   json::make(world.job, {"spec", "parallelism"}) = 2;
   world.settle(plan);
-  ASSERT_TRUE(is_terminating(world.pod(least)));
+  ASSERT_TRUE(is_deleting(world.pod(least)));
   world.phase(least, "Failed");
   world.settle(plan);
   world.vanish_terminating();
@@ -218,8 +218,8 @@ TEST(BatchJob, AnElasticJobLosesItsHighestIndexes) {
   json::make(world.job, {"spec", "parallelism"}) = 9;
   json::make(world.job, {"spec", "completions"}) = 9;
   world.settle(plan);
-  EXPECT_TRUE(is_terminating(world.pod(pod_of(world, "10"))));
-  EXPECT_TRUE(is_terminating(world.pod(pod_of(world, "9"))));
+  EXPECT_TRUE(is_deleting(world.pod(pod_of(world, "10"))));
+  EXPECT_TRUE(is_deleting(world.pod(pod_of(world, "9"))));
   world.vanish_terminating();
   for (const auto* pod : world.all("Pod")) world.phase(name_of(*pod), "Succeeded");
   world.settle(plan);

@@ -23,7 +23,7 @@ bool deletes_pod(const Action& action) {
 
 const json::Value* failed_pod(const Action& action, const View& view) {
   const auto* pod = view.find(kinds::kPod, action.name);
-  if (pod == nullptr || uid_of(*pod) != action.uid || is_terminating(*pod)) return nullptr;
+  if (pod == nullptr || uid_of(*pod) != action.uid || is_deleting(*pod)) return nullptr;
   const auto phase = phase_of(*pod);
   // Whoever deletes a pod that has succeeded wants it to run on.
   return (phase == "Failed" || phase == "Succeeded") && !was_preempted(*pod) ? pod : nullptr;
@@ -47,7 +47,7 @@ void Comebacks::note_failures(const Plan& plan, const View& view, Time now) {
       "Pod {} failed again{}", name_of(*first), ended.empty() ? "" : " (" + ended + ")");
   for (const Action& action : plan.actions) {
     const auto* pod = deletes_pod(action) ? view.find(kinds::kPod, action.name) : nullptr;
-    if (pod == nullptr || is_terminating(*pod)) continue;
+    if (pod == nullptr || is_deleting(*pod)) continue;
     Failures& failures = pods_[action.name];
     const auto made = parse_time(json::string_at(*pod, "metadata", "creationTimestamp"));
     if (made && now - *made >= kGood) failures = {};

@@ -106,7 +106,7 @@ void Frame::record(const json::Value& job, const Event& event) {
 bool Frame::seen(const Written& written) const {
   const auto object =
       written.kind.empty() ? jobs_.find(written.key) : deps_.caches.find(written.kind, written.key);
-  if (written.deleted) return !object || uid_of(*object) != written.uid || is_terminating(*object);
+  if (written.deleted) return !object || uid_of(*object) != written.uid || is_deleting(*object);
   return object && version_of(*object) >= written.version;
 }
 

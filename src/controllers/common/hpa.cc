@@ -34,7 +34,7 @@ void sync_autoscaler(Pass& pass, bool suspended) {
   if (!json::at(policy, "metrics").is_array()) return;
   const auto* found = pass.view.find(kinds::kHorizontalPodAutoscaler, pass.name());
   if (suspended) {
-    if (found != nullptr && is_controlled_by(*found, pass.job) && !is_terminating(*found)) {
+    if (found != nullptr && is_controlled_by(*found, pass.job) && !is_deleting(*found)) {
       pass.plan.actions.push_back(remove(kinds::kHorizontalPodAutoscaler, *found));
     }
     return;

@@ -23,7 +23,7 @@ bool is_controlled_by(const json::Value& object, const json::Value& owner) {
 
 bool is_active(const json::Value& pod) {
   const auto phase = phase_of(pod);
-  return phase != "Succeeded" && phase != "Failed" && !is_terminating(pod);
+  return phase != "Succeeded" && phase != "Failed" && !is_deleting(pod);
 }
 
 bool is_ready(const json::Value& pod) { return kube::condition_true(pod, "Ready"); }

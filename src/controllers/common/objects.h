@@ -20,7 +20,7 @@ std::string name_of(const json::Value& object);
 std::string namespace_of(const json::Value& object);
 std::string uid_of(const json::Value& object);
 std::string phase_of(const json::Value& pod);
-inline bool is_terminating(const json::Value& object) { return kube::is_deleting(object); }
+using kube::is_deleting;
 bool is_controlled_by(const json::Value& object, const json::Value& owner);
 /// Not finished and not being deleted.
 bool is_active(const json::Value& pod);

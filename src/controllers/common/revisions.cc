@@ -55,7 +55,7 @@ void sync_revisions(Plan& plan,
   }
   std::erase_if(old, [&](const json::Value* revision) {
     return hashes_in_use.contains(label_of(*revision, kube::names::kubernetes::kRevisionHash)) ||
-           is_terminating(*revision);
+           is_deleting(*revision);
   });
   std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) {
     return number_of(*a) < number_of(*b);

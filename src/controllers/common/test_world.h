@@ -100,14 +100,14 @@ class TestWorld : public View {
   }
   void vanish(const std::string& pod) { objects["Pod"].erase(pod); }
   void vanish_terminating() {
-    std::erase_if(objects["Pod"], [](const auto& entry) { return is_terminating(entry.second); });
+    std::erase_if(objects["Pod"], [](const auto& entry) { return is_deleting(entry.second); });
   }
 
   [[nodiscard]] std::string names(const std::string& kind) const {
     std::string result;
     for (const auto* object : all(kind))
-      result += (result.empty() ? "" : " ") + name_of(*object) +
-                (is_terminating(*object) ? "(going)" : "");
+      result +=
+          (result.empty() ? "" : " ") + name_of(*object) + (is_deleting(*object) ? "(going)" : "");
     return result;
   }
   /// "Created=True Running=False"

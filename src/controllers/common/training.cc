@@ -15,7 +15,7 @@ Plan TrainingKind::plan(const json::Value& original,
   const auto& manager = json::at(run_policy(original), "managedBy");
   const bool of_another = traits_.heeds_managed_by && manager.is_string() &&
                           json::as_string(manager) != kube::names::kubeflow::kTrainingOperator;
-  if (of_another || is_terminating(original)) return plan;
+  if (of_another || is_deleting(original)) return plan;
   const auto job = with_defaults(original);
   if (const auto problem = check(job); !problem.empty()) {
     // Nothing will get better until the job is edited, and an edit wakes us.

@@ -108,7 +108,7 @@ void set_workload_condition(json::Value& status,
 }
 
 bool is_available(const json::Value& pod, const json::Value& owner, Time now, Plan& plan) {
-  if (!is_ready(pod) || is_terminating(pod)) return false;
+  if (!is_ready(pod) || is_deleting(pod)) return false;
   const auto least = std::chrono::seconds(json::int_at(owner, "spec", "minReadySeconds"));
   if (least.count() == 0) return true;
   for (const auto& condition : json::array_at(pod, "status", "conditions")) {

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 
 #include "controllers/common/training.h"
 #include "controllers/common/workload.h"
@@ -49,7 +51,7 @@ void prune(Plan& plan, Objects jobs, std::int64_t limit) {
     return x != y ? x < y : name_of(*a) < name_of(*b);
   });
   for (std::size_t i = 0; i + static_cast<std::size_t>(limit) < jobs.size(); ++i) {
-    if (!is_terminating(*jobs[i])) plan.actions.push_back(delete_job(*jobs[i]));
+    if (!is_deleting(*jobs[i])) plan.actions.push_back(delete_job(*jobs[i]));
   }
 }
 
@@ -97,19 +99,20 @@ json::Value make_job(const json::Value& cron, Time scheduled) {
   return job;
 }
 
-}  // namespace
-
-Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) {
-  Plan plan;
-  if (is_terminating(cron)) return plan;
-  const auto& spec = json::at(cron, "spec");
+/// Its Jobs, by what became of them.
+struct Jobs {
   Objects running, succeeded, failed;
-  auto status = status_or_empty(cron);
-  Time last_success = time_at(json::at(status, "lastSuccessfulTime"));
+  Time last_success;
+};
+
+/// Also tells of those that have ended since the last look.
+Jobs look_at_jobs(const json::Value& cron, const View& view, Plan& plan) {
+  Jobs out;
+  out.last_success = time_at(json::at(cron, "status", "lastSuccessfulTime"));
   for (const auto* job : view.controlled_by(kinds::kJob, uid_of(cron))) {
     const auto ended = ended_as(*job);
     if (ended.empty()) {
-      if (!is_terminating(*job)) running.push_back(job);
+      if (!is_deleting(*job)) out.running.push_back(job);
       continue;
     }
     if (was_active(cron, *job))
@@ -118,33 +121,29 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
            "SawCompletedJob",
            fmt::format("Saw completed job: {}, condition: {}", name_of(*job), ended)});
     if (ended == "Complete")
-      last_success = std::max(last_success, time_at(json::at(*job, "status", "completionTime")));
-    (ended == "Complete" ? succeeded : failed).push_back(job);
+      out.last_success =
+          std::max(out.last_success, time_at(json::at(*job, "status", "completionTime")));
+    (ended == "Complete" ? out.succeeded : out.failed).push_back(job);
   }
-  prune(plan, succeeded, json::as_int(json::at(spec, "successfulJobsHistoryLimit"), 3));
-  prune(plan, failed, json::as_int(json::at(spec, "failedJobsHistoryLimit"), 1));
+  return out;
+}
 
+void write_active(json::Value& status, const Objects& jobs) {
+  json::Array active;
+  // Without the version: it moves with every change of the Job and is news to nobody.
+  for (const auto* job : jobs) {
+    active.push_back(json::Object{{"kind", "Job"},
+                                  {"namespace", namespace_of(*job)},
+                                  {"name", name_of(*job)},
+                                  {"uid", uid_of(*job)},
+                                  {"apiVersion", "batch/v1"}});
+  }
   auto& object = status.as_object();
-  if (last_success) object["lastSuccessfulTime"] = time_value(last_success);
-  const auto write_active = [&](const Objects& jobs) {
-    json::Array active;
-    for (const auto* job : jobs) {
-      active.push_back(
-          json::Object{{"kind", "Job"},
-                       {"namespace", namespace_of(*job)},
-                       {"name", name_of(*job)},
-                       {"uid", uid_of(*job)},
-                       {"apiVersion", "batch/v1"},
-                       {"resourceVersion", json::at(*job, "metadata", "resourceVersion")}});
-    }
-    // The version moves with every change of the Job and is news to nobody.
-    for (auto& entry : active) json::remove(entry, {"resourceVersion"});
-    active.empty() ? void(object.erase("active")) : void(object["active"] = std::move(active));
-  };
-  write_active(running);
-  plan.status = status;
-  if (json::bool_at(spec, "suspend")) return plan;
+  active.empty() ? void(object.erase("active")) : void(object["active"] = std::move(active));
+}
 
+/// Nothing: it cannot be read, and an event says why.
+std::optional<Schedule> read_schedule(const json::Value& spec, Plan& plan) {
   const auto zone_name = json::string_at(spec, "timeZone");
   std::shared_ptr<const TimeZone> zone;
   if (!zone_name.empty()) {
@@ -154,19 +153,47 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
           {true,
            "UnknownTimeZone",
            fmt::format("invalid timeZone: \"{}\": {}", zone_name, found.error().message)});
-      return plan;
+      return std::nullopt;
     }
     zone = std::move(*found);
   }
-  const auto schedule = Schedule::parse(json::string_at(spec, "schedule"), std::move(zone));
-  if (!schedule) {
-    plan.events.push_back({true,
-                           "UnparseableSchedule",
-                           fmt::format("unparseable schedule: \"{}\" : {}",
-                                       json::string_at(spec, "schedule"),
-                                       schedule.error().message)});
-    return plan;
-  }
+  auto schedule = Schedule::parse(json::string_at(spec, "schedule"), std::move(zone));
+  if (schedule) return std::move(*schedule);
+  plan.events.push_back({true,
+                         "UnparseableSchedule",
+                         fmt::format("unparseable schedule: \"{}\" : {}",
+                                     json::string_at(spec, "schedule"),
+                                     schedule.error().message)});
+  return std::nullopt;
+}
+
+void start(Plan& plan, const View& view, json::Value job) {
+  if (view.find(kinds::kJob, name_of(job)) != nullptr) return;
+  auto action = create(kinds::kJob, std::move(job));
+  action.events.push_back({false, "SuccessfulCreate", "Created job " + action.name});
+  action.failed_reason = "FailedCreate";
+  action.failed_prefix = "Error creating job: ";
+  plan.actions.push_back(std::move(action));
+}
+
+}  // namespace
+
+Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) {
+  Plan plan;
+  if (is_deleting(cron)) return plan;
+  const auto& spec = json::at(cron, "spec");
+  Jobs jobs = look_at_jobs(cron, view, plan);
+  prune(plan, jobs.succeeded, json::as_int(json::at(spec, "successfulJobsHistoryLimit"), 3));
+  prune(plan, jobs.failed, json::as_int(json::at(spec, "failedJobsHistoryLimit"), 1));
+
+  auto status = status_or_empty(cron);
+  if (jobs.last_success) status.as_object()["lastSuccessfulTime"] = time_value(jobs.last_success);
+  write_active(status, jobs.running);
+  plan.status = status;
+  if (json::bool_at(spec, "suspend")) return plan;
+
+  const auto schedule = read_schedule(spec, plan);
+  if (!schedule) return plan;
   if (const auto next = schedule->next(now))
     wake_after(plan, *next - now + std::chrono::milliseconds(100));
   const Due due = find_due(cron, *schedule, now);
@@ -178,7 +205,7 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
          "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"});
   }
   const auto policy = json::string_at(spec, "concurrencyPolicy");
-  if (policy == "Forbid" && !running.empty()) {
+  if (policy == "Forbid" && !jobs.running.empty()) {
     plan.events.push_back(
         {false,
          "JobAlreadyActive",
@@ -186,19 +213,11 @@ Plan plan(const json::Value& cron, const View& view, const Settings&, Time now) 
     return plan;
   }
   if (policy == "Replace") {
-    for (const auto* job : running) plan.actions.push_back(delete_job(*job));
-    running.clear();
-    write_active(running);
+    for (const auto* job : jobs.running) plan.actions.push_back(delete_job(*job));
+    write_active(status, {});
   }
-  auto job = make_job(cron, *due.newest);
-  if (view.find(kinds::kJob, name_of(job)) == nullptr) {
-    auto action = create(kinds::kJob, std::move(job));
-    action.events.push_back({false, "SuccessfulCreate", "Created job " + action.name});
-    action.failed_reason = "FailedCreate";
-    action.failed_prefix = "Error creating job: ";
-    plan.actions.push_back(std::move(action));
-  }
-  object["lastScheduleTime"] = time_value(*due.newest);
+  start(plan, view, make_job(cron, *due.newest));
+  status.as_object()["lastScheduleTime"] = time_value(*due.newest);
   plan.status = std::move(status);
   return plan;
 }

@@ -86,7 +86,7 @@ class Sync {
   void manage() {
     for (const auto& [node, pods] : pods_) {
       for (const auto* pod : pods) {
-        if (is_terminating(*pod)) continue;
+        if (is_deleting(*pod)) continue;
         if (phase_of(*pod) == "Failed") {
           replace_failed(*pod, node);
         } else if (!node.empty() && !allowed_.contains(node)) {
@@ -167,7 +167,7 @@ class Sync {
     const auto found = pods_.find(node);
     if (found == pods_.end()) return nullptr;
     for (const auto* pod : found->second) {
-      if (is_terminating(*pod)) continue;
+      if (is_deleting(*pod)) continue;
       if (best == nullptr ||
           (is_ready(*pod) && label_of(*pod, kube::names::kubernetes::kRevisionHash) == hash_))
         best = pod;
@@ -180,7 +180,7 @@ class Sync {
     for (const auto& [node, pods] : pods_) {
       const json::Value* kept = nullptr;
       for (const auto* pod : pods) {
-        if (is_terminating(*pod) || label_of(*pod, kube::names::kubernetes::kRevisionHash) != hash_)
+        if (is_deleting(*pod) || label_of(*pod, kube::names::kubernetes::kRevisionHash) != hash_)
           continue;
         if (kept == nullptr) {
           kept = pod;
@@ -204,7 +204,7 @@ class Sync {
       const json::Value *old = nullptr, *fresh = nullptr;
       if (const auto found = pods_.find(node); found != pods_.end()) {
         for (const auto* pod : found->second) {
-          if (is_terminating(*pod)) continue;
+          if (is_deleting(*pod)) continue;
           (label_of(*pod, kube::names::kubernetes::kRevisionHash) == hash_ ? fresh : old) = pod;
         }
       }
@@ -242,7 +242,7 @@ class Sync {
 
 Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
   Plan plan;
-  if (is_terminating(set)) return plan;
+  if (is_deleting(set)) return plan;
   Sync sync(plan, set, view, now);
   sync.manage();
   plan.status = sync.status();

@@ -41,7 +41,7 @@ void run_all(TestWorld& world) {
                                       "nodeSelectorTerms")[0],
                        "matchFields")[0],
         "values")[0]);
-    if (is_terminating(pod)) continue;
+    if (is_deleting(pod)) continue;
     world.phase(name, "Running");
     json::make_object(pod, {"spec"})["nodeName"] = node;
   }
@@ -106,7 +106,7 @@ TEST(DaemonSet, RollsOneNodeAtATime) {
   while (json::int_at(world.job, "status", "updatedNumberScheduled") < 3 && ++passes < 10) {
     world.settle(plan);
     int going = 0;
-    for (const auto* pod : world.all("Pod")) going += is_terminating(*pod);
+    for (const auto* pod : world.all("Pod")) going += is_deleting(*pod);
     EXPECT_LE(going, 1);
     world.vanish_terminating();
     world.settle(plan);
@@ -135,7 +135,7 @@ TEST(DaemonSet, SurgesBeforeItDeletes) {
   run_all(world);
   EXPECT_TRUE(world.pass(plan));
   int going = 0;
-  for (const auto* pod : world.all("Pod")) going += is_terminating(*pod);
+  for (const auto* pod : world.all("Pod")) going += is_deleting(*pod);
   EXPECT_EQ(going, 1);
 }
 

@@ -47,7 +47,7 @@ void number_revision(Plan& plan,
 /// Old sets without pods beyond spec.revisionHistoryLimit go, the oldest first.
 void forget_old(Plan& plan, const json::Value& deployment, Objects old) {
   std::erase_if(old, [](const json::Value* set) {
-    return is_terminating(*set) || json::int_at(*set, "spec", "replicas") != 0 ||
+    return is_deleting(*set) || json::int_at(*set, "spec", "replicas") != 0 ||
            json::int_at(*set, "status", "replicas") != 0;
   });
   std::sort(old.begin(), old.end(), [](const json::Value* a, const json::Value* b) {
@@ -159,88 +159,92 @@ void report_progress(Plan& plan,
   }
 }
 
-}  // namespace
+/// How many more and how many fewer pods than wanted a rollout may have meanwhile.
+struct Strategy {
+  bool recreate = false;
+  int wanted = 1, surge = 0, unavailable = 0;
 
-Plan plan(const json::Value& deployment, const View& view, const Settings&, Time now) {
-  Plan plan;
-  if (is_terminating(deployment)) return plan;
-  const auto& spec = json::at(deployment, "spec");
-  const int wanted = static_cast<int>(json::as_int(json::at(spec, "replicas"), 1));
-  const auto hash = template_hash(json::at(spec, "template"));
-  const bool recreate = json::string_at(spec, "strategy", "type") == "Recreate";
-  const auto& rolling = json::at(spec, "strategy", "rollingUpdate");
-  const int surge = recreate ? 0 : amount(json::at(rolling, "maxSurge"), wanted, 25, true);
-  int unavailable =
-      recreate ? wanted : amount(json::at(rolling, "maxUnavailable"), wanted, 25, false);
-  if (surge == 0 && unavailable == 0) unavailable = 1;
+  explicit Strategy(const json::Value& spec)
+      : recreate(json::string_at(spec, "strategy", "type") == "Recreate"),
+        wanted(static_cast<int>(json::as_int(json::at(spec, "replicas"), 1))) {
+    const auto& rolling = json::at(spec, "strategy", "rollingUpdate");
+    surge = recreate ? 0 : amount(json::at(rolling, "maxSurge"), wanted, 25, true);
+    unavailable =
+        recreate ? wanted : amount(json::at(rolling, "maxUnavailable"), wanted, 25, false);
+    if (surge == 0 && unavailable == 0) unavailable = 1;
+  }
+};
 
+/// The replica sets of a deployment, and what they count.
+struct Sets {
   const json::Value* current = nullptr;
   Objects old;
-  std::int64_t revision = 0;
-  for (const auto* set : view.controlled_by(kinds::kReplicaSet, uid_of(deployment))) {
-    revision = std::max(
-        revision,
-        parse_int(annotation_of(*set, kube::names::kubernetes::kDeploymentRevision)).value_or(0));
-    label_of(*set, kube::names::kubernetes::kPodTemplateHash) == hash
-        ? current = set
-        : (old.push_back(set), nullptr);
-  }
-  int old_total = 0, total = 0, ready = 0, available = 0, updated = 0;
-  for (const auto* set : old) old_total += replicas_of(*set);
-  for (const auto* set : old) {
-    total += status_of(*set, "replicas");
-    ready += status_of(*set, "readyReplicas");
-    available += status_of(*set, "availableReplicas");
-  }
-  if (current != nullptr) {
-    updated = status_of(*current, "replicas");
-    total += updated;
-    ready += status_of(*current, "readyReplicas");
-    available += status_of(*current, "availableReplicas");
-  }
-  const bool paused = json::bool_at(spec, "paused");
-  const bool old_pods_gone = total - updated == 0;
-  const int room = std::max(0,
-                            std::min(wanted,
-                                     recreate ? (old_pods_gone && old_total == 0 ? wanted : 0)
-                                              : wanted + surge - old_total));
-  if (current == nullptr) {
-    if (!paused || old.empty()) {
-      auto action = create(kinds::kReplicaSet, new_set(deployment, hash, room, revision + 1));
-      action.events.push_back(
-          {false,
-           "ScalingReplicaSet",
-           fmt::format("Scaled up replica set {} from 0 to {}", action.name, room)});
-      plan.actions.push_back(std::move(action));
-    }
-  } else if (!paused) {
-    if (replicas_of(*current) > wanted || room > replicas_of(*current))
-      scale(plan,
-            deployment,
-            *current,
-            std::min(wanted, std::max(room, std::min(wanted, replicas_of(*current)))));
-    // Old ones go as far as enough stay available.
-    int may_go = recreate ? old_total : available - (wanted - unavailable);
-    for (const auto* set : old) {
-      const int sick = replicas_of(*set) - status_of(*set, "availableReplicas");
-      const int go = std::min(replicas_of(*set), std::max(0, may_go) + std::max(0, sick));
-      if (go > 0) scale(plan, deployment, *set, replicas_of(*set) - go);
-      may_go -= std::max(0, go - std::max(0, sick));
+  std::int64_t revision = 0;  // the highest
+  int old_wanted = 0;         // replicas that old ones still ask for
+  int total = 0, ready = 0, available = 0, updated = 0;
+
+  Sets(const Objects& sets, const std::string& hash) {
+    for (const auto* set : sets) {
+      revision = std::max(
+          revision,
+          parse_int(annotation_of(*set, kube::names::kubernetes::kDeploymentRevision)).value_or(0));
+      total += status_of(*set, "replicas");
+      ready += status_of(*set, "readyReplicas");
+      available += status_of(*set, "availableReplicas");
+      if (label_of(*set, kube::names::kubernetes::kPodTemplateHash) == hash) {
+        current = set;
+        updated = status_of(*set, "replicas");
+      } else {
+        old.push_back(set);
+        old_wanted += replicas_of(*set);
+      }
     }
   }
-  if (current != nullptr) {
-    number_revision(plan, deployment, *current, revision);
-    forget_old(plan, deployment, old);
+
+  /// How many the current one may have now.
+  [[nodiscard]] int room(const Strategy& strategy) const {
+    const bool old_gone = total == updated && old_wanted == 0;
+    const int most = strategy.recreate ? (old_gone ? strategy.wanted : 0)
+                                       : strategy.wanted + strategy.surge - old_wanted;
+    return std::max(0, std::min(strategy.wanted, most));
   }
+};
+
+/// Moves replicas from old sets to the current one, as far as the strategy allows.
+void roll_out(Plan& plan,
+              const json::Value& deployment,
+              const Sets& sets,
+              const Strategy& strategy) {
+  const int room = sets.room(strategy), has = replicas_of(*sets.current);
+  if (has > strategy.wanted || room > has)
+    scale(plan,
+          deployment,
+          *sets.current,
+          std::min(strategy.wanted, std::max(room, std::min(strategy.wanted, has))));
+  // Old ones go as far as enough stay available.
+  int may_go = strategy.recreate ? sets.old_wanted
+                                 : sets.available - (strategy.wanted - strategy.unavailable);
+  for (const auto* set : sets.old) {
+    const int sick = replicas_of(*set) - status_of(*set, "availableReplicas");
+    const int go = std::min(replicas_of(*set), std::max(0, may_go) + std::max(0, sick));
+    if (go > 0) scale(plan, deployment, *set, replicas_of(*set) - go);
+    may_go -= std::max(0, go - std::max(0, sick));
+  }
+}
+
+json::Value counted(const json::Value& deployment,
+                    const Sets& sets,
+                    const Strategy& strategy,
+                    Time now) {
   auto status = status_or_empty(deployment);
   auto& object = status.as_object();
   object["observedGeneration"] = json::at(deployment, "metadata", "generation");
-  object["replicas"] = total;
-  object["updatedReplicas"] = updated;
-  object["readyReplicas"] = ready;
-  object["availableReplicas"] = available;
-  object["unavailableReplicas"] = std::max(0, wanted - available);
-  const bool enough = available >= wanted - unavailable;
+  object["replicas"] = sets.total;
+  object["updatedReplicas"] = sets.updated;
+  object["readyReplicas"] = sets.ready;
+  object["availableReplicas"] = sets.available;
+  object["unavailableReplicas"] = std::max(0, strategy.wanted - sets.available);
+  const bool enough = sets.available >= strategy.wanted - strategy.unavailable;
   set_workload_condition(status,
                          "Available",
                          enough,
@@ -248,15 +252,50 @@ Plan plan(const json::Value& deployment, const View& view, const Settings&, Time
                          enough ? "Deployment has minimum availability."
                                 : "Deployment does not have minimum availability.",
                          now);
-  const bool complete = updated == wanted && available >= wanted && old_total == 0;
-  const bool moved = json::int_at(deployment, "status", "updatedReplicas") != updated ||
-                     json::int_at(deployment, "status", "readyReplicas") != ready ||
-                     json::int_at(deployment, "status", "availableReplicas") != available ||
-                     json::int_at(deployment, "status", "replicas") != total;
+  return status;
+}
+
+bool has_moved(const json::Value& deployment, const Sets& sets) {
+  const auto& before = json::at(deployment, "status");
+  return json::int_at(before, "updatedReplicas") != sets.updated ||
+         json::int_at(before, "readyReplicas") != sets.ready ||
+         json::int_at(before, "availableReplicas") != sets.available ||
+         json::int_at(before, "replicas") != sets.total;
+}
+
+}  // namespace
+
+Plan plan(const json::Value& deployment, const View& view, const Settings&, Time now) {
+  Plan plan;
+  if (is_deleting(deployment)) return plan;
+  const auto& spec = json::at(deployment, "spec");
+  const Strategy strategy(spec);
+  const auto hash = template_hash(json::at(spec, "template"));
+  const Sets sets(view.controlled_by(kinds::kReplicaSet, uid_of(deployment)), hash);
+  const bool paused = json::bool_at(spec, "paused");
+  if (sets.current != nullptr) {
+    if (!paused) roll_out(plan, deployment, sets, strategy);
+    number_revision(plan, deployment, *sets.current, sets.revision);
+    forget_old(plan, deployment, sets.old);
+  } else if (!paused || sets.old.empty()) {
+    const int room = sets.room(strategy);
+    auto action = create(kinds::kReplicaSet, new_set(deployment, hash, room, sets.revision + 1));
+    action.events.push_back(
+        {false,
+         "ScalingReplicaSet",
+         fmt::format("Scaled up replica set {} from 0 to {}", action.name, room)});
+    plan.actions.push_back(std::move(action));
+  }
+  auto status = counted(deployment, sets, strategy, now);
+  const bool complete =
+      sets.updated == strategy.wanted && sets.available >= strategy.wanted && sets.old_wanted == 0;
   report_progress(plan,
                   status,
                   deployment,
-                  {complete, moved, paused, fmt::format("{}-{}", name_of(deployment), hash)},
+                  {complete,
+                   has_moved(deployment, sets),
+                   paused,
+                   fmt::format("{}-{}", name_of(deployment), hash)},
                   now);
   for (auto& condition : array_at(status, {"conditions"})) {
     auto& entry = condition.as_object();

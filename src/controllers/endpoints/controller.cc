@@ -36,7 +36,7 @@ bool same_for_endpoints(const json::Value& a, const json::Value& b) {
   return json::equal(json::at(a, "metadata", "labels"), json::at(b, "metadata", "labels")) &&
          json::at(a, "status", "podIP") == json::at(b, "status", "podIP") &&
          json::at(a, "status", "phase") == json::at(b, "status", "phase") &&
-         is_ready(a) == is_ready(b) && is_terminating(a) == is_terminating(b);
+         is_ready(a) == is_ready(b) && is_deleting(a) == is_deleting(b);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ Plan plan(const json::Value& service, const Objects& pods, const json::Value* fo
     if (json::string_at(*pod, "status", "podIP").empty() || phase == "Succeeded" ||
         phase == "Failed")
       continue;
-    if (is_terminating(*pod) && !publish_all) continue;
+    if (is_deleting(*pod) && !publish_all) continue;
     auto ports = ports_of(service, *pod);
     Subset* into = nullptr;
     for (auto& subset : subsets) {

@@ -18,7 +18,7 @@ constexpr std::size_t kMostInSlice = 100;
 
 json::Value endpoint_of(const json::Value& pod, const json::Value& service) {
   const bool publish_all = json::bool_at(service, "spec", "publishNotReadyAddresses");
-  const bool ready = is_ready(pod), going = is_terminating(pod);
+  const bool ready = is_ready(pod), going = is_deleting(pod);
   json::Object endpoint{{"addresses", json::Array{json::at(pod, "status", "podIP")}},
                         {"conditions",
                          json::Object{{"ready", publish_all || (ready && !going)},
@@ -94,7 +94,7 @@ Plan plan_slices(const json::Value& service, const Objects& pods, const Objects&
   for (const auto* slice : found) {
     const auto match = wanted.find(name_of(*slice));
     if (match == wanted.end()) {
-      if (!is_terminating(*slice)) plan.actions.push_back(remove(kinds::kEndpointSlice, *slice));
+      if (!is_deleting(*slice)) plan.actions.push_back(remove(kinds::kEndpointSlice, *slice));
       continue;
     }
     json::Object change;

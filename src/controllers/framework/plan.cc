@@ -121,7 +121,7 @@ class FrameworkStep {
     if (!is_controlled_by(*map, look_.framework))
       return refuse_foreign(look_.plan, name_of(*map), "ConfigMap", "Framework");
     if (look_.config_map != nullptr) return enter(states::kCreationRequested);  // before a crash
-    if (!is_terminating(*map)) look_.plan.actions.push_back(remove(kinds::kConfigMap, *map));
+    if (!is_deleting(*map)) look_.plan.actions.push_back(remove(kinds::kConfigMap, *map));
   }
 
   void make_ssh_secret() {
@@ -251,14 +251,14 @@ class FrameworkStep {
     bool left = false;
     for (const json::Value* pod : look_.pods) {
       left = true;
-      if (!is_terminating(*pod)) look_.plan.actions.push_back(remove(kinds::kPod, *pod));
+      if (!is_deleting(*pod)) look_.plan.actions.push_back(remove(kinds::kPod, *pod));
     }
     if (left) {
       if (state() != states::kDeleting) enter(states::kDeleting);
       return;
     }
     if (look_.config_map != nullptr) {
-      if (!is_terminating(*look_.config_map))
+      if (!is_deleting(*look_.config_map))
         look_.plan.actions.push_back(remove(kinds::kConfigMap, *look_.config_map));
       if (state() != states::kDeleting) enter(states::kDeleting);
       return;
@@ -314,7 +314,7 @@ class FrameworkStep {
 
   void finish() {
     if (const json::Value* group = look_.view.find(kinds::kVolcanoPodGroup, group_name());
-        group != nullptr && is_controlled_by(*group, look_.framework) && !is_terminating(*group))
+        group != nullptr && is_controlled_by(*group, look_.framework) && !is_deleting(*group))
       look_.plan.actions.push_back(remove(kinds::kVolcanoPodGroup, *group));
     const json::Value& status = json::at(attempt(), "completionStatus");
     if (has_succeeded(status)) return tell("succeeded", "JobSucceeded", describe(), false);
@@ -385,7 +385,7 @@ class FrameworkStep {
 
 Plan plan(const json::Value& job, const View& view, const Settings& /*settings*/, Time now) {
   Plan plan;
-  if (is_terminating(job)) return plan;
+  if (is_deleting(job)) return plan;
   Look look{job, view, now, plan, {}, nullptr, {}, {}};
   look.status = json::at(job, "status");
   if (!is_own(look.status)) look.status = new_status(look);
@@ -397,7 +397,7 @@ Plan plan(const json::Value& job, const View& view, const Settings& /*settings*/
     for (const json::Value* pod : look.pods)
       look.pod_by_name.emplace(json::string_at(*pod, "metadata", "name"), pod);
     const std::string attempt = std::to_string(json::int_at(look.status, "attemptStatus", "id"));
-    if (!is_terminating(*map) &&
+    if (!is_deleting(*map) &&
         annotation_of(*map, kube::names::framework::kFrameworkAttemptId) == attempt)
       look.config_map = map;
   }

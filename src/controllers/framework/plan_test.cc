@@ -63,7 +63,7 @@ class World : public testing::TestWorld {
       settle();
       vanish_terminating();
       std::erase_if(objects["ConfigMap"],
-                    [](const auto& entry) { return is_terminating(entry.second); });
+                    [](const auto& entry) { return is_deleting(entry.second); });
     }
     settle();
   }

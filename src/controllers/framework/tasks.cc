@@ -109,7 +109,7 @@ class TaskStep {
     if (own_pod() != nullptr) return enter(states::kCreationRequested);
     if (ending != 0) return complete(completion_status(ending, "The task had no pod yet"));
     if (pod_ != nullptr) {
-      if (!is_terminating(*pod_)) look_.plan.actions.push_back(remove(kinds::kPod, *pod_));
+      if (!is_deleting(*pod_)) look_.plan.actions.push_back(remove(kinds::kPod, *pod_));
       force(*pod_);
       return;
     }
@@ -148,7 +148,7 @@ class TaskStep {
     note(*pod);
     const std::string phase = phase_of(*pod);
     const bool finished = phase == "Succeeded" || phase == "Failed";
-    if (is_terminating(*pod)) {
+    if (is_deleting(*pod)) {
       attempt().as_object()["completionStatus"] =
           finished ? completion_of_pod(*pod)
           : ending != 0
@@ -189,7 +189,7 @@ class TaskStep {
   /// A pod that does not go in its time is made to.
   void force(const json::Value& pod) {
     const json::Value& timeout = json::at(role_, "task", "podGracefulDeletionTimeoutSec");
-    if (!timeout.is_number() || !is_terminating(pod)) return;
+    if (!timeout.is_number() || !is_deleting(pod)) return;
     const Time began =
         time_at(json::at(pod, "metadata", "deletionTimestamp")) -
         std::chrono::seconds(json::int_at(pod, "metadata", "deletionGracePeriodSeconds"));
@@ -203,7 +203,7 @@ class TaskStep {
   void await_end() {
     const json::Value* pod = own_pod();
     if (pod == nullptr) return complete(json::at(attempt(), "completionStatus"));
-    if (is_terminating(*pod)) {
+    if (is_deleting(*pod)) {
       if (state() != states::kDeleting) enter(states::kDeleting);
       return force(*pod);
     }
@@ -257,7 +257,7 @@ bool goes_on(const Look& look, const json::Value& task) {
   const json::Value& attempt = json::at(task, "attemptStatus");
   const json::Value* pod = find_pod(look, json::string_at(attempt, "podName"));
   return pod != nullptr && json::string_at(*pod, "status", "phase") == "Running" &&
-         !is_terminating(*pod) &&
+         !is_deleting(*pod) &&
          json::string_at(*pod, "metadata", "uid") == json::string_at(attempt, "podUID") &&
          json::string_at(*pod, "status", "podIP") == json::string_at(attempt, "podIP");
 }
@@ -320,7 +320,7 @@ void step_tasks(Look& look, std::int64_t ending) {
       if (state_of(task) == states::kCompleted) {
         // Scaled away after it had ended: its pod goes, too.
         const json::Value* pod = find_pod(look, json::string_at(task, "attemptStatus", "podName"));
-        if (pod != nullptr && !is_terminating(*pod))
+        if (pod != nullptr && !is_deleting(*pod))
           look.plan.actions.push_back(remove(kinds::kPod, *pod));
         continue;
       }

@@ -237,7 +237,7 @@ bool requeue(Plan& plan,
   if (!wants_requeue(job) || launcher == nullptr || set == nullptr ||
       json::int_at(*launcher, "status", "succeeded") > 0)
     return false;
-  bool lost = is_terminating(*launcher);
+  bool lost = is_deleting(*launcher);
   Objects pods = view.controlled_by(kinds::kPod, uid_of(*set));
   for (const auto* pod : pods) lost = lost || was_preempted(*pod);
   for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(*launcher))) {
@@ -246,9 +246,9 @@ bool requeue(Plan& plan,
   }
   if (!lost) return false;
   for (const auto* pod : pods) {
-    if (!is_terminating(*pod)) plan.actions.push_back(remove(kinds::kPod, *pod));
+    if (!is_deleting(*pod)) plan.actions.push_back(remove(kinds::kPod, *pod));
   }
-  if (!is_terminating(*launcher)) {
+  if (!is_deleting(*launcher)) {
     plan.actions.push_back(remove(kinds::kJob, *launcher));
     plan.events.push_back(
         {true,
@@ -270,7 +270,7 @@ bool suspend(Plan& plan,
   if (annotation_of(job, kube::names::kSuspend) != "true" ||
       (launcher != nullptr && job_ended(*launcher)))
     return false;
-  if (launcher != nullptr && !is_terminating(*launcher)) {
+  if (launcher != nullptr && !is_deleting(*launcher)) {
     plan.actions.push_back(remove(kinds::kJob, *launcher));
     plan.events.push_back(
         {false, "MPIJobSuspended", fmt::format("MPIJob {} is suspended.", name_of(job))});
@@ -286,7 +286,7 @@ bool suspend(Plan& plan,
 
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
-  if (is_terminating(job)) return plan;
+  if (is_deleting(job)) return plan;
   const auto& spec = json::at(job, "spec");
   if (json::array_at(spec, "template", "spec", "containers").empty()) {
     plan.events.push_back(

@@ -1,3 +1,5 @@
+// One piece: an MPIJob of v2beta1 from its defaults to its status, beside the operator's own
+// controller, so that the two can be read side by side.
 #include "controllers/mpijob/v2beta1.h"
 
 #include <fmt/core.h>
@@ -343,7 +345,7 @@ void delete_podgroup(Sync& sync) {
   if (sync.settings.gang == Gang::kNone) return;
   const auto kind = podgroup_kind(sync.settings.gang);
   const auto* group = sync.view.find(kind, sync.name());
-  if (group != nullptr && is_controlled_by(*group, sync.job) && !is_terminating(*group))
+  if (group != nullptr && is_controlled_by(*group, sync.job) && !is_deleting(*group))
     sync.plan.actions.push_back(remove(kind, *group));
 }
 
@@ -357,7 +359,7 @@ bool ensure_workers(Sync& sync, Objects& workers) {
     const auto index =
         name.starts_with(prefix) ? parse_int(name.substr(prefix.size())).value_or(-1) : -1;
     const bool wanted = index >= 0 && index < sync.workers();
-    if (!wanted && !is_terminating(*pod)) sync.plan.actions.push_back(remove(kinds::kPod, *pod));
+    if (!wanted && !is_deleting(*pod)) sync.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
   for (int i = 0; i < sync.workers(); ++i) {
     const auto* pod = sync.view.find(kinds::kPod, worker_name(sync.job, i));
@@ -380,7 +382,7 @@ void delete_workers(Sync& sync) {
   const bool keep_finished = json::as_string(sync.policy("cleanPodPolicy")) == "Running";
   for (int i = 0; i < sync.workers(); ++i) {
     const auto* pod = sync.view.find(kinds::kPod, worker_name(sync.job, i));
-    if (pod == nullptr || is_terminating(*pod) || !is_controlled_by(*pod, sync.job)) continue;
+    if (pod == nullptr || is_deleting(*pod) || !is_controlled_by(*pod, sync.job)) continue;
     const auto phase = phase_of(*pod);
     if (keep_finished && (phase == "Succeeded" || phase == "Failed" || phase == "Unknown"))
       continue;
@@ -548,7 +550,7 @@ bool requeue(Sync& sync, const json::Value* launcher) {
         label_of(*pod, kube::names::kubeflow::kJobRole) == "launcher")
       pods.push_back(pod);
   }
-  bool lost = launcher != nullptr && is_terminating(*launcher);
+  bool lost = launcher != nullptr && is_deleting(*launcher);
   for (const auto* pod : pods) lost = lost || was_preempted(*pod);
   // All workers ran at the last look and one is not there now.
   const bool all_ran =
@@ -558,9 +560,9 @@ bool requeue(Sync& sync, const json::Value* launcher) {
   if (!lost) return false;
   if (launcher != nullptr && job_condition(*launcher, "Complete") != nullptr) return false;
   for (const auto* pod : pods) {
-    if (!is_terminating(*pod)) sync.plan.actions.push_back(remove(kinds::kPod, *pod));
+    if (!is_deleting(*pod)) sync.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
-  if (launcher != nullptr && !is_terminating(*launcher))
+  if (launcher != nullptr && !is_deleting(*launcher))
     sync.plan.actions.push_back(remove(kinds::kJob, *launcher));
   const auto message =
       fmt::format("MPIJob {} was preempted and goes back to its queue as a whole.", sync.path());
@@ -650,7 +652,7 @@ Plan plan(const json::Value& original, const View& view, const Settings& setting
   const auto job = with_defaults(original);
   const auto& manager = json::at(job, "spec", "runPolicy", "managedBy");
   if ((manager.is_string() && json::as_string(manager) != kube::names::kubeflow::kMpiOperator) ||
-      is_terminating(job))
+      is_deleting(job))
     return plan;
   if (const auto verdict = validate(job); !verdict.errors.empty()) {
     plan.events.push_back(

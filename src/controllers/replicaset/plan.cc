@@ -25,7 +25,7 @@ bool goes_first(const json::Value* a, const json::Value* b) {
 
 Plan plan(const json::Value& set, const View& view, const Settings&, Time now) {
   Plan plan;
-  if (is_terminating(set)) return plan;
+  if (is_deleting(set)) return plan;
   const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
   Objects active;
   int ready = 0, available = 0;

@@ -94,33 +94,19 @@ Action delete_one(const json::Value& pod, const json::Value& set) {
   return action;
 }
 
-}  // namespace
+using Pods = std::map<int, const json::Value*>;  // by ordinal
 
-Plan plan(const json::Value& set, const View& view, const Settings& settings, Time now) {
-  Plan plan;
-  if (is_terminating(set)) return plan;
-  const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
+/// Makes what is missing and sends away what has ended, in order if the set wants it so. True: every
+/// pod that is wanted runs and is available.
+bool fill(Plan& plan,
+          const json::Value& set,
+          const View& view,
+          const Pods& pods,
+          int wanted,
+          const std::string& revision,
+          Time now) {
   const bool ordered = json::string_at(set, "spec", "podManagementPolicy") != "Parallel";
-  const auto hash = template_hash(json::at(set, "spec", "template"));
-  const auto revision = fmt::format("{}-{}", name_of(set), hash);
-  std::map<int, const json::Value*> pods;
-  for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
-    if (const int index = ordinal(set, *pod); index >= 0) pods[index] = pod;
-  }
-  std::set<std::string> hashes;
-  for (const auto& [index, pod] : pods) {
-    // A pod's label is the revision's whole name.
-    const auto label = label_of(*pod, kube::names::kubernetes::kRevisionHash);
-    hashes.insert(label.substr(std::min(label.size(), name_of(set).size() + 1)));
-  }
-  sync_revisions(plan, set, view, hash, hashes);
-  int ready = 0, available = 0, updated = 0;
-  bool settled = true;  // every pod so far runs and is available
-  for (const auto& [index, pod] : pods) {
-    ready += is_ready(*pod) && !is_terminating(*pod);
-    available += is_available(*pod, set, now, plan);
-    updated += label_of(*pod, kube::names::kubernetes::kRevisionHash) == revision;
-  }
+  bool settled = true;  // every pod so far
   for (int index = 0; index < wanted; ++index) {
     const auto found = pods.find(index);
     if (found == pods.end()) {
@@ -140,33 +126,45 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
     }
     const auto& pod = *found->second;
     const auto phase = phase_of(pod);
-    if ((phase == "Failed" || phase == "Succeeded") && !is_terminating(pod)) {
+    if ((phase == "Failed" || phase == "Succeeded") && !is_deleting(pod)) {
       plan.actions.push_back(delete_one(pod, set));
       settled = false;
     }
     settled = settled && is_available(pod, set, now, plan);
   }
-  // From the top: what is too many, then what has an older template.
+  return settled;
+}
+
+/// From the top.
+void remove_surplus(Plan& plan, const json::Value& set, const Pods& pods, int wanted) {
   for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
     if (it->first < wanted) break;
-    if (!is_terminating(*it->second)) plan.actions.push_back(delete_one(*it->second, set));
-    if (ordered) break;
+    if (!is_deleting(*it->second)) plan.actions.push_back(delete_one(*it->second, set));
+    if (json::string_at(set, "spec", "podManagementPolicy") != "Parallel") break;
   }
-  if (settled && static_cast<int>(pods.size()) == wanted &&
-      json::string_at(set, "spec", "updateStrategy", "type") != "OnDelete") {
-    const auto partition =
-        json::int_at(set, "spec", "updateStrategy", "rollingUpdate", "partition");
-    for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
-      if (it->first < partition ||
-          label_of(*it->second, kube::names::kubernetes::kRevisionHash) == revision)
-        continue;
-      plan.actions.push_back(delete_one(*it->second, set));
-      break;
-    }
+}
+
+/// From the top, one at a time: pods of an older template.
+void renew_one(Plan& plan, const json::Value& set, const Pods& pods, const std::string& revision) {
+  if (json::string_at(set, "spec", "updateStrategy", "type") == "OnDelete") return;
+  const auto partition = json::int_at(set, "spec", "updateStrategy", "rollingUpdate", "partition");
+  for (auto it = pods.rbegin(); it != pods.rend(); ++it) {
+    if (it->first < partition ||
+        label_of(*it->second, kube::names::kubernetes::kRevisionHash) == revision)
+      continue;
+    plan.actions.push_back(delete_one(*it->second, set));
+    break;
   }
-  Objects all;
-  for (const auto& [index, pod] : pods) all.push_back(pod);
-  force_delete_stuck(plan, all, settings, now);
+}
+
+json::Value counted(
+    Plan& plan, const json::Value& set, const Pods& pods, const std::string& revision, Time now) {
+  int ready = 0, available = 0, updated = 0;
+  for (const auto& [index, pod] : pods) {
+    ready += is_ready(*pod) && !is_deleting(*pod);
+    available += is_available(*pod, set, now, plan);
+    updated += label_of(*pod, kube::names::kubernetes::kRevisionHash) == revision;
+  }
   auto status = status_or_empty(set);
   auto& object = status.as_object();
   object["observedGeneration"] = json::at(set, "metadata", "generation");
@@ -179,7 +177,35 @@ Plan plan(const json::Value& set, const View& view, const Settings& settings, Ti
   if (updated == static_cast<int>(pods.size()) || !json::at(status, "currentRevision").is_string())
     object["currentRevision"] = revision;
   object["collisionCount"] = 0;
-  plan.status = std::move(status);
+  return status;
+}
+
+}  // namespace
+
+Plan plan(const json::Value& set, const View& view, const Settings& settings, Time now) {
+  Plan plan;
+  if (is_deleting(set)) return plan;
+  const auto wanted = static_cast<int>(json::as_int(json::at(set, "spec", "replicas"), 1));
+  const auto hash = template_hash(json::at(set, "spec", "template"));
+  const auto revision = fmt::format("{}-{}", name_of(set), hash);
+  Pods pods;
+  std::set<std::string> hashes;
+  for (const auto* pod : view.controlled_by(kinds::kPod, uid_of(set))) {
+    if (const int index = ordinal(set, *pod); index >= 0) pods[index] = pod;
+  }
+  for (const auto& [index, pod] : pods) {
+    // A pod's label is the revision's whole name.
+    const auto label = label_of(*pod, kube::names::kubernetes::kRevisionHash);
+    hashes.insert(label.substr(std::min(label.size(), name_of(set).size() + 1)));
+  }
+  sync_revisions(plan, set, view, hash, hashes);
+  const bool settled = fill(plan, set, view, pods, wanted, revision, now);
+  remove_surplus(plan, set, pods, wanted);
+  if (settled && static_cast<int>(pods.size()) == wanted) renew_one(plan, set, pods, revision);
+  Objects all;
+  for (const auto& [index, pod] : pods) all.push_back(pod);
+  force_delete_stuck(plan, all, settings, now);
+  plan.status = counted(plan, set, pods, revision, now);
   return plan;
 }
 

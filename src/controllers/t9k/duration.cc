@@ -35,7 +35,7 @@ std::string queue_of(const json::Value& pod) { return label_of(pod, kube::names:
 
 std::optional<Time> time_over(const json::Value& pod, const json::Value& queue) {
   const Duration limit = kube::t9k_duration(json::string_at(queue, "spec", "maxDuration"));
-  if (limit <= Duration::zero() || is_terminating(pod)) return std::nullopt;
+  if (limit <= Duration::zero() || is_deleting(pod)) return std::nullopt;
   const auto phase = phase_of(pod);
   if (phase == "Succeeded" || phase == "Failed") return std::nullopt;
   if (json::string_at(controller_of(pod), "kind") == "DaemonSet") return std::nullopt;

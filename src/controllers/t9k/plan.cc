@@ -212,7 +212,7 @@ std::string why_lost(const json::Value& pod) {
     const auto word = json::text_at(container, "state", "terminated", "reason");
     if (!word.empty()) return word;
   }
-  return is_terminating(pod) ? "Deleted" : "Failed";
+  return is_deleting(pod) ? "Deleted" : "Failed";
 }
 
 void create_missing(Sync& sync, bool resumed) {
@@ -254,7 +254,7 @@ Tally look(Sync& sync, bool whole) {
     const auto phase = phase_of(*replica.pod);
     tally.unknown += phase == "Unknown";
     const bool ended = phase == "Failed" || (phase == "Succeeded" && replica.type == "worker");
-    if (ended || is_terminating(*replica.pod)) {
+    if (ended || is_deleting(*replica.pod)) {
       ++tally.lost;
       tally.reason = why_lost(*replica.pod);
       tally.name = replica.name;
@@ -270,7 +270,7 @@ Tally look(Sync& sync, bool whole) {
 
 void run(Sync& sync, bool parts_ready) {
   const auto& launcher = sync.replicas[0];
-  if (launcher.pod != nullptr && !is_terminating(*launcher.pod)) {
+  if (launcher.pod != nullptr && !is_deleting(*launcher.pod)) {
     const auto phase = phase_of(*launcher.pod);
     if (phase == "Succeeded") return finish(sync, true);
     if (phase == "Failed" && !was_preempted(*launcher.pod)) return finish(sync, false);
@@ -306,7 +306,7 @@ void run(Sync& sync, bool parts_ready) {
   }
   const auto before = sync.phase();
   const bool launcher_runs = launcher.pod != nullptr && phase_of(*launcher.pod) == "Running" &&
-                             !is_terminating(*launcher.pod);
+                             !is_deleting(*launcher.pod);
   if (tally.unknown > 0) {
     sync.set_phase("Unknown");
   } else if (all_running) {
@@ -326,7 +326,7 @@ void run(Sync& sync, bool parts_ready) {
 
 Plan plan(const json::Value& original, const View& view, const Settings& settings, Time now) {
   Plan plan;
-  if (is_terminating(original)) return plan;
+  if (is_deleting(original)) return plan;
   const json::Value job = usual_shape(original);
   if (const auto verdict = validate(original, nullptr); !verdict.errors.empty()) {
     plan.events.push_back({true, "FailedValidation", "MPIJob is not valid: " + verdict.text()});

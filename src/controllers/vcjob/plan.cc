@@ -39,7 +39,7 @@ struct Look {
 
 void count(Counts& counts, const json::Value& pod) {
   const std::string phase = phase_of(pod);
-  if (is_terminating(pod)) {
+  if (is_deleting(pod)) {
     ++counts.terminating;
   } else if (phase == "Running") {
     ++counts.running;
@@ -82,14 +82,14 @@ std::int64_t exit_code_of(const json::Value& pod) {
 
 void delete_pods(Look& look, bool finished_too) {
   for (const json::Value* pod : look.pods) {
-    if (is_terminating(*pod)) continue;
+    if (is_deleting(*pod)) continue;
     if (is_active(*pod) || finished_too) look.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
 }
 
 void delete_group(Look& look) {
   const json::Value* group = look.view.find(kinds::kVolcanoPodGroup, group_name(look.job));
-  if (group != nullptr && !is_terminating(*group))
+  if (group != nullptr && !is_deleting(*group))
     look.plan.actions.push_back(remove(kinds::kVolcanoPodGroup, *group));
 }
 
@@ -112,8 +112,8 @@ Reaction react(const Look& look) {
     if (too_many(look.spec, *pod)) continue;
     const TaskSpec* task = look.spec.find(task_of_pod(*pod));
     const bool finished = phase_of(*pod) == "Failed" || phase_of(*pod) == "Succeeded";
-    const bool evicted = is_terminating(*pod) && !finished;
-    const bool failed = !is_terminating(*pod) && phase_of(*pod) == "Failed";
+    const bool evicted = is_deleting(*pod) && !finished;
+    const bool failed = !is_deleting(*pod) && phase_of(*pod) == "Failed";
     if (!evicted && !failed) continue;
     const std::string_view event = evicted ? "PodEvicted" : "PodFailed";
     if (std::string action = action_for(look.spec, *task, event, failed ? exit_code_of(*pod) : 0);
@@ -148,7 +148,7 @@ bool obey(Look& look) {
   for (const json::Value* pod : look.pods) {
     const bool meant = action == "RestartTask" ? task_of_pod(*pod) == task_of_pod(*reaction.pod)
                                                : pod == reaction.pod;
-    if (meant && !is_terminating(*pod)) look.plan.actions.push_back(remove(kinds::kPod, *pod));
+    if (meant && !is_deleting(*pod)) look.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
   return true;
 }
@@ -161,7 +161,7 @@ void end(Look& look) {
   const bool last = again && look.retries + 1 >= look.spec.max_retry;
   delete_pods(look, again && !last);
   const bool left = std::any_of(look.pods.begin(), look.pods.end(), [&](const json::Value* pod) {
-    return is_terminating(*pod) || is_active(*pod) || (again && !last);
+    return is_deleting(*pod) || is_active(*pod) || (again && !last);
   });
   if (left) return;
   delete_group(look);
@@ -218,7 +218,7 @@ bool sync_group(Look& look) {
     look.plan.actions.push_back(create(kinds::kVolcanoPodGroup, std::move(made)));
     return false;
   }
-  if (is_terminating(*group)) return false;
+  if (is_deleting(*group)) return false;
   const json::Value wanted = group_spec(look);
   if (!contains(json::at(*group, "spec"), wanted))
     look.plan.actions.push_back(
@@ -242,7 +242,7 @@ void sync_pods(Look& look) {
     }
   }
   for (const auto& [name, pod] : found) {
-    if (!is_terminating(*pod)) look.plan.actions.push_back(remove(kinds::kPod, *pod));
+    if (!is_deleting(*pod)) look.plan.actions.push_back(remove(kinds::kPod, *pod));
   }
 }
 
@@ -328,7 +328,7 @@ void expire(Look& look) {
 
 Plan plan(const json::Value& job, const View& view, const Settings& settings, Time now) {
   Plan plan;
-  if (is_terminating(job)) return plan;
+  if (is_deleting(job)) return plan;
   const JobSpec spec = spec_of(job);
   Look look{
       job, spec, view, now, plan, view.controlled_by(kinds::kPod, uid_of(job)), {}, {}, "", 0};

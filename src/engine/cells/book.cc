@@ -1,4 +1,5 @@
-// Allocation and release of leaves and preassigned cells, health and doomed cells.
+// Allocation and release of leaves and preassigned cells, health and doomed cells. One piece: each
+// of them moves cells between the same lists, and the counters of all levels have to agree after it.
 
 #include "engine/cells/cells.h"
 

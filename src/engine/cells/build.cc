@@ -1,4 +1,5 @@
-// From a configuration to cells, counters and views; every check of a configuration's meaning.
+// From a configuration to cells, counters and views; every check of a configuration's meaning. One
+// piece: each step needs the tables that the one before it made, and nothing else does.
 
 #include <fmt/core.h>
 

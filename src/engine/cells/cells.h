@@ -12,6 +12,9 @@
 /// stored in the cells, so no list is ever searched.
 ///
 /// Internal to CellAllocator; one thread, no clock, no randomness.
+///
+/// One piece, half of it one-line reads: a cell that changes its state moves between lists whose
+/// lengths the promises are counted by, and nobody may see it half moved.
 #pragma once
 
 #include <array>

@@ -11,6 +11,8 @@
 ///
 /// Events are noted as they come and looked at in decide(), when nodes, queues and gangs that arrive
 /// with a pod are known, whatever their order was.
+///
+/// One piece: it is the policy's interface (half of the methods) and the steps of one decision.
 #pragma once
 
 #include <cstdint>

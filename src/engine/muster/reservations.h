@@ -9,6 +9,8 @@
 ///
 /// Always: a slot stands at exactly those nodes that its reservation lists, a gang has at most one
 /// reservation, and `count()` is the number of those that live.
+///
+/// One piece: holding a place and asking whether a pod may pass it read the same slots.
 #pragma once
 
 #include <cstdint>

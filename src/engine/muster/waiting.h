@@ -9,6 +9,8 @@
 ///
 /// Always: a gang that is listed stands in exactly one bucket, once by rank and once by duration;
 /// no bucket is empty; `waiting` of a shape is the number of gangs listed with it.
+///
+/// One piece: shapes, buckets and ranks are three orders of the same gangs.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 /// The world as the engine knows it: tables of nodes, classes, pods, gangs and tenants. Policies
-/// read it and decide. One class, with one writer (State::apply and the bind/evict operations
+/// read it and decide. One piece, with one writer (State::apply and the bind/evict operations
 /// below): a bind changes a pod, its node, gang and class and every tenant above in one step, and
 /// no step may be seen half done. What only asks about it is a free function elsewhere.
 ///

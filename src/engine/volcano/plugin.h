@@ -2,7 +2,8 @@
 ///
 /// A plugin overrides the questions it answers; the rest say "no opinion". How the answers of
 /// several plugins combine differs by question and is written at each in session.h. Every question
-/// can be switched off in the configuration; Session asks on() first.
+/// can be switched off in the configuration; Session asks on() first. A table of questions: each is a
+/// line that says "no opinion".
 #pragma once
 
 #include <cstdint>

@@ -67,6 +67,7 @@ void validate_service_port(const Value& port,
   }
 }
 
+/// A table of rules, one after the other, in the order in which Kubernetes reports them.
 void validate_service(const Value& service, const Value* live, Causes& causes) {
   const Value& spec = json::at(service, "spec");
   const std::string_view type = json::string_at(spec, "type");

@@ -1,3 +1,4 @@
+// A table of rules for pods, in the order in which Kubernetes reports their breach.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// One piece: the life of a client's connection, from address to reuse.
 #include "net/http/client.h"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// One piece: both ends of the crossing between the front's thread and the loop, so that who owns a
+// request when can be seen in one place.
 #include "net/http/front.h"
 
 #include <atomic>

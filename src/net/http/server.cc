@@ -1,3 +1,5 @@
+// One piece: the life of a connection, request after request. Deadlines, limits and upgrades hang on
+// where in it the connection is.
 #include "net/http/server.h"
 
 #include <fmt/core.h>

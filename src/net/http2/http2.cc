@@ -1,3 +1,5 @@
+// One piece: a connection is one state machine. Frames, header blocks, windows and streams change the
+// same few numbers, and RFC 9113 says for each pair of them what may follow.
 #include "net/http2/http2.h"
 
 #include <fmt/core.h>

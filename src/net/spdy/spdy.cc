@@ -1,3 +1,4 @@
+// One piece: a session is one state machine over its streams, as the draft has it.
 #include "net/spdy/spdy.h"
 
 #include <fmt/core.h>

@@ -16,6 +16,7 @@ void put_32(std::string& out, std::size_t value) {
 }
 
 /// Every word stands behind its length in four bytes; then plain text that often occurs in values.
+// A table: the words that the protocol gives compressors to begin with.
 std::string make_dictionary() {
   std::string out;
   for (const std::string_view word : {"options",

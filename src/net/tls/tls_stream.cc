@@ -1,4 +1,5 @@
-/// TLS over a non-blocking socket.
+/// TLS over a non-blocking socket. One piece: reading, writing and the handshake share one machine
+/// inside OpenSSL, and each can want what another is waiting for.
 ///
 /// OpenSSL reads and writes the socket itself, without a copy between, and a write that the socket
 /// takes at once costs one call and no turn of the loop; only when the socket is full or empty is

@@ -1,6 +1,7 @@
 /// Who may work with OpenPAI's jobs: users with passwords, their groups and tokens. REST and the
 /// portal log people in here, the API server asks here whose token it was shown, and all three see
-/// the same people, because all of it is Secrets of the cluster (records.h). On the loop.
+/// the same people, because all of it is Secrets of the cluster (records.h). On the loop. One piece, a table of what can
+/// be asked and done: what it remembers stands in Directory, Hashing and Throttle.
 #pragma once
 
 #include <functional>

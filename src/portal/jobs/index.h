@@ -3,6 +3,8 @@
 ///
 /// Nothing is read before begin(), which the first visitor of the portal calls: a cluster that
 /// nobody looks at pays nothing.
+///
+/// One piece: every kind of object changes the same rows, a step at a time.
 #pragma once
 
 #include <deque>

@@ -19,7 +19,7 @@ void wake_after(Plan& plan, Duration delay) {
 }
 
 void delete_pod(Plan& plan, const json::Value& pod) {
-  if (is_terminating(pod)) return;
+  if (is_deleting(pod)) return;
   auto action = remove(kinds::kPod, pod);
   action.events.push_back({false, "SuccessfulDeletePod", "Deleted pod: " + name_of(pod)});
   action.failed_reason = "FailedDeletePod";
@@ -33,7 +33,7 @@ void delete_pods_and_services(Pass& pass, std::string_view policy) {
     if (policy == "Running" && phase != "Running" && phase != "Pending" && !phase.empty()) continue;
     delete_pod(pass.plan, *pod);
     const auto* service = pass.view.find(kinds::kService, name_of(*pod));
-    if (service != nullptr && serves(pass, *service) && !is_terminating(*service)) {
+    if (service != nullptr && serves(pass, *service) && !is_deleting(*service)) {
       auto action = remove(kinds::kService, *service);
       action.events.push_back(
           {false, "SuccessfulDeleteService", "Deleted service: " + name_of(*service)});
@@ -48,8 +48,7 @@ void delete_podgroup(Pass& pass, bool entering) {
   if (pass.settings.gang == Gang::kNone) return;
   const auto kind = podgroup_kind(pass.settings.gang);
   const auto* group = pass.view.find(kind, pass.name());
-  const bool ours =
-      group != nullptr && is_controlled_by(*group, pass.job) && !is_terminating(*group);
+  const bool ours = group != nullptr && is_controlled_by(*group, pass.job) && !is_deleting(*group);
   if (!ours && !entering) return;
   pass.event(false, "JobTerminated", "Job has been terminated. Deleting PodGroup");
   const Event deleted{false, "SuccessfulDeletePodGroup", "Deleted PodGroup: " + pass.name()};
@@ -67,7 +66,7 @@ void delete_podgroup(Pass& pass, bool entering) {
 void force_delete_stuck(Plan& plan, const Objects& pods, const Settings& settings, Time now) {
   if (settings.force_delete_after <= Duration{0}) return;
   for (const auto* pod : pods) {
-    if (!is_terminating(*pod)) continue;
+    if (!is_deleting(*pod)) continue;
     const auto due =
         time_at(json::at(*pod, "metadata", "deletionTimestamp")) + settings.force_delete_after;
     if (now < due) {

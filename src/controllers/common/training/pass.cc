@@ -104,7 +104,7 @@ void count(Counts& counts, const json::Value& pod) {
   const auto phase = phase_of(pod);
   if (phase == "Running") {
     // A pod that is being taken away counts as failed: it may never reach the phase Failed.
-    ++(is_terminating(pod) ? counts.failed : counts.active);
+    ++(is_deleting(pod) ? counts.failed : counts.active);
   } else if (phase == "Succeeded") {
     ++counts.succeeded;
   } else if (phase == "Failed") {

@@ -39,7 +39,7 @@ bool was_preempted(const json::Value& pod) {
   if (phase_of(pod) == "Failed" &&
       (reason == "Preempted" || reason == "Evicted" || reason == "Preempting"))
     return true;
-  return is_terminating(pod) && phase_of(pod) != "Succeeded";
+  return is_deleting(pod) && phase_of(pod) != "Succeeded";
 }
 
 bool requeue_whole(Pass& pass) {

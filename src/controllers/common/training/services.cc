@@ -15,7 +15,7 @@ void TrainingKind::reconcile_services(Pass& pass, const ReplicaSpec& replica) co
       by_index[index].push_back(service);
   }
   for (const auto& [index, services] : by_index) {
-    if (index < replica.replicas || is_terminating(*services[0])) continue;
+    if (index < replica.replicas || is_deleting(*services[0])) continue;
     auto action = remove(kinds::kService, *services[0]);
     action.events.push_back(
         {false, "SuccessfulDeleteService", "Deleted service: " + name_of(*services[0])});
