@@ -99,17 +99,17 @@ Task<net::Response> answer(Service& service, Question question) {
   const std::string& word = parts[kHead];
   Result<json::Value> found = fail(no_such_path());
   if (word == "records" && parts.size() == kHead + 1)
-    found = service.records(question.asker, question.target);
+    found = service.records(question.visitor, question.target);
   else if (word == "records" && parts.size() == kHead + 2)
-    found = service.record(question.asker, parts[kHead + 1]);
+    found = service.record(question.visitor, parts[kHead + 1]);
   else if (word == "records" && parts.size() == kHead + 3)
-    found = service.timeline(question.asker, parts[kHead + 1]);
+    found = service.timeline(question.visitor, parts[kHead + 1]);
   else if (word == "usage")
-    found = service.usage(question.asker, question.target);
+    found = service.usage(question.visitor, question.target);
   else if (word == "waits")
-    found = service.waits(question.asker, question.target);
+    found = service.waits(question.visitor, question.target);
   else if (word == "accuracy")
-    found = service.accuracy(question.asker, question.target);
+    found = service.accuracy(question.visitor, question.target);
   co_return found ? json_answer(200, *found) : error_answer(found.error());
 }
 

@@ -18,14 +18,14 @@ struct Asked {
 Result<Asked> what_is_asked(const std::string& method, const net::Target& target);
 
 struct Question {
-  Asker asker;
+  Visitor visitor;
   std::string method;
   net::Target target;
   std::string body;
 };
 /// An error as the API server would say it.
 net::Response error_answer(const Error& error);
-/// The asker's right to what is asked has been looked at.
+/// The visitor's right to what is asked has been looked at.
 Task<net::Response> answer(Service& service, Question question);
 
 }  // namespace muster::answers

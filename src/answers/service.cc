@@ -50,9 +50,9 @@ Result<std::vector<std::size_t>> fields_of(const net::Target& query) {
 }
 
 /// Rows of namespaces that somebody may not look into are theirs no longer: only their numbers are.
-UsageKey shown_key(const Asker& asker, std::map<std::string, bool>& seen, const UsageKey& key) {
+UsageKey shown_key(const Visitor& visitor, std::map<std::string, bool>& seen, const UsageKey& key) {
   const auto [known, fresh] = seen.try_emplace(key[1]);
-  if (fresh) known->second = asker.may("get", "usage", key[1]);
+  if (fresh) known->second = visitor.may("get", "usage", key[1]);
   if (known->second) return key;
   UsageKey hidden;
   hidden.fill(std::string(kOthers));
@@ -114,7 +114,7 @@ Result<Recorder*> Service::recorder() const {
   return recorder_;
 }
 
-Result<json::Value> Service::records(const Asker& asker, const net::Target& query) {
+Result<json::Value> Service::records(const Visitor& visitor, const net::Target& query) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   RecordQuery wanted;
@@ -144,7 +144,7 @@ Result<json::Value> Service::records(const Asker& asker, const net::Target& quer
   std::int64_t others = 0, others_milli = 0;
   const auto visible = [&](const std::string& ns) {
     const auto [known, fresh] = seen.try_emplace(ns);
-    if (fresh) known->second = asker.sees(ns);
+    if (fresh) known->second = visitor.sees(ns);
     return known->second;
   };
   json::Array items;
@@ -162,25 +162,25 @@ Result<json::Value> Service::records(const Asker& asker, const net::Target& quer
        json::Object{{"jobs", others}, {"gpus", static_cast<double>(others_milli) / 1000}}}});
 }
 
-Result<json::Value> Service::record(const Asker& asker, const std::string& uid) {
+Result<json::Value> Service::record(const Visitor& visitor, const std::string& uid) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   const auto found = (*recorder)->find(uid);
-  if (!found || !asker.sees(found->ns))
+  if (!found || !visitor.sees(found->ns))
     return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
   return record_json(*found);
 }
 
-Result<json::Value> Service::timeline(const Asker& asker, const std::string& uid) {
+Result<json::Value> Service::timeline(const Visitor& visitor, const std::string& uid) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   const auto found = (*recorder)->find(uid);
-  if (!found || !asker.sees(found->ns))
+  if (!found || !visitor.sees(found->ns))
     return fail(Code::kNotFound, fmt::format("there is no record {}", quoted(uid)));
-  return timeline_json(*found, [&](std::string_view ns) { return asker.sees(ns); });
+  return timeline_json(*found, [&](std::string_view ns) { return visitor.sees(ns); });
 }
 
-Result<json::Value> Service::usage(const Asker& asker, const net::Target& query) {
+Result<json::Value> Service::usage(const Visitor& visitor, const net::Target& query) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
@@ -196,7 +196,7 @@ Result<json::Value> Service::usage(const Asker& asker, const net::Target& query)
   for (const auto& [day, rows] : (*recorder)->usage(period->from, period->to)) {
     UsageRows& out = by_step[step.empty() ? std::string() : day];
     for (const auto& [key, usage] : rows) {
-      const UsageKey shown = shown_key(asker, seen, key);
+      const UsageKey shown = shown_key(visitor, seen, key);
       UsageKey grouped;
       for (const std::size_t field : *fields) grouped[field] = shown[field];
       out[grouped] += usage;
@@ -217,7 +217,7 @@ Result<json::Value> Service::usage(const Asker& asker, const net::Target& query)
                                   {"total", usage_row({}, {}, total)}});
 }
 
-Result<json::Value> Service::waits(const Asker& asker, const net::Target& query) {
+Result<json::Value> Service::waits(const Visitor& visitor, const net::Target& query) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
@@ -233,7 +233,7 @@ Result<json::Value> Service::waits(const Asker& asker, const net::Target& query)
   for (const Summary& row : (*recorder)->list(wanted, [](const std::string&) { return true; })) {
     if (!row.started) continue;
     const UsageKey shown = shown_key(
-        asker, seen, {*row.user, *row.ns, *row.queue, *row.kind, *row.model, *row.priority});
+        visitor, seen, {*row.user, *row.ns, *row.queue, *row.kind, *row.model, *row.priority});
     UsageKey grouped;
     for (const std::size_t field : *fields) grouped[field] = shown[field];
     groups[grouped].push_back(
@@ -256,7 +256,7 @@ Result<json::Value> Service::waits(const Asker& asker, const net::Target& query)
   return json::Value(json::Object{{"from", day_of(period->from)}, {"items", std::move(items)}});
 }
 
-Result<json::Value> Service::accuracy(const Asker& asker, const net::Target& query) {
+Result<json::Value> Service::accuracy(const Visitor& visitor, const net::Target& query) {
   auto recorder = this->recorder();
   if (!recorder) return fail(recorder.error());
   const auto period = period_of(query, env_.now(), std::chrono::hours(24 * 30));
@@ -268,8 +268,8 @@ Result<json::Value> Service::accuracy(const Asker& asker, const net::Target& que
   std::map<std::string, Scores> by_basis;
   for (const Record& record : (*recorder)->ended_since(period->from)) {
     if (period->to && record.ended >= period->to) continue;
-    if (!asker.may("get", "usage", record.ns)) continue;
-    for (const Said& said : record.said) {
+    if (!visitor.may("get", "usage", record.ns)) continue;
+    for (const Foretold& said : record.said) {
       // The run that began after it was said.
       const auto run = std::find_if(record.runs.begin(), record.runs.end(), [&](const Run& one) {
         return one.start >= whole_seconds(said.at);
@@ -332,7 +332,7 @@ json::Value timeline_json(const Record& record,
     if (wait.to) more["until"] = format_time(wait.to);
     add(wait.from, "waits", std::move(more));
   }
-  for (const Said& said : record.said) {
+  for (const Foretold& said : record.said) {
     json::Object more{{"basis", said.basis}};
     if (said.p10) more["p10"] = format_time(said.p10);
     if (said.p50) more["p50"] = format_time(said.p50);

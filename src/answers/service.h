@@ -17,7 +17,7 @@
 
 namespace muster::answers {
 
-struct Asker {
+struct Visitor {
   std::string user;
   std::vector<std::string> groups;
   /// Whether they may do this to a resource of the group; `ns` empty: in the whole cluster.
@@ -36,15 +36,15 @@ class Service {
 
   /// {items, others{jobs, gpus}}; the query as in the path's parameters: user, queue, state,
   /// namespace, kind, name, since, until, limit.
-  [[nodiscard]] Result<json::Value> records(const Asker& asker, const net::Target& query);
-  [[nodiscard]] Result<json::Value> record(const Asker& asker, const std::string& uid);
-  [[nodiscard]] Result<json::Value> timeline(const Asker& asker, const std::string& uid);
+  [[nodiscard]] Result<json::Value> records(const Visitor& visitor, const net::Target& query);
+  [[nodiscard]] Result<json::Value> record(const Visitor& visitor, const std::string& uid);
+  [[nodiscard]] Result<json::Value> timeline(const Visitor& visitor, const std::string& uid);
   /// by, from, to, step=day.
-  [[nodiscard]] Result<json::Value> usage(const Asker& asker, const net::Target& query);
+  [[nodiscard]] Result<json::Value> usage(const Visitor& visitor, const net::Target& query);
   /// Quantiles of how long jobs waited, by the same fields.
-  [[nodiscard]] Result<json::Value> waits(const Asker& asker, const net::Target& query);
+  [[nodiscard]] Result<json::Value> waits(const Visitor& visitor, const net::Target& query);
   /// How good what was foretold turned out to be.
-  [[nodiscard]] Result<json::Value> accuracy(const Asker& asker, const net::Target& query);
+  [[nodiscard]] Result<json::Value> accuracy(const Visitor& visitor, const net::Target& query);
 
  private:
   [[nodiscard]] Result<Recorder*> recorder() const;

@@ -113,7 +113,7 @@ Task<net::Response> Answers::answer(apiserver::AnswersCall call) {
   if (asked && !asked->anybody && !call.may(asked->verb, asked->resource, asked->ns))
     co_return forbidden(call, *asked);
   answers::Question question;
-  question.asker = {call.user, call.groups, call.may};
+  question.visitor = {call.user, call.groups, call.may};
   question.method = call.method;
   question.target = std::move(call.target);
   question.body = std::move(call.body);

@@ -88,7 +88,7 @@ json::Value waited_json(const Waited& wait) {
   return out;
 }
 
-json::Value said_json(const Said& said) {
+json::Value said_json(const Foretold& said) {
   json::Object out{{"at", format_time(said.at)}, {"basis", said.basis}};
   put(out, "p10", said.p10);
   put(out, "p50", said.p50);
@@ -124,7 +124,7 @@ json::Value record_json(const Record& record) {
   json::Array runs, waits, said;
   for (const Run& run : record.runs) runs.push_back(run_json(run));
   for (const Waited& wait : record.waits) waits.push_back(waited_json(wait));
-  for (const Said& one : record.said) said.push_back(said_json(one));
+  for (const Foretold& one : record.said) said.push_back(said_json(one));
   out["runs"] = std::move(runs);
   if (!waits.empty()) out["waits"] = std::move(waits);
   if (!said.empty()) out["said"] = std::move(said);

@@ -42,11 +42,11 @@ struct Waited {
 };
 
 /// A start that was foretold.
-struct Said {
+struct Foretold {
   Time at, p10, p50, p90;  // zero: absent
   std::string basis, because;
 
-  bool operator==(const Said&) const = default;
+  bool operator==(const Foretold&) const = default;
 };
 
 struct Record {
@@ -64,7 +64,7 @@ struct Record {
   std::string exit_phrase;
   std::vector<Run> runs;
   std::vector<Waited> waits;
-  std::vector<Said> said;
+  std::vector<Foretold> said;
 
   [[nodiscard]] bool over() const { return ended.us != 0; }
   [[nodiscard]] Time started() const { return runs.empty() ? Time{} : runs.front().start; }

@@ -534,10 +534,10 @@ void Tracker::evicting(const std::string& pod_key, const std::string& for_whom) 
   if (holders_.contains(pod_key)) preemptors_[pod_key] = for_whom;
 }
 
-bool Tracker::said(const std::string& key, Said said) {
+bool Tracker::said(const std::string& key, Foretold said) {
   const auto found = jobs_.find(key);
   if (found == jobs_.end() || !found->second->noted) return false;
-  std::vector<Said>& list = found->second->record.said;
+  std::vector<Foretold>& list = found->second->record.said;
   if (list.size() >= Record::kSaidMax) list.erase(list.begin() + 1);
   list.push_back(std::move(said));
   return true;

@@ -69,7 +69,7 @@ class Tracker {
   /// The pod must leave, for whom.
   void evicting(const std::string& pod_key, const std::string& for_whom);
   /// A start was foretold. False when the job is not known.
-  bool said(const std::string& key, Said said);
+  bool said(const std::string& key, Foretold said);
 
   /// A record that was stored before this process began; before any object is seen.
   void restore(Record record);
