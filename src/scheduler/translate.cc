@@ -4,6 +4,7 @@
 
 #include "base/quantity.h"
 #include "base/strings.h"
+#include "engine/model/history.h"
 #include "engine/model/names.h"
 #include "hived/annotations.h"
 #include "kube/framework.h"
