@@ -41,6 +41,43 @@ bool is_plain(std::string_view text) {
   return special(rest) == 0;
 }
 
+void write_escaped(std::string& out, std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += '"';
+  std::size_t done = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte >= 0x20 && byte != '"' && byte != '\\') continue;
+    out.append(text, done, at - done);
+    done = at + 1;
+    out += '\\';
+    switch (byte) {
+      case '"':
+      case '\\':
+        out += text[at];
+        break;
+      case '\b':
+        out += 'b';
+        break;
+      case '\f':
+        out += 'f';
+        break;
+      case '\n':
+        out += 'n';
+        break;
+      case '\r':
+        out += 'r';
+        break;
+      case '\t':
+        out += 't';
+        break;
+      default:
+        out.append("u00").append(1, kHex[byte >> 4]).append(1, kHex[byte & 15]);
+    }
+  }
+  out.append(text, done).append(1, '"');
+}
+
 void write_string(std::string& out, std::string_view text) {
   // Nearly every string is written as it is; a serializer for each would cost more than the rest of
   // the object.
@@ -50,7 +87,7 @@ void write_string(std::string& out, std::string_view text) {
     out += '"';
     return;
   }
-  out += boost::json::serialize(boost::json::string_view(text));
+  write_escaped(out, text);
 }
 
 void write_number(std::string& out, double number) {

@@ -13,6 +13,15 @@ TEST(Json, KeepsOrderAndPrintsNumbersPlainly) {
             R"({"b":0.5,"a":[1,2,"x\n"],"c":null})");
 }
 
+TEST(Json, EscapesAsTheLibraryDoes) {
+  for (int byte = 0; byte < 0x80; ++byte) {
+    const std::string text = fmt::format("a{}b\"c", static_cast<char>(byte));
+    const std::string written = dump(Value(text));
+    EXPECT_EQ(written, boost::json::serialize(boost::json::string_view(text))) << byte;
+    EXPECT_EQ(as_string(*parse(written)), text) << byte;
+  }
+}
+
 TEST(Json, RefusesTrailingTextAndDepth) {
   EXPECT_FALSE(parse("{} x"));
   EXPECT_FALSE(parse(""));

@@ -154,9 +154,26 @@ void add_head(std::string& out, const Event& event) {
   if (!event.resource.empty()) add_reference(out, event);
 }
 
+/// Times of neighbouring lines are mostly of one second.
+void add_time(std::string& out, std::string_view before, Time time) {
+  constexpr std::int64_t kMicros = 1'000'000;
+  thread_local std::int64_t second = -1;
+  thread_local std::string text;  // "2006-01-02T15:04:05."
+  if (time.us < 0) return add(out, before, format_micro_time(time));
+  if (time.us / kMicros != second) {
+    second = time.us / kMicros;
+    text = format_time(time);
+    text.back() = '.';
+  }
+  char micros[] = "000000Z\"";
+  std::int64_t rest = time.us % kMicros;
+  for (int at = 5; at >= 0; --at, rest /= 10) micros[at] = static_cast<char>('0' + rest % 10);
+  out.append(before).append(1, '"').append(text).append(micros);
+}
+
 void add_end(std::string& out, const Event& event) {
-  add(out, R"(,"requestReceivedTimestamp":)", format_micro_time(event.received));
-  add(out, R"(,"stageTimestamp":)", format_micro_time(event.at));
+  add_time(out, R"(,"requestReceivedTimestamp":)", event.received);
+  add_time(out, R"(,"stageTimestamp":)", event.at);
   std::string_view before = R"(,"annotations":{)";
   for (const auto& [key, value] : event.annotations) {
     out += std::exchange(before, ",");

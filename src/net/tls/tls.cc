@@ -308,18 +308,18 @@ std::string random_uuid() {
   constexpr std::size_t kBytes = 16, kBlock = 64 * kBytes;
   static thread_local std::string block;
   if (block.empty()) block = random_bytes(kBlock);
-  std::string b = block.substr(block.size() - kBytes);
-  block.resize(block.size() - kBytes);
+  char* b = block.data() + block.size() - kBytes;
   b[6] = static_cast<char>((b[6] & 0x0f) | 0x40);
   b[8] = static_cast<char>((b[8] & 0x3f) | 0x80);
-  std::string out;
-  out.reserve(36);
   constexpr std::string_view kHex = "0123456789abcdef";
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += kHex[static_cast<unsigned char>(b[i]) >> 4];
-    out += kHex[static_cast<unsigned char>(b[i]) & 15];
+  std::string out(36, '-');
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < kBytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) ++at;
+    out[at++] = kHex[static_cast<unsigned char>(b[i]) >> 4];
+    out[at++] = kHex[static_cast<unsigned char>(b[i]) & 15];
   }
+  block.resize(block.size() - kBytes);
   return out;
 }
 
