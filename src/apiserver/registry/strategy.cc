@@ -81,15 +81,21 @@ void prepare_status_update(const Resource& resource,
     kube::prepare_status_update(*resource.kind, updated, live);
     return;
   }
-  json::Value status = json::at(updated, "status");
-  json::Value managers = json::at(updated, "metadata", "managedFields");
-  updated = live;
-  if (status.is_null()) {
-    json::remove(updated, {"status"});
-  } else {
-    updated.get_object()["status"] = std::move(status);
+  // A status may be most of the object, megabytes of it: it is moved, and the former one not copied.
+  json::Value status, managers;
+  if (json::Value* given = updated.get_object().if_contains("status")) status = std::move(*given);
+  if (!json::at(updated, "metadata", "managedFields").is_null())
+    managers = std::move(json::make(updated, {"metadata", "managedFields"}));
+  json::Value next = json::Object(updated.storage());
+  for (const auto& member : live.get_object()) {
+    if (member.key() != "status")
+      next.get_object()[member.key()] = member.value();
+    else if (!status.is_null())
+      next.get_object()["status"] = std::move(status);
   }
-  if (!managers.is_null()) json::make(updated, {"metadata", "managedFields"}) = std::move(managers);
+  if (!status.is_null()) next.get_object()["status"] = std::move(status);
+  if (!managers.is_null()) json::make(next, {"metadata", "managedFields"}) = std::move(managers);
+  updated = std::move(next);
 }
 
 std::vector<Cause> check_create(const Resource& resource, const json::Value& object) {
