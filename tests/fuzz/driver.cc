@@ -27,9 +27,9 @@ namespace {
 constexpr std::size_t kInputBytesMax = 4096;
 /// Of processor time, for one input. Sanitizers take ten times as long.
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr std::int64_t kInputMsMax = 2000;
+constexpr std::int64_t kInputMsMax = 1000;
 #else
-constexpr std::int64_t kInputMsMax = 200;
+constexpr std::int64_t kInputMsMax = 20;
 #endif
 std::string current;       // what the target is working on, for the handler
 std::uint64_t number = 0;  // how many came before it
@@ -105,14 +105,21 @@ std::int64_t processor_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
+/// What the present input costs.
+std::int64_t once_ms() {
+  const std::int64_t begun = processor_ms();
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
+  return processor_ms() - begun;
+}
+
 void run(std::string input) {
   current = std::move(input);
   ++number;
-  const std::int64_t begun = processor_ms();
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(current.data()), current.size());
-  // The first one also pays for the tables that are made once.
-  const std::int64_t took = processor_ms() - begun;
-  if (took <= kInputMsMax || number == 1) return;
+  std::int64_t took = once_ms();
+  // The first one pays for tables that are made once, and a busy machine makes any take longer: the
+  // best of several is what it costs.
+  for (int again = 0; again < 5 && took > kInputMsMax; ++again) took = std::min(took, once_ms());
+  if (took <= kInputMsMax) return;
   std::fprintf(stderr,
                "input %llu took %lld ms, want at most %lld\n",
                static_cast<unsigned long long>(number),
