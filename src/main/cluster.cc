@@ -264,7 +264,9 @@ Task<Result<void>> Cluster::make_nodes(std::optional<std::vector<json::Value>> n
   const auto client = make_client("system:muster");
   if (nodes) {
     const auto applied = co_await agent::apply_nodes(loop_, *client, std::move(*nodes));
-    if (!applied) co_return applied;
+    // On a full disk those that are there will do; people want to read and delete.
+    if (!applied && store_->trouble().empty()) co_return applied;
+    if (!applied) log::warn("main", "nodes stay as they are: {}", applied.error().message);
   }
   const auto listed = co_await client->list(client::resources::kNodes, {});
   if (listed) node_count_ = listed->items.size();

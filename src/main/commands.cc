@@ -37,6 +37,8 @@ command::Section clusters_section() {
           .commands = {up_command(),
                        down_command(),
                        status_command(),
+                       backup_command(),
+                       restore_command(),
                        image_command(),
                        run_command(),
                        hived_command(),

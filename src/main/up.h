@@ -1,4 +1,4 @@
-/// `muster up`, `muster down`, `muster status`, `muster image`: the embedded cluster as one process.
+/// `muster up`, `down`, `status`, `image`, `backup`, `restore`: the embedded cluster as one process.
 #pragma once
 
 #include "command/command.h"
@@ -9,5 +9,7 @@ command::Command up_command();
 command::Command down_command();
 command::Command status_command();
 command::Command image_command();
+command::Command backup_command();
+command::Command restore_command();
 
 }  // namespace muster

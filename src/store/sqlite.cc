@@ -8,14 +8,28 @@
 #include <cerrno>
 #include <cstring>
 
+#include "store/store.h"
+
 namespace muster::store {
 namespace {
 
+/// No room is left, whoever says so: the disk, a quota, the memory that connections share.
+bool is_full(sqlite3* database) {
+  if (database == nullptr) return false;
+  const int code = sqlite3_extended_errcode(database);
+  return (code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE ||
+         (code == SQLITE_IOERR_WRITE && sqlite3_system_errno(database) == EDQUOT);
+}
+
 tl::unexpected<Error> sqlite_failed(sqlite3* database, std::string_view what) {
-  return fail(
-      Code::kInternal,
-      fmt::format(
-          "store: {}: {}", what, database == nullptr ? "out of memory" : sqlite3_errmsg(database)));
+  Error error;
+  error.message = fmt::format(
+      "store: {}: {}", what, database == nullptr ? "out of memory" : sqlite3_errmsg(database));
+  if (is_full(database)) {
+    error.code = Code::kUnavailable;
+    error.causes.push_back({std::string(kInsufficientStorage), error.message, ""});
+  }
+  return fail(std::move(error));
 }
 
 }  // namespace
@@ -84,8 +98,8 @@ Result<void> make_private(const std::string& path) {
 
 }  // namespace
 
-Result<Database> Database::open(const std::string& path, bool read_only) {
-  if (!read_only && path.starts_with('/')) {
+Result<Database> Database::open(const std::string& path, bool read_only, const std::string& vfs) {
+  if (!read_only && vfs.empty() && path.starts_with('/')) {
     const auto done = make_private(path);
     if (!done) return fail(done.error());
   }
@@ -93,10 +107,11 @@ Result<Database> Database::open(const std::string& path, bool read_only) {
   const int flags =
       (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) |
       SQLITE_OPEN_NOMUTEX;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, vfs.empty() ? nullptr : vfs.c_str());
   Database database;
   database.database_.reset(raw);
   if (code != SQLITE_OK) return sqlite_failed(raw, fmt::format("cannot open \"{}\"", path));
+  sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, 10'000);
   return database;
 }

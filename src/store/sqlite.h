@@ -39,7 +39,10 @@ class Statement {
 
 class Database {
  public:
-  static Result<Database> open(const std::string& path, bool read_only);
+  /// `vfs`: SQLite's layer over files; empty for the usual one.
+  static Result<Database> open(const std::string& path,
+                               bool read_only,
+                               const std::string& vfs = "");
   Result<Statement> prepare(std::string_view sql);
   Result<void> run(const std::string& sql);
   /// One integer, or `otherwise` when there is no row.

@@ -1,204 +1,63 @@
 #include "store/store.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/file.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
 #include "base/log.h"
+#include "store/file_lock.h"
+#include "store/reserve.h"
 #include "store/sqlite.h"
-
-/// Every version of every object is one row of `history`, written once; `live` points from a key to
-/// its newest row. A write is one row and one pointer, so the bytes of an object go to the disk
-/// once (plus WAL).
-///
-///   history(revision 7, "/pods/default/a", value, deleted 0)     live("/pods/default/a" -> 7)
-///
-/// Compaction forgets rows that no key points to. It walks forward once: a row at or before the
-/// compacted revision is always live, and a write that supersedes such a row deletes it on the
-/// spot.
+#include "store/transactions.h"
 
 namespace muster::store {
 namespace {
 
-constexpr std::int64_t kFormat = 1;
 /// Writes queued at once; more are refused. Also how far revisions jump after a crash: so many may
 /// have been handed out without reaching the disk, and none may be handed out twice.
 constexpr std::size_t kQueueMax = 65'536;
 /// One transaction holds at most so many writes, so that the first of them does not wait for ever.
 constexpr std::size_t kBatchMax = 4'096;
 constexpr std::int64_t kCompactStep = 1'000;
+/// On a full disk one transaction touches no more than fits the room kept back: what is deleted is
+/// overwritten, and an object may have 1.5 MiB.
+constexpr std::size_t kBatchMaxFull = 4;
+constexpr std::int64_t kCompactStepFull = 4;
 /// A transaction begins once the loop has done all it had to do, or with so many writes: a commit
 /// costs the same for one write as for many, so a writer that began with the first would spend
 /// itself on small ones whenever the loop is busy.
 constexpr std::size_t kGather = 16;
+/// Free pages stay in the file for the next writes until they are many and a quarter of it; then
+/// half of them are given back to the disk, a step at a time.
+constexpr std::int64_t kFreePagesMin = 4'096;
+constexpr std::int64_t kGiveBackStep = 512;
+/// How often a full disk is looked at.
+constexpr auto kLookAgain = std::chrono::seconds(1);
 
-constexpr const char* kSchema = R"(
-CREATE TABLE IF NOT EXISTS meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS history(revision INTEGER PRIMARY KEY, key TEXT NOT NULL, deleted INTEGER NOT NULL, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS live(key TEXT PRIMARY KEY, revision INTEGER NOT NULL) WITHOUT ROWID;
-INSERT OR IGNORE INTO meta VALUES('revision', 0);
-INSERT OR IGNORE INTO meta VALUES('compacted', 0);
-INSERT OR IGNORE INTO meta VALUES('open', 0);
-)";
-
-struct Write {
-  std::string key;
-  Store::MakeValue make;
-  Bytes value;  // what it made
-  Revision revision = 0;
-  bool deleted = false;
-  bool refused = false;  // the queue was full; answered in its turn
-  std::function<void(Result<void>)> done;
-};
-
-/// A file that only one process may hold at a time.
-class FileLock {
- public:
-  FileLock() = default;
-  FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileLock& operator=(FileLock&&) = delete;
-  ~FileLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  static Result<FileLock> take(const std::string& path) {
-    FileLock lock;
-    lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (lock.fd_ < 0)
-      return fail(Code::kInternal,
-                  fmt::format("store: cannot open \"{}\": {}", path, std::strerror(errno)));
-    if (::flock(lock.fd_, LOCK_EX | LOCK_NB) != 0) {
-      return fail(Code::kConflict,
-                  fmt::format("store: \"{}\" is held by another process, stop it first", path));
-    }
-    return lock;
-  }
-
- private:
-  int fd_ = -1;
-};
-
-/// The SQL of one writer thread.
-class Writer {
- public:
-  Result<void> prepare(Database& database) {
-    const auto make = [&](Statement& statement, std::string_view sql) -> Result<void> {
-      auto made = database.prepare(sql);
-      if (!made) return tl::unexpected(std::move(made.error()));
-      statement = std::move(*made);
-      return {};
-    };
-    const std::pair<Statement*, std::string_view> all[] = {
-        {&begin_, "BEGIN IMMEDIATE"},
-        {&commit_, "COMMIT"},
-        {&rollback_, "ROLLBACK"},
-        {&insert_, "INSERT INTO history(revision, key, deleted, value) VALUES(?1, ?2, ?3, ?4)"},
-        {&find_, "SELECT revision FROM live WHERE key = ?1"},
-        {&point_,
-         "INSERT INTO live(key, revision) VALUES(?1, ?2) ON CONFLICT(key) DO UPDATE SET revision = ?2"},
-        {&unpoint_, "DELETE FROM live WHERE key = ?1"},
-        {&forget_, "DELETE FROM history WHERE revision = ?1"},
-        {&meta_, "UPDATE meta SET value = ?2 WHERE name = ?1"},
-        {&compact_,
-         "DELETE FROM history WHERE revision > ?1 AND revision <= ?2 AND NOT EXISTS "
-         "(SELECT 1 FROM live WHERE live.key = history.key AND live.revision = history.revision)"},
-    };
-    for (const auto& [statement, sql] : all) {
-      auto made = make(*statement, sql);
-      if (!made) return made;
-    }
-    return {};
-  }
-
-  /// All of them in one transaction, or none.
-  Result<void> commit(const std::vector<Write>& writes, std::int64_t compacted) {
-    return in_transaction([&]() -> Result<void> {
-      Revision last = 0;
-      for (const auto& write : writes) {
-        if (write.refused) continue;
-        auto written = put(write, compacted);
-        if (!written) return written;
-        last = write.revision;
-      }
-      if (last == 0) return {};
-      return set_meta("revision", static_cast<std::int64_t>(last));
-    });
-  }
-
-  Result<void> compact(std::int64_t after, std::int64_t upto) {
-    return in_transaction([&]() -> Result<void> {
-      auto deleted = compact_.bind(1, after).bind(2, upto).run();
-      if (!deleted) return deleted;
-      return set_meta("compacted", upto);
-    });
-  }
-
-  Result<void> set_open(bool open) {
-    return in_transaction([&] { return set_meta("open", open ? 1 : 0); });
-  }
-
- private:
-  template <typename Body>
-  Result<void> in_transaction(Body body) {
-    auto begun = begin_.run();
-    if (!begun) return begun;
-    auto done = body();
-    if (done) done = commit_.run();
-    if (!done) {
-      const auto undone = rollback_.run();
-      (void)undone;  // the first error is the one to tell
-    }
-    return done;
-  }
-
-  Result<void> put(const Write& write, std::int64_t compacted) {
-    std::int64_t superseded = 0;
-    if (compacted > 0) {  // before the first compaction no row is one to forget
-      auto found = find_.bind(1, std::string_view(write.key)).step();
-      superseded = found && *found ? find_.integer(0) : 0;
-      find_.reset();
-      if (!found) return tl::unexpected(std::move(found.error()));
-    }
-    const auto revision = static_cast<std::int64_t>(write.revision);
-    auto done = insert_.bind(1, revision)
-                    .bind(2, std::string_view(write.key))
-                    .bind(3, write.deleted ? 1 : 0)
-                    .bind_blob(4, *write.value)
-                    .run();
-    if (!done) return done;
-    if (write.deleted) {
-      done = unpoint_.bind(1, std::string_view(write.key)).run();
-    } else {
-      done = point_.bind(1, std::string_view(write.key)).bind(2, revision).run();
-    }
-    if (!done) return done;
-    if (superseded > 0 && superseded <= compacted) done = forget_.bind(1, superseded).run();
-    return done;
-  }
-
-  Result<void> set_meta(std::string_view name, std::int64_t value) {
-    return meta_.bind(1, name).bind(2, value).run();
-  }
-
-  Statement begin_, commit_, rollback_, insert_, find_, point_, unpoint_, forget_, meta_, compact_;
-};
+Error queue_is_full() {
+  Error error;
+  error.code = Code::kTooManyRequests;
+  error.message = fmt::format("store: {} writes are queued already, try again later", kQueueMax);
+  return error;
+}
 
 /// What the loop's thread and the writer thread share.
 struct Core {
   explicit Core(Env& e) : env(e) {}
 
   Env& env;
+  std::string path;
+  OpenOptions options;
   FileLock lock;
   Database database;  // the writer thread's
-  /// The loop's; none for ":memory:", where both use `database` under `sql`.
+  /// The loop's; none where both use `database` under `sql`.
   std::optional<Database> reader;
-  Writer writer;
+  Transactions transactions;
   std::mutex sql;
 
   // Written on the loop only.
@@ -206,10 +65,14 @@ struct Core {
   Revision durable = 0;
   Revision compacted = 0;
   std::size_t outstanding = 0;
+  std::string trouble;
   bool closed = false;
   bool release_posted = false;  // at the end of what the loop has to do now
   std::unique_ptr<Signal> drained;
-  bool thread_ended = false;
+  bool ended = false;
+  // Without a thread of its own the writer takes its turns on the loop.
+  bool turn_posted = false;
+  std::unique_ptr<Timer> next_look;
 
   // Under `mutex`.
   std::mutex mutex;
@@ -220,126 +83,318 @@ struct Core {
   bool stop = false;
 
   // The writer thread's own.
+  std::unique_ptr<Reserve> reserve;  // none where there is no disk
   std::int64_t compacted_on_disk = 0;
-  std::optional<Error> failure;  // the first disk error; afterwards nothing is written any more
+  std::int64_t pages_to_give_back = 0;
+  bool full = false;             // the disk; only deletions are written
+  bool resting = false;          // nothing more can be tidied until the disk is looked at again
+  std::optional<Error> failure;  // the first other error; afterwards nothing is written any more
 };
 
-void answer(const std::shared_ptr<Core>& core,
-            std::vector<Write> writes,
-            std::optional<Error> failure) {
-  core->env.post([core,
-                  writes = std::make_shared<std::vector<Write>>(std::move(writes)),
-                  failure = std::move(failure)] {
+// ---------------------------------------------------------------------- What the loop is told
+
+void answer(const std::shared_ptr<Core>& core, std::vector<Write> writes) {
+  core->env.post([core, writes = std::make_shared<std::vector<Write>>(std::move(writes))] {
     for (auto& write : *writes) {
       --core->outstanding;
-      Result<void> result;
-      if (write.refused) {
-        result =
-            fail(Code::kTooManyRequests,
-                 fmt::format("store: {} writes are queued already, try again later", kQueueMax));
-      } else if (failure) {
-        result = fail(*failure);
-      } else {
-        core->durable = write.revision;
-      }
-      if (write.done) write.done(std::move(result));
+      if (!write.failure) core->durable = write.revision;
+      if (write.done)
+        write.done(write.failure ? Result<void>(fail(*write.failure)) : Result<void>());
     }
   });
 }
 
-void note_failure(Core& core, const Error& error) {
-  if (core.failure) return;
-  core.failure = error;
+void tell_trouble(const std::shared_ptr<Core>& core, std::string trouble) {
+  core->env.post([core, trouble = std::move(trouble)] { core->trouble = trouble; });
+}
+
+void take_turn_on_loop(const std::shared_ptr<Core>& core, bool look_at_disk);
+
+/// The writer looks for something to do.
+void wake(const std::shared_ptr<Core>& core) {
+  if (core->options.own_thread) {
+    core->wake.notify_one();
+  } else if (!std::exchange(core->turn_posted, true)) {
+    core->env.post([core] {
+      core->turn_posted = false;
+      take_turn_on_loop(core, false);
+    });
+  }
+}
+
+void forget_until(const std::shared_ptr<Core>& core, Revision revision) {
+  const auto upto = std::min(revision, core->durable);
+  if (upto <= core->compacted) return;
+  core->compacted = upto;
+  {
+    const std::lock_guard guard(core->mutex);
+    core->compact_target = static_cast<std::int64_t>(upto);
+  }
+  wake(core);
+}
+
+// ---------------------------------------------------------------------- What can go wrong
+
+void note_failure(const std::shared_ptr<Core>& core, const Error& error) {
+  if (core->failure) return;
+  core->failure = error;
   log::error(
       "store", "write failed, the store refuses all further writes error=\"{}\"", error.message);
+  tell_trouble(core,
+               fmt::format("{}; writes are refused until muster is started again", error.message));
+}
+
+std::string full_text(const Core& core) {
+  return fmt::format(
+      "no room is left on the disk of \"{}\": free some there, or delete objects; reads and "
+      "deletions still work, and writes go on by themselves once there is room",
+      std::filesystem::path(core.path).parent_path().string());
+}
+
+/// The room that the log takes comes back when it has been carried over into the database.
+void make_log_empty(Core& core) {
+  const auto done = core.database.run("PRAGMA wal_checkpoint(TRUNCATE)");
+  if (!done) log::warn("store", "{}", done.error().message);
+}
+
+void note_full(const std::shared_ptr<Core>& core) {
+  if (core->full) return;
+  core->full = true;
+  if (core->reserve) {
+    core->reserve->release();
+    make_log_empty(*core);
+  }
+  log::error("store", "{}", full_text(*core));
+  tell_trouble(core, full_text(*core));
+}
+
+void refuse(std::vector<Write>& writes, const Error& error, bool deletions_too) {
+  for (Write& write : writes) {
+    if (!write.failure && (deletions_too || write.kind == Kind::kPut)) write.failure = error;
+  }
+}
+
+void refuse_for_room(const Core& core, std::vector<Write>& writes, bool deletions_too) {
+  Error error;
+  error.code = Code::kUnavailable;
+  error.message = full_text(core);
+  error.causes.push_back({std::string(kInsufficientStorage), error.message, ""});
+  refuse(writes, error, deletions_too);
+}
+
+// ---------------------------------------------------------------------- What the writer does
+
+bool any_left(const std::vector<Write>& writes) {
+  return std::any_of(
+      writes.begin(), writes.end(), [](const Write& write) { return !write.failure; });
+}
+
+Result<void> commit(Core& core, std::vector<Write>& writes) {
+  if (!any_left(writes)) return {};
+  for (Write& write : writes) {
+    if (write.failure || !write.make) continue;
+    write.value = std::exchange(write.make, nullptr)();
+    MUSTER_CHECK(write.value != nullptr, "a write without a value");
+  }
+  const std::lock_guard guard(core.sql);
+  return core.transactions.commit(writes, core.compacted_on_disk, core.full);
+}
+
+/// Writes what may be written, and notes in each write why it was not.
+void commit_or_refuse(const std::shared_ptr<Core>& core, std::vector<Write>& writes) {
+  if (core->failure) return refuse(writes, *core->failure, true);
+  if (core->full) refuse_for_room(*core, writes, false);
+  auto done = commit(*core, writes);
+  if (!done && is_full_disk(done.error()) && !core->full) {
+    note_full(core);
+    refuse_for_room(*core, writes, false);
+    done = commit(*core, writes);
+  }
+  if (done) return;
+  if (is_full_disk(done.error())) return refuse_for_room(*core, writes, true);
+  note_failure(core, done.error());
+  refuse(writes, done.error(), true);
+}
+
+/// Tidying that found no room is tried again when the disk is looked at.
+void note_tidied(const std::shared_ptr<Core>& core, const Result<void>& done) {
+  if (done) return;
+  if (!is_full_disk(done.error())) return note_failure(core, done.error());
+  note_full(core);
+  core->resting = true;
+}
+
+/// How much of the file is free and worth giving back: all of it on a full disk.
+Result<std::int64_t> count_free_pages(Core& core) {
+  const auto free = core.database.query_integer("PRAGMA freelist_count", 0);
+  if (!free || core.full) return free;
+  const auto pages = core.database.query_integer("PRAGMA page_count", 0);
+  if (!pages) return pages;
+  return *free > std::max(kFreePagesMin, *pages / 4) ? *free / 2 : 0;
 }
 
 /// One step towards the target, so that writes that come meanwhile wait for no more than a step.
-void compact_some(Core& core, std::int64_t target) {
-  const auto upto = std::min(core.compacted_on_disk + kCompactStep, target);
-  const std::lock_guard guard(core.sql);
-  const auto done = core.writer.compact(core.compacted_on_disk, upto);
-  if (!done) {
-    note_failure(core, done.error());
+void compact_some(const std::shared_ptr<Core>& core, std::int64_t target) {
+  const auto step = core->full ? kCompactStepFull : kCompactStep;
+  const auto upto = std::min(core->compacted_on_disk + step, target);
+  const std::lock_guard guard(core->sql);
+  const auto done = core->transactions.compact(core->compacted_on_disk, upto);
+  if (!done) return note_tidied(core, done);
+  core->compacted_on_disk = upto;
+  if (upto < target || !core->reserve) return;
+  const auto free = count_free_pages(*core);
+  if (free) core->pages_to_give_back = *free;
+}
+
+void give_back_some(const std::shared_ptr<Core>& core) {
+  const std::lock_guard guard(core->sql);
+  const auto done = core->database.run(fmt::format("PRAGMA incremental_vacuum({})", kGiveBackStep));
+  core->pages_to_give_back -= kGiveBackStep;
+  // The file shrinks when the log is carried over into it.
+  if (done && core->full && core->pages_to_give_back <= 0) make_log_empty(*core);
+  note_tidied(core, done);
+}
+
+/// A full disk: history goes first, then what that freed is given back, and when the disk has room,
+/// from here or from elsewhere, everything is as before.
+void look_at_disk(const std::shared_ptr<Core>& core) {
+  core->resting = false;
+  if (!core->reserve || core->reserve->hold()) {
+    core->full = false;
+    log::info("store", "there is room on the disk again, writes go on");
+    tell_trouble(core, "");
     return;
   }
-  core.compacted_on_disk = upto;
+  core->env.post([core] { forget_until(core, core->durable); });
+  const std::lock_guard guard(core->sql);
+  make_log_empty(*core);
+  const auto free = count_free_pages(*core);
+  if (free) core->pages_to_give_back = *free;
 }
 
-void make_value(Write& write) {
-  if (write.refused) return;
-  write.value = std::exchange(write.make, nullptr)();
-  MUSTER_CHECK(write.value != nullptr, "a write without a value");
+/// What the writer finds to do.
+struct Turn {
+  std::vector<Write> writes;
+  std::int64_t compact_target = 0;
+  bool look_at_disk = false;
+  bool end = false;
+};
+
+bool can_tidy(const Core& core) { return !core.failure && !core.resting; }
+
+/// Under `mutex`.
+bool has_work(const Core& core) {
+  return core.stop || (core.released && !core.queue.empty()) ||
+         (can_tidy(core) &&
+          (core.compact_target > core.compacted_on_disk || core.pages_to_give_back > 0));
 }
 
-void write_all(const std::shared_ptr<Core>& core) {
-  while (true) {
-    std::vector<Write> batch;
-    std::int64_t target = 0;
-    {
-      std::unique_lock lock(core->mutex);
-      core->wake.wait(lock, [&] {
-        return core->stop || (core->released && !core->queue.empty()) ||
-               (!core->failure && core->compact_target > core->compacted_on_disk);
-      });
-      target = core->compact_target;
-      if (core->queue.empty() && core->stop) break;
-      if (core->released || core->stop) {
-        while (!core->queue.empty() && batch.size() < kBatchMax) {
-          batch.push_back(std::move(core->queue.front()));
-          core->queue.pop_front();
-        }
-        core->released = !core->queue.empty();
-      }
+/// Under `mutex`.
+Turn find_turn(Core& core) {
+  Turn turn;
+  turn.compact_target = core.compact_target;
+  turn.end = core.queue.empty() && core.stop;
+  if (core.released || core.stop) {
+    const std::size_t most = core.full ? kBatchMaxFull : kBatchMax;
+    while (!core.queue.empty() && turn.writes.size() < most) {
+      turn.writes.push_back(std::move(core.queue.front()));
+      core.queue.pop_front();
     }
-    if (!batch.empty()) {
-      if (!core->failure) {
-        for (Write& write : batch) make_value(write);
-        const std::lock_guard guard(core->sql);
-        const auto done = core->writer.commit(batch, core->compacted_on_disk);
-        if (!done) note_failure(*core, done.error());
-      }
-      answer(core, std::move(batch), core->failure);
-    }
-    if (!core->failure && target > core->compacted_on_disk) compact_some(*core, target);
+    core.released = !core.queue.empty();
   }
+  return turn;
+}
+
+Turn wait_for_turn(Core& core) {
+  std::unique_lock lock(core.mutex);
+  bool look = false;
+  if (core.full) {
+    look = !core.wake.wait_for(lock, kLookAgain, [&] { return has_work(core); });
+  } else {
+    core.wake.wait(lock, [&] { return has_work(core); });
+  }
+  Turn turn = find_turn(core);
+  turn.look_at_disk = look;
+  return turn;
+}
+
+void take_turn(const std::shared_ptr<Core>& core, Turn turn) {
+  if (turn.look_at_disk) look_at_disk(core);
+  const bool wrote = !turn.writes.empty();
+  if (wrote) {
+    commit_or_refuse(core, turn.writes);
+    answer(core, std::move(turn.writes));
+  }
+  if (!can_tidy(*core)) return;
+  if (turn.compact_target > core->compacted_on_disk)
+    compact_some(core, turn.compact_target);
+  else if (core->pages_to_give_back > 0 && !wrote)
+    give_back_some(core);
+}
+
+void end(const std::shared_ptr<Core>& core) {
   if (!core->failure) {
     const std::lock_guard guard(core->sql);
-    const auto done = core->writer.set_open(false);
-    if (!done) note_failure(*core, done.error());
+    const auto done = core->transactions.set_open(false);
+    if (!done) log::error("store", "closed without a mark: {}", done.error().message);
   }
   core->env.post([core] {
-    core->thread_ended = true;
+    core->ended = true;
     core->drained->notify();
   });
 }
 
-/// Lets the writer have what is queued.
-void release(Core& core) {
-  {
-    const std::lock_guard guard(core.mutex);
-    if (core.released || core.queue.empty()) return;
-    core.released = true;
+void write_all(const std::shared_ptr<Core>& core) {
+  while (true) {
+    Turn turn = wait_for_turn(*core);
+    if (turn.end) return end(core);
+    take_turn(core, std::move(turn));
   }
-  core.wake.notify_one();
+}
+
+void take_turn_on_loop(const std::shared_ptr<Core>& core, bool look_at_disk) {
+  if (core->ended || (!look_at_disk && !has_work(*core))) return;
+  Turn turn = find_turn(*core);
+  turn.look_at_disk = look_at_disk;
+  if (turn.end) return end(core);
+  take_turn(core, std::move(turn));
+  if (core->full) {
+    const std::weak_ptr<Core> known = core;
+    core->next_look = core->env.after(kLookAgain, [known] {
+      if (const auto still = known.lock()) take_turn_on_loop(still, true);
+    });
+  }
+  if (has_work(*core)) wake(core);
+}
+
+/// Lets the writer have what is queued.
+void release(const std::shared_ptr<Core>& core) {
+  {
+    const std::lock_guard guard(core->mutex);
+    if (core->released || core->queue.empty()) return;
+    core->released = true;
+  }
+  wake(core);
 }
 
 class SqliteStore final : public Store {
  public:
-  explicit SqliteStore(std::shared_ptr<Core> core)
-      : core_(std::move(core)), thread_([c = core_] { write_all(c); }) {}
+  explicit SqliteStore(std::shared_ptr<Core> core) : core_(std::move(core)) {
+    if (core_->options.own_thread) thread_ = std::thread([c = core_] { write_all(c); });
+  }
   ~SqliteStore() override {
     begin_stop();
     if (thread_.joinable()) thread_.join();
   }
 
+  [[nodiscard]] std::string trouble() const override { return core_->trouble; }
   [[nodiscard]] Revision revision() const override { return core_->durable; }
   [[nodiscard]] Revision compacted() const override { return core_->compacted; }
   [[nodiscard]] Revision next_revision() const override { return core_->next; }
 
   Revision write(std::string key,
                  MakeValue make,
-                 bool deleted,
+                 Kind kind,
                  std::function<void(Result<void>)> done) override {
     auto& core = *core_;
     Write write;
@@ -352,11 +407,12 @@ class SqliteStore final : public Store {
       return core.next;
     }
     ++core.next;
-    write.refused = core.outstanding >= kQueueMax;
-    if (!write.refused) {
+    if (core.outstanding >= kQueueMax) {
+      write.failure = queue_is_full();
+    } else {
       write.key = std::move(key);
       write.make = std::move(make);
-      write.deleted = deleted;
+      write.kind = kind;
     }
     ++core.outstanding;
     std::size_t queued = 0;
@@ -366,11 +422,11 @@ class SqliteStore final : public Store {
       queued = core.queue.size();
     }
     if (queued >= kGather) {
-      release(core);
+      release(core_);
     } else if (!std::exchange(core.release_posted, true)) {
       core.env.post([c = core_] {
         c->release_posted = false;
-        release(*c);
+        release(c);
       });
     }
     return core.next - 1;
@@ -416,26 +472,20 @@ class SqliteStore final : public Store {
       change.key = statement->bytes(1);
       change.deleted = statement->integer(2) != 0;
       change.value = std::make_shared<const std::string>(statement->bytes(3));
+      if (change.deleted && change.value->empty()) {  // there was no room to keep its last state
+        return fail(Code::kExpired,
+                    fmt::format("too old resource version: {} ({})", revision, change.revision));
+      }
       changes.push_back(std::move(change));
     }
   }
 
-  void compact(Revision revision) override {
-    auto& core = *core_;
-    const auto upto = std::min(revision, core.durable);
-    if (upto <= core.compacted) return;
-    core.compacted = upto;
-    {
-      const std::lock_guard guard(core.mutex);
-      core.compact_target = static_cast<std::int64_t>(upto);
-    }
-    core.wake.notify_one();
-  }
+  void compact(Revision revision) override { forget_until(core_, revision); }
 
   Task<void> close() override {
     const auto core = core_;
     begin_stop();
-    while (!core->thread_ended) co_await core->drained->wait(Duration::zero());
+    while (!core->ended) co_await core->drained->wait(Duration::zero());
     if (thread_.joinable()) thread_.join();
   }
 
@@ -459,49 +509,12 @@ class SqliteStore final : public Store {
       const std::lock_guard guard(core_->mutex);
       core_->stop = true;
     }
-    core_->wake.notify_one();
+    wake(core_);
   }
 
   std::shared_ptr<Core> core_;
   std::thread thread_;
 };
-
-Result<void> set_up(Core& core, const std::string& path) {
-  const bool in_memory = path == ":memory:";
-  if (!in_memory) {
-    auto lock = FileLock::take(path + ".lock");
-    if (!lock) return tl::unexpected(std::move(lock.error()));
-    std::destroy_at(&core.lock);
-    std::construct_at(&core.lock, std::move(*lock));
-  }
-  auto database = Database::open(path, /*read_only=*/false);
-  if (!database) return tl::unexpected(std::move(database.error()));
-  core.database = std::move(*database);
-  const auto format = core.database.query_integer("PRAGMA user_version", 0);
-  if (!format) return tl::unexpected(format.error());
-  if (*format > kFormat) {
-    return fail(Code::kInvalid,
-                fmt::format("store: \"{}\" has format {}, this program knows {}: use a newer one",
-                            path,
-                            *format,
-                            kFormat));
-  }
-  for (const auto& sql : {std::string("PRAGMA journal_mode = WAL"),
-                          std::string("PRAGMA synchronous = FULL"),
-                          std::string("PRAGMA cache_size = -16000"),
-                          std::string(kSchema),
-                          fmt::format("PRAGMA user_version = {}", kFormat)}) {
-    auto done = core.database.run(sql);
-    if (!done) return done;
-  }
-  auto prepared = core.writer.prepare(core.database);
-  if (!prepared) return prepared;
-  if (in_memory) return {};
-  auto reader = Database::open(path, /*read_only=*/true);
-  if (!reader) return tl::unexpected(std::move(reader.error()));
-  core.reader.emplace(std::move(*reader));
-  return {};
-}
 
 Result<void> read_counters(Core& core) {
   const auto revision =
@@ -518,7 +531,7 @@ Result<void> read_counters(Core& core) {
   core.compacted_on_disk = *compacted;
   core.compact_target = *compacted;
   core.next = core.durable + 1;
-  if (*was_open == 0) return core.writer.set_open(true);
+  if (*was_open == 0) return core.transactions.set_open(true);
   // The last process did not close: revisions it handed out may have been seen. The jump itself is
   // made durable first, so that a crash right now cannot undo it.
   core.next += kQueueMax;
@@ -526,16 +539,57 @@ Result<void> read_counters(Core& core) {
       fmt::format("UPDATE meta SET value = {} WHERE name = 'revision'", core.next - 1));
 }
 
+Result<void> set_up(Core& core) {
+  const bool on_disk = core.reserve != nullptr;
+  if (on_disk) {
+    auto lock = FileLock::take(core.path + ".lock");
+    if (!lock) return tl::unexpected(std::move(lock.error()));
+    core.lock = std::move(*lock);
+  }
+  auto database = Database::open(core.path, /*read_only=*/false, core.options.vfs);
+  if (!database) return tl::unexpected(std::move(database.error()));
+  core.database = std::move(*database);
+  auto done = prepare_schema(core.database, core.path);
+  if (done) done = core.transactions.prepare(core.database);
+  if (done) done = read_counters(core);
+  if (!done || !on_disk) return done;
+  auto reader = Database::open(core.path, /*read_only=*/true);
+  if (!reader) return tl::unexpected(std::move(reader.error()));
+  core.reader.emplace(std::move(*reader));
+  return {};
+}
+
+Result<std::shared_ptr<Core>> make_core(Env& env,
+                                        const std::string& path,
+                                        const OpenOptions& options) {
+  auto core = std::make_shared<Core>(env);
+  core->path = path;
+  core->options = options;
+  core->drained = env.make_signal();
+  if (path != ":memory:" && options.vfs.empty()) core->reserve = make_reserve(path + ".reserve");
+  const auto ready = set_up(*core);
+  if (!ready && is_full_disk(ready.error()) && core->reserve) core->reserve->release();
+  if (!ready) return fail(ready.error());
+  return core;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Store>> open(Env& env, const std::string& path) {
-  auto core = std::make_shared<Core>(env);
-  core->drained = env.make_signal();
-  auto ready = set_up(*core, path);
-  if (!ready) return tl::unexpected(std::move(ready.error()));
-  ready = read_counters(*core);
-  if (!ready) return tl::unexpected(std::move(ready.error()));
-  return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(core)));
+bool is_full_disk(const Error& error) {
+  return !error.causes.empty() && error.causes.front().reason == kInsufficientStorage;
+}
+
+Result<std::unique_ptr<Store>> open(Env& env, const std::string& path, OpenOptions options) {
+  auto core = make_core(env, path, options);
+  // Reads and deletions need a store that is open: the room that was kept back is for that, too.
+  if (!core && is_full_disk(core.error())) core = make_core(env, path, options);
+  if (!core) return fail(core.error());
+  if ((*core)->reserve && !(*core)->reserve->hold()) {
+    (*core)->full = true;
+    (*core)->trouble = full_text(**core);
+    log::warn("store", "{}", (*core)->trouble);
+  }
+  return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(*core)));
 }
 
 }  // namespace muster::store

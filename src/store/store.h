@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/env.h"
@@ -35,9 +36,24 @@ struct Change {
   bool deleted = false;
 };
 
+/// A full disk is ServiceUnavailable with this as the reason of its cause; over HTTP it is 507.
+inline constexpr std::string_view kInsufficientStorage = "InsufficientStorage";
+bool is_full_disk(const Error& error);
+
+/// What a write means for the room that the store takes: when the disk is full, only what makes room
+/// is written.
+enum class Kind : std::uint8_t {
+  kPut,
+  kPutToDelete,  // a state on the way to a deletion: marked as deleted, a finalizer less
+  kDelete,
+};
+
 class Store {
  public:
   virtual ~Store() = default;
+
+  /// Why writes are refused now, for people; empty: they are not.
+  [[nodiscard]] virtual std::string trouble() const = 0;
 
   /// The last durable revision.
   [[nodiscard]] virtual Revision revision() const = 0;
@@ -47,15 +63,18 @@ class Store {
   /// The revision the next write() will get: values carry it inside (resourceVersion).
   [[nodiscard]] virtual Revision next_revision() const = 0;
   /// Queues one write under next_revision() and returns that revision. `done` runs on the loop once
-  /// it is durable (or has failed: disk full, I/O error; then every later write fails too and the
-  /// store must be reopened). Callbacks run in revision order.
+  /// it is durable or has failed. Callbacks run in revision order.
+  ///
+  /// A full disk fails it (is_full_disk): then only deletions are written, with room that
+  /// is kept back for them, until there is room again. After any other I/O error every later write
+  /// fails, and the store must be reopened.
   Revision write(std::string key,
                  Bytes value,
                  bool deleted,
                  std::function<void(Result<void>)> done) {
     return write(std::move(key),
                  MakeValue([value = std::move(value)] { return value; }),
-                 deleted,
+                 deleted ? Kind::kDelete : Kind::kPut,
                  std::move(done));
   }
   /// The same with a value that is made on the writer's thread, which has time where the loop has
@@ -63,7 +82,7 @@ class Store {
   using MakeValue = std::function<Bytes()>;
   virtual Revision write(std::string key,
                          MakeValue make,
-                         bool deleted,
+                         Kind kind,
                          std::function<void(Result<void>)> done) = 0;
 
   /// All live records in key order, for building the in-memory image at start.
@@ -78,7 +97,14 @@ class Store {
   virtual Task<void> close() = 0;
 };
 
+struct OpenOptions {
+  /// SQLite's layer over files; empty: the usual one, with locks and room kept back beside the file.
+  std::string vfs;
+  /// False: SQL is done on the loop, between other things; for a simulation, which has one thread.
+  bool own_thread = true;
+};
+
 /// `path` is a file; its folder must exist. ":memory:" keeps nothing (tests).
-Result<std::unique_ptr<Store>> open(Env& env, const std::string& path);
+Result<std::unique_ptr<Store>> open(Env& env, const std::string& path, OpenOptions options = {});
 
 }  // namespace muster::store

@@ -16,13 +16,14 @@ class SealedStore final : public store::Store {
   SealedStore(std::unique_ptr<store::Store> inner, Keys keys)
       : inner_(std::move(inner)), keys_(std::make_shared<const Keys>(std::move(keys))) {}
 
+  [[nodiscard]] std::string trouble() const override { return inner_->trouble(); }
   [[nodiscard]] Revision revision() const override { return inner_->revision(); }
   [[nodiscard]] Revision compacted() const override { return inner_->compacted(); }
   [[nodiscard]] Revision next_revision() const override { return inner_->next_revision(); }
 
   Revision write(std::string key,
                  MakeValue make,
-                 bool deleted,
+                 store::Kind kind,
                  std::function<void(Result<void>)> done) override {
     if (!keys_->empty() && key.starts_with(kPrefix)) {
       make = [make = std::move(make), keys = keys_, key] {
@@ -32,7 +33,7 @@ class SealedStore final : public store::Store {
         return std::make_shared<const std::string>(std::move(*sealed));
       };
     }
-    return inner_->write(std::move(key), std::move(make), deleted, std::move(done));
+    return inner_->write(std::move(key), std::move(make), kind, std::move(done));
   }
 
   Result<void> load(const std::function<void(store::Record)>& each) override {

@@ -280,6 +280,17 @@ Task<Result<StoredPtr>> Image::erase(Collection& collection, std::string key, js
   return write(collection, std::move(key), std::move(last), true);
 }
 
+namespace {
+
+/// What is marked as deleted waits for its finalizers or its grace period: its writes lead to room.
+store::Kind kind_of(const json::Value& object, bool deleted) {
+  if (deleted) return store::Kind::kDelete;
+  return json::at(object, "metadata", "deletionTimestamp").is_null() ? store::Kind::kPut
+                                                                     : store::Kind::kPutToDelete;
+}
+
+}  // namespace
+
 Task<Result<StoredPtr>> Image::write(Collection& collection,
                                      std::string key,
                                      json::Value object,
@@ -310,7 +321,7 @@ Task<Result<StoredPtr>> Image::write(Collection& collection,
   };
   store_.write("/" + collection.storage() + "/" + stored->key,
                make_text,
-               deleted,
+               kind_of(stored->object, deleted),
                [this, &collection, change, outcome](Result<void> result) {
                  writes_.leave();
                  if (result) {

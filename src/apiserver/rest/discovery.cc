@@ -362,6 +362,8 @@ std::optional<net::Response> Discovery::answer(const net::Request& request,
   if (is("/healthz") || is("/livez") || is("/readyz")) {
     if (is("/readyz") && (!core_.ready || core_.gate.closed()))
       return text_response(500, "[-]started failed: not ready\n");
+    if (const std::string trouble = core_.store.trouble(); is("/readyz") && !trouble.empty())
+      return text_response(500, fmt::format("[-]store failed: {}\n", trouble));
     if (!target.has("verbose")) return text_response(200, "ok");
     const std::string name = parts.front();
     return text_response(

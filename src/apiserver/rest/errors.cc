@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/strings.h"
+#include "store/store.h"
 
 namespace muster::apiserver {
 namespace {
@@ -15,6 +16,11 @@ Error about(Code code, const Resource& resource, std::string_view name, std::str
   error.subject.group = resource.info.group;
   error.subject.kind = resource.info.plural;
   return error;
+}
+
+/// Kubernetes has no reason of its own for it; etcd's is an InternalError without a remedy.
+int http_status(const Error& error) {
+  return store::is_full_disk(error) ? 507 : http_status_of(error.code);
 }
 
 }  // namespace
@@ -108,13 +114,14 @@ json::Value status_of(const Error& error) {
   status["metadata"] = json::Object();
   status["status"] = "Failure";
   status["message"] = error.code == Code::kTimeout ? "Timeout: " + error.message : error.message;
-  status["reason"] = std::string(reason_of(error.code));
+  status["reason"] =
+      std::string(store::is_full_disk(error) ? store::kInsufficientStorage : reason_of(error.code));
   json::Object details;
   if (!error.subject.name.empty()) details["name"] = error.subject.name;
   if (!error.subject.group.empty()) details["group"] = error.subject.group;
   if (!error.subject.kind.empty()) details["kind"] = error.subject.kind;
   if (!error.subject.uid.empty()) details["uid"] = error.subject.uid;
-  if (!error.causes.empty()) {
+  if (!error.causes.empty() && !store::is_full_disk(error)) {
     json::Array causes;
     for (const Cause& cause : error.causes) {
       json::Object each;
@@ -134,7 +141,7 @@ json::Value status_of(const Error& error) {
                      error.code == Code::kBadRequest || error.code == Code::kUnauthorized ||
                      error.code == Code::kExpired || error.code == Code::kInternal;
   if (!details.empty() || !plain) status["details"] = std::move(details);
-  status["code"] = http_status_of(error.code);
+  status["code"] = http_status(error);
   return json::Value(std::move(status));
 }
 
@@ -148,7 +155,7 @@ net::Response json_response(int status, const json::Value& value) {
 }
 
 net::Response error_response(const Error& error) {
-  net::Response response = json_response(http_status_of(error.code), status_of(error));
+  net::Response response = json_response(http_status(error), status_of(error));
   if (error.retry_after_s > 0 && error.code != Code::kTooManyRequests)
     response.headers.set("Retry-After", std::to_string(error.retry_after_s));
   if (error.code == Code::kUnauthorized)

@@ -1,0 +1,89 @@
+/// A disk in memory below SQLite: a VFS of our own that knows what was synced. When the power goes,
+/// what was not is lost, kept, torn at a sector or reordered, as the seed says; sectors are 512
+/// bytes and are written whole or not at all.
+///
+/// One Disk is one machine's; it outlives the processes that use it. Files are opened by the VFS's
+/// name (vfs()).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+
+namespace muster::bottle {
+
+class Disk {
+ public:
+  explicit Disk(std::uint64_t seed);
+  ~Disk();
+  Disk(const Disk&) = delete;
+  Disk& operator=(const Disk&) = delete;
+
+  [[nodiscard]] const std::string& vfs() const { return vfs_; }
+
+  /// The process that had files open is gone, and the machine with it: what was not synced is lost
+  /// in part.
+  void lose_power();
+  /// The process is gone, the machine is not: all that was written stays.
+  void lose_process();
+
+  /// Operations that change the disk, so far. From operation `number` on every one fails, and
+  /// nothing changes any more: where a crash happened that is acted out later.
+  [[nodiscard]] std::uint64_t operations() const { return operations_; }
+  void stop_at(std::uint64_t number) { stop_at_ = number; }
+  [[nodiscard]] bool stopped() const { return operations_ >= stop_at_; }
+
+  void set_full(bool full) { full_ = full; }
+  void fail_next_sync() { fail_sync_ = true; }
+
+  /// How often each thing happened, for the report.
+  struct Counts {
+    std::uint64_t lost = 0, torn = 0, kept = 0, refused = 0, failed_syncs = 0;
+  };
+  [[nodiscard]] const Counts& counts() const { return counts_; }
+
+  /// Breaks the disk's promise on purpose: syncs do nothing. A checker must see it.
+  void break_syncs() { lies_ = true; }
+
+  // What the VFS's functions do, in disk.cc.
+  struct Change {
+    std::size_t offset = 0;
+    std::string bytes;  // empty: cut or extended to `offset`
+    bool resize = false;
+  };
+  struct File {
+    std::string content;                          // as processes see it
+    std::string durable;                          // as it was at the last sync
+    std::vector<Change> changes;                  // since then
+    std::vector<std::unique_ptr<char[]>> shared;  // the memory that connections share
+  };
+  std::shared_ptr<File> open(const std::string& name);
+  void remove(const std::string& name) { files_.erase(name); }
+  [[nodiscard]] bool has(const std::string& name) const { return files_.contains(name); }
+  /// 0, or SQLite's error code.
+  int write(File& file, std::size_t offset, std::string bytes);
+  int resize(File& file, std::size_t size);
+  int sync(File& file);
+  void fill_random(char* out, int count);
+
+ private:
+  int begin();
+  void apply_some(File& file);
+
+  std::string vfs_;
+  void* registered_ = nullptr;
+  Random random_;
+  std::map<std::string, std::shared_ptr<File>> files_;
+  std::uint64_t operations_ = 0;
+  std::uint64_t stop_at_ = ~std::uint64_t{0};
+  bool full_ = false;
+  bool fail_sync_ = false;
+  bool lies_ = false;
+  Counts counts_;
+};
+
+}  // namespace muster::bottle
