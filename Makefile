@@ -3,7 +3,7 @@ MUSTER := build/muster
 export JOBS ?= $(shell nproc)
 CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash bench demo profile tidy format clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash soak bench demo profile tidy format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -38,6 +38,12 @@ sanitize: packages-test ## Build with ASan+UBSan, then with TSan, and run the te
 	@tools/kubernetes
 	@tools/sanitize dev
 	@tools/sanitize tsan
+
+soak: packages-test ## The whole cluster in virtual time under every fault, for HOURS of processor time (default 1; docs/reliability.md)
+	@$(CONFIGURE)
+	@tools/build bottle store_points
+	@build/tests/bottle/store_points --points 10000 --seed $(or $(SEED),1)
+	@build/tests/bottle/bottle --hours $(or $(HOURS),1) --seed $(or $(SEED),1)
 
 test-kubernetes: packages-test ## Only the tests of `muster run` on a real Kubernetes; ROUNDS=20 leaders are killed
 	@$(CONFIGURE)

@@ -80,7 +80,7 @@ class AgentImpl final : public Agent {
                  options_.api_address,
                  options_.api_port},
         keeper_(context_),
-        hollow_(context_) {
+        hollow_(context_.loop, context_.client, context_.host_ip) {
     context_.node_cpu_milli = std::max(1U, std::thread::hardware_concurrency()) * 1000LL;
     context_.node_memory_bytes =
         static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);

@@ -14,6 +14,11 @@ namespace {
 constexpr Duration kCountDelay = std::chrono::milliseconds(200);
 constexpr Duration kQueueDelay = std::chrono::milliseconds(500);
 
+Result<void> end_of(const Result<json::Value>& done) {
+  if (done) return {};
+  return fail(done.error());
+}
+
 std::string reason_for(const engine::Refusal& refusal) {
   return refusal.reason == engine::Reason::kNotEnoughMembers ? "NotEnoughTasks"
                                                              : "NotEnoughResources";
@@ -284,6 +289,30 @@ void Groups::mark(const std::string& key, Duration delay) {
   }
 }
 
+void Groups::note_written(const std::string& what,
+                          const std::string& key,
+                          const Result<void>& done) {
+  if (done) {
+    retry_delay_ = kRetryFirst;
+    return;
+  }
+  if (done.error().code == Code::kNotFound) return;
+  log::warn("scheduler", "status failed of={} {} reason={}", what, key, done.error().message);
+  failed_.insert(key);
+  if (!retry_timer_) retry_timer_ = env_.after(retry_delay_, [this] { write_failed_again(); });
+}
+
+void Groups::write_failed_again() {
+  retry_timer_.reset();
+  retry_delay_ = std::min(retry_delay_ * 2, kRetryMost);
+  for (const std::string& key : std::exchange(failed_, {})) {
+    if (!key.empty())
+      write(key);
+    else if (engine_ != nullptr)
+      allocations_changed(*engine_);
+  }
+}
+
 void Groups::flush() {
   for (const std::string& key : std::exchange(dirty_, {})) write(key);
 }
@@ -379,9 +408,7 @@ Task<void> Groups::write_volcano(std::string key) {
   const std::string message = group.message;
   const auto done = co_await client_.patch(
       resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
-  if (!done && done.error().code != Code::kNotFound) {
-    log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
-  }
+  note_written("group", key, end_of(done));
   if (done && waits) events_.record(*object, "Warning", "Unschedulable", message);
 }
 
@@ -407,9 +434,7 @@ Task<void> Groups::write_native(std::string key) {
   const client::Resource resource = group.resource;
   const auto done = co_await client_.patch(
       resource, ns, name, "status", client::PatchType::kStrategic, std::move(patch));
-  if (!done && done.error().code != Code::kNotFound) {
-    log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
-  }
+  note_written("group", key, end_of(done));
 }
 
 Task<void> Groups::write_t9k(std::string key) {
@@ -451,12 +476,11 @@ Task<void> Groups::write_t9k(std::string key) {
   const client::Resource resource = group.resource;
   const auto done = co_await client_.patch(
       resource, ns, name, "status", client::PatchType::kMerge, std::move(patch));
-  if (!done && done.error().code != Code::kNotFound) {
-    log::warn("scheduler", "group status failed group={} reason={}", key, done.error().message);
-  }
+  note_written("group", key, end_of(done));
 }
 
 void Groups::allocations_changed(const engine::Engine& engine) {
+  engine_ = &engine;
   if (queue_timer_) return;
   queue_timer_ = env_.after(kQueueDelay, [this, &engine] {
     queue_timer_.reset();
@@ -489,9 +513,7 @@ Task<void> Groups::write_queue(std::string name, engine::ResourceList allocated)
   json::make(patch, {"status"}) = std::move(status);
   const auto done = co_await client_.patch(
       client::resources::kQueues, "", name, "status", client::PatchType::kMerge, std::move(patch));
-  if (!done && done.error().code != Code::kNotFound) {
-    log::warn("scheduler", "queue status failed queue={} reason={}", name, done.error().message);
-  }
+  note_written("queue " + name, "", end_of(done));
 }
 
 void Groups::ensure_default_queues(const std::string& default_queue) {
@@ -547,6 +569,7 @@ Task<void> Groups::ensure_t9k_queue() {
 }
 
 void Groups::stop() {
+  retry_timer_.reset();
   flush_timer_.reset();
   queue_timer_.reset();
 }

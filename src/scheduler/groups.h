@@ -64,9 +64,12 @@ class Groups {
   void ensure_default_queues(const std::string& default_queue);
 
   void stop();
-  [[nodiscard]] bool idle() const { return dirty_.empty() && !queue_timer_; }
+  [[nodiscard]] bool idle() const { return dirty_.empty() && !queue_timer_ && !retry_timer_; }
 
  private:
+  static constexpr Duration kRetryFirst = std::chrono::seconds(1);
+  static constexpr Duration kRetryMost = std::chrono::seconds(30);
+
   Task<void> ensure_t9k_queue();
   struct Member {
     std::string group;
@@ -93,6 +96,10 @@ class Groups {
   };
 
   void mark(const std::string& key, Duration delay);
+  /// A status that the server did not take is written again, with back-off: a controller may wait
+  /// for it (a PodGroup that is admitted). `key` empty: of the queues.
+  void note_written(const std::string& what, const std::string& key, const Result<void>& done);
+  void write_failed_again();
   void flush();
   void write(const std::string& key);
   Task<void> write_volcano(std::string key);
@@ -112,7 +119,10 @@ class Groups {
   std::map<std::string, Group> groups_;
   std::map<std::string, Member> members_;  // pod key -> its gang
   std::set<std::string> dirty_;
-  std::unique_ptr<Timer> flush_timer_, queue_timer_;
+  std::set<std::string> failed_;  // statuses to be written again; empty: of the queues
+  Duration retry_delay_ = kRetryFirst;
+  const engine::Engine* engine_ = nullptr;  // once allocations have changed
+  std::unique_ptr<Timer> flush_timer_, queue_timer_, retry_timer_;
 };
 
 }  // namespace muster::scheduler

@@ -68,6 +68,11 @@ class SimEnv final : public Env {
   /// How far this process's wall clock is off.
   void set_clock(Duration offset) { offset_ = offset; }
 
+  /// As after(), for what nobody calls back.
+  void later(Duration delay, std::function<void()> fn) {
+    world_.add(delay, {alive_, std::move(fn)});
+  }
+
   Time now() override { return world_.now_ + offset_; }
   Duration monotonic() override { return Duration(world_.now_.us); }
   std::uint64_t random() override { return world_.random_.next(); }

@@ -14,6 +14,8 @@ namespace {
 
 using json::at;
 constexpr int kWriters = 32;
+constexpr Duration kRetryFirst = std::chrono::seconds(1);
+constexpr Duration kRetryMost = std::chrono::seconds(30);
 
 Duration annotated(const json::Value& pod, std::string_view key) {
   const auto parsed = parse_duration(kube::annotation(pod, key));
@@ -68,7 +70,8 @@ json::Value hollow_status(const json::Value& pod,
   return pod_status(pod, state, at(pod, "status"), "hollow", ended ? finished : started);
 }
 
-HollowPods::HollowPods(Context& context) : context_(context), ended_(context.loop.make_signal()) {}
+HollowPods::HollowPods(Env& env, client::Client& client, std::string host_ip)
+    : env_(env), client_(client), host_ip_(std::move(host_ip)), ended_(env.make_signal()) {}
 
 void HollowPods::update(const client::ObjectPtr& pod) {
   const std::string uid(kube::uid_of(*pod));
@@ -82,9 +85,9 @@ void HollowPods::update(const client::ObjectPtr& pod) {
         "Running") {  // seen by an agent before this one
       hollow.phase = Phase::kRunning;
       const auto started = parse_time(json::string_at(*pod, "status", "startTime"));
-      hollow.started = started ? *started : context_.loop.now();
+      hollow.started = started ? *started : env_.now();
       if (const auto span = annotated(*pod, kube::names::kHollowDuration); span >= Duration::zero())
-        schedule(hollow.started + span, uid);
+        schedule(hollow.started + span, {uid});
     } else if (hollow.phase == Phase::kStarting) {
       enqueue(uid, hollow);
     }
@@ -94,7 +97,7 @@ void HollowPods::update(const client::ObjectPtr& pod) {
     const auto grace =
         std::chrono::seconds(json::as_int(at(*pod, "metadata", "deletionGracePeriodSeconds"), 30));
     const auto wanted = annotated(*pod, kube::names::kHollowStopDuration);
-    schedule(context_.loop.now() + std::clamp<Duration>(wanted, Duration::zero(), grace), uid);
+    schedule(env_.now() + std::clamp<Duration>(wanted, Duration::zero(), grace), {uid});
   }
 }
 
@@ -106,33 +109,41 @@ void HollowPods::enqueue(const std::string& uid, Hollow& hollow) {
   queue_.push_back(uid);
   if (writers_ < kWriters) {
     ++writers_;
-    context_.loop.spawn(write());
+    env_.spawn(write());
   }
 }
 
-void HollowPods::schedule(Time when, const std::string& uid) {
-  due_.emplace(when.us, uid);
+void HollowPods::schedule(Time when, Due due) {
+  due_.emplace(when.us, std::move(due));
   arm();
+}
+
+/// The server did not take the write: after a second, then two, at most thirty.
+void HollowPods::try_again(const std::string& uid) {
+  const auto found = pods_.find(uid);
+  if (found == pods_.end() || stopping_) return;
+  const int doublings = std::min(found->second.failures++, 5);
+  schedule(env_.now() + std::min(kRetryFirst * (1 << doublings), kRetryMost), {uid, true});
 }
 
 void HollowPods::arm() {
   if (due_.empty() || (timer_ && timer_at_ <= due_.begin()->first)) return;
   timer_at_ = due_.begin()->first;
-  const auto delay = std::max<Duration>(Time{timer_at_} - context_.loop.now(), Duration::zero());
-  timer_ = context_.loop.after(delay, [this] { on_timer(); });
+  const auto delay = std::max<Duration>(Time{timer_at_} - env_.now(), Duration::zero());
+  timer_ = env_.after(delay, [this] { on_timer(); });
 }
 
 void HollowPods::on_timer() {
-  const auto now = context_.loop.now().us;
+  const auto now = env_.now().us;
   while (!due_.empty() && due_.begin()->first <= now) {
-    const auto uid = due_.begin()->second;
+    const auto due = due_.begin()->second;
     due_.erase(due_.begin());
-    const auto found = pods_.find(uid);
+    const auto found = pods_.find(due.uid);
     if (found == pods_.end()) continue;
     auto& hollow = found->second;
-    if (hollow.phase == Phase::kRunning) hollow.phase = Phase::kEnded;
-    if (hollow.phase == Phase::kStopping) hollow.phase = Phase::kGone;
-    enqueue(uid, hollow);
+    if (!due.again && hollow.phase == Phase::kRunning) hollow.phase = Phase::kEnded;
+    if (!due.again && hollow.phase == Phase::kStopping) hollow.phase = Phase::kGone;
+    enqueue(due.uid, hollow);
   }
   timer_.reset();
   arm();
@@ -154,49 +165,60 @@ Task<void> HollowPods::write_one(std::string uid) {
   found->second.queued = false;
   const auto pod = found->second.pod;
   const auto phase = found->second.phase;
-  const auto ns = std::string(kube::namespace_of(*pod));
-  const auto name = std::string(kube::name_of(*pod));
-  const auto now = context_.loop.now();
+  bool done = true;
   if (phase == Phase::kGone) {
-    client::DeleteOptions options;
-    options.grace_s = 0;
-    options.uid = uid;
-    const auto gone = co_await context_.client.remove(client::resources::kPods, ns, name, options);
-    if (!gone && gone.error().code != Code::kNotFound && gone.error().code != Code::kConflict)
-      log::warn("agent", "delete hollow pod {}/{}: {}", ns, name, gone.error().message);
+    done = co_await remove(pod);
+  } else if (phase == Phase::kStarting) {
+    found->second.started = env_.now();
+    done = co_await write_status(uid, pod, false);
+  } else if (phase == Phase::kEnded && !kube::pod_finished(*pod)) {
+    done = co_await write_status(uid, pod, true);
+  }
+  if (!done) {
+    try_again(uid);
     co_return;
   }
-  if (phase == Phase::kStarting) {
-    found->second.started = now;
-    found->second.phase = Phase::kRunning;
-    if (const auto span = annotated(*pod, kube::names::kHollowDuration); span >= Duration::zero())
-      schedule(now + span, uid);
-  } else if (phase != Phase::kEnded || kube::pod_finished(*pod)) {
-    co_return;
-  }
-  const bool ended = phase == Phase::kEnded;
+  found = pods_.find(uid);
+  if (found == pods_.end()) co_return;
+  found->second.failures = 0;
+  if (phase != Phase::kStarting || found->second.phase != Phase::kStarting) co_return;
+  found->second.phase = Phase::kRunning;
+  if (const auto span = annotated(*pod, kube::names::kHollowDuration); span >= Duration::zero())
+    schedule(found->second.started + span, {uid});
+}
+
+Task<bool> HollowPods::remove(client::ObjectPtr pod) {
+  const auto ns = std::string(kube::namespace_of(*pod)), name = std::string(kube::name_of(*pod));
+  client::DeleteOptions options;
+  options.grace_s = 0;
+  options.uid = std::string(kube::uid_of(*pod));
+  const auto gone = co_await client_.remove(client::resources::kPods, ns, name, options);
+  if (gone || gone.error().code == Code::kNotFound || gone.error().code == Code::kConflict)
+    co_return true;
+  log::warn("agent", "delete hollow pod {}/{}: {}", ns, name, gone.error().message);
+  co_return false;
+}
+
+Task<bool> HollowPods::write_status(std::string uid, client::ObjectPtr pod, bool ended) {
+  const Hollow& hollow = pods_.at(uid);
+  const auto ns = std::string(kube::namespace_of(*pod)), name = std::string(kube::name_of(*pod));
   const int code =
       static_cast<int>(parse_int(kube::annotation(*pod, kube::names::kHollowExitCode)).value_or(0));
-  const auto status = hollow_status(*pod,
-                                    hollow_address(found->second.number),
-                                    context_.host_ip,
-                                    found->second.started,
-                                    now,
-                                    ended,
-                                    code);
+  const auto status = hollow_status(
+      *pod, hollow_address(hollow.number), host_ip_, hollow.started, env_.now(), ended, code);
   auto patch = status_patch(*pod, at(*pod, "status"), status);
-  if (patch.is_null()) co_return;
-  const auto written = co_await context_.client.patch(client::resources::kPods,
-                                                      ns,
-                                                      name,
-                                                      "status",
-                                                      client::PatchType::kStrategic,
-                                                      std::move(patch),
-                                                      client::Answer::kNone);
-  if (!written && written.error().code != Code::kNotFound &&
-      written.error().code != Code::kConflict) {
-    log::warn("agent", "status of hollow pod {}/{}: {}", ns, name, written.error().message);
-  }
+  if (patch.is_null()) co_return true;
+  const auto written = co_await client_.patch(client::resources::kPods,
+                                              ns,
+                                              name,
+                                              "status",
+                                              client::PatchType::kStrategic,
+                                              std::move(patch),
+                                              client::Answer::kNone);
+  if (written || written.error().code == Code::kNotFound || written.error().code == Code::kConflict)
+    co_return true;
+  log::warn("agent", "status of hollow pod {}/{}: {}", ns, name, written.error().message);
+  co_return false;
 }
 
 Task<void> HollowPods::stop() {

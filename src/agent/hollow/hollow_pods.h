@@ -13,13 +13,16 @@
 #include <string>
 #include <unordered_map>
 
-#include "agent/context.h"
+#include "base/env.h"
+#include "client/client.h"
+#include "json/json.h"
 
 namespace muster::agent {
 
 class HollowPods {
  public:
-  explicit HollowPods(Context& context);
+  /// `host_ip`: the address of every node.
+  HollowPods(Env& env, client::Client& client, std::string host_ip);
   void update(const client::ObjectPtr& pod);
   void removed(const std::string& uid);
   [[nodiscard]] std::size_t size() const { return pods_.size(); }
@@ -33,18 +36,30 @@ class HollowPods {
     std::uint32_t number = 0;  // its address
     Time started;
     bool queued = false;
+    int failures = 0;  // of the write that is due, in a row
+  };
+  /// What comes about at a time: a pod's next phase, or a write once more.
+  struct Due {
+    std::string uid;
+    bool again = false;
   };
   void enqueue(const std::string& uid, Hollow& hollow);
-  void schedule(Time when, const std::string& uid);
+  void schedule(Time when, Due due);
+  void try_again(const std::string& uid);
   void arm();
   void on_timer();
   Task<void> write();
   Task<void> write_one(std::string uid);
+  /// True: it is done, or nothing is left to do.
+  Task<bool> remove(client::ObjectPtr pod);
+  Task<bool> write_status(std::string uid, client::ObjectPtr pod, bool ended);
 
-  Context& context_;
+  Env& env_;
+  client::Client& client_;
+  const std::string host_ip_;
   std::unordered_map<std::string, Hollow> pods_;  // by uid
-  std::deque<std::string> queue_;  // uids whose status must be written; each at most once
-  std::multimap<std::int64_t, std::string> due_;  // time -> uid
+  std::deque<std::string> queue_;         // uids whose status must be written; each at most once
+  std::multimap<std::int64_t, Due> due_;  // by time
   std::unique_ptr<Timer> timer_;
   std::int64_t timer_at_ = 0;
   int writers_ = 0;

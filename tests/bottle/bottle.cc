@@ -1,0 +1,263 @@
+/// The cluster in a bottle: every part of `muster up`, on virtual time, a disk that loses what was
+/// not synced and a network that loses what it likes, from a seed.
+///
+///   bottle [--cpu SECONDS] [--seed S] [--steps N]   seed after seed, for so long (default 60, 1, 120);
+///                                                   --hours H for as long as that
+///   bottle --replay S [--steps N]                   one seed, told as it happens
+///   bottle --break                                  does what each check forbids; each must say so
+///
+/// Each seed runs in a child of its own. A seed that fails is run again, must fail the same way,
+/// byte for byte, is cut to the fewest steps that fail, and is told.
+#include <fmt/core.h>
+#include <openssl/rand.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "run.h"
+
+namespace {
+
+using namespace muster;
+using namespace muster::bottle;
+
+// --------------------------------------------------------------------- OpenSSL draws from the seed
+
+Random drawn(0);
+int draw(unsigned char* out, int count) {
+  for (int i = 0; i < count; ++i) out[i] = static_cast<unsigned char>(drawn.next());
+  return 1;
+}
+int always() { return 1; }
+
+void seed_openssl(std::uint64_t seed) {
+  static RAND_METHOD method = {nullptr, draw, nullptr, nullptr, draw, always};
+  drawn = Random(seed);
+  RAND_set_rand_method(&method);
+}
+
+// -------------------------------------------------------------------------------- one seed, a child
+
+/// What a child tells its parent, as text.
+struct Report {
+  bool ended = false;  // false: it crashed
+  std::string check, what, story;
+  std::uint64_t events = 0, digest = 0, seen = 0, actions = 0;
+  std::int64_t virtual_s = 0;
+  std::map<std::string, std::uint64_t> faults;
+};
+
+std::string text_of(const Outcome& outcome) {
+  std::string out = fmt::format("{} {} {} {} {}\n",
+                                outcome.events,
+                                outcome.digest,
+                                outcome.seen,
+                                outcome.actions,
+                                outcome.virtual_s);
+  out += (outcome.violation ? outcome.violation->check : "") + "\n";
+  std::string what = outcome.violation ? outcome.violation->what : "";
+  for (char& c : what) c = c == '\n' ? ' ' : c;
+  out += what + "\n" + std::to_string(outcome.faults.size()) + "\n";
+  for (const auto& [name, count] : outcome.faults) out += fmt::format("{} {}\n", count, name);
+  for (const std::string& line : outcome.story) out += line + "\n";
+  return out;
+}
+
+Report parse(const std::string& text) {
+  Report report;
+  std::istringstream in(text);
+  std::string line;
+  if (!(in >> report.events >> report.digest >> report.seen >> report.actions >> report.virtual_s))
+    return report;
+  std::getline(in, line);
+  std::getline(in, report.check);
+  std::getline(in, report.what);
+  std::size_t faults = 0;
+  in >> faults;
+  for (std::size_t i = 0; i < faults; ++i) {
+    std::uint64_t count = 0;
+    in >> count;
+    std::getline(in >> std::ws, line);
+    report.faults[line] = count;
+  }
+  std::getline(in, line);
+  while (std::getline(in, line)) report.story += line + "\n";
+  report.ended = true;
+  return report;
+}
+
+Report run_apart(const RunOptions& options) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::abort();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(ends[0]);
+    std::freopen(std::getenv("BOTTLE_LOG") != nullptr ? std::getenv("BOTTLE_LOG") : "/dev/null",
+                 "w",
+                 stderr);
+    seed_openssl(options.seed);
+    const std::string text = text_of(run(options));
+    for (std::size_t done = 0; done < text.size();) {
+      const ssize_t wrote = ::write(ends[1], text.data() + done, text.size() - done);
+      if (wrote <= 0) break;
+      done += static_cast<std::size_t>(wrote);
+    }
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char buffer[65536];
+  for (ssize_t got = 0; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  Report report = WIFEXITED(status) ? parse(text) : Report{};
+  if (!report.ended) {
+    report.check = "lives";
+    report.what =
+        fmt::format("the program died (status {}); BOTTLE_LOG=FILE keeps what it said", status);
+  }
+  return report;
+}
+
+// --------------------------------------------------------------------------------------- many seeds
+
+double cpu_seconds() {
+  rusage own{}, children{};
+  ::getrusage(RUSAGE_SELF, &own);
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  const auto of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
+  return of(own.ru_utime) + of(own.ru_stime) + of(children.ru_utime) + of(children.ru_stime);
+}
+
+/// The fewest steps after which it fails by the same check.
+int minimised(RunOptions options, const std::string& check) {
+  int low = 0, high = options.steps;
+  while (low + 1 < high) {
+    options.steps = (low + high) / 2;
+    (run_apart(options).check == check ? high : low) = options.steps;
+  }
+  return high;
+}
+
+int tell_failure(RunOptions options, const Report& first) {
+  fmt::print("seed {}: {}: {}\n", options.seed, first.check, first.what);
+  const Report again = run_apart(options);
+  if (again.digest != first.digest || again.check != first.check)
+    fmt::print("  a second run was another one: {} ({})\n", again.check, again.what);
+  options.steps = minimised(options, first.check);
+  const Report least = run_apart(options);
+  fmt::print("{}  {}: {}\n  again: bottle --replay {} --steps {}\n",
+             least.story,
+             least.check,
+             least.what,
+             options.seed,
+             options.steps);
+  return 1;
+}
+
+int run_seeds(RunOptions options, double cpu_max) {
+  std::uint64_t seeds = 0, events = 0, seen = 0, actions = 0, again = 0;
+  std::int64_t virtual_s = 0;
+  std::map<std::string, std::uint64_t> faults;
+  const double begun = cpu_seconds();
+  while (cpu_seconds() - begun < cpu_max) {
+    const Report report = run_apart(options);
+    if (!report.check.empty()) {
+      const int code = tell_failure(options, report);
+      fmt::print("{} passed, 1 failed, 0 skipped\n", seeds);
+      return code;
+    }
+    // Now and then a seed is run twice: the same must happen.
+    if (seeds % 16 == 0) {
+      ++again;
+      if (run_apart(options).digest != report.digest) {
+        fmt::print("seed {} does not replay: two runs differ\n{} passed, 1 failed, 0 skipped\n",
+                   options.seed,
+                   seeds);
+        return 1;
+      }
+    }
+    ++seeds;
+    ++options.seed;
+    events += report.events;
+    seen += report.seen;
+    actions += report.actions;
+    virtual_s += report.virtual_s;
+    for (const auto& [name, count] : report.faults) faults[name] += count;
+  }
+  const double minutes = (cpu_seconds() - begun) / 60;
+  fmt::print(
+      "{} seeds, {} of them twice, {} events ({:.0f} a minute of processor time), {} changes of pods "
+      "looked at,\n{} things done by users, {:.1f} hours of virtual time, no violation\n",
+      seeds,
+      again,
+      events,
+      static_cast<double>(events) / minutes,
+      seen,
+      actions,
+      static_cast<double>(virtual_s) / 3600);
+  for (const auto& [name, count] : faults) fmt::print("  {:>10} {}\n", count, name);
+  fmt::print("{} passed, 0 failed, 0 skipped\n", seeds);
+  return 0;
+}
+
+int run_broken() {
+  int failed = 0;
+  for (const std::string& check : breakable()) {
+    bool found = false;
+    for (std::uint64_t seed = 1; seed <= 5 && !found; ++seed) {
+      const Report report = run_apart({.seed = seed, .steps = 60, .broken = check});
+      found = report.check == check;
+      if (found) fmt::print("ok    {}: {}\n", check, report.what);
+      if (!found) fmt::print("      seed {}: {} {}\n", seed, report.check, report.what);
+    }
+    if (!found) fmt::print("FAIL  {}: broken, and not found out\n", check);
+    failed += found ? 0 : 1;
+  }
+  fmt::print("{} passed, {} failed, 0 skipped\n",
+             breakable().size() - static_cast<std::size_t>(failed),
+             failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  RunOptions options;
+  double cpu = 60;
+  bool replay = false;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto value = [&] { return i + 1 < words.size() ? words[++i].data() : "0"; };
+    if (words[i] == "--break") return run_broken();
+    if (words[i] == "--cpu") cpu = std::strtod(value(), nullptr);
+    if (words[i] == "--hours") cpu = 3600 * std::strtod(value(), nullptr);
+    if (words[i] == "--steps") options.steps = std::atoi(value());
+    if (words[i] == "--seed") options.seed = std::strtoull(value(), nullptr, 10);
+    if (words[i] == "--replay") {
+      options.seed = std::strtoull(value(), nullptr, 10);
+      replay = true;
+    }
+  }
+  if (!replay) return run_seeds(options, cpu);
+  options.tell = true;
+  seed_openssl(options.seed);
+  const Outcome outcome = run(options);
+  fmt::print("{} events, digest {:x}\n{}\n",
+             outcome.events,
+             outcome.digest,
+             outcome.violation ? outcome.violation->check + ": " + outcome.violation->what
+                               : "no violation");
+  std::fflush(stdout);
+  ::_exit(outcome.violation ? 1 : 0);
+}

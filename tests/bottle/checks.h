@@ -1,0 +1,74 @@
+/// What must hold, whatever happened: looked at over everything that a client could have seen.
+///
+/// Each check has a name; `bottle --break NAME` does what it forbids, and it must say so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "client/client.h"
+#include "cluster.h"
+
+namespace muster::bottle {
+
+struct Violation {
+  std::string check;
+  std::string what;
+};
+
+class Checks {
+ public:
+  explicit Checks(SimWorld& world, int gpus) : world_(world), gpus_(gpus) {}
+
+  [[nodiscard]] const std::optional<Violation>& violation() const { return violation_; }
+  void fail(std::string check, std::string what);
+
+  /// A server that has started again: what is there now is compared with what was seen, and then
+  /// followed.
+  Task<void> follow(SimEnv& env, ServerPart& server);
+
+  // What users know. A register is a ConfigMap with a number that only grows.
+  void acknowledged(const std::string& name, std::int64_t number);
+  void deletion_acknowledged(const std::string& uid) { deleted_.insert(uid); }
+
+  /// Every virtual minute.
+  void minute(store::Revision revision, std::size_t jobs);
+  /// Nothing goes on any more, and nothing has been broken for a long time.
+  Task<void> at_rest(client::Client& client);
+
+  [[nodiscard]] std::uint64_t seen() const { return seen_; }
+
+ private:
+  struct Pod {
+    std::string name, node;
+    int gpus = 0;
+    bool ended = false;
+  };
+  using Objects = std::map<std::string, json::Value>;  // by uid
+  Task<void> watch_pods(client::Client& direct);
+  void see_pod(const json::Value& pod, bool gone);
+  void check_owners(const Objects& objects);
+  void check_gangs(const Objects& objects);
+  void check_ends(const Objects& objects);
+
+  SimWorld& world_;
+  const int gpus_;
+  std::optional<Violation> violation_;
+  std::uint64_t seen_ = 0;
+  std::map<std::string, Pod> pods_;                // by uid, those that are there
+  std::map<std::string, std::string> bound_;       // uid -> node, for ever
+  std::map<std::string, int> used_;                // node -> GPUs
+  std::map<std::string, std::int64_t> registers_;  // acknowledged
+  std::set<std::string> deleted_;                  // uids that are gone for good
+  std::uint64_t highest_ = 0;                      // revision ever seen
+  store::Revision minute_ago_ = 0;
+};
+
+/// "" while it goes on; else how it ended.
+std::string end_of(const json::Value& job);
+
+}  // namespace muster::bottle

@@ -1,0 +1,99 @@
+/// A cluster in the bottle: the objects of `muster up`, wired as src/main/cluster.cc wires them, in
+/// one simulated process, or apart: the API server with its store, scheduler and controllers as
+/// `muster run` has them, and the agent of hollow nodes, each in a process of its own that dies
+/// alone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/hollow/hollow_pods.h"
+#include "client/informer.h"
+#include "controllers/controllers.h"
+#include "disk.h"
+#include "link.h"
+#include "scheduler/service.h"
+#include "sim_env.h"
+#include "store/store.h"
+
+namespace muster::bottle {
+
+enum class Part { kServer, kWork, kAgent };
+inline constexpr Part kParts[] = {Part::kServer, Part::kWork, Part::kAgent};
+std::string_view name_of(Part part);
+
+/// The API server on its store.
+struct ServerPart {
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<apiserver::Server> server;
+  std::unique_ptr<client::Client> direct;  // for whoever looks on
+};
+
+/// Scheduler and controllers.
+struct WorkPart {
+  std::unique_ptr<client::Client> watching, scheduling, controlling;
+  std::unique_ptr<client::Informers> informers;
+  std::unique_ptr<scheduler::Service> scheduler;
+  std::unique_ptr<controllers::Controllers> controllers;
+};
+
+/// What follows hollow pods.
+struct AgentPart {
+  std::unique_ptr<client::Client> client;
+  std::unique_ptr<client::Informers> informers;
+  std::unique_ptr<agent::HollowPods> pods;
+};
+
+struct ClusterOptions {
+  bool apart = false;
+  int nodes = 3;
+  int gpus = 4;
+  /// In the server's process, each time it has started.
+  std::function<Task<void>(SimEnv&, ServerPart&)> on_served;
+  std::function<void(std::string)> tell;
+};
+
+class Cluster {
+ public:
+  Cluster(SimWorld& world, Disk& disk, ClusterOptions options);
+
+  /// Starts each part that does not run.
+  void start();
+  /// kill -9; `power`: of the machine that the server's disk is in. All of it unless apart.
+  void crash(Part part, bool power);
+  [[nodiscard]] bool runs(Part part) const { return parts_[index(part)] != nullptr; }
+  [[nodiscard]] bool serves() const { return place_.server() != nullptr; }
+  Place& place() { return place_; }
+  /// Null while none is started.
+  ServerPart* server() { return parts_[0] ? &parts_[0]->server : nullptr; }
+
+ private:
+  /// One process; never destroyed, as a dead one's coroutines are nowhere and everywhere.
+  struct Process {
+    explicit Process(SimWorld& world) : env(world) {}
+    SimEnv env;
+    ServerPart server;
+    WorkPart work;
+    AgentPart agent;
+  };
+  static std::size_t index(Part part) { return static_cast<std::size_t>(part); }
+  Process* begin(Part part);
+  std::unique_ptr<client::Client> client_for(Process& process, const std::string& user);
+  Task<void> run_server(Process& process);
+  Task<void> run_work(Process& process);
+  Task<void> run_agent(Process& process);
+  Task<void> run_all(Process& process);
+  Task<void> make_nodes(client::Client& client);
+  /// A part that cannot start ends, and is started again.
+  void give_up(Process& process, const std::string& why);
+
+  SimWorld& world_;
+  Disk& disk_;
+  ClusterOptions options_;
+  Place place_;
+  Process* parts_[3] = {};
+};
+
+}  // namespace muster::bottle

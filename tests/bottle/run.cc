@@ -1,0 +1,233 @@
+#include "run.h"
+
+#include <fmt/core.h>
+
+#include "users.h"
+
+namespace muster::bottle {
+namespace {
+
+constexpr std::size_t kStoryMax = 400;
+constexpr int kRestsMax = 18;
+constexpr auto kRest = std::chrono::minutes(10);
+
+class Run {
+ public:
+  explicit Run(const RunOptions& options)
+      : options_(options),
+        disk_(options.seed),
+        world_(options.seed),
+        checks_(world_, kGpus),
+        cluster_(world_, disk_, cluster_options()),
+        users_(world_, cluster_.place(), checks_, [this](std::string line) { tell(line); }) {}
+
+  Outcome live() {
+    if (options_.broken == "durable") disk_.break_syncs();
+    cluster_.start();
+    pass(std::chrono::seconds(10));
+    begin_to_break();
+    for (int i = 0; i < options_.steps && !checks_.violation(); ++i) step();
+    if (!checks_.violation()) heal();
+    if (!checks_.violation()) come_to_rest();
+    outcome_.violation = checks_.violation();
+    outcome_.events = world_.events();
+    outcome_.digest = world_.digest();
+    outcome_.seen = checks_.seen();
+    outcome_.actions = users_.actions();
+    outcome_.virtual_s = world_.now().seconds() - 1'800'000'000;
+    count_faults();
+    return std::move(outcome_);
+  }
+
+ private:
+  static constexpr int kGpus = 4;
+
+  ClusterOptions cluster_options() {
+    ClusterOptions made;
+    made.apart = Random(options_.seed ^ 0xabcdef).chance(60);
+    made.gpus = kGpus;
+    made.on_served = [this](SimEnv& env, ServerPart& server) {
+      tell("API server: serves");
+      return checks_.follow(env, server);
+    };
+    made.tell = [this](std::string line) { tell(std::move(line)); };
+    return made;
+  }
+
+  void tell(const std::string& line) {
+    world_.mix(line);
+    const std::int64_t us = world_.now().us - 1'800'000'000LL * 1'000'000;
+    outcome_.story.push_back(fmt::format("{:5d}.{:06d} {}", us / 1'000'000, us % 1'000'000, line));
+    if (options_.tell) fmt::print("{}\n", outcome_.story.back());
+    if (outcome_.story.size() > kStoryMax) outcome_.story.pop_front();
+  }
+
+  /// Time passes, or so many events.
+  void pass(Duration most, std::uint64_t events_max = ~std::uint64_t{0}) {
+    const Time end = world_.now() + most;
+    std::uint64_t left = events_max;
+    while (world_.now() < end && !checks_.violation()) {
+      const Time until = std::min(end, next_minute_);
+      const bool passed =
+          world_.run_until(until, [&] { return checks_.violation().has_value() || --left == 0; });
+      if (!passed) return;
+      if (world_.now() >= next_minute_) minute();
+    }
+  }
+
+  void minute() {
+    next_minute_ = world_.now() + std::chrono::minutes(1);
+    if (cluster_.serves()) checks_.minute(cluster_.server()->store->revision(), users_.jobs());
+  }
+
+  void step() {
+    Random& random = world_.random();
+    pass(std::chrono::milliseconds(random.below(4000)), 1 + random.below(5000));
+    users_.act();
+    meddle(random);
+    if (random.chance(30)) start_what_is_down();
+  }
+
+  void meddle(Random& random) {
+    const std::uint64_t what = random.below(1000);
+    if (what < 60) {
+      const Part part = kParts[random.below(3)];
+      const bool power = random.chance(50);
+      if (cluster_.runs(part)) {
+        ++outcome_.faults[power ? "power lost" : "process killed"];
+        tell(fmt::format("{}: {}", name_of(part), power ? "loses power" : "is killed"));
+        cluster_.crash(part, power);
+      }
+    } else if (what < 80) {
+      full_ = !full_;
+      ++outcome_.faults["disk full"];
+      tell(full_ ? "disk: full" : "disk: has room");
+      disk_.set_full(full_);
+    } else if (what < 95) {
+      tell("disk: the next sync fails");
+      disk_.fail_next_sync();
+    } else if (what < 130 && cluster_.serves()) {
+      ++outcome_.faults["history forgotten"];
+      tell("store: forgets its history");
+      store::Store& store = *cluster_.server()->store;
+      store.compact(store.revision());
+    } else if (what < 180) {
+      LinkFaults& faults = cluster_.place().faults;
+      faults = random.chance(50) ? LinkFaults{}
+                                 : LinkFaults{.refused = random.below(100),
+                                              .lost_answer = random.below(100),
+                                              .doubled = random.below(100),
+                                              .late = random.below(50),
+                                              .cut = random.below(50)};
+      tell(fmt::format("network: {} refused, {} lost, {} doubled, {} late, {} cut of 1000",
+                       faults.refused,
+                       faults.lost_answer,
+                       faults.doubled,
+                       faults.late,
+                       faults.cut));
+    }
+  }
+
+  /// A store that has failed for good is what a supervisor restarts.
+  void start_what_is_down() {
+    if (cluster_.serves()) {
+      const std::string trouble = cluster_.server()->store->trouble();
+      if (trouble.find("until muster is started again") != std::string::npos) {
+        tell("API server: is restarted, as its disk has failed");
+        cluster_.crash(Part::kServer, false);
+      }
+    }
+    cluster_.start();
+  }
+
+  void heal() {
+    tell("all is mended");
+    cluster_.place().faults = {};
+    disk_.set_full(false);
+    for (int i = 0; i < 40; ++i) {
+      start_what_is_down();
+      pass(std::chrono::seconds(5));
+    }
+    if (!cluster_.serves()) checks_.fail("serves", "the API server does not come back");
+    users_.resume_all();
+  }
+
+  void come_to_rest() {
+    store::Revision before = 0;
+    for (int i = 0; i < kRestsMax && !checks_.violation(); ++i) {
+      pass(kRest);
+      const store::Revision now = cluster_.server()->store->revision();
+      if (std::exchange(before, now) == now) {
+        look_at_rest();
+        return;
+      }
+    }
+    checks_.fail("quiet",
+                 fmt::format("something is still written {} minutes after the last thing happened",
+                             kRestsMax * 10));
+  }
+
+  void look_at_rest() {
+    tell("all is at rest");
+    bool done = false;
+    const auto look = [](Run& run, bool& finished) -> Task<void> {
+      co_await run.checks_.at_rest(*run.cluster_.server()->direct);
+      finished = true;
+    };
+    SimEnv env(world_);
+    env.spawn(look(*this, done));
+    world_.run_until(world_.now() + std::chrono::minutes(1), [&] { return done; });
+    if (!done) checks_.fail("readable", "lists do not end");
+  }
+
+  void begin_to_break() {
+    const std::string& what = options_.broken;
+    if (what == "GPUs once") users_.take_gpus_twice();
+    if (what == "gangs whole") users_.bind_in_part();
+    if (what == "writes bounded" || what == "quiet") users_.write_without_end();
+    if (what == "every job ends") users_.run_for_ever();
+    if (what == "nothing leaked") users_.leave_an_orphan();
+  }
+
+  void count_faults() {
+    const LinkCounts& link = cluster_.place().counts;
+    const Disk::Counts& disk = disk_.counts();
+    for (const auto& [name, count] : std::initializer_list<std::pair<const char*, std::uint64_t>>{
+             {"requests refused", link.refused},
+             {"answers lost", link.lost_answers},
+             {"requests doubled", link.doubled},
+             {"requests late", link.late},
+             {"watches cut", link.cut},
+             {"connections broken", link.broken},
+             {"disk writes lost", disk.lost},
+             {"disk writes torn", disk.torn},
+             {"disk writes refused", disk.refused},
+             {"syncs failed", disk.failed_syncs}})
+      outcome_.faults[name] += count;
+  }
+
+  const RunOptions options_;
+  Outcome outcome_;
+  Disk disk_;
+  SimWorld world_;
+  Checks checks_;
+  Cluster cluster_;
+  Users users_;
+  Time next_minute_ = Time::from_seconds(1'800'000'060);
+  bool full_ = false;
+};
+
+}  // namespace
+
+Outcome run(const RunOptions& options) {
+  // Never destroyed: what the simulated processes left behind refers to it.
+  return (*new Run(options)).live();
+}
+
+const std::vector<std::string>& breakable() {
+  static const std::vector<std::string> names = {
+      "durable", "GPUs once", "gangs whole", "writes bounded", "every job ends", "nothing leaked"};
+  return names;
+}
+
+}  // namespace muster::bottle

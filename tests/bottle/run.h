@@ -1,0 +1,34 @@
+/// One seed: a cluster, its users and what befalls it, until all is at rest again.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "checks.h"
+
+namespace muster::bottle {
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  int steps = 120;
+  std::string broken;  // the check whose opposite is done
+  bool tell = false;   // everything as it happens
+};
+
+struct Outcome {
+  std::optional<Violation> violation;
+  std::deque<std::string> story;  // its end
+  std::uint64_t events = 0, digest = 0, seen = 0, actions = 0;
+  std::int64_t virtual_s = 0;
+  std::map<std::string, std::uint64_t> faults;
+};
+
+Outcome run(const RunOptions& options);
+
+/// The names of the checks that --break can set off.
+const std::vector<std::string>& breakable();
+
+}  // namespace muster::bottle

@@ -1,0 +1,58 @@
+/// People who use the cluster at the worst moments: they submit, delete, suspend, resume and write
+/// down numbers that must not be lost.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checks.h"
+#include "link.h"
+#include "sim_env.h"
+
+namespace muster::bottle {
+
+class Users {
+ public:
+  Users(SimWorld& world, Place& place, Checks& checks, std::function<void(std::string)> tell);
+
+  /// One thing that somebody does, chosen by lot.
+  void act();
+  /// What is suspended goes on.
+  void resume_all();
+  [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
+  [[nodiscard]] std::uint64_t actions() const { return actions_; }
+
+  // What --break does.
+  void take_gpus_twice();
+  void bind_in_part();
+  void write_without_end();
+  void run_for_ever();
+  void leave_an_orphan();
+
+ private:
+  struct Job {
+    const client::Resource* kind = nullptr;
+    bool made = false;  // the server has said so
+    bool suspended = false;
+  };
+  Task<void> submit(const client::Resource* kind, json::Value job);
+  Task<void> remove(std::string name, Job job);
+  Task<void> suspend(std::string name, bool suspended);
+  Task<void> count(std::string name);
+  Task<void> create(const client::Resource* kind, json::Value object);
+  Task<void> bind(std::string pod, std::string node);
+
+  SimWorld& world_;
+  SimEnv env_;
+  Checks& checks_;
+  std::function<void(std::string)> tell_;
+  std::unique_ptr<client::Client> client_;
+  std::map<std::string, Job> jobs_;
+  std::map<std::string, std::int64_t> registers_;
+  int next_ = 0;
+  std::uint64_t actions_ = 0;
+};
+
+}  // namespace muster::bottle
