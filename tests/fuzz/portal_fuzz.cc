@@ -35,12 +35,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto value = muster::json::parse(text); value) {
     try_query(*value);
-    p::masked(*value);
+    p::masked(*value, p::Environment::kHidden);
     p::task_facts(*value);
     for (std::size_t i = 0; i < p::kJobKinds; ++i) p::job_facts(static_cast<p::JobKind>(i), *value);
   }
   const auto yaml = muster::json::parse_yaml_one(text, 10'000);
-  if (yaml) p::masked(*yaml);
+  if (yaml) p::masked(*yaml, p::Environment::kHidden);
   muster::net::Request request;
   request.headers.set("Cookie", std::string(text));
   request.headers.set("Host", std::string(text));
