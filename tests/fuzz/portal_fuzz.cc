@@ -4,15 +4,16 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "answers/jobs/facts.h"
 #include "json/json.h"
 #include "json/yaml.h"
 #include "portal/api/mask.h"
 #include "portal/files/files.h"
 #include "portal/http/site.h"
-#include "portal/jobs/facts.h"
 #include "portal/jobs/query.h"
 #include "portal/live/protocol.h"
 
+namespace a = muster::answers;
 namespace p = muster::portal;
 
 static void try_query(const muster::json::Value& value) {
@@ -36,8 +37,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto value = muster::json::parse(text); value) {
     try_query(*value);
     p::masked(*value, p::Environment::kHidden);
-    p::task_facts(*value);
-    for (std::size_t i = 0; i < p::kJobKinds; ++i) p::job_facts(static_cast<p::JobKind>(i), *value);
+    a::task_facts(*value);
+    for (std::size_t i = 0; i < a::kJobKinds; ++i) a::job_facts(static_cast<a::JobKind>(i), *value);
   }
   const auto yaml = muster::json::parse_yaml_one(text, 10'000);
   if (yaml) p::masked(*yaml, p::Environment::kHidden);
