@@ -91,7 +91,7 @@ void prepare_status_update(const Resource& resource,
     if (member.key() != "status")
       next.get_object()[member.key()] = member.value();
     else if (!status.is_null())
-      next.get_object()["status"] = std::move(status);
+      next.get_object()["status"];  // keeps its place
   }
   if (!status.is_null()) next.get_object()["status"] = std::move(status);
   if (!managers.is_null()) json::make(next, {"metadata", "managedFields"}) = std::move(managers);
