@@ -275,16 +275,19 @@ Task<Result<void>> Frame::write_status(client::ObjectPtr whole,
       state.sent_version == version && json::equal(state.sent_status, status))
     co_return Result<void>{};
   // Without the former status, which may be long.
-  json::Value next = json::Object();
-  for (const auto& member : job.get_object()) {
-    if (member.key() != "status") next.get_object()[member.key()] = member.value();
-  }
-  next.get_object()["status"] = status;
-  auto answer = co_await deps_.client.update_status(kind_.resource, next);
+  const auto next = [&] {
+    json::Object object;
+    for (const auto& member : job.get_object()) {
+      if (member.key() != "status") object[member.key()] = member.value();
+    }
+    object["status"] = status;
+    return json::Value(std::move(object));
+  };
+  auto answer = co_await deps_.client.update_status(kind_.resource, next());
   if (!answer &&
       (answer.error().code == Code::kNotFound || answer.error().code == Code::kMethodNotAllowed)) {
     // A version without the status subresource (v1alpha1), or the job has gone meanwhile.
-    answer = co_await deps_.client.update(kind_.resource, next);
+    answer = co_await deps_.client.update(kind_.resource, next());
     if (!answer && answer.error().code == Code::kNotFound) co_return Result<void>{};
   }
   if (!answer) co_return fail(answer.error());
