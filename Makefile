@@ -3,7 +3,7 @@ MUSTER := build/muster
 export JOBS ?= $(shell nproc)
 CONFIGURE := [ -f build/build.ninja ] || { echo "==> configuring"; cmake --preset release >/dev/null; }
 
-.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash soak bench demo profile tidy format clean help packages-build packages-test kubernetes
+.PHONY: up down build test sanitize test-unit test-e2e test-kubernetes test-crash soak bench demo profile reproducible tidy format clean help packages-build packages-test kubernetes
 
 help: ## What can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -60,6 +60,9 @@ test-crash: packages-test ## Only the tests that kill Muster with SIGKILL, with 
 
 kubernetes: ## Build the real Kubernetes that tests compare with
 	@tools/kubernetes
+
+reproducible: ## Build the commit twice, in different folders, and compare the bytes (an hour on 2 cores)
+	@tools/reproducible
 
 profile: build ## Count what a busy cluster runs most, for release builds (cmake/muster.profdata)
 	@tools/profile
