@@ -204,11 +204,12 @@ def row_15_aliases_of_aliases(w):
 @row
 def row_16_acting_as_odd_names(w):
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    who = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     for name in ("system:serviceaccount:x", "system:serviceaccount:a:b:c"):
-        refused(w.ask("POST", path, {}, w.editor, headers={"Impersonate-User": name}))
+        refused(w.ask("POST", path, who, w.editor, headers={"Impersonate-User": name}))
     headers = {"Impersonate-User": "system:serviceaccount:vision:owner", "Impersonate-Uid": "1"}
-    refused(w.ask("POST", path, {}, w.editor, headers=headers))
-    refused(w.ask("POST", path, {}, w.editor, headers={"Impersonate-Group": "g"}), 400, 500)
+    refused(w.ask("POST", path, who, w.editor, headers=headers))
+    refused(w.ask("POST", path, who, w.editor, headers={"Impersonate-Group": "g"}), 400, 500)
 
 
 @row
