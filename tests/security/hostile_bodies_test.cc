@@ -312,5 +312,26 @@ TEST_F(HostileBodies, ThatArePodsHoldNobodyUp) {
   });
 }
 
+/// What a reader asks for: a long list that has to be written anew for them.
+TEST_F(HostileBodies, NorDoListsInAnotherLanguage) {
+  run([](Cluster& cluster) -> Task<void> {
+    const std::string token = co_await cluster.account("a", "reader", "view");
+    const std::string maps = "/api/v1/namespaces/a/configmaps";
+    std::string members;
+    for (int i = 0; i < 5'000; ++i) members += fmt::format("{}\"k{}\":\"\"", i == 0 ? "" : ",", i);
+    for (int i = 0; i < 60; ++i) {
+      const Answer made = co_await cluster.admin(
+          "POST",
+          maps,
+          fmt::format(R"({{"metadata":{{"name":"m{}"}},"data":{{{}}}}})", i, members));
+      EXPECT_EQ(made.status, 201) << made.text;
+    }
+    Ask yaml{"GET", maps, "", "", token};
+    yaml.headers = {{"Accept", "application/yaml"}};
+    co_await attack(cluster, std::move(yaml), "a list as YAML");
+    co_await attack(cluster, {"GET", maps + "?pretty=true", "", "", token}, "a pretty list");
+  });
+}
+
 }  // namespace
 }  // namespace muster::apiserver

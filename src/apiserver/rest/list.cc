@@ -8,6 +8,7 @@
 
 #include "apiserver/rest/convert.h"
 #include "apiserver/rest/go_json.h"
+#include "apiserver/rest/read_ahead.h"
 #include "apiserver/rest/rest.h"
 #include "base/strings.h"
 #include "json/pick.h"
@@ -335,6 +336,17 @@ Result<Reply> as_negotiated(const Accepted& accepted, int status, std::string bo
   return encode(accepted, status, *value);
 }
 
+/// The same for lists, which may be long: YAML of ten thousand pods takes seconds, of a worker.
+Task<Result<Reply>> list_as_negotiated(Core& core, Accepted accepted, std::string body) {
+  const bool rewritten = accepted.yaml || accepted.pretty;
+  if (!rewritten || body.size() < kReadAheadFrom)
+    co_return as_negotiated(accepted, 200, std::move(body));
+  Result<Reply> made = fail(Error{});
+  std::function<void()> work = [&] { made = as_negotiated(accepted, 200, std::move(body)); };
+  co_await core.env.run_on_worker(std::move(work));
+  co_return made;
+}
+
 }  // namespace
 
 bool Selection::matches(const Resource& resource, const Stored& stored) const {
@@ -539,11 +551,14 @@ Task<Result<Reply>> list_objects(Core& core, Call& call, Accepted accepted) {
     parts.resource_version = std::to_string(page->revision);
     parts.continue_token = page->continue_token;
     parts.remaining = page->remaining;
-    co_return as_negotiated(
-        accepted, 200, table_text(core, call, accepted, page->objects, parts, true) + "\n");
+    auto table = co_await list_as_negotiated(
+        core, accepted, table_text(core, call, accepted, page->objects, parts, true) + "\n");
+    co_return table;
   }
-  if (accepted.form == Form::kPartialObjectList)
-    co_return as_negotiated(accepted, 200, partial_list_text(*page));
+  if (accepted.form == Form::kPartialObjectList) {
+    auto list = co_await list_as_negotiated(core, accepted, partial_list_text(*page));
+    co_return list;
+  }
   if (call.in_process) {
     Reply reply;
     reply.items.reserve(page->objects.size());
@@ -552,7 +567,8 @@ Task<Result<Reply>> list_objects(Core& core, Call& call, Accepted accepted) {
     reply.revision = page->revision;
     co_return reply;
   }
-  auto response = as_negotiated(accepted, 200, list_text(*call.resource, *page, *fields));
+  auto response =
+      co_await list_as_negotiated(core, accepted, list_text(*call.resource, *page, *fields));
   if (response && !fields->picks.empty()) response->headers.set("Preference-Applied", "fields");
   co_return response;
 }
