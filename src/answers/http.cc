@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "kube/names.h"
 
 namespace muster::answers {
@@ -16,7 +17,7 @@ Error no_such_path() {
   Error error;
   error.code = Code::kNotFound;
   error.message =
-      "there is no such answer; there are records, records/UID, records/UID/timeline, usage, waits and accuracy";
+      "there is no such answer; there are when, gantt, queues/Q/when, namespaces/N/when, namespaces/N/jobs/KIND.NAME/when, records, records/UID, records/UID/timeline, usage, waits and accuracy";
   return error;
 }
 
@@ -46,6 +47,7 @@ json::Value discovery(std::size_t depth) {
                                      {"kind", "Answer"},
                                      {"verbs", std::move(verbs)}});
   };
+  add("forecasts", true, {"get"});
   add("records", true, {"get", "list"});
   add("usage", false, {"get"});
   return json::Object{{"kind", "APIResourceList"},
@@ -78,7 +80,19 @@ Result<Asked> what_is_asked(const std::string& method, const net::Target& target
   asked.anybody = true;
   if (parts.size() <= kHead) return asked;
   const std::string& word = parts[kHead];
-  if (word == "records" && parts.size() <= kHead + 3) {
+  const std::string& last = parts.back();
+  const bool when = last == "when" || last == "explain";
+  if ((when || last == "gantt") && parts.size() == kHead + 1) {
+    asked.resource = "forecasts";
+  } else if (word == "queues" && parts.size() == kHead + 3 && last == "when") {
+    asked.resource = "forecasts";
+  } else if (word == "namespaces" && when &&
+             (parts.size() == kHead + 3 ||
+              (parts.size() == kHead + 5 && parts[kHead + 2] == "jobs"))) {
+    asked.resource = "forecasts";
+    asked.ns = parts[kHead + 1];
+    asked.anybody = false;
+  } else if (word == "records" && parts.size() <= kHead + 3) {
     asked.resource = "records";
     if (parts.size() == kHead + 1) asked.verb = "list";
     if (parts.size() == kHead + 3 && parts[kHead + 2] != "timeline") return fail(no_such_path());
@@ -93,12 +107,56 @@ Result<Asked> what_is_asked(const std::string& method, const net::Target& target
   return asked;
 }
 
+namespace {
+
+/// What the path and its parameters ask about. A job is KIND.NAME.
+Result<Service::WhenAsk> when_ask(const net::Target& target) {
+  const Segments& parts = target.segments;
+  Service::WhenAsk ask;
+  if (parts[kHead] == "queues") ask.queue = parts[kHead + 1];
+  if (parts[kHead] == "namespaces") ask.ns = parts[kHead + 1];
+  if (!target.get("queue").empty()) ask.queue = target.get("queue");
+  ask.name = target.get("name");
+  if (parts.size() == kHead + 5) {
+    const std::string& job = parts[kHead + 3];
+    const std::size_t dot = job.find('.');
+    if (dot == std::string::npos)
+      return fail(Code::kBadRequest,
+                  fmt::format("{}: want KIND.NAME, such as pytorchjob.medium", job));
+    ask.kind = job.substr(0, dot);
+    ask.name = job.substr(dot + 1);
+  }
+  ask.alternatives = parts.back() == "explain" || target.get("alternatives") == "true";
+  if (const std::string_view text = target.get("limit"); !text.empty()) {
+    const auto limit = parse_int(text);
+    if (!limit || *limit < 1)
+      return fail(Code::kBadRequest, fmt::format("limit {}: want a number from 1 on", text));
+    ask.limit = static_cast<std::size_t>(*limit);
+  }
+  return ask;
+}
+
+Result<json::Value> only_one(const json::Value& answer, const std::string& job) {
+  const json::Array& items = json::array_at(answer, "items");
+  if (items.empty()) return fail(Code::kNotFound, fmt::format("{} does not wait here", job));
+  return items[0];
+}
+
+}  // namespace
+
 Task<net::Response> answer(Service& service, Question question) {
   const Segments& parts = question.target.segments;
   if (parts.size() <= kHead) co_return json_answer(200, discovery(parts.size()));
   const std::string& word = parts[kHead];
   Result<json::Value> found = fail(no_such_path());
-  if (word == "records" && parts.size() == kHead + 1)
+  if (parts.back() == "gantt") {
+    found = co_await service.gantt(question.visitor);
+  } else if (parts.back() == "when" || parts.back() == "explain") {
+    const auto ask = when_ask(question.target);
+    if (!ask) co_return error_answer(ask.error());
+    found = co_await service.when(question.visitor, *ask);
+    if (found && parts.size() == kHead + 5) found = only_one(*found, parts[kHead + 3]);
+  } else if (word == "records" && parts.size() == kHead + 1)
     found = service.records(question.visitor, question.target);
   else if (word == "records" && parts.size() == kHead + 2)
     found = service.record(question.visitor, parts[kHead + 1]);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "answers/json.h"
 #include "base/strings.h"
 
 namespace muster::answers {
@@ -112,6 +113,74 @@ Result<Recorder*> Service::recorder() const {
     return fail(std::move(error));
   }
   return recorder_;
+}
+
+std::string Service::name_for(const Visitor& visitor, std::string_view gang) const {
+  std::string job = recorder_ != nullptr ? recorder_->job_of_gang(gang) : "";
+  if (job.empty())
+    job = gang.substr(gang.find(':') == std::string_view::npos ? 0 : gang.find(':') + 1);
+  return visitor.may("get", "forecasts", job.substr(0, job.find('/'))) ? job
+                                                                       : std::string(kAnothersJob);
+}
+
+Task<Result<json::Value>> Service::when(Visitor visitor, WhenAsk ask) {
+  if (live_ == nullptr)
+    co_return fail(Code::kNotFound, "nothing is decided here (--without scheduler)");
+  const auto outlook = co_await live_->outlook();
+  if (!outlook) co_return fail(outlook.error());
+  const Naming naming = [&](std::string_view gang) { return name_for(visitor, gang); };
+  const Time now = env_.now();
+  json::Array items;
+  std::int64_t others = 0;
+  for (const Forecast& forecast : (*outlook)->forecasts.jobs) {
+    if (!ask.queue.empty() && forecast.queue != ask.queue) continue;
+    const std::string job = naming(forecast.job);
+    if (job == kAnothersJob) {
+      ++others;
+      continue;
+    }
+    const std::vector<std::string> parts = split(job, '/');
+    if (!ask.ns.empty() && parts.front() != ask.ns) continue;
+    if (!ask.name.empty() && parts.back() != ask.name) continue;
+    if (!ask.kind.empty() && (parts.size() != 3 || parts[1] != ask.kind)) continue;
+    if (items.size() >= ask.limit) break;
+    Forecast shown = forecast;
+    if (ask.alternatives && items.empty()) {
+      AlternativesAsk trial;
+      trial.job = forecast.job;
+      trial.asker.admin = visitor.may("create", "whatifs", "");
+      shown.alternatives = co_await live_->alternatives(*outlook, std::move(trial));
+    }
+    json::Value item = forecast_json(shown, naming, now);
+    const auto gang = (*outlook)->copy->gang(forecast.job);
+    if (gang) {
+      item.as_object()["gpus"] = static_cast<double>(gang->device_milli) / 1000;
+      item.as_object()["submitted"] = format_time(gang->created);
+    }
+    items.push_back(std::move(item));
+  }
+  co_return json::Value(json::Object{{"items", std::move(items)},
+                                     {"others", json::Object{{"jobs", others}}},
+                                     {"draws", (*outlook)->forecasts.draws},
+                                     {"cut", (*outlook)->forecasts.cut}});
+}
+
+Task<Result<json::Value>> Service::gantt(Visitor visitor) {
+  if (live_ == nullptr)
+    co_return fail(Code::kNotFound, "nothing is decided here (--without scheduler)");
+  const auto outlook = co_await live_->outlook();
+  if (!outlook) co_return fail(outlook.error());
+  json::Array bars;
+  for (const Bar& bar : (*outlook)->forecasts.gantt) {
+    json::Object row{{"job", name_for(visitor, bar.job)},
+                     {"queue", bar.queue},
+                     {"gpus", static_cast<double>(bar.gpu_milli) / 1000},
+                     {"start", format_time(bar.start)},
+                     {"running", bar.running}};
+    if (bar.end) row["end"] = format_time(bar.end);
+    bars.push_back(std::move(row));
+  }
+  co_return json::Value(json::Object{{"bars", std::move(bars)}});
 }
 
 Result<json::Value> Service::records(const Visitor& visitor, const net::Target& query) {

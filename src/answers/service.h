@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "answers/live/live.h"
 #include "answers/records/recorder.h"
 #include "base/env.h"
 #include "base/result.h"
@@ -32,7 +33,18 @@ inline constexpr std::string_view kAnothersJob = "another team's job";
 
 class Service {
  public:
-  Service(Env& env, Recorder* recorder) : env_(env), recorder_(recorder) {}
+  Service(Env& env, Recorder* recorder, Live* live) : env_(env), recorder_(recorder), live_(live) {}
+
+  /// When what waits starts: {items, others{jobs}}, next of each queue first. What is empty does not
+  /// matter; `alternatives` are tried for the first one that is shown.
+  struct WhenAsk {
+    std::string ns, queue, kind, name;
+    std::size_t limit = 100;
+    bool alternatives = false;
+  };
+  Task<Result<json::Value>> when(Visitor visitor, WhenAsk ask);
+  /// Bars of what runs and will run, in the middle course.
+  Task<Result<json::Value>> gantt(Visitor visitor);
 
   /// {items, others{jobs, gpus}}; the query as in the path's parameters: user, queue, state,
   /// namespace, kind, name, since, until, limit.
@@ -48,9 +60,12 @@ class Service {
 
  private:
   [[nodiscard]] Result<Recorder*> recorder() const;
+  /// "ns/kind/name" of a gang, or "another team's job".
+  [[nodiscard]] std::string name_for(const Visitor& visitor, std::string_view gang) const;
 
   Env& env_;
   Recorder* recorder_;  // null: nothing is kept
+  Live* live_;          // null: nothing is decided here
 };
 
 /// The timeline of one record: each wait with its reason, what was foretold, runs and their ends, in

@@ -75,13 +75,19 @@ Answers::Answers(Env& env,
     answers::RecorderOptions keep;
     keep.limits = *options.history;
     keep.directory = options.history_dir;
-    keep.must_wait = [scheduler = std::move(scheduler)] {
+    keep.must_wait = [scheduler] {
       const scheduler::Scheduler* one = scheduler();
       return one != nullptr && one->binding();
     };
     recorder_ = std::make_unique<answers::Recorder>(env, client, informers, std::move(keep));
   }
-  service_ = std::make_unique<answers::Service>(env, recorder_.get());
+  answers::Live::Options look;
+  look.engine = [scheduler = std::move(scheduler)] {
+    const scheduler::Scheduler* one = scheduler();
+    return one != nullptr && one->ready() ? &one->engine() : nullptr;
+  };
+  live_ = std::make_unique<answers::Live>(env, std::move(look));
+  service_ = std::make_unique<answers::Service>(env, recorder_.get(), live_.get());
 }
 
 void Answers::listen_to(scheduler::Options& options) {
@@ -105,7 +111,22 @@ void Answers::start() {
 }
 
 Task<void> Answers::stop() {
+  live_->stop();
   if (recorder_) co_await recorder_->stop();
+}
+
+void Answers::add_metrics(prometheus::Page& page) {
+  const answers::OutlookPtr& last = live_->last();
+  page.one(
+      "muster_forecast_cpu_seconds_total", "counter", "CPU time of forecasts.", live_->cpu_s());
+  page.one("muster_forecast_age_seconds",
+           "gauge",
+           "How old the last forecasts are; 0: there are none.",
+           last ? static_cast<double>((env_.now() - last->asked).count()) / 1e6 : 0);
+  page.one("muster_forecast_draws",
+           "gauge",
+           "Courses that the last forecasts were made of.",
+           last ? last->forecasts.draws : 0);
 }
 
 Task<net::Response> Answers::answer(apiserver::AnswersCall call) {

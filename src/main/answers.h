@@ -41,10 +41,13 @@ class Answers {
   [[nodiscard]] bool idle() const { return !recorder_ || recorder_->idle(); }
 
   Task<net::Response> answer(apiserver::AnswersCall call);
+  /// What forecasts cost, and how old they are.
+  void add_metrics(prometheus::Page& page);
   [[nodiscard]] answers::Service& service() { return *service_; }
 
  private:
   std::unique_ptr<answers::Recorder> recorder_;  // null: none are kept
+  std::unique_ptr<answers::Live> live_;
   std::unique_ptr<answers::Service> service_;
   Env& env_;
 };

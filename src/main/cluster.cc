@@ -180,6 +180,7 @@ Task<Result<void>> Cluster::start_server(const apiserver::Identity& identity) {
     page.one("muster_leader", "gauge", "1 while this replica does the work.", 1);
     if (scheduler_ && scheduler_->scheduler() != nullptr)
       scheduler::add_metrics(page, *scheduler_->scheduler());
+    if (answers_) answers_->add_metrics(page);
   };
   server_ = std::make_unique<apiserver::Server>(loop_, *store_, std::move(options));
   const auto started = co_await server_->start();

@@ -219,6 +219,7 @@ class Operator {
     page.one("muster_leader", "gauge", "1 while this replica does the work.", working() ? 1 : 0);
     if (scheduler_ && scheduler_->scheduler() != nullptr)
       scheduler::add_metrics(page, *scheduler_->scheduler());
+    if (answers_) answers_->add_metrics(page);
     prometheus::add_process(page);
     return page.take();
   }

@@ -499,6 +499,14 @@ std::optional<Record> Recorder::find(const std::string& uid) {
   return archive_.find(uid);
 }
 
+std::string Recorder::job_of_gang(std::string_view gang) const {
+  const std::size_t colon = gang.find(':');
+  if (colon != std::string_view::npos)
+    return tracker_.key_of_group(std::string(gang.substr(colon + 1)));
+  const client::ObjectPtr pod = informers_.get(r::kPods).find(std::string(gang));
+  return pod ? tracker_.key_of_pod(*pod) : "";
+}
+
 UsageDays Recorder::usage(Time from, Time to) {
   const Time now = env_.now();
   UsageDays days;

@@ -68,6 +68,8 @@ class Recorder {
   /// The days that overlap [from, to).
   [[nodiscard]] UsageDays usage(Time from, Time to);
   [[nodiscard]] Tracker& tracker() { return tracker_; }
+  /// "ns/kind/name" of the job behind a gang of the engine, a group's or a pod's key; empty: none.
+  [[nodiscard]] std::string job_of_gang(std::string_view gang) const;
   [[nodiscard]] const Archive& archive() const { return archive_; }
   /// Every record that has ended since, of pages too; heavy for long times.
   [[nodiscard]] std::vector<Record> ended_since(Time since) const;

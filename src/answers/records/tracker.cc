@@ -622,6 +622,10 @@ const Tracked* Tracker::of_pod(const std::string& pod_key) const {
   const auto found = holders_.find(pod_key);
   return found == holders_.end() ? nullptr : found->second;
 }
+std::string Tracker::key_of_group(const std::string& group) const {
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? "" : found->second;
+}
 const Tracked* Tracker::of_group(const std::string& group_key) const {
   const auto found = groups_.find(group_key);
   return found == groups_.end() ? nullptr : find(found->second);

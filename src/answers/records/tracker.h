@@ -88,11 +88,14 @@ class Tracker {
   [[nodiscard]] const Tracked* of_group(const std::string& group_key) const;
   /// The job of this key and uid, to be changed; null: it is gone.
   [[nodiscard]] Tracked* find_live(const std::string& key, const std::string& uid);
+  /// "ns/kind/name" of the job that a pod belongs to; empty: none.
+  [[nodiscard]] std::string key_of_pod(const json::Value& pod) const;
+  /// The same for a PodGroup "ns/name".
+  [[nodiscard]] std::string key_of_group(const std::string& group) const;
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
 
  private:
   Tracked& job_at(const std::string& key, const std::string& uid);
-  [[nodiscard]] std::string key_of_pod(const json::Value& pod) const;
   Tracked& job_of(const json::Value& pod);
   void describe(Tracked& job);
   void bind(Tracked& job, const kube::ObjectPtr& pod, Time now);

@@ -31,6 +31,7 @@ Task<int> run_priority_delete(Invocation& invocation);
 Task<int> run_explain(Invocation& invocation);
 /// The part of `explain` that HiveD's cells answer.
 Task<int> explain_virtual_cluster(Session& session, std::string name);
+Task<int> run_when(Invocation& invocation);
 Task<int> run_history(Invocation& invocation);
 Task<int> run_report_usage(Invocation& invocation);
 Task<int> run_report_waits(Invocation& invocation);

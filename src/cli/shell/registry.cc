@@ -257,6 +257,21 @@ Command explain() {
   return made;
 }
 
+Command when() {
+  Command made = command("when", "[JOB…]", "Say when jobs that wait will start", &run_when);
+  made.details =
+      "START is the middle of what may come, 8 in 10 starts lie in RANGE, and BASIS is what that rests on: known (those before it declare how long they last), learned (from runs like them), "
+      "or none, and then no time is told.";
+  made.examples = "  muster when\n  muster when medium -o json\n  muster when --queue research\n";
+  made.completes = Completes::kJobs;
+  made.flags = {
+      all_namespaces(),
+      {.name = "queue", .help = "what waits in this queue", .completes = Completes::kQueues},
+      {.name = "limit", .type = FlagType::kInt, .value = "100", .help = "at most so many"},
+      output({"json"})};
+  return made;
+}
+
 Command history() {
   Command made = command("history",
                          "[JOB]",
@@ -384,6 +399,7 @@ command::Section jobs_section() {
                            suspend(false),
                            suspend(true),
                            explain(),
+                           when(),
                            history(),
                            report(),
                            queue(),

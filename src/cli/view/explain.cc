@@ -11,11 +11,13 @@
 
 #include "base/strings.h"
 #include "cli/shell/commands.h"
+#include "cli/view/answers.h"
 #include "cli/view/explain_ends.h"
 #include "cli/view/explain_subject.h"
 #include "cli/view/explain_things.h"
 #include "cli/view/fetch.h"
 #include "cli/view/job.h"
+#include "cli/view/starts.h"
 #include "cli/view/tabwriter.h"
 #include "kube/meta.h"
 #include "kube/names.h"
@@ -461,7 +463,16 @@ Task<int> run_explain(Invocation& call) {
     return left != right ? left < right : kube::name_of(a) < kube::name_of(b);
   });
   for (const json::Value& event : events) sources.events.push_back(&event);
-  session.console.out(session.console.paint_table(explain_text(sources, session.now())));
+  std::string text = explain_text(sources, session.now());
+  if (!job.finished() && job.status != "RUNNING" && job.status != "SUSPENDED") {
+    // An older server, or one that does not decide, has no such answer.
+    const auto foretold = co_await ask(session,
+                                       fmt::format("namespaces/{}/when", job.ns),
+                                       {{"name", job.name}, {"alternatives", "true"}});
+    const json::Array& items = foretold ? json::array_at(*foretold, "items") : json::Array();
+    if (!items.empty()) text += starts_part(items[0], session.now());
+  }
+  session.console.out(session.console.paint_table(text));
   co_return 0;
 }
 

@@ -1,0 +1,85 @@
+#include "answers/live/live.h"
+
+#include <ctime>
+
+#include "answers/durations.h"
+#include "answers/forecast.h"
+
+namespace muster::answers {
+namespace {
+
+/// CPU time of this thread.
+double thread_cpu_s() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) / 1e9;
+}
+
+/// How often those who ask at the same time look whether it is there.
+constexpr Duration kLook = std::chrono::milliseconds(50);
+
+}  // namespace
+
+Live::Live(Env& env, Options options)
+    : env_(env), options_(std::move(options)), made_(env.make_signal()) {}
+
+Task<Result<OutlookPtr>> Live::outlook() {
+  while (making_ && !stopped_) (void)co_await made_->wait(kLook);
+  if (last_ && env_.monotonic() - last_made_ < std::max(options_.fresh, rests_)) co_return last_;
+  auto made = co_await make();
+  co_return made;
+}
+
+Task<Result<OutlookPtr>> Live::make() {
+  const engine::Engine* engine = options_.engine ? options_.engine() : nullptr;
+  if (engine == nullptr || stopped_) {
+    Error error;
+    error.code = Code::kUnavailable;
+    error.message = "nothing is decided here yet; try again in a moment";
+    error.retry_after_s = 1;
+    co_return fail(std::move(error));
+  }
+  making_ = true;
+  const Duration begun = env_.monotonic();
+  auto copy = std::make_shared<engine::Engine>(engine->clone());
+  held_most_ = std::max(held_most_, env_.monotonic() - begun);
+  auto fresh = std::make_shared<Outlook>();
+  fresh->asked = env_.now();
+  fresh->copy = copy;
+  const double most = static_cast<double>(options_.cpu_most.count()) / 1e6;
+  co_await env_.run_on_worker([fresh, copy, most] {
+    const double start = thread_cpu_s();
+    copy->history().freshen();
+    const SharedDraws lasting(*copy, fresh->asked);
+    Ask ask;
+    ask.gantt = true;
+    ask.go_on = [start, most] { return thread_cpu_s() - start < most; };
+    fresh->forecasts = forecast_all(*copy, fresh->asked, lasting, ask);
+    fresh->cpu_s = thread_cpu_s() - start;
+  });
+  cpu_s_ += fresh->cpu_s;
+  last_ = fresh;
+  last_made_ = env_.monotonic();
+  rests_ = Duration(static_cast<std::int64_t>(fresh->cpu_s * 1e6 / options_.cpu_share));
+  making_ = false;
+  made_->notify();
+  if (options_.made && !stopped_) options_.made(*fresh);
+  co_return last_;
+}
+
+Task<std::vector<Alternative>> Live::alternatives(OutlookPtr outlook, AlternativesAsk ask) {
+  while (making_ && !stopped_) (void)co_await made_->wait(kLook);
+  making_ = true;  // one worker at a time looks at the copy
+  auto found = std::make_shared<std::vector<Alternative>>();
+  const double most = static_cast<double>(options_.cpu_most.count()) / 1e6;
+  co_await env_.run_on_worker([outlook, ask = std::move(ask), found, most]() mutable {
+    const double start = thread_cpu_s();
+    ask.go_on = [start, most] { return thread_cpu_s() - start < most; };
+    *found = answers::alternatives(*outlook->copy, outlook->asked, ask);
+  });
+  making_ = false;
+  made_->notify();
+  co_return std::move(*found);
+}
+
+}  // namespace muster::answers

@@ -1,0 +1,73 @@
+/// Forecasts of a cluster that lives: made when somebody asks, on a copy of the engine and on a
+/// worker, and kept for a while, so that many questions cost as much as one.
+///
+/// On the loop; the courses run on a worker. What they cost bounds how often they are made anew:
+/// never more than a tenth of a core's time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "answers/alternatives.h"
+#include "answers/shapes.h"
+#include "base/env.h"
+#include "base/gate.h"
+#include "engine/engine.h"
+
+namespace muster::answers {
+
+/// One set of courses, and the copy that they were played from.
+struct Outlook {
+  Time asked;
+  Forecasts forecasts;
+  std::shared_ptr<const engine::Engine> copy;
+  double cpu_s = 0;
+};
+using OutlookPtr = std::shared_ptr<const Outlook>;
+
+class Live {
+ public:
+  struct Options {
+    /// The engine that decides; null while there is none.
+    std::function<const engine::Engine*()> engine;
+    Duration fresh = std::chrono::seconds(5);
+    /// Of a core's time, for courses.
+    double cpu_share = 0.1;
+    /// CPU that one set of courses may take; fewer are played then.
+    Duration cpu_most = std::chrono::seconds(2);
+    /// Called with each new outlook.
+    std::function<void(const Outlook&)> made;
+  };
+  Live(Env& env, Options options);
+
+  /// No older than `fresh`, or as old as what they cost demands. Fails while nothing is decided here.
+  Task<Result<OutlookPtr>> outlook();
+  /// What would start the gang now, tried on the outlook's copy.
+  Task<std::vector<Alternative>> alternatives(OutlookPtr outlook, AlternativesAsk ask);
+
+  void stop() { stopped_ = true; }
+
+  // For metrics.
+  [[nodiscard]] double cpu_s() const { return cpu_s_; }
+  [[nodiscard]] const OutlookPtr& last() const { return last_; }
+  /// The longest that a copy has held the loop.
+  [[nodiscard]] Duration held_most() const { return held_most_; }
+
+ private:
+  Task<Result<OutlookPtr>> make();
+
+  Env& env_;
+  Options options_;
+  OutlookPtr last_;
+  Duration last_made_{};
+  Duration rests_{};  // how long what was made must do
+  bool making_ = false, stopped_ = false;
+  std::unique_ptr<Signal> made_;
+  double cpu_s_ = 0;
+  Duration held_most_{};
+};
+
+}  // namespace muster::answers

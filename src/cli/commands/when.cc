@@ -1,0 +1,98 @@
+/// when: when jobs that wait will start.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/strings.h"
+#include "cli/shell/commands.h"
+#include "cli/view/answers.h"
+#include "cli/view/starts.h"
+#include "cli/view/tabwriter.h"
+#include "cli/view/view_job.h"
+
+namespace muster::cli {
+namespace {
+
+using json::at;
+
+std::string table_of(const json::Array& items, bool with_namespace, Time now, int columns) {
+  Rows rows;
+  std::vector<std::string> head{
+      "NAME", "GPUS", "PLACE", "WAITED", "START", "RANGE", "BASIS", "WAITS-FOR"};
+  if (with_namespace) head.insert(head.begin(), "NAMESPACE");
+  rows.add(std::move(head));
+  for (const json::Value& item : items) {
+    const std::vector<std::string> parts = split(json::string_at(item, "job"), '/');
+    const json::Value& start = at(item, "start");
+    const auto submitted = parse_time(json::string_at(item, "submitted"));
+    std::vector<std::string> waits_for;
+    for (const json::Value& one : json::array_at(item, "waitsFor")) {
+      const std::string job = json::text_at(one, "job");
+      waits_for.push_back(job.substr(job.rfind('/') == std::string::npos ? 0 : job.rfind('/') + 1));
+    }
+    const std::string why = json::string_at(start, "basis") == "none"
+                                ? json::text_at(item, "refusal", "reason")
+                                : join(waits_for, ", ");
+    std::vector<std::string> cells{
+        parts.back(),
+        amount_text(at(item, "gpus")),
+        fmt::format("{} of {}", json::int_at(item, "place"), json::int_at(item, "of")),
+        submitted ? short_human_duration(now - *submitted) : "-",
+        moment_text(at(start, "p50"), now),
+        range_text(start, now),
+        json::text_at(start, "basis"),
+        why.empty() ? "-" : why};
+    if (with_namespace) cells.insert(cells.begin(), parts.front());
+    rows.add(std::move(cells));
+  }
+  rows.shrinkable = {0, with_namespace ? std::size_t{8} : std::size_t{7}};
+  rows.fit(columns);
+  return rows.text();
+}
+
+}  // namespace
+
+Task<int> run_when(Invocation& call) {
+  Session& session = call.session;
+  const Values& values = call.values;
+  const std::string output = values.text("output");
+  if (!output.empty() && output != "json")
+    co_return session.failed(fmt::format("-o {}: want json", output));
+  const bool all = values.yes("all-namespaces") || !values.text("queue").empty();
+  const std::string path = all ? "when" : fmt::format("namespaces/{}/when", session.ns);
+  const auto answer = co_await ask(
+      session, path, {{"queue", values.text("queue")}, {"limit", values.text("limit")}});
+  if (!answer) co_return session.failed(answer.error());
+  json::Array items;
+  for (const json::Value& item : json::array_at(*answer, "items")) {
+    const std::vector<std::string> parts = split(json::string_at(item, "job"), '/');
+    if (values.args.empty() ||
+        std::find(values.args.begin(), values.args.end(), parts.back()) != values.args.end())
+      items.push_back(item);
+  }
+  for (const std::string& name : values.args) {
+    const bool found = std::any_of(items.begin(), items.end(), [&](const json::Value& item) {
+      return split(json::string_at(item, "job"), '/').back() == name;
+    });
+    if (!found)
+      co_return session.failed(fmt::format(
+          "{} does not wait here; `{} explain {}` says what it does", name, session.program, name));
+  }
+  if (output == "json") {
+    json::Object shown = answer->as_object();
+    shown["items"] = std::move(items);
+    session.console.out(dump_arena_json(shown) + "\n");
+    co_return 0;
+  }
+  if (items.empty()) {
+    session.console.info("Nothing waits");
+    co_return 0;
+  }
+  session.console.out(
+      session.console.paint_table(table_of(items, all, session.now(), session.console.columns())));
+  if (const std::int64_t others = json::int_at(*answer, "others", "jobs"); all && others > 0)
+    session.console.out(fmt::format("and {} of other teams\n", others));
+  co_return 0;
+}
+
+}  // namespace muster::cli

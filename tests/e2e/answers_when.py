@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""When a waiting job starts: checks 7, 11, 12, 13, 25 and 34 of the answers, on hollow clusters."""
+import datetime
+import json
+import pathlib
+import re
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
+from checks import Checks, until  # noqa: E402
+from muster import Muster  # noqa: E402
+
+check = Checks()
+GROUP = "/apis/answers.muster.dev/v1"
+CLOCK = re.compile(r"\b\d\d:\d\d\b")
+
+
+def pod(name, gpus=1, lasts=60, declared=None, ns="default", **spec):
+    annotations = {"muster.dev/hollow-duration": f"{lasts}s"}
+    if declared:
+        annotations["muster.dev/expected-duration"] = f"{declared}s"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": ns, "annotations": annotations, "labels": {"user": "alice"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {"name": "c", "image": "trainer:1", "resources": {"limits": {"nvidia.com/gpu": gpus}}},
+            ],
+            **spec,
+        },
+    }
+
+
+def apply(muster, *objects):
+    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+    return muster.kubectl("apply", "-f", "-", input=body)
+
+
+def raw(muster, path, *args, check=True):
+    done = muster.kubectl("get", "--raw", GROUP + path, *args, check=check)
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
+def forecast(muster, name, ns="default"):
+    items = (raw(muster, f"/namespaces/{ns}/when?name={name}", check=False) or {"items": []})["items"]
+    return items[0] if items else None
+
+
+def phase(muster, name, ns="default"):
+    return json.loads(muster.kubectl("get", "pod", name, "-n", ns, "-o", "json").stdout)["status"].get("phase")
+
+
+def bound_at(muster, name):
+    pod = json.loads(muster.kubectl("get", "pod", name, "-o", "json").stdout)
+    for condition in pod["status"].get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "True":
+            return seconds(condition["lastTransitionTime"])
+    return None
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def check_7(muster):
+    """Nothing is declared and nothing has ended: no time anywhere. After five like runs there is one."""
+    apply(muster, pod("hold", 4, 600))
+    until(lambda: phase(muster, "hold") == "Running")
+    apply(muster, pod("waits", 4, 600))
+    check("7 it is known to wait", until(lambda: forecast(muster, "waits"), 30))
+    said = forecast(muster, "waits")
+    start = said["start"]
+    check("7 basis none", start["basis"] == "none" and start["because"], said)
+    check("7 no quantile in the JSON", not any(key in start for key in ("p10", "p50", "p90")), start)
+    table = muster.cli("when").stdout
+    row = next(line for line in table.splitlines() if line.startswith("waits"))
+    check("7 no time in the table", " none " in row + " " and not CLOCK.search(row), table)
+    text = muster.cli("explain", "waits").stdout
+    line = next((line for line in text.splitlines() if "start can be told" in line or "Starts about" in line), "")
+    check("7 explain says that none can be told", "No start can be told" in line and not CLOCK.search(line), text)
+    muster.kubectl("delete", "pod", "hold", "waits", "--grace-period=0", "--force")
+    for i in range(6):
+        apply(muster, pod(f"run-{i}", 4, 2))
+        until(lambda: phase(muster, f"run-{i}") == "Succeeded", 60)
+    apply(muster, pod("run-6", 4, 60), pod("run-7", 4, 60))
+    learned = until(lambda: (forecast(muster, "run-7") or {"start": {}})["start"].get("basis") == "learned", 30)
+    check("7 after like runs have ended it is learned", learned, lambda: forecast(muster, "run-7"))
+    muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+
+
+def check_11(muster):
+    """What can never start, or is held back, says so, in the same words as explain."""
+    apply(muster, pod("huge", 64), pod("lost", 1, schedulingGates=[{"name": "example.com/wait"}]))
+    check("11 the huge one is known", until(lambda: forecast(muster, "huge"), 30))
+    said = forecast(muster, "huge")
+    check(
+        "11 never fits: none, with that reason",
+        said["start"]["basis"] == "none" and said["refusal"]["reason"] == "NeverFits",
+        said,
+    )
+    text = muster.cli("explain", "huge").stdout
+    check("11 explain tells no start", "Starts about" not in text and "No start can be told" in text, text)
+    muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+
+
+def check_12(muster, jobs=24):
+    """Declared durations, nothing submitted later: starts lie in the range, within a minute of the middle."""
+    lasts = [6 + 3 * (i % 4) for i in range(jobs)]
+    apply(muster, *[pod(f"d{i}", 2, lasts[i], lasts[i]) for i in range(jobs)])
+    until(lambda: len(raw(muster, "/namespaces/default/when")["items"]) >= jobs // 2, 30)
+    time.sleep(5)  # an answer of before the last submission is five seconds old at most
+    said = {item["job"].split("/")[-1]: item for item in raw(muster, "/namespaces/default/when")["items"]}
+    check(
+        "12 all that wait are foretold",
+        len(said) >= jobs // 2 and all("p50" in s["start"] for s in said.values()),
+        said,
+    )
+    check("12 on what was declared", {s["start"]["basis"] for s in said.values()} == {"known"}, said)
+    now = time.time()
+    check("13 no middle lies in the past", all(seconds(s["start"]["p50"]) >= now - 8 for s in said.values()), said)
+    check("12 all end", until(lambda: all(phase(muster, f"d{i}") == "Succeeded" for i in range(jobs)), 240))
+    off = {name: bound_at(muster, name) - seconds(s["start"]["p50"]) for name, s in said.items()}
+    near = [name for name, seconds_off in off.items() if abs(seconds_off) <= 60]
+    check(f"12 {len(near)} of {len(off)} start within a minute of what was said", len(near) >= 0.9 * len(off), off)
+    muster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+
+
+def check_25(muster):
+    for ns in ("red", "blue"):
+        muster.kubectl("create", "namespace", ns)
+    apply(muster, pod("blue-secret", 4, 600, 600, ns="blue"))
+    until(lambda: phase(muster, "blue-secret", "blue") == "Running")
+    apply(muster, pod("mine", 4, 60, 60, ns="red"), pod("blue-later", 4, 60, 60, ns="blue"))
+    muster.kubectl("create", "rolebinding", "rita", "-n", "red", "--clusterrole=view", "--user=rita")
+    check("25 her job is foretold", until(lambda: forecast(muster, "mine", "red"), 30))
+    for path in ("/when", "/gantt", "/namespaces/red/when?alternatives=true", "/queues/default/when"):
+        seen = raw(muster, path, "--as=rita")
+        text = json.dumps(seen)
+        check(f"25 {path} names nobody else's job", "blue" not in text, text)
+    said = raw(muster, "/when", "--as=rita")
+    check("25 others are a number", said["others"]["jobs"] == 1, said)
+    waits_for = [one["job"] for one in said["items"][0]["waitsFor"]]
+    check("25 whom it waits for is another team's job", waits_for == ["another team's job"], said)
+    check("25 another namespace is refused", raw(muster, "/namespaces/blue/when", "--as=rita", check=False) is None)
+    check("25 an administrator reads names", "blue-secret" in json.dumps(raw(muster, "/when")))
+
+
+def check_34(muster):
+    apply(muster, pod("short", 1, 1))
+    until(lambda: phase(muster, "short") == "Succeeded", 60)
+    text = muster.cli("explain", "short").stdout
+    check("34 explain of an ended job tells no start", "tart" not in text.split("What happened")[0], text)
+
+
+def main():
+    wanted = sys.argv[1:]
+    with Muster("--hollow", "--portal", "none", nodes=1, gpus=4) as muster:
+        for number, part in (("7", check_7), ("11", check_11), ("12", check_12), ("34", check_34), ("25", check_25)):
+            if not wanted or number in wanted:
+                check.case(part, muster)
+    sys.exit(check.close())
+
+
+if __name__ == "__main__":
+    main()
