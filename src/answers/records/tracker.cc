@@ -230,6 +230,7 @@ void Tracker::job_changed(JobKind kind,
     if (found == jobs_.end() || found->second->uid != uid) return;
     found->second->deleted = true;
     look_for_end(*found->second, now);
+    forget_if_nothing(*found->second);
     return;
   }
   Tracked& job = job_at(key, uid);
@@ -275,6 +276,7 @@ void Tracker::group_changed(const kube::ObjectPtr& before, const kube::ObjectPtr
   if (found == jobs_.end() || found->second->uid != kube::uid_of(object)) return;
   found->second->deleted = true;
   look_for_end(*found->second, now);
+  forget_if_nothing(*found->second);
 }
 
 void Tracker::pod_changed(const kube::ObjectPtr& before, const kube::ObjectPtr& after, Time now) {
@@ -298,6 +300,7 @@ void Tracker::pod_changed(const kube::ObjectPtr& before, const kube::ObjectPtr& 
     if (found == jobs_.end() || found->second->uid != kube::uid_of(pod)) return;
     found->second->deleted = true;
     look_for_end(*found->second, now);
+    forget_if_nothing(*found->second);
     return;
   }
   if (!is_bound(pod)) return;
@@ -425,8 +428,11 @@ void Tracker::release(const std::string& pod_key,
   Time over = run.start;
   for (const Part& part : run.parts) over = std::max(over, part.end);
   close_run(job, over);
+  // A pod by itself goes with its object.
+  if (vanished && job.kind == JobKind::kPod && job.uid == kube::uid_of(last)) job.deleted = true;
   look_for_end(job, now);
   if (!job.record.over() && asks_.due) asks_.due(job);  // its pods may be gone a moment later
+  forget_if_nothing(job);
 }
 
 void Tracker::close_run(Tracked& job, Time end) {
@@ -442,7 +448,7 @@ void Tracker::close_run(Tracked& job, Time end) {
 }
 
 void Tracker::look_for_end(Tracked& job, Time now) {
-  if (!job.held.empty() || job.record.over()) return forget_if_nothing(job);
+  if (!job.held.empty() || job.record.over()) return;
   const std::vector<Run>& runs = job.record.runs;
   const bool ran = !runs.empty() && runs.back().end;
   if (job.final_state) {
@@ -451,11 +457,11 @@ void Tracker::look_for_end(Tracked& job, Time now) {
     const Time end = job.final_at ? job.final_at : ran ? runs.back().end : whole_seconds(now);
     if (!kept && ran) close(job, std::string(state_name(*job.final_state)), end);
     if (!kept && !ran && job.noted) close(job, std::string(state_name(*job.final_state)), end);
-    return forget_if_nothing(job);
+    return;
   }
   const bool alone = job.kind == JobKind::kPod || job.kind == JobKind::kPodGroup;
-  if (alone && ran && !job.deleted) {
-    const std::string& how = runs.back().how;
+  if (alone && ran && (!job.deleted || job.kind == JobKind::kPod)) {
+    const std::string how = runs.back().how;  // close() may say it in other words
     if (how == "succeeded") close(job, "SUCCEEDED", runs.back().end);
     if (how == "failed") close(job, "FAILED", runs.back().end);
     // A pod is gone for good; a group may get new ones.
@@ -464,7 +470,6 @@ void Tracker::look_for_end(Tracked& job, Time now) {
   } else if (job.deleted && job.noted) {
     close(job, "STOPPED", whole_seconds(now));
   }
-  forget_if_nothing(job);
 }
 
 void Tracker::close(Tracked& job, std::string state, Time end) {
