@@ -51,9 +51,23 @@ json::Value refusal_json(const engine::Refusal& refusal, const Naming& name) {
   return out;
 }
 
+/// The same without the names of those ahead, unless all of them may be named.
+engine::Refusal for_asker(engine::Refusal refusal, const Naming& name) {
+  for (const std::string& one : refusal.ahead) {
+    if (name(one) != kAnothersJob) continue;
+    refusal.ahead.clear();
+    break;
+  }
+  return refusal;
+}
+
 }  // namespace
 
-json::Value forecast_json(const Forecast& forecast, const Naming& name, Time now) {
+json::Value forecast_json(const Forecast& told, const Naming& name, Time now) {
+  Forecast forecast = told;
+  forecast.refusal = for_asker(told.refusal, name);
+  if (told.start.because == engine::describe(told.refusal))
+    forecast.start.because = engine::describe(forecast.refusal);
   json::Object out{{"job", name(forecast.job)},
                    {"asked", format_time(forecast.asked)},
                    {"ageSeconds", (now - forecast.asked) / std::chrono::seconds(1)},

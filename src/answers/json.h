@@ -13,6 +13,6 @@ namespace muster::answers {
 /// How somebody calls a gang of the engine: "ns/kind/name" of its job, or "another team's job".
 using Naming = std::function<std::string(std::string_view gang)>;
 
-json::Value forecast_json(const Forecast& forecast, const Naming& name, Time now);
+json::Value forecast_json(const Forecast& told, const Naming& name, Time now);
 
 }  // namespace muster::answers

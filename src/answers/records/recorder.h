@@ -44,6 +44,8 @@ struct RecorderOptions {
   std::function<bool()> must_wait;  // bindings are under way; null: never
 };
 
+/// One piece: what is read, written and sealed is one set of records, and each of them is in exactly
+/// one place at any moment.
 class Recorder {
  public:
   Recorder(Env& env, client::Client& client, client::Informers& informers, RecorderOptions options);

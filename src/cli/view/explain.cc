@@ -389,8 +389,20 @@ std::string explain_text(const ExplainSources& sources, Time now) {
   return out + history_part(job) + event_part(sources.events, told, now);
 }
 
+/// When it starts, and what would start it now. An older server, or one that does not decide, has no
+/// such answer.
+Task<std::string> foretold_part(Session& session, const Job& job) {
+  if (job.finished() || job.status == "RUNNING" || job.status == "SUSPENDED") co_return "";
+  const auto foretold = co_await ask(session,
+                                     fmt::format("namespaces/{}/when", job.ns),
+                                     {{"name", job.name}, {"alternatives", "true"}});
+  if (!foretold || json::array_at(*foretold, "items").empty()) co_return "";
+  co_return starts_part(json::array_at(*foretold, "items")[0], session.now());
+}
+
 }  // namespace
 
+/// One piece: what is read decides what is read next.
 Task<int> run_explain(Invocation& call) {
   Session& session = call.session;
   const auto type = type_flag(session, call.values);
@@ -464,14 +476,7 @@ Task<int> run_explain(Invocation& call) {
   });
   for (const json::Value& event : events) sources.events.push_back(&event);
   std::string text = explain_text(sources, session.now());
-  if (!job.finished() && job.status != "RUNNING" && job.status != "SUSPENDED") {
-    // An older server, or one that does not decide, has no such answer.
-    const auto foretold = co_await ask(session,
-                                       fmt::format("namespaces/{}/when", job.ns),
-                                       {{"name", job.name}, {"alternatives", "true"}});
-    const json::Array& items = foretold ? json::array_at(*foretold, "items") : json::Array();
-    if (!items.empty()) text += starts_part(items[0], session.now());
-  }
+  text += co_await foretold_part(session, job);
   session.console.out(session.console.paint_table(text));
   co_return 0;
 }

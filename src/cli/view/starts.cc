@@ -41,8 +41,11 @@ std::string alternatives_text(const json::Value& forecast) {
     width = std::max(width, json::string_at(one, "flag").size());
   std::string out;
   for (const json::Value& one : json::array_at(forecast, "alternatives"))
-    out += fmt::format(
-        "  {:<{}}  {}\n", json::string_at(one, "flag"), width, json::string_at(one, "text"));
+    out += width == 0 ? fmt::format("  {}\n", json::string_at(one, "text"))
+                      : fmt::format("  {:<{}}  {}\n",
+                                    json::string_at(one, "flag"),
+                                    width,
+                                    json::string_at(one, "text"));
   return out.empty() ? "" : "Would start now:\n" + out;
 }
 
