@@ -104,6 +104,9 @@ TEST(Crd, BundledOnesAreValidAndNamedAsTheirOriginals) {
        "",
        "Name State Attempt Code Retries Age",
        "status"},
+      {"jobrecords.muster.dev", "v1", "", "Name Job Kind User GPUs State Submitted", ""},
+      {"historypages.muster.dev", "v1", "", "Name Records First Last", ""},
+      {"usagedays.muster.dev", "v1", "", "Name Through", ""},
   };
   EXPECT_EQ(bundled_crds().size(), std::size(cases));
   const auto words = [](const auto& list, auto text) {
