@@ -92,15 +92,16 @@ Answers::Answers(Env& env,
 
 void Answers::listen_to(scheduler::Options& options) {
   if (!recorder_) return;
-  options.on_wait = [this](const engine::Wait& wait, const std::string& pod, const std::string&) {
+  options.on_wait = [this](
+                        const engine::Wait& wait, const std::string& pod, const std::string& text) {
     answers::Waited told;
     told.reason = engine::reason_name(wait.refusal.reason);
     told.subject = plain_key(wait.refusal.subject);
-    // Whoever reads the record later may not know those that were ahead.
+    // What a gang is told names those ahead of it, whom a later reader may not know.
     engine::Refusal alone = wait.refusal;
     alone.ahead.clear();
     alone.ahead_count = 0;
-    told.text = engine::describe(alone);
+    told.text = wait.group.empty() ? text : engine::describe(alone);
     told.from = env_.now();
     recorder_->waits(pod, plain_key(wait.group), std::move(told));
   };
